@@ -10,11 +10,11 @@ from pathlib import Path
 
 from benchmarks.case import Figures, case, peak_mb, seconds
 from poolwise.report import write_study_report
+from poolwise.runner import Local, Record, run_missing
 from poolwise.studies import Study, load
+from poolwise.studies.cell_simulation import Cells, simulate_cell
 from poolwise.studies.cell_store import CellStore
 from poolwise.studies.results import measure
-from poolwise.studies.simulation import Cells, simulate_cell
-from poolwise.trials import Local, Record, fill
 from tests.helpers.small_study import jobs, write
 
 COMBINATIONS = 4
@@ -81,7 +81,7 @@ def keep(whole: Study, records: dict[str, Record], folder: Path) -> None:
 def see(whole: Study, folder: Path) -> None:
     """Begin a run that finds everything there."""
     with (store := CellStore(folder)).writing():
-        fill(Cells(), whole.runs, store, Local(1))
+        run_missing(Cells(), whole.runs, store, Local(1))
 
 
 def report(folder: Path, cells: int) -> float:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.case import Figures, case, seconds
-from poolwise.identity import digest
-from poolwise.trials import Bench, Executor, Local, Record, Store, find_executor
+from poolwise.hashing import digest
+from poolwise.runner import Executor, Local, Record, Store, TaskType, find_executor
 from tests.live.executors.clusters import DaskProcesses, RayProcesses
 
 CONTENT = {"inputs": {f"name{k}": f"value {k}" for k in range(60)}, "rejected": {}, "engine": "compiled"}
@@ -17,7 +17,7 @@ CONTENT = {"inputs": {f"name{k}": f"value {k}" for k in range(60)}, "rejected": 
 
 
 @dataclass(frozen=True)
-class Sleeping(Bench[int]):
+class Sleeping(TaskType[int]):
     """Cells that take a time and no processor, so that what is added can be seen on a busy computer."""
 
     each_s: float

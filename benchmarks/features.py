@@ -11,9 +11,9 @@ import numpy as np
 from benchmarks.case import Figures, case, seconds
 from benchmarks.workloads import perlmutter, perlmutter_jobs
 from poolwise.arrays import FloatArray
-from poolwise.engines.families import family_of
-from poolwise.engines.family import Parts
+from poolwise.engines.compiled_engine import Parts
 from poolwise.engines.list_scheduling.loading import load_all
+from poolwise.engines.select import family_of
 from poolwise.engines.simulate import simulate
 from poolwise.interfaces import OrderKind, QueuePolicy
 from poolwise.model import Queue, Snapshot

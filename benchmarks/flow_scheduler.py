@@ -6,7 +6,7 @@ import numpy as np
 
 from benchmarks.case import Figures, case, seconds
 from poolwise.model import Changes, Kind, Machine, Plan, Queue, Snapshot, Start, Workload
-from poolwise.model.runs import RunTable
+from poolwise.model.run_table import RunTable
 from poolwise.performance.device_profiles import read_device_profiles
 from poolwise.performance.ideal import Ideal
 from poolwise.schedulers.flow import FlowScheduler
@@ -83,7 +83,7 @@ class Cluster:
         starts = [decision for decision in plan.decisions if isinstance(decision, Start)]
         for start in starts:
             np.subtract.at(self.free, (start.placement.owner, start.placement.resource), start.placement.amount)
-            self.queue.take(start.job)
+            self.queue.remove_tasks(start.job)
         assert int(self.free.min()) >= 0
         return len(starts)
 

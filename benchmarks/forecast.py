@@ -8,13 +8,13 @@ import numpy as np
 
 from benchmarks.case import Figures, case, seconds
 from benchmarks.workloads import LOCAL_MIB
-from poolwise.draws import uniform
 from poolwise.engines import simulate
-from poolwise.engines.families import FAMILIES
+from poolwise.engines.select import FAMILIES
 from poolwise.forecast.backtest import situation_at
-from poolwise.forecast.situation import Situation
-from poolwise.forecast.versions import Known, horizon_of, plan, sample_starts
+from poolwise.forecast.known_state import KnownState
+from poolwise.forecast.scenarios import Known, horizon_of, plan, sample_starts
 from poolwise.model import Machine, Workload
+from poolwise.random import uniform
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.traces.generators import generate
@@ -36,7 +36,7 @@ def busy_weeks(jobs: int = 12_000) -> Workload:
     return replace(load, requested=limit, requests={**load.requests, "memory": memory}, attributes=attributes)
 
 
-def deep_queue(order: str) -> Situation:
+def deep_queue(order: str) -> KnownState:
     """The instant, after the last submission, from which on so many jobs wait; with the last that were over then."""
     how = ListScheduler(make("orders", order), make("backfills", "easy"))
     schedule = simulate(Machine.of_racks(4, 16, local=LOCAL_MIB, pool=64 * 16 * 1024), busy_weeks(), how).schedule

@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.memory_agent_table import COLUMNS, WAYS, to_table
-from poolwise.measuring.conditions import conditions
-from poolwise.measuring.control_groups import ControlGroup, Hierarchy, find_hierarchy
-from poolwise.measuring.experiment import MIB, RESERVE
-from poolwise.measuring.leftovers import Belongings, belongings, records_folder, stopping_is_an_exit
-from poolwise.measuring.program import memory_available
-from poolwise.measuring.zram import ZramSwap
+from poolwise.profiling.cleanup import OwnedResources, belongings, records_folder, stopping_is_an_exit
+from poolwise.profiling.control_groups import ControlGroup, Hierarchy, find_hierarchy
+from poolwise.profiling.environment import conditions
+from poolwise.profiling.experiment import MIB, RESERVE
+from poolwise.profiling.program_run import memory_available
+from poolwise.profiling.zram import ZramSwap
 
 PROGRAMS = Path(__file__).parent / "programs"
 MEMORY_MIB = 310
@@ -92,7 +92,7 @@ class Going:
 
 
 @contextmanager
-def going(folder: Path, programs: tuple[Program, ...], mine: Belongings) -> Iterator[list[Going]]:
+def going(folder: Path, programs: tuple[Program, ...], mine: OwnedResources) -> Iterator[list[Going]]:
     """Start programs in groups of their own, and end what is left of them."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     join = 'until [ "$1" = -- ]; do echo $$ > "$1" || exit 126; shift; done; shift; exec "$@"'
@@ -121,7 +121,7 @@ def _group(hierarchy: Hierarchy, program: Program) -> ControlGroup:
     return hierarchy.group(f"poolwise-experiment-{program.name}")
 
 
-def run(folder: Path, programs: tuple[Program, ...], limits: dict[str, int] | None, mine: Belongings) -> list[Going]:
+def run(folder: Path, programs: tuple[Program, ...], limits: dict[str, int] | None, mine: OwnedResources) -> list[Going]:
     """Run programs to their ends under fixed limits in MiB, or under the agent where there are none."""
     with going(folder, programs, mine) as found:
         for one in found:
@@ -262,7 +262,7 @@ def _poolwise(words: list[str]) -> str:
     return subprocess.run([sys.executable, "-m", "poolwise", *words], check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def alone(folder: Path, mine: Belongings) -> tuple[dict[str, list[tuple[float, float]]], dict[str, int]]:
+def alone(folder: Path, mine: OwnedResources) -> tuple[dict[str, list[tuple[float, float]]], dict[str, int]]:
     """Paces and peaks (MiB) of the programs with all memory local and nobody beside them, measured once."""
     pace, peaks = {}, {}
     for one in RUNS:
@@ -275,7 +275,7 @@ def alone(folder: Path, mine: Belongings) -> tuple[dict[str, list[tuple[float, f
     return pace, peaks
 
 
-def one_run(number: int, way: str, limits: dict[str, int] | None, folder: Path, pace: dict, mine: Belongings) -> None:
+def one_run(number: int, way: str, limits: dict[str, int] | None, folder: Path, pace: dict, mine: OwnedResources) -> None:
     """Run the three programs one way, and keep rows and circumstances in `WAY.json` of the run's folder."""
     folder.mkdir(exist_ok=True)  # of its own: an agent takes up what another has seen
     swap = ZramSwap.add()

@@ -16,7 +16,7 @@ import polars as pl
 
 from poolwise import catalog, studies
 from poolwise.engines import simulate
-from poolwise.files.bill import bill, dollars_to_buy
+from poolwise.files.cost_items import bill, dollars_to_buy
 from poolwise.metrics.memory_use import lost_node_hours, pool_memory, ran_out, stalled_node_hours
 from poolwise.metrics.window import Window
 from poolwise.model import Schedule, Workload

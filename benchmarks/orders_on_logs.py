@@ -1,7 +1,7 @@
 """Shipped queue orders against Fair Memory on real logs, window by window, nothing fitted.
 
 Run: python -m benchmarks.orders_on_logs FOLDER, where FOLDER holds the logs under the names of `LOGS` (they are those of the
-Parallel Workloads Archive). Writes docs/explanation/orders-on-logs.csv, of which the page on the front of queue orders tells,
+Parallel Workloads Archive). Actions docs/explanation/orders-on-logs.csv, of which the page on the front of queue orders tells,
 and results/orders-on-logs/search.toml, a search that sees some of the windows beside generated workloads. A minute of a core.
 """
 

@@ -11,11 +11,11 @@ import numpy as np
 from benchmarks.case import Figures, case
 from benchmarks.features import in_turn
 from benchmarks.shared_nodes import shared, shared_jobs
-from poolwise.engines.family import Parts
+from poolwise.engines.compiled_engine import Parts
 from poolwise.engines.shared_nodes.replay import load, load_rare
 from poolwise.model import Failures, Partition, QualityOfService, ReservedWindow
 from poolwise.performance.ideal import Ideal
-from poolwise.platforms.failing import trouble_of
+from poolwise.platforms.failures import trouble_of
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.order.priorities import FCFS, FM
 from poolwise.policies.placement.nodes.placement import EmptiestNodes, FirstNodes, FullestNodes, PackedNodes

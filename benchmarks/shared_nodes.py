@@ -8,10 +8,10 @@ import numpy as np
 
 from benchmarks.case import Figures, case, seconds
 from benchmarks.pools import mean_waiting
-from poolwise.draws import uniform
 from poolwise.engines import Result, simulate
 from poolwise.engines.shared_nodes.replay import load, load_kind
 from poolwise.model import Kind, Machine, ReservedWindow, Workload
+from poolwise.random import uniform
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import DAY, HOUR, SECOND

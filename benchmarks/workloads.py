@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from poolwise.draws import uniform
 from poolwise.model import Machine, Workload
 from poolwise.performance.remote_memory import RemoteMemory, sensitivity, sld_factor
+from poolwise.random import uniform
 from poolwise.traces.generators import generate
 from poolwise.units import SECOND
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import polars as pl
 
 from poolwise import catalog, studies
-from poolwise.atomic import write_whole
-from poolwise.exhibits.figure import Axis, Curves, Figure, Scatter
+from poolwise.atomic_write import write_whole
 from poolwise.metrics.intervals import mean_interval
-from poolwise.report.picture import picture
+from poolwise.presentation.figure import Axis, Curves, Figure, Scatter
+from poolwise.report.embedded_chart import picture
 from poolwise.report.study import study_page
 from poolwise.report.theme import style_sheet
 

@@ -9,13 +9,13 @@ from poolwise.version import __version__
 
 if TYPE_CHECKING:
     from poolwise.api import SimulatedRun, list_scheduler, simulate
-    from poolwise.compare.runs import compare_runs
+    from poolwise.compare.comparison import compare_runs
     from poolwise.conformance import check
     from poolwise.metrics import METRICS, Outcomes
     from poolwise.model import Job, Machine, Placement, Queue, Schedule, Snapshot, Workload
     from poolwise.performance.remote_memory import RemoteMemory
     from poolwise.plans.plan import load_plan, run_plan
-    from poolwise.report.shown import figures, save_figures
+    from poolwise.report.notebook import figures, save_figures
     from poolwise.schedulers.list import ListScheduler
     from poolwise.studies import load, run
     from poolwise.traces.read import read
@@ -35,9 +35,9 @@ _PUBLIC = {
     "Snapshot": "poolwise.model",
     "Workload": "poolwise.model",
     "check": "poolwise.conformance",
-    "compare_runs": "poolwise.compare.runs",
-    "figures": "poolwise.report.shown",
-    "save_figures": "poolwise.report.shown",
+    "compare_runs": "poolwise.compare.comparison",
+    "figures": "poolwise.report.notebook",
+    "save_figures": "poolwise.report.notebook",
     "run_plan": "poolwise.plans.plan",
     "load_plan": "poolwise.plans.plan",
     "list_scheduler": "poolwise.api",

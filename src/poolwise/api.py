@@ -19,17 +19,17 @@ import numpy as np
 import polars as pl
 
 from poolwise import engines, registry
-from poolwise.engines.promise import try_promise
-from poolwise.exhibits.spoken import population_words
+from poolwise.diagnostics import Diagnostics
+from poolwise.engines.order_contract import try_promise
 from poolwise.interfaces import BackfillPolicy, PerformanceModel, PlacementPolicy, QueuePolicy, Scheduler
 from poolwise.metrics import Measure, MeasuredRun, Metric, Outcomes
 from poolwise.metrics.latency import job_latency_us
 from poolwise.metrics.summary import every_measure, measure_run, metrics_named
 from poolwise.model import Kind, Machine, Outcome, Schedule, Workload
-from poolwise.model.shown import html_table
+from poolwise.model.html import html_table
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import RemoteMemory
-from poolwise.sanity import Sanity
+from poolwise.presentation.format import population_words
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND, format_time
 
@@ -70,9 +70,9 @@ class SimulatedRun:
         return population_words([self.jobs], 0, "ran to their end")
 
     @cached_property
-    def sanity(self) -> Sanity:
+    def sanity(self) -> Diagnostics:
         """What to know before the numbers: the load, jobs that can never run, outliers."""
-        return Sanity.of(self.outcomes)
+        return Diagnostics.of(self.outcomes)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as `poolwise simulate --json` prints it."""

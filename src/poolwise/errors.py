@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from poolwise.own_code import said_of
+from poolwise.user_code import said_of
 
 SHOWN = 100
 """Of so many known names all are listed, of more those that are nearest to what was written."""

@@ -81,7 +81,7 @@ def run_loop(
     """
     loop = Loop(platform, scheduler, seed, continued)
     for batch in platform.events():
-        outcome = loop.take(batch)
+        outcome = loop.apply_events(batch)
         if observer is not None:
             observer(batch, outcome, loop.queue)
     loop.result.waiting = tuple(loop.queue.jobs.tolist())
@@ -112,7 +112,7 @@ class Loop:
         self._refused: list[tuple[Start, str]] = []
         self._resized: list[int] = []
 
-    def take(self, batch: EventBatch) -> CommitResult:
+    def apply_events(self, batch: EventBatch) -> CommitResult:
         """Apply the events of an instant to the queue, and schedule.
 
         Starts that became real are no reason for a pass. A plan that does nothing but reject or resize is followed by another
@@ -171,9 +171,9 @@ class Loop:
         outcome = self.platform.commit(plan)
         for decision in outcome.committed:
             if isinstance(decision, Start):
-                self.queue.take(decision.job, decision.tasks)
+                self.queue.remove_tasks(decision.job, decision.tasks)
             elif isinstance(decision, Reject):
-                self.queue.take(decision.job)
+                self.queue.remove_tasks(decision.job)
                 self.result.rejected[decision.job] = decision.reason
             elif isinstance(decision, Resize):
                 self._resized.append(decision.run)
@@ -228,7 +228,7 @@ class Loop:
                         requeued.append(job)
                 case Withdrawn(job):
                     if job in self.queue:
-                        self.queue.take(job)
+                        self.queue.remove_tasks(job)
                 case CapacityChanged(owner, _, _):
                     capacity.append(owner)
                 case Joined(owner):

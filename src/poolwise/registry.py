@@ -19,7 +19,7 @@ from typing import Any, TypeVar, get_args
 
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.interfaces import KIND_CLASSES, OrderKind
-from poolwise.own_code import failure_in, place_of
+from poolwise.user_code import failure_in, place_of
 
 T = TypeVar("T")
 

@@ -81,7 +81,7 @@ def test_more_memory_a_faster_module_or_a_looser_tolerance_never_worsens_the_opt
 @given(problems())
 def test_the_order_of_workloads_and_modules_does_not_matter(problem):
     batch, modules = np.arange(len(problem.batch))[::-1], np.arange(len(problem.modules))[::-1]
-    turned = replace(problem, batch=problem.batch.take(batch), modules=problem.modules.take(modules))
+    turned = replace(problem, batch=problem.batch.select_rows(batch), modules=problem.modules.select_rows(modules))
     one, other = solve(problem, Place()), solve(turned, Place())
     assert bool(one.dropped) == bool(other.dropped)
     if not one.dropped:

@@ -13,7 +13,7 @@ from poolwise.batch.methods.method import Limit
 from poolwise.batch.methods.place import Place
 from poolwise.batch.problem.check import check_assignment
 from poolwise.batch.search import refine
-from poolwise.batch.search.columns import choose_whole, dive, first_columns, generate_columns
+from poolwise.batch.search.column_generation import choose_whole, dive, first_columns, generate_columns
 from poolwise.batch.search.costs import costs_of, part_of
 from poolwise.batch.search.effort import Effort
 from poolwise.batch.search.packing import Guide, fit, most_items, rebuild

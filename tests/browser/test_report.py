@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from poolwise.exhibits.figure import Axis, Bars, Box, Boxes, Curves, Scatter
+from poolwise.presentation.figure import Axis, Bars, Box, Boxes, Curves, Scatter
 from poolwise.report.page import Page, PageSection, PageTable, TableRow, render
 from poolwise.report.study import study_page
 from poolwise.studies import StudyResult

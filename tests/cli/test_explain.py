@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from poolwise.cli import app as cli
-from poolwise.trials import Store
+from poolwise.runner import Store
 
 SETTINGS = ["--set", "workload.jobs=300", "--set", "measure.warm_up=50", "--set", 'vary.scheduler.order=["fcfs", "fm"]']
 SETTINGS += ["--set", 'vary.machine.pool.memory.memory=["192 GiB"]', "--set", "measure.baseline=false"]

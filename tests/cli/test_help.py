@@ -76,22 +76,22 @@ def test_examples_run_as_they_stand(everything, tmp_path, monkeypatch, capsys):
 
 
 def test_long_examples_reach_their_work(everything, tmp_path, monkeypatch, capsys):
-    class Begun(BaseException):  # an exception would be told as one of the user's own code
+    class InterruptedStart(BaseException):  # an exception would be told as one of the user's own code
         pass
 
     def work(*_, **__):
-        raise Begun
+        raise InterruptedStart
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("poolwise.plans.plan.run_plan", work)
     monkeypatch.setattr("poolwise.reproductions.reproduction.reproduce", work)
     monkeypatch.setattr("poolwise.cli.compile._load", work)
     monkeypatch.setattr("joblib.Parallel.__call__", work)
-    monkeypatch.setattr("poolwise.measuring.control_groups.find_hierarchy", work)
+    monkeypatch.setattr("poolwise.profiling.control_groups.find_hierarchy", work)
     for way in everything:
         if way in LONG:
             for line in lines_of(everything[way].epilog):
-                with pytest.raises(Begun):
+                with pytest.raises(InterruptedStart):
                     cli.run(shlex.split(line)[1:])
 
 

@@ -11,7 +11,7 @@ from poolwise import registry, studies
 from poolwise.cli import app as cli
 from poolwise.errors import InputError
 from poolwise.metrics import Outcomes
-from poolwise.studies.simulation import simulate_again
+from poolwise.studies.cell_simulation import simulate_again
 
 OWN = '''
 from dataclasses import dataclass

@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 
 from poolwise.cli import app as cli
-from poolwise.cli.past_run import choose
+from poolwise.cli.saved_run import choose
 from poolwise.errors import InputError
+from poolwise.runner import Store
 from poolwise.studies import load, run
-from poolwise.trials import Store
 from tests.helpers.vinesim_files import FILES, words
 
 pytestmark = pytest.mark.long

@@ -4,7 +4,7 @@ import math
 
 from poolwise.compare.agreement import LEAST, agreement_figures
 from poolwise.compare.published import Claim, ClaimRow, Measured
-from poolwise.exhibits.figure import Bars, Scatter
+from poolwise.presentation.figure import Bars, Scatter
 
 
 def row(number: int, measured: float, as_run: float | None = None, kind: str = "paper", rule: str = "exact") -> ClaimRow:

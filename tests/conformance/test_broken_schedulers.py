@@ -78,7 +78,7 @@ class Thief(Bent):
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
         for job in changes.arrived:
-            queue.take(job)
+            queue.remove_tasks(job)
         return Plan()
 
 

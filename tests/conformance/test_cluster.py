@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from poolwise import loop as loops
 from poolwise import registry
 from poolwise.conformance.cases import Case, devices, modules, racks, units
-from poolwise.conformance.cluster import FakeCluster, calm_starts, survive
-from poolwise.conformance.trouble import Trouble
+from poolwise.conformance.fake_cluster import FakeCluster, calm_starts, survive
+from poolwise.conformance.faults import Fault
 from poolwise.engines import simulate
 from poolwise.errors import InputError, PolicyError
 from poolwise.loop import Loop
@@ -42,7 +42,7 @@ def suited() -> list[tuple[str, str]]:
 
 SUITED = suited()
 TROUBLE = st.builds(
-    Trouble,
+    Fault,
     late=st.sampled_from((0.0, 0.5, 1.0)),
     late_s=st.sampled_from((1.0, 120.0)),
     conflicts=st.sampled_from((0.0, 0.1, 0.5)),
@@ -79,7 +79,7 @@ def test_a_cluster_without_trouble_is_the_simulator(name: str, where: str) -> No
 
 @settings(max_examples=130, deadline=None)
 @given(st.sampled_from(SUITED), TROUBLE, st.integers(0, 10**6))
-def test_nothing_is_given_twice_and_no_job_is_lost(which: tuple[str, str], trouble: Trouble, seed: int) -> None:
+def test_nothing_is_given_twice_and_no_job_is_lost(which: tuple[str, str], trouble: Fault, seed: int) -> None:
     """Some eighty instants each, more than ten thousand together."""
     name, where = which
     steps, problems = survive(registry.make("schedulers", name), CASES[where](seed=seed % 7), trouble, seed)
@@ -87,7 +87,7 @@ def test_nothing_is_given_twice_and_no_job_is_lost(which: tuple[str, str], troub
 
 
 def test_of_all_kinds_has_all_kinds() -> None:
-    full = Trouble.of_all_kinds()
+    full = Fault.of_all_kinds()
     for kind, value in vars(full).items():
         assert value, kind
     assert survive(ListScheduler(FM()), racks(), full, 3)[1] == []
@@ -95,7 +95,7 @@ def test_of_all_kinds_has_all_kinds() -> None:
 
 def broken(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     """Break the loop in one place."""
-    take, add = Queue.take, Queue.add
+    take, add = Queue.remove_tasks, Queue.add
     if what == "arrivals are counted twice":
         monkeypatch.setattr(loops.Loop, "_absorb", forgetful(loops.Loop._absorb))
     elif what == "starts stay in the queue":
@@ -122,7 +122,7 @@ def test_accounts_find_a_broken_loop(monkeypatch: pytest.MonkeyPatch, what: str)
     found = []
     for seed in range(4):
         try:
-            found += survive(ListScheduler(), racks(), Trouble.of_all_kinds(), seed)[1]
+            found += survive(ListScheduler(), racks(), Fault.of_all_kinds(), seed)[1]
         except PolicyError as error:
             found.append(str(error))
     assert found
@@ -131,17 +131,17 @@ def test_accounts_find_a_broken_loop(monkeypatch: pytest.MonkeyPatch, what: str)
 def test_what_is_remembered_is_declared() -> None:
     kept = ListScheduler(backfill=Conservative(keep_reservations=True))
     assert kept.remembers and not ListScheduler().remembers
-    assert survive(kept, racks(), Trouble.of_all_kinds(), 1)[1] == []
+    assert survive(kept, racks(), Fault.of_all_kinds(), 1)[1] == []
 
 
 def test_nothing_is_rejected_while_the_machine_may_grow() -> None:
     case = racks()
-    cluster = FakeCluster(case, Trouble(leaving=2), 5)
+    cluster = FakeCluster(case, Fault(leaving=2), 5)
     loop = Loop(cluster, ListScheduler())
     for batch in cluster.events():
         rejected = len(loop.result.rejected)
         may_grow = cluster.snapshot().may_grow
-        loop.take(batch)
+        loop.apply_events(batch)
         assert not may_grow or len(loop.result.rejected) == rejected
     assert loop.result.rejected, "the two jobs that no machine holds are turned away in the end"
     assert loop.result.opened > 4, "each time that an owner left or joined"
@@ -153,7 +153,7 @@ def test_a_loop_raises_on_an_event_that_it_does_not_know() -> None:
 
     loop = Loop(FakeCluster(racks()), ListScheduler())
     with pytest.raises(PolicyError, match="does not know the event"):
-        loop.take(EventBatch(0, (Sunset(),)))
+        loop.apply_events(EventBatch(0, (Sunset(),)))
 
 
 def test_renumbered_jobs_keep_their_place() -> None:
@@ -191,14 +191,14 @@ class TestContinuation:
         cluster = FakeCluster(case)
         loop = Loop(cluster, ListScheduler())
         for k, batch in enumerate(cluster.events()):
-            loop.take(batch)
+            loop.apply_events(batch)
             if k == 12:
                 break
         before = dict(zip(loop.queue.jobs.tolist(), loop.queue.passes().tolist(), strict=True))
         assert max(before.values()) > 1
         cluster.take_over()
         other = Loop(cluster, ListScheduler(), continued=Continuation.of(loop.queue, 0))
-        other.take(next(cluster.events()))
+        other.apply_events(next(cluster.events()))
         after = dict(zip(other.queue.jobs.tolist(), other.queue.passes().tolist(), strict=True))
         assert after == {job: before[job] + 1 for job in after if job in before}
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from poolwise.engines import Disturbance, simulate
+from poolwise.engines.compiled_engine import Parts
 from poolwise.engines.dispatch.replay import unsupported
-from poolwise.engines.family import Parts
 from poolwise.errors import InputError
 from poolwise.performance.affinity import Affinity
 from poolwise.performance.combined import Combined

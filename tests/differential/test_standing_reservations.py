@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poolwise.engines import simulate
-from poolwise.engines.families import family_of
-from poolwise.engines.family import Parts
+from poolwise.engines.compiled_engine import Parts
 from poolwise.engines.list_scheduling import replay as racks
+from poolwise.engines.select import family_of
 from poolwise.interfaces import QueuePolicy
 from poolwise.kernels.list_scheduling import state
 from poolwise.model import Machine, Workload

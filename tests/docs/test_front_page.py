@@ -12,13 +12,13 @@ import pytest
 
 from poolwise import catalog
 from poolwise.arrays import FloatArray
-from poolwise.files.configured import scheduler_of
+from poolwise.files.factory import scheduler_of
 from poolwise.files.scheduler import load_scheduler
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.order.capped import Capped
 from poolwise.schedulers.list import ListScheduler
-from poolwise.search.fares import JobFares
-from poolwise.search.judging import ratios
+from poolwise.search.objectives import JobObjectives
+from poolwise.search.significance import ratios
 
 FOLDER = Path(__file__).parents[2] / "docs" / "explanation"
 FARES = ("bounded_slowdown", "d10", "p99_wait", "longest_wait")
@@ -44,7 +44,7 @@ def fares(order: str, form: str, *logs: str) -> FloatArray:
     """(n_window, 4) logarithms of how jobs fare."""
     with (FOLDER / "orders-on-logs.csv").open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if (row["order"], row["form"]) == (order, form) and row["log"] in logs]
-    return np.array([JobFares(*(float(row[name]) for name in FARES)).logs() for row in rows])
+    return np.array([JobObjectives(*(float(row[name]) for name in FARES)).logs() for row in rows])
 
 
 def printed(order: str, form: str, *logs: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.engines import Disturbance, families, load_kernels, simulate
+from poolwise.engines import Disturbance, load_kernels, select, simulate
 from poolwise.engines.list_scheduling import loading
 from poolwise.errors import InputError, PolicyError, UnknownNameError
 from poolwise.interfaces import AgingOrder, OrderKind, QueuePolicy, rule_of
@@ -175,8 +175,8 @@ def test_a_scheduler_of_no_family_is_named() -> None:
 
 def test_kernels_are_loaded_for_what_may_need_them(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[str] = []
-    watched = tuple(replace(family, load=lambda name=family.name: loaded.append(name)) for family in families.FAMILIES)
-    monkeypatch.setattr(families, "FAMILIES", watched)
+    watched = tuple(replace(family, load=lambda name=family.name: loaded.append(name)) for family in select.FAMILIES)
+    monkeypatch.setattr(select, "FAMILIES", watched)
     case = vinesim.VineSimCase.of(
         vinesim.UnitList.of([(0, 0, 0)]), vinesim.TaskList.of_jobs([1], 2, 10), np.ones((6, 7)), "1us"
     )

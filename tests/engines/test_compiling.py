@@ -10,7 +10,7 @@ import pytest
 
 from poolwise.engines import compiling
 from poolwise.engines.list_scheduling import columns
-from poolwise.engines.watch import Stride
+from poolwise.engines.progress import Stride
 from tests.helpers.random_studies import EASY_FAMILY, compare
 from tests.helpers.shared_studies import compare_shared
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:remote latency")
 KINDS = (*EASY_FAMILY, "conservative", "kept")
 
 
-class LateKernel(compiling.EarlyKernel):
+class LateKernel(compiling.InterimKernel):
     """Machine code is there from the third call on, as if it had been compiled by then."""
 
     def __init__(self, *parts: object) -> None:
@@ -33,7 +33,7 @@ class LateKernel(compiling.EarlyKernel):
 def late(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Kernels that come late, and pauses after every fourth pass."""
     for module in ("list_scheduling", "shared_nodes"):
-        monkeypatch.setattr(f"poolwise.engines.{module}.replay.EarlyKernel", LateKernel)
+        monkeypatch.setattr(f"poolwise.engines.{module}.replay.InterimKernel", LateKernel)
     monkeypatch.setattr(Stride, "next", lambda self, share, passes: passes + 4)
     yield
 
@@ -60,6 +60,6 @@ def test_some_runs_wait_for_their_kernel(
     monkeypatch.setattr(compiling, "_has_two_processors", lambda: two)
     monkeypatch.setattr("poolwise.kernels.jit.is_kept", lambda family: kept)
     monkeypatch.setattr(compiling, "compile_beside", pytest.fail)
-    kernel = compiling.EarlyKernel("list_scheduling", loaded.append, lambda *arrays: len(arrays), jobs)
+    kernel = compiling.InterimKernel("list_scheduling", loaded.append, lambda *arrays: len(arrays), jobs)
     assert [kernel("some kind", (1, 2, 3)), kernel("some kind", (1,))] == [3, 1]
     assert loaded == ["some kind"]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from poolwise.engines import simulate
-from poolwise.engines.family import Parts
+from poolwise.engines.compiled_engine import Parts
 from poolwise.engines.repeats import Repeats
 from poolwise.interfaces import QueuePolicy
 from poolwise.model.failures import Failures, Outage

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from poolwise.engines import simulate
-from poolwise.engines.families import FAMILIES
-from poolwise.engines.family import Parts
+from poolwise.engines.compiled_engine import Parts
 from poolwise.engines.list_scheduling import columns
 from poolwise.engines.list_scheduling.sampling import RackSampler
 from poolwise.engines.samples import PlainSampler, sampler_of
+from poolwise.engines.select import FAMILIES
 from poolwise.engines.shared_nodes.sampling import SharedSampler
 from poolwise.interfaces import Scheduler
 from poolwise.model import Initial, Machine, Schedule, Workload

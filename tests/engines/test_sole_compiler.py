@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from poolwise.engines import compiling, family
-from poolwise.engines.sole_compiler import is_being_compiled, sole_compiler
+from poolwise.engines import compiled_engine, compiling
+from poolwise.engines.compile_lock import is_being_compiled, sole_compiler
 from poolwise.kernels import jit
 
 KERNEL = ("list_scheduling", "made up")
 COMPILER = """
 import logging, sys, time
-from poolwise.engines import family
+from poolwise.engines import compiled_engine
 
 logging.basicConfig(stream=sys.stdout, format="%(message)s")
 
@@ -27,7 +27,7 @@ def smallest():
     print("at it", flush=True)
     sys.stdin.readline()
 
-family.load("list_scheduling", "made up", "made up", "as long as it takes", smallest)
+compiled_engine.load("list_scheduling", "made up", "made up", "as long as it takes", smallest)
 """
 Begin = Callable[[], "subprocess.Popen[str]"]
 
@@ -95,7 +95,7 @@ def test_a_run_goes_on_in_python_code_while_another_process_compiles(
     spawned: list[str] = []
     monkeypatch.setattr(compiling, "_has_two_processors", lambda: True)
     monkeypatch.setattr(compiling, "compile_beside", lambda folder, kind, load: spawned.append(kind))
-    kernel = compiling.EarlyKernel(KERNEL[0], loaded.append, lambda *arrays: len(arrays), 10)
+    kernel = compiling.InterimKernel(KERNEL[0], loaded.append, lambda *arrays: len(arrays), 10)
     first = begin()
     until(first, "at it")
     assert [kernel(KERNEL[1], (1, 2)), kernel(KERNEL[1], (1, 2, 3))] == [2, 3]
@@ -111,7 +111,7 @@ def test_a_run_has_its_kernel_compiled_once_another_process_was_stopped_at_it(
     spawned: list[str] = []
     monkeypatch.setattr(compiling, "_has_two_processors", lambda: True)
     monkeypatch.setattr(compiling, "compile_beside", lambda folder, kind, load: spawned.append(kind))
-    kernel = compiling.EarlyKernel(KERNEL[0], pytest.fail, lambda *arrays: len(arrays), 10)
+    kernel = compiling.InterimKernel(KERNEL[0], pytest.fail, lambda *arrays: len(arrays), 10)
     first = begin()
     until(first, "at it")
     kernel(KERNEL[1], ())
@@ -146,7 +146,7 @@ def test_files_that_cannot_be_locked_keep_nobody_from_compiling(begin: Begin, mo
     until(begin(), "at it")
     assert not is_being_compiled(*KERNEL)
     done: list[int] = []
-    family.load(*KERNEL, "made up", "no time", lambda: done.append(1))
+    compiled_engine.load(*KERNEL, "made up", "no time", lambda: done.append(1))
     assert done == [1] and jit.is_compiled(*KERNEL)
     with sole_compiler(*KERNEL, pytest.fail):
         pass

@@ -10,10 +10,10 @@ import pytest
 from rich.console import Console
 
 from poolwise import api
-from poolwise.cli import watching
-from poolwise.engines import simulate, watch
+from poolwise.cli import progress as cli_progress
+from poolwise.engines import progress, simulate
+from poolwise.engines.progress import LONG_S, Obstacle
 from poolwise.engines.simulate import Result
-from poolwise.engines.watch import LONG_S, Obstacle
 from poolwise.model import Machine, Workload
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.skip import Skip
@@ -47,7 +47,7 @@ class Told:
 def test_a_watch_hears_of_every_part_of_a_run_and_changes_nothing(
     scheduler: ListScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch, "EVERY_S", 0.0)
+    monkeypatch.setattr(progress, "EVERY_S", 0.0)
     told = Told()
     watched, alone = simulate(MACHINE, JOBS, scheduler, watch=told), simulate(MACHINE, JOBS, scheduler)
     assert difference(watched.schedule, alone.schedule) == ""
@@ -83,9 +83,9 @@ def test_what_was_said_of_a_run_is_among_its_notes(monkeypatch: pytest.MonkeyPat
 
 def test_a_console_says_once_why_it_takes_long(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(np.arange(0.0, 1000.0, 6.0).tolist())
-    monkeypatch.setattr(watching, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(cli_progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     screen = StringIO()
-    with watching.ConsoleWatch(Console(file=screen), "reading log") as shown:
+    with cli_progress.ConsoleWatch(Console(file=screen), "reading log") as shown:
         shown.begin(Obstacle("nobody can", "somebody could"))
         shown.advance(0.5, 1.0)
         assert capsys.readouterr().err == ""

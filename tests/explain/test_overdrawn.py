@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from poolwise.interfaces import PlacementPolicy, reason_of
 from poolwise.model import Changes, Machine, Queue, Refusal, Run, Snapshot, Workload
 from poolwise.model.machine_builder import MachineBuilder
-from poolwise.model.runs import RunTable
+from poolwise.model.run_table import RunTable
 from poolwise.performance.ideal import Ideal
 from poolwise.policies.placement.memory.racks import RackPlacement
 from poolwise.policies.placement.nodes.placement import FirstNodes, PackedNodes
@@ -72,7 +72,7 @@ class Cluster:
             end = view.expected_end(start.job, start.placement)
             cells = start.placement.owner * len(self.machine.resources) + start.placement.resource
             self.runs.add(Run(start.job, start.job, (0,), start.placement, self.now, end), cells, ())
-            self.queue.take(start.job, start.tasks)
+            self.queue.remove_tasks(start.job, start.tasks)
         assert (left >= 0).all()
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from poolwise.errors import InputError
-from poolwise.files.bill import bill, dollars_to_buy
+from poolwise.files.cost_items import bill, dollars_to_buy
 from poolwise.files.costs import PowerSection, PriceSection, things, watts
 from poolwise.files.machine import load_machine
 from poolwise.metrics.power import Load, mean_watts, price

@@ -8,9 +8,9 @@ import pytest
 from poolwise import catalog
 from poolwise.engines import simulate
 from poolwise.errors import InputError
-from poolwise.files.choice import Choice
-from poolwise.files.configured import scheduler_content, scheduler_of
+from poolwise.files.component import Component
 from poolwise.files.document import Document
+from poolwise.files.factory import scheduler_content, scheduler_of
 from poolwise.files.kind import kind_of_file
 from poolwise.files.scheduler import load_scheduler
 from poolwise.files.study import SchedulerSection
@@ -147,8 +147,8 @@ def test_a_changed_file_of_settings_is_another_study(folder):
 
 
 WARM = dict.fromkeys(("flow", "firmament", "least_allocated", "batch", "composition")) | {
-    "list": Choice(name="pooled"),
-    "list_flow": Choice(name="pooled"),
+    "list": Component(name="pooled"),
+    "list_flow": Component(name="pooled"),
 }
 
 
@@ -188,7 +188,7 @@ def test_an_admission_of_ones_own_is_named_like_other_parts(tmp_path):
     assert sorted(load.id[schedule.job].tolist()) == [1, 3]
     named, plain = (scheduler_content(s) for s in (section, SchedulerSection()))
     assert named["admission"]["settings"] == {"most": 2} and "admission" not in plain
-    assert scheduler_of(SchedulerSection(admission=Choice(name="machine_limits"))) == ListScheduler()
+    assert scheduler_of(SchedulerSection(admission=Component(name="machine_limits"))) == ListScheduler()
 
 
 def test_what_is_wrong_with_an_admission_is_said(tmp_path):

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poolwise.errors import InputError
-from poolwise.files.configured import models_of, scheduler_of
 from poolwise.files.document import Document, Origin
+from poolwise.files.factory import models_of, scheduler_of
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.policies.order.priorities import F1, FM
 from poolwise.schedulers.list import ListScheduler

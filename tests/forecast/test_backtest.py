@@ -13,7 +13,7 @@ from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.forecast.backtest import Backtest, BacktestSettings, situation_at
 from poolwise.forecast.limits import with_limits
-from poolwise.forecast.versions import Known, sample_starts
+from poolwise.forecast.scenarios import Known, sample_starts
 from poolwise.model import Machine, Schedule, Workload
 from poolwise.traces import read
 from poolwise.units import HOUR, SECOND, UNKNOWN

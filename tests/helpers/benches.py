@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from poolwise.errors import InputError
-from poolwise.identity import digest
-from poolwise.trials import Bench, Record
+from poolwise.hashing import digest
+from poolwise.runner import Record, TaskType
 
 
 @dataclass(frozen=True)
-class Squares(Bench[int]):
+class Squares(TaskType[int]):
     """Squares of numbers, each after some seconds; one of them may fail."""
 
     seconds: float = 0.0
@@ -29,7 +29,7 @@ class Squares(Bench[int]):
 
 
 @dataclass(frozen=True)
-class Lengths(Bench[str]):
+class Lengths(TaskType[str]):
     """Lengths of files; an empty one is an error."""
 
     def key(self, trial: str) -> str:
@@ -46,7 +46,7 @@ class Lengths(Bench[str]):
 
 
 @dataclass(frozen=True)
-class Deadly(Bench[int]):
+class Deadly(TaskType[int]):
     """Kills the process that runs it."""
 
     def key(self, trial: int) -> str:
@@ -60,7 +60,7 @@ class Deadly(Bench[int]):
 
 
 @dataclass(frozen=True)
-class Mortal(Bench[int]):
+class Mortal(TaskType[int]):
     """Kills the process that runs it, once for each trial: a folder remembers."""
 
     folder: Path

@@ -5,8 +5,8 @@ import pickle
 import time
 
 from poolwise.errors import InputError
-from poolwise.trials.executors.apart import serve
-from poolwise.trials.executors.cluster import ConnectionLost
+from poolwise.runner.executors.client_process import serve
+from poolwise.runner.executors.cluster import ConnectionLost
 
 
 class Dying:

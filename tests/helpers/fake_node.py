@@ -11,7 +11,7 @@ from poolwise.live.memory_agent.agent import MIB, MemoryAgent, Surroundings
 from poolwise.live.memory_agent.config import load_memory_agent
 from poolwise.live.memory_agent.limits import LimitMover
 from poolwise.live.memory_agent.metrics import MemoryAgentMetrics
-from poolwise.live.memory_agent.record import LimitsRecord
+from poolwise.live.memory_agent.saved_limits import LimitsRecord
 from tests.helpers.pretended_workloads import PretendedWorkload
 
 PAGE_IN_S = 15e-6
@@ -112,7 +112,7 @@ class FakeNode:
         found = []
         for _ in range(looks):
             self.passes()
-            agent.turn()
+            agent.control_step()
             found.append({name: self.limit(name) for name in self.groups})
             held = [int(limit) for limit in found[-1].values() if limit.isdigit() and limit != self.unlimited]
             assert sum(held) <= agent.config.file.memory * MIB

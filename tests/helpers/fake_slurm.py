@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from poolwise.live.slurm import following, place, platform
-from poolwise.live.slurm.reading import ClusterReading, SlurmJob, SlurmNode, gangs_of, licences_of
+from poolwise.live.slurm import place_mode, platform, poller
+from poolwise.live.slurm.parsing import ClusterListing, SlurmJob, SlurmNode, gangs_of, licences_of
 from poolwise.slurm import hostlist
 from poolwise.units import HOUR, SECOND
 
@@ -45,17 +45,17 @@ class FakeSlurm:
         self.marks: dict[str, str] = {}
         self.stubborn: set[str] = set()
         self.comments: dict[str, str] = {}
-        for module in (following, platform, place):
+        for module in (poller, platform, place_mode):
             monkeypatch.setattr(module, "read_cluster", lambda _: self.read())
-        for module in (platform, place):
+        for module in (platform, place_mode):
             monkeypatch.setattr(module, "ask", self.ask)
-        monkeypatch.setattr(following, "read_racks", lambda nodes: {name: f"rack{int(name[1:]) // 4}" for name in nodes})
-        monkeypatch.setattr(place, "read_jobs", lambda _: list(self.jobs.values()))
-        monkeypatch.setattr(place, "ScontrolSession", lambda: self)
+        monkeypatch.setattr(poller, "read_racks", lambda nodes: {name: f"rack{int(name[1:]) // 4}" for name in nodes})
+        monkeypatch.setattr(place_mode, "read_jobs", lambda _: list(self.jobs.values()))
+        monkeypatch.setattr(place_mode, "ScontrolSession", lambda: self)
 
-    def read(self) -> ClusterReading:
+    def read(self) -> ClusterListing:
         nodes = {name: SlurmNode(name, name not in self.down, cpus, NODE, ()) for name, cpus in self.cpus.items()}
-        return ClusterReading(tuple(self.jobs.values()), nodes, {"pool_rack0": 100, "pool_rack1": 100, "matlab": 5})
+        return ClusterListing(tuple(self.jobs.values()), nodes, {"pool_rack0": 100, "pool_rack1": 100, "matlab": 5})
 
     def ask(self, *command: str) -> str:
         if command[:2] == ("scontrol", "update"):

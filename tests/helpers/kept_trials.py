@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from poolwise.trials import Store
+from poolwise.runner import Store
 
 
 def content(out: Path) -> dict[str, bytes]:

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from poolwise.live.kubernetes.client import ApiError
+from poolwise.live.kubernetes.informer import Seen, Synced
 from poolwise.live.kubernetes.objects import ResourceClaim, ResourceSlice
-from poolwise.live.kubernetes.watch import Seen, Synced
 from poolwise.live.node_agent.agent import NodeAgent
 from poolwise.live.node_agent.cdi import CdiFolder
 from poolwise.live.node_agent.commands import CommandError
@@ -216,7 +216,7 @@ def make_agent(
     file = node_agent_file(folder, text)
     records, cdi = wrap("records", Records(folder / "state")), wrap("cdi", CdiFolder(folder / "cdi", file.driver))
     agent = NodeAgent(file, node, wrap("cluster", cluster), Connector(records, cdi, run))
-    cluster.see = agent.see
+    cluster.see = agent.handle_event
     return agent
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from poolwise.live.node_agent import keyed
+from poolwise.live.node_agent import work_queue
 from poolwise.live.node_agent.connector import AttachError
 from tests.helpers.node_agent import (
     DRIVER,
@@ -184,7 +184,7 @@ def main(folder: Path, whole: bool) -> int:
 
     After each end the claims are still wanted, or are not: the one or the other in turn, or the `whole`, both.
     """
-    keyed.FIRST = keyed.LONGEST_DELAY = 0.01  # type: ignore[misc]
+    work_queue.FIRST = work_queue.LONGEST_DELAY = 0.01  # type: ignore[misc]
     at, ends = 1, 0
     while True:
         life = folder / f"{at}"

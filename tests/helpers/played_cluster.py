@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from poolwise.interfaces import Scheduler
+from poolwise.live.kubernetes.cache import ClusterCache
 from poolwise.live.kubernetes.extended import ExtendedClaim
-from poolwise.live.kubernetes.link import Told
-from poolwise.live.kubernetes.mirror import Mirror
+from poolwise.live.kubernetes.informer import Seen, Synced
 from poolwise.live.kubernetes.objects import (
     Consumer,
     DeviceClass,
@@ -25,7 +25,7 @@ from poolwise.live.kubernetes.objects import (
 )
 from poolwise.live.kubernetes.platform import KubernetesPlatform
 from poolwise.live.kubernetes.starts import Bound, PodStart
-from poolwise.live.kubernetes.watch import Seen, Synced
+from poolwise.live.kubernetes.watch_client import Told
 from poolwise.loop import Loop
 
 KINDS: dict[str, type] = {
@@ -97,7 +97,7 @@ class PlayedCluster:
             self.told.put(Synced(one, frozenset(key for known, key in self.objects if known is one)))
         return kind(self, "poolwise", scheduler, self, **options)
 
-    # Writes
+    # Actions
 
     def start(self, run: int, pods: Sequence[PodStart]) -> None:
         self.started.append((run, tuple(pods)))
@@ -124,7 +124,7 @@ class PlayedCluster:
     def stop(self, pods: Sequence[Pod], reason: str) -> None:
         self.stopped += [(pod.metadata.key, reason) for pod in pods]
 
-    def give_back(self, claim: ResourceClaim, consumer: str) -> None:
+    def release_claim(self, claim: ResourceClaim, consumer: str) -> None:
         self.given_back.append((claim.metadata.key, consumer))
         now = self.get(ResourceClaim, claim.metadata.key)
         users = [user for user in now.status.reserved_for if user.uid != consumer]
@@ -141,7 +141,7 @@ class PlayedCluster:
     def say(self, pod: Pod, why: str) -> None:
         self.said[pod.metadata.key] = why
 
-    def note(self, mirror: Mirror, notes: Mapping[str, str]) -> None:
+    def note(self, mirror: ClusterCache, notes: Mapping[str, str]) -> None:
         self.said.update(notes)
 
 
@@ -151,7 +151,7 @@ class Driven:
     def __init__(self, cluster: PlayedCluster, platform: KubernetesPlatform, scheduler: Scheduler) -> None:
         self.cluster, self.platform = cluster, platform
         self.loop = Loop(platform, scheduler)
-        self.loop.take(next(platform.events()))
+        self.loop.apply_events(next(platform.events()))
         self.settle()
 
     def settle(self) -> "Driven":
@@ -159,7 +159,7 @@ class Driven:
         while not self.cluster.told.empty():
             told = [self.cluster.told.get() for _ in range(self.cluster.told.qsize())]
             if (batch := self.platform.batch(told)) is not None:
-                self.loop.take(batch)
+                self.loop.apply_events(batch)
         return self
 
     def later(self) -> "Driven":
@@ -168,7 +168,7 @@ class Driven:
         assert left is not None, "no pass is due"
         time.sleep(left + 0.01)
         if (batch := self.platform.batch([])) is not None:
-            self.loop.take(batch)
+            self.loop.apply_events(batch)
         return self.settle()
 
     def nodes(self) -> dict[str, str]:

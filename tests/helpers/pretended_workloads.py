@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
+from poolwise.live.memory_agent.allocation import LEAST_TOLERANCE, ObservedWorkload, decide_limits
 from poolwise.live.memory_agent.curve import MIB, SlowdownCurve
-from poolwise.live.memory_agent.decide import LEAST_TOLERANCE, ObservedWorkload, decide_limits
 
 
 @dataclass

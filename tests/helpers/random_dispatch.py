@@ -8,12 +8,12 @@ from math import ceil
 
 import numpy as np
 
-from poolwise.draws import uniform
 from poolwise.engines import simulate
 from poolwise.interfaces import PlacementPolicy
 from poolwise.performance.affinity import Affinity
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.transfer import Transfer
+from poolwise.random import uniform
 from poolwise.registry import make
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.traces import vinesim

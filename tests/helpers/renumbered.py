@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from poolwise.model import Plan, Queue, Reject, Snapshot, Start, Wait
-from poolwise.model.runs import RunTable
+from poolwise.model.run_table import RunTable
 
 
 def renumbered(queue, snapshot, rows):

@@ -17,7 +17,7 @@ from poolwise.engines import simulate
 from poolwise.model import Machine, Placement, Run, Schedule, Snapshot, Workload
 from poolwise.model.history import RunHistory
 from poolwise.model.machine_builder import MachineBuilder
-from poolwise.model.runs import RunTable
+from poolwise.model.run_table import RunTable
 from poolwise.performance.ideal import Ideal
 from poolwise.policies.backfill.slurm import SlurmBackfill
 from poolwise.policies.order.multifactor import Multifactor

@@ -11,7 +11,7 @@ import numpy as np
 
 from poolwise.model import JobTable, Kind, Machine, Queue, Snapshot
 from poolwise.model.history import RunHistory
-from poolwise.model.runs import RunTable
+from poolwise.model.run_table import RunTable
 from poolwise.performance.ideal import Ideal
 from poolwise.policies.order.multifactor import Multifactor
 from poolwise.policies.order.multifactor.order import Recalculated

@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 
 from poolwise.errors import InputError
-from poolwise.measuring import kernel_instructions as do
-from poolwise.measuring.added_latency import PROGRAM, TRACEPOINT
-from poolwise.measuring.control_groups import ROOT, find_hierarchy
-from poolwise.measuring.experiment import MIB
-from poolwise.measuring.kernel_program import CALLS, Tracepoint, running
-from poolwise.measuring.leftovers import belongings
-from poolwise.measuring.zram import CONTROL, ZramSwap, swaps, swaps_ranked_first
+from poolwise.profiling import kernel_instructions as do
+from poolwise.profiling.added_latency import PROGRAM, TRACEPOINT
+from poolwise.profiling.cleanup import belongings
+from poolwise.profiling.control_groups import ROOT, find_hierarchy
+from poolwise.profiling.experiment import MIB
+from poolwise.profiling.kernel_program import CALLS, Tracepoint, running
+from poolwise.profiling.zram import CONTROL, ZramSwap, swaps, swaps_ranked_first
 
 LIBC, SYSTEM = ctypes.CDLL(None), f"{platform.system()} {platform.machine()}"
 GET_NEXT, GET_FILE, GET_ABOUT, NAME_AT = (

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from poolwise.live.memory_agent.groups import WatchedGroup
-from poolwise.measuring.control_groups import find_hierarchy
-from poolwise.measuring.leftovers import Belongings, belongings
-from poolwise.measuring.zram import ZramSwap
+from poolwise.profiling.cleanup import OwnedResources, belongings
+from poolwise.profiling.control_groups import find_hierarchy
+from poolwise.profiling.zram import ZramSwap
 from tests.live.measuring import why_not
 
 MIB = 2**20
@@ -52,7 +52,7 @@ pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "everything
 class Stage:
     """Programs in groups of their own, all of which go at the end."""
 
-    mine: Belongings
+    mine: OwnedResources
     programs: list[subprocess.Popen[bytes]]
 
     def start(self, name: str, program: str, *arguments: object) -> WatchedGroup:

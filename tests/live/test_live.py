@@ -12,16 +12,16 @@ from urllib.error import HTTPError
 import pytest
 
 from poolwise.conformance.cases import racks
-from poolwise.conformance.cluster import FakeCluster
+from poolwise.conformance.fake_cluster import FakeCluster
 from poolwise.errors import InputError, PolicyError
-from poolwise.live import logs, waits
-from poolwise.live.drive import drive, read_continuation
+from poolwise.live import logs, wait_reasons
+from poolwise.live.control_loop import drive, read_continuation
 from poolwise.live.endpoints import serving
 from poolwise.live.logs import LoggedPasses
 from poolwise.live.metrics import LiveMetrics
 from poolwise.live.platform import LiveView
 from poolwise.live.record import LiveRecord, RecordedPasses
-from poolwise.live.waits import TellsWhy
+from poolwise.live.wait_reasons import ExplainsWaits
 from poolwise.model import Changes
 from poolwise.schedulers.list import ListScheduler
 
@@ -47,7 +47,7 @@ class TellingCluster(FakeCluster):
     def class_of(self, job: int) -> str:
         return "all"
 
-    def tell(self, job: int, why: str) -> None:
+    def report_wait(self, job: int, why: str) -> None:
         self.told[self.table.name(job)] = why
 
 
@@ -57,7 +57,7 @@ def test_a_run_is_driven_counted_recorded_and_told(tmp_path: Path, monkeypatch: 
     cluster, scheduler = TellingCluster(racks()), ListScheduler()
     metrics = LiveMetrics(cluster)
     record = RecordedPasses(tmp_path / "r.jsonl", {"mode": "shadow"})
-    tells = TellsWhy(cluster, scheduler, metrics, interval=0.0)
+    tells = ExplainsWaits(cluster, scheduler, metrics, interval=0.0)
     keep = tmp_path / "continuation.json"
     result = drive(cluster, scheduler, keep=keep, observers=(LoggedPasses(), metrics, record, tells))
     record.close()
@@ -82,11 +82,11 @@ def test_a_wait_that_cannot_be_explained_ends_nothing(monkeypatch: pytest.Monkey
     def contradict(*_: object) -> None:
         raise PolicyError("job 7 was left waiting")
 
-    monkeypatch.setattr(waits, "why_waits", contradict)
+    monkeypatch.setattr(wait_reasons, "why_waits", contradict)
     stream = io.StringIO()
     logs.log_to(stream)
     cluster, scheduler = TellingCluster(racks()), ListScheduler()
-    result = drive(cluster, scheduler, observers=(TellsWhy(cluster, scheduler, interval=0.0),))
+    result = drive(cluster, scheduler, observers=(ExplainsWaits(cluster, scheduler, interval=0.0),))
     assert not result.waiting and len(cluster.recorder) > 10 and not cluster.told
     said = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert said and {line["event"] for line in said} == {"unexplained"} and "was left waiting" in said[0]["why"]

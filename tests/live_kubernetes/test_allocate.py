@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poolwise.errors import InputError
-from poolwise.live.kubernetes.allocate import Devices, allocate, part_of
+from poolwise.live.kubernetes.device_allocation import Devices, allocate, part_of
 from poolwise.live.kubernetes.devices import DeviceId, DeviceUsage, Inventory, Part
 from poolwise.live.kubernetes.objects import (
     Capacity,
@@ -44,7 +44,7 @@ def inventory(*devices: PublishedDevice, counters: dict[str, str] | None = None)
     found = Inventory()
     sets = [CounterSet(name="set", counters={k: Capacity(value=v) for k, v in (counters or {}).items()})]
     spec = SliceSpec(driver="d", pool=DevicePool(name="p"), all_nodes=True, devices=list(devices), shared_counters=sets)
-    found.put(ResourceSlice(metadata=Meta(name="s"), spec=spec))
+    found.apply_slice(ResourceSlice(metadata=Meta(name="s"), spec=spec))
     return found
 
 
@@ -218,13 +218,13 @@ def test_a_pool_counts_when_all_its_slices_are_there() -> None:
         spec = SliceSpec(driver="d", pool=pool, all_nodes=True, devices=[PublishedDevice(name=f"{name}{generation}")])
         return ResourceSlice(metadata=Meta(name=name), spec=spec)
 
-    found.put(slice("a", 1, 2))
+    found.apply_slice(slice("a", 1, 2))
     assert not found.devices
-    found.put(slice("b", 1, 2))
+    found.apply_slice(slice("b", 1, 2))
     assert {id.name for id in found.devices} == {"a1", "b1"}
-    found.put(slice("a", 2, 1))
+    found.apply_slice(slice("a", 2, 1))
     assert {id.name for id in found.devices} == {"a2"}
-    found.put(slice("a", 2, 1), deleted=True)
+    found.apply_slice(slice("a", 2, 1), deleted=True)
     assert not list(found.on(NODE)) or {id.name for id in found.devices} == set()
 
 
@@ -237,10 +237,10 @@ def test_a_pool_in_which_two_devices_have_one_name_does_not_count() -> None:
         spec = SliceSpec(driver="d", pool=pool, all_nodes=True, devices=[PublishedDevice(name=device)])
         return ResourceSlice(metadata=Meta(name=name), spec=spec)
 
-    found.put(slice("a", "g0"))
-    found.put(slice("b", "g0"))
+    found.apply_slice(slice("a", "g0"))
+    found.apply_slice(slice("b", "g0"))
     assert not found.devices and not list(found.on(NODE))
-    found.put(slice("b", "g1"))
+    found.apply_slice(slice("b", "g1"))
     assert [device.id.name for device in found.on(NODE)] == ["g0", "g1"]
 
 
@@ -269,7 +269,7 @@ def test_what_serves_a_node_is_what_says_so(steps: list[tuple[tuple[int, Any, in
             else None,
             devices=[PublishedDevice(name=f"g{k}") for k in range(many)],
         )
-        found.put(ResourceSlice(metadata=Meta(name=f"s{pool}"), spec=spec), deleted=gone)
+        found.apply_slice(ResourceSlice(metadata=Meta(name=f"s{pool}"), spec=spec), deleted=gone)
         for k, rack in enumerate(racks):
             node = Node(metadata=Meta(name=f"n{k}", labels={"rack": rack}))
             serving = sorted((d for d in found.devices.values() if d.serves(node)), key=lambda d: (d.node_name is None, d.id))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from poolwise.live.kubernetes import columns
+from poolwise.live.kubernetes import job_columns
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.placement.devices.pooled import Pooled
 from poolwise.policies.placement.nodes.placement import EmptiestNodes
@@ -29,7 +29,7 @@ def test_devices_of_a_rack_that_come_later_are_found(
 ) -> None:
     """Of the same type as those in nodes, which is all that a placement on nodes counts."""
     told: list[str] = []
-    monkeypatch.setattr(columns, "say", lambda event, *, resource, then: told.append(resource))
+    monkeypatch.setattr(job_columns, "say", lambda event, *, resource, then: told.append(resource))
     driven = driven_with(placement)
     assert len(driven.nodes()) == 1 and "gpu" in driven.platform.table.requests and "gpu" not in told
     driven.cluster.add(make.devices("gpu.example", "rack", {"name": "b"}, {"name": "c"}, rack="r0"))

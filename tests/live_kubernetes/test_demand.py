@@ -4,7 +4,7 @@ import pytest
 
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.demand import amounts_of, requested_of, unsupported_fields
-from poolwise.live.kubernetes.nodes import Where
+from poolwise.live.kubernetes.node_constraints import NodeConstraints
 from poolwise.live.kubernetes.objects import (
     Condition,
     Container,
@@ -60,10 +60,10 @@ def test_what_is_needed_is_rounded_up_and_what_there_is_down() -> None:
 def test_where_a_pod_may_run() -> None:
     node = Node(metadata=Meta(name="n", labels={"a": "1"}), spec=NodeSpec(taints=[Taint(key="t", effect="NoSchedule")]))
     tolerant = [Toleration(key="t", operator="Exists")]
-    assert not Where.of(Pod()).allows(node)
-    assert Where.of(Pod(spec=PodSpec(tolerations=tolerant))).allows(node)
-    assert Where.of(Pod(spec=PodSpec(tolerations=tolerant, node_selector={"a": "1"}))).allows(node)
-    assert not Where.of(Pod(spec=PodSpec(tolerations=tolerant, node_selector={"a": "2"}))).allows(node)
+    assert not NodeConstraints.of(Pod()).allows(node)
+    assert NodeConstraints.of(Pod(spec=PodSpec(tolerations=tolerant))).allows(node)
+    assert NodeConstraints.of(Pod(spec=PodSpec(tolerations=tolerant, node_selector={"a": "1"}))).allows(node)
+    assert not NodeConstraints.of(Pod(spec=PodSpec(tolerations=tolerant, node_selector={"a": "2"}))).allows(node)
 
 
 def test_unsupported_fields_are_named() -> None:

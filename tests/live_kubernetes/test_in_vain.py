@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from poolwise.live.kubernetes import place, platform
+from poolwise.live.kubernetes import placement, platform
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.placement.nodes.placement import EmptiestNodes
 from poolwise.schedulers.list import ListScheduler
@@ -34,14 +34,14 @@ def add(driven: Driven, name: str, devices: int, group: str = "", size: int = 1)
 
 
 def test_one_of_many_is_tried_on_every_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    tries, allocate = [0], place.allocate
+    tries, allocate = [0], placement.allocate
 
     def counted(*given, **more):
         tries[0] += 1
         return allocate(*given, **more)
 
     driven = driven_on([1] * 10, [0, 0])
-    monkeypatch.setattr(place, "allocate", counted)
+    monkeypatch.setattr(placement, "allocate", counted)
     for k in range(200):
         add(driven, f"p{k:03d}", 1)
     driven.settle()
@@ -53,7 +53,7 @@ def test_one_of_many_is_tried_on_every_node(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_one_of_many_is_tried_on_one_node_of_each_rack(monkeypatch: pytest.MonkeyPatch) -> None:
-    tries, allocate = [0], place.allocate
+    tries, allocate = [0], placement.allocate
 
     def counted(*given, **more):
         tries[0] += 1
@@ -63,7 +63,7 @@ def test_one_of_many_is_tried_on_one_node_of_each_rack(monkeypatch: pytest.Monke
     for k in range(6):
         add(driven, f"f{k}", 1)
     assert len(driven.settle().nodes()) == 6
-    monkeypatch.setattr(place, "allocate", counted)
+    monkeypatch.setattr(placement, "allocate", counted)
     add(driven, "more", 1)
     driven.settle()
     assert len(driven.nodes()) == 6 and 0 < tries[0] <= 2 * driven.loop.result.passes
@@ -97,7 +97,7 @@ def test_trying_all_of_them_changes_nothing(sizes: list[int], racks: list[int], 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(platform, "alike", lambda *_: {})  # whom it sets aside has no turn in which its node is chosen
             if not remembers:
-                patch.setattr(place, "words_asked", lambda *_: b"")
+                patch.setattr(placement, "words_asked", lambda *_: b"")
             driven = driven_on(sizes, racks)
             for turn, groups in enumerate(rounds):
                 for k, wishes in enumerate(groups):

@@ -15,9 +15,9 @@ from poolwise.cli.live import named_scheduler
 from poolwise.errors import PoolwiseError
 from poolwise.interfaces import Scheduler
 from poolwise.live.kubernetes import state
-from poolwise.live.kubernetes.link import Stopped
 from poolwise.live.kubernetes.objects import Node, Pod, ResourceClaim, ResourceSlice
-from poolwise.live.waits import WaitReasons
+from poolwise.live.kubernetes.watch_client import Stopped
+from poolwise.live.wait_reasons import WaitReasons
 from poolwise.loop import Loop
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.order.priorities import FCFS
@@ -56,7 +56,7 @@ def finish(made: PlayedCluster, name: str) -> None:
     made.finish(f"default/{name}")
     for kind, key in list(made.objects):
         if kind is ResourceClaim and any(user.uid == uid for user in made.get(kind, key).status.reserved_for):
-            made.give_back(made.get(kind, key), uid)
+            made.release_claim(made.get(kind, key), uid)
 
 
 @pytest.fixture
@@ -282,10 +282,10 @@ def test_a_link_that_fails_ends_the_run_at_once() -> None:
     made = PlayedCluster(make.node("n0"))
     platform = made.platform(SCHEDULERS["nodes"])
     loop, events = Loop(platform, SCHEDULERS["nodes"]), platform.events()
-    loop.take(next(events))
+    loop.apply_events(next(events))
     made.add(make.pod("p", seconds=None))
     made.told.put(Stopped("the API server is gone"))
-    loop.take(next(events))
+    loop.apply_events(next(events))
     assert len(made.started) == 1
     with pytest.raises(PoolwiseError, match="the API server is gone"):
         next(events)

@@ -41,7 +41,7 @@ def test_building_the_machine_takes_a_small_part_of_the_time(monkeypatch: pytest
     events = driven.platform.events()
     next(events)
     for batch in events:
-        driven.loop.take(batch)
+        driven.loop.apply_events(batch)
     changes.join()
     elapsed = time.monotonic() - begun
     driven.settle()

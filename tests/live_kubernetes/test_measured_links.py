@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from poolwise.cli.live import named_scheduler
+from poolwise.live.kubernetes.link_traffic import Traffic
 from poolwise.live.kubernetes.objects import ResourceSlice
-from poolwise.live.kubernetes.traffic import Traffic
 from poolwise.live.node_agent.links import link_specs
 from tests.helpers.played_cluster import Driven, PlayedCluster
 from tests.live.kubernetes import objects as make

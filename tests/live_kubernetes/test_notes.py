@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poolwise.live.kubernetes.clock import LiveClock
-from poolwise.live.kubernetes.notes import SETTLING, PodNotes
+from poolwise.live.kubernetes.pod_messages import SETTLING, PodMessages
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
 from tests.helpers.played_cluster import PlayedCluster
@@ -21,7 +21,7 @@ def test_what_stands_for_a_while_is_told_once(steps: list[tuple[int, str | None,
     """Pods are left alone for a reason, or no longer; what holds no longer is never told, what stands is never forgotten."""
     steady = [0]
     clock = LiveClock(0, wall=lambda: 0, steady=lambda: steady[0])
-    notes, told = PodNotes(clock), dict[str, str]()
+    notes, told = PodMessages(clock), dict[str, str]()
     first: dict[str, int] = {}  # pod -> since when there is something to be told
     for pod, why, settling, seconds in steps:
         key = f"p{pod}"
@@ -37,7 +37,7 @@ def test_what_stands_for_a_while_is_told_once(steps: list[tuple[int, str | None,
                     first[key] = clock.now - SETTLING
             notes.leave([key], why, settling=settling)
         for _ in range(seconds + 1):
-            now = notes.take()
+            now = notes.pop_due()
             assert not now.keys() & told.keys()
             assert now == {key: notes.why[key] for key, since in first.items() if clock.now >= since + SETTLING}
             told |= now
@@ -51,7 +51,7 @@ def test_what_stands_for_a_while_is_told_once(steps: list[tuple[int, str | None,
 
 def test_only_what_stays_away_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """A claim that is made right after its pod, one that is not, and what will never be served."""
-    monkeypatch.setattr("poolwise.live.kubernetes.notes.SETTLING", SECOND // 10)
+    monkeypatch.setattr("poolwise.live.kubernetes.pod_messages.SETTLING", SECOND // 10)
     made = PlayedCluster(make.node("n0"), make.device_class("gpu", "gpu.example"))
     made.add(make.devices("gpu.example", "n0", {"name": "g0"}, {"name": "g1"}, node="n0"))
     made.add(make.claim("before", make.exactly("gpu")))

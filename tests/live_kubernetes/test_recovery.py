@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from poolwise.files.state import read_state, write_state
+from poolwise.live.kubernetes.api_writer import ApiWriter
 from poolwise.live.kubernetes.bind import Binder
+from poolwise.live.kubernetes.claim_reservation import Reservations
 from poolwise.live.kubernetes.clock import LiveClock
 from poolwise.live.kubernetes.objects import Meta, Node, Pod, ResourceClaim, ResourceSlice
-from poolwise.live.kubernetes.reserve import Reservations
 from poolwise.live.kubernetes.starts import Bound, NotBound, PodStart
-from poolwise.live.kubernetes.writer import Writer
 from poolwise.live.platform import LiveView
 from poolwise.model import Ended, Outcome
 from poolwise.policies.placement.nodes.placement import FirstNodes
@@ -180,7 +180,7 @@ def test_a_node_that_vanishes_takes_its_runs_with_it_and_may_come_back() -> None
 def test_nobody_is_bound_to_a_node_that_has_vanished_meanwhile() -> None:
     """The API server would do it; nothing is written."""
     told: list[Bound | NotBound] = []
-    writer = Writer(None, lambda: None)
+    writer = ApiWriter(None, lambda: None)
     binder = Binder(writer, Reservations(writer), told.append)
     binder.gone.add("n9")
     asyncio.run(binder.start(7, [PodStart(Pod(metadata=Meta(name="p", namespace="default")), "n9")]))
@@ -285,7 +285,7 @@ def test_a_run_ends_when_its_devices_are_given_back_too() -> None:
     assert driven.settle().nodes().keys() == {"p", "full"}
     made.finish("default/p")
     assert driven.settle().nodes().keys() == {"p", "full"}
-    made.give_back(made.get(ResourceClaim, "default/c"), made.get(Pod, "default/p").metadata.uid)
+    made.release_claim(made.get(ResourceClaim, "default/c"), made.get(Pod, "default/p").metadata.uid)
     assert driven.settle().nodes().keys() == {"p", "full", "q"} and has(driven, "d") == ["g0"]
 
 
@@ -310,5 +310,5 @@ def test_a_start_that_did_not_fit_is_tried_again_when_something_is_given_back_an
     driven = made.open(FIRST_FIT)
     assert driven.nodes() == {"a": "n0"} and driven.platform.clock.left > 30
     made.finish("default/a")
-    made.give_back(made.get(ResourceClaim, "default/a"), made.get(Pod, "default/a").metadata.uid)
+    made.release_claim(made.get(ResourceClaim, "default/a"), made.get(Pod, "default/a").metadata.uid)
     assert driven.settle().nodes() == {"a": "n0", "b": "n0"}

@@ -27,9 +27,9 @@ def take(driven: Driven, seen: list[tuple[str, str]]) -> None:
         batch, before = driven.platform.batch(told), driven.loop.queue.table
         if batch is None:
             continue
-        outcome = driven.loop.take(batch)
+        outcome = driven.loop.apply_events(batch)
         done = Pass(batch, outcome, driven.loop, before, driven.platform.snapshot(), 0.0, 0.0)
-        LoggedPasses().see(done)
+        LoggedPasses().observe_pass(done)
         seen += [
             (type(event).__name__, table.name(event.job))
             for event, table in done.events()

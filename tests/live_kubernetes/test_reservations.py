@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from poolwise.live.kubernetes.actions import ClusterActions
+from poolwise.live.kubernetes.api_writer import ApiWriter
+from poolwise.live.kubernetes.claim_reservation import Reservations
 from poolwise.live.kubernetes.objects import Allocation, Pod, ResourceClaim
-from poolwise.live.kubernetes.reserve import Reservations
 from poolwise.live.kubernetes.starts import ClaimWrite, PodStart, StartFailed
-from poolwise.live.kubernetes.writer import Writer
-from poolwise.live.kubernetes.writes import ClusterWrites
 from tests.live.kubernetes import objects as make
 from tests.live_kubernetes.test_recovery import known
 
@@ -30,7 +30,7 @@ def attached() -> dict[str, Any]:
     return {"allocation": ALLOCATION, "devices": [said]}
 
 
-class Answers(Writer):
+class Answers(ApiWriter):
     """Each write is answered by the claim with devices, and the watch is late."""
 
     async def patch(self, path: str, body: Any, urgency: int, *more: Any, **options: Any) -> bytes:
@@ -90,12 +90,12 @@ class OneLink:
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_reservation_is_not_ended_twice_at_a_time(fails: bool) -> None:
     link: Any = OneLink(fails)
-    writes = ClusterWrites(link, "poolwise")
+    writes = ClusterActions(link, "poolwise")
     for consumer in ("p", "p", "q"):
-        writes.give_back(claim(1), consumer)
+        writes.release_claim(claim(1), consumer)
     for work in link.todo:
         asyncio.run(work)
     assert link.released == ["p", "q"]
-    writes.give_back(claim(2), "p")
+    writes.release_claim(claim(2), "p")
     asyncio.run(link.todo[-1])
     assert link.released == ["p", "q", "p"]

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from poolwise import loop
 from poolwise.live.kubernetes.objects import Pod, ResourceClaim
-from poolwise.live.kubernetes.shadow import ShadowKubernetes
-from poolwise.live.waits import WaitReasons
+from poolwise.live.kubernetes.shadow_mode import ShadowKubernetes
+from poolwise.live.wait_reasons import WaitReasons
 from poolwise.model import Changes, CommitResult, Rule, Start
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.backfill.none import NoBackfill
@@ -68,7 +68,7 @@ def test_who_lacks_a_model_starts_first_when_there_is_one() -> None:
     driven.settle()
     assert set(driven.nodes()) == {"first", "h"}
     made.finish("default/first")
-    made.give_back(made.get(ResourceClaim, "default/first"), made.get(Pod, "default/first").metadata.uid)
+    made.release_claim(made.get(ResourceClaim, "default/first"), made.get(Pod, "default/first").metadata.uid)
     driven.settle()
     assert set(driven.nodes()) == {"first", "h", "second"}
 

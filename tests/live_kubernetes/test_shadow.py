@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from poolwise.live.kubernetes.objects import Pod, ResourceClaim
-from poolwise.live.kubernetes.shadow import ShadowKubernetes
+from poolwise.live.kubernetes.shadow_mode import ShadowKubernetes
 from poolwise.live.kubernetes.starts import PodStart
 from poolwise.live.platform import Pass
 from poolwise.live.record import LiveRecord, RecordedPasses
@@ -30,7 +30,7 @@ def test_a_shadow_records_what_it_would_do_and_what_happens(tmp_path: Path) -> N
         batch = platform.batch(told)
         assert batch is not None
         before = loop.queue.table
-        record.see(Pass(batch, loop.take(batch), loop, before, platform.snapshot(), 0.0, 0.0))
+        record.observe_pass(Pass(batch, loop.apply_events(batch), loop, before, platform.snapshot(), 0.0, 0.0))
 
     made.add(make.pod("c"))
     happens()

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poolwise.live.kubernetes.objects import Pod, ResourceClaim
-from poolwise.live.kubernetes.runs import PodRuns
+from poolwise.live.kubernetes.pod_runs import PodRuns
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.placement.nodes.placement import EmptiestNodes
@@ -46,7 +46,7 @@ def finish(driven: Driven, name: str) -> None:
     uid = made.get(Pod, f"default/{name}").metadata.uid
     for kind, key in list(made.objects):
         if kind is ResourceClaim and any(user.uid == uid for user in made.get(kind, key).status.reserved_for):
-            made.give_back(made.get(kind, key), uid)
+            made.release_claim(made.get(kind, key), uid)
 
 
 def asked(driven: Driven) -> dict[str, dict[str, int]]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from poolwise.files.state import read_state, write_state
 from poolwise.live.platform import LiveView
-from poolwise.live.waits import why_waits
+from poolwise.live.wait_reasons import why_waits
 from poolwise.model import Changes
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.schedulers.list import ListScheduler

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from poolwise.live.memory_agent.allocation import ObservedWorkload, decide_limits
 from poolwise.live.memory_agent.curve import MIB, STEEP, SlowdownCurve
-from poolwise.live.memory_agent.decide import ObservedWorkload, decide_limits
 
 TOTAL = 100 * MIB
 

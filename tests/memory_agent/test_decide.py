@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from poolwise.live.memory_agent.allocation import ObservedWorkload, decide_limits, fair_limits
 from poolwise.live.memory_agent.curve import MIB, SlowdownCurve
-from poolwise.live.memory_agent.decide import ObservedWorkload, decide_limits, fair_limits
 from poolwise.performance.profiles import find_profile
 from tests.helpers.pretended_workloads import PretendedWorkload, play, pretended
 

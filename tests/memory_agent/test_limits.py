@@ -8,7 +8,7 @@ import pytest
 from poolwise.errors import InputError
 from poolwise.live.memory_agent.agent import MIB, MemoryAgent
 from poolwise.live.memory_agent.groups import WatchedGroup
-from poolwise.live.memory_agent.record import LimitsRecord, TakenLimit
+from poolwise.live.memory_agent.saved_limits import LimitsRecord, SavedLimit
 from tests.helpers.fake_node import FakeNode
 from tests.helpers.pretended_workloads import PretendedWorkload
 
@@ -99,7 +99,7 @@ def test_a_group_made_again_is_followed_although_the_former_was_left_alone(node:
 def test_a_record_names_its_group_by_more_than_its_path(node: FakeNode) -> None:
     record = LimitsRecord(node.folder)
     number = node.memory("one").stat().st_ino
-    record.put(TakenLimit("one", number + 1, None, None, (60 * MIB,)))
+    record.save(SavedLimit("one", number + 1, None, None, (60 * MIB,)))
     node.limit_file("one").write_text(str(60 * MIB))
     agent = node.agent(150)
     assert agent.mover.let_go() == [] and node.limit("one") == str(60 * MIB)

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poolwise.draws import uniform
 from poolwise.metrics.intervals import mean_interval, paired_block_bootstrap, student_t
+from poolwise.random import uniform
 
 
 @pytest.mark.parametrize(

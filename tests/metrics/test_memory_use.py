@@ -7,8 +7,8 @@ from poolwise.metrics import Window
 from poolwise.metrics.measure import MeasuredRun
 from poolwise.metrics.measures.memory_use import MemoryUseMeasure
 from poolwise.metrics.memory_use import pool_memory
-from poolwise.schedulers.by_use import ByUse
 from poolwise.schedulers.list import ListScheduler
+from poolwise.schedulers.usage_based import UsageBased
 from poolwise.units import SECOND
 from tests.helpers.memory_over_time import machine_with, using
 
@@ -18,7 +18,7 @@ TWO = using([80, 80], [[(0, 20), (50, 80)], [(0, 20), (60, 80)]], [100, 100], no
 def test_by_hand() -> None:
     # at 10 s the first gives back what it does not use of 140 MiB; the second starts, gives back at 20 s, lacks 40 MiB at 70 s,
     # is stopped at 85 s, and runs again from 100 s to 200 s with all that it asked for
-    schedule = simulate(machine_with(170), TWO, ByUse(interval_s=10, margin=0.0, patience_s=15)).schedule
+    schedule = simulate(machine_with(170), TWO, UsageBased(interval_s=10, margin=0.0, patience_s=15)).schedule
     found = MemoryUseMeasure().of(MeasuredRun.of(schedule))
     assert found["resizes"] == 3 and found["runs_out_of_memory"] == 1
     assert found["lost_node_hours"] == pytest.approx(75 / 3600)

@@ -11,7 +11,7 @@ from poolwise.engines import simulate
 from poolwise.metrics import Window
 from poolwise.metrics.reach import reach
 from poolwise.model import Machine, MachineBuilder, Schedule, Workload
-from poolwise.report.machine_drawn import drawing
+from poolwise.report.machine_drawing import drawing
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
 from tests.helpers.one_of_each import schedule_of

@@ -33,7 +33,7 @@ class Plain:
         self.tasks[job] = self.tasks.get(job, set()) | tasks
         self.passes.setdefault(job, 0)
 
-    def take(self, job: int, tasks: set[int]) -> None:
+    def remove_tasks(self, job: int, tasks: set[int]) -> None:
         self.tasks[job] -= tasks
         if not self.tasks[job]:
             del self.tasks[job], self.passes[job]
@@ -68,7 +68,7 @@ def test_it_holds_what_was_added_and_not_taken(moves: list[tuple[str, int, set[i
             queue.count_pass()
             plain.count_pass()
         elif move == "take" and job in plain.tasks:
-            queue.take(job, given)
+            queue.remove_tasks(job, given)
             plain.take(job, tasks)
         elif move == "add":
             queue.add(job, given)
@@ -88,7 +88,7 @@ def test_a_job_that_comes_back_stands_where_it_stood_and_waits_anew() -> None:
     for job in (3, 0, 2):
         queue.add(job)
     queue.count_pass()
-    queue.take(2)
+    queue.remove_tasks(2)
     queue.count_pass()
     queue.add(2)
     queue.count_pass()
@@ -106,9 +106,9 @@ def test_a_queue_of_many_is_that_of_one_by_one() -> None:
     at_once = Queue.of(table, rows)
     assert at_once.jobs.tolist() == one_by_one.jobs.tolist() and at_once.passes().tolist() == [0] * 40
     for queue in (one_by_one, at_once):
-        queue.take(int(rows[3]))
+        queue.remove_tasks(int(rows[3]))
         queue.add(int(rows[3]))
-        queue.take(int(rows[7]))
+        queue.remove_tasks(int(rows[7]))
     assert at_once.jobs.tolist() == one_by_one.jobs.tolist()
     named = JobTable(
         table.id, table.submit * 0, table.requested, table.tasks, {}, {}, name=[f"{9 - k % 10}{k}" for k in range(60)]

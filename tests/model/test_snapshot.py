@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from poolwise.model import Machine, Placement, Run, Snapshot, Workload
 from poolwise.model import snapshot as snapshots
-from poolwise.model.runs import RunTable
+from poolwise.model.run_table import RunTable
 from poolwise.model.snapshot import OVERDUE
 from poolwise.performance.ideal import Ideal
 from poolwise.units import SECOND

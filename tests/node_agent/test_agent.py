@@ -8,7 +8,7 @@ import pytest
 
 from poolwise.errors import PoolwiseError
 from poolwise.live.kubernetes.client import ApiError
-from poolwise.live.node_agent import keyed
+from poolwise.live.node_agent import work_queue
 from poolwise.live.node_agent.agent import NodeAgent
 from tests.helpers.node_agent import (
     DRIVER,
@@ -27,8 +27,8 @@ ATTACHED, FAILED = f"{DRIVER}/attached", f"{DRIVER}/attach-failed"
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keyed, "FIRST", 0.01)
-    monkeypatch.setattr(keyed, "LONGEST_DELAY", 0.02)
+    monkeypatch.setattr(work_queue, "FIRST", 0.01)
+    monkeypatch.setattr(work_queue, "LONGEST_DELAY", 0.02)
 
 
 class World:
@@ -230,12 +230,12 @@ def test_errors_of_the_api_server_are_outlasted(tmp_path: Path) -> None:
         world = World(tmp_path)
         agent = await world.begin()
         statuses = [0, 409, 429, 500, 503]
-        world.cluster.errors = [ApiError(status, "Trouble", "on purpose") for status in statuses]
+        world.cluster.errors = [ApiError(status, "Fault", "on purpose") for status in statuses]
         uid = world.cluster.put(claim_for("train", "gpu-0"))
         await until(lambda: "train" in str(world.cluster.writes))
         assert world.cluster.conditions("train") == {"gpu-0": {ATTACHED: ""}} and not world.cluster.errors
         assert world.hardware.calls.count("/bin/attach gpu-0") == 1
-        world.cluster.errors = [ApiError(500, "Trouble", "on purpose")]
+        world.cluster.errors = [ApiError(500, "Fault", "on purpose")]
         with pytest.raises(ApiError):
             await agent.prepare("default", "train", uid)
         await agent.prepare("default", "train", uid)

@@ -6,9 +6,9 @@ import pytest
 
 from poolwise.cli import app
 from poolwise.errors import InputError
-from poolwise.live.alone import alone
 from poolwise.live.node_agent.config import load_node_agent
 from poolwise.live.node_agent.records import ClaimRecord, ClaimState, Records
+from poolwise.live.single_instance import alone
 from tests.helpers.node_agent import FILE, node_agent_file
 
 ROOT = Path(__file__).parents[2]
@@ -71,7 +71,7 @@ def test_records_outlive_the_process_and_refuse_what_is_none(tmp_path: Path) -> 
     record = ClaimRecord(
         uid="u", namespace="default", name="train", allocated="", devices=(), state=ClaimState.FAILED, reason="x"
     )
-    Records(tmp_path).put(record)
+    Records(tmp_path).save(record)
     assert [*Records(tmp_path)] == [record]
     (tmp_path / ".u.json.draft").write_text("{")
     assert [*Records(tmp_path)] == [record] and not (tmp_path / ".u.json.draft").exists()

@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from poolwise.live.kubernetes.link_traffic import Traffic, measured_links
 from poolwise.live.kubernetes.objects import ResourceSlice
-from poolwise.live.kubernetes.traffic import Traffic, measured_links
 from poolwise.live.node_agent.config import LinkSection, MeasureLinksSection
 from poolwise.live.node_agent.links import LinkMeter, link_specs
 

@@ -8,7 +8,7 @@ import pytest
 
 from poolwise.errors import PoolwiseError
 from poolwise.live.kubernetes.client import ApiError
-from poolwise.live.node_agent.claims import published
+from poolwise.live.node_agent.required_attachments import published
 from poolwise.live.node_agent.slices import publish_slices, slice_name, wanted_specs
 from tests.helpers.node_agent import DRIVER, FILE, MemoryCluster, node_agent_file
 

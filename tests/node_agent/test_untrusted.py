@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.objects import PublishedDevice
-from poolwise.live.node_agent.claims import pinned_to, record_of
+from poolwise.live.node_agent.required_attachments import pinned_to, record_of
 from poolwise.live.node_agent.template import GROUPS, PATTERNS, check_placeholders, checked, filled, placeholders
 from tests.helpers.node_agent import DRIVER, claim_for, decoded, node_agent_file
 

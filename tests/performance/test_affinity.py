@@ -13,7 +13,7 @@ from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.loop import run_loop
 from poolwise.model import CommitResult, EventBatch, Machine, Placement, Queue, Run, Snapshot, Workload
-from poolwise.model.runs import RunTable
+from poolwise.model.run_table import RunTable
 from poolwise.performance.affinity import Affinity, compute_ns, compute_times, slowdown
 from poolwise.performance.combined import Combined
 from poolwise.performance.transfer import Transfer

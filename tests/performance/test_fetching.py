@@ -13,7 +13,7 @@ from poolwise.engines import Disturbance, simulate
 from poolwise.errors import InputError
 from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler
 from poolwise.model import Changes, Fetch, JobTable, Placement, Plan, Queue, Run, Snapshot, Start, Workload
-from poolwise.model.runs import RunTable
+from poolwise.model.run_table import RunTable
 from poolwise.performance.affinity import Affinity
 from poolwise.performance.combined import Combined
 from poolwise.performance.fetching import Fetching

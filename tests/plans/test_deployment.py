@@ -11,7 +11,7 @@ from poolwise.errors import InputError
 from poolwise.optimize.front import front
 from poolwise.plans import plan
 from poolwise.plans.deployment_file import JobSizeSection, JobsSection
-from poolwise.plans.deployment_trials import draw_jobs
+from poolwise.plans.deployment_tasks import draw_jobs
 from poolwise.registry import make
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.traces import vinesim

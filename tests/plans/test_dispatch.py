@@ -9,7 +9,7 @@ from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.performance.affinity import Affinity
 from poolwise.plans import plan
-from poolwise.plans.dispatch_trials import DispatchTrial
+from poolwise.plans.dispatch_tasks import DispatchTask
 from poolwise.registry import make
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.units import US
@@ -105,7 +105,7 @@ def test_the_answer_is_the_fastest_that_keeps_its_deadlines(file, tmp_path):
 def test_what_is_kept_is_not_run_again_and_what_is_damaged_is(file, tmp_path, monkeypatch):
     first = plan.run_plan(plan.load_plan(file), tmp_path / "out", jobs=1)
     loaded = plan.load_plan(file)
-    runs: list[DispatchTrial] = []
+    runs: list[DispatchTask] = []
     kept = type(loaded.question.bench).run
 
     def run(self, trial):

@@ -6,7 +6,7 @@ import pytest
 
 from poolwise.plans import plan
 from poolwise.plans.plan import Answer
-from poolwise.trials import Local
+from poolwise.runner import Local
 
 PLAN = """\
 version = 1
@@ -93,7 +93,7 @@ def test_where_they_do_not_decide_that_is_said(place):
 def test_what_is_not_tried_is_said(place, monkeypatch):
     alike = answered(place, {})
     assert alike.first[-1].startswith("More than 2 jobs ask for the most memory a node") or "nothing cheaper" in alike.first[-1]
-    monkeypatch.setattr("poolwise.sanity.leave_out.CHEAP", 219)
+    monkeypatch.setattr("poolwise.diagnostics.leave_out.CHEAP", 219)
     before = len(list((place / "out").rglob("*.parquet")))
     found = answered(place, {50: 90, 120: 80, 121: 70})
     assert "was not tried: that takes" in found.first[-1]

@@ -15,7 +15,7 @@ from poolwise.errors import InputError
 from poolwise.files.machine import load_machine
 from poolwise.model import Kind, Workload
 from poolwise.plans import plan
-from poolwise.plans.packing_trial import draw, pack
+from poolwise.plans.packing_task import draw, pack
 from poolwise.report.plan import write_plan
 from poolwise.units import SECOND
 from tests.helpers.data import DATA

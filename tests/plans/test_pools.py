@@ -13,9 +13,9 @@ from poolwise.optimize.monotone import below
 from poolwise.plans import plan
 from poolwise.plans.search import search
 from poolwise.plans.sizes import costs
+from poolwise.runner import Local, Store
 from poolwise.studies.cell_store import CellStore
 from poolwise.studies.cells import workload_of
-from poolwise.trials import Local, Store
 from tests.helpers.kept_trials import forget, written
 
 PLAN = """\

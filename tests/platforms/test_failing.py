@@ -13,7 +13,7 @@ from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.explain import explain_wait
 from poolwise.model import Failures, Machine, Outage, Outcome, Workload
-from poolwise.platforms.failing import merged, trouble_of
+from poolwise.platforms.failures import merged, trouble_of
 from poolwise.policies.order.priorities import FCFS
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.schedulers.list import ListScheduler

@@ -9,13 +9,13 @@ import heapq
 import numpy as np
 import pytest
 
-from poolwise.draws import uniform
 from poolwise.engines import simulate
 from poolwise.metrics import Outcomes, mean_interval
 from poolwise.metrics.slowdown import wait_s
 from poolwise.model import Machine, Workload
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.order.priorities import FCFS
+from poolwise.random import uniform
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
 

@@ -28,7 +28,7 @@ from poolwise.model import (
     Start,
     Stop,
 )
-from poolwise.model.runs import RunTable
+from poolwise.model.run_table import RunTable
 from poolwise.performance.profiles import find_profile
 from tests.helpers.holdings import check_capacity
 from tests.helpers.remote_split import CORES, MEMORY, MODEL, POOL, split, split_jobs, split_machine

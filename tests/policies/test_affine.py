@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from poolwise.engines import simulate
 from poolwise.errors import InputError, PolicyError
-from poolwise.files.choice import Choice
+from poolwise.files.component import Component
 from poolwise.interfaces import QueuePolicy
 from poolwise.model import Machine, Workload
 from poolwise.policies.order.affine import Affine, Logarithms, Powers
@@ -65,10 +65,10 @@ def test_known_orders_are_members(known: QueuePolicy, member: Affine) -> None:
 
 
 def test_a_file_says_its_numbers_by_name() -> None:
-    written = Choice(name="affine", rise={"scale": 1.0, "runtime": -0.5}, logs={"nodes": 2.0})
+    written = Component(name="affine", rise={"scale": 1.0, "runtime": -0.5}, logs={"nodes": 2.0})
     assert written.make("orders") == Affine(Powers(1.0, -0.5), logs=Logarithms(nodes=2.0))
     with pytest.raises(InputError, match="scala"):
-        Choice(name="affine", rise={"scala": 1.0}).make("orders")
+        Component(name="affine", rise={"scala": 1.0}).make("orders")
 
 
 def test_numbers_beyond_all_bounds_are_refused() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from poolwise.errors import PolicyError
 from poolwise.interfaces import BackfillPolicy, PlacementPolicy
 from poolwise.model import Job, Machine, Placement, Queue, Refusal, Run, Snapshot, Start, Workload
-from poolwise.model.runs import RunTable
+from poolwise.model.run_table import RunTable
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.policies.backfill import easy
 from poolwise.policies.backfill.conservative import Conservative

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from poolwise.engines import simulate
 from poolwise.errors import InputError
-from poolwise.files.choice import Choice
+from poolwise.files.component import Component
 from poolwise.loop import run_loop
 from poolwise.model import Changes, Machine, Plan, Queue, Rule, Snapshot, Workload
-from poolwise.model.runs import RunTable
+from poolwise.model.run_table import RunTable
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import Simulation
 from poolwise.policies.backfill.easy import Easy
@@ -74,13 +74,13 @@ def test_a_cap_of_nothing_is_first_come_first_served_and_a_long_one_is_none() ->
 
 
 def test_a_file_says_them_in_tables() -> None:
-    written = Choice(name="capped", order="area", backlogs=2.0).make("orders")
+    written = Component(name="capped", order="area", backlogs=2.0).make("orders")
     assert written == Capped(SmallestArea(), backlogs=2.0)
-    assert Choice(name="easy", order={"name": "capped", "order": "sjf", "patience_s": 60.0}).make("backfills") == Easy(
+    assert Component(name="easy", order={"name": "capped", "order": "sjf", "patience_s": 60.0}).make("backfills") == Easy(
         order=Capped(SJF(), 60.0)
     )
     with pytest.raises(InputError, match="backlogs must be at least 0"):
-        Choice(name="capped", backlogs=-1.0).make("orders")
+        Component(name="capped", backlogs=-1.0).make("orders")
 
 
 def test_what_waits_is_told_why_by_the_order_in_which_it_was_tried() -> None:

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poolwise.engines import simulate
+from poolwise.engines.compiled_engine import Parts
 from poolwise.engines.dispatch.replay import unsupported
-from poolwise.engines.family import Parts
 from poolwise.errors import InputError
 from poolwise.registry import make
 from poolwise.schedulers.dispatch import Dispatch

@@ -18,7 +18,7 @@ from poolwise.interfaces import BackfillPolicy, Dispatcher, PlacementPolicy, Sch
 from poolwise.loop import run_loop
 from poolwise.model import Changes, Machine, Placement, Plan, Queue, Reject, Snapshot, Start, Workload
 from poolwise.model.rules import BackfillRule
-from poolwise.model.runs import RunTable
+from poolwise.model.run_table import RunTable
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.platforms.simulated import Simulation
@@ -125,7 +125,7 @@ def test_in_order_of_arrival_and_with_exact_estimates_keeping_changes_nothing(jo
 
 
 class Watched(Scheduler, Dispatcher):
-    """Writes down what was promised to each job first, and that no promise moves back."""
+    """Actions down what was promised to each job first, and that no promise moves back."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler

@@ -8,7 +8,7 @@ import pytest
 from poolwise.errors import InputError
 from poolwise.model import Kind, Placement, Refusal, Snapshot, Workload
 from poolwise.model.eligibility import eligible_owners, eligible_sets
-from poolwise.model.runs import RunTable
+from poolwise.model.run_table import RunTable
 from poolwise.model.shared_nodes import shared_nodes
 from poolwise.performance.ideal import Ideal
 from poolwise.policies.placement.devices.requests import foreign_request

@@ -6,7 +6,7 @@ import pytest
 from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.model import Changes, JobTable, Queue, Refusal, Snapshot
-from poolwise.model.runs import RunTable
+from poolwise.model.run_table import RunTable
 from poolwise.performance.bandwidth_sharing import BandwidthSharing
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.backfill.skip import Skip

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from poolwise import catalog
 from poolwise.errors import InputError
 from poolwise.model import Changes, Kind, Placement, Queue, Refusal, Reject, Snapshot, Workload
-from poolwise.model.runs import RunTable
+from poolwise.model.run_table import RunTable
 from poolwise.performance.ideal import Ideal
 from poolwise.policies.placement.devices.pooled import Pooled
 from poolwise.policies.placement.devices.shares import DeviceShares

@@ -11,7 +11,7 @@ from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.model import Machine, Placement, Queue, Rule, Run, Schedule, Snapshot, Workload
 from poolwise.model.machine_builder import MachineBuilder
-from poolwise.model.runs import RunTable
+from poolwise.model.run_table import RunTable
 from poolwise.performance.ideal import Ideal
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.backfill.slurm import SlurmBackfill
@@ -45,7 +45,7 @@ def test_what_starts_leaves_room_for_all_that_is_held(state: State) -> None:
     snapshot, jobs, priority, placement = state
     queue, plan = Queue.of(snapshot.table, jobs), SlurmBackfill(settings=ALL).plan(snapshot)
     ranked = jobs[np.argsort(-priority, kind="stable")].tolist()
-    found = {job: plan.take(queue.job(job), placement) for job in ranked}
+    found = {job: plan.plan_job(queue.job(job), placement) for job in ranked}
     taken = [(start.start, start.start + queue.job(job).requested, start.placement) for job, start in found.items() if start]
     runs = [(0, max(run.expected_end, snapshot.now + SECOND), run.placement) for run in snapshot.runs()]
     for time in sorted({begin for begin, _, _ in taken}):

@@ -59,7 +59,7 @@ def test_every_try_of_every_backfill_pass(name: str, tries: int, others: set[int
     for ms, found in day.passes.items():
         plan = day.backfill().plan(day.state_at(ms))
         for real in found:
-            ours = plan.take(day.workload.job(rows[real.job]), TreeNodes())
+            ours = plan.plan_job(day.workload.job(rows[real.job]), TreeNodes())
             told += 1
             if ours is None or abs(ours.start // SECOND - real.start_s) > 1 or {*ours.placement.owners()} != real.nodes:
                 otherwise.add(ms)

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poolwise.policies.placement.units.trees import NEVER, Least, Marks
+from poolwise.policies.placement.units.segment_trees import NEVER, Least, Marks
 
 
 @settings(max_examples=25)
@@ -12,7 +12,7 @@ def test_marks_are_a_set(size: int, changes: list[tuple[int, bool]]) -> None:
     marks, model = Marks(size), set[int]()
     for leaf, there in ((leaf % size, there) for leaf, there in changes):
         model ^= {leaf} if there != (leaf in model) else set()
-        marks.put(leaf, there)
+        marks.set_leaf(leaf, there)
     assert len(marks) == len(model) and all((leaf in marks) == (leaf in model) for leaf in range(size))
     assert [marks.at(k) for k in range(len(model))] == sorted(model)
     for low in range(size + 1):
@@ -28,7 +28,7 @@ def test_least_is_a_list(size: int, changes: list[tuple[int, int]]) -> None:
     least, model = Least(size), [NEVER] * size
     for leaf, value in ((leaf % size, value) for leaf, value in changes):
         model[leaf] = value
-        least.put(leaf, value)
+        least.set_leaf(leaf, value)
     assert [least[leaf] for leaf in range(size)] == model
     assert least.least == min(model)
     for low in range(size + 1):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from poolwise.exhibits.cost import Cost, CostLine, cost_sentences, cost_table, tornado
+from poolwise.presentation.cost import Cost, CostLine, cost_sentences, cost_table, tornado
 
 PRICES = st.lists(st.integers(0, 100).map(float), min_size=3, max_size=3).map(lambda found: tuple(sorted(found)))
 LINES = st.builds(lambda then, now, price: (float(then), float(now), price), st.integers(0, 9), st.integers(0, 9), PRICES)

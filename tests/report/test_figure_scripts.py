@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from poolwise.exhibits.figure import Bars, Curves, Distribution, Panels
-from poolwise.exhibits.figure_data import figure_csv
+from poolwise.presentation.figure import Bars, Curves, Distribution, Panels
+from poolwise.presentation.figure_data import figure_csv
 from poolwise.report import figure_scripts
 from poolwise.report.figure_scripts import compared, scripts_csv, scripts_of
 from poolwise.reproductions.reproduction import Reproduced, ReproductionResult

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poolwise.exhibits.figure import Axis, Bars, Curves, Distribution, Figure, Panels, Scatter
-from poolwise.exhibits.spoken import latency_unit, spoken_energy
+from poolwise.presentation.figure import Axis, Bars, Curves, Distribution, Figure, Panels, Scatter
+from poolwise.presentation.format import latency_unit, spoken_energy
 from poolwise.report.chart_parts import tick_positions
+from poolwise.report.embedded_chart import picture
 from poolwise.report.figures import _bars, save
-from poolwise.report.picture import picture
 from poolwise.report.theme import DASHES, MARKERS, SERIES
 
 KINDS: list[Figure] = [

@@ -11,9 +11,9 @@ from poolwise.report import gantt as drawing
 from poolwise.report.gantt import gantt, longest_wait, wait_page
 from poolwise.report.pools_over_time import SERIES
 from poolwise.studies import StudyResult
+from poolwise.studies.cell_simulation import simulate_again
 from poolwise.studies.cells import workload_of
 from poolwise.studies.description import Configured
-from poolwise.studies.simulation import simulate_again
 from poolwise.units import HOUR
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poolwise.metrics.slowdown import wait_s
-from poolwise.report.hit import CLASSES, _classes, who_waits
+from poolwise.report.affected_jobs import CLASSES, _classes, who_waits
 from poolwise.studies import StudyResult
 from poolwise.units import format_time
 

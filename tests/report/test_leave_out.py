@@ -10,7 +10,7 @@ from poolwise.cli import app
 from poolwise.report import leave_out
 from poolwise.report.answer import answer
 from poolwise.report.sweep import Sweep
-from poolwise.trials import Local
+from poolwise.runner import Local
 from tests.helpers.kept_trials import written
 
 STUDY = """\
@@ -78,7 +78,7 @@ def test_what_is_not_tried_is_said(folder: Path, monkeypatch) -> None:
     assert str(getattr(leave_out(result, Local(1)), "text", "")).startswith("No few jobs decide the size: it is the smallest")
     many = studies.run(studies.load(write(folder, {50: 90, 120: 90, 121: 90})), folder / "out", 1)
     assert "More than 2 jobs ask for the most memory a node" in str(getattr(leave_out(many, Local(1)), "text", ""))
-    monkeypatch.setattr("poolwise.sanity.leave_out.CHEAP", 6 * 220 - 1)
+    monkeypatch.setattr("poolwise.diagnostics.leave_out.CHEAP", 6 * 220 - 1)
     assert "was not tried: that takes 6 runs of 220 jobs" in str(getattr(leave_out(many, Local(1)), "text", ""))
     fixed = studies.run(studies.load(folder / "study.toml", {"machine.pool.memory.memory": "96 GiB"}), folder / "out", 1)
     assert leave_out(fixed, Local(1)) is None

@@ -8,8 +8,8 @@ import pytest
 
 from poolwise.compare.headlines import Headline
 from poolwise.compare.published import Claim, ClaimRow, Measured
-from poolwise.exhibits.figure import Bars
-from poolwise.exhibits.table import Table
+from poolwise.presentation.figure import Bars
+from poolwise.presentation.table import Table
 from poolwise.report import write_reproduction
 from poolwise.report.page import render
 from poolwise.report.reproduction import reproduction_page

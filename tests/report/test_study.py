@@ -9,9 +9,9 @@ import pytest
 from poolwise.report.answer import ENOUGH, answer
 from poolwise.report.compromise import best_of
 from poolwise.report.page import render
+from poolwise.report.sentences import how_sure
 from poolwise.report.study import study_page
 from poolwise.report.sweep import Sweep
-from poolwise.report.words import how_sure
 from poolwise.studies import StudyResult
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from poolwise.report import words
+from poolwise.report import sentences
 from tests.report import test_words
 
-SOURCE = Path(words.__file__).read_text(encoding="utf-8")
+SOURCE = Path(sentences.__file__).read_text(encoding="utf-8")
 MUTANTS = [
     ('"too much" if found.least[at] > found.target', '"too much" if found.least[at] < found.target'),
     ("and here < (1 - SAME) * before:", "and True:"),
@@ -113,7 +113,7 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> bool:
 def test_a_changed_condition_is_noticed(old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert SOURCE.count(old) >= 1, "the sentence is still there"
     mutant = types.ModuleType("words")
-    exec(compile(SOURCE.replace(old, new, 1) if old else SOURCE, "words.py", "exec"), mutant.__dict__)
+    exec(compile(SOURCE.replace(old, new, 1) if old else SOURCE, "sentences.py", "exec"), mutant.__dict__)
     monkeypatch.setattr(test_words, "words", mutant)
     tables()
     assert killed(monkeypatch) == bool(old)

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from poolwise.exhibits.spoken import spoken_number
-from poolwise.files.size_words import SizeWords
+from poolwise.files.size_text import SizeWords
 from poolwise.metrics import METRICS
 from poolwise.metrics.intervals import Interval
-from poolwise.report import words
+from poolwise.presentation.format import spoken_number
+from poolwise.report import sentences
 from poolwise.report.answer import ENOUGH, GOAL, Alternative, Recommendation, choose
 from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult
@@ -75,7 +75,7 @@ def change(text: str, old: float, new: float) -> bool:
     """Whether words such as "12 % more" are true of two values."""
     ratio = new / old
     if "the same" in text:
-        return abs(ratio - 1) < words.SAME
+        return abs(ratio - 1) < sentences.SAME
     if match := re.search(r"([\d.,]+) times as much", text):
         return ratio >= 3 and float(match[1].replace(",", "")) == pytest.approx(ratio, rel=0.01)
     match = re.search(r"([\d.]+) % (more|less)", text)
@@ -173,11 +173,11 @@ def test_every_reason_is_true(drawn: tuple[Sweep, dict]) -> None:
     found = choose(sweep, lambda series, at: fared[series, at])
     assert found is not None
     truth = Truth(sweep, fared, found)
-    said = set(judged(words.because(found, sweep), BECAUSE, truth))
+    said = set(judged(sentences.because(found, sweep), BECAUSE, truth))
     last = len(sweep.x) - 1
     if last and found.at == last:
         assert len({line for line in said if "falls" in line or "It is the largest" in line}) == 1
-    risen = [at for at in range(1, last + 1) if truth.least[at] > (1 + words.SAME) * truth.least[at - 1]]
+    risen = [at for at in range(1, last + 1) if truth.least[at] > (1 + sentences.SAME) * truth.least[at - 1]]
     if found.at < last:
         assert bool(risen) == any(line.startswith("More is not better") for line in said)
     if found.at and truth.away[found.at - 1] > truth.away[found.at]:
@@ -191,18 +191,18 @@ def test_the_headline_names_all_that_cannot_be_told_apart(drawn: tuple[Sweep, di
     sweep, fared = drawn
     found = choose(sweep, lambda series, at: fared[series, at])
     assert found is not None
-    named = re.match(r"Run (.+?)(?: with|\.)", words.headline(found, sweep))
+    named = re.match(r"Run (.+?)(?: with|\.)", sentences.headline(found, sweep))
     assert named
     equal = [r.alternative for r in found.rivals if r.interval and r.interval.low <= 0 <= r.interval.high]
     assert re.split(r", | or ", named[1]) == [found.series, *equal[:2]]
-    assert (words.headline(found, sweep).endswith(" of pool memory in each rack.")) == (len(sweep.x) > 1)
-    text = words.separation(found, sweep)
+    assert (sentences.headline(found, sweep).endswith(" of pool memory in each rack.")) == (len(sweep.x) > 1)
+    text = sentences.separation(found, sweep)
     assert bool(text) == bool(equal)
     if "separates them most" in text:
         parts = re.findall(r"(\d[\d.,]*[^,:]*?) under (\w+)", text.partition(" is the ")[2].partition(": ")[2])
         assert [name for _, name in parts] == [found.series, *equal[:2]]
-        known = {n: [sweep.value(n, name, found.at) for _, name in parts] for n in words.COSTS}
-        assert any([words._amount(n, v) for v in values] == [p.removeprefix("and ") for p, _ in parts]
+        known = {n: [sweep.value(n, name, found.at) for _, name in parts] for n in sentences.COSTS}
+        assert any([sentences._amount(n, v) for v in values] == [p.removeprefix("and ") for p, _ in parts]
                    for n, values in known.items() if all(np.isfinite(values)))  # fmt: skip
     assert (f"nor from those of {len(equal) - 2} more" in text) == (len(equal) > 2)
 
@@ -223,7 +223,7 @@ def test_how_sure_the_order_is_follows_from_the_intervals(bounds: list[tuple[flo
         for k, span in enumerate(bounds)
     )
     found = Recommendation("mine", 0, 1.0, np.ones(3), rivals, (None,), (1.0,), (0,))
-    text = words.certainty(found)
+    text = sentences.certainty(found)
     apart = [span is not None and not span[0] <= 0 <= span[1] for span in bounds]
     together = [f"O{k}" for k, span in enumerate(bounds) if span is not None and span[0] <= 0 <= span[1]]
     named = re.findall(r"O\d", text.partition("not told apart from")[2])
@@ -237,7 +237,7 @@ def test_how_sure_the_order_is_follows_from_the_intervals(bounds: list[tuple[flo
         assert ("all others" in text) == (not together)
     if bounds and bounds[0] is not None:
         low, high = bounds[0]
-        (verdict, _) = words.how_sure(found, EMPTY, 1)  # the bounds are whole numbers: zero itself is drawn often
+        (verdict, _) = sentences.how_sure(found, EMPTY, 1)  # the bounds are whole numbers: zero itself is drawn often
         same = low == high == 0
         assert verdict.endswith("no job fares otherwise.") == same
         assert same or (("worse" in verdict), ("better" in verdict)) == (low > 0, high < 0)
@@ -256,8 +256,8 @@ def test_at_most_three_orders_are_named_and_what_separates_them_most() -> None:
             for name in ("mine", *"ABC")
         }
         sweep = replace(EMPTY, series=("mine", *"ABC"), cells=cells)
-        assert words.headline(found, sweep) == "Run mine, A or B."
-        said = words.separation(found, sweep)
+        assert sentences.headline(found, sweep) == "Run mine, A or B."
+        said = sentences.separation(found, sweep)
         assert ("separates them most is the node utilisation: 40 % under mine, 60 % under A" in said) == wide
         assert ("nothing else that was measured separates them" in said) == (not wide)
 
@@ -268,7 +268,7 @@ def test_another_size_is_better_or_worse_where_the_interval_excludes_zero(span: 
     low, high = span
     other = Alternative("8 GiB", 2.0, 2.0, Interval(sum(span) / 2, low, high, 0.95, 60))
     found = Recommendation("mine", 1, 1.0, np.ones(3), (), (other, None), (1.0, 1.0), (0, 0))
-    (verdict, _) = words.how_sure(found, replace(EMPTY, labels=("8 GiB", "9 GiB")), 1)
+    (verdict, _) = sentences.how_sure(found, replace(EMPTY, labels=("8 GiB", "9 GiB")), 1)
     assert verdict.startswith("mine with 8 GiB: ") and verdict.endswith("no job fares otherwise.") == (low == high == 0)
     assert ("worse" in verdict, "better" in verdict) == (low > 0, high < 0)
     assert ("not distinguishable" in verdict) == (low <= 0 <= high and not low == high == 0)
@@ -280,13 +280,13 @@ def test_how_sure_says_every_interval(drawn: tuple[Sweep, dict]) -> None:
     sweep, fared = drawn
     found = choose(sweep, lambda series, at: fared[series, at])
     assert found is not None
-    said = words.how_sure(found, sweep, 3)
+    said = sentences.how_sure(found, sweep, 3)
     others = [
         o for o in (found.runner_up, *(found.sizes[at] for at in sorted({found.at - 1, len(found.sizes) - 1} - {-1}))) if o
     ]
     known = [o for o in others if o.interval is not None]
     assert len(said) == len(known) + 1 and f"{found.jobs} job" in said[-1] and "from 3 seeds" in said[-1]
-    assert "seeds" not in words.how_sure(found, sweep, 1)[-1]
+    assert "seeds" not in sentences.how_sure(found, sweep, 1)[-1]
     for line, other in zip(said, known, strict=False):
         low, high = other.interval.low, other.interval.high
         verdict = "worse" if low > 0 else "better" if high < 0 else "not distinguishable"
@@ -302,9 +302,9 @@ def test_what_the_choice_costs_is_true(drawn: tuple[Sweep, dict]) -> None:
     sweep, fared = drawn
     found = choose(sweep, lambda series, at: fared[series, at])
     assert found is not None
-    said = words.gives_up(found, sweep)
+    said = sentences.gives_up(found, sweep)
     lines = iter(said)
-    for name in words.COSTS:
+    for name in sentences.COSTS:
         values = {s: v for s in sweep.series if np.isfinite(v := sweep.value(name, s, found.at))}
         if not values:
             continue
@@ -314,9 +314,9 @@ def test_what_the_choice_costs_is_true(drawn: tuple[Sweep, dict]) -> None:
             continue
         line = next(lines)
         if "no order is better" in line:
-            assert mine == pytest.approx(best, rel=words.SAME) and words._amount(name, mine) in line
+            assert mine == pytest.approx(best, rel=sentences.SAME) and sentences._amount(name, mine) in line
         else:
-            assert mine != best and f"{words._amount(name, mine)} against {words._amount(name, best)}" in line
+            assert mine != best and f"{sentences._amount(name, mine)} against {sentences._amount(name, best)}" in line
             assert (not best) or change(line.rpartition("(")[2], best, mine)
     longer = sweep.value("mean_degradation", found.series, found.at)
     assert (next(lines, None) is not None) == (longer > 0)

@@ -28,7 +28,7 @@ from poolwise.reproductions.drmaestro.changes import CHANGES, FIXED
 from poolwise.reproductions.drmaestro.claims import FOUR_TIMES, DrMaestroResults, switches
 from poolwise.reproductions.drmaestro.figures import draw
 from poolwise.reproductions.reproduction import reproduce
-from poolwise.trials import Local
+from poolwise.runner import Local
 
 SMALLEST = SCENARIOS[0]
 

@@ -10,8 +10,8 @@ import pytest
 from poolwise import catalog
 from poolwise.compare.published import compare, read_claims
 from poolwise.errors import UnknownNameError
-from poolwise.exhibits.figure_data import figure_csv
-from poolwise.reproductions.fair_memory import FairMemory, causes, claims, figures, ours, plan, runs, traces
+from poolwise.presentation.figure_data import figure_csv
+from poolwise.reproductions.fair_memory import FairMemory, causes, claims, extensions, figures, plan, runs, traces
 from poolwise.reproductions.fair_memory.claims import FairMemoryCells
 from poolwise.reproductions.fair_memory.readings import AS_RUN, SPEC, ablations, switched
 from poolwise.reproductions.fair_memory.runs import Done, FairMemoryResults, RunGroup, simulate_batch
@@ -54,7 +54,7 @@ def results() -> FairMemoryResults:
 
 
 def test_every_measurement_answers_a_claim(results: FairMemoryResults) -> None:
-    measured = claims.measure_claims(results) | ours.measure_ours(results)
+    measured = claims.measure_claims(results) | extensions.measure_ours(results)
     rows = compare(read_claims(CLAIMS), measured, {"as run": claims.measure_claims(results, AS_RUN)})
     judged = [row for row in rows if row.verdict in ("holds", "fails")]
     assert len(judged) > 60

@@ -7,13 +7,13 @@ import pytest
 
 from poolwise import catalog
 from poolwise.compare.published import read_claims
-from poolwise.exhibits.figure_data import figure_csv
+from poolwise.presentation.figure_data import figure_csv
 from poolwise.report.figure_scripts import expected
 from poolwise.reproductions import irop, nvme_composition
 from poolwise.reproductions.irop.plan import Grid
 from poolwise.reproductions.nvme_composition.tables import COLUMNS
 from poolwise.reproductions.reproduction import reproduce
-from poolwise.trials import Local
+from poolwise.runner import Local
 
 NUMBERS = (
     *COLUMNS, "true_composition_size", "true_sharing_ratio", "maximized", "minimized",

@@ -11,7 +11,7 @@ from poolwise.reproductions import irop
 from poolwise.reproductions.irop.memory_time import least_product
 from poolwise.reproductions.irop.plan import Grid
 from poolwise.reproductions.irop.runs import IropCase, measure_placement
-from poolwise.trials import Local
+from poolwise.runner import Local
 
 
 def test_cases_are_run_once_and_kept(tmp_path):

@@ -12,7 +12,7 @@ from poolwise.reproductions import irop
 from poolwise.reproductions.irop.claims import finite_mean
 from poolwise.reproductions.irop.plan import SMALL, Grid
 from poolwise.reproductions.irop.runs import IropCase
-from poolwise.trials import Local
+from poolwise.runner import Local
 
 SEEDS = 4
 GRID = Grid(seeds=SEEDS, small_seeds=SEEDS)

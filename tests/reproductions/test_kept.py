@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from poolwise import program
+from poolwise import code_fingerprint
 from poolwise.errors import InputError
-from poolwise.reproductions import code, kept
+from poolwise.reproductions import cached_measurements, fingerprint
 from poolwise.reproductions.fair_memory.runs import Done, FairMemoryResults, RunGroup
 from poolwise.reproductions.irop import runs as irop_runs
-from poolwise.trials import Local
+from poolwise.runner import Local
 from tests.helpers.kept_trials import spoil, written
 
 
@@ -25,13 +25,13 @@ def double(case: Case) -> dict:
 
 def test_a_damaged_file_is_measured_again_and_a_whole_one_is_not(tmp_path):
     cases = [Case(k) for k in (1, 2, 2)]
-    first = kept.measure_all(cases, double, tmp_path, Local(1))
+    first = cached_measurements.measure_all(cases, double, tmp_path, Local(1))
     assert first == {Case(k): {"twice": 2 * k, "pair": [k, None]} for k in (1, 2)}
     before = written(tmp_path)
     one, other = before
     spoil(tmp_path, one)
     ran = []
-    assert kept.measure_all(cases, lambda case: ran.append(case) or double(case), tmp_path, Local(1)) == first
+    assert cached_measurements.measure_all(cases, lambda case: ran.append(case) or double(case), tmp_path, Local(1)) == first
     assert len(ran) == 1 and written(tmp_path)[other] == before[other]
 
 
@@ -48,9 +48,9 @@ def test_a_change_of_the_program_ends_it_and_what_was_done_stays(tmp_path, monke
         now[0] = "second" if case.number == 2 else now[0]  # somebody saves a file
         return double(case)
 
-    monkeypatch.setattr(kept, "code_behind", lambda module: now[0])
+    monkeypatch.setattr(cached_measurements, "code_behind", lambda module: now[0])
     with pytest.raises(InputError, match="changed while the reproduction ran"):
-        kept.measure_all([Case(k) for k in range(5)], measured, tmp_path, Local(1))
+        cached_measurements.measure_all([Case(k) for k in range(5)], measured, tmp_path, Local(1))
     assert len(written(tmp_path)) == 3
 
 
@@ -63,7 +63,7 @@ def test_a_batch_of_fair_memory_is_kept_digit_by_digit(tmp_path):
     done = Done(rows, samples)
     batch = RunGroup("juwels", 0, "rack", 6)
     for _ in range(2):  # as it was run, and as it is read
-        content = kept.measure_all([batch], lambda batch: done.content(), tmp_path, Local(1))[batch]
+        content = cached_measurements.measure_all([batch], lambda batch: done.content(), tmp_path, Local(1))[batch]
         found = Done.of(content)
         assert FairMemoryResults.of([found]).frame.equals(FairMemoryResults.of([done]).frame, null_equal=True)
         assert list(found.samples) == list(samples)
@@ -72,7 +72,7 @@ def test_a_batch_of_fair_memory_is_kept_digit_by_digit(tmp_path):
 
 def test_measurements_rest_on_what_runs_them_and_not_on_what_shows_them():
     for name in ("fair_memory.runs", "vinesim.setups", "irop.runs", "nvme_composition.cells", "drmaestro.cells"):
-        behind = program.reached(f"poolwise.reproductions.{name}")
+        behind = code_fingerprint.reached(f"poolwise.reproductions.{name}")
         own = "reproductions/" + name.replace(".", "/") + ".py"
         simulation = (
             {"engines/simulate.py", "policies/backfill/easy.py", "loop.py"}
@@ -98,9 +98,9 @@ def test_other_code_and_other_data_are_other_measurements(tmp_path):
         (root / name).write_text(text)
 
     def behind() -> str:
-        code.code_behind.cache_clear()
-        program.sources.cache_clear()
-        return code.code_behind("poolwise.engines.one", root)
+        fingerprint.code_behind.cache_clear()
+        code_fingerprint.sources.cache_clear()
+        return fingerprint.code_behind("poolwise.engines.one", root)
 
     first = behind()
     for name in files:

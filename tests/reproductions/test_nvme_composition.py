@@ -16,7 +16,7 @@ from poolwise.reproductions.nvme_composition.packing import cases as packing_cas
 from poolwise.reproductions.nvme_composition.packing import node_of as packed_node
 from poolwise.reproductions.nvme_composition.plan import FASTER, MODES, SOURCES, NvmePlan, NvmeResults, base, seeded
 from poolwise.reproductions.nvme_composition.tables import COLUMNS, tables
-from poolwise.trials import Local
+from poolwise.runner import Local
 from tests.helpers.data import PUBLISHED
 from tests.helpers.kept_trials import written
 

@@ -5,12 +5,12 @@ import pytest
 
 from poolwise import catalog
 from poolwise.compare.published import SWITCH, compare, read_claims
-from poolwise.reproductions.kept import measure_all as keep
-from poolwise.reproductions.vinesim import causes, claims, figures, ours
+from poolwise.reproductions.cached_measurements import measure_all as keep
+from poolwise.reproductions.vinesim import causes, claims, extensions, figures
 from poolwise.reproductions.vinesim.plan import VineSimPlan
 from poolwise.reproductions.vinesim.results import VineSimResults, mean_over_seeds
 from poolwise.reproductions.vinesim.setups import KB64, MB1, Setup, mixed_sizes, run_setup
-from poolwise.trials import Local
+from poolwise.runner import Local
 
 
 def content(setup: Setup) -> dict:
@@ -36,9 +36,9 @@ def test_each_claim_is_measured_and_each_measurement_is_claimed(quick: bool) -> 
     rows = compare(read_claims(catalog.find("reproductions", "vinesim.csv")), claims.measure(results))
     missing = [row.claim.key for row in rows if row.holds == "not_measured"]
     assert missing == [("Figure 8a", "crossover", "time between arrivals below which DFE alone beats the mix")]
-    drawn = [*figures.draw(results), *ours.draw(results)]
+    drawn = [*figures.draw(results), *extensions.draw(results)]
     assert len({figure.name for figure in drawn}) == len(drawn)
-    assert [table.title for table in ours.tables(results)]
+    assert [table.title for table in extensions.tables(results)]
 
 
 def test_the_mixed_workload_has_25000_tasks() -> None:

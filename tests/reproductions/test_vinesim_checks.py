@@ -6,11 +6,11 @@ from functools import cache
 import numpy as np
 import pytest
 
-from poolwise.draws import uniform
 from poolwise.engines import simulate
 from poolwise.metrics.latency import Spread, job_latency_us, response_us
 from poolwise.metrics.unit_use import dispatch_window, unit_use
 from poolwise.model import Schedule
+from poolwise.random import uniform
 from poolwise.registry import make
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.traces import vinesim

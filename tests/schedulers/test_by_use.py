@@ -13,8 +13,8 @@ from poolwise.metrics import Outcomes
 from poolwise.model import Machine, Outcome, Schedule, Workload
 from poolwise.policies.placement.memory.racks import RackPlacement
 from poolwise.policies.placement.nodes.placement import NodePlacement
-from poolwise.schedulers.by_use import ByUse
 from poolwise.schedulers.list import ListScheduler
+from poolwise.schedulers.usage_based import UsageBased
 from poolwise.units import SECOND
 from tests.helpers.memory_over_time import check_memory, machine_with, using
 
@@ -45,7 +45,7 @@ def test_by_request_one_waits_for_the_other() -> None:
 
 
 def test_what_is_not_used_is_lent_at_the_next_interval() -> None:
-    schedule = run(ByUse(interval_s=10, margin=0.0, patience_s=1000))
+    schedule = run(UsageBased(interval_s=10, margin=0.0, patience_s=1000))
     assert seconds(schedule.start) == [0, 10] and schedule.outcome == (Outcome.FINISHED, Outcome.FINISHED)
     assert held(schedule, 0) == [(10, 10), (50, 70)]
     # the second needs 70 MiB at 70 s and gets them when the first ends
@@ -54,20 +54,20 @@ def test_what_is_not_used_is_lent_at_the_next_interval() -> None:
 
 
 def test_who_stands_still_too_long_begins_again_with_all_that_was_asked_for() -> None:
-    schedule = run(ByUse(interval_s=10, margin=0.0, patience_s=15))
+    schedule = run(UsageBased(interval_s=10, margin=0.0, patience_s=15))
     assert schedule.outcome == (Outcome.FINISHED, Outcome.OUT_OF_MEMORY, Outcome.FINISHED)
     assert seconds(schedule.start) == [0, 10, 100] and seconds(schedule.end) == [100, 85, 200]
     assert held(schedule, 2) == []  # it keeps its request
 
 
 def test_without_patience_it_is_stopped_at_once_and_may_be_lost() -> None:
-    schedule = run(ByUse(interval_s=10, margin=0.0, patience_s=0, when_short="lose"))
+    schedule = run(UsageBased(interval_s=10, margin=0.0, patience_s=0, when_short="lose"))
     assert schedule.outcome == (Outcome.FINISHED, Outcome.OUT_OF_MEMORY) and seconds(schedule.end) == [100, 70]
     assert Outcomes.of(schedule).status.tolist() == [0, 3]
 
 
 def test_a_margin_is_left_and_no_more_than_was_asked_for() -> None:
-    schedule = run(ByUse(interval_s=10, margin=0.5, patience_s=1000))
+    schedule = run(UsageBased(interval_s=10, margin=0.5, patience_s=1000))
     assert held(schedule, 0)[:2] == [(10, 20), (50, 70)]
 
 
@@ -75,7 +75,7 @@ def test_a_margin_is_given_up_for_those_who_need_it() -> None:
     # measured at 30 s they have 50, 50 and 25 MiB; at 40 s the second needs 20 more, of which 5 are free
     steps = [[(0, 60), (31, 20)], [(0, 60), (40, 80)], [(0, 35)]]
     workload = using([60, 90, 35], steps, [100, 100, 100], submit=[0, 0, 1])
-    schedule = run(ByUse(interval_s=30, margin=0.0, patience_s=0), workload, machine_with(130))
+    schedule = run(UsageBased(interval_s=30, margin=0.0, patience_s=0), workload, machine_with(130))
     assert seconds(schedule.start) == [0, 0, 30] and schedule.stalls == ()
     assert held(schedule, 0) == [(40, 10)] and held(schedule, 1) == [(30, 50), (40, 70)]
 
@@ -83,35 +83,35 @@ def test_a_margin_is_given_up_for_those_who_need_it() -> None:
 def test_what_is_used_is_given_where_there_is_no_room_for_the_margin() -> None:
     steps = [[(0, 20), (50, 80)], [(0, 30)], [(0, 25)]]
     workload = using([105, 30, 25], steps, [100, 1000, 1000], submit=[0, 0, 1])
-    schedule = run(ByUse(interval_s=10, margin=0.5), workload, machine_with(115))
+    schedule = run(UsageBased(interval_s=10, margin=0.5), workload, machine_with(115))
     assert held(schedule, 0) == [(10, 20), (50, 70)] and schedule.stalls == ()
 
 
 @pytest.mark.parametrize(("most", "stalls"), [(40, 0), (41, 1)])
 def test_the_last_mib_is_given_and_no_more(most: int, stalls: int) -> None:
     workload = using([80, 50], [[(0, 20), (50, 80)], [(0, 20), (60, most)]], [100, 100])
-    schedule = run(ByUse(interval_s=10, margin=0.0, patience_s=1000), workload)
+    schedule = run(UsageBased(interval_s=10, margin=0.0, patience_s=1000), workload)
     assert len(schedule.stalls) == stalls
 
 
 def test_of_two_that_stand_still_the_one_that_started_last_is_stopped() -> None:
     steps = [[(0, 20), (50, 30)], [(0, 20), (50, 30)], [(0, 90)]]
     workload = using([60, 60, 90], steps, [100, 100, 200], submit=[0, 0, 1])
-    schedule = run(ByUse(interval_s=10, margin=0.0, patience_s=0), workload)
+    schedule = run(UsageBased(interval_s=10, margin=0.0, patience_s=0), workload)
     assert schedule.outcome[:3] == (Outcome.FINISHED, Outcome.OUT_OF_MEMORY, Outcome.FINISHED)
     assert seconds(schedule.end)[:2] == [100, 50]
 
 
 def test_where_nobody_measures_it_is_list_scheduling() -> None:
     plain = replace(TWO, memory_use=None)
-    by_use, by_request = (simulate(machine_with(100), plain, s).schedule for s in (ByUse(), ListScheduler()))
+    by_use, by_request = (simulate(machine_with(100), plain, s).schedule for s in (UsageBased(), ListScheduler()))
     assert by_use.end.tolist() == by_request.end.tolist() and by_use.passes == by_request.passes
 
 
 def test_any_pool_serves_in_scope_system() -> None:
     machine = Machine.of_racks(2, 1, local=10, pool=40)
     workload = using([80, 60], [[(0, 20), (50, 80)], [(0, 15)]], [100, 30], submit=[0, 60])
-    schedule = run(ByUse(interval_s=10, margin=0.0, placement=RackPlacement("system")), workload, machine)
+    schedule = run(UsageBased(interval_s=10, margin=0.0, placement=RackPlacement("system")), workload, machine)
     grown = next(resized.placement for resized in schedule.resizes if resized.time == 50 * SECOND)
     assert sorted(grown.amount[grown.resource == 1].tolist()) == [30, 40]
 
@@ -119,12 +119,12 @@ def test_any_pool_serves_in_scope_system() -> None:
 @pytest.mark.parametrize("wrong", [{"margin": -0.1}, {"interval_s": 0.0}, {"patience_s": float("nan")}])
 def test_settings_out_of_range_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(InputError, match=next(iter(wrong))):
-        simulate(machine_with(100), TWO, ByUse(**wrong))
+        simulate(machine_with(100), TWO, UsageBased(**wrong))
 
 
 def test_other_placements_are_refused() -> None:
     with pytest.raises(InputError, match="racks of whole nodes only"):
-        simulate(machine_with(100), TWO, ByUse(placement=NodePlacement()))
+        simulate(machine_with(100), TWO, UsageBased(placement=NodePlacement()))
 
 
 JOBS = st.lists(
@@ -162,7 +162,7 @@ def test_nothing_is_given_twice_and_nobody_is_stopped_twice(
     steps = [[(0, first), *sorted(dict(rest).items())] for *_, rest, first in jobs]
     asked = [max(memory for _, memory in job) + more for job, (_, _, _, more, _, _) in zip(steps, jobs, strict=True)]
     workload = using(asked, steps, [j[1] for j in jobs], [j[0] for j in jobs], [j[2] for j in jobs])
-    scheduler = ByUse(
+    scheduler = UsageBased(
         margin=margin,
         interval_s=interval,
         patience_s=patience,

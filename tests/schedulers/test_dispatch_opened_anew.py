@@ -8,13 +8,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from poolwise.conformance.cases import units
-from poolwise.conformance.cluster import calm_starts, survive
-from poolwise.conformance.trouble import Trouble
+from poolwise.conformance.fake_cluster import calm_starts, survive
+from poolwise.conformance.faults import Fault
 from poolwise.engines import simulate
 from poolwise.interfaces import PerformanceModel
 from poolwise.loop import Loop, LoopResult, run_loop
 from poolwise.model import CommitResult, Kind, Machine, Outcome, Placement, Plan, Run, Snapshot, Start, Wait, Withdrawn
-from poolwise.model.runs import RunTable
+from poolwise.model.run_table import RunTable
 from poolwise.performance.affinity import Affinity
 from poolwise.performance.combined import Combined
 from poolwise.performance.fetching import Fetching
@@ -140,7 +140,7 @@ def test_lines_are_what_they_would_be_made_anew(
 
 SHARED = Combined((Affinity(), NetworkSharing(), Fetching()))
 TROUBLE = st.builds(
-    Trouble,
+    Fault,
     late=st.sampled_from((0.0, 0.5)),
     conflicts=st.sampled_from((0.0, 0.2)),
     refused=st.sampled_from((0.0, 0.2)),
@@ -157,7 +157,7 @@ TROUBLE = st.builds(
 @pytest.mark.long
 @named
 @settings(max_examples=3, deadline=None)
-@example(trouble=Trouble.of_all_kinds(), seed=1, truth=SHARED, order="edf")
+@example(trouble=Fault.of_all_kinds(), seed=1, truth=SHARED, order="edf")
 @given(
     trouble=TROUBLE,
     seed=st.integers(0, 1000),
@@ -165,7 +165,7 @@ TROUBLE = st.builds(
     order=st.sampled_from(("fcfs", "edf")),
 )
 def test_in_any_trouble_each_task_is_done_once_and_decided_alike(
-    entry: tuple[str, dict[str, object]], trouble: Trouble, seed: int, truth: PerformanceModel, order: str
+    entry: tuple[str, dict[str, object]], trouble: Fault, seed: int, truth: PerformanceModel, order: str
 ) -> None:
     """Starts are refused, late or at once, units come and go, jobs are taken back, rows are numbered anew."""
     scheduler = Reopened(Dispatch(policy_of(entry), make("orders", order)), seed)
@@ -200,7 +200,7 @@ def test_what_no_unit_may_run_waits_while_the_machine_may_grow_and_is_rejected_t
     simulation = Simulation(case.machine, case.workload, case.model, disturbances=changes)
     loop, said = Loop(simulation, Dispatch(policy_of(entry))), []
     for batch in simulation.events():
-        said += loop.take(batch).committed
+        said += loop.apply_events(batch).committed
     waits = {(decision.job, decision.refusal.reason) for decision in said if isinstance(decision, Wait)}
     starts = [(decision.job, decision.tasks) for decision in said if isinstance(decision, Start)]
     reason = "no unit may run tasks of type 2"
@@ -237,7 +237,7 @@ def test_a_job_that_is_taken_back_while_it_waits_or_stands_in_line_leaves_no_tra
     for batch in simulation.events():
         if batch.time == 2000:
             batch = replace(batch, events=(*batch.events, Withdrawn(1)))
-        loop.take(batch)
+        loop.apply_events(batch)
     schedule = simulation.recorder.schedule(case.machine, case.workload, loop.result)
     assert not loop.result.refused
     assert schedule.job.tolist() == [0, 2, 3] and schedule.start.tolist() == [0, 10_000, 20_000]
@@ -271,7 +271,7 @@ def test_a_task_that_comes_back_to_its_job_is_served_again(entry: tuple[str, dic
     simulation = Simulation(case.machine, case.workload, case.model)
     loop, said = Loop(simulation, kept(Dispatch(policy_of(entry)))), []
     for batch in simulation.events():
-        said += [(simulation.now, decision.tasks) for decision in loop.take(batch).committed]
+        said += [(simulation.now, decision.tasks) for decision in loop.apply_events(batch).committed]
         if simulation.now == 0:
             simulation._push(5000, 0, simulation._end(0, Outcome.REFUSED, True, set()))
             simulation._progress.clear()

@@ -12,7 +12,7 @@ from poolwise.errors import InputError
 from poolwise.interfaces import PlacementPolicy
 from poolwise.metrics import Outcomes
 from poolwise.model import Changes, Queue, Reject, Snapshot, Start
-from poolwise.model.runs import RunTable
+from poolwise.model.run_table import RunTable
 from poolwise.performance.combined import Combined
 from poolwise.performance.cpu_frequency import CpuFrequency
 from poolwise.performance.device_network import DeviceNetwork

@@ -20,8 +20,8 @@ from poolwise.policies.backfill.easy import Easy, reservation
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.backfill.skip import Skip
 from poolwise.policies.order.priorities import FCFS, SJF
+from poolwise.policies.placement.avoid_windows import AvoidWindows
 from poolwise.policies.placement.nodes.placement import FirstNodes
-from poolwise.policies.placement.windows import BesideWindows
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.schedulers.fitting import NEVER_FITS
 from poolwise.schedulers.list import ListScheduler
@@ -101,7 +101,7 @@ def test_no_backfill_breaks_a_limit_or_runs_into_a_window(seed, backfill):
 def test_a_reservation_beside_windows_is_the_first_second_at_which_the_job_fits(seed):
     g = np.random.default_rng(seed)
     on, jobs = restricted_machine(g), restricted_jobs(g, 12)
-    placement = BesideWindows(FirstNodes())
+    placement = AvoidWindows(FirstNodes())
     seen = []
 
     class Looking(Easy):

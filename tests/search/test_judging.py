@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poolwise.optimize.front import front
-from poolwise.search.judging import Ratio, best
+from poolwise.search.significance import Ratio, best
 
 values = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=12)
 

@@ -17,15 +17,15 @@ import pytest
 
 from poolwise.engines import simulate
 from poolwise.errors import InputError
-from poolwise.files.configured import models_of, scheduler_of
+from poolwise.files.factory import models_of, scheduler_of
 from poolwise.files.scheduler import load_scheduler
 from poolwise.metrics import Outcomes, fairness, slowdown
+from poolwise.runner import Local
 from poolwise.search.answer import OPENINGS, SearchResult, run_search
-from poolwise.search.fares import FARES, JobFares
-from poolwise.search.question import OrderSearch, load_search
+from poolwise.search.objectives import FARES, JobObjectives
+from poolwise.search.problem import OrderSearchProblem, load_search
 from poolwise.search.workloads import fares_on
 from poolwise.studies.cells import workload_of
-from poolwise.trials import Local
 
 SMALL = Path(__file__).parent / "small.toml"
 
@@ -66,7 +66,7 @@ def test_killed_in_the_middle_it_comes_to_the_same_answer(tmp_path: Path) -> Non
     out = tmp_path / "killed"
     script = (
         "import sys; from pathlib import Path; from poolwise.search.answer import run_search\n"
-        "from poolwise.search.question import load_search; from poolwise.trials import Local\n"
+        "from poolwise.search.problem import load_search; from poolwise.runner import Local\n"
         f"run_search(load_search({str(SMALL)!r}), Path({str(out)!r}), Local(1), open_test=False, tell=lambda line: None)\n"
     )
     process = subprocess.Popen([sys.executable, "-c", script])
@@ -105,7 +105,7 @@ def test_the_test_is_opened_on_demand_and_counted(tmp_path: Path) -> None:
 
 def test_fares_are_those_of_a_run_of_its_own() -> None:
     """The slim measures in kept arrays, against a simulation and the metrics of studies."""
-    found: OrderSearch = load_search(SMALL)
+    found: OrderSearchProblem = load_search(SMALL)
     cell = found.splits["train"][0]
     fares = fares_on(cell, 10.0, [found.baseline.section])[0]
     truth, estimate = models_of(cell.performance, cell.seed)
@@ -163,4 +163,4 @@ def test_a_setting_that_does_not_exist_is_said_with_its_line(tmp_path: Path) -> 
 
 
 def test_fares_have_a_name_each() -> None:
-    assert JobFares._fields == FARES
+    assert JobObjectives._fields == FARES

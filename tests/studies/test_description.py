@@ -10,7 +10,7 @@ import pytest
 from poolwise import catalog
 from poolwise.cli import app as cli
 from poolwise.errors import InputError
-from poolwise.identity import pretty
+from poolwise.hashing import pretty
 from poolwise.studies import load, run
 from poolwise.studies.description import RecordedRun, describe, read_descriptions
 

@@ -3,13 +3,13 @@
 import pytest
 
 from poolwise.errors import InputError
-from poolwise.files.configured import scheduler_of
+from poolwise.files.factory import scheduler_of
 from poolwise.policies.order.edf import EDF
 from poolwise.policies.order.priorities import FCFS
 from poolwise.policies.placement.nvme.disaggregation_aware import NvmeDisaggregationAware
 from poolwise.policies.placement.nvme.maximize_composition import NvmeMaximizeComposition
 from poolwise.schedulers.composition import CompositionScheduler
-from poolwise.studies.simulation import simulate_cell
+from poolwise.studies.cell_simulation import simulate_cell
 from poolwise.studies.study import load
 
 STUDY = """

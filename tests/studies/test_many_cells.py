@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poolwise.identity import pretty, pretty_parts
+from poolwise.hashing import pretty, pretty_parts
 from poolwise.studies import distributions as tables
 from poolwise.studies import load, run
 from poolwise.studies.metric_rows import MetricRows

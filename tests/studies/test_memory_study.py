@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from poolwise.errors import InputError
-from poolwise.files.configured import models_of, scheduler_of
+from poolwise.files.factory import models_of, scheduler_of
 from poolwise.metrics.memory import (
     degradation,
     throughput_per_memory_dollar,

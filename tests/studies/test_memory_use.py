@@ -10,11 +10,11 @@ from poolwise import studies
 from poolwise.cli import app as cli
 from poolwise.errors import InputError
 from poolwise.explain import memory_stretches
-from poolwise.explain.words import memory_sentence
+from poolwise.explain.sentences import memory_sentence
 from poolwise.model import Outcome
+from poolwise.studies.cell_simulation import simulate_again
 from poolwise.studies.cells import workload_of
 from poolwise.studies.description import describe, read_descriptions
-from poolwise.studies.simulation import simulate_again
 from poolwise.studies.study import load
 
 STUDY = """

@@ -12,11 +12,11 @@ import pytest
 
 from poolwise.engines import simulate
 from poolwise.errors import InputError
-from poolwise.files.configured import models_of, scheduler_of
+from poolwise.files.factory import models_of, scheduler_of
 from poolwise.metrics import METRICS, Outcomes, Window, common_population, summarise
 from poolwise.studies import load, run
 from poolwise.studies.cells import workload_of
-from poolwise.studies.sanity import sanity_sentences
+from poolwise.studies.diagnostics import sanity_sentences
 from tests.helpers.kept_trials import content, forget, spoil, written
 
 
@@ -176,8 +176,8 @@ def test_workers_do_not_outlive_the_process_that_started_them(folder):
     code = f"""
 import os, signal, sys, joblib
 from poolwise.studies import load, run
-from poolwise.studies.simulation import Cells
-from poolwise.trials.executors.local import _in_worker
+from poolwise.studies.cell_simulation import Cells
+from poolwise.runner.executors.local import _in_worker
 cell = load({str(folder / "study.toml")!r}).cells[0]
 def worker(cell, parent):
     _in_worker(Cells(), cell.key, cell, parent)

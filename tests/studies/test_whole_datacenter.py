@@ -6,8 +6,8 @@ import pytest
 
 from poolwise import catalog
 from poolwise.errors import InputError
-from poolwise.files.choice import Choice
-from poolwise.files.configured import models_of, scheduler_of
+from poolwise.files.component import Component
+from poolwise.files.factory import models_of, scheduler_of
 from poolwise.metrics.intervals import mean_interval
 from poolwise.model import Kind
 from poolwise.performance.combined import Combined
@@ -60,23 +60,23 @@ def test_order_backfill_placement_and_models_are_chosen_by_name():
 
 
 def test_a_policy_or_model_may_be_a_part_of_another():
-    made = Choice(name="pooled", nvme={"name": "nvme_first_fit", "share": True}).make("placements")
+    made = Component(name="pooled", nvme={"name": "nvme_first_fit", "share": True}).make("placements")
     assert made == Pooled(NvmeFirstFit(share=True))
     parts = ["cpu_frequency", {"name": "device_network", "profiles": "catalog:gpu-pods"}, "nvme_sharing"]
-    made = Choice(name="combined", models=parts).make("models")
+    made = Component(name="combined", models=parts).make("models")
     assert made == Combined((CpuFrequency(), DeviceNetwork("catalog:gpu-pods"), NvmeSharing()))
     for wrong, field in (("nvme_first_fitt", "placement"), (3, "nvme"), ({"name": "nvme_first_fit", "shares": True}, "shares")):
         with pytest.raises(InputError) as error:
-            Choice(name="pooled", nvme=wrong).make("placements")
+            Component(name="pooled", nvme=wrong).make("placements")
         assert error.value.field == field
 
 
 def test_parts_get_the_seed_of_the_cell():
     section = load("whole-datacenter").cells[0].performance
-    other = section.model_copy(update={"model": Choice(name="combined", models=["remote_memory", "nvme_sharing"])})
+    other = section.model_copy(update={"model": Component(name="combined", models=["remote_memory", "nvme_sharing"])})
     assert models_of(other, 7)[0] == Combined((RemoteMemory(seed=7), NvmeSharing()))
     inner = {"name": "combined", "models": ["remote_memory", {"name": "remote_memory", "seed": 3}]}
-    nested = section.model_copy(update={"model": Choice(name="combined", models=[inner])})
+    nested = section.model_copy(update={"model": Component(name="combined", models=[inner])})
     assert models_of(nested, 7)[0] == Combined((Combined((RemoteMemory(seed=7), RemoteMemory(seed=3))),))
 
 

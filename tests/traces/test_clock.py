@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poolwise.errors import InputError
-from poolwise.traces.clock import seconds, zone
 from poolwise.traces.numbers import NotANumber
+from poolwise.traces.time_of_day import seconds, zone
 
 instants = st.integers(0, 4_000_000_000)
 

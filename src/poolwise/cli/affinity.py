@@ -21,12 +21,12 @@ def affinity(
     from poolwise.cli.console import out as console
     from poolwise.cli.output import provenance, write_provenance
     from poolwise.errors import InputError
-    from poolwise.files.choice import Choice
+    from poolwise.files.component import Component
     from poolwise.studies.study import parse_setting
     from poolwise.traces.affinity.tables import Measurements
 
     registry.find("affinities", source)
-    measurements: Measurements = Choice.of(source, dict(parse_setting(text) for text in set_)).make("affinities")
+    measurements: Measurements = Component.of(source, dict(parse_setting(text) for text in set_)).make("affinities")
     if not out.is_dir():
         raise InputError("no such folder", file=out, field="--out", remedy="create it or choose another")
     tables = measurements.read(file)

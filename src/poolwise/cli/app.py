@@ -15,7 +15,7 @@ import typer
 
 from poolwise.cli.console import INTERRUPTED, error, warn
 from poolwise.errors import InputError, PolicyError, PoolwiseError
-from poolwise.own_code import failure_in
+from poolwise.user_code import failure_in
 from poolwise.version import __version__
 
 app = typer.Typer(

@@ -21,7 +21,7 @@ def calibrate(
     The ideal machine has all cores in one node. Says so when the load is not reached within 0.005, and exits with 3.
     """
     from poolwise import catalog, traces
-    from poolwise.atomic import check_writable
+    from poolwise.atomic_write import check_writable
     from poolwise.calibration import TOLERANCE
     from poolwise.calibration import calibrate as search
     from poolwise.cli.console import out as stdout

@@ -11,7 +11,7 @@ import typer
 from poolwise.cli.examples import examples
 
 if TYPE_CHECKING:
-    from poolwise.compare.runs import Comparison
+    from poolwise.compare.comparison import Comparison
 
 _SHOWN = ("mean_bounded_slowdown", "p99_bounded_slowdown", "mean_wait_s", "throughput_per_100s", "utilization")
 """Metrics in the table on screen; the exports have all of them."""
@@ -44,10 +44,10 @@ def compare(
 ) -> None:
     """Compare runs of the same jobs: metrics, paired differences from the first run, and the jobs that changed most."""
     from poolwise.cli.output import check_exports, export, print_json, provenance
-    from poolwise.compare.kept_run import read_runs
-    from poolwise.compare.runs import Comparison
+    from poolwise.compare.comparison import Comparison
+    from poolwise.compare.saved_run import read_runs
     from poolwise.compare.today import with_today
-    from poolwise.files.choice import Choice
+    from poolwise.files.component import Component
     from poolwise.report.compare import write_comparison
 
     if len(runs) == 1 and runs[0].endswith(".jsonl"):
@@ -55,7 +55,7 @@ def compare(
         return
     check_exports(csv, parquet, report)
     kept = with_today([run for reference in runs for run in read_runs(reference)])
-    asked = [Choice(name=name).beside(Path()) for name in metric]
+    asked = [Component(name=name).beside(Path()) for name in metric]
     found = Comparison.of(kept, None if over is None else over.value, asked)
     inputs = {name: sha for run in found.runs for name, sha in run.inputs.items()}
     source = provenance(None, []) | {"inputs": inputs}
@@ -70,8 +70,8 @@ def compare(
 
 def _compare_record(path: Path, json: bool) -> None:
     """Show what a scheduler decided on a live cluster beside what happened there."""
+    from poolwise.cli.live_record import print_record, record_content
     from poolwise.cli.output import print_json
-    from poolwise.cli.recorded import print_record, record_content
     from poolwise.live.record import LiveRecord
 
     record = LiveRecord.read(path)
@@ -85,7 +85,7 @@ def _print(found: Comparison, changed: int) -> None:
     from rich.table import Table
 
     from poolwise.cli.console import out
-    from poolwise.compare.words import population_sentence
+    from poolwise.compare.sentences import population_sentence
     from poolwise.metrics import metrics_of
 
     table = Table("metric", "run", "value", "difference", box=None, pad_edge=False)

@@ -35,10 +35,10 @@ def _load(name: str) -> tuple[str, float]:
 
 
 def families() -> Mapping[str, Callable[[], object]]:
-    """Family of kernels -> what compiles or loads all of them; the longest first, since cores share them out."""
+    """CompiledEngine of kernels -> what compiles or loads all of them; the longest first, since cores share them out."""
     from poolwise.batch.methods.place import Place
-    from poolwise.engines.families import FAMILIES
     from poolwise.engines.list_scheduling import loading
+    from poolwise.engines.select import FAMILIES
     from poolwise.engines.shared_nodes.replay import load_rare
 
     runs = {family.name: family.load for family in FAMILIES}

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from poolwise.cli.examples import examples
-from poolwise.cli.one_run import RunOptions, ScopeChoice
-from poolwise.cli.seen import ClusterName, see
+from poolwise.cli.live_cluster import ClusterName, see
+from poolwise.cli.run_options import RunOptions, ScopeChoice
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -70,7 +70,7 @@ def explain(
     """
     from poolwise.cli.output import print_json
     from poolwise.errors import InputError
-    from poolwise.explain.words import answer_sentence
+    from poolwise.explain.sentences import answer_sentence
     from poolwise.studies.cell_store import CellStore
 
     if live is not None:
@@ -112,12 +112,12 @@ def _explain_live(name: str, cluster: ClusterName, partition: str | None, schedu
     from poolwise.cli.live import named_scheduler
     from poolwise.cli.output import print_json, print_sentences
     from poolwise.live.platform import LiveView
-    from poolwise.live.waits import WaitReasons
+    from poolwise.live.wait_reasons import WaitReasons
     from poolwise.loop import Loop
 
     platform, chosen = see(cluster, partition, scheduler), named_scheduler(scheduler)
     loop = Loop(platform, chosen)
-    loop.take(next(iter(platform.events())))  # a platform that is only seen refuses to start anything
+    loop.apply_events(next(iter(platform.events())))  # a platform that is only seen refuses to start anything
     snapshot = platform.snapshot()
     rejected = {snapshot.table.name(row): why for row, why in loop.result.rejected.items()}
     found = None if name in rejected else WaitReasons(chosen, loop, snapshot).of(LiveView(loop.queue, snapshot).find(name))
@@ -136,13 +136,13 @@ def _explain_live(name: str, cluster: ClusterName, partition: str | None, schedu
 def _write_report(file: Path, what: str, cell: Cell, found: Explanation) -> None:
     from poolwise.report.gantt import wait_page
     from poolwise.report.page import write_page
-    from poolwise.studies.simulation import simulate_again
+    from poolwise.studies.cell_simulation import simulate_again
 
     write_page(wait_page(found, simulate_again(cell), what), file)
 
 
 def _in_study(folder: Path, options: StudyOptions) -> tuple[str, Cell]:
-    from poolwise.cli.past_run import in_folder, of_study
+    from poolwise.cli.saved_run import in_folder, of_study
     from poolwise.errors import InputError
 
     if options.study is None:
@@ -156,7 +156,7 @@ def _in_study(folder: Path, options: StudyOptions) -> tuple[str, Cell]:
 
 
 def _simulated(file: Path, job: int) -> tuple[str, Cell, Explanation]:
-    from poolwise.cli.past_run import check_recorded, simulated
+    from poolwise.cli.saved_run import check_recorded, simulated
     from poolwise.errors import InputError
     from poolwise.studies.cells import workload_of
 
@@ -177,9 +177,9 @@ def _explain(cell: Cell, job: int, outcomes: Outcomes | None = None) -> Explanat
     from dataclasses import replace
 
     from poolwise.explain import explain_wait, memory_stretches
+    from poolwise.studies.cell_simulation import simulate_again
     from poolwise.studies.cells import workload_of
     from poolwise.studies.description import Configured
-    from poolwise.studies.simulation import simulate_again
 
     what, workload = Configured.of(cell), workload_of(cell)
     changing = workload.memory_use is not None or what.scheduler.resizes  # then all of the run is simulated, and compared
@@ -202,7 +202,7 @@ def _print(what: str, found: Explanation, everything: bool) -> None:
     from rich.table import Table
 
     from poolwise.cli.console import out
-    from poolwise.explain.words import answer_sentence, duration, held_by, memory_sentence
+    from poolwise.explain.sentences import answer_sentence, duration, held_by, memory_sentence
 
     def say(text: str) -> None:
         out.print(text, markup=False, highlight=False, soft_wrap=True)
@@ -238,7 +238,7 @@ def _memory_table(found: Explanation, everything: bool) -> Table:
     """What the job held and used, stretch by stretch."""
     from rich.table import Table
 
-    from poolwise.explain.words import duration
+    from poolwise.explain.sentences import duration
     from poolwise.units import format_memory
 
     table, stretches = Table(box=None, pad_edge=False), found.memory
@@ -260,7 +260,7 @@ def _memory_table(found: Explanation, everything: bool) -> Table:
 
 
 def _row(found: Explanation, episode: Episode) -> Iterator[str]:
-    from poolwise.explain.words import duration
+    from poolwise.explain.sentences import duration
 
     reason, written = episode.reason, found.machine.amount_text
     yield duration(episode.start - found.job.submit)
@@ -278,7 +278,7 @@ def _row(found: Explanation, episode: Episode) -> Iterator[str]:
 
 
 def _outcome(found: Explanation) -> str:
-    from poolwise.explain.words import duration
+    from poolwise.explain.sentences import duration
 
     if found.placement is not None:
         machine = found.machine

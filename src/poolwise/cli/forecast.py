@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from poolwise.cli.examples import examples
-from poolwise.cli.seen import ClusterName, see
+from poolwise.cli.live_cluster import ClusterName, see
 
 if TYPE_CHECKING:
     from poolwise.forecast.answer import ForecastAnswer
@@ -237,9 +237,9 @@ def _answer(
     """Forecast for a state."""
     from poolwise import api
     from poolwise.forecast.answer import forecast_answer
+    from poolwise.forecast.known_state import situation_of
     from poolwise.forecast.limits import with_limits
     from poolwise.forecast.question import ForecastQuestion, corrections_in, new_job, read_instant, rows_named, zone
-    from poolwise.forecast.situation import situation_of
 
     local = zone(timezone)
     past = None if history is None else with_limits(_log(history, state.machine, format, options))[0]

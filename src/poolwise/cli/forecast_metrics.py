@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from poolwise.cli.live import needs
 
 if TYPE_CHECKING:
-    from poolwise.cli.seen import ClusterName
+    from poolwise.cli.live_cluster import ClusterName
     from poolwise.forecast.answer import ForecastAnswer
 
 
@@ -20,7 +20,7 @@ def serve_forecasts(
     import threading
     import time
 
-    from poolwise.live.drive import stopped_after, stopped_by_signals
+    from poolwise.live.control_loop import stopped_after, stopped_by_signals
     from poolwise.live.endpoints import serving
     from poolwise.live.forecasts import ForecastMetrics, forecast_again_and_again
     from poolwise.live.logs import log_to, say

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from poolwise.cli.one_run import RunOptions
-from poolwise.cli.simulated import OutputOptions, measured, write_schedule
+from poolwise.cli.run_options import RunOptions
+from poolwise.cli.run_output import OutputOptions, measured, write_schedule
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from poolwise.files.choice import Choice
+    from poolwise.files.component import Component
     from poolwise.interfaces import Scheduler
     from poolwise.model import Machine
 
 
-def simulate_state(folder: Path, options: RunOptions, unsaid: str, output: OutputOptions, metrics: tuple[Choice, ...]) -> None:
+def simulate_state(
+    folder: Path, options: RunOptions, unsaid: str, output: OutputOptions, metrics: tuple[Component, ...]
+) -> None:
     """Go on from a state: what runs goes on, what waits is started by the scheduler that is named, or that the state names."""
     from poolwise import api
-    from poolwise.atomic import check_writable
+    from poolwise.atomic_write import check_writable
     from poolwise.cli.console import note as say
     from poolwise.cli.output import print_json, provenance, write_provenance
     from poolwise.engines import simulate

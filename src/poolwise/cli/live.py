@@ -58,7 +58,7 @@ def needs(extra: str, *modules: str) -> None:
 def named_scheduler(reference: str) -> Scheduler:
     """Make the scheduler that a file or catalog:NAME describes; raises InputError."""
     from poolwise import catalog
-    from poolwise.files.configured import scheduler_of
+    from poolwise.files.factory import scheduler_of
     from poolwise.files.scheduler import load_scheduler
 
     return scheduler_of(load_scheduler(catalog.resolve("schedulers", reference)))
@@ -71,13 +71,13 @@ def run_live(
 
     `scheduler` takes the place of the one that the options name.
     """
-    from poolwise.live.drive import drive, read_continuation
+    from poolwise.live.control_loop import drive, read_continuation
     from poolwise.live.endpoints import serving
     from poolwise.live.logs import LoggedPasses, log_to, say
     from poolwise.live.metrics import LiveMetrics
     from poolwise.live.platform import PassObserver
     from poolwise.live.record import RecordedPasses
-    from poolwise.live.waits import TellsWhy
+    from poolwise.live.wait_reasons import ExplainsWaits
 
     named = named_scheduler(options.scheduler)
     log_to()
@@ -89,7 +89,7 @@ def run_live(
     platform = make(continued)
     metrics = LiveMetrics(platform)
     metrics.leader.set(1)
-    observers: list[PassObserver] = [LoggedPasses(), metrics, TellsWhy(platform, named, metrics)]
+    observers: list[PassObserver] = [LoggedPasses(), metrics, ExplainsWaits(platform, named, metrics)]
     with ExitStack() as stack:
         if options.record is not None:
             record = RecordedPasses(options.record, {"mode": options.mode, "scheduler": options.scheduler})

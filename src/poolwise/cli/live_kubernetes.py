@@ -42,23 +42,23 @@ def kubernetes(
 
     from poolwise.live.endpoints import serving
     from poolwise.live.kubernetes.access import Access
-    from poolwise.live.kubernetes.layout import read_layout
+    from poolwise.live.kubernetes.actions import ClusterActions, ShadowActions
     from poolwise.live.kubernetes.lease import Leadership
-    from poolwise.live.kubernetes.link import ClusterLink
+    from poolwise.live.kubernetes.overlay import read_layout
     from poolwise.live.kubernetes.platform import KubernetesPlatform
-    from poolwise.live.kubernetes.shadow import ShadowKubernetes
-    from poolwise.live.kubernetes.writes import ClusterWrites, ShadowWrites
+    from poolwise.live.kubernetes.shadow_mode import ShadowKubernetes
+    from poolwise.live.kubernetes.watch_client import WatchClient
 
     layout, wanted = read_layout(machine), named_scheduler(scheduler)
     leadership = Leadership(*_namespace_and_name(lease), lease_seconds) if lease is not None and not shadow else None
-    link = ClusterLink(Access.found(kubeconfig), lead=leadership, attach_patience=attach)
+    link = WatchClient(Access.found(kubeconfig), lead=leadership, attach_patience=attach)
     try:
         if leadership is not None and port is not None:
             with serving(CollectorRegistry(), lambda: "another replica leads", port, host):
                 link.open()
         else:
             link.open()
-        writes = ShadowWrites() if shadow else ClusterWrites(link, name)
+        writes = ShadowActions() if shadow else ClusterActions(link, name)
 
         def make(continued: Continuation | None) -> KubernetesPlatform:
             platform = ShadowKubernetes if shadow else KubernetesPlatform

@@ -12,8 +12,8 @@ from poolwise.cli.examples import examples
 from poolwise.cli.live import LiveOptions, live_app, named_scheduler, needs, run_live
 
 if TYPE_CHECKING:
-    from poolwise.live.slurm.following import SlurmSettings
     from poolwise.live.slurm.platform import SlurmPlatform
+    from poolwise.live.slurm.poller import SlurmSettings
     from poolwise.model import Continuation
 
 
@@ -58,8 +58,8 @@ def slurm(
 ) -> None:
     """Run a scheduler on a partition of Slurm until SIGTERM or Ctrl-C; a later run goes on where this one ended."""
     from poolwise.errors import InputError
-    from poolwise.live.slurm.calls import when_it_answers
-    from poolwise.live.slurm.order import Ranking
+    from poolwise.live.slurm.client_calls import when_it_answers
+    from poolwise.live.slurm.order_mode import Ranking
     from poolwise.units import parse
 
     needs("slurm")
@@ -81,8 +81,8 @@ def slurm(
 
 def _settings(partition: str | None, nodes: NodeSharing, unit: int, interval: float) -> SlurmSettings:
     """Ask Slurm for what the options leave open."""
-    from poolwise.live.slurm.following import SlurmSettings
-    from poolwise.live.slurm.reading import default_partition, is_exclusive
+    from poolwise.live.slurm.parsing import default_partition, is_exclusive
+    from poolwise.live.slurm.poller import SlurmSettings
 
     name = partition if partition is not None else default_partition()
     whole = is_exclusive(name) if nodes is NodeSharing.AUTO else nodes is NodeSharing.WHOLE
@@ -90,9 +90,9 @@ def _settings(partition: str | None, nodes: NodeSharing, unit: int, interval: fl
 
 
 def _platform(mode: SlurmMode, settings: SlurmSettings, continued: Continuation | None, limit: float) -> SlurmPlatform:
-    from poolwise.live.slurm.order import OrderPlatform
-    from poolwise.live.slurm.place import PlacePlatform
-    from poolwise.live.slurm.shadow import ShadowPlatform
+    from poolwise.live.slurm.order_mode import OrderPlatform
+    from poolwise.live.slurm.place_mode import PlacePlatform
+    from poolwise.live.slurm.shadow_mode import ShadowPlatform
 
     match mode:
         case SlurmMode.SHADOW:
@@ -106,7 +106,7 @@ def _platform(mode: SlurmMode, settings: SlurmSettings, continued: Continuation 
 def _give_back(settings: SlurmSettings) -> None:
     from poolwise.cli.output import print_sentences
     from poolwise.live.logs import log_to
-    from poolwise.live.slurm.place import PlacePlatform
+    from poolwise.live.slurm.place_mode import PlacePlatform
 
     log_to()
     platform = PlacePlatform(settings)

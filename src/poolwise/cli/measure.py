@@ -12,7 +12,7 @@ from poolwise.cli.examples import examples
 from poolwise.cli.profile import commands
 
 if TYPE_CHECKING:
-    from poolwise.measuring.experiment import LimitedRuns
+    from poolwise.profiling.experiment import LimitedRuns
 
 
 @commands.command(
@@ -40,13 +40,13 @@ def measure(
     json: bool = typer.Option(False, "--json", help="Print exactly one JSON object."),
 ) -> None:
     """Run a program with all of its memory local, then with less, the rest in swap; write times for `profile fit`."""
-    from poolwise.atomic import check_writable, write_whole
+    from poolwise.atomic_write import check_writable, write_whole
     from poolwise.cli.console import err, note
     from poolwise.cli.output import print_json, provenance, write_provenance
-    from poolwise.measuring.control_groups import find_hierarchy
-    from poolwise.measuring.experiment import MeasuringPlan, measure_program
-    from poolwise.measuring.leftovers import belongings, records_folder, stopping_is_an_exit
-    from poolwise.measuring.measurements import to_csv
+    from poolwise.profiling.cleanup import belongings, records_folder, stopping_is_an_exit
+    from poolwise.profiling.control_groups import find_hierarchy
+    from poolwise.profiling.experiment import MeasuringPlan, measure_program
+    from poolwise.profiling.measurements import to_csv
     from poolwise.units import SECOND
 
     check_writable(out)
@@ -79,7 +79,7 @@ def measure(
 def _lines() -> Callable[[int, int, str], None]:
     """Progress as lines on stderr."""
     from poolwise.cli.console import err
-    from poolwise.trials.progress import Pace
+    from poolwise.runner.progress import Pace
 
     pace: Pace | None = None
 
@@ -113,7 +113,7 @@ def _ns(text: str, field: str) -> int:
 
 
 def _to_dict(measured: LimitedRuns) -> dict[str, object]:
-    from poolwise.measuring.measurements import COLUMNS, to_rows
+    from poolwise.profiling.measurements import COLUMNS, to_rows
 
     return {
         "workload": measured.plan.workload,

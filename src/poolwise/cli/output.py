@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from poolwise.atomic import check_writable, write_whole
+from poolwise.atomic_write import check_writable, write_whole
 from poolwise.cli.console import out
 from poolwise.units import format_time
 from poolwise.version import __version__

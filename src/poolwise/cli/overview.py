@@ -17,7 +17,7 @@ def overview(
 ) -> None:
     """Sum up reproductions: how many published values and claims hold, and every one that does not, with the reason."""
     from poolwise import registry
-    from poolwise.atomic import check_writable, write_whole
+    from poolwise.atomic_write import check_writable, write_whole
     from poolwise.report.overview import overview as page
     from poolwise.report.overview import read_comparison, read_notes
 

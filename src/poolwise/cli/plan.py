@@ -27,7 +27,7 @@ def plan(
 ) -> None:
     """Find the cheapest machine that keeps stated targets, by a search over simulations; run again, it goes on.
 
-    Writes plan.json, candidates.csv, candidates.parquet, provenance.json and report.html. Exits with 3 where nothing that may
+    Actions plan.json, candidates.csv, candidates.parquet, provenance.json and report.html. Exits with 3 where nothing that may
     be chosen is shown to keep the targets.
     """
     from poolwise.cli.console import err, error, resumable
@@ -37,8 +37,8 @@ def plan(
     from poolwise.errors import InfeasibleError
     from poolwise.plans import plan as plans
     from poolwise.report.plan import write_plan
+    from poolwise.runner import find_executor
     from poolwise.studies.study import parse_setting
-    from poolwise.trials import find_executor
 
     check_exports(csv, parquet)
     loaded = plans.load_plan(plan, dict(parse_setting(text) for text in set_))

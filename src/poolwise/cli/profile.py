@@ -10,8 +10,8 @@ import typer
 from poolwise.cli.examples import examples
 
 if TYPE_CHECKING:
-    from poolwise.exhibits.figure import Figure
     from poolwise.performance.fitting import Errors, Fit
+    from poolwise.presentation.figure import Figure
 
 commands = typer.Typer(help="How workloads slow down as their memory moves out of the node.", no_args_is_help=True)
 
@@ -32,7 +32,7 @@ def fit(
     """Fit piecewise-linear profiles to completion times; write them as CSV with a plot (PNG, SVG, PDF) beside it."""
     from rich.table import Table
 
-    from poolwise.atomic import check_writable, write_whole
+    from poolwise.atomic_write import check_writable, write_whole
     from poolwise.cli.console import err
     from poolwise.cli.console import out as stdout
     from poolwise.cli.output import print_json
@@ -74,7 +74,7 @@ def _errors(errors: Errors | None) -> dict[str, float] | None:
 def _figure(fits: list[Fit], name: str) -> Figure:
     import numpy as np
 
-    from poolwise.exhibits.figure import Axis, Curves
+    from poolwise.presentation.figure import Axis, Curves
 
     shares = np.linspace(0, max(found.profile.remote[-1] for found in fits), 61)
     series = {}

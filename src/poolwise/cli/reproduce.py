@@ -34,18 +34,18 @@ def reproduce(
     from poolwise.cli.console import err, resumable
     from poolwise.cli.console import out as stdout
     from poolwise.cli.output import provenance, write_provenance
-    from poolwise.files.choice import Choice
-    from poolwise.program import sources
+    from poolwise.code_fingerprint import sources
+    from poolwise.files.component import Component
     from poolwise.report import write_reproduction
     from poolwise.report.figure_scripts import compared
     from poolwise.reproductions.reproduction import Reproduction
     from poolwise.reproductions.reproduction import reproduce as run
+    from poolwise.runner import find_executor
+    from poolwise.runner.progress import ConsoleProgress
     from poolwise.studies.study import parse_setting
-    from poolwise.trials import find_executor
-    from poolwise.trials.progress import ConsoleProgress
 
     registry.find("reproductions", name)
-    reproduction: Reproduction = Choice.of(name, dict(parse_setting(text) for text in set_)).make("reproductions")
+    reproduction: Reproduction = Component.of(name, dict(parse_setting(text) for text in set_)).make("reproductions")
     folder = out if out is not None else Path("results") / name
     folder.mkdir(parents=True, exist_ok=True)
     with (

@@ -39,17 +39,17 @@ def run_study(
 ) -> None:
     """Run all combinations of a study on all cores, or on a cluster; run again, only missing ones are simulated.
 
-    Writes results.csv, results.parquet, provenance.json, report.html, and every run to cells.sqlite.
+    Actions results.csv, results.parquet, provenance.json, report.html, and every run to cells.sqlite.
     """
     from poolwise import report, studies
     from poolwise.cli.console import err, resumable, warn
     from poolwise.cli.console import out as stdout
     from poolwise.cli.output import print_json, print_sentences
-    from poolwise.compare.words import today_sentences
-    from poolwise.studies.sanity import sanity_sentences
+    from poolwise.compare.sentences import today_sentences
+    from poolwise.runner import find_executor
+    from poolwise.runner.progress import ConsoleProgress
+    from poolwise.studies.diagnostics import sanity_sentences
     from poolwise.studies.study import parse_setting
-    from poolwise.trials import find_executor
-    from poolwise.trials.progress import ConsoleProgress
 
     loaded = studies.load(study, dict(parse_setting(text) for text in set_))
     given = Path(study)

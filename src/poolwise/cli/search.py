@@ -28,7 +28,7 @@ def search(
 ) -> None:
     """Search a space of queue orders for those under which jobs fare best; run again, it goes on.
 
-    Writes search.json, orders.csv, candidates.csv, scheduler.toml (the order that was chosen), provenance.json, optuna.journal
+    Actions search.json, orders.csv, candidates.csv, scheduler.toml (the order that was chosen), provenance.json, optuna.journal
     and report.html. Exits with 3 where no candidate keeps the constraints. Needs the extra "search".
     """
     from poolwise.cli.console import err, error, resumable
@@ -44,8 +44,8 @@ def search(
             raise
         raise InputError("Optuna is not installed", remedy="pip install 'poolwise[search]'") from None
     from poolwise.report.search import write_search
-    from poolwise.search.question import load_search
-    from poolwise.trials import find_executor
+    from poolwise.runner import find_executor
+    from poolwise.search.problem import load_search
 
     loaded = load_search(search, dict(parse_setting(text) for text in set_))
     folder = out if out is not None else Path("results") / loaded.name
@@ -72,7 +72,7 @@ def _print(result: SearchResult) -> None:
     from rich.table import Table
 
     from poolwise.cli.console import out
-    from poolwise.search.fares import FARES, WORDS
+    from poolwise.search.objectives import FARES, WORDS
 
     table = Table("order", "", "workloads", *(WORDS[name] for name in FARES), title=f"times {result.search.baseline.name}")
     for judged in result.judged:

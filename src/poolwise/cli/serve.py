@@ -25,7 +25,7 @@ def serve(
         from aiohttp import web
 
         from poolwise.serve.app import make_app
-        from poolwise.serve.guard import LOOPBACK
+        from poolwise.serve.auth import LOOPBACK
     except ModuleNotFoundError as missing:
         problem = f"the server needs the package {missing.name}"
         raise InputError(problem, remedy="install it with: pip install 'poolwise[serve]'") from missing

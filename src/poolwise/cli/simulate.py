@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from poolwise.cli.examples import TICKS, examples
-from poolwise.cli.one_run import RunOptions, ScopeChoice
-from poolwise.cli.simulated import EngineName, OutputOptions, measured, write_schedule
+from poolwise.cli.run_options import RunOptions, ScopeChoice
+from poolwise.cli.run_output import EngineName, OutputOptions, measured, write_schedule
 from poolwise.cli.units import check_sample, interval
 
 if TYPE_CHECKING:
-    from poolwise.files.choice import Choice
+    from poolwise.files.component import Component
     from poolwise.studies.cells import Cell
 
 
@@ -82,7 +82,7 @@ def simulate(
 ) -> None:
     """Run a trace once under one scheduler and print its metrics."""
     from poolwise.cli.from_state import simulate_state
-    from poolwise.files.choice import Choice
+    from poolwise.files.component import Component
     from poolwise.files.state import is_state
 
     output = OutputOptions(engine, json, schedule, timeline, interval(sample))
@@ -110,7 +110,7 @@ def simulate(
         contended=contended,
         set_=tuple(set_),
     )
-    asked = tuple(Choice(name=name).beside(Path()) for name in metric)
+    asked = tuple(Component(name=name).beside(Path()) for name in metric)
     if trace is not None and is_state(trace):
         simulate_state(trace, options, unsaid, output, asked)
     elif run is None:
@@ -120,9 +120,9 @@ def simulate(
         _simulate(cell, [run], output, tuple(dict.fromkeys((*metrics, *asked))))
 
 
-def _recorded(reference: Path, options: RunOptions) -> tuple[Cell, tuple[Choice, ...]]:
+def _recorded(reference: Path, options: RunOptions) -> tuple[Cell, tuple[Component, ...]]:
     """Set a recorded run up again, changed by --set and nothing else; and what it was measured by."""
-    from poolwise.cli.past_run import recorded
+    from poolwise.cli.saved_run import recorded
     from poolwise.errors import InputError
 
     if options != RunOptions(None, set_=options.set_):
@@ -130,14 +130,14 @@ def _recorded(reference: Path, options: RunOptions) -> tuple[Cell, tuple[Choice,
     return recorded(reference, options.set_)
 
 
-def _simulate(cell: Cell, files: list[Path], output: OutputOptions, metrics: tuple[Choice, ...]) -> None:
+def _simulate(cell: Cell, files: list[Path], output: OutputOptions, metrics: tuple[Component, ...]) -> None:
     """Run a cell that was read from files; write and print what is asked for."""
-    from poolwise.atomic import check_writable
+    from poolwise.atomic_write import check_writable
     from poolwise.cli.console import err
     from poolwise.cli.output import print_json, write_provenance
-    from poolwise.cli.watching import ConsoleWatch
+    from poolwise.cli.progress import ConsoleWatch
     from poolwise.engines import simulate
-    from poolwise.engines.promise import try_promise
+    from poolwise.engines.order_contract import try_promise
     from poolwise.studies.cells import workload_of
     from poolwise.studies.description import Configured
 
@@ -172,7 +172,7 @@ def _simulate(cell: Cell, files: list[Path], output: OutputOptions, metrics: tup
         print_json({**content, "provenance": _source(cell, files, Path(), output.engine, metrics)})
 
 
-def _source(cell: Cell, files: list[Path], folder: Path, engine: EngineName, metrics: tuple[Choice, ...]) -> dict[str, Any]:
+def _source(cell: Cell, files: list[Path], folder: Path, engine: EngineName, metrics: tuple[Component, ...]) -> dict[str, Any]:
     """Where a result in a folder comes from: version, command, the whole run, and what was asked for beside its metrics."""
     from poolwise.cli.output import provenance
     from poolwise.studies.description import describe, describe_metrics

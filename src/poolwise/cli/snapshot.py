@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from poolwise.cli.examples import examples
-from poolwise.cli.seen import ClusterName, see
+from poolwise.cli.live_cluster import ClusterName, see
 
 snapshot_app = typer.Typer(help="Write a cluster at this instant as a folder that other commands take.", no_args_is_help=True)
 

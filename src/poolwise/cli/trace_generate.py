@@ -23,7 +23,7 @@ def generate(
     set_: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting; may be repeated.")] = None,
 ) -> None:
     """Draw a workload from a model and write it as a job table; a summary is printed on stderr."""
-    from poolwise.atomic import check_writable
+    from poolwise.atomic_write import check_writable
     from poolwise.cli.output import provenance, write_provenance
     from poolwise.studies.study import parse_setting
     from poolwise.traces import write_table

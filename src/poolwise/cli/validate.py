@@ -71,7 +71,7 @@ def _say_machine(path: Path) -> None:
 
 def _say_scheduler(path: Path) -> None:
     from poolwise.cli.console import out
-    from poolwise.files.configured import parts
+    from poolwise.files.factory import parts
     from poolwise.files.scheduler import load_scheduler
 
     scheduler = load_scheduler(path)
@@ -103,7 +103,7 @@ def _say_study(path: Path, set_: list[str]) -> None:
 
 def _say_search(path: Path, set_: list[str]) -> None:
     from poolwise.cli.console import out
-    from poolwise.search.question import load_search
+    from poolwise.search.problem import load_search
     from poolwise.studies.study import parse_setting
 
     search = load_search(path, dict(parse_setting(text) for text in set_))

@@ -9,7 +9,7 @@ import numpy as np
 
 from poolwise.compare.headlines import JUDGED, SPEC, readings_of
 from poolwise.compare.published import ClaimRow
-from poolwise.exhibits.figure import Axis, Bars, Figure, Scatter
+from poolwise.presentation.figure import Axis, Bars, Figure, Scatter
 
 LEAST = 12
 """Values of one unit in a table or figure from which they are drawn against each other."""

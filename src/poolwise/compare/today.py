@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from poolwise.compare.kept_run import KeptRun
-from poolwise.compare.runs import MOST_RUNS, Comparison
+from poolwise.compare.comparison import MOST_RUNS, Comparison
+from poolwise.compare.saved_run import SavedRun
 from poolwise.studies import CellResult, StudyResult
 from poolwise.studies.cell_store import CellStore
 from poolwise.studies.cells import Cell
@@ -32,19 +32,19 @@ def changes_of(cells: Sequence[Cell], today: Mapping[str, Cell], store: CellStor
     name = str(today[first.key].parameters["today"])
     return Comparison.of(
         [
-            KeptRun({"today": name}, store.folder, now, first.warm_up, False, {}),
-            KeptRun(label, store.folder, there, first.warm_up, False, {}),
+            SavedRun({"today": name}, store.folder, now, first.warm_up, False, {}),
+            SavedRun(label, store.folder, there, first.warm_up, False, {}),
         ]
     )
 
 
-def with_today(runs: Sequence[KeptRun]) -> list[KeptRun]:
+def with_today(runs: Sequence[SavedRun]) -> list[SavedRun]:
     """Put what runs today before runs of a study that names it, unless there is no room for one more."""
     first = _today_of(runs[0]) if runs and len(runs) < MOST_RUNS else None
     return [*runs] if first is None else [first, *runs]
 
 
-def _today_of(run: KeptRun) -> KeptRun | None:
+def _today_of(run: SavedRun) -> SavedRun | None:
     """What a run of a study is compared with, under the same seeds; None if its study names no today."""
     file = run.source / "provenance.json"
     known = json.loads(file.read_bytes()).get("today") if run.records and file.is_file() else None
@@ -55,4 +55,4 @@ def _today_of(run: KeptRun) -> KeptRun | None:
     store = CellStore(run.source)
     outcomes = {seed: store.kept(record.key)[1] for seed, record in records.items()}
     name = str(next(iter(records.values())).parameters["today"])
-    return KeptRun({"today": name}, run.source, outcomes, run.warm_up, False, {}, records)
+    return SavedRun({"today": name}, run.source, outcomes, run.warm_up, False, {}, records)

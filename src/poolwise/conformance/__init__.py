@@ -6,8 +6,8 @@ what was seen. `check` finds out by itself what it is given. In a test of your o
     assert all(result.ok for result in poolwise.conformance.check(MyOrder()))
 """
 
-from poolwise.conformance.anything import check
 from poolwise.conformance.cost import check_cost
+from poolwise.conformance.dispatch import check
 from poolwise.conformance.findings import Check
 from poolwise.conformance.model import check_model
 from poolwise.conformance.policies import check_backfill, check_order, check_placement

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from poolwise.draws import uniform
 from poolwise.errors import InputError
 from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler
 from poolwise.loop import LoopResult, run_loop
@@ -17,6 +16,7 @@ from poolwise.performance.affinity import Affinity
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.platforms.simulated import Simulation
+from poolwise.random import uniform
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
 

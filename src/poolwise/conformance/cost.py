@@ -9,8 +9,8 @@ import numpy as np
 
 from poolwise.arrays import FloatArray
 from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Broken, Check, Findings
-from poolwise.draws import uniform
 from poolwise.policies.cost.model import CostModel, Places, TaskClasses, Waiting
+from poolwise.random import uniform
 
 SHAPE = "gives a cost for each task, place and copy"
 NUMBERS = "gives costs that are finite, or inf where a task must not go"

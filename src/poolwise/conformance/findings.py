@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from poolwise.own_code import failure_in
+from poolwise.user_code import failure_in
 
 RUNS = "runs without an error"
 PICKLES = "is equal after pickling"

@@ -11,7 +11,7 @@ from poolwise.conformance.cases import Case, devices, modules, on_those_that_sui
 from poolwise.conformance.engines import RULE, compare_engines
 from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Broken, Check, Findings
 from poolwise.conformance.scheduler import check_scheduler
-from poolwise.engines.promise import KindPromise
+from poolwise.engines.order_contract import OrderContract
 from poolwise.errors import InputError
 from poolwise.interfaces import (
     KIND_CLASSES,
@@ -25,7 +25,7 @@ from poolwise.interfaces import (
 )
 from poolwise.interfaces.placement import alike_of, says_alike
 from poolwise.model import Changes, JobTable, Placement, Queue, Refusal, Snapshot, Start
-from poolwise.model.runs import RunTable
+from poolwise.model.run_table import RunTable
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.order.priorities import FAIR, FCFS
 from poolwise.policies.placement.memory.racks import RackPlacement
@@ -50,7 +50,7 @@ def check_order(order: QueuePolicy, case: Case | None = None) -> tuple[Check, ..
     others of these checks.
     """
     findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, SHAPE, KIND)
-    promise = KindPromise(order)
+    promise = OrderContract(order)
     asked = False
 
     def visit(queue: Queue, snapshot: Snapshot, changes: Changes) -> None:

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from poolwise.conformance.cases import Case, devices, modules, on_those_that_suit, racks, state, units, walk
-from poolwise.conformance.cluster import survive
+from poolwise.conformance.fake_cluster import survive
+from poolwise.conformance.faults import Fault
 from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Broken, Check, Findings
-from poolwise.conformance.trouble import Trouble
 from poolwise.interfaces import Dispatcher, Scheduler
 from poolwise.model import Changes, JobTable, Machine, Plan, Queue, Schedule, Snapshot, Workload
 
@@ -39,7 +39,7 @@ def check_scheduler(scheduler: Scheduler, case: Case | None = None, seed: int = 
             again, _, _ = walk(case, lambda queue, snapshot, changes: None, other, seed=seed)
             findings.require(DETERMINISTIC, _same(first, again), f"{where} gave another schedule")
         _look_ahead(scheduler, case, seed, findings)
-        _, problems = survive(scheduler, case, Trouble.of_all_kinds(), seed)
+        _, problems = survive(scheduler, case, Fault.of_all_kinds(), seed)
         findings.require(CLUSTER, not problems, "; ".join(problems))
 
     with findings.running():

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from poolwise.engines.sole_compiler import is_being_compiled
+from poolwise.engines.compile_lock import is_being_compiled
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ def await_beside(folder: str, kind: str) -> None:
         _beside.pop((folder, kind)).wait()
 
 
-class EarlyKernel:
+class InterimKernel:
     """A kernel that may be called before it is compiled: it goes on from the arrays as its Python code left them.
 
     Parameters

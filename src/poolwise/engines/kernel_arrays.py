@@ -26,7 +26,7 @@ def read_only(column: NDArray[T]) -> NDArray[T]:
     return view
 
 
-class Pristine:
+class ArrayTemplates:
     """Arrays as they are before a replay, so that another can begin in them.
 
     Parameters

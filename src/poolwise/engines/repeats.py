@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from poolwise.arrays import IntArray
-from poolwise.engines.family import Parts
+from poolwise.engines.compiled_engine import Parts
 from poolwise.engines.list_scheduling import replay as list_scheduling
 from poolwise.engines.list_scheduling.repeats import RackRepeats
 from poolwise.engines.simulate import simulate

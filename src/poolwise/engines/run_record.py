@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.engines.kernel_arrays import blank
-from poolwise.engines.study_columns import StudyColumns
+from poolwise.engines.list_columns import ListColumns
 from poolwise.model import Outcome, Schedule
 
 T = TypeVar("T", bound=np.generic)
@@ -82,7 +82,7 @@ def longer(column: NDArray[T], more: int) -> NDArray[T]:
 
 
 def schedule_of(
-    columns: StudyColumns,
+    columns: ListColumns,
     runs: RunRecord,
     where: IntArray,
     started: int,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from poolwise.arrays import IntArray
-from poolwise.engines.families import family_of
-from poolwise.engines.family import Parts, Sampler
+from poolwise.engines.compiled_engine import Parts, Sampler
 from poolwise.engines.kernel_arrays import starts_of
+from poolwise.engines.progress import Obstacle
+from poolwise.engines.select import family_of
 from poolwise.engines.simulate import simulate
-from poolwise.engines.watch import Obstacle
 from poolwise.model import Workload
 from poolwise.units import NEVER
 

@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from poolwise.engines.families import family_of
-from poolwise.engines.family import Parts
-from poolwise.engines.watch import LONG_S, Meter, Obstacle, Watch
+from poolwise.engines.compiled_engine import Parts
+from poolwise.engines.progress import LONG_S, Meter, Obstacle, Watch
+from poolwise.engines.select import family_of
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.interfaces import PerformanceModel, Scheduler, rule_of
 from poolwise.loop import Observer, run_loop
 from poolwise.model import Initial, Machine, Schedule, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.closed_loop import ClosedLoop
-from poolwise.platforms.failing import trouble_of
+from poolwise.platforms.failures import trouble_of
+from poolwise.platforms.memory_usage import MemoryUsageMachine
 from poolwise.platforms.simulated import Disturbance, Simulation
-from poolwise.platforms.using_memory import UsingMemory
 from poolwise.units import format_time
 
 Engine = Literal["auto", "reference", "compiled"]
@@ -127,7 +127,7 @@ def platform_of(workload: Workload) -> type[Simulation]:
     if workload.closed_loop:
         problem = "a closed loop of jobs that say what memory they use is not simulated"
         raise InputError(problem, field="memory_use", remedy="leave memory_use or closed_loop out")
-    return UsingMemory
+    return MemoryUsageMachine
 
 
 def _check_restrictions(machine: Machine, scheduler: Scheduler) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from poolwise.engines.family import Parts
+from poolwise.engines.compiled_engine import Parts
 from poolwise.engines.list_scheduling import replay as list_scheduling
 from poolwise.engines.simulate import platform_of
 from poolwise.errors import InputError, PolicyError
@@ -34,7 +34,7 @@ from poolwise.model import (
     Workload,
 )
 from poolwise.performance.ideal import Ideal
-from poolwise.platforms.failing import trouble_of
+from poolwise.platforms.failures import trouble_of
 from poolwise.platforms.simulated import Simulation
 
 NEAREST = 5

@@ -10,11 +10,11 @@ from pydantic import Field
 
 from poolwise.arrays import FloatArray
 from poolwise.batch.problem.definition import Batch, Modules, Problem
-from poolwise.draws import uniform
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.files.document import Document
 from poolwise.files.fields import Count, Memory, Name, Positive, Section, check_version, validate
 from poolwise.performance.profiles import Profile, find_profile, read_profiles
+from poolwise.random import uniform
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Above = Annotated[float, Field(gt=0)]

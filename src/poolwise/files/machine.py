@@ -9,13 +9,13 @@ from typing import Any, NamedTuple, Protocol
 
 from poolwise import registry
 from poolwise.errors import InputError
-from poolwise.files.choice import Choice
+from poolwise.files.component import Component
 from poolwise.files.document import Document
 from poolwise.files.fields import check_version, validate
 from poolwise.files.machine_build import machine_of
 from poolwise.files.machine_limits import restricted
 from poolwise.files.machine_sections import MachineFile, written
-from poolwise.identity import Json
+from poolwise.hashing import Json
 from poolwise.model import Machine
 
 
@@ -65,7 +65,7 @@ def described(document: Document, path: tuple[str | int, ...] = (), default: str
 def _in_format(document: Document, table: Mapping[str, Any], path: tuple[str, ...]) -> Described:
     check_version(document, path)
     settings = {key: value for key, value in table.items() if key not in ("format", "version", "title", "name")}
-    choice = Choice(name=str(table["format"]), **settings).beside(document.place((*path, "format"))[0].parent)
+    choice = Component(name=str(table["format"]), **settings).beside(document.place((*path, "format"))[0].parent)
     with document.placing(*path, "format"):
         registry.find("machine_formats", choice.name)
     with document.placing(*path):

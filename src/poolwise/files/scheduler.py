@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 from poolwise import registry
 from poolwise.errors import Problems
-from poolwise.files.choice import Choice
-from poolwise.files.configured import PARTS, check_parts, scheduler_content, scheduler_of
+from poolwise.files.component import Component
 from poolwise.files.document import Document
+from poolwise.files.factory import PARTS, check_parts, scheduler_content, scheduler_of
 from poolwise.files.fields import check_version, validate
 from poolwise.files.study import SchedulerFile, SchedulerSection
 
@@ -46,7 +46,7 @@ def resolve(section: Section, document: Document, path: tuple[str, ...] = ()) ->
     with document.placing(*path):
         check_parts(section)
     with document.placing(*path, "settings"):
-        found["settings"] = Choice.of(section.kind, section.settings).beside(folders["settings"]).settings
+        found["settings"] = Component.of(section.kind, section.settings).beside(folders["settings"]).settings
     whole = section.model_copy(update=found)
     with document.placing(*path, "settings"):
         scheduler_of(whole)

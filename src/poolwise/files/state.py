@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from poolwise.arrays import IntArray
-from poolwise.atomic import sync_folder, write_whole
+from poolwise.atomic_write import sync_folder, write_whole
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.files.document import Document
 from poolwise.files.fields import Count, Section, check_version, validate

@@ -8,7 +8,7 @@ from pydantic import Field, GetJsonSchemaHandler, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from poolwise.files.choice import Choice
+from poolwise.files.component import Component
 from poolwise.files.costs import PowerSection, PriceSection
 from poolwise.files.document import Document
 from poolwise.files.fields import Count, Positive, Section, Time, check_version, validate
@@ -34,7 +34,7 @@ class WorkloadSection(Section):
     settings: dict[str, Any] = Field(default={}, description="settings of the generator; jobs and seed among them")
     format: str = Field(default="auto", description="a trace format; auto recognises it")
     options: dict[str, Any] = Field(default={}, description="options of the format")
-    memory_use: Choice | None = Field(
+    memory_use: Component | None = Field(
         default=None, description="memory that jobs really use over their runs; what they ask for if not given"
     )
     first: Count = Field(default=0, description="rows to leave out before the first job that is taken")
@@ -64,10 +64,10 @@ class SchedulerSection(Section):
     """How jobs are ordered, placed and started; other kinds than list take the parts that they have, such as an order."""
 
     kind: str = Field(default="list", description="a scheduler")
-    order: Choice | None = Field(default=None, description='a queue order, or "file.py:Name" relative to the study file')
-    backfill: Choice | None = Field(default=None, description="a backfill")
-    placement: Choice | None = Field(default=None, description="a placement")
-    admission: Choice | None = Field(
+    order: Component | None = Field(default=None, description='a queue order, or "file.py:Name" relative to the study file')
+    backfill: Component | None = Field(default=None, description="a backfill")
+    placement: Component | None = Field(default=None, description="a placement")
+    admission: Component | None = Field(
         default=None, description="which jobs may be considered; those within the machine's limits"
     )
     scope: Literal["rack", "system"] | None = Field(default=None, description="pools that a node may use")
@@ -92,9 +92,11 @@ class OrFile:
 class PerformanceSection(Section):
     """How long jobs take where they are placed, and what the scheduler believes about it."""
 
-    model: Choice = Field(default_factory=lambda: Choice(name="remote_memory"), description="a performance model")
+    model: Component = Field(default_factory=lambda: Component(name="remote_memory"), description="a performance model")
     estimate: Literal["own", "mean", "none"] = Field(default="own", description="slowdown that the scheduler expects")
-    estimate_model: Choice | None = Field(default=None, description="instead: a performance model that the scheduler believes")
+    estimate_model: Component | None = Field(
+        default=None, description="instead: a performance model that the scheduler believes"
+    )
 
     @model_validator(mode="after")
     def _one_estimate(self) -> PerformanceSection:
@@ -116,7 +118,7 @@ class MeasureSection(Section):
     memory_baseline: str | None = Field(
         default=None, description="a machine file to run on too, for what memory dollars gain; its path, or catalog:NAME"
     )
-    metrics: list[Choice] = Field(
+    metrics: list[Component] = Field(
         default=[], description='metrics beside the standard ones: names, or "file.py:Name" relative to the study file'
     )
     dollars_per_gb: float = Field(default=DOLLARS_PER_GB, gt=0, description="price of memory, $ for 1024 MiB")

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.engines.watch import Obstacle
-from poolwise.exhibits.figure import Axis, Figure, Scatter
-from poolwise.forecast.changes import request_changes
+from poolwise.engines.progress import Obstacle
+from poolwise.forecast.known_state import KnownState
 from poolwise.forecast.question import ForecastQuestion
 from poolwise.forecast.recalibration import LEVELS, chance_within, sample_quantiles
-from poolwise.forecast.situation import Situation
-from poolwise.forecast.versions import Known, horizon_of, plan, sample_starts
+from poolwise.forecast.scenarios import Known, horizon_of, plan, sample_starts
+from poolwise.forecast.what_if import request_changes
+from poolwise.presentation.figure import Axis, Figure, Scatter
 from poolwise.units import NEVER, SECOND, format_time, shared_time_unit
 
 ASKED = (0.1, 0.5, 0.9)
@@ -171,7 +171,7 @@ def _finite(wait: float) -> float | None:
 
 
 def forecast_answer(
-    situation: Situation, question: ForecastQuestion, policy: str, local: tzinfo, called: str | None = None
+    situation: KnownState, question: ForecastQuestion, policy: str, local: tzinfo, called: str | None = None
 ) -> ForecastAnswer:
     """Forecast the starts that are asked for; `called` is what the one job is called that is not in the cluster."""
     sought = np.array(question.sought, dtype=np.int64)

@@ -11,10 +11,10 @@ import numpy as np
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.engines import simulate
 from poolwise.errors import InputError
+from poolwise.forecast.known_state import KnownState
 from poolwise.forecast.recalibration import LEVELS, Corrections, Recalibration, chance_within, sample_quantiles
+from poolwise.forecast.scenarios import Known, horizon_of, plan, sample_starts
 from poolwise.forecast.scores import brier, covered, pinball
-from poolwise.forecast.situation import Situation
-from poolwise.forecast.versions import Known, horizon_of, plan, sample_starts
 from poolwise.interfaces import Scheduler
 from poolwise.model import InitialRun, Machine, Placement, Schedule, Workload
 from poolwise.performance.ideal import Ideal
@@ -81,7 +81,7 @@ class Scored(NamedTuple):
     chance: FloatArray
 
 
-def situation_at(schedule: Schedule, scheduler: Scheduler, time: int) -> tuple[Situation, IntArray]:
+def situation_at(schedule: Schedule, scheduler: Scheduler, time: int) -> tuple[KnownState, IntArray]:
     """What is known of a schedule at a time, just before what happens then, and the rows of the workload that it consists of.
 
     Of the jobs that are over the last `HISTORY` are known.
@@ -98,7 +98,7 @@ def situation_at(schedule: Schedule, scheduler: Scheduler, time: int) -> tuple[S
     local[rows] = np.arange(len(rows))
     ran = np.where(ended, end - start, np.where(begun, time - start, 0))[rows]
     runs = np.flatnonzero((schedule.start < time) & (schedule.end >= time)).tolist()
-    situation = Situation(
+    situation = KnownState(
         schedule.machine,
         scheduler,
         Ideal(),

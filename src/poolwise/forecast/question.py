@@ -13,10 +13,10 @@ import numpy as np
 
 from poolwise.arrays import IntArray
 from poolwise.errors import InputError, UnknownNameError
+from poolwise.forecast.known_state import KnownState
 from poolwise.forecast.recalibration import LEVELS, Corrections
-from poolwise.forecast.situation import Situation
 from poolwise.model import JobTable
-from poolwise.model.columns import Column
+from poolwise.model.table_columns import Column
 from poolwise.units import HORIZON, SECOND, Dimension, parse
 
 _DIMENSIONS: dict[str, Dimension] = {"memory": "memory", "time": "time"}
@@ -46,7 +46,7 @@ class ForecastQuestion:
     corrections: Corrections | None
 
 
-def rows_named(situation: Situation, names: list[str]) -> list[int]:
+def rows_named(situation: KnownState, names: list[str]) -> list[int]:
     """Rows of the waiting jobs with these names or ids, of all if none is given; raises InputError for others."""
     jobs, waiting = situation.jobs, list[int](situation.waiting.tolist())
     if not names:
@@ -60,7 +60,7 @@ def rows_named(situation: Situation, names: list[str]) -> list[int]:
     return [known[name] for name in names]
 
 
-def new_job(situation: Situation, text: str) -> tuple[Situation, int]:
+def new_job(situation: KnownState, text: str) -> tuple[KnownState, int]:
     """Let a job be submitted now that asks for "nodes=2,memory=64GiB,time=4h,user=ann"; returns its row."""
     requests: dict[str, int] = {}
     attributes: dict[str, str] = {}
@@ -95,7 +95,7 @@ def new_job(situation: Situation, text: str) -> tuple[Situation, int]:
     return added, row
 
 
-def with_job(situation: Situation, requests: dict[str, int], requested: int, attributes: dict[str, str]) -> Situation:
+def with_job(situation: KnownState, requests: dict[str, int], requested: int, attributes: dict[str, str]) -> KnownState:
     """Add a job that is submitted now, behind the others."""
     jobs = situation.jobs
 
@@ -138,7 +138,7 @@ def zone(name: str) -> tzinfo:
         raise InputError(f"no time zone is called '{name}'", field="--timezone", remedy="such as Europe/Berlin") from error
 
 
-def read_instant(text: str, situation: Situation, local: tzinfo) -> int:
+def read_instant(text: str, situation: KnownState, local: tzinfo) -> int:
     """Ns, on the clock of the jobs, that "tomorrow 08:00", "18:00", "6h" or an ISO time means; raises InputError."""
     now = datetime.fromtimestamp((situation.jobs.epoch + situation.now) / SECOND, local)
     if found := _CLOCK.match(text.strip()):

@@ -20,11 +20,11 @@ from poolwise.interfaces.order import (
     checked_priorities,
     opened,
 )
-from poolwise.interfaces.own_class import rule_of
 from poolwise.interfaces.performance import PerformanceModel, fixed_slowdown
 from poolwise.interfaces.placement import PlacementPolicy
 from poolwise.interfaces.platform import Platform
 from poolwise.interfaces.scheduler import Dispatcher, ListRule, Scheduler, reason_of
+from poolwise.interfaces.user_class import rule_of
 
 __all__ = [
     "EXTREME",

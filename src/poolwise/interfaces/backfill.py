@@ -7,8 +7,8 @@ from typing import ClassVar, Protocol
 
 from poolwise.arrays import FloatArray
 from poolwise.interfaces.order import QueuePolicy
-from poolwise.interfaces.own_class import speaks_for
 from poolwise.interfaces.placement import PlacementPolicy
+from poolwise.interfaces.user_class import speaks_for
 from poolwise.model import Queue, Reason, Refusal, Rule, Snapshot, Start
 from poolwise.model.rules import BackfillRule
 

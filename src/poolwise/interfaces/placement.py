@@ -7,7 +7,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
-from poolwise.interfaces.own_class import speaks_for
+from poolwise.interfaces.user_class import speaks_for
 from poolwise.model import Job, JobTable, Machine, Placement, Refusal, Snapshot
 from poolwise.model.rules import RackRule
 

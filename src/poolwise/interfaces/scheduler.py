@@ -6,8 +6,8 @@ from typing import NamedTuple, Protocol
 
 from poolwise.interfaces.backfill import BackfillPolicy
 from poolwise.interfaces.order import QueuePolicy
-from poolwise.interfaces.own_class import speaks_for
 from poolwise.interfaces.placement import PlacementPolicy
+from poolwise.interfaces.user_class import speaks_for
 from poolwise.model import Changes, JobTable, Machine, Plan, Queue, Reason, Rule, Snapshot
 
 

@@ -35,7 +35,7 @@ config: Any = numba.config
 TESTED = ("0.68",)
 """Versions of Numba whose internals `numba_internals` was tested with."""
 BUILDS_ON: Mapping[str, tuple[str, ...]] = {"shared_nodes": ("list_scheduling",)}
-"""Family -> families whose steps it uses, so that its kernels are compiled anew when those change."""
+"""CompiledEngine -> families whose steps it uses, so that its kernels are compiled anew when those change."""
 PLAIN = "POOLWISE_PLAIN_KERNELS"
 """Environment variable that makes kernels be compiled without Numba's internals, whatever its version."""
 

@@ -16,7 +16,7 @@ logger.addHandler(logging.NullHandler())  # commands that look once say what the
 
 
 class JsonLines(logging.Formatter):
-    """Writes a record as one JSON object: time, level, event, and the fields that came with it."""
+    """Actions a record as one JSON object: time, level, event, and the fields that came with it."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Write a record."""
@@ -44,7 +44,7 @@ def say(event: str, level: int = logging.INFO, /, **fields: Any) -> None:
 class LoggedPasses:
     """Logs what each pass decided, what became of it, and how long it took; passes in which nothing happens are left out."""
 
-    def see(self, done: Pass) -> None:
+    def observe_pass(self, done: Pass) -> None:
         """Log a pass."""
         self._happened(done)
         for decision, why in _told(done.outcome):

@@ -53,7 +53,7 @@ class LiveMetrics:
         self._classes: dict[str, int] = {}  # class -> its number
         self._class_of, self._edition = np.zeros(0, dtype=np.int64), -1  # by row of the job table of that edition
 
-    def see(self, done: Pass) -> None:
+    def observe_pass(self, done: Pass) -> None:
         """Count a pass."""
         self._pass.observe(done.seconds)
         if done.outcome.committed:

@@ -30,7 +30,7 @@ class LivePlatform(Platform, Protocol):
         """Class of a job (row) under which waits are counted, one of a few: a partition, a queue, a priority class."""
         ...
 
-    def tell(self, job: int, why: str) -> None:
+    def report_wait(self, job: int, why: str) -> None:
         """Tell a job's user why it waits, where the cluster has a place for it; "" takes back what was said."""
         ...
 
@@ -68,7 +68,7 @@ class Pass:
 class PassObserver(Protocol):
     """Something that is shown every pass: metrics, a log, a record. It must not change what it is shown."""
 
-    def see(self, done: Pass) -> None:
+    def observe_pass(self, done: Pass) -> None:
         """Look at a pass."""
         ...
 

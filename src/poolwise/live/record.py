@@ -39,7 +39,7 @@ class RecordedPasses:
         self._running: dict[int, str] = {}
         self._write([{"kind": "begin", "version": VERSION, **about}])
 
-    def see(self, done: Pass) -> None:
+    def observe_pass(self, done: Pass) -> None:
         """Append what is new."""
         table, epoch = done.snapshot.table, done.snapshot.table.epoch
         now = epoch + done.batch.time

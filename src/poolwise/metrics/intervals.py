@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poolwise.arrays import FloatArray
-from poolwise.draws import uniform
+from poolwise.random import uniform
 
 
 @dataclass(frozen=True)

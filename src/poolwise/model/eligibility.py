@@ -12,10 +12,10 @@ import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.errors import UnknownNameError
-from poolwise.model.columns import Column, Kinds
 from poolwise.model.job_table import JobTable
 from poolwise.model.machine import Machine
 from poolwise.model.partition import Partition, default_of
+from poolwise.model.table_columns import Column, Kinds
 from poolwise.units import UNKNOWN, format_time, to_seconds
 
 PARTITION, CONSTRAINT = "partition", "constraint"

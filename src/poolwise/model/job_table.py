@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import InputError
-from poolwise.model.columns import Column, Kinds, Scalar, ShownColumns, grown, log10
+from poolwise.model.table_columns import Column, Kinds, Scalar, ShownColumns, grown, log10
 from poolwise.units import SECOND
 
 _NOTHING = (None, 0, np.zeros(0))

@@ -12,10 +12,10 @@ from poolwise.arrays import BoolArray, FloatArray, IntArray, frozen
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.model.fabric import Fabric
 from poolwise.model.failures import Failures
+from poolwise.model.html import html_table
 from poolwise.model.kind import Kind
 from poolwise.model.machine_builder import MachineBuilder
 from poolwise.model.partition import Partition, QualityOfService, ReservedWindow
-from poolwise.model.shown import html_table
 from poolwise.units import format_memory
 
 

@@ -119,7 +119,7 @@ class Queue:
             self._tasks[job] = sorted(tasks)
         self._jobs = None
 
-    def take(self, job: int, tasks: tuple[int, ...] | None = None) -> None:
+    def remove_tasks(self, job: int, tasks: tuple[int, ...] | None = None) -> None:
         """Remove a job, or the tasks of it that were started."""
         if tasks is not None and (job in self._tasks or len(tasks) < int(self.table.tasks[job])):
             rest = sorted(set(self.tasks(job)) - set(tasks))

@@ -17,7 +17,7 @@ from poolwise.model.machine import Machine
 from poolwise.model.memory_use import MemoryInUse
 from poolwise.model.placement import Placement
 from poolwise.model.run import Fetch, Run
-from poolwise.model.runs import RunTable
+from poolwise.model.run_table import RunTable
 from poolwise.units import HORIZON, OVERDUE, with_slowdown
 
 WIDE = 1024
@@ -307,7 +307,7 @@ class Snapshot:
         if self._ended is not None:
             due &= self._expected(self._runs.ends) > self._ended
         if due.any():
-            self._runs.give_back(self._runs.slots[due], free.reshape(-1))
+            self._runs.add_released(self._runs.slots[due], free.reshape(-1))
         stay = []
         for run in self._extra:
             if run.expected_end <= time:

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from poolwise.arrays import FloatArray, IntArray, frozen
 from poolwise.errors import InputError
+from poolwise.model.html import html_table
 from poolwise.model.job_table import Job, JobTable
 from poolwise.model.memory_use import MemoryUse
-from poolwise.model.shown import html_table
 from poolwise.units import SECOND, format_time
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
-from poolwise.draws import uniform
 from poolwise.optimize.monotone import Element
+from poolwise.random import uniform
 
 
 def front(points: FloatArray) -> BoolArray:

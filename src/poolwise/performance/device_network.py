@@ -13,8 +13,8 @@ import numpy as np
 from poolwise.arrays import IntArray
 from poolwise.interfaces import PerformanceModel
 from poolwise.model import Kind, Machine, Placement, Run, Snapshot
-from poolwise.model.columns import Column
 from poolwise.model.job_table import JobTable
+from poolwise.model.table_columns import Column
 from poolwise.performance.device_profiles import DeviceProfile, read_device_profiles
 from poolwise.performance.link_load import Sites, link_loads, sites
 from poolwise.registry import register

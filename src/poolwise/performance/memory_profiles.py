@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from poolwise import catalog
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.model import JobTable, Machine, Run, Snapshot
-from poolwise.model.columns import Kinds
+from poolwise.model.table_columns import Kinds
 from poolwise.performance.profiles import Profile, read_profiles, shipped_profiles
 from poolwise.performance.remote_memory import NEAR_NS, RemoteMemory
 from poolwise.registry import register

@@ -14,11 +14,11 @@ from typing import Literal
 import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray
-from poolwise.draws import uniform
 from poolwise.errors import InputError
 from poolwise.model import JobTable, Kind, Machine, Placement, Run, Snapshot
 from poolwise.model.rules import FixedSlowdown, RackSpread
 from poolwise.performance.ideal import FixedAtStart
+from poolwise.random import uniform
 from poolwise.registry import register
 
 NEAR_NS, FAR_NS = 180, 280

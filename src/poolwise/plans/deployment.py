@@ -19,18 +19,18 @@ from poolwise.arrays import FloatArray
 from poolwise.errors import InputError
 from poolwise.files.document import Document
 from poolwise.files.fields import Section, validate
-from poolwise.identity import Json, digest
+from poolwise.hashing import Json, digest
 from poolwise.optimize.front import search_front
 from poolwise.optimize.monotone import Element
 from poolwise.plans.deployment_answer import ASKED, deployment_answer
 from poolwise.plans.deployment_file import OBJECTIVES, DeploymentSection, counts_of
-from poolwise.plans.deployment_trials import DeploymentBench, DeploymentTrial, Tables
+from poolwise.plans.deployment_tasks import DeploymentTask, DeploymentTaskType, Tables
 from poolwise.plans.plan import Answer, PlanFile, Tell
 from poolwise.policies.placement.units.policy import UnitPolicy
+from poolwise.runner import Executor, Store, records
+from poolwise.runner.progress import LineProgress
 from poolwise.traces import vinesim
 from poolwise.traces.vinesim.affinity import columns
-from poolwise.trials import Executor, Store, records
-from poolwise.trials.progress import LineProgress
 
 RUNGS = 3
 """Of the halving: a ninth of the jobs, a third, all of them."""
@@ -58,7 +58,7 @@ class Deployment:
 
     file: ClassVar[type[Section]] = DeploymentFile
 
-    bench: DeploymentBench
+    bench: DeploymentTaskType
     elements: tuple[Element, ...]
     left_out: dict[str, int]
 
@@ -71,7 +71,7 @@ class Deployment:
         section = validate(DeploymentSection, document, ("plan",))
         tables = _tables(section, document)
         _check_names(section, tables, document)
-        bench = DeploymentBench(section, tables)
+        bench = DeploymentTaskType(section, tables)
         elements, left_out = _candidates(bench)
         if not elements:
             reasons = "; ".join(f"{count:,}: {reason}" for reason, count in left_out.items())
@@ -110,7 +110,7 @@ class _Search:
         section, whole = self._plan.bench.section, rung == RUNGS - 1
         seeds = section.seeds if whole else 1
         jobs = None if whole else max(1, self._jobs() // 3 ** (RUNGS - 1 - rung))
-        trials = [DeploymentTrial(counts_of(section, e), e[-1], seed, jobs) for e in elements for seed in range(seeds)]
+        trials = [DeploymentTask(counts_of(section, e), e[-1], seed, jobs) for e in elements for seed in range(seeds)]
         self._tell(f"rung {rung + 1} of {RUNGS}: {len(elements):,} candidates, {len(trials):,} runs")
         found = records(self._plan.bench, trials, self._store, self._executor, LineProgress(self._tell), WORTH)
         self.trials += len(trials)
@@ -170,7 +170,7 @@ def _check_names(section: DeploymentSection, tables: Tables, document: Document)
         raise document.error(("plan", "inter_arrival"), error.message, error.remedy) from error
 
 
-def _candidates(bench: DeploymentBench) -> tuple[tuple[Element, ...], dict[str, int]]:
+def _candidates(bench: DeploymentTaskType) -> tuple[tuple[Element, ...], dict[str, int]]:
     """Every combination that may be bought and can run all tasks; and why others may not."""
     section, tables = bench.section, bench.tables
     kinds = np.unique(np.concatenate([bench.tasks(seed).column("task_type") for seed in range(section.seeds)]))

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import polars as pl
 
-from poolwise.exhibits.spoken import in_words, latency_name, sentence_case, spoken_energy, spoken_number
-from poolwise.exhibits.table import Table
-from poolwise.identity import Json
+from poolwise.hashing import Json
 from poolwise.optimize.monotone import Element
 from poolwise.plans.deployment_figures import deployment_figures, eighty_twenty
 from poolwise.plans.deployment_measured import MeasuredDeployments, measure_deployments
-from poolwise.plans.deployment_trials import MEASURED, DeploymentBench
+from poolwise.plans.deployment_tasks import MEASURED, DeploymentTaskType
 from poolwise.plans.plan import Answer, PlanStatus
+from poolwise.presentation.format import in_words, latency_name, sentence_case, spoken_energy, spoken_number
+from poolwise.presentation.table import Table
 from poolwise.units import format_time
 
 ASKED = "another number of units than asked for"
@@ -22,7 +22,7 @@ ASKED = "another number of units than asked for"
 
 
 def deployment_answer(
-    bench: DeploymentBench,
+    bench: DeploymentTaskType,
     elements: Sequence[Element],
     left_out: Mapping[str, int],
     measured: Sequence[Element],
@@ -152,7 +152,7 @@ def _plain(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def _how(content: Json, bench: DeploymentBench, exhaustive: bool) -> Iterator[str]:
+def _how(content: Json, bench: DeploymentTaskType, exhaustive: bool) -> Iterator[str]:
     search, seeds = content["search"], bench.section.seeds
     runs = f"{search['runs']:,} runs"
     if exhaustive:

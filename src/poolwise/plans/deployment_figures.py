@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from poolwise.exhibits.figure import Axis, Curves, Figure, Scatter
-from poolwise.exhibits.spoken import energy_unit, in_words, latency_name, latency_unit
-from poolwise.identity import Json
+from poolwise.hashing import Json
 from poolwise.plans.deployment_measured import MeasuredDeployments
+from poolwise.presentation.figure import Axis, Curves, Figure, Scatter
+from poolwise.presentation.format import energy_unit, in_words, latency_name, latency_unit
 
 EIGHTY, TWENTY = 0.8, 0.2
 

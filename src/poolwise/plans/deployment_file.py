@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from poolwise.files.choice import Choice
+from poolwise.files.component import Component
 from poolwise.files.fields import Count, Positive, Section
 
 OBJECTIVES = ("latency_us", "purchase_cost", "energy_j")
@@ -104,7 +104,7 @@ class DeploymentSection(Section):
     jobs: JobsSection | None = Field(default=None, description="instead of a trace: jobs that are drawn for each seed")
     inter_arrival: str = Field(default="0", description='time between jobs, such as "7us" or "exponential(7us)"')
     unit: list[UnitSection] = Field(min_length=1, description="what may be bought")
-    placement: list[Choice] = Field(default=[Choice(name="high")], min_length=1, description="policies to choose from")
+    placement: list[Component] = Field(default=[Component(name="high")], min_length=1, description="policies to choose from")
     units: Positive | None = Field(default=None, description="units in all; as many as the counts give, if not said")
     racks: Positive = Field(default=1, description="racks that the units of each type are dealt out to in turn")
     budget: float | None = Field(default=None, gt=0, description="most that may be paid, in the money of the price list")

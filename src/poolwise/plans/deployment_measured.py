@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray
-from poolwise.exhibits.spoken import in_words
-from poolwise.identity import Json
+from poolwise.hashing import Json
 from poolwise.metrics import Interval, mean_interval
 from poolwise.optimize.front import front
 from poolwise.optimize.monotone import Element
 from poolwise.plans.deployment_file import OBJECTIVES, counts_of
-from poolwise.plans.deployment_trials import MEASURED, DeploymentBench
+from poolwise.plans.deployment_tasks import MEASURED, DeploymentTaskType
+from poolwise.presentation.format import in_words
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class MeasuredDeployments:
     utility : (n,)
     """
 
-    bench: DeploymentBench
+    bench: DeploymentTaskType
     elements: tuple[Element, ...]
     counts: tuple[tuple[int, ...], ...]
     values: FloatArray
@@ -66,7 +66,7 @@ class MeasuredDeployments:
 
 
 def measure_deployments(
-    bench: DeploymentBench, measured: Sequence[Element], runs: Mapping[Element, Sequence[Json]]
+    bench: DeploymentTaskType, measured: Sequence[Element], runs: Mapping[Element, Sequence[Json]]
 ) -> MeasuredDeployments:
     """Put together what was measured of each candidate; `runs` are those of each, one a seed."""
     values = np.array([[[run[name] for name in MEASURED] for run in runs[e]] for e in measured], dtype=np.float64)
@@ -88,7 +88,7 @@ def measure_deployments(
     )
 
 
-def _judge(bench: DeploymentBench, values: FloatArray) -> tuple[tuple[str, ...], tuple[Interval, ...] | None]:
+def _judge(bench: DeploymentTaskType, values: FloatArray) -> tuple[tuple[str, ...], tuple[Interval, ...] | None]:
     """Whether the latency of each candidate is good enough, in the mean over the seeds.
 
     Margins are us below the bound; or, against the fastest, its multiples, seed by seed: seeds differ far more in how long

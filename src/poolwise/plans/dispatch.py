@@ -13,21 +13,21 @@ from typing import ClassVar, Self
 
 from poolwise import catalog, registry
 from poolwise.errors import InputError
-from poolwise.files.choice import Choice
+from poolwise.files.component import Component
 from poolwise.files.document import Document
 from poolwise.files.fields import Section, validate
-from poolwise.identity import digest
+from poolwise.hashing import digest
 from poolwise.metrics.latency import parents
 from poolwise.model import Machine
 from poolwise.plans.dispatch_answer import dispatch_answer
 from poolwise.plans.dispatch_file import DispatchSection
-from poolwise.plans.dispatch_trials import DispatchBench, DispatchTrial
+from poolwise.plans.dispatch_tasks import DispatchTask, DispatchTaskType
 from poolwise.plans.plan import Answer, PlanFile, Tell
 from poolwise.policies.placement.units.policy import UnitPolicy
+from poolwise.runner import Executor, Store, records
+from poolwise.runner.progress import LineProgress
 from poolwise.traces import vinesim
 from poolwise.traces.vinesim.affinity import columns
-from poolwise.trials import Executor, Store, records
-from poolwise.trials.progress import LineProgress
 
 FOLDERS = {
     "deployment": "deployments",
@@ -52,7 +52,7 @@ class DispatchPlan:
 
     file: ClassVar[type[Section]] = DispatchFile
 
-    bench: DispatchBench
+    bench: DispatchTaskType
 
     @classmethod
     def read(cls, document: Document) -> Self:
@@ -67,7 +67,7 @@ class DispatchPlan:
         _check_names(section, types, document)
         sha256 = {f"{key} {file.name}": digest(file.read_bytes()) for key, file in files.items()}
         read: dict[str, Path] = {key: files[key] for key in ("trace", "types") if key in files}
-        return cls(DispatchBench(section, _machine(section, files, types), types, read, sha256))
+        return cls(DispatchTaskType(section, _machine(section, files, types), types, read, sha256))
 
     def count_jobs(self) -> int:
         """Jobs of the trace or the streams."""
@@ -77,7 +77,7 @@ class DispatchPlan:
         """Simulate every order with every placement, and choose."""
         section, store = self.bench.section, Store(out)
         pairs = [(order, placement) for order in range(len(section.order)) for placement in range(len(section.placement))]
-        trials = [DispatchTrial(*pair, seed) for pair in pairs for seed in range(section.seeds)]
+        trials = [DispatchTask(*pair, seed) for pair in pairs for seed in range(section.seeds)]
         tell(f"{len(pairs):,} candidates, {len(trials):,} runs")
         with store.writing():
             found = records(self.bench, trials, store, executor, LineProgress(tell), worth=2)
@@ -116,7 +116,7 @@ def _options(section: DispatchSection, document: Document) -> dict[str, object]:
     with document.placing("plan", "format"):
         registry.find("formats", section.format)
     with document.placing("plan", "options"):
-        choice = Choice.of(section.format, section.options).beside(document.file.parent)
+        choice = Component.of(section.format, section.options).beside(document.file.parent)
         choice.make("formats")
     return choice.settings
 

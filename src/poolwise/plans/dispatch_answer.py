@@ -9,8 +9,13 @@ import numpy as np
 import polars as pl
 
 from poolwise.arrays import FloatArray
-from poolwise.exhibits.figure import Axis, Bars, Figure
-from poolwise.exhibits.spoken import (
+from poolwise.hashing import Json
+from poolwise.metrics import Interval, mean_interval
+from poolwise.plans.dispatch_file import DispatchSection
+from poolwise.plans.dispatch_tasks import DispatchTaskType
+from poolwise.plans.plan import Answer
+from poolwise.presentation.figure import Axis, Bars, Figure
+from poolwise.presentation.format import (
     energy_unit,
     in_words,
     latency_name,
@@ -20,12 +25,7 @@ from poolwise.exhibits.spoken import (
     spoken_energy,
     spoken_number,
 )
-from poolwise.exhibits.table import Table
-from poolwise.identity import Json
-from poolwise.metrics import Interval, mean_interval
-from poolwise.plans.dispatch_file import DispatchSection
-from poolwise.plans.dispatch_trials import DispatchBench
-from poolwise.plans.plan import Answer
+from poolwise.presentation.table import Table
 from poolwise.units import format_time
 
 Pair = tuple[int, int]
@@ -44,7 +44,7 @@ class _Measured:
     values : (n, n_seed, 5) as `VALUES`; NaN where something is not defined
     """
 
-    bench: DispatchBench
+    bench: DispatchTaskType
     pairs: tuple[Pair, ...]
     runs: tuple[Sequence[Json], ...]
     values: FloatArray
@@ -74,7 +74,7 @@ class _Measured:
         return f'"{in_words(self.placement(k))}"' + (f" in the order {order_name(self.order(k))}" if many else "")
 
 
-def dispatch_answer(bench: DispatchBench, runs: Mapping[Pair, Sequence[Json]]) -> Answer:
+def dispatch_answer(bench: DispatchTaskType, runs: Mapping[Pair, Sequence[Json]]) -> Answer:
     """Put the answer together; `runs` are those of each candidate, one a seed."""
     found = _measure(bench, runs)
     keeping = [k for k in range(len(found.pairs)) if found.keeps(k)]
@@ -108,7 +108,7 @@ def dispatch_answer(bench: DispatchBench, runs: Mapping[Pair, Sequence[Json]]) -
 _COUNTED = (("excluded", "left out of the trace"), ("repaired", "changed while reading"))
 
 
-def _measure(bench: DispatchBench, runs: Mapping[Pair, Sequence[Json]]) -> _Measured:
+def _measure(bench: DispatchTaskType, runs: Mapping[Pair, Sequence[Json]]) -> _Measured:
     rows = [[[_value(run[name]) for name in VALUES] for run in each] for each in runs.values()]
     values, pairs = np.array(rows, dtype=np.float64), list(runs)
     means = values.mean(axis=1)

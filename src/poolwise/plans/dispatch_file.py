@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from poolwise.files.choice import Choice
+from poolwise.files.component import Component
 from poolwise.files.fields import Count, Name, Positive, Section
 
 
@@ -53,8 +53,8 @@ class DispatchSection(Section):
     format: str = Field(default="vinesim", description="its format: one that reads tasks for units")
     options: dict[str, Any] = Field(default={}, description="options of the format")
     stream: list[StreamSection] = Field(default=[], description="instead of a trace: streams that are drawn for each seed")
-    order: list[Choice] = Field(default=[Choice(name="fcfs")], min_length=1, description="queue orders to choose from")
-    placement: list[Choice] = Field(default=[Choice(name="high")], min_length=1, description="placements to choose from")
+    order: list[Component] = Field(default=[Component(name="fcfs")], min_length=1, description="queue orders to choose from")
+    placement: list[Component] = Field(default=[Component(name="high")], min_length=1, description="placements to choose from")
     latency: Literal["mean", "p50", "p99", "p99_9"] = Field(default="p99", description="which latency of a job counts")
     of: Name | None = Field(default=None, description="the stream whose latency counts; all jobs if not given")
     target: MissedSection | None = None

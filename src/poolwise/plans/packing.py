@@ -13,19 +13,19 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field
 
 from poolwise import registry
+from poolwise.code_fingerprint import sources
 from poolwise.files.document import Document
 from poolwise.files.fields import Name, Section, validate
 from poolwise.files.study import StudyFile
-from poolwise.identity import canonical, digest
+from poolwise.hashing import canonical, digest
 from poolwise.model import Kind
 from poolwise.plans.packing_answer import packing_answer
-from poolwise.plans.packing_trial import pack
+from poolwise.plans.packing_task import pack
 from poolwise.plans.plan import Answer, Tell
-from poolwise.program import sources
+from poolwise.runner import Executor, Record, Store, TaskType, records
+from poolwise.runner.progress import LineProgress
 from poolwise.studies.cells import Cell, workload_of
 from poolwise.studies.study import resolve
-from poolwise.trials import Bench, Executor, Record, Store, records
-from poolwise.trials.progress import LineProgress
 
 
 class PackingSection(Section):
@@ -88,13 +88,13 @@ class Packing:
         with store.writing():
             tell(f"{len(self.cells)} packings")
             found = records(
-                _Bench(self.section.resource, self.section.load), self.cells, store, executor, LineProgress(tell), worth=2
+                _TaskType(self.section.resource, self.section.load), self.cells, store, executor, LineProgress(tell), worth=2
             )
             return packing_answer(self.cells, found, self.section.device)
 
 
 @dataclass(frozen=True)
-class _Bench(Bench[Cell]):
+class _TaskType(TaskType[Cell]):
     """Packs cells."""
 
     resource: str
@@ -108,7 +108,7 @@ class _Bench(Bench[Cell]):
                     "cell": trial.key,
                     "resource": self.resource,
                     "load": self.load,
-                    "sources": sources("poolwise.plans.packing_trial"),
+                    "sources": sources("poolwise.plans.packing_task"),
                 }
             )
         )

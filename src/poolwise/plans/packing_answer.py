@@ -9,10 +9,10 @@ from typing import Any
 
 import polars as pl
 
-from poolwise.exhibits.figure import Axis, Bars, Curves, Figure
-from poolwise.exhibits.table import Table
-from poolwise.identity import Json
+from poolwise.hashing import Json
 from poolwise.plans.plan import Answer
+from poolwise.presentation.figure import Axis, Bars, Curves, Figure
+from poolwise.presentation.table import Table
 from poolwise.studies.cells import Cell
 
 

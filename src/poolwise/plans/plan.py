@@ -14,16 +14,16 @@ import polars as pl
 from pydantic import Field
 
 from poolwise import catalog, registry
-from poolwise.atomic import write_whole
+from poolwise.atomic_write import write_whole
+from poolwise.code_fingerprint import sources
 from poolwise.errors import InputError
-from poolwise.exhibits.figure import Figure
-from poolwise.exhibits.table import Table
 from poolwise.files.document import SET, Document, Origin
 from poolwise.files.fields import Section, check_version
-from poolwise.identity import Json, canonical, digest, pretty
-from poolwise.program import sources
+from poolwise.hashing import Json, canonical, digest, pretty
+from poolwise.presentation.figure import Figure
+from poolwise.presentation.table import Table
+from poolwise.runner import Executor, Local
 from poolwise.traces.parquet import sealed_parquet
-from poolwise.trials import Executor, Local
 from poolwise.version import __version__
 
 CANDIDATES = "Candidates"

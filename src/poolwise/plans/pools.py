@@ -10,24 +10,24 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import Field
 
 from poolwise import registry
-from poolwise.compare.runs import Comparison
-from poolwise.compare.words import today_heading, today_sentences
+from poolwise.compare.comparison import Comparison
+from poolwise.compare.sentences import today_heading, today_sentences
 from poolwise.errors import InputError
 from poolwise.files import study as study_file
 from poolwise.files.document import Document
 from poolwise.files.fields import Count, Section, validate
-from poolwise.plans.leave_out import leave_out
+from poolwise.plans.candidates import CandidateRuns, CertaintySection
+from poolwise.plans.leave_out_check import leave_out
 from poolwise.plans.plan import Answer, Tell
 from poolwise.plans.pools_answer import pools_answer
 from poolwise.plans.prices import Prices, bought_today
 from poolwise.plans.search import search
 from poolwise.plans.sizes import Size, SizeSection, bought, priced, read_sizes
 from poolwise.plans.targets import Target, TargetSection, read_targets
-from poolwise.plans.trials import CertaintySection, Trials
+from poolwise.runner import Executor, Local
 from poolwise.studies.cell_store import CellStore
 from poolwise.studies.cells import workload_of
 from poolwise.studies.study import resolve
-from poolwise.trials import Executor, Local
 from poolwise.units import SECOND
 
 
@@ -110,10 +110,12 @@ class Pools:
             answer = pools_answer(trials, prices, found, leave_out(trials, cost, found))
             return answer if changes is None else _with_today(answer, changes)
 
-    def _trials(self, store: CellStore, executor: Executor, tell: Tell) -> Trials:
+    def _trials(self, store: CellStore, executor: Executor, tell: Tell) -> CandidateRuns:
         tau = study_file.check(self.document).measure.tau / SECOND
         reference: Mapping[str, Any] = self.section.reference
-        return Trials(self.document, self.sizes, self.targets, self.section.certainty, reference, store, executor, tell, tau)
+        return CandidateRuns(
+            self.document, self.sizes, self.targets, self.section.certainty, reference, store, executor, tell, tau
+        )
 
     def _check(self) -> None:
         """See that the smallest, the largest and the reference machine can be built, before anything is run."""

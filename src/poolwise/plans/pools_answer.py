@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from poolwise.arrays import FloatArray
-from poolwise.exhibits.cost import cost_sentences, cost_table, tornado
-from poolwise.exhibits.spoken import spoken_number
+from poolwise.diagnostics import Diagnostics
+from poolwise.diagnostics.leave_out import LeftOut
 from poolwise.optimize.monotone import Element, below
+from poolwise.plans.candidates import CandidateRuns, Verdict
 from poolwise.plans.plan import Answer, PlanStatus
 from poolwise.plans.pools_card import candidates_table, pools_card
 from poolwise.plans.pools_content import ASSUMED, at_other_prices, pools_content, pools_frame
@@ -17,12 +18,11 @@ from poolwise.plans.prices import Prices, price_sentences
 from poolwise.plans.search import Search, neighbours
 from poolwise.plans.sizes import priced
 from poolwise.plans.targets import KNOWN, Target
-from poolwise.plans.trials import Trials, Verdict
-from poolwise.sanity import Sanity
-from poolwise.sanity.leave_out import LeftOut
+from poolwise.presentation.cost import cost_sentences, cost_table, tornado
+from poolwise.presentation.format import spoken_number
 
 
-def pools_answer(trials: Trials, prices: Prices, found: Search, left_out: Sequence[LeftOut] = ()) -> Answer:
+def pools_answer(trials: CandidateRuns, prices: Prices, found: Search, left_out: Sequence[LeftOut] = ()) -> Answer:
     """Put the answer together; `left_out` says whether a few jobs decide it."""
     cost = priced(prices.sizes, prices.amounts)
     bill = None if found.best is None else prices.cost(found.best)
@@ -34,7 +34,7 @@ def pools_answer(trials: Trials, prices: Prices, found: Search, left_out: Sequen
     chosen = None if found.best is None else order.index(found.best)
     cells = list(trials.simulated.values())
     shown = trials.largest if found.best is None else found.best
-    sanity = Sanity.of(trials.store.outcomes(trials.cells(shown)[0]))
+    sanity = Diagnostics.of(trials.store.outcomes(trials.cells(shown)[0]))
     return Answer(
         status=status,
         headline=_headline(trials, cost, found, status),
@@ -64,7 +64,7 @@ def pools_answer(trials: Trials, prices: Prices, found: Search, left_out: Sequen
 # Sentences
 
 
-def _headline(trials: Trials, cost: FloatArray, found: Search, status: PlanStatus) -> str:
+def _headline(trials: CandidateRuns, cost: FloatArray, found: Search, status: PlanStatus) -> str:
     if status == "infeasible":
         return f"Nothing that may be chosen keeps {_targets(trials.targets)}; not even {trials.label(trials.largest)}."
     if found.best is None:
@@ -73,7 +73,7 @@ def _headline(trials: Trials, cost: FloatArray, found: Search, status: PlanStatu
     return f"{words} is enough; whether less is, is undecided." if found.open is not None else f"Take {words}."
 
 
-def _because(trials: Trials, cost: FloatArray, found: Search) -> Iterator[str]:
+def _because(trials: CandidateRuns, cost: FloatArray, found: Search) -> Iterator[str]:
     if found.best is not None:
         yield f"It is the cheapest that keeps {_targets(trials.targets)}: {_measured(trials, found.verdicts[found.best])}."
     else:
@@ -96,7 +96,7 @@ def _because(trials: Trials, cost: FloatArray, found: Search) -> Iterator[str]:
     )
 
 
-def _sensitivity(trials: Trials, cost: FloatArray, found: Search) -> Iterator[str]:
+def _sensitivity(trials: CandidateRuns, cost: FloatArray, found: Search) -> Iterator[str]:
     base = None if found.best is None else cost[found.best]
     for moved in found.sensitivity:
         words = f"Targets {100 * abs(moved.share):g} % {'tighter' if moved.share > 0 else 'looser'}"
@@ -117,12 +117,12 @@ def _sensitivity(trials: Trials, cost: FloatArray, found: Search) -> Iterator[st
         yield f"With {size.phrase(element[axis])} ({change}): {_measured(trials, verdict)}; {verdict.state}."
 
 
-def _elsewhere(trials: Trials, prices: Prices, found: Search) -> Iterator[str]:
+def _elsewhere(trials: CandidateRuns, prices: Prices, found: Search) -> Iterator[str]:
     labels = ["nothing that was shown to keep the targets" if e is None else trials.label(e) for e in found.elsewhere]
     yield from price_sentences(prices, found, labels)
 
 
-def _sure(trials: Trials, found: Search) -> Iterator[str]:
+def _sure(trials: CandidateRuns, found: Search) -> Iterator[str]:
     certainty = trials.certainty
     least, most = certainty.seeds
     level = f"{100 * certainty.level:g} %"
@@ -165,7 +165,7 @@ def _above(found: Search, element: Element) -> bool:
     return found.best is not None and below(found.best, element)
 
 
-def _notes(trials: Trials, found: Search) -> Iterator[str]:
+def _notes(trials: CandidateRuns, found: Search) -> Iterator[str]:
     relative = any(target.relative for target in trials.targets)
     who = "the largest candidate and the reference finish" if relative else "the largest candidate finishes"
     yield (
@@ -195,7 +195,7 @@ def _targets(targets: Sequence[Target]) -> str:
     return " and ".join(target.words for target in targets)
 
 
-def _measured(trials: Trials, verdict: Verdict) -> str:
+def _measured(trials: CandidateRuns, verdict: Verdict) -> str:
     if verdict.unfinished:
         return f"{verdict.unfinished:,} jobs can never run"
     return ", ".join(

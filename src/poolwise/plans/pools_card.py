@@ -5,20 +5,20 @@ from __future__ import annotations
 from poolwise.arrays import FloatArray
 from poolwise.compare.waits import PairedWaits
 from poolwise.errors import InputError
-from poolwise.exhibits.cost import money_rows
-from poolwise.exhibits.spoken import order_name, spoken_number
-from poolwise.exhibits.table import Table
 from poolwise.optimize.monotone import Element
+from poolwise.plans.candidates import CandidateRuns, Verdict
 from poolwise.plans.prices import Prices
 from poolwise.plans.search import Search
 from poolwise.plans.sizes import Size
 from poolwise.plans.targets import KNOWN, Target
-from poolwise.plans.trials import Trials, Verdict
+from poolwise.presentation.cost import money_rows
+from poolwise.presentation.format import order_name, spoken_number
+from poolwise.presentation.table import Table
 from poolwise.studies.cells import Cell
 from poolwise.units import parse
 
 
-def pools_card(trials: Trials, prices: Prices, found: Search) -> Table | None:
+def pools_card(trials: CandidateRuns, prices: Prices, found: Search) -> Table | None:
     """What to take, how sure that is, who is turned away, what it costs, and today beside it; None without an answer.
 
     What runs today must have been simulated under the seeds of the answer.
@@ -46,7 +46,7 @@ def pools_card(trials: Trials, prices: Prices, found: Search) -> Table | None:
     return Table("Decision", columns, [[*row, ""][: len(columns)] for row in rows], note)
 
 
-def candidates_table(trials: Trials, cost: FloatArray, found: Search) -> Table:
+def candidates_table(trials: CandidateRuns, cost: FloatArray, found: Search) -> Table:
     """Every candidate that was judged, the cheapest first."""
     order = sorted(found.verdicts, key=lambda element: (float(cost[element]), element))
     columns = [*(size.words.noun for size in trials.sizes), "cost", "verdict", "seeds", "jobs that can never run"]
@@ -67,7 +67,7 @@ def candidates_table(trials: Trials, cost: FloatArray, found: Search) -> Table:
     return Table("Candidates", columns, rows, note, None if found.best is None else order.index(found.best))
 
 
-def _measured(trials: Trials, verdict: Verdict) -> list[str]:
+def _measured(trials: CandidateRuns, verdict: Verdict) -> list[str]:
     if verdict.unfinished:
         return ["-", "-"] * len(trials.targets)
     cells = []
@@ -77,7 +77,7 @@ def _measured(trials: Trials, verdict: Verdict) -> list[str]:
     return cells
 
 
-def _certainty(trials: Trials, found: Search, verdict: Verdict) -> str:
+def _certainty(trials: CandidateRuns, found: Search, verdict: Verdict) -> str:
     level, over = f"{100 * trials.certainty.level:g} %", trials.certainty.over
     without = sum(margin.low == margin.high for margin in verdict.margins) if over == "jobs" else 0
     if over == "nothing" or without == len(verdict.margins):
@@ -91,7 +91,7 @@ def _certainty(trials: Trials, found: Search, verdict: Verdict) -> str:
     return said if found.open is None else f"{said}; whether less is enough is undecided"
 
 
-def _measured_on(trials: Trials, verdict: Verdict, name: str, jobs: int) -> str:
+def _measured_on(trials: CandidateRuns, verdict: Verdict, name: str, jobs: int) -> str:
     relative = any(target.relative for target in trials.targets)
     who = "the largest candidate and the reference finish" if relative else "the largest candidate finishes"
     seeds = f"over {verdict.seeds} seeds" if verdict.seeds > 1 else "under one seed"
@@ -104,13 +104,13 @@ def _measured_on(trials: Trials, verdict: Verdict, name: str, jobs: int) -> str:
     return f"{said}. The plan names no [today] to compare with; add one to see what changes."
 
 
-def _today_said(trials: Trials, element: Element, seeds: int, target: Target) -> str:
+def _today_said(trials: CandidateRuns, element: Element, seeds: int, target: Target) -> str:
     """The metric of a target as it is today; only where today's machine runs the same jobs is it the same metric."""
     value = trials.value_today(element, target.metric, seeds)
     return "not of the same jobs" if value is None else target.said(value)
 
 
-def _written(trials: Trials, today: Cell, size: Size) -> str:
+def _written(trials: CandidateRuns, today: Cell, size: Size) -> str:
     """What today's machine has of a size, in the unit of its price."""
     there = trials.document.copy()
     there.tables["machine"] = today.machine_tables

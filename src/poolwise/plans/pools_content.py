@@ -7,16 +7,16 @@ import math
 import polars as pl
 
 from poolwise.arrays import FloatArray
-from poolwise.identity import Json
+from poolwise.hashing import Json
 from poolwise.optimize.monotone import Element
+from poolwise.plans.candidates import CandidateRuns, Verdict
 from poolwise.plans.prices import Prices
 from poolwise.plans.search import Search, neighbours
-from poolwise.plans.trials import Trials, Verdict
 
 ASSUMED = "more of a size never makes a target harder to keep"
 
 
-def pools_frame(trials: Trials, cost: FloatArray, found: Search) -> tuple[pl.DataFrame, list[Element]]:
+def pools_frame(trials: CandidateRuns, cost: FloatArray, found: Search) -> tuple[pl.DataFrame, list[Element]]:
     """One row a judged candidate, by cost."""
     order = sorted(found.verdicts, key=lambda element: (float(cost[element]), element))
     columns: dict[str, list[object]] = {
@@ -36,7 +36,7 @@ def pools_frame(trials: Trials, cost: FloatArray, found: Search) -> tuple[pl.Dat
     return pl.DataFrame(columns), order
 
 
-def pools_content(trials: Trials, cost: FloatArray, found: Search) -> Json:
+def pools_content(trials: CandidateRuns, cost: FloatArray, found: Search) -> Json:
     """What was found, as `poolwise plan --json` prints it."""
 
     def candidate(element: Element | None) -> Json | None:
@@ -79,7 +79,7 @@ def pools_content(trials: Trials, cost: FloatArray, found: Search) -> Json:
     }
 
 
-def _verdict(trials: Trials, verdict: Verdict) -> Json:
+def _verdict(trials: CandidateRuns, verdict: Verdict) -> Json:
     measured = [
         {
             "metric": target.metric,
@@ -98,7 +98,7 @@ def _number(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def at_other_prices(trials: Trials, prices: Prices, found: Search) -> list[Json]:
+def at_other_prices(trials: CandidateRuns, prices: Prices, found: Search) -> list[Json]:
     """What is chosen at the ends of each price, as plain data."""
     return [
         {

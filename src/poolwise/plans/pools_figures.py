@@ -7,16 +7,16 @@ import math
 import numpy as np
 
 from poolwise.arrays import FloatArray
-from poolwise.exhibits.figure import Axis, Curves, Figure, Scatter
 from poolwise.optimize.monotone import Element
+from poolwise.plans.candidates import CandidateRuns
 from poolwise.plans.search import Search
 from poolwise.plans.targets import KNOWN, Target
-from poolwise.plans.trials import Trials
+from poolwise.presentation.figure import Axis, Curves, Figure, Scatter
 
 _STATES = {"keeps": "keeps the target", "breaks": "breaks it", "undecided": "undecided"}
 
 
-def pools_figures(trials: Trials, cost: FloatArray, found: Search) -> list[Figure]:
+def pools_figures(trials: CandidateRuns, cost: FloatArray, found: Search) -> list[Figure]:
     """Each target against the cost: a curve along one size, points where there are several."""
     shown: list[Figure] = []
     for k, target in enumerate(trials.targets):
@@ -28,7 +28,7 @@ def pools_figures(trials: Trials, cost: FloatArray, found: Search) -> list[Figur
     return shown
 
 
-def _curve(trials: Trials, cost: FloatArray, found: Search, elements: list[Element], k: int, name: str) -> Figure:
+def _curve(trials: CandidateRuns, cost: FloatArray, found: Search, elements: list[Element], k: int, name: str) -> Figure:
     target, size = trials.targets[k], trials.sizes[0]
     verdicts = [found.verdicts[e] for e in elements]
     margins = [v.margins[k] for v in verdicts]
@@ -56,7 +56,7 @@ def _curve(trials: Trials, cost: FloatArray, found: Search, elements: list[Eleme
     )
 
 
-def _points(trials: Trials, cost: FloatArray, found: Search, elements: list[Element], k: int, name: str) -> Figure:
+def _points(trials: CandidateRuns, cost: FloatArray, found: Search, elements: list[Element], k: int, name: str) -> Figure:
     target = trials.targets[k]
     groups: dict[str, list[Element]] = {}
     for element in elements:
@@ -81,13 +81,13 @@ def _points(trials: Trials, cost: FloatArray, found: Search, elements: list[Elem
     )
 
 
-def _said(trials: Trials, cost: FloatArray, found: Search, target: Target, element: Element) -> str:
+def _said(trials: CandidateRuns, cost: FloatArray, found: Search, target: Target, element: Element) -> str:
     verdict = found.verdicts[element]
     value = target.said(verdict.values[trials.targets.index(target)])
     return f"{trials.label(element)}: {cost[element]:,.0f} $, {value}; {_STATES[verdict.state]}"
 
 
-def _of_shares(trials: Trials, target: Target) -> bool:
+def _of_shares(trials: CandidateRuns, target: Target) -> bool:
     """Whether margins are shares of the jobs, not values of the metric."""
     return trials.certainty.over == "jobs" and not target.metric.startswith("mean")
 

@@ -9,13 +9,13 @@ import numpy as np
 
 from poolwise.arrays import FloatArray
 from poolwise.errors import InputError
-from poolwise.exhibits.cost import Cost, CostLine
-from poolwise.exhibits.spoken import spoken_number
 from poolwise.files.document import Document
-from poolwise.identity import Json
+from poolwise.hashing import Json
 from poolwise.optimize.monotone import Element
 from poolwise.plans.search import Search
 from poolwise.plans.sizes import Size, copies, priced
+from poolwise.presentation.cost import Cost, CostLine
+from poolwise.presentation.format import spoken_number
 from poolwise.units import parse
 
 LEAST, LIKELY, MOST = 0, 1, 2

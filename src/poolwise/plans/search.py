@@ -9,8 +9,8 @@ import numpy as np
 
 from poolwise.arrays import FloatArray
 from poolwise.optimize.monotone import Element, below, cheapest
+from poolwise.plans.candidates import CandidateRuns, Verdict
 from poolwise.plans.targets import Target
-from poolwise.plans.trials import Trials, Verdict
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,9 @@ class Search:
     elsewhere: tuple[Element | None, ...] = ()
 
 
-def search(trials: Trials, cost: FloatArray, share: float, checks: int, other_costs: Sequence[FloatArray] = ()) -> Search:
+def search(
+    trials: CandidateRuns, cost: FloatArray, share: float, checks: int, other_costs: Sequence[FloatArray] = ()
+) -> Search:
     """Find the cheapest candidate and what surrounds it.
 
     Parameters
@@ -152,7 +154,7 @@ def _rival(cost: FloatArray, judge: Judge, best: Element, verdicts: dict[Element
     return cheapest(cost, lambda element: judge(element).state == "keeps", _keeps(verdicts), others)
 
 
-def _moved(trials: Trials, cost: FloatArray, share: float, verdicts: dict[Element, Verdict]) -> Sensitivity:
+def _moved(trials: CandidateRuns, cost: FloatArray, share: float, verdicts: dict[Element, Verdict]) -> Sensitivity:
     targets = tuple(target.tightened(share) for target in trials.targets)
     # What breaks the targets breaks tighter ones, what keeps them keeps looser ones.
     state, answer = ("breaks", False) if share > 0 else ("keeps", True)
@@ -161,7 +163,7 @@ def _moved(trials: Trials, cost: FloatArray, share: float, verdicts: dict[Elemen
     return Sensitivity(share, targets, found)
 
 
-def _worse(trials: Trials, verdicts: dict[Element, Verdict]) -> tuple[tuple[tuple[Element, Element, Target], ...], int]:
+def _worse(trials: CandidateRuns, verdicts: dict[Element, Verdict]) -> tuple[tuple[tuple[Element, Element, Target], ...], int]:
     """Compare every pair of judged candidates of which one has all that the other has: the larger must not be worse."""
     found: list[tuple[Element, Element, Target]] = []
     finished = {element: verdict for element, verdict in verdicts.items() if not verdict.unfinished}

@@ -13,10 +13,10 @@ from pydantic import Field, model_validator
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import InputError
-from poolwise.exhibits.cost import PriceRange
 from poolwise.files.document import Document, Origin
 from poolwise.files.fields import Section
-from poolwise.files.size_words import SizeWords
+from poolwise.files.size_text import SizeWords
+from poolwise.presentation.cost import PriceRange
 from poolwise.units import UNITS, Dimension, parse
 
 MOST_CANDIDATES = 100_000

@@ -10,7 +10,6 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from poolwise.arrays import BoolArray, FloatArray
-from poolwise.exhibits.spoken import spoken_number
 from poolwise.files.document import Document
 from poolwise.files.fields import Section
 from poolwise.metrics import Metric, Outcomes, metrics_of
@@ -18,6 +17,7 @@ from poolwise.metrics.measures.deadlines import Deadlines
 from poolwise.metrics.memory import degradation
 from poolwise.metrics.slowdown import bounded_slowdown, bounded_slowdown_local, wait_s
 from poolwise.metrics.summary import STANDARD
+from poolwise.presentation.format import spoken_number
 from poolwise.units import format_time
 
 MISSED = "missed_deadlines_pct"

@@ -17,7 +17,7 @@ from poolwise.errors import InputError
 from poolwise.interfaces import PerformanceModel
 from poolwise.loop import LoopResult
 from poolwise.model import Arrival, CommitResult, Ended, Event, Machine, Outcome, Plan, Reject, Schedule, Workload
-from poolwise.model.columns import grown
+from poolwise.model.table_columns import grown
 from poolwise.platforms.simulated import ARRIVAL, Simulation
 from poolwise.units import SECOND
 

@@ -38,9 +38,9 @@ from poolwise.model import (
     Wake,
     Workload,
 )
+from poolwise.model.capacity_check import why_no_resize, why_no_room
 from poolwise.model.history import RunHistory
-from poolwise.model.room import why_no_resize, why_no_room
-from poolwise.model.runs import RunTable
+from poolwise.model.run_table import RunTable
 from poolwise.platforms.progress import Course, RunPace, RunProgress
 from poolwise.platforms.recorder import Recorder
 from poolwise.units import HORIZON, NEVER

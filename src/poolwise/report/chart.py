@@ -13,8 +13,8 @@ from functools import singledispatch
 
 import numpy as np
 
-from poolwise.exhibits.figure import Axis, Bars, Boxes, Curves, Distribution, Figure, Panels, Scatter
-from poolwise.exhibits.spoken import spoken_number
+from poolwise.presentation.figure import Axis, Bars, Boxes, Curves, Distribution, Figure, Panels, Scatter
+from poolwise.presentation.format import spoken_number
 from poolwise.report.chart_parts import (
     TEXT,
     Spec,

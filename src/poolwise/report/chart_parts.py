@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from poolwise.exhibits.figure import Axis, Boxes, Curves, Figure
+from poolwise.presentation.figure import Axis, Boxes, Curves, Figure
 from poolwise.report.theme import SERIES
 
 Spec = dict[str, Any]

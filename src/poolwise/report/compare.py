@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from poolwise.compare.runs import Comparison
-from poolwise.compare.words import GOAL, difference_sentence, population_sentence
-from poolwise.exhibits.figure import Axis, Distribution, Figure
-from poolwise.exhibits.table import cell_text
+from poolwise.compare.comparison import Comparison
+from poolwise.compare.sentences import GOAL, difference_sentence, population_sentence
 from poolwise.metrics.slowdown import bounded_slowdown, wait_s
+from poolwise.presentation.figure import Axis, Distribution, Figure
+from poolwise.presentation.table import cell_text
 from poolwise.report.page import Page, PageSection, PageTable, TableRow
 from poolwise.report.page import write_page as write_page
 from poolwise.units import format_time, shared_time_unit

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from poolwise.arrays import FloatArray
-from poolwise.exhibits.figure import Axis, Scatter
 from poolwise.metrics.fairness import waiting_benefit_s
 from poolwise.metrics.intervals import paired_block_bootstrap
 from poolwise.metrics.slowdown import bounded_slowdown
 from poolwise.optimize.front import front
+from poolwise.presentation.figure import Axis, Scatter
 from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult, StudyResult
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from poolwise.exhibits.cost import Cost, CostLine
-from poolwise.files.bill import BillItem, bill
+from poolwise.files.cost_items import BillItem, bill
+from poolwise.presentation.cost import Cost, CostLine
 from poolwise.studies import CellResult, StudyResult
 from poolwise.studies.results import watts_and_dollars
 

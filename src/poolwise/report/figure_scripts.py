@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from poolwise import catalog
-from poolwise.exhibits.figure_data import figure_csv
-from poolwise.identity import digest
+from poolwise.hashing import digest
+from poolwise.presentation.figure_data import figure_csv
 from poolwise.reproductions.reproduction import Reproduced
 
 SCRIPT_COLUMNS = ("figure", "command", "seconds", "sha256")

@@ -15,8 +15,8 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from poolwise.arrays import IntArray
-from poolwise.exhibits.figure import Axis, Bars, Boxes, Curves, Distribution, Figure, Panels, Scatter
-from poolwise.exhibits.spoken import spoken_number
+from poolwise.presentation.figure import Axis, Bars, Boxes, Curves, Distribution, Figure, Panels, Scatter
+from poolwise.presentation.format import spoken_number
 from poolwise.report.theme import DASHES, GRID, INK, figure, marker, series_colour
 
 ROOM = 40

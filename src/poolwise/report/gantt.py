@@ -9,17 +9,17 @@ from dataclasses import replace
 import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
-from poolwise.exhibits.figure import Axis, Box, Boxes, Curves, Figure
 from poolwise.explain import Explanation
-from poolwise.explain.words import answer_sentence, held_by, memory_sentence
+from poolwise.explain.sentences import answer_sentence, held_by, memory_sentence
 from poolwise.metrics.slowdown import wait_s
 from poolwise.model import Kind, Machine, Schedule
 from poolwise.model.schedule import Holdings
+from poolwise.presentation.figure import Axis, Box, Boxes, Curves, Figure
 from poolwise.report.page import Page, PageTable, TableRow
 from poolwise.report.pools_over_time import SERIES as POOLS
 from poolwise.report.pools_over_time import pool_ticks, pools_over_time
 from poolwise.studies import CellResult, StudyResult
-from poolwise.studies.simulation import simulate_again
+from poolwise.studies.cell_simulation import simulate_again
 from poolwise.units import HOUR, format_time, shared_time_unit, to_seconds
 from poolwise.version import __version__
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from poolwise.diagnostics.leave_out import LeftOut, fewest, largest_jobs, reason_not_to
 from poolwise.report.answer import answer
 from poolwise.report.sweep import Sweep
-from poolwise.sanity.leave_out import LeftOut, fewest, largest_jobs, reason_not_to
+from poolwise.runner import Executor, run_missing
 from poolwise.studies import StudyResult
+from poolwise.studies.cell_simulation import Cells
 from poolwise.studies.cell_store import CellStore
 from poolwise.studies.cells import workload_of
 from poolwise.studies.results import measure
-from poolwise.studies.simulation import Cells
-from poolwise.trials import Executor, fill
 
 TRIALS = "left_out"
 """Folder of the runs without some jobs, in that of the results."""
@@ -46,7 +46,7 @@ def leave_out(result: StudyResult, executor: Executor) -> LeftOut | None:
     def again(ids: tuple[int, ...]) -> int | None:
         cells = tuple(cell.without(ids) for cell in study.cells)
         rest = replace(study, cells=cells, measure=bare, memory_machine=None, metrics=(), measures=())
-        fill(Cells(), rest.runs, store, executor)
+        run_missing(Cells(), rest.runs, store, executor)
         run = measure(rest, store)
         there = answer(run, Sweep.of(run))
         return None if there is None else there.at

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from poolwise.exhibits.figure import Axis, Bars, Curves, Figure
 from poolwise.metrics.memory import Histogram
+from poolwise.presentation.figure import Axis, Bars, Curves, Figure
 from poolwise.report.answer import Recommendation
 from poolwise.report.sweep import Sweep
 from poolwise.studies import StudyResult

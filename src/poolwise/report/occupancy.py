@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.exhibits.figure import Axis, Curves
 from poolwise.metrics import Outcomes, Window
+from poolwise.presentation.figure import Axis, Curves
 from poolwise.studies import CellResult, StudyResult
 from poolwise.units import SECOND, shared_time_unit
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from poolwise.atomic import write_whole
-from poolwise.exhibits.figure import Figure
-from poolwise.exhibits.table import Table
-from poolwise.report.picture import library, picture, specification
+from poolwise.atomic_write import write_whole
+from poolwise.presentation.figure import Figure
+from poolwise.presentation.table import Table
+from poolwise.report.embedded_chart import library, picture, specification
 from poolwise.report.theme import style_sheet
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from poolwise.arrays import FloatArray
-from poolwise.exhibits.figure import Box
-from poolwise.exhibits.spoken import spoken_number
 from poolwise.model import Kind, Machine, Schedule
+from poolwise.presentation.figure import Box
+from poolwise.presentation.format import spoken_number
 from poolwise.report.occupancy import mean_over_parts
 from poolwise.units import HOUR, format_memory, format_time, to_seconds
 

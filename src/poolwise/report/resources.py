@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from poolwise.catalog import PREFIX
-from poolwise.exhibits.figure import Axis, Bars, Figure, Scatter
-from poolwise.exhibits.spoken import spoken_number
 from poolwise.metrics.intervals import Interval, mean_interval
+from poolwise.presentation.figure import Axis, Bars, Figure, Scatter
+from poolwise.presentation.format import spoken_number
 from poolwise.report.page import PageSection, PageTable, TableRow
+from poolwise.report.sentences import NAMED, either
 from poolwise.report.sweep import Sweep
-from poolwise.report.words import NAMED, either
 from poolwise.studies import CellResult, StudyResult
 from poolwise.studies.resources import Resources, resources
 from poolwise.units import format_time

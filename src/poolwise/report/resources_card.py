@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from poolwise.compare.waits import PairedRun, PairedWaits
-from poolwise.exhibits.spoken import spoken_number
 from poolwise.metrics.intervals import mean_interval
-from poolwise.report.card import money, today_of
+from poolwise.presentation.format import spoken_number
+from poolwise.report.decision_card import money, today_of
 from poolwise.report.page import PageTable, TableRow
 from poolwise.report.resources import GOAL, Standing, equals
 from poolwise.studies import StudyResult

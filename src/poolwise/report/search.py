@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from poolwise.exhibits.figure import Axis, Scatter
+from poolwise.presentation.figure import Axis, Scatter
 from poolwise.report.page import Page, PageTable, TableRow
 from poolwise.report.page import write_page as write_page
 from poolwise.search.answer import SearchResult
-from poolwise.search.fares import FARES, WORDS, FareName
-from poolwise.search.judging import Ratios
+from poolwise.search.objectives import FARES, WORDS, FareName
+from poolwise.search.significance import Ratios
 
 
 def write_search(result: SearchResult, path: Path) -> None:

@@ -8,23 +8,23 @@ from dataclasses import replace
 from pathlib import Path
 
 from poolwise.catalog import PREFIX
-from poolwise.compare.runs import Comparison
+from poolwise.compare.comparison import Comparison
+from poolwise.compare.sentences import today_heading, today_sentences
 from poolwise.compare.today import changes
-from poolwise.compare.words import today_heading, today_sentences
-from poolwise.exhibits.cost import Cost, cost_sentences, cost_table, tornado
-from poolwise.exhibits.figure import Axis, Curves, Distribution, Figure
-from poolwise.exhibits.table import cell_text
 from poolwise.metrics import METRICS
 from poolwise.metrics.intervals import paired_block_bootstrap
 from poolwise.metrics.slowdown import bounded_slowdown
-from poolwise.report import resources, words
+from poolwise.presentation.cost import Cost, cost_sentences, cost_table, tornado
+from poolwise.presentation.figure import Axis, Curves, Distribution, Figure
+from poolwise.presentation.table import cell_text
+from poolwise.report import resources, sentences
+from poolwise.report.affected_jobs import who_waits
 from poolwise.report.answer import ENOUGH, GOAL, Recommendation, answer, slowdowns
-from poolwise.report.card import decision_card
 from poolwise.report.compromise import compromise, compromise_over_sizes
 from poolwise.report.cost import cost_of
+from poolwise.report.decision_card import decision_card
 from poolwise.report.gantt import longest_wait
-from poolwise.report.hit import who_waits
-from poolwise.report.machine_drawn import machine_drawn
+from poolwise.report.machine_drawing import machine_drawn
 from poolwise.report.memory import memory_figures
 from poolwise.report.occupancy import occupancy
 from poolwise.report.page import Page, PageSection, PageTable, TableRow
@@ -32,8 +32,8 @@ from poolwise.report.page import write_page as write_page
 from poolwise.report.resources_card import resources_card
 from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult, StudyResult
+from poolwise.studies.diagnostics import sanity_sentences
 from poolwise.studies.notes import seed_words
-from poolwise.studies.sanity import sanity_sentences
 from poolwise.units import shared_time_unit
 
 
@@ -57,8 +57,8 @@ def study_page(result: StudyResult, first: Sequence[str] | None = None) -> Page:
         sections = [
             *([] if against is None else [PageSection(today_heading(against), today_sentences(against))]),
             *([] if cost is None else [PageSection("What it costs in money", [*cost_sentences(cost), _FIXED])]),
-            PageSection("What the choice costs", words.gives_up(found, sweep)),
-            PageSection("How certain that is", words.how_sure(found, sweep, seeds)),
+            PageSection("What the choice costs", sentences.gives_up(found, sweep)),
+            PageSection("How certain that is", sentences.how_sure(found, sweep, seeds)),
         ]
     waits = [] if found is None else [who_waits(result, sweep.cells[found.series, found.at][0])]
     bills = [] if cost is None else [PageTable.of(cost_table(cost))]
@@ -68,12 +68,14 @@ def study_page(result: StudyResult, first: Sequence[str] | None = None) -> Page:
     page = Page(
         title=result.study.title,
         first=sanity_sentences(result.sanity()) if first is None else first,
-        lead=words.headline(found, sweep) if found else nothing,
-        because=[line for line in (words.separation(found, sweep), *words.because(found, sweep)) if line] if found else (),
+        lead=sentences.headline(found, sweep) if found else nothing,
+        because=[line for line in (sentences.separation(found, sweep), *sentences.because(found, sweep)) if line]
+        if found
+        else (),
         card=decision_card(result, sweep, found) if found else None,
         main=main_chart(result, shown, found) if found else None,
         sections=sections,
-        notes=[*result.notes(), *([words.sampled(shown, left_out)] if left_out else [])],
+        notes=[*result.notes(), *([sentences.sampled(shown, left_out)] if left_out else [])],
         figures=[*([] if swings is None else [swings]), *_figures(result, shown, found)],
         tables=[*bills, *waits, _results(result, shown, found), _workload(result), _rejections(sweep), _glossary(result)],
         provenance={name: str(value) for name, value in provenance.items()},

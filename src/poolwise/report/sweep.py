@@ -9,8 +9,8 @@ import numpy as np
 
 from poolwise import units
 from poolwise.catalog import PREFIX
-from poolwise.exhibits.spoken import in_unit, order_name, shared_unit
-from poolwise.files.size_words import SizeWords
+from poolwise.files.size_text import SizeWords
+from poolwise.presentation.format import in_unit, order_name, shared_unit
 from poolwise.studies import CellResult, StudyResult
 
 DRAWN = 24

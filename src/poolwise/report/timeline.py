@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from poolwise.arrays import IntArray
-from poolwise.atomic import write_whole
+from poolwise.atomic_write import write_whole
 from poolwise.model import Kind, Schedule
 
 TraceEvent = dict[str, Any]

@@ -13,9 +13,9 @@ from poolwise.compare.headlines import Headline, read_headlines
 from poolwise.compare.published import ClaimRow, Key, compare, read_claims
 from poolwise.compare.verdicts import Measured
 from poolwise.errors import UnknownNameError
-from poolwise.exhibits.figure import Figure
-from poolwise.exhibits.table import Table
-from poolwise.trials import Executor, Local, Progress
+from poolwise.presentation.figure import Figure
+from poolwise.presentation.table import Table
+from poolwise.runner import Executor, Local, Progress
 
 
 @dataclass(frozen=True)

@@ -171,7 +171,7 @@ class CompositionDispatcher(Dispatcher):
             elif not need.nvme or isinstance(self.placement.choose(replace(need, deadline=NEVER), view), Refusal):
                 self._blocked.update((like, like | 1))
             return []
-        view.take(need, found)
+        view.allocate(need, found)
         if need.nvme:
             if view.waiting is not None:
                 view.waiting = (view.waiting[0] - need.bandwidth, view.waiting[1] - need.storage)

@@ -21,7 +21,7 @@ from poolwise.policies.placement.units.policy import WAIT, UnitPolicy
 from poolwise.policies.placement.units.view import Task, Units
 from poolwise.registry import register
 from poolwise.schedulers.fitting import NEVER_FITS
-from poolwise.schedulers.lanes import Lanes, LaneTurn, lanes_of
+from poolwise.schedulers.task_queues import TaskQueues, TaskQueueTurn, lanes_of
 from poolwise.units import NEVER
 
 LANE = ("task_type", "preferred_type")
@@ -145,13 +145,13 @@ class _Cache:
                 return None
             return Refusal(_nobody(job, policy, units), "slots", int(units.table.tasks[job]), 0)
 
-        self.lanes = Lanes(order, (*LANE, *policy.looks_at), judge)
+        self.lanes = TaskQueues(order, (*LANE, *policy.looks_at), judge)
         self.lanes.add(queue, queue.jobs.tolist(), snapshot)
         runs = [(leaf, run) for leaf in np.flatnonzero(alive).tolist() if (run := units.run_on(leaf)) is not None]
         self._leaf = {run.id: leaf for leaf, run in runs}
         self._moving = policy.lines and any(self._moves(run) for _, run in runs)  # whether expected ends may move
         self._planned: list[tuple[int, tuple[int, ...]]] = []  # jobs and tasks that the last plan starts
-        self._last_in_line: LaneTurn | None = None  # the latest turn of all tasks that were ever in line
+        self._last_in_line: TaskQueueTurn | None = None  # the latest turn of all tasks that were ever in line
 
     def follow(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> list[tuple[Task, int]] | None:
         """Bring everything up to date; returns the tasks that were in line at units that are free now.
@@ -175,7 +175,7 @@ class _Cache:
         free = [self._leaf.pop(number) for number in changes.ended if number in self._leaf]
         if lines and any(units.ends[leaf] != snapshot.now for leaf in free):
             return None
-        starts = [entry for leaf in free if (entry := units.give_back(leaf)) is not None]
+        starts = [entry for leaf in free if (entry := units.release(leaf)) is not None]
         if lines and units.ends.least <= snapshot.now:
             return None  # one takes longer than expected
         first = self.lanes.add(queue, changes.arrived, snapshot)
@@ -188,13 +188,13 @@ class _Cache:
         starts: list[tuple[Task, int]] = []
         policy, units = self.policy, self.units
 
-        def take(turn: LaneTurn, task: Task) -> bool:
+        def take(turn: TaskQueueTurn, task: Task) -> bool:
             leaf = policy.choose(task, units) if policy.lines or len(units.idle) else WAIT
             if leaf < 0:
                 return False
             response = units.response(task.job, leaf) if policy.lines else 0
             if leaf in units.idle:
-                units.take(leaf, response)
+                units.occupy(leaf, response)
                 starts.append((task, leaf))
             else:
                 units.stand_in_line(leaf, task, response)

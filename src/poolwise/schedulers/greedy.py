@@ -12,7 +12,6 @@ from typing import ClassVar
 import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
-from poolwise.draws import uniform
 from poolwise.errors import PolicyError
 from poolwise.interfaces import Dispatcher, Scheduler
 from poolwise.model import (
@@ -30,9 +29,10 @@ from poolwise.model import (
     Start,
     Wait,
 )
+from poolwise.random import uniform
 from poolwise.registry import register
+from poolwise.schedulers.flow.flow_layout import FlowLayout, room
 from poolwise.schedulers.flow.idle import IdleMachine
-from poolwise.schedulers.flow.layout import FlowLayout, room
 from poolwise.schedulers.flow.shapes import ANYWHERE, Requests, ShapeTable
 from poolwise.schedulers.flow.shortage import shortage
 

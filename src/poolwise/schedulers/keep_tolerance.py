@@ -15,7 +15,7 @@ import numpy as np
 from poolwise.arrays import IntArray
 from poolwise.interfaces import Dispatcher
 from poolwise.model import Changes, Decision, Machine, Placement, Plan, Queue, Resize, Run, Snapshot, Start
-from poolwise.model.room import why_no_room
+from poolwise.model.capacity_check import why_no_room
 from poolwise.registry import register
 from poolwise.schedulers.batch import BatchDispatcher, BatchScheduler, ModuleLayout
 

@@ -41,8 +41,8 @@ from poolwise.model.eligibility import has_tiers, tiers
 from poolwise.policies.admission.machine_limits import MachineLimits
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.order.priorities import FCFS
+from poolwise.policies.placement.avoid_windows import AvoidWindows
 from poolwise.policies.placement.memory.racks import RackPlacement
-from poolwise.policies.placement.windows import BesideWindows
 from poolwise.registry import register
 from poolwise.schedulers.fitting import NEVER_FITS, Fitting
 
@@ -220,7 +220,7 @@ class _Considered(NamedTuple):
 
 def _placement(scheduler: ListScheduler, snapshot: Snapshot) -> PlacementPolicy:
     """The placement of a scheduler, which by itself knows nothing of windows."""
-    return BesideWindows(scheduler.placement) if snapshot.machine.windows else scheduler.placement
+    return AvoidWindows(scheduler.placement) if snapshot.machine.windows else scheduler.placement
 
 
 def _window_end(snapshot: Snapshot) -> int | None:

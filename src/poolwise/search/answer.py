@@ -15,17 +15,17 @@ import polars as pl
 import tomli_w
 
 from poolwise.arrays import FloatArray
-from poolwise.atomic import write_whole
-from poolwise.identity import Json, pretty
+from poolwise.atomic_write import write_whole
+from poolwise.code_fingerprint import sources
+from poolwise.hashing import Json, pretty
 from poolwise.optimize.front import front
-from poolwise.program import sources
-from poolwise.search.fares import FARES, FLOOR_S, WORDS
-from poolwise.search.judging import Ratios, best, ratios
-from poolwise.search.question import OrderCandidate, OrderSearch, SplitName
+from poolwise.runner import Executor, Store
+from poolwise.search.evaluator import Evaluator
+from poolwise.search.objectives import FARES, FLOOR_S, WORDS
+from poolwise.search.problem import OrderCandidate, OrderSearchProblem, SplitName
 from poolwise.search.sampling import keeps, sample
-from poolwise.search.trying import Trying
+from poolwise.search.significance import Ratios, best, ratios
 from poolwise.search.workloads import span_of
-from poolwise.trials import Executor, Store
 from poolwise.version import __version__
 
 OPENINGS = "test-openings.jsonl"
@@ -63,7 +63,7 @@ class SearchResult:
     opened : how many times the test has been opened for this folder, this time included; 0 if never
     """
 
-    search: OrderSearch
+    search: OrderSearchProblem
     folder: Path
     judged: Sequence[Judged]
     chosen: Judged | None
@@ -148,7 +148,7 @@ class SearchResult:
 
 
 def run_search(
-    search: OrderSearch, out: Path, executor: Executor, *, open_test: bool, tell: Callable[[str], None]
+    search: OrderSearchProblem, out: Path, executor: Executor, *, open_test: bool, tell: Callable[[str], None]
 ) -> SearchResult:
     """Search, or go on with a search that was stopped.
 
@@ -162,7 +162,7 @@ def run_search(
         Try what was chosen, and what it is compared with, on the test workloads; each time is logged.
     """
     with Store(out).writing():
-        trying = Trying(out, executor, search.objectives.tau / 1e9)
+        trying = Evaluator(out, executor, search.objectives.tau / 1e9)
         base = {split: trying.logs([search.baseline], search.splits[split])[0] for split in ("train", "validation")}
         count = 0
 
@@ -188,7 +188,7 @@ def run_search(
         return result
 
 
-def _distinct(candidates: Sequence[OrderCandidate], logs: FloatArray, search: OrderSearch) -> list[OrderCandidate]:
+def _distinct(candidates: Sequence[OrderCandidate], logs: FloatArray, search: OrderSearchProblem) -> list[OrderCandidate]:
     """The best of the candidates, each once, as many as the budget says."""
     first = {candidate.key: k for k, candidate in reversed(list(enumerate(candidates)))}
     rows = sorted(first.values())
@@ -197,7 +197,7 @@ def _distinct(candidates: Sequence[OrderCandidate], logs: FloatArray, search: Or
     return [candidates[rows[k]] for k in best(values, allowed, search.budget.validated)]
 
 
-def _judge(search: OrderSearch, trying: Trying, found: Sequence[OrderCandidate]) -> list[Judged]:
+def _judge(search: OrderSearchProblem, trying: Evaluator, found: Sequence[OrderCandidate]) -> list[Judged]:
     """Compare what was found, and what is known, with the baseline."""
     everyone = [*found, *search.beside]
     on: dict[SplitName, list[Ratios]] = {}
@@ -220,12 +220,12 @@ def _judge(search: OrderSearch, trying: Trying, found: Sequence[OrderCandidate])
     ]
 
 
-def _choose(search: OrderSearch, judged: Sequence[Judged]) -> Judged | None:
+def _choose(search: OrderSearchProblem, judged: Sequence[Judged]) -> Judged | None:
     able = [one for one in judged if one.role == "found" and one.keeps]
     return min(able, key=lambda one: one.on["validation"][search.objectives.minimize[0]].mean, default=None)
 
 
-def _opened(one: Judged, search: OrderSearch, trying: Trying) -> Judged:
+def _opened(one: Judged, search: OrderSearchProblem, trying: Evaluator) -> Judged:
     logs = trying.logs([search.baseline, one.candidate], search.splits["test"])
     return Judged(one.candidate, one.role, one.keeps, one.on_front, {**one.on, "test": ratios(logs[1], logs[0])})
 
@@ -235,7 +235,7 @@ def _times_opened(out: Path) -> int:
     return len(path.read_text(encoding="utf-8").splitlines()) if path.exists() else 0
 
 
-def _log_opening(out: Path, search: OrderSearch, before: int, chosen: Judged | None) -> int:
+def _log_opening(out: Path, search: OrderSearchProblem, before: int, chosen: Judged | None) -> int:
     """Note that the test is opened, before it is; what is noted is not taken back where the search stops then."""
     entry = {
         "opening": before + 1,
@@ -254,7 +254,7 @@ def _said(word: str) -> str:
     return f"[{word}]"
 
 
-def _notes(search: OrderSearch, trying: Trying, opened: int, open_test: bool) -> list[str]:
+def _notes(search: OrderSearchProblem, trying: Evaluator, opened: int, open_test: bool) -> list[str]:
     """What speaks against taking the numbers for more than they are."""
     objectives, notes = search.objectives, []
     weighed = {*objectives.minimize, *objectives.at_most}

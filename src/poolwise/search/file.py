@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from poolwise.files.fields import Count, Positive, Section, Time
 from poolwise.files.study import OrFile, PerformanceSection, SchedulerSection, SeedsSection, WorkloadSection
-from poolwise.search.fares import FareName
+from poolwise.search.objectives import FareName
 from poolwise.units import SECOND
 
 

@@ -1,7 +1,7 @@
-"""Which candidates are tried: Optuna's samplers choose them, generation by generation, and are told how they fared.
+"""Samplers of candidates: Optuna proposes them generation by generation and receives their objectives.
 
-Nothing of a sampler is kept when a search stops. What was tried is (`trying.Trying`), so a search that begins again asks a new
-sampler with the same seed, answers at once what is known, and so comes to the same place and goes on from there.
+A sampler's state is not stored. Evaluated candidates are (`evaluator.Evaluator`): a resumed search creates a sampler with the same
+seed, answers its first proposals from the store, and so reaches the point at which the search stopped.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from optuna.study import StudyDirection
 from optuna.trial import Trial
 
 from poolwise.arrays import FloatArray
-from poolwise.search.fares import FARES, FareName
 from poolwise.search.file import RangeSection
-from poolwise.search.question import OrderCandidate, OrderSearch
+from poolwise.search.objectives import FARES, FareName
+from poolwise.search.problem import OrderCandidate, OrderSearchProblem
 
 JOURNAL = "optuna.journal"
 """File that Optuna's dashboard opens."""
@@ -30,7 +30,7 @@ FareRatios = Callable[[Sequence[OrderCandidate]], FloatArray]
 """Candidates -> (n_candidate, 4) logarithms of their ratios to the baseline, means over the training workloads."""
 
 
-def sample(search: OrderSearch, fare: FareRatios, folder: Path) -> tuple[list[OrderCandidate], FloatArray]:
+def sample(search: OrderSearchProblem, fare: FareRatios, folder: Path) -> tuple[list[OrderCandidate], FloatArray]:
     """Try as many candidates as the budget says.
 
     Returns them with their (n_candidate, 4) logarithms, and leaves the trials in the folder for Optuna's dashboard.
@@ -55,17 +55,17 @@ def sample(search: OrderSearch, fare: FareRatios, folder: Path) -> tuple[list[Or
     return candidates, np.array(logs)
 
 
-def excess(search: OrderSearch, logs: FloatArray) -> dict[FareName, float]:
+def excess(search: OrderSearchProblem, logs: FloatArray) -> dict[FareName, float]:
     """By how much (4,) logarithms are beyond each constraint; 0 or less where it is kept."""
     return {name: float(logs[FARES.index(name)] - np.log(most)) for name, most in search.objectives.at_most.items()}
 
 
-def keeps(search: OrderSearch, logs: FloatArray) -> bool:
+def keeps(search: OrderSearchProblem, logs: FloatArray) -> bool:
     """Whether (4,) logarithms keep all constraints."""
     return all(value <= 0 for value in excess(search, logs).values())
 
 
-def _sampler(search: OrderSearch) -> optuna.samplers.BaseSampler:
+def _sampler(search: OrderSearchProblem) -> optuna.samplers.BaseSampler:
     seed, batch = search.budget.seed, search.budget.batch
     if search.budget.sampler == "random":
         return optuna.samplers.RandomSampler(seed=seed)
@@ -74,7 +74,7 @@ def _sampler(search: OrderSearch) -> optuna.samplers.BaseSampler:
     return optuna.samplers.NSGAIISampler(seed=seed, population_size=max(batch, 2))
 
 
-def _settings(trial: Trial, search: OrderSearch) -> dict[str, Any]:
+def _settings(trial: Trial, search: OrderSearchProblem) -> dict[str, Any]:
     return {path: _chosen(trial, path, span) for path, span in search.space.items()}
 
 

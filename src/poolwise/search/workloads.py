@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.engines.family import Parts
+from poolwise.engines.compiled_engine import Parts
 from poolwise.engines.repeats import Repeats
 from poolwise.errors import InputError
-from poolwise.files.configured import models_of, scheduler_of
+from poolwise.files.factory import models_of, scheduler_of
 from poolwise.files.study import SchedulerSection
 from poolwise.model import Workload
-from poolwise.search.fares import JobFares, fares_of, ran
+from poolwise.search.objectives import JobObjectives, fares_of, ran
 from poolwise.studies.cells import Cell, workload_of
 from poolwise.units import SECOND
 
@@ -31,7 +31,7 @@ class Held:
     measured: IntArray
     fcfs_wait_s: FloatArray
 
-    def fares(self, section: SchedulerSection) -> JobFares:
+    def fares(self, section: SchedulerSection) -> JobObjectives:
         """Measure how its jobs fare under a scheduler."""
         times = self.repeats.under(scheduler_of(section, self.cell.warm_up))
         return fares_of(times, self.fcfs_wait_s, self.workload, self.measured, self.tau_s)
@@ -45,7 +45,7 @@ class Span:
     seconds: float
 
 
-def fares_on(cell: Cell, tau_s: float, sections: list[SchedulerSection]) -> list[JobFares]:
+def fares_on(cell: Cell, tau_s: float, sections: list[SchedulerSection]) -> list[JobObjectives]:
     """Measure how the jobs of a cell's workload fare under some schedulers; what any executor is given to do."""
     held = _held(cell.key, tau_s, cell)
     return [held.fares(section) for section in sections]

@@ -12,11 +12,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from poolwise import catalog, registry
 from poolwise.errors import InputError, PoolwiseError
-from poolwise.identity import canonical, digest
+from poolwise.hashing import canonical, digest
 from poolwise.report.theme import style_sheet
+from poolwise.serve.auth import forbid_foreign, guard
 from poolwise.serve.command import Commands
 from poolwise.serve.folder import StudyFolder
-from poolwise.serve.guard import forbid_foreign, guard
 
 FILES = Path(__file__).parent / "templates"
 ASKED = ".asked"

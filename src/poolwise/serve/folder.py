@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from poolwise.errors import InputError
-from poolwise.exhibits.spoken import in_unit
 from poolwise.files.document import Document
-from poolwise.files.size_words import SizeWords
+from poolwise.files.size_text import SizeWords
 from poolwise.files.state import is_state
+from poolwise.presentation.format import in_unit
 from poolwise.studies import load
 from poolwise.studies.cells import Parameter
 from poolwise.units import parse
@@ -28,7 +28,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Askable:
+class RunnableStudy:
     """A study file that can be asked: its orders, and the size that is varied with its least and most in GiB."""
 
     name: str
@@ -71,11 +71,11 @@ class StudyFolder:
         inside = sorted([*self.root.glob("*/"), *self.root.glob("*/*/")])
         return [str(path.relative_to(self.root)) for path in inside if is_state(path)]
 
-    def askable(self) -> list[Askable]:
+    def askable(self) -> list[RunnableStudy]:
         """Studies in the folder, by name; files that are no studies are passed over."""
         return [found for file in sorted(self.root.glob("*.toml")) if (found := self._askable(file)) is not None]
 
-    def _askable(self, file: Path) -> Askable | None:
+    def _askable(self, file: Path) -> RunnableStudy | None:
         tables = Document.read(file).tables
         if "workload" not in tables or "vary" not in tables:
             return None
@@ -86,5 +86,5 @@ class StudyFolder:
                 sizes = [parse(str(value), "memory") for value in values]
                 noun = SizeWords.of(path, study.cells[0].machine_tables).noun
                 ends = [int(float(in_unit(size, "GiB"))) for size in (min(sizes), max(sizes))]
-                return Askable(file.name, study.title, orders, path, noun, max(1, ends[0]), max(1, ends[1]))
-        return Askable(file.name, study.title, orders, "", "", 0, 0)
+                return RunnableStudy(file.name, study.title, orders, path, noun, max(1, ends[0]), max(1, ends[1]))
+        return RunnableStudy(file.name, study.title, orders, "", "", 0, 0)

@@ -7,10 +7,10 @@ import io
 import polars as pl
 
 from poolwise.errors import InputError
-from poolwise.identity import Json
+from poolwise.hashing import Json
 from poolwise.metrics import Outcomes
+from poolwise.runner import Store
 from poolwise.studies.cells import Cell
-from poolwise.trials import Store
 
 
 class CellStore(Store):

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 
+from poolwise.code_fingerprint import sources
 from poolwise.errors import InputError
-from poolwise.files.choice import Choice
-from poolwise.files.configured import scheduler_content
+from poolwise.files.component import Component
 from poolwise.files.costs import Costs
+from poolwise.files.factory import scheduler_content
 from poolwise.files.machine import Described
 from poolwise.files.study import PerformanceSection, SchedulerSection
-from poolwise.identity import Json, canonical, digest
+from poolwise.hashing import Json, canonical, digest
 from poolwise.model import Initial, Machine, Workload
-from poolwise.program import sources
-from poolwise.studies.saved_state import SavedState
+from poolwise.studies.initial_state import SavedState
 from poolwise.traces import read, stretch, without
 from poolwise.traces.generators import generate
 from poolwise.traces.memory_use.source import MemoryUseSource
@@ -27,7 +27,7 @@ Parameter = str | int | float | bool
 
 def cell_sources() -> str:
     """SHA-256 over the files of Poolwise that simulating a cell can execute."""
-    return sources("poolwise.studies.simulation")
+    return sources("poolwise.studies.cell_simulation")
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class Trace:
         """What a result depends on."""
         return {
             "sha256": self.sha256,
-            "format": "auto" if self.format == "auto" else Choice(name=self.format).identity("formats"),
-            "options": Choice(name=self.format, **json.loads(self.options)).hashed_settings,
+            "format": "auto" if self.format == "auto" else Component(name=self.format).identity("formats"),
+            "options": Component(name=self.format, **json.loads(self.options)).hashed_settings,
             "first": self.first,
             "jobs": self.jobs,
             "clock": self.clock,
@@ -103,8 +103,8 @@ class Generated:
     def content(self) -> Json:
         """What a result depends on."""
         return {
-            "generator": Choice(name=self.generator).identity("generators"),
-            "settings": Choice(name=self.generator, **json.loads(self.settings)).hashed_settings,
+            "generator": Component(name=self.generator).identity("generators"),
+            "settings": Component(name=self.generator, **json.loads(self.settings)).hashed_settings,
             "first": self.first,
             "jobs": self.jobs,
             **_left_out(self.without),
@@ -149,7 +149,7 @@ class Cell:
     warm_up: int
     sources: str
     costs: Costs = field(default_factory=Costs)
-    memory_use: Choice | None = None
+    memory_use: Component | None = None
 
     @property
     def inputs(self) -> Json:
@@ -187,7 +187,7 @@ class Cell:
 
     def baseline(self) -> Cell:
         """Return FCFS without backfilling on the same machine, workload and memory: the measure of fairness."""
-        fcfs = {"kind": "list", "order": Choice(name="fcfs"), "backfill": Choice(name="none"), "settings": {}}
+        fcfs = {"kind": "list", "order": Component(name="fcfs"), "backfill": Component(name="none"), "settings": {}}
         first = self.scheduler.model_copy(update=fcfs)
         names = {
             k: v

@@ -18,13 +18,13 @@ from pydantic import ValidationError
 
 from poolwise import catalog
 from poolwise.errors import InputError
-from poolwise.files.choice import Choice
-from poolwise.files.configured import models_of, scheduler_of
+from poolwise.files.component import Component
 from poolwise.files.document import Document
-from poolwise.identity import Json, digest
+from poolwise.files.factory import models_of, scheduler_of
+from poolwise.hashing import Json, digest
 from poolwise.interfaces import PerformanceModel, Scheduler
 from poolwise.studies.cells import Cell, Generated
-from poolwise.studies.saved_state import SavedState
+from poolwise.studies.initial_state import SavedState
 from poolwise.studies.study import resolve
 
 
@@ -70,7 +70,7 @@ class RecordedRun:
     parameters: Mapping[str, Any]
     seed: int
     key: str = ""
-    metrics: tuple[Choice, ...] = ()
+    metrics: tuple[Component, ...] = ()
 
     @property
     def label(self) -> str:
@@ -127,7 +127,7 @@ def _used(cell: Cell) -> Json:
     return {} if cell.memory_use is None else {"memory_use": cell.memory_use.model_dump(mode="json")}
 
 
-def describe_metrics(metrics: Sequence[Choice], folder: Path) -> list[Json]:
+def describe_metrics(metrics: Sequence[Component], folder: Path) -> list[Json]:
     """Describe what is asked for beside the standard metrics, for a file in a folder; no run depends on it."""
     tables = [{"name": choice.name, **choice.settings} for choice in metrics]
     return [_each_text(table, lambda text: _portable(text, folder)[0]) for table in tables]
@@ -145,7 +145,7 @@ def read_descriptions(file: Path, *, today: bool = False) -> list[RecordedRun]:
     except ValueError as error:
         raise InputError(f"not JSON: {error}", file=file, remedy="run it again") from error
     try:
-        metrics = tuple(Choice.model_validate(asked).beside(file.parent) for asked in known.get("metrics", ()))
+        metrics = tuple(Component.model_validate(asked).beside(file.parent) for asked in known.get("metrics", ()))
         if "runs" in known:
             return [_recorded(file, kept, metrics) for kept in (known["today"]["runs"] if today else known["runs"])]
         return [RecordedRun(file, known["run"], known["files"], {}, known["run"]["seeds"]["values"][0], "", metrics)]
@@ -154,7 +154,7 @@ def read_descriptions(file: Path, *, today: bool = False) -> list[RecordedRun]:
         raise InputError(problem, file=file, field="run", remedy="run it again") from error
 
 
-def _recorded(file: Path, kept: Json, metrics: tuple[Choice, ...]) -> RecordedRun:
+def _recorded(file: Path, kept: Json, metrics: tuple[Component, ...]) -> RecordedRun:
     seed = kept["run"]["seeds"]["values"][0]
     return RecordedRun(file, kept["run"], kept["files"], kept["parameters"], seed, kept["key"], metrics)
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from poolwise.arrays import BoolArray
-from poolwise.identity import Json, canonical
+from poolwise.hashing import Json, canonical
 from poolwise.metrics import Outcomes, Window, common_population, paper_population
 from poolwise.studies.cell_store import CellStore
 from poolwise.studies.cells import Cell, Parameter

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from poolwise.api import SPARSE_SHARE
-from poolwise.files.configured import warms_up_alike
+from poolwise.files.factory import warms_up_alike
 from poolwise.studies.measured import CellResult, MeasuredStudy
 from poolwise.studies.study import Study
 from poolwise.units import format_memory

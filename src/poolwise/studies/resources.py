@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from poolwise.identity import Json
+from poolwise.hashing import Json
 from poolwise.metrics.resource_use import ResourceUse
 from poolwise.studies.distributions import varied
 from poolwise.studies.measured import CellResult, MeasuredStudy

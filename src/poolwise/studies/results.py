@@ -14,25 +14,25 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from poolwise.atomic import write_whole
+from poolwise.atomic_write import write_whole
 from poolwise.errors import InputError
-from poolwise.exhibits.spoken import population_words
 from poolwise.files import costs
-from poolwise.files.bill import bill, dollars_to_buy
-from poolwise.identity import Json, canonical, pretty_parts
+from poolwise.files.cost_items import bill, dollars_to_buy
+from poolwise.hashing import Json, canonical, pretty_parts
 from poolwise.metrics import METRICS, MeasuredRun, Metric, Window
 from poolwise.metrics.summary import STANDARD, measure_run, metric_columns, metrics_named
 from poolwise.metrics.window import after_warm_up
+from poolwise.presentation.format import population_words
+from poolwise.studies.cell_simulation import simulate_again
 from poolwise.studies.cell_store import CellStore
 from poolwise.studies.cells import Cell, workload_of
 from poolwise.studies.description import describe, describe_metrics
+from poolwise.studies.diagnostics import MachineDiagnostics, by_machine
 from poolwise.studies.distributions import as_csv, distributions, memory_over_time, varied
 from poolwise.studies.measured import CellResult, MeasuredStudy, Runs, StoredFacts
 from poolwise.studies.metric_rows import MetricRows
 from poolwise.studies.notes import description, notes
 from poolwise.studies.resources import resource_frame
-from poolwise.studies.sanity import MachineSanity, by_machine
-from poolwise.studies.simulation import simulate_again
 from poolwise.studies.study import Study
 from poolwise.traces.parquet import sealed_parquet
 from poolwise.units import SECOND
@@ -69,7 +69,7 @@ class StudyResult(MeasuredStudy):
         """Sentences that a reader of the results must know."""
         return notes(self)
 
-    def sanity(self) -> list[MachineSanity]:
+    def sanity(self) -> list[MachineDiagnostics]:
         """What to know before the answer, for each machine of the study."""
         return by_machine(self)
 

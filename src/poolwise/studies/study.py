@@ -14,20 +14,20 @@ from poolwise import catalog, registry
 from poolwise.errors import InputError, Problems
 from poolwise.files import scheduler as scheduler_file
 from poolwise.files import study as study_file
-from poolwise.files.choice import Choice
-from poolwise.files.configured import models_of
+from poolwise.files.component import Component
 from poolwise.files.costs import Costs
 from poolwise.files.document import SET, Document, Origin
+from poolwise.files.factory import models_of
 from poolwise.files.fields import check_version
 from poolwise.files.machine import Described, described
 from poolwise.files.state import STUDY
 from poolwise.files.study import CATALOG, MeasureSection, PerformanceSection, SchedulerSection, StudyFile
-from poolwise.identity import canonical, digest
+from poolwise.hashing import canonical, digest
 from poolwise.metrics.measure import Measure
 from poolwise.metrics.summary import STANDARD, metrics_of
 from poolwise.model import Kind, Machine
 from poolwise.studies.cells import Cell, Generated, Parameter, Trace, cell_sources
-from poolwise.studies.saved_state import SavedState
+from poolwise.studies.initial_state import SavedState
 from poolwise.traces.generators import configure
 
 FILES: Mapping[str, str] = {"machine": "machines", "scheduler": "schedulers", "power": "power", "prices": "prices"}
@@ -59,7 +59,7 @@ class Study:
     measure: MeasureSection
     cells: tuple[Cell, ...]
     memory_machine: Described | None = None
-    metrics: tuple[Choice, ...] = ()
+    metrics: tuple[Component, ...] = ()
     measures: tuple[Measure, ...] = ()
     today: Mapping[str, Cell] = field(default_factory=dict)
 
@@ -281,7 +281,7 @@ def _file_of(document: Document, section: str, reference: str, place: tuple[str,
     return file
 
 
-def _measures(document: Document, base: StudyFile) -> tuple[tuple[Choice, ...], tuple[Measure, ...]]:
+def _measures(document: Document, base: StudyFile) -> tuple[tuple[Component, ...], tuple[Measure, ...]]:
     """What `measure.metrics` names, with files in full, and the same configured."""
     with document.placing("measure", "metrics"):
         chosen = tuple(choice.beside(document.file.parent) for choice in base.measure.metrics)
@@ -350,7 +350,7 @@ class _Resolver:
         with problems.attempt():
             scheduler = scheduler_file.resolve(file.scheduler, document, ("scheduler",))
         named = {"model": file.performance.model, "estimate_model": file.performance.estimate_model}
-        found: dict[str, Choice] = {}
+        found: dict[str, Component] = {}
         for key, choice in named.items():
             if choice is not None:
                 with problems.attempt(), document.placing("performance", key):
@@ -362,7 +362,7 @@ class _Resolver:
             models_of(performance, 0)
         return scheduler, performance
 
-    def memory_use(self, file: StudyFile, document: Document, seed: int) -> Choice | None:
+    def memory_use(self, file: StudyFile, document: Document, seed: int) -> Component | None:
         """What says which memory jobs use; one with a seed gets the cell's unless the study gives one."""
         if file.workload.memory_use is None:
             return None
@@ -370,7 +370,7 @@ class _Resolver:
             choice = file.workload.memory_use.beside(document.file.parent)
             made = choice.make("memory_uses")
         seeded = "seed" in getattr(made, "__dataclass_fields__", {}) and "seed" not in choice.settings
-        return Choice(name=choice.name, **{**choice.settings, **({"seed": seed} if seeded else {})})
+        return Component(name=choice.name, **{**choice.settings, **({"seed": seed} if seeded else {})})
 
     def workload(self, file: StudyFile, document: Document, seed: int) -> Trace | Generated | SavedState:
         workload = file.workload
@@ -379,7 +379,7 @@ class _Resolver:
         if workload.generator is None:
             return self._trace(file, document, seed)
         with document.placing("workload", "settings"):
-            choice = Choice.of(workload.generator, workload.settings).beside(document.file.parent)
+            choice = Component.of(workload.generator, workload.settings).beside(document.file.parent)
         name, settings = choice.name, {"seed": seed, **choice.settings}
         with document.placing("workload", "generator"):
             registry.find("generators", name)
@@ -419,7 +419,7 @@ class _Resolver:
         given, name = workload.options, workload.format
         if workload.format != "auto":
             with document.placing("workload", "options"):
-                choice = Choice.of(workload.format, workload.options).beside(document.file.parent)
+                choice = Component.of(workload.format, workload.options).beside(document.file.parent)
             with document.placing("workload", "format"):
                 known = getattr(registry.find("formats", choice.name), "__dataclass_fields__", {})
             with document.placing("workload", "options"):
@@ -444,5 +444,5 @@ def _flat(table: Mapping[str, Any], before: str = "") -> dict[str, Any]:
 def _written(value: Any) -> Parameter:
     """A varied value as labels show it."""
     if isinstance(value, dict):
-        return str(Choice.model_validate(value)) if isinstance(value.get("name"), str) else canonical(value)
+        return str(Component.model_validate(value)) if isinstance(value.get("name"), str) else canonical(value)
     return value if isinstance(value, bool | int | float | str) else canonical(value)

@@ -17,7 +17,7 @@ from poolwise.errors import InputError
 from poolwise.model import Machine, Workload
 from poolwise.performance.affinity import compute_times, rates
 from poolwise.registry import register
-from poolwise.traces import clock
+from poolwise.traces import time_of_day
 from poolwise.traces.affinity.splitwise import PROMPT, TOKEN
 from poolwise.traces.affinity.tables import OPERATIONS
 from poolwise.traces.format import TraceFormat
@@ -25,7 +25,7 @@ from poolwise.traces.numbers import NotANumber, are_whole
 from poolwise.traces.selection import select
 from poolwise.traces.table_checks import refuse, require
 from poolwise.traces.table_columns import Source, columns_of_csv
-from poolwise.traces.text import beginning
+from poolwise.traces.text_files import beginning
 from poolwise.traces.vinesim.tasks import TaskList
 from poolwise.traces.vinesim.types import UNITS, Types
 from poolwise.traces.vinesim.workload import workload_of_tasks
@@ -146,7 +146,7 @@ def _times(source: Source) -> IntArray:
         whole.append(seconds)
         fraction.append(int(digits.ljust(9, "0")))
     try:
-        found, _ = clock.seconds(whole, UTC)
+        found, _ = time_of_day.seconds(whole, UTC)
     except NotANumber as error:
         remedy = "write such as 2023-11-16 18:15:46.6805900"
         raise source.error(error.position, "TIMESTAMP", error.problem, remedy) from error

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
-from poolwise.traces import clock
+from poolwise.traces import time_of_day
 from poolwise.traces.column_map import ColumnMap, MappedColumn, size_of
 from poolwise.traces.memory import LARGEST
 from poolwise.traces.numbers import NotANumber, are_whole, reals, wholes
 from poolwise.traces.table_columns import Source
-from poolwise.traces.unreadable import UnreadableRows
+from poolwise.traces.unreadable_rows import UnreadableRows
 from poolwise.units import DAY, HOUR, MINUTE, SECOND, UNITS
 
 LONGEST = 2**31 * SECOND
@@ -177,7 +177,7 @@ class JobCells:
         return lambda words: _scaled(words, size)
 
     def _dates(self, words: Sequence[str], form: str) -> IntArray:
-        found, repeated = clock.instants(words, self.local, form)
+        found, repeated = time_of_day.instants(words, self.local, form)
         self.repeated = max(self.repeated, repeated)
         return found
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
-from poolwise.traces import clock
+from poolwise.traces import time_of_day
 from poolwise.traces.column_cells import LONGEST, JobCells, Times
 from poolwise.units import SECOND
 
@@ -81,7 +81,7 @@ def read_times(cells: JobCells) -> JobTimes:
         odd["start before the submission, the wait in the log left out"] = early
         attributes["wait_s"] = np.where(early, np.nan, waits)
     if cells.repeated:
-        said.append(f"{cells.repeated:,} times: {clock.REPEATED}")
+        said.append(f"{cells.repeated:,} times: {time_of_day.REPEATED}")
     differ = np.zeros_like(duration.known)
     if ran is not None and "duration" in lengths:
         apart = np.abs(ran.ns - duration.ns)

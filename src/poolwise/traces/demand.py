@@ -47,7 +47,7 @@ class Demand:
     memory: FloatArray
     gpu_milli: IntArray
 
-    def take(self, keep: BoolArray) -> Demand:
+    def filter_rows(self, keep: BoolArray) -> Demand:
         """Those jobs for which (n_job,) `keep` is true."""
         return Demand(self.parts[keep], self.cpu_milli[keep], self.memory[keep], self.gpu_milli[keep])
 

@@ -23,7 +23,7 @@ from poolwise.traces.numbers import array_to_ns, round_up
 from poolwise.traces.selection import select
 from poolwise.traces.table_checks import known_numbers, numbered, refuse, require
 from poolwise.traces.table_columns import Source, columns_of_csv
-from poolwise.traces.text import beginning
+from poolwise.traces.text_files import beginning
 from poolwise.units import SECOND
 
 ROLES = {"CN": "cn", "HN": "hn"}

@@ -19,7 +19,7 @@ from poolwise.traces.memory import LARGEST
 from poolwise.traces.selection import select
 from poolwise.traces.table_checks import known_numbers, numbered, refuse, require
 from poolwise.traces.table_columns import Source, columns_of_csv
-from poolwise.traces.text import beginning
+from poolwise.traces.text_files import beginning
 from poolwise.units import SECOND
 
 _COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "creation_time", "deletion_time", "scheduled_time")
@@ -56,7 +56,7 @@ class OpenB(TraceFormat):
         keep, excluded = select(
             {"never scheduled": ~scheduled, "runtime unknown or 0": ~(duration > 0)}, path, "give a trace with pods that ran"
         )
-        request = demand.take(keep).on(machine)
+        request = demand.filter_rows(keep).on(machine)
         submit = created[keep] - created[keep].min()
         known = demand.memory[keep] > 0
         end = created + waited + duration

@@ -14,14 +14,14 @@ import numpy as np
 from poolwise.arrays import IntArray
 from poolwise.model import Machine, Workload
 from poolwise.registry import register
-from poolwise.traces import clock
+from poolwise.traces import time_of_day
 from poolwise.traces.demand import Demand, most_on_a_node
 from poolwise.traces.format import TraceFormat
 from poolwise.traces.numbers import NotANumber, array_to_ns
 from poolwise.traces.selection import select
 from poolwise.traces.table_checks import known_numbers, refuse, require
 from poolwise.traces.table_columns import Source, columns_of_csv
-from poolwise.traces.text import beginning
+from poolwise.traces.text_files import beginning
 from poolwise.units import SECOND
 
 _COLUMNS = ("timestamp", "duration", "num_gpus")
@@ -54,7 +54,7 @@ class Philly(TraceFormat):
 
     def read(self, path: Path, machine: Machine) -> Workload:
         """Read jobs for a machine of whole or of shared nodes with GPUs."""
-        local = clock.zone(self.timezone)
+        local = time_of_day.zone(self.timezone)
         source = columns_of_csv(path)
         require(source, _COLUMNS)
         submit, repeated = _submit(source, local)
@@ -66,7 +66,7 @@ class Philly(TraceFormat):
         request = _demand(gpus[keep], machine).on(machine)
         repaired = {"requested time unknown, taken as the runtime": int(keep.sum())}
         if repeated:
-            repaired[clock.REPEATED] = repeated
+            repaired[time_of_day.REPEATED] = repeated
         return Workload.of(
             (submit[keep] - submit[keep].min()) * SECOND,
             array_to_ns(duration[keep]),
@@ -83,7 +83,7 @@ class Philly(TraceFormat):
 def _submit(source: Source, local: tzinfo) -> tuple[IntArray, int]:
     """(n_job,) seconds since 1970, and how many are in an hour that the clock repeats."""
     try:
-        submit, repeated = clock.seconds([word.strip() for word in source.texts("timestamp").tolist()], local)
+        submit, repeated = time_of_day.seconds([word.strip() for word in source.texts("timestamp").tolist()], local)
     except NotANumber as error:
         remedy = "write it such as 2017-10-09 07:01:55, in the zone given (--timezone)"
         raise source.error(error.position, "timestamp", error.problem, remedy) from error

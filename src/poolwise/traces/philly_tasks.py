@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.draws import uniform
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.model import Kind, Machine, Workload
 from poolwise.performance.affinity import rates
+from poolwise.random import uniform
 from poolwise.registry import register
 from poolwise.traces.format import TraceFormat
 from poolwise.traces.philly import Philly

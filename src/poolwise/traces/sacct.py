@@ -13,15 +13,15 @@ from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.model import Machine, Workload
 from poolwise.registry import register
-from poolwise.traces import clock, sacct_rows
+from poolwise.traces import sacct_rows, time_of_day
 from poolwise.traces.demand import Demand
 from poolwise.traces.format import TraceFormat
 from poolwise.traces.memory import LARGEST, MemoryField, check_scale, substitute
 from poolwise.traces.sacct_jobs import completed, parted
 from poolwise.traces.sacct_rows import SacctRows
 from poolwise.traces.selection import select
-from poolwise.traces.text import beginning
-from poolwise.traces.unreadable import read_readable
+from poolwise.traces.text_files import beginning
+from poolwise.traces.unreadable_rows import read_readable
 from poolwise.units import MINUTE, SECOND, UNKNOWN
 
 _FIELDS: dict[MemoryField, tuple[bool, bool]] = {
@@ -106,7 +106,7 @@ class Sacct(TraceFormat):
             raise UnknownNameError.of("memory field", self.memory_field, _FIELDS, field="memory_field")
         check_scale(self.memory_scale)
         substitute(self.memory_unknown)
-        local = clock.zone(self.timezone)
+        local = time_of_day.zone(self.timezone)
         export = sacct_rows.read_export(path)
         used, requested = _FIELDS[self.memory_field]
         for name, needed in (("MaxRSS", used and not requested), ("ReqMem", requested and not used)):
@@ -128,11 +128,11 @@ class Sacct(TraceFormat):
         states = _states(jobs)
         jobs = completed(jobs, local, jobs=True)
         keep, excluded = _select(jobs, states)
-        jobs = jobs.take(keep)
+        jobs = jobs.filter_rows(keep)
         memory, repaired = self._memory(jobs, steps)
         if unknown is None:
             keep, more = select({"memory unknown or 0": memory <= 0}, path, 'read it with memory_unknown="zero"')
-            jobs, memory, excluded = jobs.take(keep), memory[keep], {**excluded, **more}
+            jobs, memory, excluded = jobs.filter_rows(keep), memory[keep], {**excluded, **more}
         known = memory > 0
         request = _demand(jobs, memory).on(machine, apart=True)
         asked = dict(request.amounts)
@@ -181,7 +181,7 @@ def _select(jobs: SacctRows, state: NDArray[np.str_]) -> tuple[BoolArray, dict[s
     """Which jobs ran to an end."""
     elapsed = np.zeros(len(jobs), dtype=np.int64)
     ended = np.isin(state, _ENDED)
-    elapsed[ended] = jobs.take(ended).wholes("ElapsedRaw")
+    elapsed[ended] = jobs.filter_rows(ended).wholes("ElapsedRaw")
     allocated = np.array([word not in ("", "0") for word in jobs.words("AllocCPUS")], dtype=np.bool_)
     reasons = {
         "waiting when exported": np.isin(state, _WAITING),
@@ -200,9 +200,9 @@ def _used(jobs: SacctRows, steps: SacctRows) -> tuple[FloatArray, dict[str, int]
     repaired: dict[str, int] = {}
     names = {*jobs.words("JobIDRaw")}
     own = np.array([name.partition(".")[0] in names for name in steps.words("JobIDRaw")], dtype=np.bool_)
-    for rows in (jobs, steps.take(own)):
+    for rows in (jobs, steps.filter_rows(own)):
         peak = rows.read("MaxRSS", sacct_rows.used_mib, "write an amount such as 2048K")
-        rows = rows.take(peak > 0)
+        rows = rows.filter_rows(peak > 0)
         tasks, alone = _tasks(rows)
         if alone:
             reason = "tasks of a step unknown, taken as one on each node"
@@ -217,7 +217,7 @@ def _tasks(rows: SacctRows) -> tuple[IntArray, int]:
     """(n_row,) tasks on the fullest node, and in how many rows that is not written."""
     unknown = np.array([word in ("", "0") for word in rows.words("NTasks")], dtype=np.bool_)
     tasks = np.ones(len(rows), dtype=np.int64)
-    told = rows.take(~unknown)
+    told = rows.filter_rows(~unknown)
     nodes = told.read("NNodes", sacct_rows.counts, "write a whole number")
     count = told.read("NTasks", sacct_rows.counts, "write a whole number")
     for name, column in (("NNodes", nodes), ("NTasks", count)):
@@ -264,7 +264,7 @@ def _times(jobs: SacctRows, *, keep: bool = False) -> tuple[IntArray, IntArray, 
     for none in sorted({*words} & {"", "UNLIMITED", "Partition_Limit", "INVALID"}):
         repaired[f"time limit {none or 'unknown'}, taken as the runtime"] = words.count(none)
     given = np.array([word not in ("", "UNLIMITED", "Partition_Limit", "INVALID") for word in words], dtype=np.bool_)
-    told = jobs.take(given)
+    told = jobs.filter_rows(given)
     minutes = told.wholes("TimelimitRaw")
     told.refuse((minutes < 0) | (minutes > _LONGEST // 60), "TimelimitRaw", "{value} is not a time limit in minutes", _CORRECT)
     limit[given] = minutes * MINUTE
@@ -278,17 +278,17 @@ def _times(jobs: SacctRows, *, keep: bool = False) -> tuple[IntArray, IntArray, 
 def _submit(jobs: SacctRows, local: tzinfo) -> tuple[IntArray, dict[str, FloatArray], dict[str, int]]:
     """(n_job,) ns since the first submission, what the log recorded of waits, and what was repaired."""
     remedy = "give times as sacct writes them, and their zone (--timezone)"
-    submit, twice = jobs.read("Submit", lambda words: clock.seconds(words, local), remedy)
+    submit, twice = jobs.read("Submit", lambda words: time_of_day.seconds(words, local), remedy)
     far = np.abs(submit - np.sort(submit)[len(submit) // 2]) > _LONGEST // 2
     jobs.refuse(far, "Submit", "{value} is more than 34 years from the middle of the log", _CORRECT)
     since = submit - submit.min()
     began = np.array([word not in sacct_rows.UNKNOWN for word in jobs.words("Start")], dtype=np.bool_)
-    start, more = jobs.take(began).read("Start", lambda words: clock.seconds(words, local), remedy)
+    start, more = jobs.filter_rows(began).read("Start", lambda words: time_of_day.seconds(words, local), remedy)
     waited = np.full(len(jobs), np.nan, dtype=np.float64)
     waited[began] = start - submit[began]
     early = waited < 0
     waited[early] = np.nan
-    counts = {clock.REPEATED: twice + more, "start before the submission, the wait in the log left out": int(early.sum())}
+    counts = {time_of_day.REPEATED: twice + more, "start before the submission, the wait in the log left out": int(early.sum())}
     return since * SECOND, {"wait_s": waited}, {reason: count for reason, count in counts.items() if count}
 
 

@@ -10,7 +10,7 @@ from datetime import tzinfo
 import numpy as np
 
 from poolwise.errors import InputError
-from poolwise.traces import clock
+from poolwise.traces import time_of_day
 from poolwise.traces.numbers import NotANumber
 from poolwise.traces.sacct_rows import UNKNOWN, SacctRows, lengths
 
@@ -128,7 +128,7 @@ def _age(rows: SacctRows, row: int, local: tzinfo) -> tuple[int, int, int]:
     for name in ("Submit", "Start"):
         word = rows.cells[row][rows.names.index(name)] if name in rows.names else ""
         try:
-            found.append(int(clock.seconds([word], local)[0][0]))
+            found.append(int(time_of_day.seconds([word], local)[0][0]))
         except NotANumber:
             found.append(-1)
     ran = -1
@@ -166,13 +166,13 @@ def _elapsed(rows: SacctRows, local: tzinfo) -> list[str]:
     """(n_row,) seconds that jobs ran, "0" where unknown: from Elapsed, or from Start to End."""
     if "Elapsed" in rows.names:
         known = np.array([word not in UNKNOWN for word in rows.words("Elapsed")], dtype=np.bool_)
-        ran = rows.take(known).read("Elapsed", lengths, "give a time as sacct writes it: 1-02:03:04")
+        ran = rows.filter_rows(known).read("Elapsed", lengths, "give a time as sacct writes it: 1-02:03:04")
     else:
         told = zip(rows.words("Start"), rows.words("End"), strict=True)
         known = np.array([not {*words} & UNKNOWN for words in told], dtype=np.bool_)
-        some = rows.take(known)
+        some = rows.filter_rows(known)
         remedy = "give times as sacct writes them, and their zone (--timezone)"
-        start, end = (some.read(name, lambda words: clock.seconds(words, local)[0], remedy) for name in ("Start", "End"))
+        start, end = (some.read(name, lambda words: time_of_day.seconds(words, local)[0], remedy) for name in ("Start", "End"))
         ran = end - start
         some.refuse(ran < 0, "End", "the end {value} is before the start", "correct or remove the row")
     found = np.zeros(len(rows), dtype=np.int64)
@@ -186,6 +186,6 @@ def _limits(rows: SacctRows) -> list[str]:
         return [""] * len(rows)
     words = rows.words("Timelimit")
     timed = np.array([":" in word for word in words], dtype=np.bool_)
-    seconds = rows.take(timed).read("Timelimit", lengths, "give a time as sacct writes it: 1-02:03:04")
+    seconds = rows.filter_rows(timed).read("Timelimit", lengths, "give a time as sacct writes it: 1-02:03:04")
     minutes = iter((-(-seconds // 60)).tolist())
     return [str(next(minutes)) if told else word for told, word in zip(timed.tolist(), words, strict=True)]

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.errors import InputError
 from poolwise.traces.numbers import NotANumber, wholes
-from poolwise.traces.text import read_text
-from poolwise.traces.unreadable import UnreadableRows
+from poolwise.traces.text_files import read_text
+from poolwise.traces.unreadable_rows import UnreadableRows
 
 REQUIRED: tuple[tuple[str, ...], ...] = (
     ("JobIDRaw", "JobID"),
@@ -80,7 +80,7 @@ class SacctRows:
         cells = [[*row, word] for row, word in zip(self.cells, words, strict=True)]
         return replace(self, names=(*self.names, name), cells=cells)
 
-    def take(self, keep: BoolArray) -> SacctRows:
+    def filter_rows(self, keep: BoolArray) -> SacctRows:
         """Those rows for which (n_row,) `keep` is true."""
         return replace(self, lines=self.lines[keep], cells=[row for row, kept in zip(self.cells, keep, strict=True) if kept])
 

@@ -19,8 +19,8 @@ from poolwise.traces.memory import LARGEST, MemoryField, check_scale, substitute
 from poolwise.traces.numbers import array_to_ns, round_up
 from poolwise.traces.selection import select
 from poolwise.traces.swf_rows import SwfLines, SwfRows
-from poolwise.traces.text import beginning
-from poolwise.traces.unreadable import read_readable
+from poolwise.traces.text_files import beginning
+from poolwise.traces.unreadable_rows import read_readable
 from poolwise.units import UNKNOWN
 
 _COLUMNS: dict[MemoryField, tuple[int, ...]] = {
@@ -186,7 +186,7 @@ def _keep(log: SwfRows, kilobytes: FloatArray, *, exclude_unknown: bool) -> tupl
         "memory unknown or 0": (kilobytes <= 0) if exclude_unknown else np.zeros(len(log), dtype=np.bool_),
     }
     keep, excluded = select(reasons, log.path, "give a trace with submit time, runtime and processors")
-    return log.take(keep), kilobytes[keep], excluded
+    return log.filter_rows(keep), kilobytes[keep], excluded
 
 
 def _times(log: SwfRows, *, keep: bool = False) -> tuple[IntArray, IntArray, dict[str, int]]:

@@ -15,8 +15,8 @@ import numpy as np
 from poolwise.arrays import BoolArray, FloatArray, IntArray, frozen
 from poolwise.errors import InputError
 from poolwise.traces.numbers import NotANumber, are_real, number_text, reals
-from poolwise.traces.text import read_text, write_text
-from poolwise.traces.unreadable import UnreadableRows
+from poolwise.traces.text_files import read_text, write_text
+from poolwise.traces.unreadable_rows import UnreadableRows
 
 FIELDS = (
     "Job Number",
@@ -90,7 +90,7 @@ class SwfRows:
             said = problem.format(value=number_text(float(self.values[row, field])))
             raise _unreadable(self.path, self.whole, self.line[bad], said, remedy, FIELDS[field])
 
-    def take(self, keep: BoolArray) -> SwfRows:
+    def filter_rows(self, keep: BoolArray) -> SwfRows:
         """Return those rows for which (n_row,) `keep` is true."""
         return replace(self, line=self.line[keep], values=self.values[keep])
 
@@ -115,7 +115,7 @@ class SwfLines:
     def __len__(self) -> int:
         return len(self.text)
 
-    def take(self, keep: BoolArray) -> SwfLines:
+    def filter_rows(self, keep: BoolArray) -> SwfLines:
         """Return those rows for which (n_row,) `keep` is true."""
         return replace(self, line=self.line[keep], text=[text for text, kept in zip(self.text, keep, strict=True) if kept])
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolwise.arrays import IntArray
-from poolwise.atomic import check_writable, write_whole
+from poolwise.atomic_write import check_writable, write_whole
 from poolwise.errors import InputError
 from poolwise.model import JobTable, Machine, Workload
 from poolwise.registry import register
@@ -26,7 +26,7 @@ from poolwise.traces.table_columns import (
     is_parquet,
     parquet_bytes,
 )
-from poolwise.traces.text import beginning, write_text
+from poolwise.traces.text_files import beginning, write_text
 
 _TIMES = ("submit_ns", "duration_ns")
 _REQUESTS = {"nodes": "nodes", "memory_mib": "memory"}

@@ -20,7 +20,7 @@ from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.errors import InputError
 from poolwise.traces.numbers import NotANumber, are_whole, reals, wholes
 from poolwise.traces.parquet import MAGIC, read_parquet, sealed_parquet
-from poolwise.traces.text import beginning, read_text
+from poolwise.traces.text_files import beginning, read_text
 
 Counts = Mapping[str, Mapping[str, int]]
 _QUOTED = re.compile(r'"[^"]*"')
@@ -34,7 +34,7 @@ class Source(Protocol):
         """Count the rows."""
         ...
 
-    def take(self, keep: BoolArray) -> Self:
+    def filter_rows(self, keep: BoolArray) -> Self:
         """Those rows for which (n_row,) `keep` is true."""
         ...
 
@@ -122,7 +122,7 @@ class _CSV:
     def __len__(self) -> int:
         return len(self.lines)
 
-    def take(self, keep: BoolArray) -> _CSV:
+    def filter_rows(self, keep: BoolArray) -> _CSV:
         words = [list(compress(column, keep)) for column in self.words]
         return replace(self, words=words, lines=list(compress(self.lines, keep)))
 
@@ -244,7 +244,7 @@ class _Parquet:
     def __len__(self) -> int:
         return len(self.frame)
 
-    def take(self, keep: BoolArray) -> _Parquet:
+    def filter_rows(self, keep: BoolArray) -> _Parquet:
         rows = np.arange(len(self.frame)) if self.rows is None else self.rows
         return replace(self, frame=self.frame.filter(pl.Series(keep)), rows=rows[keep])
 

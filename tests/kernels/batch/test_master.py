@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from poolwise import catalog
-from poolwise.batch.search.columns import first_columns, generate_columns
+from poolwise.batch.search.column_generation import first_columns, generate_columns
 from poolwise.batch.search.costs import costs_of
 from poolwise.batch.search.packing import Guide, fit
 from poolwise.files.batch import read_batch
@@ -105,6 +105,6 @@ def test_the_same_optimum_as_a_general_solver_at_full_size(theta):
 
 
 def test_the_shifts_are_smaller_than_what_is_proven_with():
-    from poolwise.batch.search.columns import CLOSED
+    from poolwise.batch.search.column_generation import CLOSED
 
     assert kernels.APART < CLOSED

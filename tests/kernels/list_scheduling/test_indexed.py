@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from poolwise.kernels.jit import entry
+from poolwise.kernels.list_scheduling.closed_form import weigh
 from poolwise.kernels.list_scheduling.indexed import _ask
 from poolwise.kernels.list_scheduling.racks import fits
 from poolwise.kernels.list_scheduling.reservation import may_start, spare
@@ -23,7 +24,6 @@ from poolwise.kernels.list_scheduling.state import (
     RackArrays,
     Rules,
 )
-from poolwise.kernels.list_scheduling.verdict import weigh
 
 pytestmark = pytest.mark.long
 

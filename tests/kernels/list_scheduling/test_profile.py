@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from poolwise.kernels.list_scheduling import candidate_filter, racks
 from poolwise.kernels.list_scheduling import earliest as search
-from poolwise.kernels.list_scheduling import hope, racks
 from poolwise.kernels.list_scheduling import profile as kernels
 from poolwise.kernels.list_scheduling.state import (
     INSTANT_COUNT,
@@ -22,7 +22,7 @@ from poolwise.kernels.list_scheduling.state import (
     TIME,
     WORST,
     ProfileArrays,
-    StandingArrays,
+    ReservationCacheArrays,
     StepArrays,
 )
 from poolwise.kernels.python_code import python_code
@@ -30,7 +30,7 @@ from poolwise.units import HORIZON, NEVER
 
 earliest, change, forget = map(python_code, (search.earliest, kernels.change, kernels.forget))
 merge, pass_on = map(python_code, (kernels.merge, kernels.pass_on))
-hopeful, still_hopeful = map(python_code, (hope.hopeful, hope.still_hopeful))
+hopeful, still_hopeful = map(python_code, (candidate_filter.hopeful, candidate_filter.still_hopeful))
 place, expected, fits = map(python_code, (racks.place, racks.expected, racks.fits))
 
 
@@ -67,7 +67,7 @@ def _draw(g: np.random.Generator):
     time = np.zeros(room, np.int64)
     time[:count] = int(g.choice([0, HORIZON - gaps.sum()])) + np.cumsum(gaps)
     wide, narrow = (lambda: np.full((room, n_rack), -7)), (lambda: np.full(n_rack, -7))
-    standing = StandingArrays(*(np.zeros(0, np.int64) for _ in StandingArrays._fields))
+    standing = ReservationCacheArrays(*(np.zeros(0, np.int64) for _ in ReservationCacheArrays._fields))
     steps = StepArrays(*(np.zeros(room, np.int64) for _ in range(3)), wide(), wide())
     profile = ProfileArrays(
         time, free.sum(axis=0), pool.sum(axis=0), free, pool, _falls(free, pool), np.array([count, 0, 0, 0, 0, 0, -1]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from poolwise.engines.family import Parts
+from poolwise.engines.compiled_engine import Parts
 from poolwise.engines.list_scheduling.columns import RunColumns
 from poolwise.interfaces import rule_of
 from poolwise.kernels.jit import entry
@@ -27,7 +27,7 @@ LOCAL, RACKS = 100, 3
 def _follow(heads, jobs, rules, racks, runs, now, kept, found):
     """Let each job start at its submission if it fits then, and reserve for a head of that instant in both ways.
 
-    Writes whether the last reservation could be gone on from, and for each way the shadow time, the window and what is
+    Actions whether the last reservation could be gone on from, and for each way the shadow time, the window and what is
     free at that time on each rack; nothing where the head does not wait.
     """
     for k in range(heads.size):

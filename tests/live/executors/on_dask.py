@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from poolwise.errors import PoolwiseError
+from poolwise.runner import Local, Store, find_executor, records, run_missing
 from poolwise.studies import load, run
-from poolwise.trials import Local, Store, fill, find_executor, records
 from tests.helpers.benches import Deadly, Squares
 from tests.helpers.kept_trials import content
 from tests.helpers.small_study import write
@@ -68,12 +68,12 @@ def test_the_scheduler_is_killed_and_comes_back(tmp_path: Path) -> None:
 
 def test_a_client_that_is_killed_goes_on_with_what_is_missing(tmp_path: Path) -> None:
     code = f"""
-from poolwise.trials import Store, fill, find_executor
+from poolwise.runner import Store, run_missing, find_executor
 from tests.helpers.benches import Squares
 import pathlib, sys
 store = Store(pathlib.Path({str(tmp_path / "out")!r}))
 with find_executor("dask", sys.argv[1]) as executor, store.writing():
-    fill(Squares(seconds=0.5), range(30), store, executor)
+    run_missing(Squares(seconds=0.5), range(30), store, executor)
 """
     store = Store(tmp_path / "out")
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"}
@@ -84,7 +84,7 @@ with find_executor("dask", sys.argv[1]) as executor, store.writing():
         client.wait()
         kept, told = sum(store.holds(Squares().key(n)) for n in range(30)), Count()
         with find_executor("dask", cluster.address) as executor, store.writing():
-            fill(Squares(), range(30), store, executor, told)
+            run_missing(Squares(), range(30), store, executor, told)
     assert 5 <= kept < 30 and (told.before, told.done) == (kept, 30 - kept)
 
 
@@ -95,4 +95,4 @@ def test_a_cell_that_kills_its_workers_is_named(tmp_path: Path) -> None:
         (store := Store(tmp_path / "out")).writing(),
         pytest.raises(PoolwiseError, match=r"workers died again and again while they ran one cell, n=7"),
     ):
-        fill(Deadly(), [7], store, executor)
+        run_missing(Deadly(), [7], store, executor)

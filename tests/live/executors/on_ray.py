@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from poolwise.errors import InputError, PoolwiseError
+from poolwise.runner import Local, Store, find_executor, records, run_missing
+from poolwise.runner.executors import cluster as cluster_module
 from poolwise.studies import load, run
-from poolwise.trials import Local, Store, fill, find_executor, records
-from poolwise.trials.executors import cluster as cluster_module
 from tests.helpers.benches import Deadly, Squares
 from tests.helpers.kept_trials import content
 from tests.helpers.small_study import write
@@ -77,11 +77,11 @@ def test_a_head_that_stays_away_is_said_and_another_one_goes_on(tmp_path: Path, 
             every(0.2, lambda: end(head) if told.done >= 5 else None),
             pytest.raises(InputError, match=r"(?s)no Ray cluster answers.*ray start --head, then give the same command again"),
         ):
-            fill(Squares(seconds=0.5), range(30), store, executor, told)
+            run_missing(Squares(seconds=0.5), range(30), store, executor, told)
         cluster.start_head()
         wait_until(lambda: answers(cluster.port), 60)
         with find_executor("ray", cluster.address) as executor, store.writing():
-            fill(Squares(seconds=0.5), range(30), store, executor, then)
+            run_missing(Squares(seconds=0.5), range(30), store, executor, then)
     assert 5 <= told.done < 30 and (then.before, then.done) == (told.done, 30 - told.done)
     assert content(tmp_path / "there") == content(tmp_path / "here")
 
@@ -100,4 +100,4 @@ def test_a_cell_that_kills_its_workers_is_named(tmp_path: Path) -> None:
         (store := Store(tmp_path / "out")).writing(),
         pytest.raises(PoolwiseError, match=r"workers died again and again while they ran one cell, n=7"),
     ):
-        fill(Deadly(), [7], store, executor)
+        run_missing(Deadly(), [7], store, executor)

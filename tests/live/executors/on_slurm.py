@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from dask_jobqueue import SLURMCluster
 
-from poolwise.trials import Local, Store, find_executor, records
+from poolwise.runner import Local, Store, find_executor, records
 from tests.helpers.benches import Squares
 from tests.helpers.kept_trials import content
 from tests.live.executors.clusters import ROOT, end, free_port, start, wait_until

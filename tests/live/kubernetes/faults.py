@@ -26,7 +26,7 @@ from tests.live.kubernetes import objects as make
 from tests.live.kubernetes.api import Api
 from tests.live.kubernetes.checker import problems
 from tests.live.kubernetes.control_plane import ControlPlane, control_plane, scheduling
-from tests.live.kubernetes.faulty import FaultyServer, Trouble, faulty
+from tests.live.kubernetes.faulty import Fault, FaultyServer, faulty
 
 SCALE = int(os.environ.get("POOLWISE_LIVE_FAULTS", "1"))
 SEEDS = [int(seed) for seed in os.environ.get("POOLWISE_LIVE_SEEDS", "1").split()]
@@ -117,10 +117,10 @@ def survive(plane: ControlPlane, server: FaultyServer, folder: Path, pods: int, 
 
 
 CASES = {
-    "answers": Trouble(conflict=0.2, busy=0.2, broken=0.2, slow=0.1),
-    "network": Trouble(unsent=0.25, unanswered=0.25, cut=0.05, gone=0.5),
-    "killed": Trouble(kill_every=11, conflict=0.02),
-    "all": Trouble(0.12, 0.1, 0.1, 0.1, 0.12, 0.1, 0.02, 0.5, 41),
+    "answers": Fault(conflict=0.2, busy=0.2, broken=0.2, slow=0.1),
+    "network": Fault(unsent=0.25, unanswered=0.25, cut=0.05, gone=0.5),
+    "killed": Fault(kill_every=11, conflict=0.02),
+    "all": Fault(0.12, 0.1, 0.1, 0.1, 0.12, 0.1, 0.02, 0.5, 41),
 }
 
 
@@ -236,7 +236,7 @@ def test_lost_leases_and_clocks_that_differ(plane: ControlPlane, tmp_path: Path)
                 return
 
     over, arriving = threading.Event(), threading.Thread(target=arrive, daemon=True)
-    with faulty(plane, Trouble()) as one, faulty(plane, Trouble()) as other:
+    with faulty(plane, Fault()) as one, faulty(plane, Fault()) as other:
         servers = (one, other)
         replicas = [begin(0), begin(1)]
         try:

@@ -29,7 +29,7 @@ WRITES = ("POST", "PUT", "PATCH", "DELETE")
 
 
 @dataclass
-class Trouble:
+class Fault:
     """How often things go wrong, each a probability of a request, or of an event of a watch."""
 
     conflict: float = 0.0
@@ -58,7 +58,7 @@ class FaultyServer:
     """
 
     plane: ControlPlane
-    trouble: Trouble
+    trouble: Fault
     seed: int = 0
     faults: Counter[str] = field(default_factory=Counter)
     writes: int = 0
@@ -182,7 +182,7 @@ class FaultyServer:
 
 
 @contextmanager
-def faulty(plane: ControlPlane, trouble: Trouble, seed: int = 0) -> Iterator[FaultyServer]:
+def faulty(plane: ControlPlane, trouble: Fault, seed: int = 0) -> Iterator[FaultyServer]:
     """Run the proxy in a thread."""
     server, ready = FaultyServer(plane, trouble, seed), threading.Event()
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(ready)), daemon=True)

@@ -20,14 +20,14 @@ from tests.live.kubernetes.api import Api
 from tests.live.kubernetes.checker import problems
 from tests.live.kubernetes.control_plane import ControlPlane, control_plane
 from tests.live.kubernetes.faults import SCHEDULER, prepare, workload
-from tests.live.kubernetes.faulty import Trouble, faulty
+from tests.live.kubernetes.faulty import Fault, faulty
 
 MINUTES = float(os.environ.get("POOLWISE_SOAK_MINUTES", "1"))
 WAVE = 20
 """Pods and gangs of a wave; one comes every few seconds, and those that are done are removed."""
 GROWTH_MB = 8.0
 """Most that memory may grow from the second third to the last."""
-TROUBLE = Trouble(conflict=0.02, busy=0.02, broken=0.02, unsent=0.02, unanswered=0.02, slow=0.02, cut=0.002, gone=0.5)
+TROUBLE = Fault(conflict=0.02, busy=0.02, broken=0.02, unsent=0.02, unanswered=0.02, slow=0.02, cut=0.002, gone=0.5)
 
 
 @pytest.fixture(scope="module")

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from poolwise.live.slurm.following import SlurmSettings
-from poolwise.live.slurm.shadow import ShadowPlatform
+from poolwise.live.slurm.poller import SlurmSettings
+from poolwise.live.slurm.shadow_mode import ShadowPlatform
 from poolwise.slurm import hostlist
 from tests.live.slurm.cluster import Cluster, why_not
 from tests.live.slurm.daemon import Daemon
@@ -36,7 +36,7 @@ KINDS = {
 """What goes wrong, and how often beside the others."""
 
 
-class Trouble:
+class Fault:
     """A cluster in trouble, and the process that schedules it."""
 
     def __init__(self, cluster: Cluster, folder: Path, draw: random.Random) -> None:
@@ -170,7 +170,7 @@ def test_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Cluster(LINES, accounting=False) as cluster, Witness(cluster, "pools") as witness:
         monkeypatch.setenv("SLURM_CONF", str(cluster.conf))
         foreign = str(cluster.run("-p", "main", "--hold", "-N1", "-t1", "--comment=mine", seconds=1))
-        trouble = Trouble(cluster, tmp_path, draw)
+        trouble = Fault(cluster, tmp_path, draw)
         try:
             for _ in range(FAULTS):
                 if len(trouble.jobs("PENDING")) < 8:

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poolwise.live.slurm.order import HIGHEST, LOWEST, priorities
+from poolwise.live.slurm.order_mode import HIGHEST, LOWEST, priorities
 
 VALUES = st.one_of(st.integers(0, 20), st.integers(LOWEST - 2, LOWEST + 12), st.integers(LOWEST, HIGHEST))
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from poolwise.live.slurm import following
-from poolwise.live.slurm.following import SlurmSettings
-from poolwise.live.slurm.place import PlacePlatform
+from poolwise.live.slurm import poller
+from poolwise.live.slurm.place_mode import PlacePlatform
+from poolwise.live.slurm.poller import SlurmSettings
 from poolwise.loop import Loop
 from poolwise.model import Continuation
 from poolwise.schedulers.list import ListScheduler
@@ -31,11 +31,11 @@ class Driven:
         self.platform = PlacePlatform(SETTINGS, Continuation(epoch=1), grace=self.grace, limit=400 * 365 * DAY / 10**9)
         self.loop = Loop(self.platform, ListScheduler())
         self.events = self.platform.events()
-        self.loop.take(next(self.events))
+        self.loop.apply_events(next(self.events))
 
     def step(self) -> None:
         self.platform._wake_at = self.platform.now  # so that each reading is followed by a pass
-        self.loop.take(next(self.events))
+        self.loop.apply_events(next(self.events))
         self.check()
 
     def check(self) -> None:
@@ -91,7 +91,7 @@ def test_what_cannot_be_placed_is_given_back_with_the_reason(slurm: FakeSlurm) -
 def test_what_makes_no_machine_does_not_end_the_run(slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nodes of another kind in a rack: the old machine is kept without those that changed, until they make one again."""
     said: list[str] = []
-    monkeypatch.setattr(following, "say", lambda event, *_, **__: said.append(event))
+    monkeypatch.setattr(poller, "say", lambda event, *_, **__: said.append(event))
     driven = Driven(slurm)
     slurm.cpus |= {"n0": 8, "n1": 32, "n99": 16}
     slurm.jobs = {str(k): a_job(str(k), nodes=3) for k in (1, 2, 3)}

@@ -7,10 +7,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from poolwise.errors import InputError
-from poolwise.live.slurm import reading
-from poolwise.live.slurm.layout import SlurmLayout
-from poolwise.live.slurm.reading import JOB_FIELDS, ClusterReading, SlurmNode, licences_of, read_jobs
-from poolwise.live.slurm.requests import JobRequest
+from poolwise.live.slurm import parsing
+from poolwise.live.slurm.job_request import JobRequest
+from poolwise.live.slurm.machine import SlurmLayout
+from poolwise.live.slurm.parsing import JOB_FIELDS, ClusterListing, SlurmNode, licences_of, read_jobs
 from poolwise.model import Placement
 from poolwise.units import HOUR, SECOND
 from tests.helpers.fake_slurm import a_job
@@ -24,12 +24,12 @@ ROW = {
 
 
 def printed(*rows: dict[str, str]) -> str:
-    ends = [reading._FIELD] * (len(JOB_FIELDS) - 1) + [reading._END]
+    ends = [parsing._FIELD] * (len(JOB_FIELDS) - 1) + [parsing._END]
     return "".join("".join(row[name] + end for name, end in zip(JOB_FIELDS, ends, strict=True)) + "\n" for row in rows)
 
 
 def test_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "ask", lambda *_: printed(ROW))
+    monkeypatch.setattr(parsing, "ask", lambda *_: printed(ROW))
     (job,) = read_jobs(16)
     assert (job.name, job.number, job.memory, job.limit, job.submit) == ("12_3", 15, 1536, 26 * HOUR, 1_700_000_000 * SECOND)
     assert job.required == {"n001", "n002"} and job.licences == {"pool_rack0": 16, "matlab": 1}
@@ -42,14 +42,14 @@ def test_nodes_are_those_asked_for_and_those_that_cpus_need(
     monkeypatch: pytest.MonkeyPatch, cpus: int, nodes: int, needed: int
 ) -> None:
     row = {**ROW, "NumCPUs": str(cpus), "tres": f"cpu={cpus},mem=100M,node={nodes},billing={cpus}"}
-    monkeypatch.setattr(reading, "ask", lambda *_: printed(row))
+    monkeypatch.setattr(parsing, "ask", lambda *_: printed(row))
     assert [job.nodes for job in read_jobs(16)] == [needed]
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=40))
 def test_no_comment_hides_or_makes_a_job(monkeypatch: pytest.MonkeyPatch, comment: str) -> None:
-    monkeypatch.setattr(reading, "ask", lambda *_: printed({**ROW, "Comment": comment}, {**ROW, "JobArrayID": "16"}))
+    monkeypatch.setattr(parsing, "ask", lambda *_: printed({**ROW, "Comment": comment}, {**ROW, "JobArrayID": "16"}))
     assert [job.name for job in read_jobs(16)] == ["12_3", "16"]
 
 
@@ -65,14 +65,14 @@ def test_no_comment_hides_or_makes_a_job(monkeypatch: pytest.MonkeyPatch, commen
     ],
 )
 def test_what_is_not_understood_is_named(monkeypatch: pytest.MonkeyPatch, field: str, text: str) -> None:
-    monkeypatch.setattr(reading, "ask", lambda *_: printed({**ROW, field: text}))
+    monkeypatch.setattr(parsing, "ask", lambda *_: printed({**ROW, field: text}))
     with pytest.raises(InputError) as error:
         read_jobs(16)
     assert error.value.field == field
 
 
 def test_a_row_of_another_shape_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "ask", lambda *_: f"1{reading._FIELD}2{reading._END}\n")
+    monkeypatch.setattr(parsing, "ask", lambda *_: f"1{parsing._FIELD}2{parsing._END}\n")
     with pytest.raises(InputError, match="2 fields, not"):
         read_jobs(16)
 
@@ -92,9 +92,9 @@ def test_requests_stand_in_the_comment() -> None:
     assert error.value.file == "comment of job 9" and error.value.field == "memory"
 
 
-def layout(whole: bool) -> tuple[SlurmLayout, ClusterReading]:
+def layout(whole: bool) -> tuple[SlurmLayout, ClusterListing]:
     nodes = {f"n{k}": SlurmNode(f"n{k}", k != 1, 16, 65536, ()) for k in range(4)}
-    seen = ClusterReading((), nodes, {"pool_rack0": 100, "nvme_rack1": 3, "matlab": 2})
+    seen = ClusterListing((), nodes, {"pool_rack0": 100, "nvme_rack1": 3, "matlab": 2})
     return SlurmLayout.of("pools", seen, {f"n{k}": f"rack{k // 2}" for k in range(4)}, whole), seen
 
 
@@ -125,8 +125,8 @@ def test_placements_mean_nodes_and_licences_and_back() -> None:
 def test_a_cluster_that_has_changed_is_another_machine() -> None:
     whole, seen = layout(True)
     assert whole.fits(seen)
-    assert not whole.fits(ClusterReading((), {k: v for k, v in seen.nodes.items() if k != "n0"}, seen.licences))
-    assert not whole.fits(ClusterReading((), seen.nodes, {**seen.licences, "pool_rack0": 101}))
-    assert whole.fits(ClusterReading((), seen.nodes, {**seen.licences, "pool_rack0": 50})), (
+    assert not whole.fits(ClusterListing((), {k: v for k, v in seen.nodes.items() if k != "n0"}, seen.licences))
+    assert not whole.fits(ClusterListing((), seen.nodes, {**seen.licences, "pool_rack0": 101}))
+    assert whole.fits(ClusterListing((), seen.nodes, {**seen.licences, "pool_rack0": 50})), (
         "a pool that shrinks is still its own"
     )

@@ -324,6 +324,6 @@ def test_a_cost_model_says_what_is_hopeless(costs, memory, hopeless, monkeypatch
     simulation = Simulation(machine, jobs, DeviceNetwork())
     loop, said = Loop(simulation, FlowScheduler(costs=costs)), []
     for batch in simulation.events():
-        outcome = loop.take(batch)
+        outcome = loop.apply_events(batch)
         said.extend(decision.refusal.reason for decision in outcome.committed if isinstance(decision, Wait))
     assert said and ["on the idle machine too" in reason for reason in said] == [hopeless] * len(said)

@@ -11,7 +11,7 @@ from poolwise import catalog, registry
 from poolwise.files.machine import load_machine
 from poolwise.loop import Loop, run_loop
 from poolwise.model import Changes, Queue, Refusal, Reject, Snapshot, Start, Wait, Workload
-from poolwise.model.runs import RunTable
+from poolwise.model.run_table import RunTable
 from poolwise.performance.combined import Combined
 from poolwise.performance.cpu_frequency import CpuFrequency
 from poolwise.performance.device_network import DeviceNetwork
@@ -144,7 +144,7 @@ def test_nothing_is_said_never_to_fit_while_the_machine_may_grow(scheduler):
         simulation, said = Simulation(machine, jobs, Ideal(), disturbances=[*down, *up]), []
         loop = Loop(simulation, scheduler)
         for batch in simulation.events():
-            said += loop.take(batch).committed
+            said += loop.apply_events(batch).committed
         starts = {decision.job for decision in said if isinstance(decision, Start)}
         waits = {decision.job for decision in said if isinstance(decision, Wait)}
         assert starts == ({0, 1} if back else {1})

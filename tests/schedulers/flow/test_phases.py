@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poolwise.model import Queue, Snapshot, Workload
-from poolwise.model.runs import RunTable
+from poolwise.model.run_table import RunTable
 from poolwise.performance.device_profiles import read_device_profiles
 from poolwise.performance.ideal import Ideal
 from poolwise.schedulers.flow import FlowScheduler

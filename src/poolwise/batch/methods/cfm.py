@@ -15,8 +15,8 @@ from poolwise.arrays import FloatArray
 from poolwise.batch.methods.method import Limit, Method, unplaced
 from poolwise.batch.problem.assignment import Assignment, Solution
 from poolwise.batch.problem.definition import Problem
-from poolwise.draws import uniform
 from poolwise.performance.profiles import Profile
+from poolwise.random import uniform
 from poolwise.registry import register
 
 Shares = Literal["uniform", "proportional", "optimal"]

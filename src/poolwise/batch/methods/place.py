@@ -17,7 +17,7 @@ from poolwise.batch.problem.assignment import AssignmentStatus, BoundOf, Solutio
 from poolwise.batch.problem.definition import Problem
 from poolwise.batch.search.costs import costs_of
 from poolwise.batch.search.effort import Effort
-from poolwise.batch.search.few import FEW, pack_few
+from poolwise.batch.search.exact_small import FEW, pack_few
 from poolwise.batch.search.packing import (
     LARGE,
     BinPacking,

@@ -29,7 +29,7 @@ class Columns:
     def __len__(self) -> int:
         return len(self.name)
 
-    def take(self, rows: IntArray) -> Self:
+    def select_rows(self, rows: IntArray) -> Self:
         """Some of the rows, (k,), in that order."""
         columns = {column.name: getattr(self, column.name) for column in fields(self)}
         some = {
@@ -180,7 +180,7 @@ class Problem:
 
     def with_batch(self, rows: IntArray) -> Problem:
         """Return the problem of some of the workloads, (k,) rows; weights stay those of the whole batch only if raw."""
-        return replace(self, batch=self.batch.take(rows))
+        return replace(self, batch=self.batch.select_rows(rows))
 
     @cached_property
     def weights(self) -> tuple[float, float]:

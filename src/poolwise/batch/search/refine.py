@@ -10,13 +10,13 @@ import math
 import numpy as np
 
 from poolwise.arrays import IntArray
-from poolwise.batch.search.columns import LOOKS, GeneratedColumns, choose_whole, dive, first_columns, generate_columns
+from poolwise.batch.search.column_generation import LOOKS, GeneratedColumns, choose_whole, dive, first_columns, generate_columns
 from poolwise.batch.search.costs import part_of
 from poolwise.batch.search.effort import DIVES, EXCHANGE, Effort
 from poolwise.batch.search.packing import WARM, BinPacking, Guide, exchange_all, improve, most_items, rebuild
-from poolwise.draws import uniform
 from poolwise.kernels.batch.fill import FillCosts
 from poolwise.kernels.batch.search import best_fit
+from poolwise.random import uniform
 
 MASTER_SHARE, DIVE_SHARE = 0.75, 0.92
 """Shares of the time limit at which the clock ends column generation, and diving."""

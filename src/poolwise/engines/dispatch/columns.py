@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.draws import uniform
-from poolwise.engines.dispatch.star import Star
+from poolwise.engines.dispatch.star import StarNetwork
 from poolwise.engines.kernel_arrays import blank, read_only
 from poolwise.interfaces import PerformanceModel
 from poolwise.model import Machine, Workload
@@ -18,8 +17,9 @@ from poolwise.performance.transfer import Transfer
 from poolwise.policies.placement.units.choices import Choices
 from poolwise.policies.placement.units.layout import UnitLayout
 from poolwise.policies.placement.units.policy import TieredPolicy
+from poolwise.random import uniform
 from poolwise.schedulers.dispatch import LANE, Dispatch
-from poolwise.schedulers.lanes import lanes_of
+from poolwise.schedulers.task_queues import lanes_of
 
 if TYPE_CHECKING:
     from poolwise.kernels.dispatch import state
@@ -36,7 +36,7 @@ class DispatchArrays(NamedTuple):
     idle: state.IdleArrays
     ends: state.Ends
     tiers: state.Tiers
-    lanes: state.LaneArrays
+    lanes: state.TaskQueueArrays
     runs: state.TaskRunArrays
     now: IntArray
 
@@ -55,7 +55,7 @@ def arrays(machine: Machine, workload: Workload, scheduler: Dispatch, truth: Per
         idle=all_idle(len(layout.owner)),
         ends=no_ends(len(layout.owner)),
         tiers=tiers,
-        lanes=state.LaneArrays(np.full(n_lane, -1), np.full(n_lane, -1), np.full(n, -1), blank(n), blank(n_lane)),
+        lanes=state.TaskQueueArrays(np.full(n_lane, -1), np.full(n_lane, -1), np.full(n, -1), blank(n), blank(n_lane)),
         runs=state.TaskRunArrays(*(blank(int(workload.tasks.sum())) for _ in range(4))),
         now=blank(state.N_NOW),
     )
@@ -162,7 +162,7 @@ def _transfers(machine: Machine, workload: Workload, model: Transfer | None) -> 
     size = _column(workload, "data_size")
     if model is None or not size.any():
         return times
-    star = Star.of(machine)
+    star = StarNetwork.of(machine)
     assert star is not None
     if model.local:
         times[:, 0] = -(-size * 1000 // model.local)

@@ -11,11 +11,11 @@ from functools import cache
 
 import numpy as np
 
-from poolwise.engines import family
+from poolwise.engines import compiled_engine
+from poolwise.engines.compiled_engine import Parts, foreign, interrupted
 from poolwise.engines.dispatch.columns import arrays
-from poolwise.engines.dispatch.star import Star
-from poolwise.engines.family import Parts, foreign, interrupted
-from poolwise.engines.watch import Obstacle
+from poolwise.engines.dispatch.star import StarNetwork
+from poolwise.engines.progress import Obstacle
 from poolwise.interfaces import PerformanceModel, QueuePolicy
 from poolwise.model import Kind, Machine, MachineBuilder, Outcome, Schedule, Workload
 from poolwise.model.snapshot import model_parts
@@ -27,7 +27,7 @@ from poolwise.policies.placement.units.high import High
 from poolwise.policies.placement.units.layout import UnitLayout
 from poolwise.policies.placement.units.policy import TieredPolicy
 from poolwise.schedulers.dispatch import Dispatch
-from poolwise.schedulers.lanes import keeps_arrivals
+from poolwise.schedulers.task_queues import keeps_arrivals
 
 FOLDER = "dispatch"
 """Folder of the kernels."""
@@ -96,7 +96,7 @@ def _no_distances(machine: Machine, workload: Workload, truth: PerformanceModel)
     size = workload.attributes.get("data_size")
     if size is None or not bool(size.astype(np.int64).any()):
         return ""
-    if Star.of(machine) is None:
+    if StarNetwork.of(machine) is None:
         return "the network is not one of equal ports and equal uplinks"
     known = places(machine)
     travels = np.flatnonzero(size.astype(np.int64) > 0)
@@ -155,4 +155,4 @@ def load() -> None:
     build.node("unit", type="unit", slots=1)
     unit = Machine.of(build)
     task = Parts(unit, Workload.of(one, one), Dispatch(High()), Ideal(), Ideal())  # reaches all kernels
-    family.load(FOLDER, "all", "dispatch", "a few seconds", lambda: _replay(task))
+    compiled_engine.load(FOLDER, "all", "dispatch", "a few seconds", lambda: _replay(task))

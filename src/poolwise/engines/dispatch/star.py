@@ -14,20 +14,20 @@ Way = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Star:
+class StarNetwork:
     """The two kinds of way: within a rack, and across."""
 
     near: Way
     far: Way
 
     @classmethod
-    def of(cls, machine: Machine) -> Star | None:
+    def of(cls, machine: Machine) -> StarNetwork | None:
         """Recognise the network of a machine; None for any other."""
         return _star(machine)
 
 
 @lru_cache(maxsize=8)  # a machine is compared by identity
-def _star(machine: Machine) -> Star | None:
+def _star(machine: Machine) -> StarNetwork | None:
     fabric = machine.fabric
     if fabric is None:
         return None
@@ -53,7 +53,7 @@ def _star(machine: Machine) -> Star | None:
     (port, port_ns), (uplink, uplink_ns) = kinds[0].pop(), kinds[1].pop()
     if not port or not uplink:
         return None
-    return Star((port, 2 * port_ns, 2), (min(port, uplink), 2 * (port_ns + uplink_ns), 4))
+    return StarNetwork((port, 2 * port_ns, 2), (min(port, uplink), 2 * (port_ns + uplink_ns), 4))
 
 
 def _ports(machine: Machine, around: dict[int, list[tuple[int, int]]]) -> tuple[set[int] | None, set[int]]:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray, blocks
-from poolwise.engines.family import Parts
+from poolwise.engines.compiled_engine import Parts
 from poolwise.engines.kernel_arrays import blank, read_only
-from poolwise.engines.list_scheduling.changes import capacity_after, change_arrays, peak
-from poolwise.engines.study_columns import IN_KERNELS, StudyColumns, rows_held, stretched
+from poolwise.engines.list_columns import IN_KERNELS, ListColumns, rows_held, stretched
+from poolwise.engines.list_scheduling.capacity_changes import capacity_after, change_arrays, peak
 from poolwise.interfaces import CappedOrder, ListRule, RecalculatedOrder, opened, rule_of
 from poolwise.interfaces.capped import cap, machine_nodes, node_seconds
 from poolwise.model import Refusal
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
         Order,
         ProfileArrays,
         RackArrays,
+        ReservationCacheArrays,
         Rules,
         RunArrays,
-        StandingArrays,
         Tree,
     )
     from poolwise.kernels.list_scheduling.state import QueueArrays as Waiting
@@ -56,7 +56,7 @@ class ListArrays(NamedTuple):
     now: IntArray
 
 
-class RunColumns(StudyColumns):
+class RunColumns(ListColumns):
     """The parts of a run, and what the kernels need of them.
 
     Parameters
@@ -179,12 +179,12 @@ class RunColumns(StudyColumns):
             standing=self._standing(0 if self.backfill.keeps else len(self.workload)),
         )
 
-    def _standing(self, n: int) -> StandingArrays:
+    def _standing(self, n: int) -> ReservationCacheArrays:
         """Return room for a reservation of each of n jobs, and for what has changed around it."""
-        from poolwise.kernels.list_scheduling.state import StandingArrays
+        from poolwise.kernels.list_scheduling.state import ReservationCacheArrays
 
         take, borrow = (np.zeros((n, len(self.machine.racks.nodes)), dtype=np.int64) for _ in range(2))
-        return StandingArrays(
+        return ReservationCacheArrays(
             ranked=blank(n),
             place=blank(n),
             key=np.zeros(n),

@@ -9,7 +9,7 @@ import numpy as np
 from poolwise.arrays import IntArray
 from poolwise.engines.list_scheduling.columns import ListArrays
 from poolwise.engines.list_scheduling.loading import load_resume
-from poolwise.engines.watch import UNLIKE, Obstacle
+from poolwise.engines.progress import UNLIKE, Obstacle
 from poolwise.model import Initial, Machine, Workload
 from poolwise.model.rules import PoolScope
 from poolwise.platforms.simulated import ended_before

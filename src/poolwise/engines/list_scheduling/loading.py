@@ -8,9 +8,9 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from poolwise.engines import family
+from poolwise.engines import compiled_engine
+from poolwise.engines.compiled_engine import Parts
 from poolwise.engines.compiling import await_beside, compile_beside
-from poolwise.engines.family import Parts
 from poolwise.engines.list_scheduling.columns import ListArrays, RunColumns
 from poolwise.interfaces import CappedOrder, ListRule, rule_of
 from poolwise.model import Machine, Workload
@@ -49,13 +49,13 @@ def kinds_of(rule: ListRule, changing: bool = False) -> tuple[KernelKind, ...]:
 def load(kind: KernelKind) -> None:
     """Load a kernel, compiling it where this has not been done before on this computer; says so in the log."""
     await_beside(FOLDER, kind)
-    family.load(FOLDER, kind, f"list scheduling, {kind}", "ten to twenty seconds", lambda: _smallest(kind))
+    compiled_engine.load(FOLDER, kind, f"list scheduling, {kind}", "ten to twenty seconds", lambda: _smallest(kind))
 
 
 @cache
 def load_resume() -> None:
     """Load the kernel by which replays go on from a state, as `load` does."""
-    family.load(FOLDER, "resume", "list scheduling, from a state", "a few seconds", _go_on)
+    compiled_engine.load(FOLDER, "resume", "list scheduling, from a state", "a few seconds", _go_on)
 
 
 def load_all() -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from poolwise.arrays import IntArray
+from poolwise.engines.compiled_engine import Parts
 from poolwise.engines.compiling import SHORT
-from poolwise.engines.family import Parts
-from poolwise.engines.kernel_arrays import Pristine
+from poolwise.engines.kernel_arrays import ArrayTemplates
+from poolwise.engines.list_columns import IN_KERNELS
 from poolwise.engines.list_scheduling.columns import ListArrays, RunColumns, Trees
 from poolwise.engines.list_scheduling.replay import forget, play_racks, rack_kernel
-from poolwise.engines.study_columns import IN_KERNELS
 from poolwise.interfaces import CappedOrder, QueuePolicy, Scheduler, rule_of
 from poolwise.kernels.list_scheduling.state import STARTED
 from poolwise.model.rules import BackfillRule, RackRule
@@ -26,7 +26,7 @@ class RackRepeats:
         self._alike = _alike(parts.scheduler)
         self._arrays: ListArrays = self._columns.arrays()
         kept = () if self._arrays.kept is None else (self._arrays.kept.start,)
-        self._before = Pristine((self._arrays.racks, self._arrays.queue.where, self._arrays.now, *kept))
+        self._before = ArrayTemplates((self._arrays.racks, self._arrays.queue.where, self._arrays.now, *kept))
         self._trees: Trees | None = None
 
     def takes(self, scheduler: Scheduler) -> bool:

@@ -9,16 +9,16 @@ from __future__ import annotations
 import time
 
 from poolwise.arrays import IntArray
-from poolwise.engines.compiling import SHORT, EarlyKernel, compile_beside
-from poolwise.engines.family import Parts, foreign, interrupted
-from poolwise.engines.list_scheduling.asking import Asker
-from poolwise.engines.list_scheduling.changes import why_not_changing
+from poolwise.engines.compiled_engine import Parts, foreign, interrupted
+from poolwise.engines.compiling import SHORT, InterimKernel, compile_beside
+from poolwise.engines.list_columns import IN_KERNELS
+from poolwise.engines.list_scheduling.capacity_changes import why_not_changing
 from poolwise.engines.list_scheduling.columns import ListArrays, RunColumns, Trees
 from poolwise.engines.list_scheduling.initial import RackHoldings, continue_racks, unlike
 from poolwise.engines.list_scheduling.loading import FOLDER, kinds_of, load
+from poolwise.engines.list_scheduling.priority_callback import Asker
+from poolwise.engines.progress import Obstacle, Stride, Watch
 from poolwise.engines.run_record import larger_columns, longer, schedule_of
-from poolwise.engines.study_columns import IN_KERNELS
-from poolwise.engines.watch import Obstacle, Stride, Watch
 from poolwise.errors import InputError
 from poolwise.interfaces import ListRule, fixed_slowdown, rule_of
 from poolwise.model import Machine, Schedule, Workload
@@ -112,7 +112,7 @@ def replay(parts: Parts) -> tuple[Schedule, float]:
     return schedule, time.perf_counter() - begun - kernel.loading_s
 
 
-def rack_kernel(rule: ListRule, jobs: int, *, changing: bool = False) -> EarlyKernel:
+def rack_kernel(rule: ListRule, jobs: int, *, changing: bool = False) -> InterimKernel:
     """Return the kernel of a run; where calls of it will wait until it is compiled, all kinds are compiled at once."""
     from poolwise.kernels.list_scheduling.replay import replay
 
@@ -120,11 +120,11 @@ def rack_kernel(rule: ListRule, jobs: int, *, changing: bool = False) -> EarlyKe
     if jobs > SHORT:
         for kind in kinds[1:]:
             compile_beside(FOLDER, kind, load)
-    return EarlyKernel(FOLDER, load, replay, jobs)
+    return InterimKernel(FOLDER, load, replay, jobs)
 
 
 def play_racks(
-    columns: RunColumns, arrays: ListArrays, trees: Trees | None, kernel: EarlyKernel, watch: Watch | None = None
+    columns: RunColumns, arrays: ListArrays, trees: Trees | None, kernel: InterimKernel, watch: Watch | None = None
 ) -> tuple[ListArrays, Trees | None]:
     """Let a kernel run until nothing is left to do, and do what it asks for.
 

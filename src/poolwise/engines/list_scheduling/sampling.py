@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from poolwise.arrays import IntArray
-from poolwise.engines.family import Parts
-from poolwise.engines.kernel_arrays import Pristine, read_only, starts_of
+from poolwise.engines.compiled_engine import Parts
+from poolwise.engines.kernel_arrays import ArrayTemplates, read_only, starts_of
+from poolwise.engines.list_columns import stretched
 from poolwise.engines.list_scheduling.columns import RunColumns, Trees
 from poolwise.engines.list_scheduling.initial import RackHoldings, continue_racks
 from poolwise.engines.list_scheduling.replay import forget, play_racks, rack_kernel
-from poolwise.engines.study_columns import stretched
 from poolwise.interfaces import rule_of
 from poolwise.model import Workload
 
@@ -34,7 +34,7 @@ class RackSampler:
         arrays.now[state.SOUGHT], arrays.now[state.STOP] = len(sought), until
         self._arrays = arrays._replace(jobs=arrays.jobs._replace(sought=read_only(wanted)))
         kept = () if arrays.kept is None else (arrays.kept.start,)
-        self._before = Pristine((arrays.racks, arrays.queue.where, arrays.now, *kept))
+        self._before = ArrayTemplates((arrays.racks, arrays.queue.where, arrays.now, *kept))
         true = self._columns.slowdown(parts.truth, slice(None))
         self._slow = true.near * true.weight
         self._trees: Trees | None = None

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
-from poolwise.engines.family import Parts
+from poolwise.engines.compiled_engine import Parts
 from poolwise.engines.kernel_arrays import blank, read_only
+from poolwise.engines.list_columns import ListColumns, rows_held, stretched
 from poolwise.engines.shared_nodes.kinds import JobKinds, job_kinds
 from poolwise.engines.shared_nodes.node_arrays import imagined, node_arrays
 from poolwise.engines.shared_nodes.outages import node_changes, outage_arrays
 from poolwise.engines.shared_nodes.windows import beside_windows
-from poolwise.engines.study_columns import StudyColumns, rows_held, stretched
 from poolwise.interfaces import ListRule, QueuePolicy, rule_of
 from poolwise.model import Refusal
 from poolwise.model.eligibility import has_tiers, tiers
@@ -65,7 +65,7 @@ PLACEMENTS: tuple[type[NodePlacement], ...] = (FirstNodes, FullestNodes, Empties
 """In the order of `kernels.shared_nodes.state.FIRST_FIT` and those after it."""
 
 
-class SharedColumns(StudyColumns):
+class SharedColumns(ListColumns):
     """The parts of a run that `unsupported` has no objection to, and what the kernels need of them."""
 
     def __init__(self, parts: Parts, rule: ListRule) -> None:

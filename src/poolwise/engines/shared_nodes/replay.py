@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from poolwise.arrays import IntArray
-from poolwise.engines import family
-from poolwise.engines.compiling import EarlyKernel, Kernel, await_beside
-from poolwise.engines.family import Parts
-from poolwise.engines.list_scheduling.asking import Asker
+from poolwise.engines import compiled_engine
+from poolwise.engines.compiled_engine import Parts
+from poolwise.engines.compiling import InterimKernel, Kernel, await_beside
+from poolwise.engines.list_scheduling.priority_callback import Asker
+from poolwise.engines.progress import Stride, Watch
 from poolwise.engines.run_record import larger_columns, longer, schedule_of
 from poolwise.engines.shared_nodes.columns import SharedArrays, SharedColumns
 from poolwise.engines.shared_nodes.initial import NodeHoldings, continue_nodes
-from poolwise.engines.watch import Stride, Watch
 from poolwise.interfaces import ListRule, rule_of
 from poolwise.model import Initial, Kind, Machine, ReservedWindow, Schedule, Workload
 from poolwise.performance.ideal import Ideal
@@ -49,13 +49,13 @@ def replay(parts: Parts) -> tuple[Schedule, float]:
     return schedule, time.perf_counter() - begun - kernel.loading_s
 
 
-def node_kernel(parts: Parts) -> EarlyKernel:
+def node_kernel(parts: Parts) -> InterimKernel:
     """Return the kernel of a run; what lays out the runs that it goes on from is loaded now, if there are such."""
     from poolwise.kernels.shared_nodes.replay import replay
 
     if parts.initial is not None:
         load_kind("from a state")
-    return EarlyKernel(FOLDER, load_kind, replay, len(parts.workload))
+    return InterimKernel(FOLDER, load_kind, replay, len(parts.workload))
 
 
 def _replay(parts: Parts, rule: ListRule, kernel: Kernel) -> Schedule:
@@ -170,7 +170,7 @@ def load_kind(kind: str) -> None:
         two = replace(two, machine=replace(two.machine, windows=(window,)))
     rule = scheduler.rule()
     assert rule is not None
-    family.load(FOLDER, kind, f"shared nodes, {kind}", "about half a minute", lambda: _replay(two, rule, _compiled))
+    compiled_engine.load(FOLDER, kind, f"shared nodes, {kind}", "about half a minute", lambda: _replay(two, rule, _compiled))
 
 
 def _compiled(_: str, arrays: tuple[object, ...]) -> int:

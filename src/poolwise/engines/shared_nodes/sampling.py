@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from poolwise.arrays import IntArray
-from poolwise.engines.family import Parts
-from poolwise.engines.kernel_arrays import Pristine, read_only, starts_of
+from poolwise.engines.compiled_engine import Parts
+from poolwise.engines.kernel_arrays import ArrayTemplates, read_only, starts_of
+from poolwise.engines.list_columns import stretched
 from poolwise.engines.shared_nodes.columns import SharedColumns
 from poolwise.engines.shared_nodes.initial import NodeHoldings, continue_nodes
 from poolwise.engines.shared_nodes.replay import node_kernel, play_nodes
-from poolwise.engines.study_columns import stretched
 from poolwise.interfaces import rule_of
 from poolwise.model import Workload
 
@@ -35,7 +35,7 @@ class SharedSampler:
         self._arrays = arrays._replace(jobs=arrays.jobs._replace(sought=read_only(wanted)))
         ahead = () if arrays.ahead is None else arrays.ahead
         changing = (arrays.nodes, ahead, arrays.kinds, arrays.timeline, arrays.then, arrays.queue.where, arrays.now)
-        self._before = Pristine(changing)
+        self._before = ArrayTemplates(changing)
 
     def starts(self, workload: Workload) -> IntArray:
         """(k,) ns at which the sought jobs start, `NEVER` for one that does not."""

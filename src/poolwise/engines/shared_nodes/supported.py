@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from poolwise.engines.family import Parts, foreign, interrupted
+from poolwise.engines.compiled_engine import Parts, foreign, interrupted
+from poolwise.engines.list_columns import IN_KERNELS, stretched
+from poolwise.engines.progress import UNLIKE, Obstacle
 from poolwise.engines.shared_nodes.columns import PLACEMENTS, SharedColumns
 from poolwise.engines.shared_nodes.initial import NodeHoldings
 from poolwise.engines.shared_nodes.outages import node_changes
 from poolwise.engines.shared_nodes.windows import MOST_GROUPS, window_groups
-from poolwise.engines.study_columns import IN_KERNELS, stretched
-from poolwise.engines.watch import UNLIKE, Obstacle
 from poolwise.errors import InputError
 from poolwise.interfaces import ListRule, PerformanceModel, fixed_slowdown, rule_of
 from poolwise.model import Workload

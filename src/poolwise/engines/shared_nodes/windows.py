@@ -10,8 +10,8 @@ import numpy as np
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.engines.shared_nodes.kinds import JobKinds, job_kinds
 from poolwise.model import Machine, Workload
+from poolwise.policies.placement.avoid_windows import users_of
 from poolwise.policies.placement.nodes.layout import NodeLayout
-from poolwise.policies.placement.windows import users_of
 from poolwise.units import NEVER
 
 if TYPE_CHECKING:

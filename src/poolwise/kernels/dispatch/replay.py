@@ -14,8 +14,8 @@ from poolwise.kernels.dispatch.state import (
     TIME,
     Ends,
     IdleArrays,
-    LaneArrays,
     TaskArrays,
+    TaskQueueArrays,
     TaskRunArrays,
     Tiers,
     UnitArrays,
@@ -31,7 +31,7 @@ def replay(
     idle: IdleArrays,
     ends: Ends,
     tiers: Tiers,
-    lanes: LaneArrays,
+    lanes: TaskQueueArrays,
     runs: TaskRunArrays,
     now: IntArray,
 ) -> int:
@@ -67,7 +67,7 @@ def _end(unit: int, time: int, idle: IdleArrays, ends: Ends) -> None:
 
 
 @step
-def _join(job: int, jobs: TaskArrays, lanes: LaneArrays) -> None:
+def _join(job: int, jobs: TaskArrays, lanes: TaskQueueArrays) -> None:
     """Append a row to its lane."""
     lane = jobs.lane[job]
     if lanes.head[lane] < 0:
@@ -84,7 +84,7 @@ def _pass(
     idle: IdleArrays,
     ends: Ends,
     tiers: Tiers,
-    lanes: LaneArrays,
+    lanes: TaskQueueArrays,
     runs: TaskRunArrays,
     now: IntArray,
 ) -> None:
@@ -108,7 +108,7 @@ def _pass(
 
 
 @step
-def _choose(job: int, jobs: TaskArrays, units: UnitArrays, idle: IdleArrays, tiers: Tiers, lanes: LaneArrays) -> int:
+def _choose(job: int, jobs: TaskArrays, units: UnitArrays, idle: IdleArrays, tiers: Tiers, lanes: TaskQueueArrays) -> int:
     """Idle unit of the first tier that has one, -1 if none has."""
     for tier in range(tiers.tier[jobs.shape[job]], tiers.tier[jobs.shape[job] + 1]):
         low, high = tiers.part[tier], tiers.part[tier + 1]

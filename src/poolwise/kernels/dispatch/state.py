@@ -118,7 +118,7 @@ class Tiers(NamedTuple):
     idle: IntArray
 
 
-class LaneArrays(NamedTuple):
+class TaskQueueArrays(NamedTuple):
     """FIFOs of rows.
 
     Attributes

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
+from poolwise.kernels.list_scheduling.candidate_filter import hopeful, still_hopeful
 from poolwise.kernels.list_scheduling.earliest import earliest, shortest
-from poolwise.kernels.list_scheduling.hope import hopeful, still_hopeful
 from poolwise.kernels.list_scheduling.profile import before, foresee, merge, pass_on
 from poolwise.kernels.list_scheduling.racks import copy, fits, total
-from poolwise.kernels.list_scheduling.runs import start
-from poolwise.kernels.list_scheduling.standing import (
+from poolwise.kernels.list_scheduling.reservation_cache import (
     count,
     drop,
     end_early,
@@ -29,6 +28,7 @@ from poolwise.kernels.list_scheduling.standing import (
     uses,
     write,
 )
+from poolwise.kernels.list_scheduling.runs import start
 from poolwise.kernels.list_scheduling.state import (
     EARLY,
     INSTANT_COUNT,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
+from poolwise.kernels.list_scheduling.closed_form import verdict, weigh
 from poolwise.kernels.list_scheduling.order import comes_before, lasts, precedes
 from poolwise.kernels.list_scheduling.racks import fits, place, total
 from poolwise.kernels.list_scheduling.reservation import may_start, reserve, try_start
@@ -37,7 +38,6 @@ from poolwise.kernels.list_scheduling.state import (
     Rules,
     RunArrays,
 )
-from poolwise.kernels.list_scheduling.verdict import verdict, weigh
 from poolwise.kernels.list_scheduling.waiting import leave, oldest
 from poolwise.units import NEVER
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
+from poolwise.kernels.list_scheduling.closed_form import verdict, verdict_of_all, weigh
 from poolwise.kernels.list_scheduling.easy import is_settled
 from poolwise.kernels.list_scheduling.order import comes_before
 from poolwise.kernels.list_scheduling.racks import fits, place
@@ -47,7 +48,6 @@ from poolwise.kernels.list_scheduling.state import (
     Tree,
 )
 from poolwise.kernels.list_scheduling.tournament import decide, put, take
-from poolwise.kernels.list_scheduling.verdict import verdict, verdict_of_all, weigh
 from poolwise.kernels.list_scheduling.waiting import leave, oldest
 from poolwise.units import NEVER
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import entry, inlined, step
-from poolwise.kernels.list_scheduling.changes import has_runs, judge, make_changes, next_change, put_aside, wait_aside
+from poolwise.kernels.list_scheduling.capacity_changes import has_runs, judge, make_changes, next_change, put_aside, wait_aside
 from poolwise.kernels.list_scheduling.conservative import conserve
 from poolwise.kernels.list_scheduling.easy import any_fits, challenge, scan
+from poolwise.kernels.list_scheduling.incremental_conservative import keep_promises
 from poolwise.kernels.list_scheduling.indexed import index, search
 from poolwise.kernels.list_scheduling.order import front
 from poolwise.kernels.list_scheduling.profile import has_instants
-from poolwise.kernels.list_scheduling.promises import keep_promises
 from poolwise.kernels.list_scheduling.racks import place
 from poolwise.kernels.list_scheduling.runs import end_first, has_room, start
 from poolwise.kernels.list_scheduling.state import (

@@ -253,7 +253,7 @@ FORK, WINNER, UNTIL, NODES, REMOTE, LENGTH, MOST_NODES, MOST_REMOTE = range(8)
 EMPTY, RESTING = 0, -1
 
 
-class StandingArrays(NamedTuple):
+class ReservationCacheArrays(NamedTuple):
     """The reservations that the last passes made, and what has changed since around each of them; see `standing`.
 
     Attributes
@@ -336,7 +336,7 @@ class ProfileArrays(NamedTuple):
     tail_free: IntArray
     tail_pool: IntArray
     steps: StepArrays
-    standing: StandingArrays
+    standing: ReservationCacheArrays
 
 
 # Columns of ProfileArrays.size: instants in use; the instant that is now, those before it are over; the length (ns) of the
@@ -432,7 +432,7 @@ class RunArrays(NamedTuple):
     ASIDE,
     JUDGED,  # jobs aside that the machine could not hold when they were last looked at
     FRONT,  # ns; jobs that were submitted by then come first, those that were submitted first in front
-    RANKED,  # jobs in `StandingArrays.ranked`
+    RANKED,  # jobs in `ReservationCacheArrays.ranked`
     STANDING,  # 1 if the profile is that of the last pass, but for the time, for what arrived and for the runs in `early`
     EARLY,
     BACKLOG,  # sum of `QueueArrays.area` over the waiting jobs, where there is a cap

@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any
 
+from poolwise.live.kubernetes.api_writer import BIND, CLAIM, ApiWriter
+from poolwise.live.kubernetes.claim_reservation import Reservations
 from poolwise.live.kubernetes.client import ApiError
-from poolwise.live.kubernetes.reserve import Reservations
 from poolwise.live.kubernetes.starts import Bound, NotBound, PodStart, StartFailed, pod_path
-from poolwise.live.kubernetes.writer import BIND, CLAIM, Writer
 
 
 class Binder:
@@ -29,7 +29,7 @@ class Binder:
     gone : nodes that are there no longer: the API server would bind pods to them
     """
 
-    def __init__(self, writer: Writer, reservations: Reservations, tell: Callable[[Bound | NotBound], None]) -> None:
+    def __init__(self, writer: ApiWriter, reservations: Reservations, tell: Callable[[Bound | NotBound], None]) -> None:
         self._writer, self._reservations, self._tell = writer, reservations, tell
         self.gone: set[str] = set()
 

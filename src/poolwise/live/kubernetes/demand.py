@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import ceil
 
 from poolwise.errors import InputError
-from poolwise.live.kubernetes.nodes import Where
+from poolwise.live.kubernetes.node_constraints import NodeConstraints
 from poolwise.live.kubernetes.objects import Container, Pod, ResourceClaim
 from poolwise.live.kubernetes.quantity import counted
 from poolwise.units import SECOND, UNKNOWN, parse
@@ -35,7 +35,7 @@ class PodDemand:
     """
 
     amounts: Mapping[str, int]
-    where: Where
+    where: NodeConstraints
     requested: int
 
 
@@ -88,7 +88,7 @@ def requested_of(pod: Pod) -> int:
 
 def demand_of(pod: Pod) -> PodDemand:
     """What a pod asks for; raises InputError for a quantity or an annotation that cannot be read."""
-    return PodDemand(amounts_of(pod), Where.of(pod), requested_of(pod))
+    return PodDemand(amounts_of(pod), NodeConstraints.of(pod), requested_of(pod))
 
 
 def unsupported_fields(pod: Pod) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from poolwise.live.kubernetes.nodes import selects
+from poolwise.live.kubernetes.node_constraints import selects
 from poolwise.live.kubernetes.objects import AllocatedDevice, Node, NodeSelector, PublishedDevice, ResourceSlice
 from poolwise.live.kubernetes.quantity import parse_quantity
 from poolwise.live.kubernetes.selectors import DescribedDevice
@@ -138,7 +138,7 @@ class Inventory:
         self._wide = WideDevices()
         self._counters_of: dict[PoolId, set[CounterId]] = {}
 
-    def put(self, slice: ResourceSlice, deleted: bool = False) -> None:
+    def apply_slice(self, slice: ResourceSlice, deleted: bool = False) -> None:
         """Take notice of a slice."""
         name, pool = slice.metadata.name, (slice.spec.driver, slice.spec.pool.name)
         before = self._pool_of.pop(name, None)
@@ -260,7 +260,7 @@ class DeviceUsage:
         self.release(claim)
         self.claims[claim] = tuple(parts)
         for part in self.claims[claim]:
-            self.take(claim, part)
+            self.allocate(claim, part)
 
     def release(self, claim: str) -> tuple[Part, ...]:
         """Take back what a claim has; returns it."""
@@ -269,7 +269,7 @@ class DeviceUsage:
             self.give(claim, part)
         return parts
 
-    def take(self, claim: str, part: Part) -> None:
+    def allocate(self, claim: str, part: Part) -> None:
         """Count a part as taken."""
         self.too_much.pop(part.id, None)
         holders = self.whole if part.amounts is None else self.shares

@@ -8,21 +8,21 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from poolwise.errors import InputError, PoolwiseError
 from poolwise.interfaces import PerformanceModel, Scheduler
+from poolwise.live.kubernetes.actions import Actions
+from poolwise.live.kubernetes.cache import ClusterCache
 from poolwise.live.kubernetes.clock import LiveClock
 from poolwise.live.kubernetes.devices import DeviceId
-from poolwise.live.kubernetes.link import ClusterNews, Stopped, Told
-from poolwise.live.kubernetes.mirror import Mirror
-from poolwise.live.kubernetes.place import Refused, Vain, alike
+from poolwise.live.kubernetes.machine import ClusterLayout, usable
+from poolwise.live.kubernetes.placement import PlacementFailures, Refused, alike
+from poolwise.live.kubernetes.pod_jobs import PodJob, PodJobs, Settled, instant
+from poolwise.live.kubernetes.pod_runs import LONGEST_RETRY, PodRuns
+from poolwise.live.kubernetes.reconciler import Reconciler
 from poolwise.live.kubernetes.renumbering import renumbered_once
-from poolwise.live.kubernetes.runs import LONGEST_RETRY, PodRuns
-from poolwise.live.kubernetes.shape import ClusterLayout, usable
 from poolwise.live.kubernetes.starts import Bound, NotBound
 from poolwise.live.kubernetes.state import ClusterState
-from poolwise.live.kubernetes.units import PodJob, PodUnits, Settled, instant
-from poolwise.live.kubernetes.upkeep import Upkeep
-from poolwise.live.kubernetes.writes import Writes
+from poolwise.live.kubernetes.watch_client import ClusterEvents, Stopped, Told
 from poolwise.live.logs import say
-from poolwise.live.waits import INTERVAL
+from poolwise.live.wait_reasons import INTERVAL
 from poolwise.model import (
     Arrival,
     CapacityChanged,
@@ -78,10 +78,10 @@ class KubernetesPlatform:
 
     def __init__(
         self,
-        link: ClusterNews,
+        link: ClusterEvents,
         name: str,
         scheduler: Scheduler,
-        writes: Writes,
+        writes: Actions,
         layout: ClusterLayout | None = None,
         *,
         estimate: PerformanceModel | None = None,
@@ -90,10 +90,10 @@ class KubernetesPlatform:
     ) -> None:
         self.link, self.writes = link, writes
         self.continued = continued if continued is not None else Continuation()
-        self.mirror = Mirror(name)
+        self.mirror = ClusterCache(name)
         self._sync()
         self.clock = LiveClock(self.continued.epoch or self._first())
-        self.units = PodUnits(self.mirror, self.clock)
+        self.units = PodJobs(self.mirror, self.clock)
         self.state = ClusterState(self.mirror, scheduler, layout if layout is not None else ClusterLayout(), self.clock.epoch)
         believed = estimate if estimate is not None else Ideal()
         self.runs = PodRuns(self.mirror, self.units, self.state, writes, self.clock, believed)
@@ -104,8 +104,8 @@ class KubernetesPlatform:
         self._rest_until = 0.0  # of the monotonic clock
         self._news_until = 0
         self._by_row: dict[int, PodJob] = {}
-        self._vain = Vain()  # since something was told last
-        self._upkeep = Upkeep(self.mirror, self.units, self.state, self.runs, writes, self.clock, gang_limit)
+        self._vain = PlacementFailures()  # since something was told last
+        self._upkeep = Reconciler(self.mirror, self.units, self.state, self.runs, writes, self.clock, gang_limit)
         self.clock.tick()
         self._pending += self._absorb([])
 
@@ -209,11 +209,11 @@ class KubernetesPlatform:
         """Priority class."""
         return self._by_row[job].class_name if job in self._by_row else "none"
 
-    def tell(self, job: int, why: str) -> None:
+    def report_wait(self, job: int, why: str) -> None:
         """Write a condition to all pods of a job, and an event."""
         found = self._by_row.get(job)
         for key in found.pods if found is not None else ():
-            if (pod := self.mirror.waits(key)) is not None:
+            if (pod := self.mirror.pending_pod(key)) is not None:
                 self.writes.say(pod, why)
 
     # Events
@@ -229,11 +229,11 @@ class KubernetesPlatform:
             if isinstance(told, Stopped):
                 raise PoolwiseError(told.reason or "stopped before the cluster was seen")
             if not isinstance(told, Bound | NotBound):
-                self.mirror.apply(told)
+                self.mirror.apply_event(told)
 
     def _first(self) -> int:
         """The earliest instant (ns since 1970) of which the cluster tells, so that no time is negative."""
-        created = (instant(pod.metadata.creation_timestamp) for pod in self.mirror.pods.values() if self.mirror.ours(pod))
+        created = (instant(pod.metadata.creation_timestamp) for pod in self.mirror.pods.values() if self.mirror.is_managed(pod))
         return min((time.time_ns(), *created))
 
     def _go_on_telling(self, batch: EventBatch) -> None:
@@ -271,7 +271,7 @@ class KubernetesPlatform:
     def _absorb(self, told: Sequence[Told]) -> list[Event]:
         """Apply news; returns the events that the loop must be told, those of old rows first."""
         rang = self.clock.ring()  # before anything wants a pass later
-        self._vain = Vain()
+        self._vain = PlacementFailures()
         events: list[Event] = []
         for what in told:
             match what:
@@ -282,8 +282,8 @@ class KubernetesPlatform:
                 case Stopped():
                     self._stopped = what
                 case _:
-                    self.mirror.apply(what)
-        news = self.mirror.take_news()
+                    self.mirror.apply_event(what)
+        news = self.mirror.pop_changes()
         settled = [self.units.settle(news.pods), self.units.settle_claims(news.claims)]
         if news.shape:
             settled.append(self.units.settle_noted())
@@ -292,7 +292,7 @@ class KubernetesPlatform:
         looked_at = self.mirror.pods if news.shape else news.pods  # with a node come the pods that it had
         events += self._settle(settled, self._adopted(looked_at), news.shape)
         self._upkeep.look(news.devices)
-        events += self._look(news.nodes | self.mirror.news.nodes, news.devices | self.mirror.news.devices)
+        events += self._look(news.nodes | self.mirror.changes.nodes, news.devices | self.mirror.changes.devices)
         if news.links:
             self.state.look_at_links()
         freed = self._refused and bool(news.devices or news.nodes or news.claims)
@@ -301,7 +301,7 @@ class KubernetesPlatform:
             events.append(Wake())
         for claim in self.units.take_lacking():
             self.writes.make(claim)
-        if notes := self.units.notes.take():
+        if notes := self.units.notes.pop_due():
             self.writes.note(self.mirror, notes)
         return events
 
@@ -313,7 +313,7 @@ class KubernetesPlatform:
             node = self.mirror.nodes.get(pod.spec.node_name) if pod is not None else None
             if pod is None or node is None or not usable(node):
                 continue
-            if not self.mirror.ours(pod) or pod.over or key in self.state.ours:
+            if not self.mirror.is_managed(pod) or pod.over or key in self.state.ours:
                 continue
             try:
                 found.append(self.units.adopt(pod))

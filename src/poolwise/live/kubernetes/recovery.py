@@ -18,14 +18,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from poolwise.live.kubernetes.mirror import Mirror
+from poolwise.live.kubernetes.cache import ClusterCache
 from poolwise.live.kubernetes.objects import Allocation, Pod, ResourceClaim
+from poolwise.live.kubernetes.pod_jobs import PodJob
 from poolwise.live.kubernetes.starts import ClaimWrite, PodStart
-from poolwise.live.kubernetes.units import PodJob
 
 
 @dataclass(frozen=True)
-class Begun:
+class InterruptedStart:
     """A start that another process has begun.
 
     Attributes
@@ -38,11 +38,11 @@ class Begun:
     reserved: tuple[tuple[ResourceClaim, str], ...]
 
 
-def begun(job: PodJob, mirror: Mirror) -> Begun | None:
+def begun(job: PodJob, mirror: ClusterCache) -> InterruptedStart | None:
     """What another process has begun of a job that waits, None where that is nothing."""
     starts, reserved = list[PodStart | None](), list[tuple[ResourceClaim, str]]()
     for key, keys in zip(job.pods, job.claims, strict=True):
-        pod, claims = mirror.waits(key), [mirror.claims[k] for k in keys if k in mirror.claims]
+        pod, claims = mirror.pending_pod(key), [mirror.claims[k] for k in keys if k in mirror.claims]
         if pod is None:
             return None
         mine = [claim for claim in claims if _reserved(claim, pod)]
@@ -51,7 +51,7 @@ def begun(job: PodJob, mirror: Mirror) -> Begun | None:
         node = node_of(pod, mine)
         whole = bool(claims) and len(mine) == len(claims) and node in mirror.nodes
         starts.append(PodStart(pod, node, tuple(ClaimWrite(claim, None) for claim in claims)) if whole else None)
-    return Begun(tuple(starts), tuple(reserved)) if reserved else None
+    return InterruptedStart(tuple(starts), tuple(reserved)) if reserved else None
 
 
 def _reserved(claim: ResourceClaim, pod: Pod) -> bool:

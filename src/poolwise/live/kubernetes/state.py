@@ -10,13 +10,11 @@ import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.interfaces import Scheduler
-from poolwise.live.kubernetes.columns import JobColumns
+from poolwise.live.kubernetes.cache import ClusterCache
+from poolwise.live.kubernetes.device_types import device_types
 from poolwise.live.kubernetes.devices import DeviceId, Part, Published
-from poolwise.live.kubernetes.mirror import Mirror
-from poolwise.live.kubernetes.nodes import Where, kept_off
-from poolwise.live.kubernetes.objects import ResourceClaim, Toleration
-from poolwise.live.kubernetes.quantity import needed
-from poolwise.live.kubernetes.shape import (
+from poolwise.live.kubernetes.job_columns import JobColumns
+from poolwise.live.kubernetes.machine import (
     BANDWIDTH,
     DEVICES,
     MEMORY,
@@ -33,11 +31,13 @@ from poolwise.live.kubernetes.shape import (
     usable,
     view_for,
 )
-from poolwise.live.kubernetes.types import device_types
-from poolwise.live.kubernetes.units import PodJob
+from poolwise.live.kubernetes.node_constraints import NodeConstraints, kept_off
+from poolwise.live.kubernetes.objects import ResourceClaim, Toleration
+from poolwise.live.kubernetes.pod_jobs import PodJob
+from poolwise.live.kubernetes.quantity import needed
 from poolwise.live.logs import say
 from poolwise.model import Placement, Run
-from poolwise.model.runs import RunTable
+from poolwise.model.run_table import RunTable
 
 
 class ClusterState:
@@ -64,7 +64,7 @@ class ClusterState:
     traffic : (n_owner,) MB/s over links, as measured; None where nobody measures
     """
 
-    def __init__(self, mirror: Mirror, scheduler: Scheduler, layout: ClusterLayout, epoch: int) -> None:
+    def __init__(self, mirror: ClusterCache, scheduler: Scheduler, layout: ClusterLayout, epoch: int) -> None:
         self.mirror, self.scheduler, self.layout = mirror, scheduler, layout
         self.view: NodeView | None = layout.view
         self.types: dict[DeviceId, str] = {}
@@ -100,7 +100,7 @@ class ClusterState:
         self._renew(before, rows)
         return rows
 
-    def _shape(self, wheres: Iterable[Where]) -> Shape:
+    def _shape(self, wheres: Iterable[NodeConstraints]) -> Shape:
         mirror = self.mirror
         nodes = [node for _, node in sorted(mirror.nodes.items()) if usable(node)]
         self.types, self.classes = device_types(mirror)

@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from poolwise.live.logs import say
+from poolwise.live.memory_agent.allocation import decide_limits
 from poolwise.live.memory_agent.config import MemoryAgentConfig, WatchedWorkloadSection
 from poolwise.live.memory_agent.curve import STANDS_STILL
-from poolwise.live.memory_agent.decide import decide_limits
 from poolwise.live.memory_agent.groups import WatchedGroup
 from poolwise.live.memory_agent.limits import LimitMover
 from poolwise.live.memory_agent.metrics import MemoryAgentMetrics
-from poolwise.live.memory_agent.passing import MeasuredInPassing
-from poolwise.live.memory_agent.workload import FollowedWorkload
-from poolwise.measuring.control_groups import ROOT
-from poolwise.measuring.program import memory_available
-from poolwise.measuring.zram import swaps
+from poolwise.live.memory_agent.passive_profile import PassiveProfile
+from poolwise.live.memory_agent.workload import TrackedWorkload
+from poolwise.profiling.control_groups import ROOT
+from poolwise.profiling.program_run import memory_available
+from poolwise.profiling.zram import swaps
 
 MIB = 2**20
 _SETTLED = 2
@@ -51,18 +51,18 @@ class MemoryAgent:
 
     def __init__(self, config: MemoryAgentConfig, mover: LimitMover, around: Surroundings, metrics: MemoryAgentMetrics) -> None:
         self.config, self.mover, self.around, self.metrics = config, mover, around, metrics
-        self.passing = MeasuredInPassing()
+        self.passing = PassiveProfile()
         self.watched = {one.name: WatchedGroup.find(one.group, one.progress, around.root) for one in config.file.workload}
-        self.followed: dict[str, FollowedWorkload] = {}
+        self.followed: dict[str, TrackedWorkload] = {}
         self._left: dict[str, int] = {}  # groups that are left alone: name -> which group of that name
         self._since_move = _SETTLED
 
-    def turn(self) -> None:
+    def control_step(self) -> None:
         """Look once, and move limits if that helps."""
         self._since_move += 1
         for section in self.config.file.workload:
             self._look(section)
-        self.metrics.see(self.followed.values(), self.memory())
+        self.metrics.update(self.followed.values(), self.memory())
         if self._since_move < _SETTLED or (self._since_move < _FILLED and any(one.grows for one in self.followed.values())):
             return
         self._decide()
@@ -123,11 +123,11 @@ class MemoryAgent:
 
     def _begin(self, section: WatchedWorkloadSection, watched: WatchedGroup, identity: int) -> None:
         most = self.mover.limit_before(section.group, watched)
-        one = FollowedWorkload.begin(section, watched, identity, most, self.config.profiles.get(section.name))
+        one = TrackedWorkload.begin(section, watched, identity, most, self.config.profiles.get(section.name))
         self.followed[section.name] = one
         say("watching", workload=section.name, group=section.group, limit=one.limit, limit_before=most, local=one.held.local)
 
-    def _learn(self, one: FollowedWorkload) -> None:
+    def _learn(self, one: TrackedWorkload) -> None:
         file = self.config.file
         found = one.look(file.clock, file.page_in / 1e9)
         if self._since_move < _SETTLED:
@@ -140,7 +140,7 @@ class MemoryAgent:
             remote = max(0.0, 1 - one.local / one.curve.total)
             self.passing.add(one.section.name, remote, found.slowdown, found.source)
 
-    def _leave(self, one: FollowedWorkload) -> None:
+    def _leave(self, one: TrackedWorkload) -> None:
         self._left[one.section.name] = one.identity
         del self.followed[one.section.name]
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from poolwise.errors import InputError
-from poolwise.live.memory_agent.decide import PAGE
+from poolwise.live.memory_agent.allocation import PAGE
 from poolwise.live.memory_agent.estimate import Counters
-from poolwise.measuring.control_groups import ROOT, V1, V2, ControlGroup, write
+from poolwise.profiling.control_groups import ROOT, V1, V2, ControlGroup, write
 
 PATIENCE_S = 2.0
 """Seconds for which the kernel is asked again to take out what is in use."""

@@ -11,12 +11,12 @@ from poolwise.live.logs import say
 from poolwise.live.memory_agent.curve import STANDS_STILL
 from poolwise.live.memory_agent.groups import WatchedGroup
 from poolwise.live.memory_agent.metrics import MemoryAgentMetrics
-from poolwise.live.memory_agent.record import LimitsRecord, TakenLimit, let_go
-from poolwise.live.memory_agent.workload import FollowedWorkload
+from poolwise.live.memory_agent.saved_limits import LimitsRecord, SavedLimit, let_go
+from poolwise.live.memory_agent.workload import TrackedWorkload
 
 
 class LimitMover:
-    """Writes limits.
+    """Actions limits.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class LimitMover:
             return now
         return taken.before
 
-    def move(self, moves: Sequence[tuple[FollowedWorkload, int]], memory: int, now_s: float) -> bool:
+    def move(self, moves: Sequence[tuple[TrackedWorkload, int]], memory: int, now_s: float) -> bool:
         """Set limits, those that fall first; none rises by more than was given up. Returns whether anything was written."""
         changes = [(one, limit) for one, limit in moves if limit != one.limit]
         if self.record is None:
@@ -53,22 +53,22 @@ class LimitMover:
                 self._set(one, max(min(limit, memory - others), one.limit or 0))
         return bool(changes)
 
-    def let_go_of(self, one: FollowedWorkload) -> bool:
+    def let_go_of(self, one: TrackedWorkload) -> bool:
         """Give a workload's group back what it had."""
         taken = None if self.record is None else self.record.get(_key(one.section.group))
         return taken is None or self._let_go(taken)
 
-    def let_go(self, but: Sequence[str] = ()) -> list[TakenLimit]:
+    def let_go(self, but: Sequence[str] = ()) -> list[SavedLimit]:
         """Give groups on record the limits back that they had, but for some; returns those that the kernel refused."""
         kept = {_key(group) for group in but}
         return [taken for taken in self.record or () if taken.group not in kept and not self._let_go(taken)]
 
-    def forget(self, one: FollowedWorkload) -> None:
+    def forget(self, one: TrackedWorkload) -> None:
         """Take a group that is gone off the record."""
         if self.record is not None:
             self.record.remove(_key(one.section.group))
 
-    def _set(self, one: FollowedWorkload, limit: int) -> bool:
+    def _set(self, one: TrackedWorkload, limit: int) -> bool:
         """Set a limit; a refused one stays as it was."""
         assert self.record is not None
         if limit == one.limit:
@@ -78,7 +78,7 @@ class LimitMover:
         try:
             kills = known.kills if known is not None else watched.kills
             ours = (limit,) if one.limit is None else (one.limit, limit)
-            self.record.put(TakenLimit(_key(one.section.group), one.identity, one.most, kills, ours))
+            self.record.save(SavedLimit(_key(one.section.group), one.identity, one.most, kills, ours))
             if kills:
                 watched.set_kills(False)
             watched.set_limit(limit)
@@ -90,7 +90,7 @@ class LimitMover:
         self.metrics.moves.labels(name).inc()
         return True
 
-    def _let_go(self, taken: TakenLimit) -> bool:
+    def _let_go(self, taken: SavedLimit) -> bool:
         assert self.record is not None
         try:
             done = let_go(self.record, taken, WatchedGroup.find(taken.group, None, self.root))
@@ -101,7 +101,7 @@ class LimitMover:
         say("let go", group=taken.group, limit=done)
         return True
 
-    def _say_once(self, changes: Sequence[tuple[FollowedWorkload, int]]) -> None:
+    def _say_once(self, changes: Sequence[tuple[TrackedWorkload, int]]) -> None:
         """Say what would be written, unless that was the last that was said."""
         would = [(one.section.name, limit) for one, limit in changes]
         if would != self._would:
@@ -110,7 +110,7 @@ class LimitMover:
                 _tell("would move", one, limit)
 
 
-def _tell(event: str, one: FollowedWorkload, limit: int) -> None:
+def _tell(event: str, one: TrackedWorkload, limit: int) -> None:
     below = {"below_working_set": one.working_set - limit} if limit < one.working_set else {}
     say(
         event,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from poolwise.live.memory_agent.workload import FollowedWorkload
+from poolwise.live.memory_agent.workload import TrackedWorkload
 
 
 class MemoryAgentMetrics:
@@ -37,7 +37,7 @@ class MemoryAgentMetrics:
         self.failures = Counter("poolwise_memory_agent_failures", "What failed, by what it was", ["work"], registry=at)
         self._shown: set[str] = set()
 
-    def see(self, workloads: Iterable[FollowedWorkload], memory: int) -> None:
+    def update(self, workloads: Iterable[TrackedWorkload], memory: int) -> None:
         """Show what a look found; what is gone is not shown any more."""
         self._memory.set(memory)
         there = set()

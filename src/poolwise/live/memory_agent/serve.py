@@ -9,16 +9,16 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from poolwise.atomic import check_writable
+from poolwise.atomic_write import check_writable
 from poolwise.errors import InputError
-from poolwise.live.alone import alone
 from poolwise.live.endpoints import serving
 from poolwise.live.logs import say
 from poolwise.live.memory_agent.agent import MIB, MemoryAgent, Surroundings
 from poolwise.live.memory_agent.config import MemoryAgentConfig
 from poolwise.live.memory_agent.limits import LimitMover
 from poolwise.live.memory_agent.metrics import MemoryAgentMetrics
-from poolwise.live.memory_agent.record import LimitsRecord, TakenLimit
+from poolwise.live.memory_agent.saved_limits import LimitsRecord, SavedLimit
+from poolwise.live.single_instance import alone
 
 _RELIEVE_EVERY_S = 0.1
 """Seconds between two looks whether a workload cannot go on."""
@@ -76,7 +76,7 @@ def _agent(config: MemoryAgentConfig, record: LimitsRecord | None, around: Surro
     return MemoryAgent(config, LimitMover(record, around.root, metrics), around, metrics)
 
 
-def _not_given_back(config: MemoryAgentConfig, refused: list[TakenLimit]) -> InputError:
+def _not_given_back(config: MemoryAgentConfig, refused: list[SavedLimit]) -> InputError:
     groups = ", ".join(taken.group for taken in refused)
     remedy = "give the command again with --let-go as root, or write the limits that the record names by hand"
     return InputError(f"limits could not be given back: {groups}", file=config.file.state, remedy=remedy)
@@ -110,7 +110,7 @@ def _run(agent: MemoryAgent, stop: threading.Event, measurements: Path | None, s
     clock, every = agent.around.clock, agent.config.file.every / 1e9
     begun, looks = clock(), 0
     while not stop.is_set() and (seconds is None or clock() - begun < seconds):
-        agent.turn()
+        agent.control_step()
         looks += 1
         if measurements is not None and looks % _WRITE_EVERY == 0:
             agent.passing.write(measurements)

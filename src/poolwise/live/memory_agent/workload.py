@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from poolwise.live.memory_agent.allocation import ObservedWorkload
 from poolwise.live.memory_agent.config import WatchedWorkloadSection
 from poolwise.live.memory_agent.curve import SlowdownCurve
-from poolwise.live.memory_agent.decide import ObservedWorkload
 from poolwise.live.memory_agent.estimate import CountedWindow, Counters, LocalPace, SlowdownClock, SlowdownEstimate
 from poolwise.live.memory_agent.groups import HeldMemory, WatchedGroup
 from poolwise.performance.profiles import Profile
 
 
 @dataclass
-class FollowedWorkload:
+class TrackedWorkload:
     """What is known of a workload whose group is there.
 
     Attributes
@@ -46,7 +46,7 @@ class FollowedWorkload:
     @classmethod
     def begin(
         cls, section: WatchedWorkloadSection, watched: WatchedGroup, identity: int, most: int | None, profile: Profile | None
-    ) -> FollowedWorkload:
+    ) -> TrackedWorkload:
         """Look at it for the first time; raises OSError where its group is gone."""
         counters, held = watched.look()
         curve = SlowdownCurve(max(held.total, 1), (), profile)

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from poolwise.errors import InputError, PoolwiseError
+from poolwise.live.kubernetes.informer import Seen, Synced
 from poolwise.live.kubernetes.objects import ResourceClaim
-from poolwise.live.kubernetes.watch import Seen, Synced
 from poolwise.live.logs import say
-from poolwise.live.node_agent.claims import allocated, pinned_to, published, record_of
 from poolwise.live.node_agent.cluster import AgentCluster
 from poolwise.live.node_agent.conditions import (
     DeviceConditions,
@@ -24,10 +23,11 @@ from poolwise.live.node_agent.conditions import (
 )
 from poolwise.live.node_agent.config import NodeAgentFile
 from poolwise.live.node_agent.connector import Connector
-from poolwise.live.node_agent.keyed import KeyedWork
 from poolwise.live.node_agent.metrics import NodeAgentMetrics
 from poolwise.live.node_agent.records import ClaimRecord, ClaimState
+from poolwise.live.node_agent.required_attachments import allocated, pinned_to, published, record_of
 from poolwise.live.node_agent.template import checked
+from poolwise.live.node_agent.work_queue import KeyedWorkQueue
 
 
 class NodeAgent:
@@ -45,7 +45,7 @@ class NodeAgent:
     def __init__(self, file: NodeAgentFile, node: str, cluster: AgentCluster, connector: Connector) -> None:
         self.file, self.node, self.cluster, self.connector = file, node, cluster, connector
         self.metrics = NodeAgentMetrics()
-        self.work = KeyedWork(self._settle, self._failed)
+        self.work = KeyedWorkQueue(self._settle, self._failed)
         self.synced = False
         self._claims: dict[str, ResourceClaim] = {}  # uid -> a claim of this node
         self._left: set[str] = set()  # claims on record that were not looked at since this process began
@@ -59,7 +59,7 @@ class NodeAgent:
             self._left.add(record.uid)
             self.work.wake(record.uid)
 
-    def see(self, seen: Seen[ResourceClaim] | Synced) -> None:
+    def handle_event(self, seen: Seen[ResourceClaim] | Synced) -> None:
         """Take note of a claim as it is now."""
         if isinstance(seen, Synced):
             self.synced = True
@@ -122,7 +122,7 @@ class NodeAgent:
         if uid in self._left and (record := records.get(uid)) is not None:
             await self.connector.resume(record)
         self._left.discard(uid)
-        self.metrics.see(records)
+        self.metrics.update(records)
         if not self.synced:
             return  # a claim that was not seen yet is not one that is gone
         record, claim = records.get(uid), self._claims.get(uid)
@@ -135,7 +135,7 @@ class NodeAgent:
         if waits_for(claim, self.file.driver) and claim.status.reserved_for:
             await self._answer(claim, record)
         record = records.get(uid)
-        self.metrics.see(records)
+        self.metrics.update(records)
         if record is not None and record.state == ClaimState.DETACHING:
             await self.connector.resume(record)
 
@@ -180,7 +180,7 @@ class NodeAgent:
             say(f"{work} failed", logging.WARNING, why=str(error))
             raise
         finally:
-            self.metrics.see(self.connector.records)
+            self.metrics.update(self.connector.records)
 
     def _failed(self, uid: str, error: PoolwiseError) -> None:
         self.metrics.failures.labels("settle").inc()

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from poolwise.atomic import sync_folder, write_whole
+from poolwise.atomic_write import sync_folder, write_whole
 from poolwise.errors import InputError
 from poolwise.live.node_agent.records import Attachment, ClaimRecord
 

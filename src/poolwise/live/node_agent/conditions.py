@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from poolwise.live.kubernetes.objects import ResourceClaim
-from poolwise.live.node_agent.claims import allocated
 from poolwise.live.node_agent.records import ClaimRecord, ClaimState
+from poolwise.live.node_agent.required_attachments import allocated
 
 _LONGEST = 1000
 DeviceConditions = dict[tuple[str, str, str], dict[str, str]]

@@ -62,7 +62,7 @@ class Connector:
                 self.cdi.write(found)
             except InputError as error:
                 raise AttachError(str(error)) from error
-            return self.records.put(replace(found, state=ClaimState.PREPARED))
+            return self.records.save(replace(found, state=ClaimState.PREPARED))
 
     async def release(self, uid: str, *, prepared: bool = True) -> None:
         """Detach all that a claim has here and forget it; nothing to do where there is nothing. Raises AttachError.
@@ -117,7 +117,7 @@ class Connector:
         return self.records.get(wanted.uid)
 
     async def _attach(self, wanted: ClaimRecord) -> ClaimRecord:
-        record = self.records.put(replace(wanted, state=ClaimState.ATTACHING, reason="", failed=0))
+        record = self.records.save(replace(wanted, state=ClaimState.ATTACHING, reason="", failed=0))
         for k, device in enumerate(record.devices):
             try:
                 if device.attach:
@@ -125,7 +125,7 @@ class Connector:
                 await self._verify(device)
             except CommandError as error:
                 return await self._fail(record, k, str(error))
-        return self.records.put(replace(record, state=ClaimState.ATTACHED))
+        return self.records.save(replace(record, state=ClaimState.ATTACHED))
 
     async def _see(self, device: Attachment) -> None:
         """See that a device is attached, and attach it if it is not."""
@@ -163,7 +163,7 @@ class Connector:
 
     async def _undo(self, record: ClaimRecord) -> ClaimRecord | None:
         """Detach everything, the last first; then the record says that it failed, or is gone. Raises AttachError."""
-        self.records.put(replace(record, state=ClaimState.DETACHING))
+        self.records.save(replace(record, state=ClaimState.DETACHING))
         self.cdi.remove(record.uid)
         problems = []
         for device in reversed(record.devices):
@@ -175,6 +175,6 @@ class Connector:
         if problems:
             raise AttachError("; ".join(problems))
         if record.reason:
-            return self.records.put(replace(record, state=ClaimState.FAILED))
+            return self.records.save(replace(record, state=ClaimState.FAILED))
         self.records.remove(record.uid)
         return None

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from poolwise.errors import PoolwiseError
-from poolwise.live.kubernetes.traffic import BANDWIDTH, USED, Traffic, links_driver
+from poolwise.live.kubernetes.link_traffic import BANDWIDTH, USED, Traffic, links_driver
 from poolwise.live.logs import say
 from poolwise.live.node_agent.commands import run_command
 from poolwise.live.node_agent.config import LinkSection, MeasureLinksSection

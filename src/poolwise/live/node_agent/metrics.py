@@ -33,7 +33,7 @@ class NodeAgentMetrics:
         self.link_load = Gauge("poolwise_node_link_load_ratio", "Measured load of a link, 0 to 1", ["link"], registry=at)
         self.link_bytes = Gauge("poolwise_node_link_bytes_per_second", "Measured traffic of a link", ["link"], registry=at)
 
-    def see(self, records: Iterable[ClaimRecord]) -> None:
+    def update(self, records: Iterable[ClaimRecord]) -> None:
         """Count what is on record."""
         count = Tally(record.state for record in records)
         for state in ClaimState:

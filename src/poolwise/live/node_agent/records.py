@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from poolwise.atomic import sync_folder, write_whole
+from poolwise.atomic_write import sync_folder, write_whole
 from poolwise.errors import InputError
 
 
@@ -101,7 +101,7 @@ class Records:
         """The record of a claim."""
         return self._all.get(uid)
 
-    def put(self, record: ClaimRecord) -> ClaimRecord:
+    def save(self, record: ClaimRecord) -> ClaimRecord:
         """Keep a record, on disk before this returns; what is there already is not written again."""
         if self._all.get(record.uid) != record:
             write_whole(self._file(record.uid), msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")

@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from poolwise.errors import InputError, PoolwiseError
-from poolwise.live.alone import alone
 from poolwise.live.endpoints import serving
 from poolwise.live.kubernetes.access import Access
 from poolwise.live.kubernetes.client import Client
+from poolwise.live.kubernetes.informer import Informer
+from poolwise.live.kubernetes.link_traffic import links_driver
 from poolwise.live.kubernetes.objects import ResourceClaim
-from poolwise.live.kubernetes.traffic import links_driver
-from poolwise.live.kubernetes.watch import Follower
 from poolwise.live.logs import say
 from poolwise.live.node_agent.agent import NodeAgent
 from poolwise.live.node_agent.cdi import CdiFolder
@@ -27,6 +26,7 @@ from poolwise.live.node_agent.links import LinkMeter, link_specs
 from poolwise.live.node_agent.plugin import KubeletPlugin
 from poolwise.live.node_agent.records import Records
 from poolwise.live.node_agent.slices import Specs, publish_slices, wanted_specs
+from poolwise.live.single_instance import alone
 from poolwise.units import to_seconds
 
 _PUBLISH_S = 30.0
@@ -73,7 +73,7 @@ async def _serve(file: NodeAgentFile, node: str, access: Access, port: int | Non
         return ", ".join(f"{what} not yet" for what, done in waits.items() if not done)
 
     plugin = KubeletPlugin(file.driver, agent.prepare, agent.unprepare, registered)
-    follower = Follower(client, CLAIMS, ResourceClaim, agent.see)
+    follower = Informer(client, CLAIMS, ResourceClaim, agent.handle_event)
     work = [follower.run(), agent.work.watch(), _devices(agent, published), _stopped()]
     if file.links is not None:
         work.append(_links(agent, LinkMeter(file.links)))

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from poolwise.live.slurm.layout import SlurmLayout
-from poolwise.live.slurm.reading import SlurmJob
+from poolwise.live.slurm.machine import SlurmLayout
+from poolwise.live.slurm.parsing import SlurmJob
 from poolwise.model import Placement
 
 GAVE_BACK, WAITS = "poolwise-gave-back", "poolwise-waits"

@@ -7,9 +7,9 @@ from abc import abstractmethod
 from collections.abc import Iterator
 
 from poolwise.live.logs import say
-from poolwise.live.slurm.calls import SlurmSilentError, ask
-from poolwise.live.slurm.following import SlurmFollower
-from poolwise.live.slurm.reading import SAID, read_cluster
+from poolwise.live.slurm.client_calls import SlurmTimeoutError, ask
+from poolwise.live.slurm.parsing import SAID, read_cluster
+from poolwise.live.slurm.poller import SlurmPoller
 from poolwise.model import (
     CommitResult,
     EventBatch,
@@ -23,7 +23,7 @@ QUIET = 30 * SECOND
 """Where nothing happens there is a pass so many ns after the last, by which users are told how their jobs stand."""
 
 
-class SlurmPlatform(SlurmFollower):
+class SlurmPlatform(SlurmPoller):
     """A partition of a Slurm cluster; use one of the modes."""
 
     @abstractmethod
@@ -44,7 +44,7 @@ class SlurmPlatform(SlurmFollower):
                 self.reading = read_cluster(self.settings.partition)
                 self.look_around()
                 events = self._compare()
-            except SlurmSilentError as error:
+            except SlurmTimeoutError as error:
                 say("silent", logging.WARNING, why=str(error))
                 continue
             woken = self._wake_at is not None and self.now >= self._wake_at
@@ -79,7 +79,7 @@ class SlurmPlatform(SlurmFollower):
         """Return the partition: it has one class."""
         return self.settings.partition
 
-    def tell(self, job: int, why: str) -> None:
+    def report_wait(self, job: int, why: str) -> None:
         """Write behind the user's comment why the job waits (`squeue -o %k`)."""
         name = self.table.name(job)
         gang = self.reading.gangs.get(name)
@@ -88,7 +88,7 @@ class SlurmPlatform(SlurmFollower):
         text = f"{gang[0].comment}{SAID}{why}" if why else gang[0].comment
         try:
             ask("scontrol", "update", f"JobId={name}", f"Comment={text.strip()}")
-        except SlurmSilentError as error:
+        except SlurmTimeoutError as error:
             say("untold", logging.WARNING, job=name, why=str(error))
 
     def wake_at(self, time: int | None) -> None:

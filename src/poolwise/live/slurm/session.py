@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from poolwise.errors import InputError
-from poolwise.live.slurm.calls import LIMIT_S, SlurmSilentError, environment
+from poolwise.live.slurm.client_calls import LIMIT_S, SlurmTimeoutError, environment
 
 TOGETHER = 32
 """Commands written before their replies are read; what both pipes hold of them fits."""
@@ -38,7 +38,7 @@ class ScontrolSession:
     def send(self, commands: Sequence[str]) -> list[str]:
         """Carry out commands in order; returns what scontrol says to each, "" where it says nothing, as after success.
 
-        Raises SlurmSilentError where an answer takes longer than the limit; how far the commands came is unknown then.
+        Raises SlurmTimeoutError where an answer takes longer than the limit; how far the commands came is unknown then.
         """
         replies: list[str] = []
         for low in range(0, len(commands), TOGETHER):
@@ -67,9 +67,9 @@ class ScontrolSession:
         try:
             process.stdin.write("".join(f"{c}\n{m}\n" for c, m in zip(commands, marks, strict=True)).encode())
             text = self._until(f"invalid keyword: {marks[-1]}\n")
-        except (SlurmSilentError, BrokenPipeError) as error:
+        except (SlurmTimeoutError, BrokenPipeError) as error:
             self.close()
-            raise SlurmSilentError(f"scontrol: {error}") from None
+            raise SlurmTimeoutError(f"scontrol: {error}") from None
         replies = []
         for command, mark in zip(commands, marks, strict=True):
             reply, _, text = text.partition(f"invalid keyword: {mark}\n")
@@ -86,10 +86,10 @@ class ScontrolSession:
             while stop not in found:
                 left = until - time.monotonic()
                 if left <= 0 or not selector.select(left):
-                    raise SlurmSilentError(f"no answer within {self.limit:g} s")
+                    raise SlurmTimeoutError(f"no answer within {self.limit:g} s")
                 part = os.read(self._process.stdout.fileno(), 65536)
                 if not part:
-                    raise SlurmSilentError(f"ended: {found.decode(errors='replace').strip()[-200:]}")
+                    raise SlurmTimeoutError(f"ended: {found.decode(errors='replace').strip()[-200:]}")
                 found += part
         return found.decode(errors="replace")
 
@@ -107,7 +107,7 @@ class ScontrolSession:
         return self._process
 
 
-class ScontrolTeam:
+class ScontrolPool:
     """Several sessions that share commands out: these must be for different jobs, since nothing orders them."""
 
     def __init__(self, limit: float = LIMIT_S) -> None:
@@ -116,7 +116,7 @@ class ScontrolTeam:
     def send(self, commands: Sequence[str]) -> list[str]:
         """Carry out commands in any order; returns what scontrol says to each, in the order of the commands.
 
-        Raises SlurmSilentError, once all sessions have ended, where one of them got no answer in time.
+        Raises SlurmTimeoutError, once all sessions have ended, where one of them got no answer in time.
         """
         replies = [""] * len(commands)
 

@@ -144,7 +144,7 @@ class Promises(BackfillPolicy):
                 continue  # later it might run into one
             moved = Reservation(start + late, found, min(end + late, HORIZON))
             if profile.holds(moved):
-                profile.take(moved)
+                profile.occupy(moved)
                 held[job] = moved
         return held
 
@@ -156,13 +156,13 @@ class Promises(BackfillPolicy):
             if before is not None:
                 if before.start == profile.snapshot.now:
                     continue
-                profile.give_back(before)
+                profile.release(before)
             found = profile.earliest(queue.job(job), placement)
             if found is not None and (before is None or found.start < before.start):
                 self.kept[job] = found
                 moved = True
             if job in self.kept:
-                profile.take(self.kept[job])
+                profile.occupy(self.kept[job])
         return moved
 
 
@@ -204,7 +204,7 @@ class AvailabilityProfile:
         """Take the earliest interval in which the job fits throughout; None while lost capacity leaves it none."""
         found = self.earliest(job, placement)
         if found is not None:
-            self.take(found)
+            self.occupy(found)
         return found
 
     def earliest(self, job: Job, placement: PlacementPolicy) -> Reservation | None:
@@ -262,14 +262,14 @@ class AvailabilityProfile:
         least = self.free[first : int(self.times.searchsorted(reservation.end))].min(axis=0)
         return bool((self._amounts(reservation.placement) <= np.maximum(least, 0)).all())
 
-    def take(self, reservation: Reservation) -> None:
+    def occupy(self, reservation: Reservation) -> None:
         """Take what a reservation holds out of what is free in its interval."""
         if reservation.start == reservation.end:
             return  # at the horizon
         first, last = self._instant(reservation.start), self._instant(reservation.end)
         self._free[first:last] -= self._amounts(reservation.placement)
 
-    def give_back(self, reservation: Reservation) -> None:
+    def release(self, reservation: Reservation) -> None:
         """Undo `take`; an instant at which nothing changes any more is none, unless a window ends then."""
         if reservation.start == reservation.end:
             return

@@ -142,7 +142,7 @@ class SlurmBackfill(BackfillPolicy):
             return starts
         plan = self.plan(state)
         for job in self._tested(queue, priority, starts).tolist():
-            found = plan.take(queue.job(job), placement)
+            found = plan.plan_job(queue.job(job), placement)
             if found is not None and found.start <= plan.now:
                 starts.append(Start(job, queue.tasks(job), found.placement))
         return starts
@@ -183,7 +183,7 @@ class SlurmBackfill(BackfillPolicy):
             return Reason.of(Rule.ROUND, text, blocker=passed.ahead[0])
         blocker, reserved, plan = passed.ahead[0], None, self.plan(state)
         for row in tested[: int(np.flatnonzero(tested == job)[0])].tolist():
-            found = plan.take(queue.job(row), placement)
+            found = plan.plan_job(queue.job(row), placement)
             if not plan.starts_now(queue.job(job), placement):
                 blocker, reserved = row, None if found is None else found.start
                 break

@@ -84,7 +84,7 @@ class BackfillPlan:
         self._holds = released > 0
         self._free = state.free + np.concatenate([np.zeros_like(state.free)[None], released.cumsum(axis=0)])
 
-    def take(self, job: Job, placement: PlacementPolicy) -> ExpectedStart | None:
+    def plan_job(self, job: Job, placement: PlacementPolicy) -> ExpectedStart | None:
         """Find a job's start. It is a run from then on if that is now; else what it is to get is held for it.
 
         None where no start is known; nothing is held of what would begin beyond the window.

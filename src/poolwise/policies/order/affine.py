@@ -15,7 +15,7 @@ import numpy as np
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.interfaces import AffineOrder
 from poolwise.model import JobTable, Machine
-from poolwise.model.columns import log10
+from poolwise.model.table_columns import log10
 from poolwise.registry import register
 
 GIB = 1024

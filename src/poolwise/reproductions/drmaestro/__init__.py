@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from poolwise.registry import register
+from poolwise.reproductions.cached_measurements import measure_all
 from poolwise.reproductions.drmaestro import claims, figures, fit
 from poolwise.reproductions.drmaestro.cells import (
     POLICIES,
@@ -21,9 +22,8 @@ from poolwise.reproductions.drmaestro.cells import (
 from poolwise.reproductions.drmaestro.cells import measure_case as measure_case
 from poolwise.reproductions.drmaestro.changes import CHANGES, FITS, FIXED
 from poolwise.reproductions.drmaestro.fit import FIT_ON
-from poolwise.reproductions.kept import measure_all
 from poolwise.reproductions.reproduction import Reproduction, ReproductionResult
-from poolwise.trials import Executor, Local, Progress
+from poolwise.runner import Executor, Local, Progress
 
 
 @dataclass(frozen=True)

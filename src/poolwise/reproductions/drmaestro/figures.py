@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from poolwise.exhibits.figure import Axis, Bars, Curves, Distribution, Figure
-from poolwise.exhibits.table import Table
+from poolwise.presentation.figure import Axis, Bars, Curves, Distribution, Figure
+from poolwise.presentation.table import Table
 from poolwise.reproductions.drmaestro.cells import BEYOND, OUR_PHASE, POLICIES, SCENARIOS, DrMaestroScenario
 from poolwise.reproductions.drmaestro.changes import CHANGES
 from poolwise.reproductions.drmaestro.claims import NAMES, DrMaestroResults

@@ -9,7 +9,7 @@ import numpy as np
 from poolwise.arrays import FloatArray
 from poolwise.compare.published import Key
 from poolwise.compare.verdicts import Measured
-from poolwise.exhibits.table import Table
+from poolwise.presentation.table import Table
 from poolwise.reproductions.drmaestro.cells import SCENARIOS, DrMaestroScenario
 from poolwise.reproductions.drmaestro.changes import FITS, Change
 from poolwise.reproductions.drmaestro.claims import DrMaestroResults, mean

@@ -15,15 +15,15 @@ from poolwise import catalog
 from poolwise.compare.published import read_claims
 from poolwise.engines.list_scheduling.loading import load_all
 from poolwise.registry import register
+from poolwise.reproductions.cached_measurements import measure_all
 from poolwise.reproductions.fair_memory import causes, claims, figures
-from poolwise.reproductions.fair_memory.ours import measure_ours
+from poolwise.reproductions.fair_memory.extensions import measure_ours
 from poolwise.reproductions.fair_memory.plan import FULL, QUICK
 from poolwise.reproductions.fair_memory.readings import AS_RUN
 from poolwise.reproductions.fair_memory.runs import MACHINES, Done, FairMemoryResults, simulate_batch
 from poolwise.reproductions.fair_memory.traces import TRACES
-from poolwise.reproductions.kept import measure_all
 from poolwise.reproductions.reproduction import Reproduction, ReproductionResult
-from poolwise.trials import Executor, Progress
+from poolwise.runner import Executor, Progress
 
 
 @register("reproductions", "fair-memory")

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from poolwise.compare.published import Claim
-from poolwise.exhibits.figure import Axis, Bars, Curves, Figure
 from poolwise.metrics.intervals import mean_interval
+from poolwise.presentation.figure import Axis, Bars, Curves, Figure
 from poolwise.reproductions.fair_memory.claims import SLOWDOWN, FairMemoryCells, measure_claims
-from poolwise.reproductions.fair_memory.ours import BY_NODES
+from poolwise.reproductions.fair_memory.extensions import BY_NODES
 from poolwise.reproductions.fair_memory.readings import BACKFILLS, FairMemoryReading, ablations
 from poolwise.reproductions.fair_memory.runs import FairMemoryResults
 from poolwise.reproductions.fair_memory.traces import TRACES

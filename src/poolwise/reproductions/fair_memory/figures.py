@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from poolwise.exhibits.figure import Axis, Bars, Curves, Distribution, Figure, Panels
 from poolwise.metrics.intervals import mean_interval
 from poolwise.performance.remote_memory import FAR, NEAR
+from poolwise.presentation.figure import Axis, Bars, Curves, Distribution, Figure, Panels
 from poolwise.reproductions.fair_memory.claims import FairMemoryCells
 from poolwise.reproductions.fair_memory.readings import AS_RUN, SPEC, FairMemoryReading
 from poolwise.reproductions.fair_memory.runs import FAIRNESS, MACHINES, ORDERS, FairMemoryResults

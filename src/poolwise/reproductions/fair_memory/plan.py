@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from poolwise.reproductions.fair_memory.ours import SEARCHED
+from poolwise.reproductions.fair_memory.extensions import SEARCHED
 from poolwise.reproductions.fair_memory.readings import BACKFILLS, BackfillName
 from poolwise.reproductions.fair_memory.runs import MACHINES, RunGroup
 from poolwise.reproductions.fair_memory.traces import TRACES

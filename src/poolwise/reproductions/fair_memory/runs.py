@@ -11,7 +11,7 @@ import polars as pl
 
 from poolwise.arrays import BoolArray, FloatArray
 from poolwise.engines import simulate
-from poolwise.identity import Json
+from poolwise.hashing import Json
 from poolwise.interfaces import BackfillPolicy, QueuePolicy
 from poolwise.metrics import Outcomes, Window, paper_population, summarise
 from poolwise.metrics.memory import degradation, memory_utilization, utilization_histogram

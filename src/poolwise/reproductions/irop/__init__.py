@@ -7,14 +7,14 @@ from typing import ClassVar
 
 from poolwise.compare.published import Key
 from poolwise.compare.verdicts import Measured
-from poolwise.exhibits.figure import Figure
+from poolwise.presentation.figure import Figure
 from poolwise.registry import register
 from poolwise.reproductions.irop import causes, claims, figures
 from poolwise.reproductions.irop.memory_time import MemoryTimeCase, measure_memory_time
 from poolwise.reproductions.irop.plan import AT_SIZE, SMALLER, THETAS, Grid
 from poolwise.reproductions.irop.runs import measure_placement
 from poolwise.reproductions.reproduction import Reproduction, ReproductionResult
-from poolwise.trials import Executor, Progress
+from poolwise.runner import Executor, Progress
 
 QUICK = Grid((0.05, 0.25), (0.0, 0.8, 1.0), 2, 2, (15, 30), 5.0, (4, 10), (6, 15), 1, 20.0)
 

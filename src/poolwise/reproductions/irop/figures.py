@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 
-from poolwise.exhibits.figure import Axis, Curves, Figure
+from poolwise.presentation.figure import Axis, Curves, Figure
 from poolwise.reproductions.irop.claims import IropRuns, View, finite_mean
 from poolwise.reproductions.irop.plan import FEW, METHODS, SMALL, THETAS, TIMED, Grid
 

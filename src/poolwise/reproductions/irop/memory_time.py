@@ -13,11 +13,11 @@ from poolwise.batch.methods.method import Limit
 from poolwise.batch.problem.assignment import Solution
 from poolwise.batch.problem.check import check_assignment
 from poolwise.errors import PolicyError
-from poolwise.identity import Json
+from poolwise.hashing import Json
 from poolwise.performance.profiles import Profile
-from poolwise.reproductions import kept
+from poolwise.reproductions import cached_measurements
 from poolwise.reproductions.irop.runs import IropCase
-from poolwise.trials import Executor, Progress
+from poolwise.runner import Executor, Progress
 
 STEPS = 301
 """Local shares among which the best is taken, from the least to 1."""
@@ -53,4 +53,4 @@ def measure_memory_time(
     cases: Iterable[MemoryTimeCase], folder: Path, executor: Executor, progress: Progress | None = None
 ) -> dict[MemoryTimeCase, Json]:
     """Measure cases, each once; what is kept in the folder is not run again."""
-    return kept.measure_all(cases, MemoryTimeCase.run, folder, executor, progress=progress)
+    return cached_measurements.measure_all(cases, MemoryTimeCase.run, folder, executor, progress=progress)

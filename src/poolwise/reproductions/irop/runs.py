@@ -22,8 +22,8 @@ from poolwise.batch.search.costs import costs_of
 from poolwise.batch.search.packing import BinPacking, assignment_of
 from poolwise.errors import PolicyError, PoolwiseError
 from poolwise.files.batch import read_batch
-from poolwise.reproductions import kept
-from poolwise.trials import Executor, Progress
+from poolwise.reproductions import cached_measurements
+from poolwise.runner import Executor, Progress
 
 HEEP_BY_MODULE = "heep, by module"
 """Name of HEEP with the other key."""
@@ -60,8 +60,8 @@ class IropCase:
         if (self.workloads, self.modules) == (len(whole.batch), len(whole.modules)):
             return whole
         rows = [members[: self.modules // len(whole.groups)] for _, members in whole.groups.ids()]
-        modules = whole.modules.take(np.sort(np.concatenate(rows)))
-        return replace(whole, batch=whole.batch.take(np.arange(self.workloads)), modules=modules)
+        modules = whole.modules.select_rows(np.sort(np.concatenate(rows)))
+        return replace(whole, batch=whole.batch.select_rows(np.arange(self.workloads)), modules=modules)
 
     def run(self) -> dict[str, Any]:
         """Place and check; raises PolicyError where a constraint is broken that the method knows."""
@@ -143,4 +143,4 @@ def measure_placement(
     cases: Iterable[IropCase], folder: Path, executor: Executor, progress: Progress | None = None
 ) -> dict[IropCase, dict[str, Any]]:
     """Measure cases, each once, in parallel; what is kept in the folder is not run again."""
-    return kept.measure_all(cases, IropCase.run, folder, executor, Place().prepare, progress)
+    return cached_measurements.measure_all(cases, IropCase.run, folder, executor, Place().prepare, progress)

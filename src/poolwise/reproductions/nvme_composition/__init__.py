@@ -14,7 +14,7 @@ from poolwise.reproductions.nvme_composition.figures import figures
 from poolwise.reproductions.nvme_composition.plan import POLICIES, SOURCES, STEP_LOADS, STEPS, NvmePlan, NvmeResults
 from poolwise.reproductions.nvme_composition.tables import tables
 from poolwise.reproductions.reproduction import Reproduction, ReproductionResult
-from poolwise.trials import Executor, Progress
+from poolwise.runner import Executor, Progress
 
 QUICK = NvmePlan(2, (0.7, 0.8), (1.0, 1.2), (2, 10), sweeps=(), packings=False)
 

@@ -30,10 +30,10 @@ from poolwise.policies.placement.nvme.disaggregation_aware import NvmeDisaggrega
 from poolwise.policies.placement.nvme.first_fit import NvmeFirstFit
 from poolwise.policies.placement.nvme.maximize_composition import NvmeMaximizeComposition
 from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimizeFragmentation
-from poolwise.reproductions import kept
+from poolwise.reproductions import cached_measurements
+from poolwise.runner import Executor, Progress
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.traces.generators.nvme_mix import MixScenario, NvmeMix
-from poolwise.trials import Executor, Progress
 
 Infrastructure = Literal["disaggregated", "physically_attached"]
 NvmePolicy = Literal["first_fit", "disaggregation_aware"]
@@ -118,14 +118,16 @@ def measure_nvme_case(
     """Measure cases, each once, in parallel, after the calibrations that they need; what is kept is not run again."""
     wanted = list(cases)
     clocks = clocks_of(wanted, folder, executor, progress)
-    return kept.measure_all(wanted, partial(measured_values, clocks=clocks), folder, executor, progress=progress)
+    return cached_measurements.measure_all(wanted, partial(measured_values, clocks=clocks), folder, executor, progress=progress)
 
 
 def clocks_of(
     cases: Iterable[NvmeCase], folder: Path, executor: Executor, progress: Progress | None = None
 ) -> dict[NvmeLoad, dict[str, Any]]:
     """Calibrate what cases need."""
-    return kept.measure_all([case.load.clock for case in cases], _calibrated, folder, executor, progress=progress)
+    return cached_measurements.measure_all(
+        [case.load.clock for case in cases], _calibrated, folder, executor, progress=progress
+    )
 
 
 def _calibrated(load: NvmeLoad) -> dict[str, Any]:

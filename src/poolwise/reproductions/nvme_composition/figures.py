@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from poolwise.exhibits.figure import Axis, Bars, Curves, Figure, Panels
 from poolwise.metrics.intervals import mean_interval
+from poolwise.presentation.figure import Axis, Bars, Curves, Figure, Panels
 from poolwise.reproductions.nvme_composition.cells import Infrastructure, NvmeCase, NvmeLoad
 from poolwise.reproductions.nvme_composition.claims import maximized_pct
 from poolwise.reproductions.nvme_composition.plan import (

@@ -15,15 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from poolwise.exhibits.table import Table
 from poolwise.policies.placement.nvme.compositions import Compositions
 from poolwise.policies.placement.nvme.disaggregation_aware import NvmeDisaggregationAware
 from poolwise.policies.placement.nvme.maximize_composition import NvmeMaximizeComposition
 from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimizeFragmentation
 from poolwise.policies.placement.nvme.need import Need
-from poolwise.reproductions import kept
+from poolwise.presentation.table import Table
+from poolwise.reproductions import cached_measurements
 from poolwise.reproductions.nvme_composition.cells import NvmeCase, NvmeLoad, clocks_of, measured_values
-from poolwise.trials import Executor, Progress
+from poolwise.runner import Executor, Progress
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def measure_packings(
     """Measure cases, each once, in parallel, after the calibrations that they need; what is kept is not run again."""
     listed = list(wanted)
     clocks = clocks_of([case.run for case in listed], folder, executor, progress)
-    return kept.measure_all(listed, partial(measure_packing, clocks=clocks), folder, executor, progress=progress)
+    return cached_measurements.measure_all(listed, partial(measure_packing, clocks=clocks), folder, executor, progress=progress)
 
 
 def measure_packing(case: PackingCase, clocks: Mapping[NvmeLoad, Mapping[str, Any]]) -> dict[str, Any]:

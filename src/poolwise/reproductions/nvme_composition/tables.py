@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from poolwise import catalog
 from poolwise.compare.published import Key, read_claims
-from poolwise.exhibits.table import Table
 from poolwise.metrics.intervals import mean_interval
+from poolwise.presentation.table import Table
 from poolwise.reproductions.nvme_composition.plan import INFRASTRUCTURES, POLICIES, SOURCES, TABLES, NvmePlan, NvmeResults, base
 from poolwise.traces.generators.nvme_mix import MixScenario
 

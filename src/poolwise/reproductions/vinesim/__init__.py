@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import ClassVar
 
 from poolwise.registry import register
-from poolwise.reproductions.kept import measure_all
+from poolwise.reproductions.cached_measurements import measure_all
 from poolwise.reproductions.reproduction import Reproduction, ReproductionResult
-from poolwise.reproductions.vinesim import causes, claims, figures, ours
+from poolwise.reproductions.vinesim import causes, claims, extensions, figures
 from poolwise.reproductions.vinesim.plan import VineSimPlan
 from poolwise.reproductions.vinesim.results import VineSimResults
 from poolwise.reproductions.vinesim.setups import jobs_of, prepare, run_setup
-from poolwise.trials import Executor, Progress
+from poolwise.runner import Executor, Progress
 
 
 @register("reproductions", "vinesim")
@@ -40,13 +40,13 @@ class VineSimReproduction(Reproduction):
         results = VineSimResults(plan, measure_all(setups, run_setup, out, executor, prepare, progress))
         if of is not None:
             return ReproductionResult(claims.measure(results, of), figures.draw(results, of), plan.notes())
-        further = ours.draw(results)
+        further = extensions.draw(results)
         return ReproductionResult(
             measured=claims.measure(results),
             figures=[*figures.draw(results), *further],
             beyond=frozenset(figure.name for figure in further),
-            tables=ours.tables(results),
+            tables=extensions.tables(results),
             notes=plan.notes(),
-            explanation=[*claims.explain(results), *ours.explain(results)],
+            explanation=[*claims.explain(results), *extensions.explain(results)],
             switches=causes.switches(results),
         )

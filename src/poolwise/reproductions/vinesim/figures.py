@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from poolwise.exhibits.figure import Axis, Curves, Figure
+from poolwise.presentation.figure import Axis, Curves, Figure
 from poolwise.reproductions.vinesim.claims import KINDS, NAMES, PERCENT, SIZES
 from poolwise.reproductions.vinesim.results import MetricOf, VineSimResults, busy, latency_over_seeds
 from poolwise.reproductions.vinesim.setups import CPU, GPU, GPU_SHARES, PLACES, STRENGTHS, JobSet, LargeJobs, Setup

@@ -11,7 +11,6 @@ from typing import Any, Literal
 import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.draws import uniform
 from poolwise.engines import simulate
 from poolwise.metrics import MeasuredRun
 from poolwise.metrics.measures.latency import LatencyMeasure, TaskLatency
@@ -20,6 +19,7 @@ from poolwise.metrics.measures.throughput import Throughput
 from poolwise.metrics.measures.units import UnitMeasure
 from poolwise.metrics.summary import measure_run
 from poolwise.metrics.unit_use import unit_series
+from poolwise.random import uniform
 from poolwise.registry import make
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.traces import vinesim

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolwise.arrays import IntArray
-from poolwise.draws import mix
+from poolwise.random import mix
 
 
 def merged(*columns: NDArray[np.generic]) -> tuple[IntArray, IntArray]:

@@ -7,7 +7,7 @@ import numpy as np
 from poolwise.arrays import BoolArray, IntArray, kept, same
 from poolwise.model import JobTable, Queue, Refusal, Snapshot
 from poolwise.schedulers.flow.classes import merged
-from poolwise.schedulers.flow.layout import room
+from poolwise.schedulers.flow.flow_layout import room
 from poolwise.schedulers.flow.shapes import NOWHERE, ShapeTable
 
 _MANY = 1 << 31

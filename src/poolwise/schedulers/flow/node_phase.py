@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.policies.cost.model import Places
 from poolwise.schedulers.flow.classes import merged, rank_within
+from poolwise.schedulers.flow.flow_layout import room
 from poolwise.schedulers.flow.graph import Arcs, Graph
-from poolwise.schedulers.flow.layout import room
 from poolwise.schedulers.flow.round import Round
 from poolwise.schedulers.flow.shapes import ANYWHERE
 

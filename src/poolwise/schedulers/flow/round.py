@@ -13,8 +13,8 @@ from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.optimize.min_cost_flow import FlowSolver
 from poolwise.policies.cost.model import CostModel, TaskClasses, Waiting
 from poolwise.schedulers.flow.classes import merged, named
+from poolwise.schedulers.flow.flow_layout import FlowLayout
 from poolwise.schedulers.flow.graph import Clock
-from poolwise.schedulers.flow.layout import FlowLayout
 from poolwise.schedulers.flow.shapes import Shapes
 
 if TYPE_CHECKING:

@@ -35,9 +35,9 @@ from poolwise.performance.link_load import access_links, link_loads, sites
 from poolwise.policies.cost.model import CostModel
 from poolwise.registry import register
 from poolwise.schedulers.flow.admission import Admission, admit
+from poolwise.schedulers.flow.flow_layout import FlowLayout
 from poolwise.schedulers.flow.graph import Clock
 from poolwise.schedulers.flow.idle import IdleMachine
-from poolwise.schedulers.flow.layout import FlowLayout
 from poolwise.schedulers.flow.node_phase import NODES
 from poolwise.schedulers.flow.phases import solve_gangs, starts
 from poolwise.schedulers.flow.round import Options, Round

@@ -11,8 +11,8 @@ import numpy as np
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.errors import InputError
 from poolwise.model import JobTable
-from poolwise.model.columns import Column
-from poolwise.schedulers.flow.layout import FlowLayout
+from poolwise.model.table_columns import Column
+from poolwise.schedulers.flow.flow_layout import FlowLayout
 
 ON_LINKS = ("bandwidth",)
 """Requests that neither nodes nor devices give away: what a task sends over links is looked at, not reserved."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from poolwise.arrays import IntArray
 from poolwise.model import Refusal
-from poolwise.schedulers.flow.layout import room
+from poolwise.schedulers.flow.flow_layout import room
 from poolwise.schedulers.flow.shapes import ShapeTable
 
 

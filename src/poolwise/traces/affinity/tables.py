@@ -10,8 +10,8 @@ from typing import Protocol, Self
 import numpy as np
 
 from poolwise.arrays import FloatArray
-from poolwise.atomic import check_writable
-from poolwise.traces.text import write_text
+from poolwise.atomic_write import check_writable
+from poolwise.traces.text_files import write_text
 from poolwise.traces.vinesim.affinity import write_affinity
 from poolwise.traces.vinesim.costs import Power, write_power
 from poolwise.traces.vinesim.types import TASKS, UNITS, Types

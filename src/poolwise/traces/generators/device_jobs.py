@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.draws import uniform
 from poolwise.model import Workload
 from poolwise.performance.device_profiles import read_device_profiles
+from poolwise.random import uniform
 from poolwise.registry import register
 from poolwise.traces.generators.generator import Generator, at_least
 from poolwise.traces.generators.variates import exponential, normal

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
-from poolwise.draws import uniform
 from poolwise.model import Workload
+from poolwise.random import uniform
 from poolwise.registry import register
 from poolwise.traces.generators.arrivals import BUCKETS, DailyCycle, since_first
 from poolwise.traces.generators.generator import MOST_JOBS, at_least

@@ -11,9 +11,9 @@ from typing import Literal
 import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.draws import uniform
 from poolwise.errors import InputError
 from poolwise.model import Workload
+from poolwise.random import uniform
 from poolwise.registry import register
 from poolwise.traces.generators.arrivals import poisson
 from poolwise.traces.generators.generator import Generator, at_least

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from poolwise import catalog
 from poolwise.arrays import BoolArray, FloatArray, IntArray
-from poolwise.draws import uniform
 from poolwise.errors import InputError
 from poolwise.model import Kind, Machine, MachineBuilder, Workload
+from poolwise.random import uniform
 from poolwise.registry import register
 from poolwise.traces.generators.arrivals import poisson
 from poolwise.traces.generators.generator import Generator, at_least

@@ -12,7 +12,7 @@ from statistics import NormalDist
 import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
-from poolwise.draws import uniform
+from poolwise.random import uniform
 
 
 def exponential(seed: int, stream: str, job: IntArray) -> FloatArray:

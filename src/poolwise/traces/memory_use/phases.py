@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from poolwise.draws import uniform
 from poolwise.errors import InputError
 from poolwise.model import MemoryUse, Workload
+from poolwise.random import uniform
 from poolwise.registry import register
 from poolwise.traces.memory_use.source import MemoryUseSource, with_overestimates
 

@@ -7,9 +7,9 @@ from typing import Protocol
 import numpy as np
 
 from poolwise.arrays import IntArray
-from poolwise.draws import uniform
 from poolwise.errors import InputError
 from poolwise.model import Workload
+from poolwise.random import uniform
 
 
 class MemoryUseSource(Protocol):

@@ -14,7 +14,7 @@ from poolwise.model import MemoryUse, Workload
 from poolwise.registry import register
 from poolwise.traces.memory import LARGEST
 from poolwise.traces.memory_use.source import MemoryUseSource, with_overestimates
-from poolwise.traces.text import read_text
+from poolwise.traces.text_files import read_text
 from poolwise.units import SECOND
 
 COLUMNS = ("job", "seconds", "memory")

@@ -12,8 +12,8 @@ from typing import Literal
 import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.draws import uniform
 from poolwise.errors import InputError
+from poolwise.random import uniform
 from poolwise.traces.numbers import NotANumber, reals, round_up
 from poolwise.units import UNITS, US
 

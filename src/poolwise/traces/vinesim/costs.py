@@ -14,7 +14,7 @@ import numpy as np
 
 from poolwise.arrays import FloatArray
 from poolwise.traces.numbers import number_text
-from poolwise.traces.text import write_text
+from poolwise.traces.text_files import write_text
 from poolwise.traces.vinesim.rows import ABSENT, cells, typed_rows
 from poolwise.traces.vinesim.types import Types
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from poolwise.arrays import IntArray, frozen
-from poolwise.traces.text import write_text
+from poolwise.traces.text_files import write_text
 from poolwise.traces.vinesim.rows import read_lines, whole_column
 from poolwise.traces.vinesim.types import Types
 

@@ -9,7 +9,7 @@ from poolwise import catalog
 from poolwise.model import Machine, Workload
 from poolwise.registry import register
 from poolwise.traces.numbers import are_whole
-from poolwise.traces.text import beginning
+from poolwise.traces.text_files import beginning
 from poolwise.traces.vinesim.arrivals import InterArrival
 from poolwise.traces.vinesim.tasks import FIELDS, read_tasks
 from poolwise.traces.vinesim.types import Types

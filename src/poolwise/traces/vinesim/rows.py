@@ -12,7 +12,7 @@ import numpy as np
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.traces.numbers import NotANumber, reals, wholes
-from poolwise.traces.text import read_text
+from poolwise.traces.text_files import read_text
 
 ABSENT = "--"
 """How a table writes that there is no value."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from poolwise.arrays import IntArray
-from poolwise.draws import uniform
 from poolwise.model import Machine, Workload
+from poolwise.random import uniform
 from poolwise.traces.vinesim.arrivals import InterArrival
 from poolwise.traces.vinesim.tasks import TaskList
 from poolwise.traces.vinesim.types import UNITS

@@ -15,7 +15,7 @@ import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray, frozen
 from poolwise.errors import InputError
-from poolwise.traces.text import write_text
+from poolwise.traces.text_files import write_text
 from poolwise.traces.vinesim.rows import Line, line_blocks, whole_column
 from poolwise.traces.vinesim.types import Types
 

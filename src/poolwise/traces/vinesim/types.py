@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from poolwise.errors import InputError, UnknownNameError
-from poolwise.traces.text import read_text
+from poolwise.traces.text_files import read_text
 
 UNITS = ("cpu-intel", "cpu-arm", "gpu", "fpga", "cpu-multicore", "unspecified")
 TASKS = ("int", "fp-bad", "fp-good", "mem", "io", "arb", "unspecified")

@@ -12,14 +12,14 @@ from poolwise.errors import InputError
 from poolwise.interfaces import PlacementPolicy
 from poolwise.model import Job, JobTable, Kind, Machine, Placement, Refusal, Snapshot
 from poolwise.model.shared_nodes import SharedNodes, shared_nodes
-from poolwise.own_code import place_of
 from poolwise.policies.placement.devices.completion import CompletionPolicy
 from poolwise.policies.placement.devices.requests import check_requests, foreign_request
-from poolwise.policies.placement.kinds import once_a_kind, request_kinds
 from poolwise.policies.placement.nvme.composition import CompositionPolicy, refused
 from poolwise.policies.placement.nvme.compositions import Compositions
 from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimizeFragmentation
+from poolwise.policies.placement.request_kinds import once_a_kind, request_kinds
 from poolwise.registry import register
+from poolwise.user_code import place_of
 
 DEVICES = "devices"
 EVERY_NODE, NO_NODE = -1, -2

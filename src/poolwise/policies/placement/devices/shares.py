@@ -10,7 +10,7 @@ import numpy as np
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.interfaces import PlacementPolicy
 from poolwise.model import Job, JobTable, Machine, Placement, Refusal, Snapshot
-from poolwise.model.columns import Column, Kinds
+from poolwise.model.table_columns import Column, Kinds
 from poolwise.policies.placement.devices.layout import ShareLayout, share_layout
 from poolwise.policies.placement.devices.requests import check_requests, foreign_request
 from poolwise.registry import register

@@ -16,7 +16,7 @@ from poolwise.model import Job, JobTable, Machine, Placement, Refusal, Snapshot
 from poolwise.model.eligibility import eligible_nodes
 from poolwise.model.rules import PoolScope as PoolScope
 from poolwise.model.rules import RackRule
-from poolwise.policies.placement.kinds import request_kinds
+from poolwise.policies.placement.request_kinds import request_kinds
 from poolwise.registry import register
 
 

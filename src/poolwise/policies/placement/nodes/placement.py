@@ -22,8 +22,8 @@ from poolwise.interfaces import PlacementPolicy
 from poolwise.model import Job, JobTable, Machine, Placement, Refusal, Snapshot
 from poolwise.model.eligibility import eligible_nodes
 from poolwise.policies.placement.devices.requests import check_requests, foreign_request
-from poolwise.policies.placement.kinds import once_a_kind, request_kinds
 from poolwise.policies.placement.nodes.layout import MEMORY, NODES, NodeLayout, node_layout
+from poolwise.policies.placement.request_kinds import once_a_kind, request_kinds
 from poolwise.registry import register
 
 

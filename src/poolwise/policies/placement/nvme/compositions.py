@@ -132,7 +132,7 @@ class Compositions:
                 self._insert(composition)
         return more
 
-    def take(self, need: Need, placement: Placement) -> None:
+    def allocate(self, need: Need, placement: Placement) -> None:
         """Let a workload start where a policy has placed it."""
         node, devices = -1, []
         for owner in placement.owners():

@@ -63,7 +63,7 @@ class UnitPolicy(PlacementPolicy, ABC):
             leaf = self.choose(task, units)
             if leaf < 0 or leaf not in units.idle:
                 return Refusal("no idle unit to its liking", "slots", job.tasks, len(units.idle) + len(rows))
-            units.take(leaf)
+            units.occupy(leaf)
             rows.append((number, int(units.layout.owner[leaf]), units.layout.column, 1))
         return Placement.of(rows)
 

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from poolwise.arrays import FloatArray
-from poolwise.draws import uniform
 from poolwise.model import Placement, Run, Snapshot
 from poolwise.policies.placement.units.choices import Choices
 from poolwise.policies.placement.units.layout import LeafRange, Tier, UnitLayout
-from poolwise.policies.placement.units.trees import Least, Marks
+from poolwise.policies.placement.units.segment_trees import Least, Marks
+from poolwise.random import uniform
 from poolwise.units import HORIZON, NEVER
 
 
@@ -81,34 +81,34 @@ class Units(Choices):
         if self.snapshot.capacity[cell] <= 0:
             return
         if self.snapshot.free[cell] == self.snapshot.capacity[cell]:
-            self.idle.put(leaf, True)
+            self.idle.set_leaf(leaf, True)
         elif (run := self.run_on(leaf)) is not None:
             self._busy_until(leaf, max(run.expected_end, self.now + 1))
 
     def _busy_until(self, leaf: int, end: int) -> None:
-        self.ends.put(leaf, end)
-        self.until.put(leaf, end)
+        self.ends.set_leaf(leaf, end)
+        self.until.set_leaf(leaf, end)
 
-    def take(self, leaf: int, response: int = 0) -> None:
+    def occupy(self, leaf: int, response: int = 0) -> None:
         """Let a task have an idle leaf, for `response` ns where that is known."""
-        self.idle.put(leaf, False)
+        self.idle.set_leaf(leaf, False)
         self._busy_until(leaf, self.now + response if response else NEVER)
 
-    def give_back(self, leaf: int) -> tuple[Task, int] | None:
+    def release(self, leaf: int) -> tuple[Task, int] | None:
         """Let a task end now; returns the first in line there, which has the leaf from now on."""
         line = self.line.get(leaf)
         if not line:
-            self.idle.put(leaf, True)
+            self.idle.set_leaf(leaf, True)
             self._busy_until(leaf, NEVER)
             return None
         task, response = line.popleft()
-        self.ends.put(leaf, self.now + response)
+        self.ends.set_leaf(leaf, self.now + response)
         return task, leaf
 
     def stand_in_line(self, leaf: int, task: Task, response: int) -> None:
         """Let a task wait for a leaf that is busy."""
         self.line.setdefault(leaf, deque()).append((task, response))
-        self.until.put(leaf, self.until[leaf] + response)
+        self.until.set_leaf(leaf, self.until[leaf] + response)
 
     def draw(self, task: Task) -> float:
         """Random number in [0, 1) of a task: the same whenever it is asked for."""

@@ -1,0 +1,210 @@
+"""Runs that stand in files: cells of a study's results, or a schedule that `poolwise simulate` wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from poolwise.errors import InputError
+from poolwise.files.component import Component
+from poolwise.hashing import digest
+from poolwise.metrics import Outcomes, Status
+from poolwise.model import Schedule, Workload
+from poolwise.studies.cell_simulation import simulate_again
+from poolwise.studies.cell_store import CellStore
+from poolwise.studies.cells import Cell, Parameter, workload_of
+from poolwise.studies.description import RecordedRun, read_descriptions
+from poolwise.traces.parquet import read_parquet
+
+SHOWN = 12
+"""Runs that an error lists."""
+_TIMES = ("id", "submit_ns", "start_ns", "end_ns")
+
+
+@dataclass(frozen=True, eq=False)
+class SavedRun:
+    """One setting under one or more seeds.
+
+    Attributes
+    ----------
+    parameters : what the study varied -> its value here, by the end of its path where that is enough
+    source : the folder or file
+    outcomes : seed -> what became of every job
+    warm_up : first submitted jobs that are not measured
+    times_only : only submissions, starts and ends of the jobs that ran are known
+    inputs : file -> SHA-256
+    records : seed -> how the run came about, where that stands beside it
+    """
+
+    parameters: Mapping[str, str]
+    source: Path
+    outcomes: Mapping[int, Outcomes]
+    warm_up: int
+    times_only: bool
+    inputs: Mapping[str, str]
+    records: Mapping[int, RecordedRun] = field(default_factory=dict)
+
+    @property
+    def metrics(self) -> tuple[Component, ...]:
+        """What was asked for beside the standard metrics."""
+        return next(iter(self.records.values())).metrics if self.records else ()
+
+    def workload(self, seed: int) -> Workload:
+        """Read the jobs as they were submitted; raises InputError where nobody knows or they have changed since."""
+        return workload_of(self._cell(seed))
+
+    def schedule(self, seed: int) -> Schedule:
+        """Simulate the run again; raises InputError where nobody knows how, or where it is another one by now."""
+        return simulate_again(self._cell(seed), self.outcomes[seed])
+
+    def whole(self) -> SavedRun:
+        """Return the run with all that is known of each job, not only its times: it is simulated again for that.
+
+        Raises InputError where nobody knows how, or where the times are others by now.
+        """
+        if not self.times_only:
+            return self
+        outcomes = {seed: Outcomes.of(simulate_again(self._cell(seed))) for seed in self.outcomes}
+        for seed, found in outcomes.items():
+            kept, ran = self.outcomes[seed], found.finished
+            if not all(np.array_equal(getattr(kept, name), getattr(found, name)[ran]) for name in ("id", "start", "end")):
+                problem = "a metric needs more than the times that stand here, and simulated again the run is another one"
+                raise InputError(problem, file=self.source, field="metrics", remedy="simulate it again")
+        return replace(self, outcomes=outcomes, times_only=False)
+
+    def _cell(self, seed: int) -> Cell:
+        if seed not in self.records:
+            problem = "a metric needs the run, and how it came about does not stand beside it"
+            remedy = "give what `poolwise run` or `poolwise simulate` wrote, with its provenance"
+            raise InputError(problem, file=self.source, field="metrics", remedy=remedy)
+        return self.records[seed].cell()
+
+
+def read_runs(reference: str) -> list[SavedRun]:
+    """Read what is meant by FOLDER, FOLDER:SELECTION or SCHEDULE.csv.
+
+    A selection is a list of PATH=VALUE (the path's end will do), seed=N or beginnings of keys, separated by commas; all must
+    hold. Cells that differ in nothing but the seed are one run. Raises InputError where nothing fits.
+    """
+    path, selection = _split(reference)
+    if path.is_file():
+        if selection:
+            raise InputError(
+                "a file holds one run; there is nothing to select", file=path, field="RUN", remedy="give FILE alone"
+            )
+        return [_read_schedule(path)]
+    if not path.is_dir():
+        raise InputError("no such folder or file", file=path, field="RUN", remedy="give what `poolwise run --out` named")
+    return _read_folder(path, selection)
+
+
+def _split(reference: str) -> tuple[Path, list[str]]:
+    """Path and selection; a path with a colon in it goes first."""
+    if Path(reference).exists() or ":" not in reference:
+        return Path(reference), []
+    path, _, selection = reference.partition(":")
+    return Path(path), [part.strip() for part in selection.split(",") if part.strip()]
+
+
+def _read_folder(folder: Path, selection: list[str]) -> list[SavedRun]:
+    file = folder / "results.parquet"
+    try:
+        frame, _ = read_parquet(file)
+    except FileNotFoundError as error:
+        raise InputError(
+            "these are not the results of a study", file=file, remedy="give what `poolwise run --out` named"
+        ) from error
+    varied = frame.columns[: frame.columns.index("seed")]  # they come first
+    rows = [row for row in frame.iter_rows(named=True) if all(_fits(row, varied, text) for text in selection)]
+    if not rows:
+        listed = [f"  {row['key'][:8]}  {_label(row, varied)} seed={row['seed']}" for row in frame.iter_rows(named=True)]
+        more = [f"  and {len(listed) - SHOWN} more"] if len(listed) > SHOWN else []
+        raise InputError(
+            f"no run fits {','.join(selection)}",
+            file=folder,
+            field="RUN",
+            remedy="\n".join(["there are:", *listed[:SHOWN], *more]),
+        )
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault(_label(row, varied), []).append(row)
+    return [_read_cells(folder, _parameters(cells[0], varied), cells) for cells in groups.values()]
+
+
+def _fits(row: Mapping[str, Any], varied: list[str], text: str) -> bool:
+    path, equals, value = text.partition("=")
+    if not equals:
+        return str(row["key"]).startswith(text)
+    return any((name == path or name.endswith(f".{path}")) and str(row[name]) == value for name in [*varied, "seed"])
+
+
+def _parameters(row: Mapping[str, Parameter], varied: list[str]) -> dict[str, str]:
+    ends = [name.rpartition(".")[2] for name in varied]
+    names = [end if ends.count(end) == 1 else name for name, end in zip(varied, ends, strict=True)]
+    return {short: str(row[name]) for short, name in zip(names, varied, strict=True)}
+
+
+def _label(row: Mapping[str, Parameter], varied: list[str]) -> str:
+    return " ".join(f"{name}={value}" for name, value in _parameters(row, varied).items())
+
+
+def _read_cells(folder: Path, parameters: dict[str, str], rows: list[dict[str, Any]]) -> SavedRun:
+    outcomes: dict[int, Outcomes] = {}
+    store, warm_up, inputs = CellStore(folder), 0, {}
+    for row in rows:
+        facts, outcomes[int(row["seed"])] = store.kept(row["key"])
+        warm_up = int(facts["inputs"]["warm_up"])
+        inputs[f"{row['key']}.parquet"] = digest(store.kept_file(row["key"], "parquet") or b"")
+    known = {record.key: record for record in _records(folder / "provenance.json")}
+    records = {int(row["seed"]): known[row["key"]] for row in rows if row["key"] in known}
+    return SavedRun(parameters, folder, outcomes, warm_up, False, inputs, records)
+
+
+def _records(file: Path) -> list[RecordedRun]:
+    """The runs that a provenance file describes; none where there is no such file."""
+    return read_descriptions(file) if file.is_file() else []
+
+
+def _read_schedule(path: Path) -> SavedRun:
+    """Read a schedule; what the file does not say (memory, other durations) is left empty, `times_only` says so."""
+    try:
+        content = path.read_bytes()
+        frame = pl.read_csv(BytesIO(content)) if path.suffix == ".csv" else read_parquet(path)[0]
+        frame = frame.select(_TIMES)
+    except pl.exceptions.PolarsError as error:
+        remedy = "give what `poolwise simulate --schedule` wrote"
+        raise InputError(f"this is no schedule: {str(error).splitlines()[0]}", file=path, field="RUN", remedy=remedy) from error
+    if wrong := [name for name in _TIMES if not frame[name].dtype.is_integer() or frame[name].null_count()]:
+        raise InputError("not whole numbers of ns", file=path, field=wrong[0], remedy="give what `poolwise simulate` wrote")
+    if frame["id"].n_unique() < len(frame):  # the tasks of a job run apart: it starts with the first, ends with the last
+        frame = frame.group_by("id", "submit_ns").agg(pl.min("start_ns"), pl.max("end_ns"))
+    frame = frame.sort("submit_ns", "id")
+    columns = {name: np.array(frame[name], dtype=np.int64) for name in _TIMES}
+    n, spent = len(frame), columns["end_ns"] - columns["start_ns"]
+    outcomes = Outcomes(
+        id=columns["id"],
+        submit=columns["submit_ns"],
+        start=columns["start_ns"],
+        end=columns["end_ns"],
+        duration=spent,
+        requested=spent.copy(),
+        nodes=np.ones(n, dtype=np.int64),
+        memory=np.zeros(n, dtype=np.int64),
+        nodes_held=np.zeros(n),
+        status=np.full(n, Status.FINISHED, dtype=np.uint8),
+        reason=("",) * n,
+        n_nodes=0,
+        whole_nodes=False,
+        local_memory=0,
+        node_memory=0,
+        pool_memory=0,
+        first_submit=int(columns["submit_ns"][0]) if n else 0,
+    )
+    records = dict(enumerate(_records(path.with_name(f"{path.name}.provenance.json"))[:1]))
+    return SavedRun({}, path, {0: outcomes}, 0, True, {path.name: digest(content)}, records)

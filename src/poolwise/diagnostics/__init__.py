@@ -1,0 +1,7 @@
+"""What to know of a workload on a machine before any advice: its load, jobs that can never run, and jobs far above the rest."""
+
+from poolwise.diagnostics.few_jobs import ids_text
+from poolwise.diagnostics.outliers import Outliers, few
+from poolwise.diagnostics.workload import Diagnostics, NeverRun
+
+__all__ = ["Diagnostics", "NeverRun", "Outliers", "few", "ids_text"]

@@ -1,0 +1,99 @@
+"""What a forecaster knows at one time: jobs that ended, run and wait; nothing of what comes later."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from poolwise.arrays import BoolArray, IntArray
+from poolwise.interfaces import PerformanceModel, Scheduler
+from poolwise.model import InitialRun, JobTable, Machine, MachineState, Workload
+from poolwise.model.table_columns import Column
+
+
+@dataclass(frozen=True, eq=False)
+class KnownState:
+    """A machine, its scheduler, and the jobs known at a time.
+
+    Attributes
+    ----------
+    machine, scheduler, estimate : what decides; the estimate is what the scheduler believes of runtimes
+    jobs : all jobs that are known, in the order (submit, id)
+    now : ns
+    ran : (n_job,) ns that jobs ran that have ended, and that jobs at work have run so far; 0 for all others
+    ended : (n_job,) whether they have ended
+    running : those at work, in the order of their starts; rows of `jobs`
+    waiting : (k,) rows of `jobs`
+    """
+
+    machine: Machine
+    scheduler: Scheduler
+    estimate: PerformanceModel
+    jobs: JobTable
+    now: int
+    ran: IntArray
+    ended: BoolArray
+    running: Sequence[InitialRun]
+    waiting: IntArray
+
+    @property
+    def at_work(self) -> IntArray:
+        """(k,) rows of the jobs at work."""
+        return np.array([run.job for run in self.running], dtype=np.int64)
+
+
+def situation_of(
+    state: MachineState, scheduler: Scheduler, estimate: PerformanceModel, history: Workload | None = None
+) -> KnownState:
+    """What is known of a state, and of jobs that ended before it.
+
+    The clock of the history is set so that its last job is submitted when the state was seen; of its columns those are
+    read that the state's jobs have, and users. Jobs of the state stand behind those of the history.
+    """
+    jobs = state.jobs
+    rows = np.concatenate([[run.job for run in state.running], state.waiting]).astype(np.int64)
+    rows = rows[np.lexsort((jobs.id[rows], jobs.submit[rows]))]
+    place = {int(row): k for k, row in enumerate(rows.tolist())}
+    old = 0 if history is None else len(history)
+    users = "user" in jobs.attributes or (history is not None and "user" in history.attributes)
+    names = list(dict.fromkeys([*jobs.attributes, *(["user"] if users else [])]))
+
+    def joined(before: Column | None, now: Column | None) -> Column:
+        text = any(column is not None and column.dtype.kind in "UO" for column in (before, now))
+        blank: Column = np.array(["" if text else -1])
+        parts = [
+            np.repeat(blank, count) if column is None else column.astype(np.str_) if text else column
+            for column, count in ((before, old), (now, len(rows)))
+        ]
+        return np.concatenate(parts)
+
+    past = {} if history is None else history.attributes
+    late = 0 if history is None else int(state.now - history.submit[-1])
+    submit = np.zeros(0, dtype=np.int64) if history is None else history.submit + late
+
+    def known(name: str) -> IntArray:
+        before = np.zeros(0, dtype=np.int64) if history is None else history.request(name)
+        return np.concatenate([before, jobs.request(name)[rows]])
+
+    requests = {*jobs.requests, *(() if history is None else history.requests)}
+    table = JobTable(
+        np.arange(old + len(rows)) if history is not None else jobs.id[rows],
+        np.concatenate([submit, jobs.submit[rows]]),
+        np.concatenate([np.zeros(0, dtype=np.int64) if history is None else history.requested, jobs.requested[rows]]),
+        np.concatenate([np.zeros(0, dtype=np.int64) if history is None else history.tasks, jobs.tasks[rows]]),
+        {name: known(name) for name in sorted(requests)},
+        {name: joined(past.get(name), jobs.attributes[name][rows] if name in jobs.attributes else None) for name in names},
+        name=[*[""] * old, *(jobs.name(int(row)) for row in rows)],
+        epoch=jobs.epoch,
+    )
+    ran = np.zeros(len(table), dtype=np.int64)
+    ended = np.arange(len(table)) < old
+    if history is not None:
+        ran[:old] = history.duration
+    for run in state.running:
+        ran[old + place[run.job]] = max(state.now - run.start, 1)
+    runs = [run._replace(job=old + place[run.job]) for run in state.running]
+    waiting = np.sort(np.array([old + place[int(row)] for row in state.waiting.tolist()], dtype=np.int64))
+    return KnownState(state.machine, scheduler, estimate, table, state.now, ran, ended, runs, waiting)

@@ -1,0 +1,180 @@
+"""Versions of what may come: how long each job lasts and which jobs are still submitted, replayed by the engines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import ndtr, ndtri  # type: ignore[import-untyped]  # SciPy ships no types
+
+from poolwise.arrays import FloatArray, IntArray
+from poolwise.engines.compiled_engine import Parts
+from poolwise.engines.progress import Obstacle
+from poolwise.engines.samples import sampler_of
+from poolwise.forecast.arrivals import ComingJobs, draw_arrivals
+from poolwise.forecast.known_state import KnownState
+from poolwise.forecast.lifetimes import Lifetimes
+from poolwise.forecast.runtimes import JobFeatures, RuntimeModel, mean_of, request_seconds
+from poolwise.model import Initial, JobTable, Workload
+from poolwise.performance.ideal import Ideal
+from poolwise.random import uniform
+from poolwise.units import HOUR, NEVER, OVERDUE, SECOND, UNKNOWN
+
+LIKENESS = 0.9
+"""Correlation of the draws of jobs of the same user, nodes and request."""
+STREAMS = 10
+"""Streams of arrivals; versions take turns in them."""
+LEAST, MOST = 12 * HOUR, 21 * 24 * HOUR
+"""How far into the future arrivals are drawn."""
+
+
+def horizon_of(longest_s: float) -> int:
+    """Ns of arrivals to draw, given the longest wait (seconds) of a plan with mean runtimes."""
+    return int(min(max(1.5 * longest_s * SECOND, LEAST), MOST))
+
+
+def features_of(jobs: JobTable) -> JobFeatures:
+    """What is known of jobs before they run."""
+    user = jobs.attributes.get("user")
+    cores = jobs.request("cores") * jobs.nodes
+    nodes = np.where(cores > 0, cores, jobs.nodes)
+    users = np.zeros(len(jobs), dtype=np.int64) if user is None else np.unique(user, return_inverse=True)[1].reshape(-1)
+    return JobFeatures(users, nodes, request_seconds(jobs.requested))
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Distributions of the runtimes of the jobs of a situation.
+
+    Attributes
+    ----------
+    situation : whose they are
+    rows : (k,) jobs at work, then those that wait
+    lifetimes : k distributions, seconds
+    kinds : (n_job,) jobs of the same user, nodes and request have the same number
+    """
+
+    situation: KnownState
+    rows: IntArray
+    lifetimes: list[Lifetimes]
+    kinds: IntArray
+    model: RuntimeModel
+    request: FloatArray
+
+    @classmethod
+    def of(cls, situation: KnownState, features: JobFeatures | None = None) -> Known:
+        """Work out what is known."""
+        features = features_of(situation.jobs) if features is None else features
+        classes = features.classes()
+        seen = situation.ran / SECOND
+        model = RuntimeModel(classes, seen, situation.ended)
+        rows = np.concatenate([situation.at_work, situation.waiting]).astype(np.int64)
+        lifetimes = [model.lifetimes(row, float(features.request[row]), float(seen[row])) for row in rows.tolist()]
+        return cls(situation, rows, lifetimes, classes[0], model, features.request)
+
+    def means(self) -> IntArray:
+        """(k,) ns, the mean of each."""
+        return _ns(np.array([mean_of(found) for found in self.lifetimes]))
+
+    def requests(self) -> IntArray:
+        """(k,) ns that users asked for; jobs beyond that end as soon as the scheduler expects."""
+        asked, ran = self.situation.jobs.requested[self.rows], self.situation.ran[self.rows]
+        return np.maximum(asked, ran + OVERDUE)
+
+    def draws(self, seed: int, samples: int) -> IntArray:
+        """(samples, k) ns, drawn; common random numbers keyed by seed, sample and job."""
+        sample = np.arange(samples)[:, None]
+        own = uniform(seed, "forecast.own", self.situation.jobs.id[self.rows][None, :], sample)
+        like = uniform(seed, "forecast.like", self.kinds[self.rows][None, :], sample)
+        level = ndtr(np.sqrt(LIKENESS) * _normal(like) + np.sqrt(1.0 - LIKENESS) * _normal(own))
+        drawn = [found.quantiles(level[:, k]) for k, found in enumerate(self.lifetimes)]
+        return np.stack([_ns(column) for column in drawn], axis=1) if drawn else np.zeros((samples, 0), dtype=np.int64)
+
+
+def _normal(level: FloatArray) -> FloatArray:
+    found: FloatArray = ndtri(np.clip(level, 1e-12, 1 - 1e-12))
+    return found
+
+
+def _ns(seconds: FloatArray) -> IntArray:
+    return np.maximum(np.ceil(np.minimum(seconds, UNKNOWN / 1e9) * 1e9), 1).astype(np.int64)
+
+
+class ScenarioReplay:
+    """Replays versions of a situation with one stream of arrivals.
+
+    Parameters
+    ----------
+    situation
+        What is known.
+    rows
+        (k,) its jobs at work, then those that wait.
+    sought
+        (m,) those of `situation.waiting` that are asked for, rows of its jobs.
+    coming
+        Jobs that are submitted later.
+    """
+
+    def __init__(self, situation: KnownState, rows: IntArray, sought: IntArray, coming: ComingJobs, until: int = NEVER) -> None:
+        jobs = situation.jobs
+        self._order = np.lexsort((jobs.id[rows], jobs.submit[rows]))
+        all_rows = np.concatenate([rows[self._order], coming.like])
+        submit = np.concatenate([jobs.submit[rows[self._order]], coming.submit])
+        count = len(all_rows)
+        self._workload = Workload(
+            id=np.arange(1, count + 1),
+            submit=submit,
+            duration=np.ones(count, dtype=np.int64),
+            requested=jobs.requested[all_rows],
+            tasks=jobs.tasks[all_rows],
+            requests={name: column[all_rows] for name, column in jobs.requests.items()},
+            attributes={name: column[all_rows] for name, column in jobs.attributes.items()},
+        )
+        place = {int(row): k for k, row in enumerate(rows[self._order].tolist())}
+        runs = [run._replace(job=place[run.job]) for run in situation.running]
+        initial = Initial(situation.now, runs)
+        parts = Parts(situation.machine, self._workload, situation.scheduler, Ideal(), situation.estimate, initial=initial)
+        wanted = np.array([place[row] for row in sought.tolist()], dtype=np.int64)
+        self._sampler, self.obstacle = sampler_of(parts, wanted, until)
+
+    def starts(self, durations: IntArray, later: IntArray) -> IntArray:
+        """(m,) ns at which the sought jobs start, given (k,) durations of the rows and those of the jobs that come."""
+        duration = np.concatenate([durations[self._order], later])
+        return self._sampler.starts(replace(self._workload, duration=duration))
+
+
+def plan(known: Known, sought: IntArray, durations: IntArray) -> IntArray:
+    """(m,) ns at which sought jobs start if all last as said and none is submitted any more."""
+    none = np.zeros(0, dtype=np.int64)
+    replay = ScenarioReplay(known.situation, known.rows, sought, ComingJobs(none, none))
+    return replay.starts(durations, none)
+
+
+def sample_starts(known: Known, sought: IntArray, samples: int, seed: int, horizon: int) -> tuple[IntArray, Obstacle | None]:
+    """(samples, m) ns at which sought jobs start in versions of what may come, and why no kernel replays them if none does.
+
+    `horizon` is how many ns of arrivals are drawn.
+    """
+    situation = known.situation
+    drawn = known.draws(seed, samples)
+    out = np.empty((samples, len(sought)), dtype=np.int64)
+    streams = min(STREAMS, samples)
+    for stream in range(streams):
+        g = np.random.default_rng([seed, stream])
+        coming = draw_arrivals(situation.jobs.submit, situation.now, horizon, g)
+        replay = ScenarioReplay(situation, known.rows, sought, coming)
+        later = _durations_of(known, coming.like, g)
+        for sample in range(stream, samples, streams):
+            out[sample] = replay.starts(drawn[sample], later)
+    return out, replay.obstacle
+
+
+def _durations_of(known: Known, like: IntArray, g: np.random.Generator) -> IntArray:
+    """(k,) ns that jobs last which come later: as those that they are like, where these have ended; else they are drawn."""
+    situation = known.situation
+    out = situation.ran[like].copy()
+    level = g.random(len(like))
+    for k in np.flatnonzero(~situation.ended[like]).tolist():
+        row = int(like[k])
+        out[k] = _ns(known.model.lifetimes(row, float(known.request[row])).quantiles(level[k : k + 1]))[0]
+    return np.maximum(out, 1)

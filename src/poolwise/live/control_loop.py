@@ -1,0 +1,138 @@
+"""Drives a live platform with a scheduler: the loop of all platforms, with a beginning and an end.
+
+A run can be killed at any point. What no cluster shows is written to a file after each pass that changed something, and read
+from there by the next run.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from poolwise.atomic_write import write_whole
+from poolwise.errors import InputError
+from poolwise.interfaces import Scheduler
+from poolwise.live.platform import LivePlatform, Pass, PassObserver
+from poolwise.loop import Loop, LoopResult
+from poolwise.model import Arrival, CommitResult, Continuation, EventBatch, JobTable, Plan, Snapshot, Start
+
+
+def read_continuation(path: Path | None) -> Continuation | None:
+    """Read what an earlier run left, None where there was none; raises InputError for a file that is something else."""
+    if path is None or not path.exists():
+        return None
+    try:
+        return Continuation.from_json(path.read_text(encoding="utf-8"))
+    except InputError as error:
+        raise InputError(error.message, file=path, field=error.field, remedy="move the file away to start without it") from None
+    except UnicodeDecodeError:
+        raise InputError("this is not the record of a run", file=path, remedy="move it away to start without it") from None
+
+
+def drive(
+    platform: LivePlatform,
+    scheduler: Scheduler,
+    *,
+    seed: int = 0,
+    continued: Continuation | None = None,
+    keep: Path | None = None,
+    observers: Sequence[PassObserver] = (),
+    seconds: float | None = None,
+) -> LoopResult:
+    """Drive a platform until it is stopped: by SIGTERM, SIGINT, its own end, or after some seconds.
+
+    Parameters
+    ----------
+    continued
+        What an earlier run left (`read_continuation`); the platform was made with it.
+    keep
+        Where to write what the next run needs, after each pass that changed something.
+    observers
+        Shown each pass, in their order.
+    """
+    timed = _Timed(platform)
+    loop = Loop(timed, scheduler, seed, continued)
+    with stopped_by_signals(platform.stop), stopped_after(seconds, platform.stop):
+        for batch in platform.events():
+            began, timed.seconds, before = time.monotonic(), 0.0, loop.queue.table
+            outcome = loop.apply_events(batch)
+            done = Pass(batch, outcome, loop, before, platform.snapshot(), time.monotonic() - began, timed.seconds)
+            if keep is not None and _changed(batch, outcome):
+                write_whole(keep, (Continuation.of(loop.queue, seed).to_json() + "\n").encode())
+            for observer in observers:
+                observer.observe_pass(done)
+            loop.result.refused.clear()  # a run may last for years
+            loop.result.rejected.clear()
+    loop.result.waiting = tuple(loop.queue.jobs.tolist())
+    return loop.result
+
+
+class _Timed:
+    """The platform, with the time that its commits take."""
+
+    def __init__(self, platform: LivePlatform) -> None:
+        self._platform, self.seconds = platform, 0.0
+
+    @property
+    def table(self) -> JobTable:
+        """The jobs that have arrived."""
+        return self._platform.table
+
+    @table.setter
+    def table(self, table: JobTable) -> None:
+        self._platform.table = table
+
+    def events(self) -> Iterator[EventBatch]:
+        """Yield what happened."""
+        return self._platform.events()
+
+    def snapshot(self) -> Snapshot:
+        """Show the state now."""
+        return self._platform.snapshot()
+
+    def commit(self, plan: Plan) -> CommitResult:
+        """Carry out a plan."""
+        began = time.monotonic()
+        try:
+            return self._platform.commit(plan)
+        finally:
+            self.seconds += time.monotonic() - began
+
+
+def _changed(batch: EventBatch, outcome: CommitResult) -> bool:
+    """Whether a pass changed what the next run needs: who is known, or who waits."""
+    arrived = any(isinstance(event, Arrival) for event in batch.events)
+    return arrived or any(isinstance(decision, Start) for decision in outcome.committed)
+
+
+@contextmanager
+def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Let SIGTERM and SIGINT call `stop`; outside the main thread signals are left alone."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, lambda *_: stop()) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def stopped_after(seconds: float | None, stop: Callable[[], None]) -> Iterator[None]:
+    """Call `stop` after some seconds, if a number is given."""
+    if seconds is None:
+        yield
+        return
+    timer = threading.Timer(seconds, stop)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

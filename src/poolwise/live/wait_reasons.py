@@ -1,0 +1,197 @@
+"""Why a job waits, in one sentence with amounts, and when it is expected to fit first."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+
+from poolwise.errors import PolicyError
+from poolwise.interfaces import Dispatcher, Scheduler, reason_of
+from poolwise.live.logs import say
+from poolwise.live.metrics import LiveMetrics
+from poolwise.live.platform import LivePlatform, Pass
+from poolwise.loop import Loop
+from poolwise.model import Changes, Machine, Plan, Queue, Reason, Rule, Snapshot
+from poolwise.units import SECOND, format_memory
+
+ENDS = 64
+"""Expected ends at which a job is tried, to say when it fits first."""
+INTERVAL = 30.0
+"""Seconds between tellings."""
+
+
+@dataclass(frozen=True)
+class WaitSentence:
+    """Why a job waits now.
+
+    Attributes
+    ----------
+    reason : the facts
+    fits : ns at which it would be started if it alone waited, None where that is not soon or not known
+    after : row of the job whose expected end makes room for it, None where none does
+    text : all of this in one sentence
+    """
+
+    reason: Reason
+    fits: int | None
+    after: int | None
+    text: str
+
+
+def why_waits(dispatcher: Dispatcher, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> WaitSentence | None:
+    """Say why a job (row) waits, None where `plan`, decided of this queue and snapshot, starts or rejects it.
+
+    `dispatcher` is one that was opened for questions: it is shown states that are only imagined.
+    """
+    if job in plan.rejected or any(start.job == job for start in plan.starts):
+        return None
+    reason = reason_of(dispatcher, job, queue, snapshot, plan)
+    fits, after = _first_fit(dispatcher, job, queue, snapshot) if reason.rule is Rule.SHORT else (None, None)
+    return WaitSentence(reason, fits, after, _sentence(reason, fits, after, job, snapshot))
+
+
+class WaitReasons:
+    """Says why jobs wait after a pass.
+
+    Parameters
+    ----------
+    scheduler
+        The one of the pass; asked by a dispatcher of its own.
+    loop
+        What it has left.
+    snapshot
+        The state after it.
+    """
+
+    def __init__(self, scheduler: Scheduler, loop: Loop, snapshot: Snapshot) -> None:
+        self._aside, self._queue, self._snapshot = loop.aside, loop.considered, snapshot
+        self._dispatcher = scheduler.open(snapshot.machine, loop.seed)
+        self._plan = self._dispatcher.schedule(self._queue, snapshot, Changes())
+
+    def of(self, job: int) -> WaitSentence | None:
+        """Say it of a job (row); None where it could start, or is rejected, now."""
+        if (why := self._aside.get(job)) is not None:
+            return WaitSentence(Reason(Rule.ASIDE, why), None, None, why)
+        return why_waits(self._dispatcher, job, self._queue, self._snapshot, self._plan)
+
+
+class ExplainsWaits:
+    """Tells users why their jobs wait: the first of the queue, at intervals, and only what is new.
+
+    Parameters
+    ----------
+    scheduler
+        Asked by a dispatcher of its own.
+    most
+        Jobs that are told at a time.
+    interval
+        Seconds between; a tenth of them where somebody new waits. A platform on which nothing happens has passes until then
+        nevertheless.
+    """
+
+    def __init__(
+        self,
+        platform: LivePlatform,
+        scheduler: Scheduler,
+        metrics: LiveMetrics | None = None,
+        *,
+        most: int = 20,
+        interval: float = INTERVAL,
+    ) -> None:
+        self._platform, self._scheduler, self._metrics = platform, scheduler, metrics
+        self._most, self._interval = most, interval
+        self._next = 0.0
+        self._told: dict[str, str] = {}
+
+    def observe_pass(self, done: Pass) -> None:
+        """Tell, if it is time."""
+        queue, snapshot = done.loop.queue, done.snapshot
+        new = any(snapshot.table.name(job) not in self._told for job in queue.jobs[: self._most].tolist())
+        now = time.monotonic()
+        if now < self._next and (not new or now < self._next - 0.9 * self._interval):
+            return
+        self._next = now + self._interval
+        reasons = WaitReasons(self._scheduler, done.loop, snapshot)
+        waiting: dict[str, str] = {}
+        for job in queue.jobs[: self._most].tolist():
+            name = snapshot.table.name(job)
+            try:
+                found = reasons.of(job)
+            except PolicyError as error:  # the scheduler cannot account for its own plan: others are told, and it goes on
+                say("unexplained", logging.ERROR, job=name, why=str(error))
+                continue
+            if found is None:
+                continue
+            waiting[name] = found.text
+            if self._metrics is not None:
+                self._metrics.short_of(found.reason.resource)
+            if self._told.get(name) != found.text:
+                self._platform.report_wait(job, found.text)
+        self._told = waiting
+
+
+def amount(resource: str, number: int, machine: Machine) -> str:
+    """Write an amount of a resource, and of which."""
+    text = machine.amount_text(resource, number)
+    return text if resource in ("memory", "storage") else f"{text} {resource}"
+
+
+def clock(ns: int, snapshot: Snapshot) -> str:
+    """Write an instant of the snapshot's time as the time of day here, with the date where it is another day."""
+    at = datetime.fromtimestamp((snapshot.table.epoch + ns) / SECOND).astimezone()
+    today = datetime.fromtimestamp((snapshot.table.epoch + snapshot.now) / SECOND).astimezone()
+    return at.strftime("%H:%M" if at.date() == today.date() else "%Y-%m-%d %H:%M")
+
+
+def _sentence(reason: Reason, fits: int | None, after: int | None, job: int, snapshot: Snapshot) -> str:
+    parts = [reason.text]
+    if reason.resource:
+        needed, free = (amount(reason.resource, n, snapshot.machine) for n in (reason.needed, reason.free))
+        parts[0] += f": needs {needed}, {free} free"
+    if reason.resource == "memory" and (lent := _lent(job, snapshot)):
+        parts.append(lent)
+    if reason.blocker is not None:
+        held = "" if reason.reserved is None else f", expected to start at {clock(reason.reserved, snapshot)}"
+        parts.append(f"job {snapshot.table.name(reason.blocker)} goes first{held}")
+    if fits is not None:
+        last = "" if after is None else f" after job {snapshot.table.name(after)} ends,"
+        parts.append(f"it first fits{last} expected at {clock(fits, snapshot)}")
+    if reason.ahead:
+        parts.append(f"{reason.ahead:,} {'job is' if reason.ahead == 1 else 'jobs are'} ahead of it")
+    return "; ".join(parts)
+
+
+def _lent(job: int, snapshot: Snapshot) -> str:
+    """What the pool of the rack with most free nodes lends, and what a node of the job needs; "" without such racks."""
+    machine = snapshot.machine
+    if "nodes" not in machine.resources:
+        return ""
+    layout, asked = machine.racks, snapshot.table.job(job)
+    remote = max(0, asked.memory - machine.local_memory)
+    if not layout.pooled or not remote:
+        return ""
+    nodes = snapshot.free[layout.nodes, layout.node_column]
+    best = int(np.argmax(nodes))
+    pool = int(snapshot.free[layout.pools[best], layout.memory_column])
+    whose, free = machine.owners[layout.pools[best]], int(nodes[best])
+    return f"{whose} lends {format_memory(pool)} to {free} free nodes, {format_memory(remote)} a node is needed"
+
+
+def _first_fit(dispatcher: Dispatcher, job: int, queue: Queue, snapshot: Snapshot) -> tuple[int | None, int | None]:
+    """When the job would be started if it alone waited (ns), and the job whose end makes room."""
+    alone = queue.only(np.array([job], dtype=np.int64))
+    for end in snapshot.ends()[:ENDS].tolist():
+        plan = dispatcher.schedule(alone, snapshot.at(end), Changes())
+        if plan.starts:
+            return end, _last(snapshot, end)
+    return None, None
+
+
+def _last(snapshot: Snapshot, end: int) -> int | None:
+    """The job whose run is expected to end last up to a time (ns)."""
+    runs = [(run.expected_end, run.id, run.job) for run in snapshot.runs() if max(run.expected_end, snapshot.now) <= end]
+    return max(runs)[2] if runs else None

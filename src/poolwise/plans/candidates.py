@@ -1,0 +1,300 @@
+"""Simulations of candidates, each once, and whether they keep the targets, as surely as the seeds tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from poolwise.arrays import BoolArray, FloatArray
+from poolwise.compare.comparison import Comparison
+from poolwise.compare.today import changes_of
+from poolwise.compare.waits import PairedRun
+from poolwise.files.document import Document
+from poolwise.files.fields import Positive, Section
+from poolwise.metrics import Interval, Outcomes, Window, common_population, mean_interval, paired_block_bootstrap, summarise
+from poolwise.metrics.measures.deadlines import Deadlines
+from poolwise.optimize.monotone import Element
+from poolwise.plans.plan import Tell
+from poolwise.plans.sizes import Size
+from poolwise.plans.targets import FAIRNESS, MISSED, Target, job_margins, needs_fcfs
+from poolwise.runner import Executor, run_missing
+from poolwise.runner.progress import LineProgress
+from poolwise.studies.cell_simulation import Cells
+from poolwise.studies.cell_store import CellStore
+from poolwise.studies.cells import Cell, workload_of
+from poolwise.studies.study import resolve
+
+State = Literal["keeps", "breaks", "undecided"]
+Over = Literal["seeds", "jobs", "nothing"]
+
+
+class CertaintySection(Section):
+    """How sure a verdict must be, and what may be spent on it."""
+
+    over: Over = Field(
+        default="seeds", description="intervals over seeds, over the jobs of one seed, or none: the means decide"
+    )
+    level: float = Field(default=0.95, gt=0, lt=1, description="probability that an interval covers the true value")
+    least: Positive = Field(default=3, description="seeds of every candidate")
+    most: Positive = Field(default=10, description="seeds that may be spent on a candidate near the target")
+
+    @model_validator(mode="after")
+    def _seeds(self) -> CertaintySection:
+        if self.most < self.least:
+            raise ValueError("most must not be less than least")
+        if self.over == "seeds" and self.least < 2:
+            raise ValueError("an interval over seeds needs least = 2 or more")
+        return self
+
+    @property
+    def seeds(self) -> tuple[int, int]:
+        """Least and most seeds of a candidate; one where the interval is over jobs."""
+        return (1, 1) if self.over == "jobs" else (self.least, self.least if self.over == "nothing" else self.most)
+
+    @property
+    def look_level(self) -> float:
+        """Level of a single look: a candidate is looked at again after each further seed, and may err at each."""
+        least, most = self.seeds
+        return 1.0 - (1.0 - self.level) / (most - least + 1)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a candidate keeps the targets.
+
+    Attributes
+    ----------
+    state : keeps, breaks, or undecided when the seeds were spent
+    seeds : seeds it took
+    margins : one a target: mean margin with its interval; none with unfinished jobs
+    values : one a target: mean of the metric; NaN with unfinished jobs, since it would be one of other jobs
+    unfinished : jobs that the largest candidate runs and this one never can; with any it breaks whatever the targets
+    """
+
+    state: State
+    seeds: int
+    margins: tuple[Interval, ...]
+    values: tuple[float, ...]
+    unfinished: int
+
+
+@dataclass
+class CandidateRuns:
+    """Candidates that were simulated, by their places in the grid of sizes; the same seeds for all.
+
+    Attributes
+    ----------
+    document : the plan without its [plan], a study of one run, its machine in place
+    sizes, targets, certainty : of the plan
+    reference : dotted path -> value of the machine that relative targets refer to; empty without one
+    store, executor, tell : where runs are kept and computed, who is told of each candidate
+    tau_s : bound of the bounded slowdown, seconds
+    left_out : ids of jobs that no run has
+    simulated : key -> cell of every run that was needed, whenever it was done
+    """
+
+    document: Document
+    sizes: Sequence[Size]
+    targets: tuple[Target, ...]
+    certainty: CertaintySection
+    reference: Mapping[str, Any]
+    store: CellStore
+    executor: Executor
+    tell: Tell
+    tau_s: float
+    left_out: tuple[int, ...] = ()
+    _cells: dict[Element | None, tuple[Cell, ...]] = field(default_factory=dict)
+    _metrics: dict[str, dict[str, float]] = field(default_factory=dict)
+    _common: dict[int, BoolArray] = field(default_factory=dict)
+    _today: dict[str, Cell] = field(default_factory=dict)
+    _told: set[Element] = field(default_factory=set)
+    simulated: dict[str, Cell] = field(default_factory=dict)
+
+    def without(self, ids: tuple[int, ...]) -> CandidateRuns:
+        """Return trials of the same candidates without some jobs; nothing is told of each, but how many are left out."""
+        self.tell(f"again without {len(ids)} of the jobs that ask for the most")
+        return CandidateRuns(
+            self.document,
+            self.sizes,
+            self.targets,
+            self.certainty,
+            self.reference,
+            self.store,
+            self.executor,
+            lambda line: None,
+            self.tau_s,
+            ids,
+        )
+
+    @property
+    def largest(self) -> Element:
+        """The candidate with everything at its largest."""
+        return tuple(len(size.written) - 1 for size in self.sizes)
+
+    @property
+    def candidates(self) -> int:
+        """How many candidates were simulated."""
+        return len(self._told)
+
+    def judge(self, element: Element, targets: Sequence[Target] | None = None) -> Verdict:
+        """Simulate a candidate, seed after seed, until it is sure whether it keeps the targets (the plan's if not given)."""
+        targets = self.targets if targets is None else targets
+        least, most = self.certainty.seeds
+        for seeds in range(least, most + 1):
+            self._run(element, seeds)
+            verdict = self._verdict(element, targets, seeds)
+            if verdict.state != "undecided":
+                break
+        if element not in self._told:
+            self._told.add(element)
+            self.tell(f"[{len(self._told)}] {self.label(element)}: {verdict.state} ({verdict.seeds} seeds)")
+        return verdict
+
+    def label(self, element: Element) -> str:
+        """A candidate in words."""
+        return " and ".join(size.phrase(k) for size, k in zip(self.sizes, element, strict=True))
+
+    def values(self, element: Element, metric: str, seeds: int) -> FloatArray:
+        """(seeds,) a metric of a candidate that has run."""
+        return np.array([self._measured(element, seed)[metric] for seed in range(seeds)])
+
+    def margins(self, element: Element, target: Target, seeds: int) -> FloatArray:
+        """(seeds,) margins of a candidate that has run; or (n_job,) of its jobs, where intervals are over jobs."""
+        if self.certainty.over == "jobs":
+            series = self._job_margins(element, target)
+            if series is not None:
+                return series
+        mine = self.values(element, target.metric, seeds)
+        theirs = [self._measured(None, seed)[target.metric] if target.relative else 1.0 for seed in range(seeds)]
+        return np.array([target.margin(a, b) for a, b in zip(mine.tolist(), theirs, strict=True)])
+
+    def interval(self, margins: FloatArray) -> Interval:
+        """Interval of the mean of margins, or of differences between them."""
+        level = self.certainty.look_level
+        if self.certainty.over == "seeds":
+            return mean_interval(margins, level)
+        if self.certainty.over == "jobs" and len(margins) > 1:
+            return paired_block_bootstrap(margins, level=level)
+        mean = float(margins.mean())
+        return Interval(mean, mean, mean, level, len(margins))
+
+    def cells(self, element: Element | None) -> tuple[Cell, ...]:
+        """One cell a seed of a candidate, or of the reference (None)."""
+        if element not in self._cells:
+            _, most = self.certainty.seeds
+            settings: dict[str, Any] = {"seeds": {"values": list(range(most))}}
+            settings["measure.baseline"] = needs_fcfs(self.targets)
+            if element is None:
+                settings |= self.reference
+            else:
+                settings["vary"] = {size.key: [size.written[k]] for size, k in zip(self.sizes, element, strict=True)}
+            study = resolve(self.document.copy(), settings)
+            cells = study.cells
+            self._cells[element] = tuple(cell.without(self.left_out) for cell in cells) if self.left_out else cells
+            self._today = {**self._today, **study.today}
+        return self._cells[element]
+
+    def today(self, element: Element, seed: int = 0) -> Cell | None:
+        """Return what runs today in the place of a candidate; None if the plan names no today."""
+        return self._today.get(self.cells(element)[seed].key)
+
+    def paired(self, element: Element, seeds: int) -> list[PairedRun]:
+        """Runs of a candidate beside those of today, which must have been simulated (`changes`)."""
+        there = [self.today(element, seed) for seed in range(seeds)]
+        return [
+            (self._outcomes(element, seed), None if cell is None else self.store.outcomes(cell), self.population(seed))
+            for seed, cell in enumerate(there)
+        ]
+
+    def value_today(self, element: Element, metric: str, seeds: int) -> float | None:
+        """Mean of a metric today, which must have been simulated; None where it would be of other jobs, or needs a baseline."""
+        if metric.endswith(FAIRNESS):
+            return None
+        values = []
+        for seed in range(seeds):
+            cell = self.today(element, seed)
+            if cell is None or (self.population(seed) & ~self.store.outcomes(cell).finished).any():
+                return None
+            values.append(self._measures(cell, seed, baseline=False)[metric])
+        return float(np.mean(values))
+
+    def changes(self, element: Element, seeds: int) -> Comparison | None:
+        """Compare a candidate that has run with what runs today; None if the plan names no today."""
+        cells = self.cells(element)[:seeds]
+        if not self._today:
+            return None
+        run_missing(Cells(), [self._today[cell.key] for cell in cells], self.store, self.executor, LineProgress(self.tell))
+        return changes_of(cells, self._today, self.store)
+
+    def _run(self, element: Element, seeds: int) -> None:
+        """Simulate the first seeds of a candidate, and of what it is compared with."""
+        wanted: dict[str, Cell] = {}
+        with_reference = [None] if any(target.relative for target in self.targets) else []
+        for which in (element, self.largest, *with_reference):
+            for cell in self.cells(which)[:seeds]:
+                for one in (cell, cell.baseline()) if needs_fcfs(self.targets) else (cell,):
+                    wanted[one.key] = one
+        missing = [cell for key, cell in wanted.items() if key not in self.simulated]
+        run_missing(Cells(), missing, self.store, self.executor, LineProgress(self.tell))
+        self.simulated |= wanted
+
+    def _verdict(self, element: Element, targets: Sequence[Target], seeds: int) -> Verdict:
+        unfinished = max(self._unfinished(element, seed) for seed in range(seeds))
+        if unfinished:
+            return Verdict("breaks", seeds, (), (np.nan,) * len(targets), unfinished)
+        values = tuple(float(self.values(element, target.metric, seeds).mean()) for target in targets)
+        for target, value in zip(targets, values, strict=True):
+            if element == self.largest and np.isnan(value):
+                message = f"'{target.metric}' is undefined in these runs"
+                raise self.document.error(("plan", "target"), message, "choose another metric")
+        intervals = tuple(self.interval(self.margins(element, target, seeds)) for target in targets)
+        state: State = "undecided"
+        if any(np.isnan(interval.mean) or interval.high < 0 for interval in intervals):
+            state = "breaks"
+        elif all(interval.low >= 0 for interval in intervals):
+            state = "keeps"
+        return Verdict(state, seeds, intervals, values, 0)
+
+    def _outcomes(self, element: Element | None, seed: int) -> Outcomes:
+        return self.store.outcomes(self.cells(element)[seed])
+
+    def population(self, seed: int) -> BoolArray:
+        """(n_job,) jobs that are measured: those after the warm-up that the largest candidate and the reference finish."""
+        if seed not in self._common:
+            runs = [self._outcomes(self.largest, seed)]
+            if any(target.relative for target in self.targets):
+                runs.append(self._outcomes(None, seed))
+            self._common[seed] = common_population(runs, self.cells(self.largest)[seed].warm_up)
+        return self._common[seed]
+
+    def _unfinished(self, element: Element, seed: int) -> int:
+        return int(self._measured(element, seed)["unfinished"])
+
+    def _measured(self, element: Element | None, seed: int) -> dict[str, float]:
+        return self._measures(self.cells(element)[seed], seed, baseline=needs_fcfs(self.targets))
+
+    def _measures(self, cell: Cell, seed: int, *, baseline: bool) -> dict[str, float]:
+        """Every metric of a run, those of fairness with a `baseline`; and how many jobs of the population it did not finish."""
+        if cell.key not in self._metrics:
+            outcomes, population = self.store.outcomes(cell), self.population(seed)
+            found = summarise(
+                outcomes,
+                warm_up=cell.warm_up,
+                population=population,
+                window=Window.of(outcomes, cell.warm_up),
+                baseline=self.store.outcomes(cell.baseline()) if baseline else None,
+                tau_s=self.tau_s,
+                measures=(Deadlines(),) if any(target.metric == MISSED for target in self.targets) else (),
+                workload=lambda: workload_of(cell),
+            )
+            found["unfinished"] = float((population & ~outcomes.finished).sum())
+            self._metrics[cell.key] = found
+        return self._metrics[cell.key]
+
+    def _job_margins(self, element: Element, target: Target) -> FloatArray | None:
+        reference = self._outcomes(None, 0) if target.relative else None
+        return job_margins(target, self._outcomes(element, 0), reference, self.population(0), self.tau_s)

@@ -1,0 +1,139 @@
+"""One packing: jobs that are drawn, submitted at once and placed in one pass, and what that leaves free."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolwise.arrays import BoolArray, IntArray
+from poolwise.errors import InputError, PolicyError
+from poolwise.files.factory import scheduler_of
+from poolwise.hashing import Json
+from poolwise.loop import Loop
+from poolwise.model import Kind, Machine, Snapshot, Start, Workload
+from poolwise.performance.ideal import Ideal
+from poolwise.platforms.simulated import Simulation
+from poolwise.random import uniform
+from poolwise.studies.cells import Cell, workload_of
+from poolwise.units import SECOND
+
+POINTS = 40
+"""Of the curve."""
+SPEC = "gpu_spec"
+"""Attribute that names the device types a job accepts, joined by "|"."""
+
+
+def pack(cell: Cell, resource: str, load: float) -> Json:
+    """Draw jobs, place them in one pass, and count.
+
+    Returns
+    -------
+    jobs, fit : drawn, and placed; device_jobs, device_fit : those of them that ask for devices
+    away : placed jobs with devices of another node than their own
+    asked, granted : amounts of the resource, of whole devices
+    nodes : resource of nodes -> share in use
+    types : device type -> installed, idle, whole (idle devices without a user), stranded (idle, while a job waits that accepts
+        the type): each in whole devices
+    curve : what was granted after each of a number of jobs, by what these asked for (both over what is installed)
+    """
+    machine = cell.machine
+    devices = machine.of_kind(Kind.DEVICE)
+    column = machine.resource(resource)
+    devices = devices[machine.capacity[devices, column] > 0]
+    workload = draw(workload_of(cell), resource, int(load * machine.capacity[devices, column].sum()), cell.seed)
+    simulation = Simulation(machine, workload, Ideal())
+    scheduler = scheduler_of(cell.scheduler)
+    scheduler.check(machine, workload.table)
+    outcome = Loop(simulation, scheduler, cell.seed).apply_events(next(iter(simulation.events())))
+    if outcome.rejected:
+        raise PolicyError(f"the scheduler started what does not fit: {outcome.rejected[0][1]}")
+    starts = [decision for decision in outcome.committed if isinstance(decision, Start)]
+    placed = np.zeros(len(workload), dtype=np.bool_)
+    placed[[start.job for start in starts]] = True
+    asks = workload.request(resource) * workload.tasks
+    unit = int(machine.capacity[devices, column].max())
+    return {
+        "jobs": len(workload),
+        "fit": int(placed.sum()),
+        "device_jobs": int((asks > 0).sum()),
+        "device_fit": int((placed & (asks > 0)).sum()),
+        "away": sum(_away(start, machine) for start in starts),
+        "asked": float(asks.sum() / unit),
+        "granted": float(asks[placed].sum() / unit),
+        "nodes": _in_use(simulation.snapshot()),
+        "types": _left(simulation.snapshot(), devices, column, unit, _wanted(workload, ~placed & (asks > 0))),
+        "curve": _curve(asks, placed, int(machine.capacity[devices, column].sum())),
+        "excluded": dict(sorted(workload.excluded.items())),
+    }
+
+
+def draw(workload: Workload, resource: str, amount: int, seed: int) -> Workload:
+    """Draw jobs with replacement until they ask for `amount` of a resource; all are submitted at once.
+
+    Raises InputError if no job asks for it.
+    """
+    asks = workload.request(resource) * workload.tasks
+    if not asks.any():
+        raise InputError(
+            f"no job of '{workload.name}' asks for {resource}", field="plan.resource", remedy="name what devices are shared in"
+        )
+    rows = np.zeros(0, dtype=np.int64)
+    while int(asks[rows].sum()) < amount:
+        more = np.arange(len(rows), len(rows) + len(workload))
+        rows = np.concatenate([rows, (uniform(seed, "packing", more) * len(workload)).astype(np.int64)])
+    rows = rows[: int(np.searchsorted(np.cumsum(asks[rows]), amount)) + 1]
+    return Workload.of(
+        np.zeros(len(rows), dtype=np.int64),
+        np.full(len(rows), SECOND, dtype=np.int64),
+        tasks=workload.tasks[rows],
+        requests={name: column[rows] for name, column in workload.requests.items()},
+        attributes={name: column[rows] for name, column in workload.attributes.items()},
+        excluded=workload.excluded,
+        name=workload.name,
+    )
+
+
+def _away(start: Start, machine: Machine) -> bool:
+    """Whether a start has a device inside a node of which it has nothing else."""
+    owners = np.array(start.placement.owners())
+    devices = owners[machine.kind[owners] == Kind.DEVICE]
+    return not bool(np.isin(machine.home[devices], owners).all())
+
+
+def _in_use(snapshot: Snapshot) -> dict[str, float]:
+    nodes = snapshot.machine.of_kind(Kind.NODE)
+    total = snapshot.capacity[nodes].sum(axis=0)
+    free = snapshot.free[nodes].sum(axis=0)
+    return {name: float(1 - free[k] / total[k]) for k, name in enumerate(snapshot.machine.resources) if total[k]}
+
+
+def _wanted(workload: Workload, waiting: BoolArray) -> set[str] | None:
+    """Device types that the waiting jobs accept, None for all."""
+    specs: NDArray[np.generic] | None = workload.attributes.get(SPEC)
+    if not waiting.any():
+        return set()
+    texts = {""} if specs is None else {str(text) for text in specs[waiting].tolist()}
+    return None if "" in texts else {name.strip() for text in texts for name in text.split("|")}
+
+
+def _left(snapshot: Snapshot, devices: IntArray, column: int, unit: int, wanted: set[str] | None) -> dict[str, Json]:
+    left, installed = snapshot.free[devices, column], snapshot.capacity[devices, column]
+    kind = np.array([snapshot.machine.type[device] for device in devices.tolist()])
+    found: dict[str, Json] = {}
+    for name in sorted(set(kind.tolist())):
+        mine = kind == name
+        idle = float(left[mine].sum() / unit)
+        found[name] = {
+            "installed": float(installed[mine].sum() / unit),
+            "idle": idle,
+            "whole": int((left[mine] == installed[mine]).sum()),
+            "stranded": idle if wanted is None or name in wanted else 0.0,
+        }
+    return found
+
+
+def _curve(asks: IntArray, placed: BoolArray, total: int) -> list[list[float]]:
+    """(POINTS, 2) asked for and granted, over what is installed, after growing numbers of jobs."""
+    at = np.linspace(0, len(asks), POINTS + 1).astype(np.int64)[1:] - 1
+    asked, granted = np.cumsum(asks) / total, np.cumsum(asks * placed) / total
+    return [[float(asked[k]), float(granted[k])] for k in at.tolist()]

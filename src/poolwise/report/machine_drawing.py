@@ -1,0 +1,99 @@
+"""The machine as a drawing: racks side by side, in each its nodes, memory, pools and devices, and what of them was stranded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from poolwise.metrics import Window
+from poolwise.metrics.reach import Reach, reach
+from poolwise.model import Kind, Schedule
+from poolwise.presentation.figure import Axis, Box, Boxes
+from poolwise.presentation.format import spoken_number
+from poolwise.studies import CellResult, StudyResult
+from poolwise.studies.cell_simulation import simulate_again
+from poolwise.units import format_memory
+
+MOST = 4000
+"""Owners of a machine up to which it is drawn."""
+_SERIES = ("used", "stranded", "free")
+_NO_LINKS = " Links are not drawn: no job holds a part of one, and a schedule does not say what goes over them."
+_RANK = {Kind.NODE: 0, Kind.DEVICE: 1, Kind.POOL: 2, Kind.LINK: 3}
+
+
+def machine_drawn(result: StudyResult, cell: CellResult, where: str) -> Boxes | None:
+    """Draw the machine of a run; None where making the schedule again would take long, or the machine is too large."""
+    run = result.simulated(cell)
+    if cell.engine != "compiled" or run.machine.n_owner > MOST:
+        return None
+    system = run.scheduler.scope == "system"
+    return drawing(simulate_again(run, result.outcomes(cell)), result.window(cell), where, system=system)
+
+
+def drawing(schedule: Schedule, window: Window, where: str = "", *, system: bool = False) -> Boxes:
+    """Draw each rack as a column and each kind of part as a row, as full as it was on average in a window."""
+    machine = schedule.machine
+    parts: dict[tuple[int, str, str], list[Reach]] = {}
+    for one in reach(schedule, window, system=system):
+        parts.setdefault((_RANK[Kind(machine.kind[one.owner])], machine.type[one.owner], one.resource), []).append(one)
+    idle_links = [row for row, found in parts.items() if row[0] == _RANK[Kind.LINK] and not any(one.used for one in found)]
+    for row in idle_links:  # what goes over a link is no part of a schedule: drawn free it would say something false
+        del parts[row]
+    racks = sorted({int(rack) for rack in machine.rack.tolist() if rack >= 0})
+    rows = sorted(parts, reverse=True)
+    boxes = []
+    for k, row in enumerate(rows):
+        for rack in sorted({int(machine.rack[one.owner]) for one in parts[row]}):
+            here = [one for one in parts[row] if machine.rack[one.owner] == rack]
+            at = racks.index(rack) if rack >= 0 else 0
+            across = (at + 0.04, at + 0.96) if rack >= 0 else (0.04, len(racks) - 0.04)
+            name = f"{_label(row)}{f' in rack {rack}' if rack >= 0 else ' of the machine'}"
+            boxes += _bar(here, across, k, name, row[2])
+    ticks = {k + 0.5: _label(row) for k, row in enumerate(rows)}
+    return Boxes(
+        "machine",
+        f"What of the machine was used{where}",
+        "Each column is a rack, each row a kind of part, filled from the left as it was in use on average over the measured "
+        "time. Stranded is what was free but out of reach: memory and devices of nodes that had no node or core left, and "
+        f"pools while {'the machine' if system else 'their rack'} had none."
+        + (
+            " Links are not drawn: no job holds a part of one, and a schedule does not say what goes over them."
+            if idle_links
+            else ""
+        ),
+        boxes=boxes,
+        series=_SERIES,
+        pale=("free",),
+        x_axis=Axis(
+            "rack", ticks={at + 0.5: str(rack) for at, rack in enumerate(racks)}, limits=(0.0, float(max(1, len(racks))))
+        ),
+        y_axis=Axis("", ticks=ticks),
+    )
+
+
+def _bar(here: Sequence[Reach], across: tuple[float, float], k: int, name: str, resource: str) -> list[Box]:
+    """Parts of one kind in one rack as a bar of three: used, stranded, free."""
+    installed = np.array([one.installed for one in here], dtype=np.float64)
+    total = float(installed.sum())
+    used, stranded = (
+        float((installed * share).sum()) / total for share in ([o.used for o in here], [o.stranded for o in here])
+    )
+    shares = dict(zip(_SERIES, (used, stranded, max(0.0, 1.0 - used - stranded)), strict=True))
+    left, boxes = across[0], []
+    for series, share in shares.items():
+        right = left + share * (across[1] - across[0])
+        said = f"{name}: {spoken_number(100 * share)} % {series} of {_amount(resource, total)}"
+        if share > 0:
+            boxes.append(Box(left, right, k + 0.12, k + 0.88, series, said))
+        left = right
+    return boxes
+
+
+def _label(row: tuple[int, str, str]) -> str:
+    _, kind, resource = row
+    return resource if kind == resource else f"{kind}: {resource}"
+
+
+def _amount(resource: str, total: float) -> str:
+    return format_memory(int(total)) if resource in ("memory", "storage") else f"{total:,.0f}"

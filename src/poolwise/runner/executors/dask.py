@@ -1,0 +1,104 @@
+"""Workers of a Dask cluster, by futures of its own."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from queue import Empty, Queue
+from typing import Any
+
+from distributed import Client, Future, KilledWorker
+
+from poolwise.errors import InputError
+from poolwise.runner.execution import FinishedTask
+from poolwise.runner.executors.cluster import Cluster, Connection, ConnectionLost, Ticket, WorkerLost
+from poolwise.runner.executors.remote_task import RemoteTask
+
+CONNECT_S = 10.0
+"""How long a scheduler may take to answer."""
+
+
+class DaskCluster(Cluster):
+    """A Dask cluster whose scheduler is at an address such as "tcp://HOST:8786", or in a file that the scheduler wrote."""
+
+    def connect(self) -> Connection:
+        """Connect; raises InputError if no scheduler answers."""
+        where = {"scheduler_file": self.address} if Path(self.address).is_file() else {"address": self.address}
+        try:
+            client = Client(**where, timeout=CONNECT_S, set_as_default=False)
+        except (OSError, TimeoutError, ValueError) as error:
+            remedy = "start one with: dask scheduler"
+            raise InputError(f"no Dask scheduler answers: {error}", field=self.address, remedy=remedy) from error
+        return _DaskConnection(client)
+
+
+class _DaskConnection(Connection):
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._name = uuid.uuid4().hex
+        self._sent = 0
+        self._flying: dict[Ticket, Future[Any]] = {}
+        self._finished: Queue[Future[Any]] = Queue()
+        self._put: list[Future[Any]] = []  # as long as they are here the scheduler keeps them
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # a lost scheduler is no news: see ConnectionLost
+
+    def processes(self) -> int:
+        return len(self._client.scheduler_info(n_workers=-1)["workers"])
+
+    def put(self, sha256: str, content: bytes) -> Any:
+        """A task that returns the bytes: the scheduler keeps it, so that they outlive the workers that have them."""
+        future = self._client.submit(bytes, content, key=f"poolwise-input-{sha256}")
+        self._put.append(future)
+        return future
+
+    def send(self, work: Callable[..., FinishedTask | Exception], errand: RemoteTask, pieces: Collection[Any]) -> Ticket:
+        self._sent += 1
+        future = self._client.submit(work, errand, *pieces, key=f"poolwise-{self._name}-{self._sent}", pure=False)
+        self._flying[future.key] = future
+        future.add_done_callback(self._finished.put)
+        ticket: Ticket = future.key
+        return ticket
+
+    def finished(self, wait_s: float) -> Iterator[tuple[Ticket, FinishedTask | Exception]]:
+        try:
+            futures = [self._finished.get(timeout=wait_s)]
+        except Empty:
+            if self._client.status not in ("running", "connecting"):
+                raise ConnectionLost from None
+            return
+        while not self._finished.empty():
+            futures.append(self._finished.get())
+        for future in futures:
+            if future.key in self._flying:
+                outcome = self._outcome(future)
+                del self._flying[future.key]
+                yield future.key, outcome
+
+    def _outcome(self, future: Future[Any]) -> FinishedTask | Exception:
+        if future.status in ("cancelled", "lost"):
+            raise ConnectionLost
+        if future.status == "error":
+            error: BaseException = future.exception()
+            if isinstance(error, KilledWorker):
+                return WorkerLost(str(error))
+            return _cannot_run(error)
+        try:
+            outcome: FinishedTask | Exception = future.result()
+        except (OSError, TimeoutError) as error:
+            raise ConnectionLost from error
+        return outcome
+
+    def give_up(self, tickets: Collection[Ticket]) -> None:
+        futures = [self._flying.pop(ticket) for ticket in [*self._flying]]
+        if futures and self._client.status == "running":
+            self._client.cancel(futures)
+
+    def close(self) -> None:
+        self._client.close(timeout=2)
+
+
+def _cannot_run(error: BaseException) -> InputError:
+    problem = f"a worker cannot run anything of Poolwise: {type(error).__name__}: {error}"
+    return InputError(problem, field="--executor", remedy="install on the workers what is installed here")

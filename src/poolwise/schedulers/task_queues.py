@@ -1,0 +1,130 @@
+"""Waiting tasks in lanes: within each, one after another."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from poolwise.arrays import FloatArray, IntArray
+from poolwise.errors import PolicyError
+from poolwise.interfaces import QueuePolicy
+from poolwise.model import JobTable, Machine, Queue, Refusal, Snapshot
+from poolwise.model.run_table import RunTable
+from poolwise.performance.ideal import Ideal
+from poolwise.policies.placement.units.view import Task
+
+
+class TaskQueueTurn(NamedTuple):
+    """When a job is served: by its priority under a static order, negated, then in the order of the queue."""
+
+    priority: float
+    submit: int
+    id: int
+    name: str
+
+
+LAST = TaskQueueTurn(float("inf"), 0, 0, "")
+"""Behind every other."""
+
+_Heap = list[tuple[TaskQueueTurn, Task]]
+
+
+class TaskQueues:
+    """Tasks that wait, each in the lane of those that are alike to it in some columns, in the order of their turns.
+
+    Parameters
+    ----------
+    order
+        A static queue order.
+    columns
+        Names of columns of the job table; those that it lacks do not count.
+    judge
+        Says of a job (row) why no unit may ever run its tasks, None where one may. It answers alike for a whole lane.
+
+    Attributes
+    ----------
+    waiting : row -> tasks that wait: in a lane, or taken from it and not yet started
+    hopeless : row -> why no unit may run its tasks; they are in no lane
+    """
+
+    def __init__(self, order: QueuePolicy, columns: Sequence[str], judge: Callable[[int], Refusal | None]) -> None:
+        self._order, self._columns, self._judge = order, columns, judge
+        self._lanes: dict[Hashable, _Heap] = {}
+        self.waiting: dict[int, int] = {}
+        self.hopeless: dict[int, Refusal] = {}
+
+    def add(self, queue: Queue, jobs: Sequence[int], snapshot: Snapshot) -> TaskQueueTurn:
+        """Let the waiting tasks of jobs join their lanes; returns the first of their turns."""
+        turns = self._turns(queue.table, jobs, snapshot)
+        known = [queue.table.attributes[name] for name in self._columns if name in queue.table.attributes]
+        for job, turn in zip(jobs, turns, strict=True):
+            tasks = queue.tasks(job)
+            self.waiting[job] = len(tasks)
+            lane = tuple(column[job].item() for column in known)
+            if lane not in self._lanes:
+                refusal = self._judge(job)
+                if refusal is not None:
+                    self.hopeless[job] = refusal
+                    continue
+                self._lanes[lane] = []
+            for number in tasks:
+                heapq.heappush(self._lanes[lane], (turn, Task(job, number)))
+        return min(turns, default=LAST)
+
+    def started(self, task: Task) -> None:
+        """Note that one task no longer waits."""
+        self.waiting[task.job] -= 1
+        if not self.waiting[task.job]:
+            del self.waiting[task.job]
+
+    def serve(self, take: Callable[[TaskQueueTurn, Task], bool]) -> None:
+        """Ask `take` for the first task of each lane, by turn; where it takes one, the lane goes on."""
+        heads = [(*tasks[0], lane) for lane, tasks in self._lanes.items()]
+        heapq.heapify(heads)
+        while heads:
+            turn, task, lane = heads[0]
+            tasks = self._lanes[lane]
+            if take(turn, task):
+                heapq.heappop(tasks)
+                if tasks:
+                    heapq.heapreplace(heads, (*tasks[0], lane))
+                    continue
+                del self._lanes[lane]
+            heapq.heappop(heads)
+
+    def _turns(self, table: JobTable, jobs: Sequence[int], snapshot: Snapshot) -> list[TaskQueueTurn]:
+        """Turns of jobs: a static priority does not depend on who else waits."""
+        queue = Queue(table)
+        for job in jobs:
+            queue.add(job)
+        found = dict(zip(queue.jobs.tolist(), _priorities(self._order, queue, snapshot).tolist(), strict=True))
+        return [TaskQueueTurn(-found[job], *table.order_key(job)) for job in jobs]
+
+
+def _priorities(order: QueuePolicy, queue: Queue, snapshot: Snapshot) -> FloatArray:
+    """(n_queued,) priorities; raises PolicyError for NaN."""
+    priority = order.priority(queue, snapshot)
+    if priority.shape != queue.jobs.shape or bool(np.isnan(priority).any()):
+        raise PolicyError(
+            f"{type(order).__name__} must return {len(queue)} priorities that are numbers, got {priority!r}", by=order
+        )
+    return priority
+
+
+def keeps_arrivals(order: QueuePolicy, machine: Machine, table: JobTable) -> bool:
+    """Whether a static order serves the jobs of a workload's table as they arrive."""
+    free = machine.capacity
+    idle = Snapshot(0, machine, table, free, free, RunTable(free.size), Ideal())
+    return not bool((np.diff(_priorities(order, Queue.of(table, np.arange(len(table))), idle)) > 0).any())
+
+
+def lanes_of(table: JobTable, columns: Iterable[str]) -> IntArray:
+    """(n_job,) number of each job's lane among the jobs of a table: those that are alike in the columns share one."""
+    known = [table.attributes[name] for name in columns if name in table.attributes]
+    if not known or not len(table):
+        return np.zeros(len(table), dtype=np.int64)
+    lanes: IntArray = np.unique(np.stack(known, axis=1), axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    return lanes

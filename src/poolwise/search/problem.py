@@ -1,0 +1,178 @@
+"""A search file, resolved: the space of candidates, the baseline, and the workloads of each split."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from poolwise import catalog
+from poolwise.errors import InputError
+from poolwise.files import scheduler as scheduler_file
+from poolwise.files.document import SET, Document, Origin
+from poolwise.files.factory import scheduler_content
+from poolwise.files.fields import check_version, validate
+from poolwise.files.scheduler import load_scheduler
+from poolwise.files.study import SchedulerSection
+from poolwise.hashing import Json, canonical, digest
+from poolwise.search.file import BudgetSection, ObjectivesSection, RangeSection, SearchFile, WorkloadsSection
+from poolwise.studies.cells import Cell
+from poolwise.studies.study import resolve
+
+SplitName = Literal["train", "validation", "test"]
+SPLITS: tuple[SplitName, ...] = get_args(SplitName)
+Settings = Mapping[str, Any]
+"""Dotted path of the space -> value."""
+
+
+@dataclass(frozen=True, eq=False)
+class OrderCandidate:
+    """A scheduler that is tried; its `key` is that of what results depend on.
+
+    Attributes
+    ----------
+    name : what tables call it
+    settings : of the space; empty for one that a file gives
+    """
+
+    name: str
+    section: SchedulerSection
+    settings: Settings
+
+    @property
+    def key(self) -> str:
+        """Hash of what a result depends on in it."""
+        return digest(canonical(scheduler_content(self.section)))
+
+
+@dataclass(frozen=True, eq=False)
+class OrderSearchProblem:
+    """A search.
+
+    Attributes
+    ----------
+    document : the file; its [scheduler] is the family
+    space : dotted path -> what it may be
+    baseline, beside : schedulers that candidates are compared with
+    splits : the workloads
+    """
+
+    name: str
+    title: str
+    document: Document
+    space: Mapping[str, RangeSection]
+    objectives: ObjectivesSection
+    budget: BudgetSection
+    baseline: OrderCandidate
+    beside: tuple[OrderCandidate, ...]
+    splits: Mapping[SplitName, tuple[Cell, ...]]
+    content: Json
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the resolved content."""
+        return digest(canonical(self.content))
+
+    def candidate(self, name: str, settings: Settings) -> OrderCandidate:
+        """Configure a candidate; raises InputError for settings that the family does not have."""
+        document = self.document.copy()
+        for path in sorted(settings, key=lambda path: path.count(".")):
+            document.set(path, deepcopy(settings[path]), Origin("space", document.place(("space", path))[1]))
+        section = validate(SchedulerSection, document, ("scheduler",))
+        return OrderCandidate(name, scheduler_file.resolve(section, document, ("scheduler",)), dict(settings))
+
+
+def load_search(path: str | Path, set: Mapping[str, Any] | None = None) -> OrderSearchProblem:
+    """Read a search file, or a shipped one by its name; `set` replaces values by dotted path, as --set does.
+
+    Raises InputError naming file, line, field and remedy.
+    """
+    file = Path(path)
+    if not (file.is_file() or file.suffix or len(file.parts) > 1):
+        file = catalog.find("searches", str(path))
+    document = Document.read(file)
+    check_version(document)
+    for key, value in (set or {}).items():
+        document.set(key, value, Origin(SET))
+    content = deepcopy(document.tables)
+    family = document.tables.get("scheduler")
+    if isinstance(family, str):
+        part = Document.read(_scheduler(document, family, ("scheduler",)))
+        document.tables["scheduler"] = {k: v for k, v in part.tables.items() if k not in ("version", "title")}
+        document.parts["scheduler"] = part
+    read = validate(SearchFile, document)
+    for path_ in read.space:
+        if not path_.startswith("scheduler."):
+            raise document.error(("space", path_), "only the scheduler may be searched", 'write "scheduler.order. ..." = {...}')
+    objectives = read.objectives
+    named = (
+        (("objectives", "baseline"), objectives.baseline),
+        *((("objectives", "beside"), name) for name in objectives.beside),
+    )
+    known = [_known(document, name, place) for place, name in named]
+    splits = {name: tuple(_cells(document, name, getattr(read.splits, name))) for name in SPLITS}
+    _check_apart(document, splits)
+    found = OrderSearchProblem(
+        file.stem,
+        read.title or file.stem,
+        document,
+        read.space,
+        objectives,
+        read.budget,
+        known[0],
+        tuple(known[1:]),
+        splits,
+        content,
+    )
+    for key, span in read.space.items():  # what cannot be configured is said before anything runs
+        for value in span.values or (span.least, span.most):
+            try:
+                found.candidate("", {key: value})
+            except InputError as error:
+                raise document.error(("space", key), error.message, error.remedy) from error
+    return found
+
+
+def _scheduler(document: Document, reference: str, place: tuple[str, ...]) -> Path:
+    if reference.startswith(catalog.PREFIX):
+        with document.placing(*place):
+            return catalog.resolve("schedulers", reference)
+    file = document.beside(place, reference)
+    if not file.is_file():
+        raise document.error(place, f"no such file: {reference}", 'give a scheduler file, or "catalog:NAME"')
+    return file
+
+
+def _known(document: Document, reference: str, place: tuple[str, ...]) -> OrderCandidate:
+    file = _scheduler(document, reference, place)
+    read = load_scheduler(file)
+    section = SchedulerSection(**{name: getattr(read, name) for name in SchedulerSection.model_fields})
+    return OrderCandidate(file.stem, section, {})
+
+
+def _cells(document: Document, split: SplitName, sections: list[WorkloadsSection]) -> list[Cell]:
+    """A cell for each workload of a split."""
+    cells: list[Cell] = []
+    for k in range(len(sections)):
+        written = deepcopy(document.tables["splits"][split][k])
+        measure = {"warm_up": written.pop("warm_up", 0), "baseline": False}
+        tables = {"version": 1, "scheduler": {}, "measure": measure, **written}
+        lines = {path[3:]: line for path, line in document.lines.items() if path[:3] == ("splits", split, k)}
+        cells += resolve(Document(document.file, tables, lines)).cells
+    return cells
+
+
+def _check_apart(document: Document, splits: Mapping[SplitName, tuple[Cell, ...]]) -> None:
+    """Raise InputError where two splits share a workload on a machine: what is chosen on it must not be judged by it."""
+    seen: dict[str, SplitName] = {}
+    for name in SPLITS:
+        for cell in splits[name]:
+            key = canonical([cell.machine_content, cell.trace.content()])
+            if seen.setdefault(key, name) != name:
+                raise document.error(
+                    ("splits", name),
+                    f"{cell.trace.path} (seed {cell.seed}) is in the {seen[key]} split too",
+                    "take another seed, or another stretch of the trace",
+                )

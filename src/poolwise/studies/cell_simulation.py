@@ -1,0 +1,140 @@
+"""The simulation of a cell: what it leaves behind for every measure that a study may take of it."""
+
+from __future__ import annotations
+
+import io
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from poolwise.engines import load_kernels, simulate
+from poolwise.engines.simulate import Result
+from poolwise.errors import InputError
+from poolwise.files import costs
+from poolwise.files.factory import models_of, scheduler_of
+from poolwise.hashing import Json, plain
+from poolwise.metrics import Outcomes, Window
+from poolwise.metrics.power import load_of, mean_watts, price
+from poolwise.metrics.resource_use import resource_use
+from poolwise.model import Schedule, Workload
+from poolwise.runner.task_type import Record, TaskType
+from poolwise.schedulers.warm_up import warm_up_end
+from poolwise.studies.cells import Cell, cell_sources, initial_of, workload_of
+
+
+@dataclass(frozen=True)
+class Cells(TaskType[Cell]):
+    """Where cells are simulated."""
+
+    def key(self, trial: Cell) -> str:
+        """SHA-256 of the inputs of a cell and of the code that simulates it."""
+        return trial.key
+
+    def label(self, trial: Cell) -> str:
+        """What is varied, and the seed."""
+        return trial.label
+
+    def run(self, trial: Cell) -> Record:
+        """Simulate a cell; see `simulate_cell`."""
+        return simulate_cell(trial)
+
+    def prepare(self, trials: Sequence[Cell]) -> None:
+        """Load the kernels that any cell may run in."""
+        load_kernels((cell.machine, scheduler_of(cell.scheduler, cell.warm_up)) for cell in trials)
+
+
+def simulate_cell(cell: Cell) -> Record:
+    """Run one cell: its facts, and the per-job outcomes as Parquet.
+
+    Raises InputError where the workload does not fit the study, or the program has changed since.
+    """
+    if cell_sources() != cell.sources:
+        raise InputError("Poolwise itself changed while the study ran", remedy="run the study again")
+    workload = workload_of(cell)
+    if cell.warm_up >= len(workload):
+        raise InputError(
+            f"the warm-up of {cell.warm_up} jobs leaves none of {len(workload)} to measure",
+            field="measure.warm_up",
+            remedy="shorten the warm-up or take more jobs",
+        )
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        result = _simulate(cell, workload)
+    if replace(cell).key != cell.key:
+        raise InputError("a file that the study names changed while it ran", remedy="run the study again")
+    schedule = result.schedule
+    outcomes = Outcomes.of(schedule)
+    facts = {
+        "inputs": cell.inputs,
+        "sources": cell.sources,
+        "machine": outcomes.facts,
+        "resources": resources_of(schedule, Window.of(outcomes, cell.warm_up)),
+        "jobs": len(workload),
+        "excluded": dict(sorted(workload.excluded.items())),
+        "repaired": dict(sorted(workload.repaired.items())),
+        "rejected": schedule.rejections(),
+        "waiting": len(schedule.waiting),
+        "refused": dict(sorted(schedule.refused.items())),
+        "engine": result.engine,
+        "passes": schedule.passes,
+        "warm_up_end_ns": warm_up_end(cell.warm_up, schedule.job_start),
+        "warnings": sorted({*workload.notes, *(str(warning.message) for warning in heard)}),
+    }
+    return Record(plain(facts), {"parquet": parquet(outcomes)})
+
+
+def simulate_again(cell: Cell, outcomes: Outcomes | None = None) -> Schedule:
+    """Simulate a cell whose outcomes alone were kept, for its schedule.
+
+    Raises InputError where it is not the schedule that they came from: the program or a file has changed since.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what is warned of stands among the facts of the cell
+        schedule = _simulate(cell, workload_of(cell)).schedule
+    found = Outcomes.of(schedule)
+    if outcomes is not None and not (np.array_equal(found.start, outcomes.start) and np.array_equal(found.end, outcomes.end)):
+        raise InputError(
+            "a metric needs the schedule of a run, and simulated again the run is another one",
+            field="metrics",
+            remedy="run it again with this version of Poolwise",
+        )
+    return schedule
+
+
+def _simulate(cell: Cell, workload: Workload) -> Result:
+    truth, estimate = models_of(cell.performance, cell.seed)
+    return simulate(
+        cell.machine,
+        workload,
+        scheduler_of(cell.scheduler, cell.warm_up),
+        truth=truth,
+        estimate=estimate,
+        seed=cell.seed,
+        pass_per_event=cell.scheduler.pass_per_event,
+        initial=initial_of(cell),
+    )
+
+
+def parquet(outcomes: Outcomes) -> bytes:
+    """Write outcomes as the bytes of a Parquet file."""
+    buffer = io.BytesIO()
+    outcomes.to_frame().write_parquet(buffer, compression="zstd")
+    return buffer.getvalue()
+
+
+def resources_of(schedule: Schedule, window: Window) -> Json:
+    """Measure a schedule, as plain data; the use of whole nodes has measures of its own."""
+    machine = schedule.machine
+    used = () if "nodes" in machine.resources else resource_use(schedule, window)
+    rows = [[use.resource, use.installed, use.used, use.stranded] for use in used]
+    load = load_of(schedule, window)
+    things = {name: [_known(value) for value in values] for name, values in costs.things(machine, load).items()}
+    return {"use": rows, "watts": _known(mean_watts(machine, load)), "dollars": _known(price(machine)), "things": things}
+
+
+def _known(value: float) -> float | None:
+    """A number as JSON has it."""
+    return value if math.isfinite(value) else None

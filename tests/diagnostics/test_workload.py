@@ -1,0 +1,208 @@
+"""What is said of a workload before any number: every sentence against the numbers, counted again one by one."""
+
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import poolwise
+from poolwise.diagnostics import Diagnostics, few
+from poolwise.metrics import Outcomes
+from poolwise.metrics.outcomes import Status
+from poolwise.model import Machine, Workload
+from poolwise.performance.ideal import Ideal
+from poolwise.units import SECOND, UNKNOWN
+
+GIB = 1024
+
+
+def workload_of(jobs: list[dict[str, int]]) -> Workload:
+    columns = {name: np.array([job[name] for job in jobs]) for name in ("submit", "duration", "requested", "nodes", "memory")}
+    return Workload.of(
+        columns["submit"] * SECOND,
+        columns["duration"] * SECOND,
+        requested=columns["requested"],
+        requests={"nodes": columns["nodes"], "memory": columns["memory"]},
+    )
+
+
+def ran(jobs: list[dict[str, int]]) -> tuple[Diagnostics, Outcomes]:
+    """Simulate jobs on four nodes of 64 GiB each."""
+    machine = Machine.of_racks(1, 4, local=64 * GIB, pool=0)
+    run = poolwise.simulate(workload_of(jobs), machine, truth=Ideal(), engine_name="reference")
+    return run.sanity, run.outcomes
+
+
+def told(jobs: list[dict[str, int]]) -> tuple[Diagnostics, Outcomes]:
+    """The same without simulating it: what does not fit is rejected, all else starts at once, as if there were room."""
+    workload, nothing = workload_of(jobs), np.full(len(jobs), -1)
+    nodes, memory = workload.nodes > 4, workload.memory > 64 * GIB
+    fits = ~(nodes | memory)
+    outcomes = Outcomes(
+        id=workload.id,
+        submit=workload.submit,
+        start=np.where(fits, workload.submit, nothing),
+        end=np.where(fits, workload.submit + workload.duration, nothing),
+        duration=workload.duration,
+        requested=workload.requested,
+        nodes=workload.nodes,
+        memory=workload.memory,
+        nodes_held=np.where(fits, workload.nodes, 0.0),
+        status=np.where(fits, Status.FINISHED, Status.REJECTED).astype(np.uint8),
+        reason=tuple("nodes" if n else "memory" if m else "" for n, m in zip(nodes.tolist(), memory.tolist(), strict=True)),
+        n_nodes=4,
+        whole_nodes=True,
+        local_memory=64 * GIB,
+        node_memory=256 * GIB,
+        pool_memory=0,
+        first_submit=int(workload.submit[0]),
+    )
+    return Diagnostics.of(outcomes), outcomes
+
+
+def job(**asked: int) -> dict[str, int]:
+    usual = {"submit": 0, "duration": 100, "nodes": 1, "memory": GIB}
+    return {"requested": SECOND * asked.get("duration", usual["duration"]), **usual, **asked}
+
+
+@st.composite
+def workloads(draw, times=(1, 20)):
+    """Jobs in which one value here and there is much larger than the rest, and some fit nowhere."""
+    amount = st.sampled_from([1, 2, 3])
+    usual = st.fixed_dictionaries({"submit": st.integers(0, 5000), "duration": amount, "nodes": amount, "memory": amount})
+    jobs = [dict(one) for one in draw(st.lists(usual, min_size=1, max_size=12))]
+    jobs = [dict(one, submit=one["submit"] + 37 * k) for k, one in enumerate(jobs * draw(st.sampled_from(times)))]
+    for _ in range(draw(st.integers(0, 4))):
+        jobs[draw(st.integers(0, len(jobs) - 1))][draw(st.sampled_from(["duration", "nodes", "memory"]))] = draw(
+            st.sampled_from([4, 6, 7, 50, 900])
+        )
+    scale = draw(st.sampled_from([1, 60, 200]))
+    known = draw(st.booleans())
+    return [
+        dict(
+            one,
+            duration=one["duration"] * scale,
+            memory=one["memory"] * 10 * GIB,
+            requested=one["duration"] * scale * SECOND if known or k % 2 else UNKNOWN,
+        )
+        for k, one in enumerate(jobs)
+    ]
+
+
+@settings(max_examples=60, deadline=None)
+@given(workloads())
+def test_every_number_is_what_counting_says(jobs):
+    found, outcomes = told(jobs)
+    hours = [int(n) * Fraction(int(d), 3600 * SECOND) for n, d in zip(outcomes.nodes, outcomes.duration, strict=True)]
+    rejected = {int(k) for k in np.flatnonzero(outcomes.status == Status.REJECTED)}
+    span = Fraction(int(outcomes.submit.max() - outcomes.submit.min()), 3600 * SECOND)
+    able = sorted((hours[k] for k in range(len(outcomes)) if k not in rejected), reverse=True)
+    if span:
+        assert math.isclose(found.load, sum(able) / (4 * span))
+        assert math.isclose(found.load_without_few, sum(able[few(len(outcomes)) :]) / (4 * span), abs_tol=1e-12)
+    else:
+        assert math.isnan(found.load) and found.to_dict()["load"] is None
+    assert sorted(job for group in found.never for job in group.ids) == sorted(int(outcomes.id[k]) for k in rejected)
+    for group in found.never:
+        rows = [k for k in range(len(outcomes)) if k in rejected and outcomes.reason[k] == group.reason]
+        assert group.ids == tuple(int(outcomes.id[k]) for k in rows)
+        assert group.most_nodes == max(int(outcomes.nodes[k]) for k in rows)
+        assert group.most_memory == max(int(outcomes.memory[k]) for k in rows)
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["sentences"] == list(found.sentences)
+
+
+def amounts_of(outcomes: Outcomes, quantity: str) -> list[float]:
+    nodes = outcomes.nodes.tolist()
+    return {
+        "memory_mib": lambda: outcomes.memory.tolist(),
+        "nodes": lambda: nodes,
+        "duration_s": lambda: [d / SECOND for d in outcomes.duration.tolist()],
+        "requested_s": lambda: [r / SECOND if r < UNKNOWN else 0 for r in outcomes.requested.tolist()],
+        "node_hours": lambda: [n * (d / (3600 * SECOND)) for n, d in zip(nodes, outcomes.duration.tolist(), strict=True)],
+    }[quantity]()
+
+
+@settings(max_examples=80, deadline=None)
+@given(workloads())
+def test_outliers_are_those_that_trying_every_number_of_jobs_finds(jobs):
+    found, outcomes = told(jobs)
+    n, named = len(jobs), {group.quantity: group for group in found.outliers}
+    hours = amounts_of(outcomes, "node_hours")
+    for quantity in ("memory_mib", "nodes", "duration_s", "requested_s", "node_hours"):
+        amounts = amounts_of(outcomes, quantity)
+        order = sorted(range(n), key=lambda k: (-amounts[k], k))
+        counts = range(1, min(10, n // 100) + 1)
+        if quantity == "node_hours":
+            heavy = [k for k in counts if sum(hours[row] for row in order[:k]) >= 0.1 * sum(hours) - 1e-12]
+            count = heavy[0] if heavy else 0
+        else:
+            gaps = {k: amounts[order[k - 1]] / amounts[order[k]] for k in counts if amounts[order[k]] > 0}
+            widest = max(gaps.values(), default=0)
+            count = min(k for k in gaps if gaps[k] == widest) if widest >= 2 else 0
+        group = named.get(quantity)
+        assert (0 if group is None else len(group.ids)) == count
+        if group is None:
+            continue
+        assert group.ids == tuple(int(outcomes.id[row]) for row in order[:count])
+        assert (group.most, group.least, group.rest) == tuple(amounts[order[k]] for k in (0, count - 1, count))
+        assert math.isclose(group.share, sum(hours[row] for row in order[:count]) / sum(hours))
+        assert group.text in found.sentences and f"{count} of {n:,} jobs (job" in group.text
+
+
+@settings(max_examples=25, deadline=None)
+@given(workloads(times=(1,)))
+def test_what_follows_from_overload_is_true_of_the_run(jobs):
+    found, outcomes = ran(jobs)
+    words = " ".join(found.sentences)
+    assert found.overloaded == (not math.isnan(found.load) and found.load >= 1) == ("Overloaded" in words)
+    ends = outcomes.end[outcomes.finished]
+    if found.overloaded and len(ends):
+        assert (ends.max() - outcomes.submit.max()) / SECOND >= found.backlog_s - 1e-6
+    if not found.overloaded:
+        assert found.backlog_s == 0
+
+
+def test_the_load_comes_first_then_what_can_never_run_then_outliers():
+    jobs = [job(submit=100 * k, nodes=1 + k % 2, duration=300) for k in range(300)]
+    jobs[7] |= {"memory": 15 * GIB * GIB}
+    jobs[8] |= {"nodes": 9}
+    found, _ = ran(jobs)
+    kinds = [line.split(":")[0].split(" (")[0] for line in found.sentences]
+    assert kinds == ["Load 1.12", "Overloaded", "2 of 300 jobs can never run", "1 of 300 jobs", "1 of 300 jobs"]
+    load, follows, never, memory, nodes = found.sentences
+    assert load == "Load 1.12: between the first and the last submission jobs ask for 112 % of what 4 nodes offer."
+    assert "work for at least 1 h of the whole machine is left" in follows
+    assert "1 cannot fit on the empty machine: not enough free nodes (job 9; up to 9 nodes and 1 GiB a node)" in never
+    assert "(job 8; up to 2 nodes and 15 TiB a node)" in never
+    assert "(job 8) asks for 15 TiB of memory a node, no other job more than 1 GiB; 0.44 % of all node-hours are its." in memory
+    assert nodes.startswith("1 of 300 jobs (job 9) asks for 9 nodes, no other job more than 2;")
+
+
+def test_nothing_is_an_outlier_among_few_jobs_or_where_all_are_alike():
+    assert [few(n) for n in (0, 99, 100, 999, 1000, 10**6)] == [0, 0, 1, 9, 10, 10]
+    assert told([job(submit=k, duration=1 if k else 10**4) for k in range(99)])[0].outliers == ()
+    assert told([job(submit=50 * k) for k in range(300)])[0].outliers == ()
+    twice = [job(submit=k * 50, memory=GIB * (2 if k == 3 else 1)) for k in range(100)]
+    assert [group.quantity for group in told(twice)[0].outliers] == ["memory_mib"]
+    twice[3]["memory"] -= 1
+    assert told(twice)[0].outliers == ()
+
+
+def test_a_load_that_a_few_jobs_make_is_told_without_them():
+    jobs = [job(submit=100 * k, duration=100) for k in range(200)]
+    jobs[5] |= {"duration": 20000}
+    found, _ = told(jobs)
+    assert "(24.9 % without the 2 of most node-hours)" in found.sentences[0]
+    assert found.sentences[1].startswith(
+        "1 of 200 jobs (job 6) runs for 5 h 33 min, no other job more than 1 min 40 s; 50 % of"
+    )
+    assert found.sentences[-1].startswith("1 of 200 jobs (job 6) holds 50 % of all node-hours, no other job more than 0.0278")
+
+
+def test_a_machine_that_is_asked_for_all_it_offers_is_overloaded():
+    full, room = (told([job(submit=at, nodes=4, duration=duration) for at in (0, 100)])[0] for duration in (50, 49))
+    assert (full.load, full.overloaded, full.backlog_s) == (1.0, True, 0.0)
+    assert (room.load, room.overloaded) == (0.98, False)

@@ -1,0 +1,164 @@
+"""The store: whole records or none, whatever happens to the process or the file."""
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from poolwise.errors import InputError
+from poolwise.runner import Record, Store
+from tests.helpers.kept_trials import content, spoil, written
+
+RECORDS = {f"key{k}": Record({"square": k**2, "text": "é" * k}, {"txt": bytes([k]) * 5000, "bin": b""}) for k in range(8)}
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    """A folder with records."""
+    folder = tmp_path_factory.mktemp("store")
+    with (store := Store(folder)).writing():
+        for key, record in RECORDS.items():
+            store.write(key, record, key, 1.0)
+    return folder
+
+
+def read(store: Store, key: str) -> Record | None:
+    """A record with the files that it was written with; None if any of them is missing."""
+    found, files = store.content(key), {ending: store.kept_file(key, ending) for ending in RECORDS[key].files}
+    return None if found is None or None in files.values() else Record(found, files)
+
+
+def test_what_was_written_is_read_and_nothing_else_is_left(filled):
+    store = Store(filled)
+    assert {key: read(store, key) for key in RECORDS} == RECORDS and all(map(store.holds, RECORDS))
+    assert not store.holds("other") and store.content("other") is None and store.kept_file("key1", "other") is None
+    assert store.seconds("key1") == 1.0 and store.seconds("other") is None
+    assert sorted(file.name for file in filled.iterdir()) == [".lock", "cells.sqlite"]
+    assert [row[:2] for row in store.everything()] == sorted((key, end) for key in RECORDS for end in ("bin", "json", "txt"))
+
+
+def test_a_record_that_is_written_again_replaces_the_first(filled, tmp_path):
+    shutil.copytree(filled, tmp_path / "out")
+    with (store := Store(tmp_path / "out")).writing():
+        store.write("key1", Record({"new": 1}, {"other": b"x"}))
+    assert store.content("key1") == {"new": 1} and store.kept_file("key1", "txt") is None and store.holds("key1")
+
+
+@pytest.mark.parametrize("ending", ["json", "txt"])
+def test_a_record_that_is_damaged_is_known(filled, tmp_path, ending):
+    shutil.copytree(filled, tmp_path / "out")
+    spoil(tmp_path / "out", "key3", ending)
+    store = Store(tmp_path / "out")
+    assert store.damaged("key3") and not store.holds("key3") and read(store, "key3") is None
+    assert store.holds("key4") and not store.damaged("key4") and not store.damaged("other")
+
+
+def test_a_record_under_another_key_is_not_taken(filled, tmp_path):
+    shutil.copytree(filled, tmp_path / "out")
+    with sqlite3.connect(tmp_path / "out" / "cells.sqlite") as connection:
+        connection.execute("INSERT INTO records SELECT 'other', content, files, sha256 FROM records WHERE key = 'key2'")
+        connection.execute("INSERT INTO files SELECT 'other', ending, content FROM files WHERE key = 'key2'")
+    assert Store(tmp_path / "out").damaged("other")
+
+
+@pytest.mark.parametrize("at", range(3590, 3640, 5))
+def test_words_of_the_store_itself_that_are_damaged_are_a_message_or_nothing(filled, tmp_path, at):
+    """SQLite quotes its own table definitions in what it says of them, whatever has become of them."""
+    whole = (filled / "cells.sqlite").read_bytes()
+    assert b"CREATE TABLE" in whole[3000:4096]
+    (tmp_path / "cells.sqlite").write_bytes(whole[:at] + b"\x80\x80\x80\x80\x80" + whole[at + 5 :])
+    store = Store(tmp_path)
+    for key, record in RECORDS.items():
+        try:
+            assert read(store, key) in (None, record)
+            list(store.everything())
+        except InputError as error:
+            assert str(store.file) in str(error)
+
+
+@settings(max_examples=80)
+@given(data=st.data())
+def test_nothing_damaged_is_taken_for_whole(filled, tmp_path_factory, data):
+    """Cut the file, or change bytes of it: what is read then is what was written, or nothing, or a message."""
+    folder = tmp_path_factory.mktemp("damaged")
+    whole = (filled / "cells.sqlite").read_bytes()
+    at = data.draw(st.integers(0, len(whole) - 1))
+    other = bytes(data.draw(st.lists(st.integers(0, 255), min_size=1, max_size=40)))
+    cut = data.draw(st.booleans())
+    (folder / "cells.sqlite").write_bytes(whole[:at] if cut else (whole[:at] + other + whole[at + len(other) :]))
+    store = Store(folder)
+    for key, record in RECORDS.items():
+        try:
+            found = read(store, key)
+            assert found in (None, record)
+            assert not store.holds(key) or found == record
+        except InputError as error:
+            assert str(store.file) in str(error)
+
+
+def test_a_writer_that_is_killed_leaves_whole_records(tmp_path):
+    """Killed at any moment, again and again: each record that is there has all of its files."""
+    code = f"""
+from tests.runner.test_store import RECORDS, Store
+from poolwise.runner import Record
+import itertools, pathlib
+store = Store(pathlib.Path({str(tmp_path)!r}))
+with store.writing():
+    print("begun", flush=True)
+    for k in itertools.count():
+        store.write(f"k{{k % 500}}", Record({{"n": k, "same": k}}, {{"a": b"%d" % k * 999, "b": b"%d" % k * 99}}))
+"""
+    for _ in range(4):
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        writer = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=environment)
+        assert writer.stdout is not None and writer.stdout.readline() == b"begun\n"
+        with pytest.raises(subprocess.TimeoutExpired):
+            writer.wait(0.15)
+        writer.send_signal(signal.SIGKILL)
+        writer.communicate()
+        store = Store(tmp_path)
+        for key in written(tmp_path):
+            found = store.content(key)
+            assert found is not None and store.holds(key) and found["n"] == found["same"]
+            assert (
+                store.kept_file(key, "a") == b"%d" % found["n"] * 999 and store.kept_file(key, "b") == b"%d" % found["n"] * 99
+            )
+    assert len(content(tmp_path)) > 10
+
+
+def test_a_file_that_is_no_store_is_said(tmp_path):
+    (tmp_path / "cells.sqlite").write_text("no database" * 100)
+    said = r"cells\.sqlite: the results cannot be kept: file is not a database"
+    with pytest.raises(InputError, match=said), Store(tmp_path).writing():
+        raise AssertionError
+    assert Store(tmp_path).content("key1") is None
+
+
+def test_others_read_while_one_writes(tmp_path):
+    writer, reader = Store(tmp_path), Store(tmp_path)
+    with writer.writing():
+        for key, record in RECORDS.items():
+            writer.write(key, record)
+            assert read(reader, key) == record
+    assert json.loads(next(reader.everything())[2].decode() or "{}") is not None
+
+
+def test_a_full_disk_is_said(tmp_path, monkeypatch):
+    with (store := Store(tmp_path)).writing():
+        assert store._writer is not None
+        store._writer.execute("PRAGMA max_page_count=20")
+        with pytest.raises(InputError, match=r"No space left on device[^#]*free some space"):
+            store.write("big", Record({}, {"a": bytes(1_000_000)}))
+        assert not store.holds("big")
+
+
+def test_only_the_writer_writes(filled):
+    with pytest.raises(RuntimeError, match="only the writer writes"):
+        Store(filled).write("key1", Record({}))

@@ -1,0 +1,92 @@
+"""The hash of the code of a run: all that it executes is in it, and nothing that it cannot reach."""
+
+import ast
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from poolwise import code_fingerprint
+from poolwise.code_fingerprint import PACKAGE, reached, sources
+from poolwise.studies import load
+from poolwise.studies.cell_simulation import simulate_cell
+
+RUN = "poolwise.studies.cell_simulation"
+
+
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory) -> Path:
+    """The Python files of the package, to be changed."""
+    folder = tmp_path_factory.mktemp("copy") / "poolwise"
+    for file in PACKAGE.rglob("*.py"):
+        (folder / file.relative_to(PACKAGE)).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, folder / file.relative_to(PACKAGE))
+    return folder
+
+
+CANNOT = [
+    "report/sentences.py",
+    "cli/run.py",
+    "serve/__init__.py",
+    "plans/search.py",
+    "runner/run_missing.py",
+    "studies/results.py",
+]
+CAN = [
+    "policies/order/priorities.py",
+    "policies/placement/nvme/__init__.py",
+    "kernels/list_scheduling/easy.py",
+    "kernels/numba_internals.py",
+    "optimize/min_cost_flow/__init__.py",
+    "traces/generators/lublin.py",
+    "performance/remote_memory.py",
+    "loop.py",
+    "studies/cell_simulation.py",
+]
+
+
+def test_what_a_run_cannot_reach_keeps_its_key_and_what_it_can_does_not(copied):
+    before = sources(RUN, package=copied)
+    assert before == sources(RUN)
+    changed = []
+    for name in [*CANNOT, *CAN]:
+        text = (copied / name).read_text()
+        (copied / name).write_text(f"{text}# changed\n")
+        sources.cache_clear()
+        changed += [name] if sources(RUN, package=copied) != before else []
+        (copied / name).write_text(text)
+    assert changed == CAN
+
+
+def test_every_import_is_followed():
+    """The same by Python's own parser, all files that imports name."""
+    found, left = set(), [PACKAGE / "studies" / "cell_simulation.py"]
+    while left:
+        file = left.pop()
+        if file in found:
+            continue
+        found.add(file)
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom) and str(node.module).split(".")[0] == "poolwise":
+                assert node.level == 0
+                parts = [code_fingerprint._file(f"{node.module}.{name.name}", PACKAGE) for name in node.names]
+                left += [part or code_fingerprint._file(str(node.module), PACKAGE) for part in parts]
+            elif isinstance(node, ast.Import):
+                names = [name.name for name in node.names if name.name.startswith("poolwise.")]
+                left += [code_fingerprint._file(name, PACKAGE) for name in names]
+    assert {file.relative_to(PACKAGE).as_posix() for file in found} <= reached(RUN)
+
+
+@pytest.mark.parametrize("order", ["fm", "wfp3"])
+@pytest.mark.parametrize("more", [{}, {"scheduler.kind": "list", "scheduler.backfill": "conservative"}])
+def test_all_that_a_run_executes_is_reached(folder, order, more):
+    executed = set()
+    (cell, *_) = load(folder / "study.toml", {"scheduler.order": order, **more}).cells
+    sys.setprofile(lambda frame, *_: executed.add(frame.f_code.co_filename))
+    try:
+        simulate_cell(cell)
+    finally:
+        sys.setprofile(None)
+    files = {Path(name).relative_to(PACKAGE).as_posix() for name in executed if name.startswith(f"{PACKAGE}/")}
+    assert len(files) > 20 and files <= reached(RUN) | {"code_fingerprint.py"}
