@@ -69,7 +69,7 @@ def test_it_holds_what_was_added_and_not_taken(moves: list[tuple[str, int, set[i
             plain.count_pass()
         elif move == "take" and job in plain.tasks:
             queue.remove_tasks(job, given)
-            plain.take(job, tasks)
+            plain.remove_tasks(job, tasks)
         elif move == "add":
             queue.add(job, given)
             plain.add(job, tasks)
