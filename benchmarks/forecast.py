@@ -10,9 +10,9 @@ from benchmarks.case import Figures, case, seconds
 from benchmarks.workloads import LOCAL_MIB
 from poolwise.engines import simulate
 from poolwise.engines.select import FAMILIES
-from poolwise.forecast.backtest import situation_at
-from poolwise.forecast.known_state import KnownState
-from poolwise.forecast.scenarios import Known, horizon_of, plan, sample_starts
+from poolwise.forecasting.backtest import situation_at
+from poolwise.forecasting.known_state import KnownState
+from poolwise.forecasting.scenarios import Known, horizon_of, plan, sample_starts
 from poolwise.model import Machine, Workload
 from poolwise.random import uniform
 from poolwise.registry import make

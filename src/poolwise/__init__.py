@@ -9,7 +9,7 @@ from poolwise.version import __version__
 
 if TYPE_CHECKING:
     from poolwise.api import SimulatedRun, list_scheduler, simulate
-    from poolwise.compare.comparison import compare_runs
+    from poolwise.comparison.run_comparison import compare_runs
     from poolwise.conformance import check
     from poolwise.metrics import METRICS, Outcomes
     from poolwise.model import Job, Machine, Placement, Queue, Schedule, Snapshot, Workload
@@ -35,7 +35,7 @@ _PUBLIC = {
     "Snapshot": "poolwise.model",
     "Workload": "poolwise.model",
     "check": "poolwise.conformance",
-    "compare_runs": "poolwise.compare.comparison",
+    "compare_runs": "poolwise.comparison.run_comparison",
     "figures": "poolwise.report.notebook",
     "save_figures": "poolwise.report.notebook",
     "run_plan": "poolwise.plans.plan",

@@ -13,7 +13,7 @@ from poolwise import api
 from poolwise.cli.app import _discover, run
 from poolwise.engines import simulate
 from poolwise.files.state import write_state
-from poolwise.forecast.backtest import situation_at
+from poolwise.forecasting.backtest import situation_at
 from poolwise.model import Machine, MachineState
 from poolwise.traces import read
 from poolwise.units import SECOND

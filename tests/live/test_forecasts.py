@@ -9,7 +9,7 @@ import numpy as np
 from prometheus_client import generate_latest
 
 from poolwise.errors import PoolwiseError
-from poolwise.forecast.answer import ForecastAnswer, JobForecast
+from poolwise.forecasting.answer import ForecastAnswer, JobForecast
 from poolwise.live.forecasts import MOST, ForecastMetrics, forecast_again_and_again
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from poolwise import registry
-from poolwise.compare.published import Claim, ClaimRow, Measured, claims_csv
+from poolwise.comparison.published import Claim, ClaimRow, Measured, claims_csv
 from poolwise.errors import InputError
 from poolwise.report.overview import overview, read_comparison, read_notes
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from poolwise.compare.headlines import Headline
-from poolwise.compare.published import Claim, ClaimRow, Measured
+from poolwise.comparison.headlines import Headline
+from poolwise.comparison.published import Claim, ClaimRow, Measured
 from poolwise.presentation.figure import Bars
 from poolwise.presentation.table import Table
 from poolwise.report import write_reproduction

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from poolwise import catalog
-from poolwise.compare.published import SWITCH, compare, read_claims
+from poolwise.comparison.published import SWITCH, compare, read_claims
 from poolwise.performance.device_profiles import read_device_profiles
 from poolwise.reproductions import drmaestro
 from poolwise.reproductions.drmaestro.cells import (

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from poolwise import catalog
-from poolwise.compare.published import compare, read_claims
+from poolwise.comparison.published import compare, read_claims
 from poolwise.errors import UnknownNameError
 from poolwise.presentation.figure_data import figure_csv
 from poolwise.reproductions.fair_memory import FairMemory, causes, claims, extensions, figures, plan, runs, traces

@@ -6,7 +6,7 @@ from zlib import crc32
 import pytest
 
 from poolwise import catalog
-from poolwise.compare.published import read_claims
+from poolwise.comparison.published import read_claims
 from poolwise.presentation.figure_data import figure_csv
 from poolwise.report.figure_scripts import expected
 from poolwise.reproductions import irop, nvme_composition

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from poolwise import catalog
-from poolwise.compare.published import compare, read_claims
+from poolwise.comparison.published import compare, read_claims
 from poolwise.performance.profiles import Profile
 from poolwise.reproductions import irop
 from poolwise.reproductions.irop.memory_time import least_product

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from poolwise import catalog
-from poolwise.compare.published import SWITCH, read_claims
+from poolwise.comparison.published import SWITCH, read_claims
 from poolwise.reproductions import irop
 from poolwise.reproductions.irop.claims import finite_mean
 from poolwise.reproductions.irop.plan import SMALL, Grid

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from poolwise import catalog
-from poolwise.compare.published import SWITCH, read_claims
+from poolwise.comparison.published import SWITCH, read_claims
 from poolwise.reproductions.nvme_composition import QUICK, NvmeComposition
 from poolwise.reproductions.nvme_composition.cells import DEFAULT, NvmeLoad, measure_nvme_case
 from poolwise.reproductions.nvme_composition.claims import claim_rows as measured_rows

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from poolwise import catalog
-from poolwise.compare.published import SWITCH, compare, read_claims
+from poolwise.comparison.published import SWITCH, compare, read_claims
 from poolwise.reproductions.cached_measurements import measure_all as keep
 from poolwise.reproductions.vinesim import causes, claims, extensions, figures
 from poolwise.reproductions.vinesim.plan import VineSimPlan

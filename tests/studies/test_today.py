@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from poolwise import studies
-from poolwise.compare.comparison import Comparison
-from poolwise.compare.saved_run import read_runs
-from poolwise.compare.sentences import today_sentences
-from poolwise.compare.today import changes, with_today
+from poolwise.comparison.run_comparison import Comparison
+from poolwise.comparison.saved_run import read_runs
+from poolwise.comparison.sentences import today_sentences
+from poolwise.comparison.today import changes, with_today
 from poolwise.errors import InputError
 from poolwise.plans import plan
 from poolwise.report.study import study_page

@@ -11,7 +11,7 @@ import typer
 from poolwise.cli.examples import examples
 
 if TYPE_CHECKING:
-    from poolwise.compare.comparison import Comparison
+    from poolwise.comparison.run_comparison import Comparison
 
 _SHOWN = ("mean_bounded_slowdown", "p99_bounded_slowdown", "mean_wait_s", "throughput_per_100s", "utilization")
 """Metrics in the table on screen; the exports have all of them."""
@@ -44,9 +44,9 @@ def compare(
 ) -> None:
     """Compare runs of the same jobs: metrics, paired differences from the first run, and the jobs that changed most."""
     from poolwise.cli.output import check_exports, export, print_json, provenance
-    from poolwise.compare.comparison import Comparison
-    from poolwise.compare.saved_run import read_runs
-    from poolwise.compare.today import with_today
+    from poolwise.comparison.run_comparison import Comparison
+    from poolwise.comparison.saved_run import read_runs
+    from poolwise.comparison.today import with_today
     from poolwise.files.component import Component
     from poolwise.report.compare import write_comparison
 
@@ -85,7 +85,7 @@ def _print(found: Comparison, changed: int) -> None:
     from rich.table import Table
 
     from poolwise.cli.console import out
-    from poolwise.compare.sentences import population_sentence
+    from poolwise.comparison.sentences import population_sentence
     from poolwise.metrics import metrics_of
 
     table = Table("metric", "run", "value", "difference", box=None, pad_edge=False)

@@ -12,8 +12,8 @@ from poolwise.cli.examples import examples
 from poolwise.cli.live_cluster import ClusterName, see
 
 if TYPE_CHECKING:
-    from poolwise.forecast.answer import ForecastAnswer
-    from poolwise.forecast.backtest import Backtest
+    from poolwise.forecasting.answer import ForecastAnswer
+    from poolwise.forecasting.backtest import Backtest
     from poolwise.interfaces import Scheduler
     from poolwise.model import Machine, MachineState, Workload
 
@@ -170,8 +170,8 @@ def _backtest(
     from poolwise import catalog
     from poolwise.cli.output import print_json, provenance
     from poolwise.errors import InputError
-    from poolwise.forecast.backtest import Backtest, BacktestSettings
-    from poolwise.forecast.limits import with_limits
+    from poolwise.forecasting.backtest import Backtest, BacktestSettings
+    from poolwise.forecasting.limits import with_limits
     from poolwise.model import Machine
     from poolwise.studies import load_machine
 
@@ -236,10 +236,10 @@ def _answer(
 ) -> ForecastAnswer:
     """Forecast for a state."""
     from poolwise import api
-    from poolwise.forecast.answer import forecast_answer
-    from poolwise.forecast.known_state import situation_of
-    from poolwise.forecast.limits import with_limits
-    from poolwise.forecast.question import ForecastQuestion, corrections_in, new_job, read_instant, rows_named, zone
+    from poolwise.forecasting.answer import forecast_answer
+    from poolwise.forecasting.known_state import situation_of
+    from poolwise.forecasting.limits import with_limits
+    from poolwise.forecasting.question import ForecastQuestion, corrections_in, new_job, read_instant, rows_named, zone
 
     local = zone(timezone)
     past = None if history is None else with_limits(_log(history, state.machine, format, options))[0]

@@ -9,7 +9,7 @@ from poolwise.cli.live import needs
 
 if TYPE_CHECKING:
     from poolwise.cli.live_cluster import ClusterName
-    from poolwise.forecast.answer import ForecastAnswer
+    from poolwise.forecasting.answer import ForecastAnswer
 
 
 def serve_forecasts(

@@ -45,7 +45,7 @@ def run_study(
     from poolwise.cli.console import err, resumable, warn
     from poolwise.cli.console import out as stdout
     from poolwise.cli.output import print_json, print_sentences
-    from poolwise.compare.sentences import today_sentences
+    from poolwise.comparison.sentences import today_sentences
     from poolwise.runner import find_executor
     from poolwise.runner.progress import ConsoleProgress
     from poolwise.studies.diagnostics import sanity_sentences

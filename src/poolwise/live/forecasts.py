@@ -11,7 +11,7 @@ import numpy as np
 from prometheus_client import CollectorRegistry, Gauge
 
 from poolwise.errors import PoolwiseError
-from poolwise.forecast.answer import ASKED, ForecastAnswer
+from poolwise.forecasting.answer import ASKED, ForecastAnswer
 from poolwise.live.logs import say
 from poolwise.units import SECOND
 

@@ -10,9 +10,9 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from poolwise.arrays import BoolArray, FloatArray
-from poolwise.compare.comparison import Comparison
-from poolwise.compare.today import changes_of
-from poolwise.compare.waits import PairedRun
+from poolwise.comparison.run_comparison import Comparison
+from poolwise.comparison.today import changes_of
+from poolwise.comparison.waits import PairedRun
 from poolwise.files.document import Document
 from poolwise.files.fields import Positive, Section
 from poolwise.metrics import Interval, Outcomes, Window, common_population, mean_interval, paired_block_bootstrap, summarise

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import Field
 
 from poolwise import registry
-from poolwise.compare.comparison import Comparison
-from poolwise.compare.sentences import today_heading, today_sentences
+from poolwise.comparison.run_comparison import Comparison
+from poolwise.comparison.sentences import today_heading, today_sentences
 from poolwise.errors import InputError
 from poolwise.files import study as study_file
 from poolwise.files.document import Document

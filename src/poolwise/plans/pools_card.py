@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from poolwise.arrays import FloatArray
-from poolwise.compare.waits import PairedWaits
+from poolwise.comparison.waits import PairedWaits
 from poolwise.errors import InputError
 from poolwise.optimize.monotone import Element
 from poolwise.plans.candidates import CandidateRuns, Verdict

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from poolwise.compare.comparison import Comparison
-from poolwise.compare.sentences import GOAL, difference_sentence, population_sentence
+from poolwise.comparison.run_comparison import Comparison
+from poolwise.comparison.sentences import GOAL, difference_sentence, population_sentence
 from poolwise.metrics.slowdown import bounded_slowdown, wait_s
 from poolwise.presentation.figure import Axis, Distribution, Figure
 from poolwise.presentation.table import cell_text

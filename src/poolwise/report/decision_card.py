@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from poolwise.catalog import PREFIX
-from poolwise.compare.waits import PairedWaits
+from poolwise.comparison.waits import PairedWaits
 from poolwise.files.cost_items import POWER
 from poolwise.metrics.slowdown import wait_s
 from poolwise.presentation.cost import money_rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from poolwise.forecast.answer import ForecastAnswer, JobForecast
+from poolwise.forecasting.answer import ForecastAnswer, JobForecast
 from poolwise.report.page import Page, PageSection, PageTable, TableRow
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from poolwise.compare.comparison import Comparison
+from poolwise.comparison.run_comparison import Comparison
 from poolwise.plans.plan import PlanResult
 from poolwise.presentation.figure import Figure
 from poolwise.report.compare import comparison_page

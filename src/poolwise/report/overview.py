@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from poolwise.compare.headlines import JUDGED, SPEC
-from poolwise.compare.published import COLUMNS, ONE_RUN, READINGS
+from poolwise.comparison.headlines import JUDGED, SPEC
+from poolwise.comparison.published import COLUMNS, ONE_RUN, READINGS
 from poolwise.errors import InputError
 
 ComparisonRows = list[dict[str, str]]

@@ -9,8 +9,8 @@ from itertools import groupby
 from pathlib import Path
 
 from poolwise.atomic_write import write_whole
-from poolwise.compare.headlines import JUDGED, SPEC, answered, held, readings_of
-from poolwise.compare.published import ClaimRow, claims_csv
+from poolwise.comparison.headlines import JUDGED, SPEC, answered, held, readings_of
+from poolwise.comparison.published import ClaimRow, claims_csv
 from poolwise.presentation.figure import Figure, Panels
 from poolwise.presentation.figure_data import figure_csv
 from poolwise.report.figure_scripts import FigureScript, expected, scripts_csv, scripts_of

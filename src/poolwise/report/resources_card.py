@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from poolwise.compare.waits import PairedRun, PairedWaits
+from poolwise.comparison.waits import PairedRun, PairedWaits
 from poolwise.metrics.intervals import mean_interval
 from poolwise.presentation.format import spoken_number
 from poolwise.report.decision_card import money, today_of

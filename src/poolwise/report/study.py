@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from poolwise.catalog import PREFIX
-from poolwise.compare.comparison import Comparison
-from poolwise.compare.sentences import today_heading, today_sentences
-from poolwise.compare.today import changes
+from poolwise.comparison.run_comparison import Comparison
+from poolwise.comparison.sentences import today_heading, today_sentences
+from poolwise.comparison.today import changes
 from poolwise.metrics import METRICS
 from poolwise.metrics.intervals import paired_block_bootstrap
 from poolwise.metrics.slowdown import bounded_slowdown

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import ClassVar, Protocol
 
 from poolwise import catalog
-from poolwise.compare.agreement import agreement_figures
-from poolwise.compare.headlines import Headline, read_headlines
-from poolwise.compare.published import ClaimRow, Key, compare, read_claims
-from poolwise.compare.verdicts import Measured
+from poolwise.comparison.agreement import agreement_figures
+from poolwise.comparison.headlines import Headline, read_headlines
+from poolwise.comparison.published import ClaimRow, Key, compare, read_claims
+from poolwise.comparison.verdicts import Measured
 from poolwise.errors import UnknownNameError
 from poolwise.presentation.figure import Figure
 from poolwise.presentation.table import Table

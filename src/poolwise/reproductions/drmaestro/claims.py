@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from poolwise.arrays import FloatArray
-from poolwise.compare.published import Key
-from poolwise.compare.verdicts import Measured
+from poolwise.comparison.published import Key
+from poolwise.comparison.verdicts import Measured
 from poolwise.metrics.intervals import mean_interval
 from poolwise.reproductions.drmaestro.cells import (
     BEYOND,

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from poolwise.arrays import FloatArray
-from poolwise.compare.published import Key
-from poolwise.compare.verdicts import Measured
+from poolwise.comparison.published import Key
+from poolwise.comparison.verdicts import Measured
 from poolwise.presentation.table import Table
 from poolwise.reproductions.drmaestro.cells import SCENARIOS, DrMaestroScenario
 from poolwise.reproductions.drmaestro.changes import FITS, Change

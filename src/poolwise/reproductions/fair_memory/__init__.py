@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from poolwise import catalog
-from poolwise.compare.published import read_claims
+from poolwise.comparison.published import read_claims
 from poolwise.engines.list_scheduling.loading import load_all
 from poolwise.registry import register
 from poolwise.reproductions.cached_measurements import measure_all

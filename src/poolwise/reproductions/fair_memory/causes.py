@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from poolwise.compare.published import Claim
+from poolwise.comparison.published import Claim
 from poolwise.metrics.intervals import mean_interval
 from poolwise.presentation.figure import Axis, Bars, Curves, Figure
 from poolwise.reproductions.fair_memory.claims import SLOWDOWN, FairMemoryCells, measure_claims

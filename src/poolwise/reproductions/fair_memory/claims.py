@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolwise.arrays import FloatArray
-from poolwise.compare.published import Key
-from poolwise.compare.verdicts import Measured
+from poolwise.comparison.published import Key
+from poolwise.comparison.verdicts import Measured
 from poolwise.metrics.intervals import mean_interval
 from poolwise.model import Machine
 from poolwise.performance.remote_memory import FAR, NEAR, sld_factor

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from poolwise.compare.published import Key
-from poolwise.compare.verdicts import Measured
+from poolwise.comparison.published import Key
+from poolwise.comparison.verdicts import Measured
 from poolwise.reproductions.fair_memory.claims import SLOWDOWN, FairMemoryCells, over_seeds
 from poolwise.reproductions.fair_memory.readings import BACKFILLS, FairMemoryReading
 from poolwise.reproductions.fair_memory.runs import FAIRNESS, MACHINES, FairMemoryResults

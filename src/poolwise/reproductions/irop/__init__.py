@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
-from poolwise.compare.published import Key
-from poolwise.compare.verdicts import Measured
+from poolwise.comparison.published import Key
+from poolwise.comparison.verdicts import Measured
 from poolwise.presentation.figure import Figure
 from poolwise.registry import register
 from poolwise.reproductions.irop import causes, claims, figures

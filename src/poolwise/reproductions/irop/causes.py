@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from poolwise.compare.published import Key
-from poolwise.compare.verdicts import Measured
+from poolwise.comparison.published import Key
+from poolwise.comparison.verdicts import Measured
 from poolwise.reproductions.irop.claims import IropRuns, View, above_optimum, energy, finite_mean, objective, slowdown
 from poolwise.reproductions.irop.memory_time import MemoryTimeCase
 from poolwise.reproductions.irop.plan import LOOSE, TENTH, THETAS, Grid

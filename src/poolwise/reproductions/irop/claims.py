@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from poolwise.batch.problem.definition import Theta
-from poolwise.compare.published import Key
-from poolwise.compare.verdicts import Measured
+from poolwise.comparison.published import Key
+from poolwise.comparison.verdicts import Measured
 from poolwise.metrics.intervals import mean_interval
 from poolwise.reproductions.irop.plan import FEW, SMALL, TIMED, Grid, case
 from poolwise.reproductions.irop.runs import IropCase

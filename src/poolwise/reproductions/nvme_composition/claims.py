@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from poolwise.compare.published import Key
-from poolwise.compare.verdicts import Measured
+from poolwise.comparison.published import Key
+from poolwise.comparison.verdicts import Measured
 from poolwise.reproductions.nvme_composition.cells import Infrastructure, NvmeCase, NvmeLoad, NvmePolicy
 from poolwise.reproductions.nvme_composition.plan import (
     FASTER,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from poolwise.compare.verdicts import Measured
+from poolwise.comparison.verdicts import Measured
 from poolwise.metrics.intervals import mean_interval
 from poolwise.reproductions.nvme_composition.cells import (
     DEFAULT,

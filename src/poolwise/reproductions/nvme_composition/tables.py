@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from poolwise import catalog
-from poolwise.compare.published import Key, read_claims
+from poolwise.comparison.published import Key, read_claims
 from poolwise.metrics.intervals import mean_interval
 from poolwise.presentation.table import Table
 from poolwise.reproductions.nvme_composition.plan import INFRASTRUCTURES, POLICIES, SOURCES, TABLES, NvmePlan, NvmeResults, base

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from poolwise.compare.published import Key
-from poolwise.compare.verdicts import Measured
+from poolwise.comparison.published import Key
+from poolwise.comparison.verdicts import Measured
 from poolwise.reproductions.vinesim.claims import FACTORS, PERCENT, Item, anywhere, figure_7, figure_16
 from poolwise.reproductions.vinesim.plan import VARIED
 from poolwise.reproductions.vinesim.results import VineSimResults

@@ -8,8 +8,8 @@ from math import comb
 
 import numpy as np
 
-from poolwise.compare.published import Key
-from poolwise.compare.verdicts import Measured
+from poolwise.comparison.published import Key
+from poolwise.comparison.verdicts import Measured
 from poolwise.reproductions.vinesim.results import VineSimResults, busy, makespan, mean_over_seeds
 from poolwise.reproductions.vinesim.setups import (
     CPU,

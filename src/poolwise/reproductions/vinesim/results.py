@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from poolwise.arrays import FloatArray
-from poolwise.compare.verdicts import Measured
+from poolwise.comparison.verdicts import Measured
 from poolwise.metrics.intervals import mean_interval
 from poolwise.reproductions.vinesim.plan import VineSimPlan
 from poolwise.reproductions.vinesim.setups import Setup

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal
 
-from poolwise.compare.published import READINGS, ClaimRow
+from poolwise.comparison.published import READINGS, ClaimRow
 from poolwise.errors import InputError
 
 HeadlineVerdict = Literal["reproduced", "partly", "not", "cannot be tested"]

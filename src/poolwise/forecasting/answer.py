@@ -10,11 +10,11 @@ import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.engines.progress import Obstacle
-from poolwise.forecast.known_state import KnownState
-from poolwise.forecast.question import ForecastQuestion
-from poolwise.forecast.recalibration import LEVELS, chance_within, sample_quantiles
-from poolwise.forecast.scenarios import Known, horizon_of, plan, sample_starts
-from poolwise.forecast.what_if import request_changes
+from poolwise.forecasting.known_state import KnownState
+from poolwise.forecasting.question import ForecastQuestion
+from poolwise.forecasting.recalibration import LEVELS, chance_within, sample_quantiles
+from poolwise.forecasting.scenarios import Known, horizon_of, plan, sample_starts
+from poolwise.forecasting.what_if import request_changes
 from poolwise.presentation.figure import Axis, Figure, Scatter
 from poolwise.units import NEVER, SECOND, format_time, shared_time_unit
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from poolwise.compare.comparison import MOST_RUNS, Comparison
-from poolwise.compare.saved_run import SavedRun
+from poolwise.comparison.run_comparison import MOST_RUNS, Comparison
+from poolwise.comparison.saved_run import SavedRun
 from poolwise.studies import CellResult, StudyResult
 from poolwise.studies.cell_store import CellStore
 from poolwise.studies.cells import Cell

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
-from poolwise.forecast.lifetimes import kaplan_meier
+from poolwise.forecasting.lifetimes import kaplan_meier
 from poolwise.units import NEVER, SECOND
 
 LEVELS = np.array([0.02, 0.05, *np.arange(0.1, 0.95, 0.05).round(2), 0.95, 0.98])

@@ -5,8 +5,8 @@ import math
 import pytest
 
 from poolwise import catalog, registry
-from poolwise.compare.headlines import Headline, answered, read_headlines
-from poolwise.compare.published import Claim, ClaimRow, Measured, read_claims
+from poolwise.comparison.headlines import Headline, answered, read_headlines
+from poolwise.comparison.published import Claim, ClaimRow, Measured, read_claims
 from poolwise.errors import InputError
 
 NAMES = registry.names("reproductions")

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from poolwise.compare.headlines import JUDGED, SPEC, readings_of
-from poolwise.compare.published import ClaimRow
+from poolwise.comparison.headlines import JUDGED, SPEC, readings_of
+from poolwise.comparison.published import ClaimRow
 from poolwise.presentation.figure import Axis, Bars, Figure, Scatter
 
 LEAST = 12

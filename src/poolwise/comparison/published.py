@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
-from poolwise.compare.verdicts import ClaimRule, ClaimVerdict, Criterion, Holds, Measured
+from poolwise.comparison.verdicts import ClaimRule, ClaimVerdict, Criterion, Holds, Measured
 from poolwise.errors import InputError, UnknownNameError
 
 ClaimClass = Literal["paper", "input", "ours"]

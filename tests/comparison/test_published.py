@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from poolwise import catalog, registry
-from poolwise.compare.published import COLUMNS, Claim, ClaimRow, Measured, claims_csv, compare, read_claims
+from poolwise.comparison.published import COLUMNS, Claim, ClaimRow, Measured, claims_csv, compare, read_claims
 from poolwise.errors import InputError
 from poolwise.metrics.intervals import mean_interval
 

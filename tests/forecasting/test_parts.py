@@ -6,11 +6,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poolwise.forecast.arrivals import draw_arrivals
-from poolwise.forecast.lifetimes import kaplan_meier
-from poolwise.forecast.recalibration import LEVELS, Recalibration, chance_within, moved, sample_quantiles
-from poolwise.forecast.runtimes import JobFeatures, RuntimeModel, mean_of
-from poolwise.forecast.scores import brier, covered, pinball
+from poolwise.forecasting.arrivals import draw_arrivals
+from poolwise.forecasting.lifetimes import kaplan_meier
+from poolwise.forecasting.recalibration import LEVELS, Recalibration, chance_within, moved, sample_quantiles
+from poolwise.forecasting.runtimes import JobFeatures, RuntimeModel, mean_of
+from poolwise.forecasting.scores import brier, covered, pinball
 from poolwise.units import DAY, HOUR, NEVER, SECOND
 
 

@@ -11,10 +11,10 @@ from poolwise.arrays import FloatArray, IntArray
 from poolwise.engines.compiled_engine import Parts
 from poolwise.engines.progress import Obstacle
 from poolwise.engines.samples import sampler_of
-from poolwise.forecast.arrivals import ComingJobs, draw_arrivals
-from poolwise.forecast.known_state import KnownState
-from poolwise.forecast.lifetimes import Lifetimes
-from poolwise.forecast.runtimes import JobFeatures, RuntimeModel, mean_of, request_seconds
+from poolwise.forecasting.arrivals import ComingJobs, draw_arrivals
+from poolwise.forecasting.known_state import KnownState
+from poolwise.forecasting.lifetimes import Lifetimes
+from poolwise.forecasting.runtimes import JobFeatures, RuntimeModel, mean_of, request_seconds
 from poolwise.model import Initial, JobTable, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.random import uniform

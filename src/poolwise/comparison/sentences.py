@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from poolwise.compare.comparison import Comparison, Difference
+from poolwise.comparison.run_comparison import Comparison, Difference
 from poolwise.presentation.format import population_words, spoken_number
 from poolwise.units import format_time
 

@@ -8,9 +8,9 @@ from datetime import UTC
 import numpy as np
 
 from poolwise import api
-from poolwise.forecast.answer import ForecastAnswer, forecast_answer
-from poolwise.forecast.known_state import situation_of
-from poolwise.forecast.question import ForecastQuestion
+from poolwise.forecasting.answer import ForecastAnswer, forecast_answer
+from poolwise.forecasting.known_state import situation_of
+from poolwise.forecasting.question import ForecastQuestion
 from poolwise.model import InitialRun, JobTable, Machine, MachineState, Partition, Placement
 from poolwise.model.machine_builder import MachineBuilder
 from poolwise.units import HOUR

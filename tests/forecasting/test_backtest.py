@@ -11,9 +11,9 @@ import pytest
 from poolwise import api
 from poolwise.engines import simulate
 from poolwise.errors import InputError
-from poolwise.forecast.backtest import Backtest, BacktestSettings, situation_at
-from poolwise.forecast.limits import with_limits
-from poolwise.forecast.scenarios import Known, sample_starts
+from poolwise.forecasting.backtest import Backtest, BacktestSettings, situation_at
+from poolwise.forecasting.limits import with_limits
+from poolwise.forecasting.scenarios import Known, sample_starts
 from poolwise.model import Machine, Schedule, Workload
 from poolwise.traces import read
 from poolwise.units import HOUR, SECOND, UNKNOWN

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from poolwise import studies
-from poolwise.compare.comparison import Comparison
-from poolwise.compare.saved_run import read_runs
+from poolwise.comparison.run_comparison import Comparison
+from poolwise.comparison.saved_run import read_runs
 from poolwise.errors import InputError
 from poolwise.metrics import METRICS, mean_interval, paired_block_bootstrap
 from poolwise.metrics.slowdown import bounded_slowdown, wait_s

@@ -13,8 +13,8 @@ import numpy as np
 
 from poolwise.arrays import IntArray
 from poolwise.errors import InputError, UnknownNameError
-from poolwise.forecast.known_state import KnownState
-from poolwise.forecast.recalibration import LEVELS, Corrections
+from poolwise.forecasting.known_state import KnownState
+from poolwise.forecasting.recalibration import LEVELS, Corrections
 from poolwise.model import JobTable
 from poolwise.model.table_columns import Column
 from poolwise.units import HORIZON, SECOND, Dimension, parse

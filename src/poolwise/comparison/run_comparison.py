@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
-from poolwise.compare.saved_run import SavedRun, read_runs
+from poolwise.comparison.saved_run import SavedRun, read_runs
 from poolwise.errors import InputError
 from poolwise.files.component import Component
 from poolwise.hashing import Json, canonical

@@ -2,8 +2,8 @@
 
 import math
 
-from poolwise.compare.agreement import LEAST, agreement_figures
-from poolwise.compare.published import Claim, ClaimRow, Measured
+from poolwise.comparison.agreement import LEAST, agreement_figures
+from poolwise.comparison.published import Claim, ClaimRow, Measured
 from poolwise.presentation.figure import Bars, Scatter
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
-from poolwise.forecast.lifetimes import Lifetimes, kaplan_meier
+from poolwise.forecasting.lifetimes import Lifetimes, kaplan_meier
 from poolwise.units import UNKNOWN
 
 PRIOR = 2.0

@@ -11,10 +11,10 @@ import numpy as np
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.engines import simulate
 from poolwise.errors import InputError
-from poolwise.forecast.known_state import KnownState
-from poolwise.forecast.recalibration import LEVELS, Corrections, Recalibration, chance_within, sample_quantiles
-from poolwise.forecast.scenarios import Known, horizon_of, plan, sample_starts
-from poolwise.forecast.scores import brier, covered, pinball
+from poolwise.forecasting.known_state import KnownState
+from poolwise.forecasting.recalibration import LEVELS, Corrections, Recalibration, chance_within, sample_quantiles
+from poolwise.forecasting.scenarios import Known, horizon_of, plan, sample_starts
+from poolwise.forecasting.scores import brier, covered, pinball
 from poolwise.interfaces import Scheduler
 from poolwise.model import InitialRun, Machine, Placement, Schedule, Workload
 from poolwise.performance.ideal import Ideal

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from poolwise.forecast.known_state import KnownState
+from poolwise.forecasting.known_state import KnownState
 from poolwise.interfaces import QueuePolicy, rule_of
 from poolwise.model import JobTable, Kind
 from poolwise.model.table_columns import Column
