@@ -1,10 +1,10 @@
-# Everything runs in .venv, which `make setup` builds from pinned versions. Only Python 3.11.5 or newer and make are needed.
+# Everything runs in .venv, which `make setup` creates from pinned versions. Requires only Python 3.11.5 or newer and make.
 PYTHON ?= python3
 BIN := .venv/bin
 
 LIVE := measuring memory_agent $(addprefix executors/,on_dask on_ray on_slurm commands) $(addprefix slurm/,live placing sharing ordering seeing faults) $(addprefix kubernetes/,live devices order forecasting tutorial shipped faults node_agent rates soak)
 
-.PHONY: help setup kernels test test-long test-live lint demo pictures bench docs format clean
+.PHONY: help setup kernels test test-long test-live lint demo pictures bench docs dist format clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -19,40 +19,44 @@ setup: .venv/ready ## build .venv with pinned versions
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-build-isolation --editable '.[dev]'
 	@touch $@
 
-lint: setup ## format check, lint, types, import contracts
+lint: setup ## check format, lint, types and import contracts
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-kernels: setup ## compile all kernels once (two minutes on two cores; later starts load them)
+kernels: setup ## compile all kernels once (two minutes on two cores; later runs load them)
 	$(BIN)/poolwise compile
 
-test: lint kernels ## format, lint, types, import contracts, and the tests that take less than six minutes
+test: lint kernels ## run lint and the fast tests (under six minutes)
 	$(BIN)/pytest -m "not long" --numprocesses 2 --dist loadgroup
 
-test-long: kernels ## the tests that take longer: every page and system, long searches for counterexamples
+test-long: kernels ## run the long tests: every documentation page and system, long property tests
 	$(BIN)/pytest -m long --numprocesses 2 --dist loadgroup
 
-test-live: setup ## against a real Slurm, Kubernetes, Dask and Ray: installs or builds them where they are missing, and says so
+test-live: setup ## test against a real Slurm, Kubernetes, Dask and Ray; install or build what is missing
 	tests/live/slurm/packages.sh
 	$(BIN)/pytest -rs -s $(LIVE:%=tests/live/%.py)
 
-demo: setup ## the main job on the CERIT-SC log: a table, and a report to open in a browser
+demo: setup ## run the CERIT-SC study: a table, and a report to open in a browser
 	$(BIN)/poolwise run cerit-pools --out results/cerit-pools
 
-pictures: setup ## the charts of the documentation, drawn again
+pictures: setup ## redraw the figures of the documentation
 	$(BIN)/python docs/make_pictures.py
 
-bench: setup ## benchmarks, as ratios in one run
+bench: setup ## run the benchmarks, as ratios within one run
 	$(BIN)/python -m benchmarks
 
-docs: setup ## the documentation as a site, in results/site
-	$(BIN)/mkdocs build --quiet
+docs: setup ## build the documentation site in results/site/VERSION, with warnings as errors
+	$(BIN)/mkdocs build --quiet --strict
+
+dist: setup ## build the sdist and the wheel in dist/
+	rm -rf dist
+	$(BIN)/hatchling build --directory dist
 
 format: setup ## format and fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-clean: ## remove what was built
+clean: ## remove build products
 	rm -rf .venv results .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
