@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from poolwise.live.kubernetes.client import ApiError
-from poolwise.live.kubernetes.informer import Seen, Synced
+from poolwise.live.kubernetes.informer import Synced, WatchEvent
 from poolwise.live.kubernetes.objects import ResourceClaim, ResourceSlice
 from poolwise.live.node_agent.agent import NodeAgent
 from poolwise.live.node_agent.cdi import CdiFolder
@@ -94,7 +94,7 @@ class MemoryCluster:
         self.stored: dict[str, Content] = {}
         self.writes: list[str] = []
         self.errors: list[ApiError] = []
-        self.see: Callable[[Seen[ResourceClaim] | Synced], None] = lambda seen: None
+        self.see: Callable[[WatchEvent[ResourceClaim] | Synced], None] = lambda seen: None
 
     def put(self, content: Content) -> str:
         """Make or change a claim, and tell of it; its uid."""
@@ -102,12 +102,12 @@ class MemoryCluster:
         meta = content["metadata"]
         meta["resourceVersion"] = str(int(meta["resourceVersion"]) + 1)
         self.claims[f"{meta['namespace']}/{meta['name']}"] = content
-        self.see(Seen(decoded(content)))
+        self.see(WatchEvent(decoded(content)))
         return str(meta["uid"])
 
     def delete(self, name: str) -> None:
         """Delete a claim, and tell of it."""
-        self.see(Seen(decoded(self.claims.pop(f"default/{name}")), deleted=True))
+        self.see(WatchEvent(decoded(self.claims.pop(f"default/{name}")), deleted=True))
 
     def sync(self) -> None:
         """Tell that all claims have been told of."""

@@ -1,4 +1,4 @@
-"""A Kubernetes cluster in memory: what a link tells of it, and writes that come true at once, or when a test says so."""
+"""In-memory Kubernetes cluster: emits watch events, and receives actions, completing starts at once or on demand."""
 
 import itertools
 import queue
@@ -11,7 +11,7 @@ import msgspec
 from poolwise.interfaces import Scheduler
 from poolwise.live.kubernetes.cache import ClusterCache
 from poolwise.live.kubernetes.extended import ExtendedClaim
-from poolwise.live.kubernetes.informer import Seen, Synced
+from poolwise.live.kubernetes.informer import Synced, WatchEvent
 from poolwise.live.kubernetes.objects import (
     Consumer,
     DeviceClass,
@@ -25,7 +25,7 @@ from poolwise.live.kubernetes.objects import (
 )
 from poolwise.live.kubernetes.platform import KubernetesPlatform
 from poolwise.live.kubernetes.starts import Bound, PodStart
-from poolwise.live.kubernetes.watch_client import Told
+from poolwise.live.kubernetes.watch_client import ClusterEvent
 from poolwise.loop import Loop
 
 KINDS: dict[str, type] = {
@@ -39,45 +39,46 @@ KINDS: dict[str, type] = {
 }
 
 
-class PlayedCluster:
-    """Objects as dictionaries of Kubernetes go in; it stands for the link and for the writes of a platform.
+class FakeKubernetes:
+    """A cluster in memory, in the roles of the watch client and the actions of a platform; takes objects as dictionaries.
 
     Attributes
     ----------
+    events : queue of watch events
     objects : (kind, key) -> object
-    started, stopped, given_back, said : what was written
-    binds : whether starts come true at once
+    started, stopped, released, messages : actions received so far
+    binds_at_once : whether starts complete at once
     """
 
-    def __init__(self, *objects: dict[str, Any], binds: bool = True) -> None:
-        self.told: queue.SimpleQueue[Told] = queue.SimpleQueue()
+    def __init__(self, *objects: dict[str, Any], binds_at_once: bool = True) -> None:
+        self.events: queue.SimpleQueue[ClusterEvent] = queue.SimpleQueue()
         self.objects: dict[tuple[type, str], Any] = {}
         self.started: list[tuple[int, tuple[PodStart, ...]]] = []
         self.stopped: list[tuple[str, str]] = []
-        self.given_back: list[tuple[str, str]] = []
-        self.said: dict[str, str] = {}
-        self.binds = binds
+        self.released: list[tuple[str, str]] = []
+        self.messages: dict[str, str] = {}
+        self.binds_at_once = binds_at_once
         self._uids = itertools.count(1)
-        for one in objects:
-            self.add(one)
+        for item in objects:
+            self.add(item)
 
-    def add(self, one: dict[str, Any]) -> Any:
-        """Make an object, or replace it."""
-        meta = {"uid": f"u{next(self._uids):06d}", "creationTimestamp": "2026-11-22T12:00:00Z", **one["metadata"]}
-        return self.put(msgspec.convert({**one, "metadata": meta}, KINDS[one["kind"]]))
+    def add(self, item: dict[str, Any]) -> Any:
+        """Create or replace an object from a dictionary."""
+        meta = {"uid": f"u{next(self._uids):06d}", "creationTimestamp": "2026-11-22T12:00:00Z", **item["metadata"]}
+        return self.put(msgspec.convert({**item, "metadata": meta}, KINDS[item["kind"]]))
 
-    def put(self, thing: Any) -> Any:
-        """Tell of an object as it is now."""
-        self.objects[type(thing), thing.metadata.key] = thing
-        self.told.put(Seen(thing))
-        return thing
+    def put(self, item: Any) -> Any:
+        """Store an object and emit a watch event."""
+        self.objects[type(item), item.metadata.key] = item
+        self.events.put(WatchEvent(item))
+        return item
 
     def remove(self, kind: type, key: str) -> None:
-        """Tell that an object is gone."""
-        self.told.put(Seen(self.objects.pop((kind, key)), deleted=True))
+        """Delete an object and emit a watch event."""
+        self.events.put(WatchEvent(self.objects.pop((kind, key)), deleted=True))
 
     def get(self, kind: type, key: str) -> Any:
-        """An object as it is now."""
+        """Return the current object."""
         return self.objects[kind, key]
 
     def finish(self, key: str) -> None:
@@ -85,27 +86,29 @@ class PlayedCluster:
         pod = self.get(Pod, key)
         self.put(msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, phase="Succeeded")))
 
-    def open(self, scheduler: Scheduler, kind: type[KubernetesPlatform] = KubernetesPlatform, **options: Any) -> "Driven":
-        """Begin to schedule what is there."""
-        return Driven(self, self.platform(scheduler, kind, **options), scheduler)
+    def open(
+        self, scheduler: Scheduler, kind: type[KubernetesPlatform] = KubernetesPlatform, **options: Any
+    ) -> "DrivenPlatform":
+        """Open a platform on the current objects and drive it."""
+        return DrivenPlatform(self, self.platform(scheduler, kind, **options), scheduler)
 
     def platform(
         self, scheduler: Scheduler, kind: type[KubernetesPlatform] = KubernetesPlatform, **options: Any
     ) -> KubernetesPlatform:
-        """See what is there."""
-        for one in (Node, DeviceClass, ResourceSlice, ResourceClaim, Pod):
-            self.told.put(Synced(one, frozenset(key for known, key in self.objects if known is one)))
+        """Open a platform on the current objects."""
+        for item in (Node, DeviceClass, ResourceSlice, ResourceClaim, Pod):
+            self.events.put(Synced(item, frozenset(key for known, key in self.objects if known is item)))
         return kind(self, "poolwise", scheduler, self, **options)
 
     # Actions
 
     def start(self, run: int, pods: Sequence[PodStart]) -> None:
         self.started.append((run, tuple(pods)))
-        if self.binds:
-            self.come_true(run, pods)
+        if self.binds_at_once:
+            self.complete_start(run, pods)
 
-    def come_true(self, run: int, pods: Sequence[PodStart]) -> None:
-        """Write what a start writes, and tell so."""
+    def complete_start(self, run: int, pods: Sequence[PodStart]) -> None:
+        """Write the allocations and bindings of a start, and emit its outcome."""
         for start in pods:
             for write in start.claims:
                 claim = self.get(ResourceClaim, write.claim.metadata.key)
@@ -119,52 +122,52 @@ class PlayedCluster:
             pod = self.get(Pod, start.pod.metadata.key)
             spec = msgspec.structs.replace(pod.spec, node_name=start.node)
             self.put(msgspec.structs.replace(pod, spec=spec, status=msgspec.structs.replace(pod.status, phase="Running")))
-        self.told.put(Bound(run))
+        self.events.put(Bound(run))
 
     def stop(self, pods: Sequence[Pod], reason: str) -> None:
         self.stopped += [(pod.metadata.key, reason) for pod in pods]
 
     def release_claim(self, claim: ResourceClaim, consumer: str) -> None:
-        self.given_back.append((claim.metadata.key, consumer))
+        self.released.append((claim.metadata.key, consumer))
         now = self.get(ResourceClaim, claim.metadata.key)
         users = [user for user in now.status.reserved_for if user.uid != consumer]
         allocation = now.status.allocation if users else None
         status = msgspec.structs.replace(now.status, reserved_for=users, allocation=allocation)
         self.put(msgspec.structs.replace(now, status=status))
 
-    def make(self, claim: ExtendedClaim) -> None:
+    def create_claim(self, claim: ExtendedClaim) -> None:
         self.add(claim.body())
         pod = self.get(Pod, claim.pod.metadata.key)
         made = msgspec.convert(claim.status()["status"]["extendedResourceClaimStatus"], ExtendedClaimName)
         self.put(msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, extended_resource_claim_status=made)))
 
-    def say(self, pod: Pod, why: str) -> None:
-        self.said[pod.metadata.key] = why
+    def report_unschedulable(self, pod: Pod, why: str) -> None:
+        self.messages[pod.metadata.key] = why
 
-    def note(self, mirror: ClusterCache, notes: Mapping[str, str]) -> None:
-        self.said.update(notes)
+    def report_messages(self, cache: ClusterCache, messages: Mapping[str, str]) -> None:
+        self.messages.update(messages)
 
 
-class Driven:
-    """A platform and its loop, driven batch by batch."""
+class DrivenPlatform:
+    """A platform and its control loop, driven batch by batch."""
 
-    def __init__(self, cluster: PlayedCluster, platform: KubernetesPlatform, scheduler: Scheduler) -> None:
+    def __init__(self, cluster: FakeKubernetes, platform: KubernetesPlatform, scheduler: Scheduler) -> None:
         self.cluster, self.platform = cluster, platform
         self.loop = Loop(platform, scheduler)
         self.loop.apply_events(next(platform.events()))
         self.settle()
 
-    def settle(self) -> "Driven":
-        """Take all that has been told."""
-        while not self.cluster.told.empty():
-            told = [self.cluster.told.get() for _ in range(self.cluster.told.qsize())]
-            if (batch := self.platform.batch(told)) is not None:
+    def settle(self) -> "DrivenPlatform":
+        """Process all queued events."""
+        while not self.cluster.events.empty():
+            received = [self.cluster.events.get() for _ in range(self.cluster.events.qsize())]
+            if (batch := self.platform.batch(received)) is not None:
                 self.loop.apply_events(batch)
         return self
 
-    def later(self) -> "Driven":
-        """Let the time pass until a pass is due though nothing happened, and go on."""
-        left = self.platform.clock.left
+    def wait_for_pass(self) -> "DrivenPlatform":
+        """Sleep until a pass is due without events, run it, and process the events that follow."""
+        left = self.platform.clock.seconds_left
         assert left is not None, "no pass is due"
         time.sleep(left + 0.01)
         if (batch := self.platform.batch([])) is not None:
@@ -172,9 +175,9 @@ class Driven:
         return self.settle()
 
     def nodes(self) -> dict[str, str]:
-        """Pod -> its node, of those that have one."""
+        """Return pod name -> node name, for pods with a node."""
         return {
-            thing.metadata.name: thing.spec.node_name
-            for (kind, _), thing in self.cluster.objects.items()
-            if kind is Pod and thing.spec.node_name
+            item.metadata.name: item.spec.node_name
+            for (kind, _), item in self.cluster.objects.items()
+            if kind is Pod and item.spec.node_name
         }

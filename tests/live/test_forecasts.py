@@ -1,4 +1,4 @@
-"""Forecasts as metrics: what is shown is the last one, and a silent cluster does not end them."""
+"""Forecast metrics: the latest forecast is published, and an unresponsive cluster does not end the loop."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from prometheus_client import generate_latest
 
 from poolwise.errors import PoolwiseError
 from poolwise.forecasting.answer import ForecastAnswer, JobForecast
-from poolwise.live.forecasts import MOST, ForecastMetrics, forecast_again_and_again
+from poolwise.live.forecasts import MAX_JOB_SERIES, ForecastMetrics, forecast_periodically
 
 
 def answer(now: int, waits: list[list[float]]) -> ForecastAnswer:
@@ -23,7 +23,7 @@ def series(metrics: ForecastMetrics) -> dict[str, float]:
     return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in text.splitlines() if line[0] != "#")}
 
 
-def test_what_is_over_is_no_longer_shown() -> None:
+def test_metrics_of_ended_jobs_are_removed() -> None:
     metrics = ForecastMetrics()
     metrics.show(answer(1000, [[0.0, 10.0, 20.0], [5.0, 30.0, np.inf], [np.inf] * 3]), 0.25)
     shown = series(metrics)
@@ -41,13 +41,13 @@ def test_what_is_over_is_no_longer_shown() -> None:
     }
 
 
-def test_a_deep_queue_has_few_series() -> None:
+def test_long_queue_has_a_limited_number_of_series() -> None:
     metrics = ForecastMetrics()
-    metrics.show(answer(0, [[1.0, 2.0, 3.0]] * (MOST + 50)), 0.0)
-    assert sum("start_timestamp" in name for name in series(metrics)) == 3 * MOST
+    metrics.show(answer(0, [[1.0, 2.0, 3.0]] * (MAX_JOB_SERIES + 50)), 0.0)
+    assert sum("start_timestamp" in name for name in series(metrics)) == 3 * MAX_JOB_SERIES
 
 
-def test_a_silent_cluster_is_looked_at_again() -> None:
+def test_unresponsive_cluster_is_read_again() -> None:
     metrics, stop, looked = ForecastMetrics(), threading.Event(), list[int]()
 
     def look() -> ForecastAnswer:
@@ -58,5 +58,5 @@ def test_a_silent_cluster_is_looked_at_again() -> None:
             stop.set()
         return answer(len(looked), [])
 
-    forecast_again_and_again(look, metrics, 0.01, stop)
+    forecast_periodically(look, metrics, 0.01, stop)
     assert len(looked) == 4 and series(metrics)["poolwise_forecast_timestamp_seconds"] == 4.0

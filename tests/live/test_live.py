@@ -1,7 +1,8 @@
-"""What live runs have in common: driving, what is kept, the record, metrics and endpoints."""
+"""Common parts of live runs: the control loop, its saved state, the record, metrics and endpoints."""
 
 from __future__ import annotations
 
+import ast
 import io
 import json
 import threading
@@ -16,18 +17,18 @@ from poolwise.conformance.fake_cluster import FakeCluster
 from poolwise.errors import InputError, PolicyError
 from poolwise.live import logs, wait_reasons
 from poolwise.live.control_loop import drive, read_continuation
-from poolwise.live.endpoints import serving
-from poolwise.live.logs import LoggedPasses
+from poolwise.live.endpoints import serve_endpoints
+from poolwise.live.logs import PassLogger
 from poolwise.live.metrics import LiveMetrics
 from poolwise.live.platform import LiveView
-from poolwise.live.record import LiveRecord, RecordedPasses
-from poolwise.live.wait_reasons import ExplainsWaits
+from poolwise.live.record import LiveRecord, PassRecorder
+from poolwise.live.wait_reasons import WaitReporter
 from poolwise.model import Changes
 from poolwise.schedulers.list import ListScheduler
 
 
-class TellingCluster(FakeCluster):
-    """A cluster for tests that can be stopped and keeps what its users are told."""
+class ReportingCluster(FakeCluster):
+    """A fake cluster that can be stopped and stores the wait reasons that users see."""
 
     def __init__(self, *given, stop_after: int = 10**9) -> None:
         super().__init__(*given)
@@ -51,15 +52,15 @@ class TellingCluster(FakeCluster):
         self.told[self.table.name(job)] = why
 
 
-def test_a_run_is_driven_counted_recorded_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_live_run_is_driven_measured_recorded_and_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
     logs.log_to(stream)
-    cluster, scheduler = TellingCluster(racks()), ListScheduler()
+    cluster, scheduler = ReportingCluster(racks()), ListScheduler()
     metrics = LiveMetrics(cluster)
-    record = RecordedPasses(tmp_path / "r.jsonl", {"mode": "shadow"})
-    tells = ExplainsWaits(cluster, scheduler, metrics, interval=0.0)
+    record = PassRecorder(tmp_path / "r.jsonl", {"mode": "shadow"})
+    tells = WaitReporter(cluster, scheduler, metrics, interval=0.0)
     keep = tmp_path / "continuation.json"
-    result = drive(cluster, scheduler, keep=keep, observers=(LoggedPasses(), metrics, record, tells))
+    result = drive(cluster, scheduler, keep=keep, observers=(PassLogger(), metrics, record, tells))
     record.close()
     runs = len(cluster.recorder)
     assert runs > 10 and not result.waiting
@@ -78,46 +79,65 @@ def test_a_run_is_driven_counted_recorded_and_told(tmp_path: Path, monkeypatch: 
     assert read_continuation(keep).next_draw == len(cluster.table)
 
 
-def test_a_wait_that_cannot_be_explained_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inexplicable_wait_does_not_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     def contradict(*_: object) -> None:
         raise PolicyError("job 7 was left waiting")
 
     monkeypatch.setattr(wait_reasons, "why_waits", contradict)
     stream = io.StringIO()
     logs.log_to(stream)
-    cluster, scheduler = TellingCluster(racks()), ListScheduler()
-    result = drive(cluster, scheduler, observers=(ExplainsWaits(cluster, scheduler, interval=0.0),))
+    cluster, scheduler = ReportingCluster(racks()), ListScheduler()
+    result = drive(cluster, scheduler, observers=(WaitReporter(cluster, scheduler, interval=0.0),))
     assert not result.waiting and len(cluster.recorder) > 10 and not cluster.told
     said = [json.loads(line) for line in stream.getvalue().splitlines()]
-    assert said and {line["event"] for line in said} == {"unexplained"} and "was left waiting" in said[0]["why"]
+    assert said and {line["event"] for line in said} == {"wait_reason_missing"} and "was left waiting" in said[0]["why"]
 
 
-def test_a_torn_record_is_mended_and_goes_on(tmp_path: Path) -> None:
+def test_renamed_log_event_carries_its_former_name() -> None:
+    stream = io.StringIO()
+    logs.log_to(stream)
+    logs.log_event("record_truncated", dropped=21)
+    logs.log_event("stopped")
+    renamed, unchanged = (json.loads(line) for line in stream.getvalue().splitlines())
+    assert renamed["event"] == "record_truncated" and renamed["former_event"] == "torn" and renamed["dropped"] == 21
+    assert "former_event" not in unchanged
+
+
+def test_every_log_event_is_documented() -> None:
+    documented = {name for event, entry in logs.EVENTS.items() for name in (event, entry.former)}
+    for file in Path(logs.__file__).parents[1].rglob("*.py"):
+        calls = (node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call))
+        names = [call.args[0] for call in calls if isinstance(call.func, ast.Name) and call.func.id == "log_event"]
+        logged = {name.value for name in names if isinstance(name, ast.Constant)}
+        assert logged <= documented, f"{file}: {logged - documented}"
+
+
+def test_partial_last_line_of_a_record_is_removed(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
-    RecordedPasses(path, {}).close()
+    PassRecorder(path, {}).close()
     whole = path.read_bytes()
     path.write_bytes(whole + b'{"kind":"started","jo')
     assert LiveRecord.read(path).torn == 21
-    RecordedPasses(path, {}).close()
+    PassRecorder(path, {}).close()
     assert path.read_bytes() == whole + whole and LiveRecord.read(path).torn == 0
     path.write_text("something else\n")
-    with pytest.raises(InputError, match="no line of a live record") as error:
-        RecordedPasses(path, {})
+    with pytest.raises(InputError, match="invalid line in a live record") as error:
+        PassRecorder(path, {})
     assert error.value.line == 1 and path.read_text() == "something else\n"
 
 
-def test_what_was_kept_is_read_or_refused(tmp_path: Path) -> None:
+def test_saved_state_is_read_or_rejected(tmp_path: Path) -> None:
     keep = tmp_path / "continuation.json"
     assert read_continuation(keep) is None and read_continuation(None) is None
-    drive(TellingCluster(racks(), stop_after=9), ListScheduler(), keep=keep)
+    drive(ReportingCluster(racks(), stop_after=9), ListScheduler(), keep=keep)
     assert read_continuation(keep).passes
     keep.write_bytes(b"\xff")
     with pytest.raises(InputError):
         read_continuation(keep)
 
 
-def test_a_run_ends_after_some_seconds() -> None:
-    class Endless(TellingCluster):
+def test_run_ends_after_its_time_limit() -> None:
+    class Endless(ReportingCluster):
         def events(self):
             batch = next(iter(super().events()))
             while self.left > 0:
@@ -127,22 +147,22 @@ def test_a_run_ends_after_some_seconds() -> None:
     assert threading.active_count() < 20
 
 
-def test_a_cluster_is_seen_without_being_changed() -> None:
-    view = LiveView.of(TellingCluster(racks()))
+def test_view_of_a_cluster_does_not_change_it() -> None:
+    view = LiveView.of(ReportingCluster(racks()))
     dispatcher = view.open(ListScheduler())
     assert dispatcher.schedule(view.queue, view.snapshot, Changes()).starts
     name = view.queue.table.name(int(view.queue.jobs[0]))
     assert view.find(name) == int(view.queue.jobs[0])
-    with pytest.raises(InputError, match="does not wait here"):
-        view.find("nobody")
+    with pytest.raises(InputError, match="no waiting job is named unknown"):
+        view.find("unknown")
     state = view.state("test")
     assert len(state.waiting) == len(view.queue) and not state.running
 
 
-def test_endpoints() -> None:
+def test_endpoints_report_health_readiness_and_metrics() -> None:
     why = ["no snapshot yet"]
-    metrics = LiveMetrics(TellingCluster(racks()))
-    with serving(metrics.registry, lambda: why[0], 0) as (host, port):
+    metrics = LiveMetrics(ReportingCluster(racks()))
+    with serve_endpoints(metrics.registry, lambda: why[0], 0) as (host, port):
         base = f"http://{host}:{port}"
         assert urllib.request.urlopen(f"{base}/healthz").read() == b"ok\n"
         with pytest.raises(HTTPError) as error:
@@ -151,5 +171,5 @@ def test_endpoints() -> None:
         why[0] = ""
         assert urllib.request.urlopen(f"{base}/readyz").status == 200
         assert b"poolwise_leader 0.0" in urllib.request.urlopen(f"{base}/metrics").read()
-        with pytest.raises(InputError, match="cannot be had"), serving(metrics.registry, lambda: "", port):
+        with pytest.raises(InputError, match="cannot bind"), serve_endpoints(metrics.registry, lambda: "", port):
             pass

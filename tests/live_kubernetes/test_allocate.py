@@ -1,4 +1,4 @@
-"""What claims get of devices, held against a search through everything."""
+"""Device allocation for claims, compared with exhaustive search."""
 
 import itertools
 from fractions import Fraction
@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poolwise.errors import InputError
-from poolwise.live.kubernetes.device_allocation import Devices, allocate, part_of
-from poolwise.live.kubernetes.devices import DeviceId, DeviceUsage, Inventory, Part
+from poolwise.live.kubernetes.device_allocation import Devices, allocate, share_of
+from poolwise.live.kubernetes.devices import DeviceId, DeviceShare, DeviceUsage, Inventory
 from poolwise.live.kubernetes.objects import (
     Capacity,
     CapacityRequests,
@@ -56,7 +56,7 @@ def claim(uid: str, *requests: DeviceRequest) -> ResourceClaim:
     return ResourceClaim(metadata=Meta(name=uid, uid=uid), spec=ClaimSpec(devices=ClaimDevices(requests=list(requests))))
 
 
-def wants(name: str, *classes: str, count: int = 1) -> DeviceRequest:
+def device_request(name: str, *classes: str, count: int = 1) -> DeviceRequest:
     if len(classes) == 1:
         return DeviceRequest(name=name, exactly=ExactRequest(device_class_name=classes[0], count=count))
     return DeviceRequest(name=name, first_available=[ExactRequest(name=c, device_class_name=c, count=count) for c in classes])
@@ -68,25 +68,28 @@ def wants(name: str, *classes: str, count: int = 1) -> DeviceRequest:
     st.lists(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 2)), min_size=1, max_size=2), min_size=1, max_size=3),
     st.sets(st.integers(0, 4)),
 )
-def test_devices_are_found_exactly_where_there_is_a_way(
-    colours: list[int], asked: list[list[tuple[int, int]]], taken: set[int]
+def test_allocation_succeeds_if_and_only_if_an_assignment_exists(
+    colors: list[int], requested: list[list[tuple[int, int]]], taken: set[int]
 ) -> None:
-    """Classes are bits of a device's colour; some devices are taken by others."""
+    """Device classes are bits of a device's color; other claims hold some devices."""
     devices = [
         PublishedDevice(name=f"g{k}", attributes={f"c{b}": {"bool": bool(c >> b & 1)} for b in range(3)})
-        for k, c in enumerate(colours)
+        for k, c in enumerate(colors)
     ]
-    there = inventory(*devices)
+    available = inventory(*devices)
     usage = DeviceUsage()
-    for k, id in enumerate(there.devices):
+    for k, id in enumerate(available.devices):
         if k in taken:
-            usage.hold(f"other{k}", [Part(id)])
+            usage.hold(f"other{k}", [DeviceShare(id)])
     before = {uid: parts for uid, parts in usage.claims.items()}
     classes = {f"k{b}": kind(f"k{b}", f'device.attributes["d"].c{b}') for b in range(3)}
-    claims = [claim(f"c{i}", *(wants(f"r{j}", f"k{b}", count=n) for j, (b, n) in enumerate(a))) for i, a in enumerate(asked)]
-    found = allocate(claims, NODE, Devices(there, usage, classes))
-    slots = [b for a in asked for b, n in a for _ in range(n)]
-    free = [c for k, c in enumerate(colours) if k not in taken]
+    claims = [
+        claim(f"c{i}", *(device_request(f"r{j}", f"k{b}", count=n) for j, (b, n) in enumerate(a)))
+        for i, a in enumerate(requested)
+    ]
+    found = allocate(claims, NODE, Devices(available, usage, classes))
+    slots = [b for a in requested for b, n in a for _ in range(n)]
+    free = [c for k, c in enumerate(colors) if k not in taken]
     possible = any(
         all(c >> b & 1 for b, c in zip(slots, chosen, strict=True)) for chosen in itertools.permutations(free, len(slots))
     )
@@ -101,20 +104,22 @@ def test_devices_are_found_exactly_where_there_is_a_way(
 @given(
     st.lists(st.booleans(), min_size=1, max_size=6), st.sets(st.integers(0, 5)), st.permutations(range(6)), st.integers(0, 6)
 )
-def test_preferred_devices_come_first(accepted: list[bool], taken: set[int], order: list[int], many: int) -> None:
-    """Then all others, by name; what is taken, not accepted or not there is passed over."""
-    there = inventory(*(PublishedDevice(name=f"g{k}", attributes={"good": {"bool": good}}) for k, good in enumerate(accepted)))
+def test_preferred_devices_are_tried_first(accepted: list[bool], taken: set[int], order: list[int], many: int) -> None:
+    """The others follow by name; devices that are in use, rejected by the class, or missing are skipped."""
+    available = inventory(
+        *(PublishedDevice(name=f"g{k}", attributes={"good": {"bool": good}}) for k, good in enumerate(accepted))
+    )
     usage, preferred = DeviceUsage(), [DeviceId("d", "p", f"g{k}") for k in order[:many]]
     for k in taken:
-        usage.hold(f"other{k}", [Part(DeviceId("d", "p", f"g{k}"))])
-    devices = Devices(there, usage, {"x": kind("x", 'device.attributes["d"].good')})
-    found = allocate([claim("c", wants("r", "x"))], NODE, devices, preferred)
-    usable = [k for k in range(len(accepted)) if accepted[k] and k not in taken]
-    expected = next((k for k in (*order[:many], *usable) if k in usable), None)
+        usage.hold(f"other{k}", [DeviceShare(DeviceId("d", "p", f"g{k}"))])
+    devices = Devices(available, usage, {"x": kind("x", 'device.attributes["d"].good')})
+    found = allocate([claim("c", device_request("r", "x"))], NODE, devices, preferred)
+    is_usable = [k for k in range(len(accepted)) if accepted[k] and k not in taken]
+    expected = next((k for k in (*order[:many], *is_usable) if k in is_usable), None)
     assert (None if isinstance(found, str) else found[0][0].device.id.name) == (None if expected is None else f"g{expected}")
     every = DeviceRequest(name="r", exactly=ExactRequest(device_class_name="x", allocation_mode="All"))
     all_of_them = allocate([claim("c", every)], NODE, devices, preferred)
-    assert isinstance(all_of_them, str) == (not any(accepted) or len(usable) < sum(accepted))
+    assert isinstance(all_of_them, str) == (not any(accepted) or len(is_usable) < sum(accepted))
 
 
 _demands = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 2)), min_size=1, max_size=2)
@@ -124,11 +129,11 @@ _demands = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 2)), min_size=1,
     st.lists(st.integers(4, 12), min_size=1, max_size=4),
     st.lists(st.one_of(_demands, st.integers(0, 5)), min_size=1, max_size=12),
 )
-def test_what_is_remembered_of_shared_devices_changes_nothing(
+def test_cached_failures_of_shared_devices_do_not_change_allocations(
     sizes: list[int], steps: list[list[tuple[int, int]] | int]
 ) -> None:
-    """Claims come, each with requests of (amount, devices), and go; held against usage that remembers nothing."""
-    there = inventory(
+    """Claims with requests of (amount, devices) come and go; compared with usage without a cache."""
+    available = inventory(
         *(
             PublishedDevice(name=f"g{k}", allow_multiple_allocations=True, capacity={"x": Capacity(value=str(size))})
             for k, size in enumerate(sizes)
@@ -152,42 +157,44 @@ def test_what_is_remembered_of_shared_devices_changes_nothing(
         for uid, parts in usage.claims.items():
             fresh.hold(uid, parts)
         one = claim(f"c{step}", *requests)
-        found, expected = (allocate([one], NODE, Devices(there, used, classes)) for used in (usage, fresh))
+        found, expected = (allocate([one], NODE, Devices(available, used, classes)) for used in (usage, fresh))
         assert isinstance(found, str) == isinstance(expected, str)
         if not isinstance(found, str) and not isinstance(expected, str):
-            assert [(c.request, c.part) for c in found[0]] == [(c.request, c.part) for c in expected[0]]
-            usage.hold(one.metadata.uid, [c.part for c in found[0]])
+            assert [(c.request, c.share) for c in found[0]] == [(c.request, c.share) for c in expected[0]]
+            usage.hold(one.metadata.uid, [c.share for c in found[0]])
         assert all(sum(used.values()) <= sizes[int(id.name[1:])] for id, used in usage.consumed.items())
 
 
-def test_a_request_for_one_device_too_many_is_short_at_once() -> None:
-    there = inventory(*(PublishedDevice(name=f"g{k:02d}") for k in range(20)))
-    found = allocate([claim("c", wants("r", "x", count=21))], NODE, Devices(there, DeviceUsage(), {"x": kind("x")}))
-    assert found == "too few free devices of x that its claim accepts serve node n0"
+def test_request_for_more_devices_than_exist_fails_immediately() -> None:
+    available = inventory(*(PublishedDevice(name=f"g{k:02d}") for k in range(20)))
+    found = allocate(
+        [claim("c", device_request("r", "x", count=21))], NODE, Devices(available, DeviceUsage(), {"x": kind("x")})
+    )
+    assert found == "node n0 has too few free devices of x that match the claim"
 
 
-def test_the_first_alternative_that_is_there() -> None:
-    there, usage = inventory(PublishedDevice(name="a"), PublishedDevice(name="b")), DeviceUsage()
+def test_first_available_alternative_is_allocated() -> None:
+    available, usage = inventory(PublishedDevice(name="a"), PublishedDevice(name="b")), DeviceUsage()
     classes = {"x": kind("x", "false"), "y": kind("y")}
-    found = allocate([claim("c", wants("r", "x", "y"))], NODE, Devices(there, usage, classes))
+    found = allocate([claim("c", device_request("r", "x", "y"))], NODE, Devices(available, usage, classes))
     assert not isinstance(found, str) and [(one.request, one.device.id.name) for one in found[0]] == [("r/y", "a")]
 
 
-def test_counters_are_shared_by_partitions() -> None:
+def test_partitions_consume_shared_counters() -> None:
     def part(name: str, slices: str) -> PublishedDevice:
         use = CounterUse(counter_set="set", counters={"slices": Capacity(value=slices)})
         return PublishedDevice(name=name, consumes_counters=[use])
 
-    there, usage = inventory(part("a", "1"), part("b", "1"), part("whole", "2"), counters={"slices": "2"}), DeviceUsage()
-    devices = Devices(there, usage, {"x": kind("x")})
-    assert not isinstance(allocate([claim("c", wants("r", "x", count=2))], NODE, devices), str)
-    assert isinstance(allocate([claim("c", wants("r", "x", count=3))], NODE, devices), str)
-    usage.hold("other", [Part(next(id for id in there.devices if id.name == "whole"))])
-    assert isinstance(allocate([claim("c", wants("r", "x"))], NODE, devices), str)
+    available, usage = inventory(part("a", "1"), part("b", "1"), part("whole", "2"), counters={"slices": "2"}), DeviceUsage()
+    devices = Devices(available, usage, {"x": kind("x")})
+    assert not isinstance(allocate([claim("c", device_request("r", "x", count=2))], NODE, devices), str)
+    assert isinstance(allocate([claim("c", device_request("r", "x", count=3))], NODE, devices), str)
+    usage.hold("other", [DeviceShare(next(id for id in available.devices if id.name == "whole"))])
+    assert isinstance(allocate([claim("c", device_request("r", "x"))], NODE, devices), str)
 
 
 @pytest.mark.parametrize(
-    ("asked", "policy", "expected"),
+    ("requested", "policy", "expected"),
     [
         (None, RequestPolicy(default="2"), 2),
         (None, None, 10),
@@ -200,17 +207,19 @@ def test_counters_are_shared_by_partitions() -> None:
         ("11", None, None),
     ],
 )
-def test_amounts_are_rounded_as_the_policy_says(asked: str | None, policy: RequestPolicy | None, expected: int | None) -> None:
+def test_request_policy_rounds_amounts(requested: str | None, policy: RequestPolicy | None, expected: int | None) -> None:
     shared = PublishedDevice(
         name="a", allow_multiple_allocations=True, capacity={"x": Capacity(value="10", request_policy=policy)}
     )
-    there = inventory(shared)
-    wanted = ExactRequest(device_class_name="k", capacity=CapacityRequests(requests={} if asked is None else {"x": asked}))
-    part = part_of(next(iter(there.devices.values())), wanted)
+    available = inventory(shared)
+    wanted = ExactRequest(
+        device_class_name="k", capacity=CapacityRequests(requests={} if requested is None else {"x": requested})
+    )
+    part = share_of(next(iter(available.devices.values())), wanted)
     assert (None if part is None else part.amounts) == (None if expected is None else (("x", Fraction(expected)),))
 
 
-def test_a_pool_counts_when_all_its_slices_are_there() -> None:
+def test_pool_counts_once_all_its_slices_exist() -> None:
     found = Inventory()
 
     def slice(name: str, generation: int, count: int) -> ResourceSlice:
@@ -225,11 +234,11 @@ def test_a_pool_counts_when_all_its_slices_are_there() -> None:
     found.apply_slice(slice("a", 2, 1))
     assert {id.name for id in found.devices} == {"a2"}
     found.apply_slice(slice("a", 2, 1), deleted=True)
-    assert not list(found.on(NODE)) or {id.name for id in found.devices} == set()
+    assert not list(found.serving(NODE)) or {id.name for id in found.devices} == set()
 
 
-def test_a_pool_in_which_two_devices_have_one_name_does_not_count() -> None:
-    """The API server looks at each slice by itself."""
+def test_pool_with_duplicate_device_names_is_ignored() -> None:
+    """The API server validates each slice on its own."""
     found = Inventory()
 
     def slice(name: str, device: str) -> ResourceSlice:
@@ -239,23 +248,25 @@ def test_a_pool_in_which_two_devices_have_one_name_does_not_count() -> None:
 
     found.apply_slice(slice("a", "g0"))
     found.apply_slice(slice("b", "g0"))
-    assert not found.devices and not list(found.on(NODE))
+    assert not found.devices and not list(found.serving(NODE))
     found.apply_slice(slice("b", "g1"))
-    assert [device.id.name for device in found.on(NODE)] == ["g0", "g1"]
+    assert [device.id.name for device in found.serving(NODE)] == ["g0", "g1"]
 
 
 _racks = st.sampled_from(["a", "b", "c"])
 _slices = st.tuples(
-    st.integers(0, 3),  # pool, by which a slice is named too
-    st.one_of(st.none(), st.integers(0, 2), st.lists(_racks, min_size=1, max_size=2)),  # every node, a node, racks
+    st.integers(0, 3),  # pool, which also names the slice
+    st.one_of(st.none(), st.integers(0, 2), st.lists(_racks, min_size=1, max_size=2)),  # every node, one node, or racks
     st.integers(0, 3),  # devices
-    st.booleans(),  # taken away
+    st.booleans(),  # deleted
 )
 
 
 @given(st.lists(st.tuples(_slices, st.lists(_racks, min_size=3, max_size=3)), min_size=1, max_size=8))
-def test_what_serves_a_node_is_what_says_so(steps: list[tuple[tuple[int, Any, int, bool], list[str]]]) -> None:
-    """Held against asking every device, while slices come and go and nodes move to other racks."""
+def test_devices_that_serve_a_node_match_their_node_selection(
+    steps: list[tuple[tuple[int, Any, int, bool], list[str]]],
+) -> None:
+    """Compared with checking every device, while slices come and go and nodes move to other racks."""
     found = Inventory()
     for (pool, where, many, gone), racks in steps:
         need = Requirement(key="rack", operator="In", values=where if isinstance(where, list) else [])
@@ -273,11 +284,11 @@ def test_what_serves_a_node_is_what_says_so(steps: list[tuple[tuple[int, Any, in
         for k, rack in enumerate(racks):
             node = Node(metadata=Meta(name=f"n{k}", labels={"rack": rack}))
             serving = sorted((d for d in found.devices.values() if d.serves(node)), key=lambda d: (d.node_name is None, d.id))
-            assert list(found.on(node)) == serving
+            assert list(found.serving(node)) == serving
 
 
-def test_functions_that_are_lacking_are_refused() -> None:
-    there = inventory(PublishedDevice(name="a"))
+def test_unsupported_cel_function_is_rejected() -> None:
+    available = inventory(PublishedDevice(name="a"))
     classes = {"x": kind("x", 'device.driver.reverse() == "d"')}
     with pytest.raises(InputError, match="reverse"):
-        allocate([claim("c", wants("r", "x"))], NODE, Devices(there, DeviceUsage(), classes))
+        allocate([claim("c", device_request("r", "x"))], NODE, Devices(available, DeviceUsage(), classes))

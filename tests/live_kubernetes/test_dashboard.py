@@ -1,4 +1,4 @@
-"""The dashboard asks for what is exported."""
+"""The Grafana dashboard queries only exported metrics."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What pods are told that are left alone, and when."""
+"""Messages to users of pods that are not scheduled, and their delay."""
 
 import pytest
 from hypothesis import given
@@ -8,7 +8,7 @@ from poolwise.live.kubernetes.clock import LiveClock
 from poolwise.live.kubernetes.pod_messages import SETTLING, PodMessages
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
-from tests.helpers.played_cluster import PlayedCluster
+from tests.helpers.played_cluster import FakeKubernetes
 from tests.live.kubernetes import objects as make
 
 _steps = st.lists(
@@ -17,53 +17,53 @@ _steps = st.lists(
 
 
 @given(_steps)
-def test_what_stands_for_a_while_is_told_once(steps: list[tuple[int, str | None, bool, int]]) -> None:
-    """Pods are left alone for a reason, or no longer; what holds no longer is never told, what stands is never forgotten."""
+def test_each_lasting_reason_is_reported_once(steps: list[tuple[int, str | None, bool, int]]) -> None:
+    """Reasons come and go: one that no longer holds is never reported, one that lasts always is."""
     steady = [0]
     clock = LiveClock(0, wall=lambda: 0, steady=lambda: steady[0])
-    notes, told = PodMessages(clock), dict[str, str]()
-    first: dict[str, int] = {}  # pod -> since when there is something to be told
+    messages, reported = PodMessages(clock), dict[str, str]()
+    first: dict[str, int] = {}  # pod -> time since when there is something to report
     for pod, why, settling, seconds in steps:
         key = f"p{pod}"
         if why is None:
-            notes.forget(key)
-            told.pop(key, None)
+            messages.forget(key)
+            reported.pop(key, None)
             first.pop(key, None)
         else:
-            if notes.why.get(key) != why:
-                told.pop(key, None)
+            if messages.reasons.get(key) != why:
+                reported.pop(key, None)
                 first.setdefault(key, clock.now)
                 if not settling:
                     first[key] = clock.now - SETTLING
-            notes.leave([key], why, settling=settling)
+            messages.record([key], why, settling=settling)
         for _ in range(seconds + 1):
-            now = notes.pop_due()
-            assert not now.keys() & told.keys()
-            assert now == {key: notes.why[key] for key, since in first.items() if clock.now >= since + SETTLING}
-            told |= now
+            now = messages.pop_due()
+            assert not now.keys() & reported.keys()
+            assert now == {key: messages.reasons[key] for key, since in first.items() if clock.now >= since + SETTLING}
+            reported |= now
             first = {key: since for key, since in first.items() if key not in now}
             if first:
-                assert clock.left is not None and clock.left <= SETTLING / SECOND  # it will be asked again in time
+                assert clock.seconds_left is not None and clock.seconds_left <= SETTLING / SECOND  # a pass comes in time
             steady[0] += SECOND
             clock.tick()
-            clock.ring()
+            clock.pop_due()
 
 
-def test_only_what_stays_away_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A claim that is made right after its pod, one that is not, and what will never be served."""
+def test_only_lasting_reasons_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A claim that is created right after its pod, one that never is, and an unsupported field."""
     monkeypatch.setattr("poolwise.live.kubernetes.pod_messages.SETTLING", SECOND // 10)
-    made = PlayedCluster(make.node("n0"), make.device_class("gpu", "gpu.example"))
-    made.add(make.devices("gpu.example", "n0", {"name": "g0"}, {"name": "g1"}, node="n0"))
-    made.add(make.claim("before", make.exactly("gpu")))
-    driven = made.open(ListScheduler())
-    made.add(make.pod("late", claims={"g": {"resourceClaimName": "late"}}))
-    made.add(make.pod("never", claims={"g": {"resourceClaimName": "never"}}))
-    made.add(make.pod("port", containers=[{"name": "main", "image": "none", "ports": [{"hostPort": 80}]}]))
+    kube = FakeKubernetes(make.node("n0"), make.device_class("gpu", "gpu.example"))
+    kube.add(make.devices("gpu.example", "n0", {"name": "g0"}, {"name": "g1"}, node="n0"))
+    kube.add(make.claim("before", make.exactly("gpu")))
+    driven = kube.open(ListScheduler())
+    kube.add(make.pod("late", claims={"g": {"resourceClaimName": "late"}}))
+    kube.add(make.pod("never", claims={"g": {"resourceClaimName": "never"}}))
+    kube.add(make.pod("port", containers=[{"name": "main", "image": "none", "ports": [{"hostPort": 80}]}]))
     driven.settle()
-    assert set(made.said) == {"default/port"} and "ports" in made.said["default/port"]
-    made.add(make.claim("late", make.exactly("gpu")))
+    assert set(kube.messages) == {"default/port"} and "ports" in kube.messages["default/port"]
+    kube.add(make.claim("late", make.exactly("gpu")))
     driven.settle()
     assert set(driven.nodes()) == {"late"}
-    while "default/never" not in made.said:
-        driven.later()
-    assert made.said["default/never"] == "claim default/never does not exist" and "default/late" not in made.said
+    while "default/never" not in kube.messages:
+        driven.wait_for_pass()
+    assert kube.messages["default/never"] == "claim default/never does not exist" and "default/late" not in kube.messages

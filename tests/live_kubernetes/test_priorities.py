@@ -1,21 +1,21 @@
-"""Priority classes order the queue, and policies see them."""
+"""Priority classes order the queue and are visible to policies."""
 
 from poolwise.policies.order.classes import Classes
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.schedulers.list import ListScheduler
-from tests.helpers.played_cluster import PlayedCluster
+from tests.helpers.played_cluster import FakeKubernetes
 from tests.live.kubernetes import objects as make
 
 LABEL = "pod-group.scheduling.sigs.k8s.io"
 
 
-def test_the_highest_priority_starts_first_and_a_gang_has_the_highest_of_its_pods() -> None:
-    made = PlayedCluster(make.node("n0", cpu="4"), make.pod("low", cpu="4", priority=1))
+def test_highest_priority_starts_first_and_a_gang_has_the_highest_of_its_pods() -> None:
+    kube = FakeKubernetes(make.node("n0", cpu="4"), make.pod("low", cpu="4", priority=1))
     labels = {LABEL: "gang", f"{LABEL}/min-available": "2"}
-    made.add(make.pod("a", cpu="2", labels=labels, priority=2))
-    made.add(make.pod("b", cpu="2", labels=labels, priority=9))
-    made.add(make.pod("middle", cpu="4", priority=5))
-    driven = made.open(ListScheduler(order=Classes(), placement=FirstNodes()))
+    kube.add(make.pod("a", cpu="2", labels=labels, priority=2))
+    kube.add(make.pod("b", cpu="2", labels=labels, priority=9))
+    kube.add(make.pod("middle", cpu="4", priority=5))
+    driven = kube.open(ListScheduler(order=Classes(), placement=FirstNodes()))
     table = driven.platform.table
     priorities = {table.name(row): int(table.attributes["priority"][row]) for row in range(len(table))}
     assert priorities == {"default/low": 1, "default/gang": 9, "default/middle": 5}
@@ -23,6 +23,6 @@ def test_the_highest_priority_starts_first_and_a_gang_has_the_highest_of_its_pod
     for done in (("a", "b"), ("middle",)):
         before = set(driven.nodes())
         for name in done:
-            made.finish(f"default/{name}")
+            kube.finish(f"default/{name}")
         order.append(driven.settle().nodes().keys() - before)
     assert order == [{"a", "b"}, {"middle"}, {"low"}]

@@ -1,4 +1,4 @@
-"""What is made of what another process left, of nodes and devices that vanish, and of wrong clocks: on a cluster in memory.
+"""Recovery from interrupted starts, vanished nodes and devices, and wrong clocks, on a cluster in memory.
 
 Each row of the table in `docs/explanation/live-kubernetes.md` is a test.
 """
@@ -15,13 +15,13 @@ from poolwise.live.kubernetes.bind import Binder
 from poolwise.live.kubernetes.claim_reservation import Reservations
 from poolwise.live.kubernetes.clock import LiveClock
 from poolwise.live.kubernetes.objects import Meta, Node, Pod, ResourceClaim, ResourceSlice
-from poolwise.live.kubernetes.starts import Bound, NotBound, PodStart
+from poolwise.live.kubernetes.starts import BindFailed, Bound, PodStart
 from poolwise.live.platform import LiveView
 from poolwise.model import Ended, Outcome
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
-from tests.helpers.played_cluster import Driven, PlayedCluster
+from tests.helpers.played_cluster import DrivenPlatform, FakeKubernetes
 from tests.live.kubernetes import objects as make
 
 FIRST_FIT = ListScheduler(placement=FirstNodes())
@@ -29,19 +29,19 @@ LABEL = "pod-group.scheduling.sigs.k8s.io"
 GPU = {"g": {"resourceClaimName": "c"}}
 
 
-def cluster(*more: dict[str, Any], devices: int = 2, **options: Any) -> PlayedCluster:
-    """Two nodes of 4 cores, and GPUs that both can use."""
-    made = PlayedCluster(*(make.node(f"n{k}", cpu="4") for k in range(2)), make.device_class("gpu", "gpu.example"), **options)
-    made.add(make.devices("gpu.example", "all", *({"name": f"g{k}"} for k in range(devices))))
+def cluster(*more: dict[str, Any], devices: int = 2, **options: Any) -> FakeKubernetes:
+    """Two nodes with 4 cores, and GPUs that serve both."""
+    kube = FakeKubernetes(*(make.node(f"n{k}", cpu="4") for k in range(2)), make.device_class("gpu", "gpu.example"), **options)
+    kube.add(make.devices("gpu.example", "all", *({"name": f"g{k}"} for k in range(devices))))
     for one in more:
-        made.add(one)
-    return made
+        kube.add(one)
+    return kube
 
 
-def with_devices(
+def allocated_claim(
     claim: dict[str, Any], *devices: str, pods: tuple[str, ...] = (), when: str = "10", node: str = ""
 ) -> dict[str, Any]:
-    """A claim that has devices, and is reserved for pods (uid)."""
+    """A claim with allocated devices that is reserved for pods (uid)."""
     results = [{"request": "device", "driver": "gpu.example", "pool": "all", "device": name} for name in devices]
     allocation: dict[str, Any] = {"devices": {"results": results}, "allocationTimestamp": f"2026-11-22T12:00:{when}Z"}
     if node:
@@ -51,59 +51,61 @@ def with_devices(
     return {**claim, "status": {"allocation": allocation, "reservedFor": users}}
 
 
-def known(pod: dict[str, Any], uid: str, **status: Any) -> dict[str, Any]:
+def pending_pod(pod: dict[str, Any], uid: str, **status: Any) -> dict[str, Any]:
     return {**pod, "metadata": {**pod["metadata"], "uid": uid}, "status": {"phase": "Pending", **status}}
 
 
-def on(pod: dict[str, Any], node: str) -> dict[str, Any]:
+def on_node(pod: dict[str, Any], node: str) -> dict[str, Any]:
     return {**pod, "spec": {**pod["spec"], "nodeName": node}, "status": {"phase": "Running"}}
 
 
-def has(driven: Driven, claim: str) -> list[str]:
+def allocated_devices(driven: DrivenPlatform, claim: str) -> list[str]:
     allocation = driven.cluster.get(ResourceClaim, f"default/{claim}").status.allocation
     return [] if allocation is None else [result.device for result in allocation.devices.results]
 
 
-def test_a_claim_with_a_finalizer_only() -> None:
+def test_claim_with_only_a_finalizer_is_allocated() -> None:
     claim = make.claim("c", make.exactly("gpu"))
     claim["metadata"]["finalizers"] = ["resource.kubernetes.io/delete-protection"]
     driven = cluster(claim, make.pod("p", claims=GPU)).open(FIRST_FIT)
-    assert driven.nodes() == {"p": "n0"} and has(driven, "c") == ["g0"] and not driven.cluster.given_back
+    assert driven.nodes() == {"p": "n0"} and allocated_devices(driven, "c") == ["g0"] and not driven.cluster.released
 
 
-def test_devices_that_are_reserved_for_nobody_are_given_back() -> None:
-    driven = cluster(with_devices(make.claim("c", make.exactly("gpu")), "g1"), make.pod("p", claims=GPU)).open(FIRST_FIT)
-    assert set(driven.cluster.given_back) == {("default/c", "")}
-    assert driven.nodes() == {"p": "n0"} and has(driven, "c") == ["g0"]
+def test_allocated_claim_without_reservation_is_released() -> None:
+    driven = cluster(allocated_claim(make.claim("c", make.exactly("gpu")), "g1"), make.pod("p", claims=GPU)).open(FIRST_FIT)
+    assert set(driven.cluster.released) == {("default/c", "")}
+    assert driven.nodes() == {"p": "n0"} and allocated_devices(driven, "c") == ["g0"]
 
 
 @pytest.mark.parametrize("how", ["by the allocation", "by the pod"])
-def test_a_start_that_was_begun_is_finished_at_the_same_node(how: str) -> None:
+def test_interrupted_start_is_completed_on_its_intended_node(how: str) -> None:
     node, nominated = ("n1", {}) if how == "by the allocation" else ("", {"nominatedNodeName": "n1"})
-    claim = with_devices(make.claim("c", make.exactly("gpu")), "g1", pods=("p",), node=node)
-    driven = cluster(claim, known(make.pod("p", claims=GPU), "p", **nominated)).open(FIRST_FIT)
-    assert driven.nodes() == {"p": "n1"} and has(driven, "c") == ["g1"] and not driven.cluster.given_back
+    claim = allocated_claim(make.claim("c", make.exactly("gpu")), "g1", pods=("p",), node=node)
+    driven = cluster(claim, pending_pod(make.pod("p", claims=GPU), "p", **nominated)).open(FIRST_FIT)
+    assert driven.nodes() == {"p": "n1"} and allocated_devices(driven, "c") == ["g1"] and not driven.cluster.released
 
 
-def test_a_start_of_which_nothing_says_where_is_finished_where_its_devices_can_be_used() -> None:
-    claim = with_devices(make.claim("c", make.exactly("gpu")), "g1", pods=("p",))
-    full = on(make.pod("full", cpu="4", schedulerName="somebody-else"), "n0")
-    driven = cluster(claim, known(make.pod("p", claims=GPU), "p"), full).open(FIRST_FIT)
-    assert driven.nodes() == {"full": "n0", "p": "n1"} and has(driven, "c") == ["g1"] and not driven.cluster.given_back
+def test_start_without_an_intended_node_is_completed_where_its_devices_serve() -> None:
+    claim = allocated_claim(make.claim("c", make.exactly("gpu")), "g1", pods=("p",))
+    full = on_node(make.pod("full", cpu="4", schedulerName="another-scheduler"), "n0")
+    driven = cluster(claim, pending_pod(make.pod("p", claims=GPU), "p"), full).open(FIRST_FIT)
+    assert (
+        driven.nodes() == {"full": "n0", "p": "n1"} and allocated_devices(driven, "c") == ["g1"] and not driven.cluster.released
+    )
 
 
-@pytest.mark.parametrize("why", ["the node is gone", "the node is full"])
-def test_a_start_that_cannot_be_finished_is_undone(why: str) -> None:
-    node = {"the node is gone": "n9", "the node is full": "n1"}[why]
-    claim = with_devices(make.claim("c", make.exactly("gpu")), "g1", pods=("p",), node=node)
-    other = on(make.pod("other", cpu="4", schedulerName="somebody-else"), "n1")
-    driven = cluster(claim, known(make.pod("p", claims=GPU), "p"), other).open(FIRST_FIT)
-    assert set(driven.cluster.given_back) == {("default/c", "p")}
-    assert driven.nodes() == {"other": "n1", "p": "n0"} and has(driven, "c") == ["g0"]
+@pytest.mark.parametrize("why", ["node deleted", "node full"])
+def test_interrupted_start_that_cannot_be_completed_is_undone(why: str) -> None:
+    node = {"node deleted": "n9", "node full": "n1"}[why]
+    claim = allocated_claim(make.claim("c", make.exactly("gpu")), "g1", pods=("p",), node=node)
+    other = on_node(make.pod("other", cpu="4", schedulerName="another-scheduler"), "n1")
+    driven = cluster(claim, pending_pod(make.pod("p", claims=GPU), "p"), other).open(FIRST_FIT)
+    assert set(driven.cluster.released) == {("default/c", "p")}
+    assert driven.nodes() == {"other": "n1", "p": "n0"} and allocated_devices(driven, "c") == ["g0"]
 
 
-def test_a_pod_with_a_node_is_a_run() -> None:
-    driven = cluster(on(make.pod("p", cpu="3"), "n0"), make.pod("q", cpu="2")).open(FIRST_FIT)
+def test_pod_with_a_node_becomes_a_run() -> None:
+    driven = cluster(on_node(make.pod("p", cpu="3"), "n0"), make.pod("q", cpu="2")).open(FIRST_FIT)
     assert driven.nodes() == {"p": "n0", "q": "n1"}
     assert [driven.platform.table.name(run.job) for run in driven.platform.snapshot().runs()] == ["default/p", "default/q"]
 
@@ -112,30 +114,30 @@ def gang(name: str) -> dict[str, Any]:
     return make.pod(name, cpu="3", labels={LABEL: "gang", f"{LABEL}/min-available": "2"})
 
 
-def test_a_gang_of_which_a_part_has_nodes_is_completed() -> None:
-    driven = cluster(on(gang("a"), "n0"), gang("b")).open(FIRST_FIT)
+def test_partly_bound_gang_is_completed() -> None:
+    driven = cluster(on_node(gang("a"), "n0"), gang("b")).open(FIRST_FIT)
     assert driven.nodes() == {"a": "n0", "b": "n1"} and not driven.cluster.stopped
 
 
-def test_a_gang_that_cannot_be_completed_is_evicted_after_its_limit() -> None:
-    full = on(make.pod("full", cpu="4", schedulerName="somebody-else"), "n1")
-    driven = cluster(on(gang("a"), "n0"), gang("b"), full).open(FIRST_FIT, gang_limit=0.2)
+def test_gang_that_stays_incomplete_is_evicted_after_its_limit() -> None:
+    full = on_node(make.pod("full", cpu="4", schedulerName="another-scheduler"), "n1")
+    driven = cluster(on_node(gang("a"), "n0"), gang("b"), full).open(FIRST_FIT, gang_limit=0.2)
     assert not driven.cluster.stopped
-    driven.later()
-    if not driven.cluster.stopped:  # its limit counts from a moment later
-        driven.later()
-    assert driven.cluster.stopped == [("default/a", "its gang could not be completed in time")]
+    driven.wait_for_pass()
+    if not driven.cluster.stopped:  # the limit counts from slightly later
+        driven.wait_for_pass()
+    assert driven.cluster.stopped == [("default/a", "its gang was not complete within the time limit")]
 
 
-def test_a_pass_that_is_wanted_later_is_not_lost_where_one_is_due() -> None:
-    full = on(make.pod("full", cpu="4", schedulerName="somebody-else"), "n1")
-    driven = cluster(on(gang("a"), "n0"), gang("b"), full).open(FIRST_FIT, gang_limit=100.0)
-    driven.platform.clock.retry(0)
-    assert driven.platform.batch([]) is not None and driven.platform.clock.left > 50
+def test_later_pass_request_survives_an_earlier_due_pass() -> None:
+    full = on_node(make.pod("full", cpu="4", schedulerName="another-scheduler"), "n1")
+    driven = cluster(on_node(gang("a"), "n0"), gang("b"), full).open(FIRST_FIT, gang_limit=100.0)
+    driven.platform.clock.request_pass(0)
+    assert driven.platform.batch([]) is not None and driven.platform.clock.seconds_left > 50
 
 
-def test_a_gang_that_was_whole_is_left_alone() -> None:
-    driven = cluster(on(gang("a"), "n0"), on(gang("b"), "n1")).open(FIRST_FIT, gang_limit=0.0)
+def test_gang_that_was_complete_is_not_evicted() -> None:
+    driven = cluster(on_node(gang("a"), "n0"), on_node(gang("b"), "n1")).open(FIRST_FIT, gang_limit=0.0)
     driven.cluster.remove(Pod, "default/b")
     driven.cluster.add(make.pod("full", cpu="4"))
     driven.cluster.add(gang("b") | {"spec": {**gang("b")["spec"], "nodeSelector": {"no": "where"}}})
@@ -143,26 +145,26 @@ def test_a_gang_that_was_whole_is_left_alone() -> None:
     assert not driven.cluster.stopped
 
 
-def test_a_device_in_two_claims_is_taken_from_the_one_without_a_node() -> None:
-    first = with_devices(make.claim("c", make.exactly("gpu")), "g0", pods=("a",), when="20")
-    second = with_devices(make.claim("d", make.exactly("gpu")), "g0", pods=("b",), when="10", node="n9")
-    bound = on(known(make.pod("a", claims=GPU), "a"), "n0")
-    waits = known(make.pod("b", claims={"g": {"resourceClaimName": "d"}}), "b")
+def test_doubly_allocated_device_is_released_by_the_claim_without_a_bound_pod() -> None:
+    first = allocated_claim(make.claim("c", make.exactly("gpu")), "g0", pods=("a",), when="20")
+    second = allocated_claim(make.claim("d", make.exactly("gpu")), "g0", pods=("b",), when="10", node="n9")
+    bound = on_node(pending_pod(make.pod("a", claims=GPU), "a"), "n0")
+    waits = pending_pod(make.pod("b", claims={"g": {"resourceClaimName": "d"}}), "b")
     driven = cluster(first, second, bound, waits).open(FIRST_FIT)
-    assert ("default/d", "b") in driven.cluster.given_back and not driven.cluster.stopped
-    assert has(driven, "c") == ["g0"] and has(driven, "d") == ["g1"]
+    assert ("default/d", "b") in driven.cluster.released and not driven.cluster.stopped
+    assert allocated_devices(driven, "c") == ["g0"] and allocated_devices(driven, "d") == ["g1"]
 
 
-def test_where_both_have_nodes_the_later_one_is_evicted() -> None:
-    first = with_devices(make.claim("c", make.exactly("gpu")), "g0", pods=("a",), when="20")
-    second = with_devices(make.claim("d", make.exactly("gpu")), "g0", pods=("b",), when="10")
-    pods = [on(known(make.pod("a", claims=GPU), "a"), "n0")]
-    pods.append(on(known(make.pod("b", claims={"g": {"resourceClaimName": "d"}}), "b"), "n1"))
+def test_later_of_two_bound_claims_on_one_device_is_evicted() -> None:
+    first = allocated_claim(make.claim("c", make.exactly("gpu")), "g0", pods=("a",), when="20")
+    second = allocated_claim(make.claim("d", make.exactly("gpu")), "g0", pods=("b",), when="10")
+    pods = [on_node(pending_pod(make.pod("a", claims=GPU), "a"), "n0")]
+    pods.append(on_node(pending_pod(make.pod("b", claims={"g": {"resourceClaimName": "d"}}), "b"), "n1"))
     driven = cluster(first, second, *pods).open(FIRST_FIT)
-    assert driven.cluster.stopped == [("default/a", "a device is in two claims")]
+    assert driven.cluster.stopped == [("default/a", "a device is allocated to two claims")]
 
 
-def test_a_node_that_vanishes_takes_its_runs_with_it_and_may_come_back() -> None:
+def test_runs_of_a_deleted_node_are_kept_until_it_returns() -> None:
     driven = cluster(make.pod("p", cpu="3")).open(FIRST_FIT)
     node = driven.cluster.get(Node, "n0")
     driven.cluster.remove(Node, "n0")
@@ -172,62 +174,62 @@ def test_a_node_that_vanishes_takes_its_runs_with_it_and_may_come_back() -> None
     driven.cluster.add(make.pod("r", cpu="3"))
     driven.cluster.put(node)
     driven.settle()
-    assert "r" not in driven.nodes(), "the pod that the node had is still counted there"
+    assert "r" not in driven.nodes(), "the node's old pod still counts"
     driven.cluster.remove(Pod, "default/p")
     assert driven.settle().nodes() == {"q": "n1", "r": "n0"}
 
 
-def test_nobody_is_bound_to_a_node_that_has_vanished_meanwhile() -> None:
-    """The API server would do it; nothing is written."""
-    told: list[Bound | NotBound] = []
+def test_pod_is_not_bound_to_a_node_deleted_in_the_meantime() -> None:
+    """The API server would accept the binding, so nothing is written."""
+    outcomes: list[Bound | BindFailed] = []
     writer = ApiWriter(None, lambda: None)
-    binder = Binder(writer, Reservations(writer), told.append)
-    binder.gone.add("n9")
+    binder = Binder(writer, Reservations(writer), outcomes.append)
+    binder.deleted_nodes.add("n9")
     asyncio.run(binder.start(7, [PodStart(Pod(metadata=Meta(name="p", namespace="default")), "n9")]))
-    assert told == [NotBound(7, "node n9 is gone")]
+    assert outcomes == [BindFailed(7, "node n9 was deleted")]
 
 
-def test_pods_of_a_node_that_is_gone_are_lost_runs() -> None:
+def test_runs_of_a_deleted_node_are_lost() -> None:
     driven = cluster(make.pod("p", cpu="3")).open(FIRST_FIT)
     driven.cluster.remove(Node, "n0")
     driven.settle()
     driven.cluster.remove(Pod, "default/p")
-    batch = driven.platform.batch([driven.cluster.told.get()])
+    batch = driven.platform.batch([driven.cluster.events.get()])
     assert [event.outcome for event in batch.events if isinstance(event, Ended)] == [Outcome.LOST]
 
 
-def test_a_pod_on_a_node_that_is_not_there_yet_is_no_job() -> None:
-    driven = cluster(on(make.pod("p", cpu="3"), "n2"), on(make.pod("full", cpu="4"), "n0")).open(FIRST_FIT)
+def test_pod_on_an_unknown_node_is_adopted_once_the_node_appears() -> None:
+    driven = cluster(on_node(make.pod("p", cpu="3"), "n2"), on_node(make.pod("full", cpu="4"), "n0")).open(FIRST_FIT)
     driven.cluster.add(make.pod("q", cpu="3"))
     driven.cluster.add(make.pod("r", cpu="3"))
     driven.cluster.add(make.node("n2", cpu="4"))
     assert driven.settle().nodes() == {"p": "n2", "full": "n0", "q": "n1"}
 
 
-def test_devices_of_a_slice_that_vanishes_are_not_given_and_come_back() -> None:
-    made = cluster()
-    driven = made.open(FIRST_FIT)
-    slice = made.get(ResourceSlice, "gpu-example-all")
-    made.remove(ResourceSlice, "gpu-example-all")
-    made.add(make.claim("c", make.exactly("gpu")))
-    made.add(make.pod("p", claims=GPU))
+def test_devices_of_a_deleted_slice_are_unavailable_until_it_returns() -> None:
+    kube = cluster()
+    driven = kube.open(FIRST_FIT)
+    slice = kube.get(ResourceSlice, "gpu-example-all")
+    kube.remove(ResourceSlice, "gpu-example-all")
+    kube.add(make.claim("c", make.exactly("gpu")))
+    kube.add(make.pod("p", claims=GPU))
     assert driven.settle().nodes() == {}
-    made.put(slice)
-    assert driven.settle().nodes() == {"p": "n0"} and has(driven, "c") == ["g0"]
+    kube.put(slice)
+    assert driven.settle().nodes() == {"p": "n0"} and allocated_devices(driven, "c") == ["g0"]
 
 
-def test_runs_that_a_policy_stops_end_as_stopped() -> None:
+def test_run_stopped_by_a_policy_ends_as_stopped() -> None:
     driven = cluster(make.pod("p")).open(FIRST_FIT)
     assert driven.platform.runs.stop(0, "for a test") == "" and driven.cluster.stopped == [("default/p", "for a test")]
     driven.cluster.finish("default/p")
-    batch = driven.platform.batch([driven.cluster.told.get()])
+    batch = driven.platform.batch([driven.cluster.events.get()])
     assert [event.outcome for event in batch.events if isinstance(event, Ended)] == [Outcome.STOPPED]
-    assert driven.platform.runs.stop(0, "again") == "the run is over"
+    assert driven.platform.runs.stop(0, "again") == "the run has ended"
 
 
 @pytest.mark.parametrize("hours", [-48, 1])
-def test_a_servers_clock_that_is_wrong(hours: int) -> None:
-    """Nobody has waited for less than nothing, and a snapshot can be written."""
+def test_wrong_server_clock_gives_no_negative_waits(hours: int) -> None:
+    """No job has waited for less than zero seconds, and a snapshot can be written."""
     pod = make.pod("p", cpu="4")
     pod["metadata"]["creationTimestamp"] = (datetime.now(UTC) + timedelta(hours=hours)).strftime("%Y-%m-%dT%H:%M:%SZ")
     driven = cluster(pod, make.pod("q", cpu="4"), make.pod("r", cpu="4")).open(FIRST_FIT)
@@ -236,79 +238,81 @@ def test_a_servers_clock_that_is_wrong(hours: int) -> None:
     assert len(driven.nodes()) == 2 and ("p" in driven.nodes()) == (hours < 0)
 
 
-def test_a_system_clock_that_is_set_back_does_not_stop_the_clock() -> None:
+def test_setting_the_system_clock_back_does_not_stop_the_live_clock() -> None:
     wall, steady = [100 * SECOND], [5 * SECOND]
     clock = LiveClock(40 * SECOND, wall=lambda: wall[0], steady=lambda: steady[0])
     assert clock.tick() == 60 * SECOND
     wall[0], steady[0] = 0, 7 * SECOND
-    clock.retry(SECOND)
-    assert clock.left == 1.0 and not clock.ring()
-    assert clock.tick() == 62 * SECOND and clock.ring() and clock.left is None
+    clock.request_pass(SECOND)
+    assert clock.seconds_left == 1.0 and not clock.pop_due()
+    assert clock.tick() == 62 * SECOND and clock.pop_due() and clock.seconds_left is None
 
 
-def test_a_snapshot_is_a_state_without_negative_times(tmp_path: Any) -> None:
-    made = cluster(on(make.pod("p", cpu="3"), "n0"), make.pod("q", cpu="4"), make.pod("r", cpu="4"))
-    view = LiveView.of(made.open(FIRST_FIT).platform)
+def test_snapshot_of_a_cluster_has_no_negative_times(tmp_path: Any) -> None:
+    kube = cluster(on_node(make.pod("p", cpu="3"), "n0"), make.pod("q", cpu="4"), make.pod("r", cpu="4"))
+    view = LiveView.of(kube.open(FIRST_FIT).platform)
     write_state(view.state("a test"), tmp_path / "state")
     state = read_state(tmp_path / "state")
     assert len(state.running) == 2 and [state.jobs.name(row) for row in state.waiting.tolist()] == ["default/r"]
 
 
 @pytest.mark.parametrize("room", [True, False])
-def test_a_gang_of_which_a_part_has_devices_is_gone_on_with(room: bool) -> None:
-    """The pod whose claim has devices goes where it was meant to be; the other is put where there is room, if there is any."""
+def test_gang_with_some_devices_allocated_is_resumed_or_released(room: bool) -> None:
+    """The pod with an allocated claim keeps its intended node; the other one goes to any node that fits, if there is one."""
     labels = {LABEL: "gang", f"{LABEL}/min-available": "2"}
-    pods = [known(make.pod(name, cpu="3", labels=labels, claims={"g": {"resourceClaimName": name}}), name) for name in "ab"]
+    pods = [
+        pending_pod(make.pod(name, cpu="3", labels=labels, claims={"g": {"resourceClaimName": name}}), name) for name in "ab"
+    ]
     claims = [
-        with_devices(make.claim("a", make.exactly("gpu")), "g1", pods=("a",), node="n1"),
+        allocated_claim(make.claim("a", make.exactly("gpu")), "g1", pods=("a",), node="n1"),
         make.claim("b", make.exactly("gpu")),
     ]
-    other = on(make.pod("other", cpu="1" if room else "2", schedulerName="somebody-else"), "n0")
+    other = on_node(make.pod("other", cpu="1" if room else "2", schedulerName="another-scheduler"), "n0")
     driven = cluster(*claims, *pods, other).open(FIRST_FIT)
     if room:
-        assert driven.nodes() == {"a": "n1", "b": "n0", "other": "n0"} and not driven.cluster.given_back
-        assert has(driven, "a") == ["g1"] and has(driven, "b") == ["g0"]
+        assert driven.nodes() == {"a": "n1", "b": "n0", "other": "n0"} and not driven.cluster.released
+        assert allocated_devices(driven, "a") == ["g1"] and allocated_devices(driven, "b") == ["g0"]
     else:
-        assert driven.nodes() == {"other": "n0"} and set(driven.cluster.given_back) == {("default/a", "a")}
-        assert has(driven, "a") == [] == has(driven, "b")
+        assert driven.nodes() == {"other": "n0"} and set(driven.cluster.released) == {("default/a", "a")}
+        assert allocated_devices(driven, "a") == [] == allocated_devices(driven, "b")
 
 
-def test_a_run_ends_when_its_devices_are_given_back_too() -> None:
-    """Where a pod is over and its claim is not, a job that needs both a node and the device is not overtaken."""
-    made = cluster(
+def test_run_ends_when_its_devices_are_released_too() -> None:
+    """Between the end of a pod and the release of its claim, a job that needs both node and device is not overtaken."""
+    kube = cluster(
         make.claim("c", make.exactly("gpu")), make.pod("p", cpu="4", claims=GPU), make.pod("full", cpu="4"), devices=1
     )
-    driven = made.open(FIRST_FIT)
-    made.add(make.claim("d", make.exactly("gpu")))
-    made.add(make.pod("q", cpu="4", claims={"g": {"resourceClaimName": "d"}}))
-    made.add(make.pod("small", cpu="4"))
+    driven = kube.open(FIRST_FIT)
+    kube.add(make.claim("d", make.exactly("gpu")))
+    kube.add(make.pod("q", cpu="4", claims={"g": {"resourceClaimName": "d"}}))
+    kube.add(make.pod("small", cpu="4"))
     assert driven.settle().nodes().keys() == {"p", "full"}
-    made.finish("default/p")
+    kube.finish("default/p")
     assert driven.settle().nodes().keys() == {"p", "full"}
-    made.release_claim(made.get(ResourceClaim, "default/c"), made.get(Pod, "default/p").metadata.uid)
-    assert driven.settle().nodes().keys() == {"p", "full", "q"} and has(driven, "d") == ["g0"]
+    kube.release_claim(kube.get(ResourceClaim, "default/c"), kube.get(Pod, "default/p").metadata.uid)
+    assert driven.settle().nodes().keys() == {"p", "full", "q"} and allocated_devices(driven, "d") == ["g0"]
 
 
-def test_starts_that_become_real_are_no_reason_for_a_pass() -> None:
+def test_bound_pods_cause_no_pass() -> None:
     driven = cluster(make.pod("p")).open(FIRST_FIT)
     before = driven.loop.result.passes
-    driven.cluster.told.put(Bound(0))
+    driven.cluster.events.put(Bound(0))
     assert driven.settle().loop.result.passes == before
 
 
-def test_a_start_that_did_not_fit_is_tried_again_when_something_is_given_back_and_not_all_the_time() -> None:
-    """Shares of a device that no policy knows are checked when a job starts."""
-    made = PlayedCluster(make.node("n0"), make.device_class("part", "part.example"))
-    made.add(
+def test_start_that_did_not_fit_is_retried_when_resources_are_released() -> None:
+    """Shares of a device that no policy models are checked when a job starts."""
+    kube = FakeKubernetes(make.node("n0"), make.device_class("part", "part.example"))
+    kube.add(
         make.devices(
             "part.example", "all", {"name": "d0", "allowMultipleAllocations": True, "capacity": {"slots": {"value": "1"}}}
         )
     )
     for name in "ab":
-        made.add(make.claim(name, make.exactly("part", capacity={"requests": {"slots": "1"}})))
-        made.add(make.pod(name, claims={"p": {"resourceClaimName": name}}))
-    driven = made.open(FIRST_FIT)
-    assert driven.nodes() == {"a": "n0"} and driven.platform.clock.left > 30
-    made.finish("default/a")
-    made.release_claim(made.get(ResourceClaim, "default/a"), made.get(Pod, "default/a").metadata.uid)
+        kube.add(make.claim(name, make.exactly("part", capacity={"requests": {"slots": "1"}})))
+        kube.add(make.pod(name, claims={"p": {"resourceClaimName": name}}))
+    driven = kube.open(FIRST_FIT)
+    assert driven.nodes() == {"a": "n0"} and driven.platform.clock.seconds_left > 30
+    kube.finish("default/a")
+    kube.release_claim(kube.get(ResourceClaim, "default/a"), kube.get(Pod, "default/a").metadata.uid)
     assert driven.settle().nodes() == {"a": "n0", "b": "n0"}

@@ -1,4 +1,4 @@
-"""What is known of a claim while its devices are attached: watches tell late what writes have answered."""
+"""Claims during device attachment: watch events may be older than the responses to writes."""
 
 import asyncio
 from typing import Any
@@ -12,7 +12,7 @@ from poolwise.live.kubernetes.claim_reservation import Reservations
 from poolwise.live.kubernetes.objects import Allocation, Pod, ResourceClaim
 from poolwise.live.kubernetes.starts import ClaimWrite, PodStart, StartFailed
 from tests.live.kubernetes import objects as make
-from tests.live_kubernetes.test_recovery import known
+from tests.live_kubernetes.test_recovery import pending_pod
 
 CONDITION = "x.io/up"
 RESULT = {"request": "d", "driver": "gpu", "pool": "p", "device": "g0", "bindingConditions": [CONDITION]}
@@ -26,76 +26,76 @@ def claim(version: int, **status: Any) -> ResourceClaim:
 
 
 def attached() -> dict[str, Any]:
-    said = {"driver": "gpu", "pool": "p", "device": "g0", "conditions": [{"type": CONDITION, "status": "True"}]}
-    return {"allocation": ALLOCATION, "devices": [said]}
+    device_status = {"driver": "gpu", "pool": "p", "device": "g0", "conditions": [{"type": CONDITION, "status": "True"}]}
+    return {"allocation": ALLOCATION, "devices": [device_status]}
 
 
-class Answers(ApiWriter):
-    """Each write is answered by the claim with devices, and the watch is late."""
+class LateWatchWriter(ApiWriter):
+    """A writer whose writes return the allocated claim, while watch events are late."""
 
     async def patch(self, path: str, body: Any, urgency: int, *more: Any, **options: Any) -> bytes:
         return msgspec.json.encode(claim(9, allocation=ALLOCATION))
 
 
-def test_a_watch_that_is_late_does_not_take_devices_back() -> None:
-    async def go() -> ResourceClaim:
-        reservations = Reservations(Answers(None, lambda: None), attach_patience=5.0)
-        reservations.saw(claim(7), False)
+def test_late_watch_event_does_not_revert_an_allocation() -> None:
+    async def scenario() -> ResourceClaim:
+        reservations = Reservations(LateWatchWriter(None, lambda: None), attach_timeout=5.0)
+        reservations.observe(claim(7), False)
         write = ClaimWrite(claim(7), msgspec.convert(ALLOCATION, Allocation))
-        start = PodStart(msgspec.convert(known(make.pod("p"), "p"), Pod), "n0", (write,))
+        start = PodStart(msgspec.convert(pending_pod(make.pod("p"), "p"), Pod), "n0", (write,))
         ready = await reservations.reserve(start, write)
-        waiting = asyncio.ensure_future(reservations.attached(ready))
+        waiting = asyncio.ensure_future(reservations.wait_attached(ready))
         await asyncio.sleep(0.01)
-        reservations.saw(claim(8), False)  # with its finalizer, before it had devices
+        reservations.observe(claim(8), False)  # with its finalizer, before its allocation
         await asyncio.sleep(0.01)
         assert not waiting.done()
-        reservations.saw(claim(10, **attached()), False)
+        reservations.observe(claim(10, **attached()), False)
         await asyncio.wait_for(waiting, 1.0)
         return ready
 
-    assert asyncio.run(go()).status.allocation is not None
+    assert asyncio.run(scenario()).status.allocation is not None
 
 
-def test_a_claim_that_went_while_nobody_watched_is_not_awaited() -> None:
-    async def go() -> None:
-        reservations = Reservations(Answers(None, lambda: None), attach_patience=5.0)
+def test_claim_deleted_before_a_relist_is_not_awaited() -> None:
+    async def scenario() -> None:
+        reservations = Reservations(LateWatchWriter(None, lambda: None), attach_timeout=5.0)
         held = claim(9, allocation=ALLOCATION)
-        reservations.saw(held, False)
-        waiting = asyncio.ensure_future(reservations.attached(held))
+        reservations.observe(held, False)
+        waiting = asyncio.ensure_future(reservations.wait_attached(held))
         await asyncio.sleep(0.01)
-        reservations.keep(frozenset({"default/another"}))
+        reservations.retain(frozenset({"default/another"}))
         with pytest.raises(StartFailed, match="was deleted"):
             await asyncio.wait_for(waiting, 1.0)
 
-    asyncio.run(go())
+    asyncio.run(scenario())
 
 
-class OneLink:
-    """Does what is to be done when a test says so."""
+class QueuedClient:
+    """A client that queues coroutines until a test runs them."""
 
     def __init__(self, fails: bool) -> None:
-        self.todo: list[Any] = []
+        self.queued: list[Any] = []
         self.released: list[str] = []
         self.reservations, self.fails = self, fails
 
-    def do(self, work: Any) -> None:
-        self.todo.append(work)
+    def submit(self, coroutine: Any) -> None:
+        self.queued.append(coroutine)
 
     async def release(self, claim: ResourceClaim, consumer: str) -> None:
         self.released.append(consumer)
         if self.fails:
-            raise StartFailed("the API server is gone")
+            raise StartFailed("the API server is unreachable")
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_reservation_is_not_ended_twice_at_a_time(fails: bool) -> None:
-    link: Any = OneLink(fails)
-    writes = ClusterActions(link, "poolwise")
+def test_reservation_is_not_released_twice_concurrently(fails: bool) -> None:
+    client: Any = QueuedClient(fails)
+    actions = ClusterActions(client, "poolwise")
     for consumer in ("p", "p", "q"):
-        writes.release_claim(claim(1), consumer)
-    for work in link.todo:
-        asyncio.run(work)
-    assert link.released == ["p", "q"]
-    writes.release_claim(claim(2), "p")
-    asyncio.run(link.todo[-1])
-    assert link.released == ["p", "q", "p"]
+        actions.release_claim(claim(1), consumer)
+    for coroutine in client.queued:
+        asyncio.run(coroutine)
+    assert client.released == ["p", "q"]
+    actions.release_claim(claim(2), "p")
+    asyncio.run(client.queued[-1])
+    assert client.released == ["p", "q", "p"]

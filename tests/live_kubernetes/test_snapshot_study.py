@@ -1,4 +1,4 @@
-"""`poolwise run` of a snapshot: the study beside it is run under whatever scheduler the cluster was seen for."""
+"""`poolwise run` runs the study of a snapshot under the scheduler for which the cluster was read."""
 
 from pathlib import Path
 from typing import Any
@@ -10,15 +10,15 @@ from poolwise.files.state import write_state
 from poolwise.files.state_study import study_of
 from poolwise.live.platform import LiveView
 from poolwise.studies import load, run
-from tests.helpers.played_cluster import PlayedCluster
+from tests.helpers.played_cluster import FakeKubernetes
 from tests.live.kubernetes import objects as make
 from tests.live.kubernetes.order import CASES, Case
 
 
-def play(case: Case) -> PlayedCluster:
-    """The cluster of a case with eight pods, whose claims are made as the controller of claims makes them."""
+def play(case: Case) -> FakeKubernetes:
+    """The cluster of a case with eight pods, with claims as the claim controller creates them."""
     templates = {one["metadata"]["name"]: one["spec"]["spec"] for one in case.cluster if one["kind"] == "ResourceClaimTemplate"}
-    made = PlayedCluster(*(one for one in case.cluster if one["kind"] != "ResourceClaimTemplate"))
+    kube = FakeKubernetes(*(one for one in case.cluster if one["kind"] != "ResourceClaimTemplate"))
     for k in range(8):
         pod: dict[str, Any] = case.pod(k, 3 + k % 3)
         statuses = []
@@ -27,14 +27,14 @@ def play(case: Case) -> PlayedCluster:
             claim = {**make.claim(name), "spec": templates[use["resourceClaimTemplateName"]]}
             owner = {"kind": "Pod", "name": pod["metadata"]["name"], "uid": "-", "apiVersion": "v1"}
             claim["metadata"]["ownerReferences"] = [owner]
-            made.add(claim)
+            kube.add(claim)
             statuses.append({"name": use["name"], "resourceClaimName": name})
-        made.add({**pod, "status": {"resourceClaimStatuses": statuses}})
-    return made
+        kube.add({**pod, "status": {"resourceClaimStatuses": statuses}})
+    return kube
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_study_of_a_snapshot_runs(name: str, tmp_path: Path) -> None:
+def test_study_of_a_snapshot_runs(name: str, tmp_path: Path) -> None:
     case, scheduler = CASES[name], CASES[name].scheduler
     if not scheduler.startswith("catalog:"):
         (tmp_path / "scheduler.toml").write_text(scheduler)
@@ -42,7 +42,7 @@ def test_the_study_of_a_snapshot_runs(name: str, tmp_path: Path) -> None:
     driven = play(case).open(named_scheduler(scheduler))
     view = LiveView(driven.loop.queue, driven.platform.snapshot())
     state = view.state("a test", scheduler)
-    assert state.running and len(state.waiting), "some run and some wait"
+    assert state.running and len(state.waiting), "some jobs run and some wait"
     write_state(state, tmp_path / "now", study_of(state, tmp_path / "now"))
     result = run(load(tmp_path / "now"), tmp_path / "out", jobs=1)
     assert [cell.jobs for cell in result.cells] == [8] * len(result.cells)

@@ -1,4 +1,4 @@
-"""Amounts as people count them: pods ask for cores, though engines count thousandths."""
+"""Wait reasons and snapshots format cores as cores, although schedulers count thousandths."""
 
 from pathlib import Path
 
@@ -8,15 +8,15 @@ from poolwise.live.wait_reasons import why_waits
 from poolwise.model import Changes
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.schedulers.list import ListScheduler
-from tests.helpers.played_cluster import PlayedCluster
+from tests.helpers.played_cluster import FakeKubernetes
 from tests.live.kubernetes import objects as make
 
 FIRST_FIT = ListScheduler(placement=FirstNodes())
 
 
-def test_why_a_pod_waits_says_cores(tmp_path: Path) -> None:
-    made = PlayedCluster(make.node("n0", cpu="2"), make.pod("a", cpu="500m"), make.pod("b", cpu="2"))
-    driven = made.open(FIRST_FIT)
+def test_wait_reason_is_formatted_in_cores(tmp_path: Path) -> None:
+    kube = FakeKubernetes(make.node("n0", cpu="2"), make.pod("a", cpu="500m"), make.pod("b", cpu="2"))
+    driven = kube.open(FIRST_FIT)
     queue, snapshot = driven.loop.queue, driven.platform.snapshot()
     dispatcher = FIRST_FIT.open(snapshot.machine, 0)
     job = int(queue.jobs[0])

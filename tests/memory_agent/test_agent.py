@@ -97,7 +97,7 @@ def test_a_limit_of_somebody_else_is_left_alone(node: FakeNode, said: pytest.Log
     node.play(agent, 5)
     node.limit_file("rests").write_text(str(77 * MIB))
     node.play(agent, 10)
-    assert events(said, "somebody else has set a limit: it is left alone") == [{"workload": "rests", "limit": 77 * MIB}]
+    assert events(said, "external_limit_change") == [{"workload": "rests", "limit": 77 * MIB}]
     assert agent.mover.let_go() == [] and node.limit("rests") == str(77 * MIB)
 
 
@@ -193,4 +193,4 @@ def test_who_cannot_go_on_is_given_more_at_once(tmp_path: Path, said: pytest.Log
     before, control = int(node.limit("stands")), node.memory("stands") / "memory.oom_control"
     control.write_text("oom_kill_disable 1\nunder_oom 1\noom_kill 0\n")
     agent.relieve()
-    assert int(node.limit("stands")) > before and events(said, "cannot go on with its limit")
+    assert int(node.limit("stands")) > before and events(said, "workload_stalled")

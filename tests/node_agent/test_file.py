@@ -8,7 +8,7 @@ from poolwise.cli import app
 from poolwise.errors import InputError
 from poolwise.live.node_agent.config import load_node_agent
 from poolwise.live.node_agent.records import ClaimRecord, ClaimState, Records
-from poolwise.live.single_instance import alone
+from poolwise.live.single_instance import exclusive_lock
 from tests.helpers.node_agent import FILE, node_agent_file
 
 ROOT = Path(__file__).parents[2]
@@ -58,12 +58,12 @@ def test_the_shipped_example_is_sound_and_published(capsys: pytest.CaptureFixtur
 
 def test_a_folder_has_one_agent(tmp_path: Path) -> None:
     with (
-        alone(tmp_path, "node agent"),
-        pytest.raises(InputError, match="another node agent works here"),
-        alone(tmp_path, "node agent"),
+        exclusive_lock(tmp_path, "node agent"),
+        pytest.raises(InputError, match="another node agent is using this folder"),
+        exclusive_lock(tmp_path, "node agent"),
     ):
         pass
-    with alone(tmp_path, "node agent"):
+    with exclusive_lock(tmp_path, "node agent"):
         pass
 
 

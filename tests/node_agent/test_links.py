@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from poolwise.live.kubernetes.link_traffic import Traffic, measured_links
+from poolwise.live.kubernetes.link_traffic import LinkTraffic, measured_links
 from poolwise.live.kubernetes.objects import ResourceSlice
 from poolwise.live.node_agent.config import LinkSection, MeasureLinksSection
 from poolwise.live.node_agent.links import LinkMeter, link_specs
@@ -24,7 +24,7 @@ class Counters:
         link = LinkSection(name="uplink", interface="eth0", bandwidth="1 GB/s")  # type: ignore[arg-type]
         self.meter = LinkMeter(MeasureLinksSection(link=(link,)), lambda: self.now, folder)
 
-    def look(self, seconds: float, received: int | str, sent: int) -> dict[str, Traffic]:
+    def look(self, seconds: float, received: int | str, sent: int) -> dict[str, LinkTraffic]:
         self.now += seconds
         (self.folder / "rx_bytes").write_text(f"{received}\n")
         (self.folder / "tx_bytes").write_text(f"{sent}\n")
@@ -71,10 +71,10 @@ def test_commands_are_counters_too() -> None:
 def test_what_is_published_is_what_is_read() -> None:
     slices = []
     for node, loads in {"n1": {"a": 100.0, "b": 700.0}, "n2": {"a": 0.0}, "n3": {}}.items():
-        traffic = {name: Traffic(used, 1000.0) for name, used in loads.items()}
+        traffic = {name: LinkTraffic(used, 1000.0) for name, used in loads.items()}
         for specs in link_specs("gpu.example", node, traffic).values():
             slices += [{"metadata": {"name": node}, "spec": spec} for spec in specs]
     read = [msgspec.json.decode(json.dumps(one), type=ResourceSlice) for one in slices]
-    assert measured_links(read) == {"n1": Traffic(700.0, 1000.0), "n2": Traffic(0.0, 1000.0)}
+    assert measured_links(read) == {"n1": LinkTraffic(700.0, 1000.0), "n2": LinkTraffic(0.0, 1000.0)}
     read = [msgspec.structs.replace(one, spec=msgspec.structs.replace(one.spec, driver="gpu.example")) for one in read]
     assert measured_links(read) == {}

@@ -21,9 +21,9 @@ def serve_forecasts(
     import time
 
     from poolwise.live.control_loop import stopped_after, stopped_by_signals
-    from poolwise.live.endpoints import serving
-    from poolwise.live.forecasts import ForecastMetrics, forecast_again_and_again
-    from poolwise.live.logs import log_to, say
+    from poolwise.live.endpoints import serve_endpoints
+    from poolwise.live.forecasts import ForecastMetrics, forecast_periodically
+    from poolwise.live.logs import log_event, log_to
 
     log_to()
     metrics, stop = ForecastMetrics(), threading.Event()
@@ -32,8 +32,8 @@ def serve_forecasts(
     with (
         stopped_by_signals(stop.set),
         stopped_after(seconds, stop.set),
-        serving(metrics.registry, lambda: "", port) as (host, chosen),
+        serve_endpoints(metrics.registry, lambda: "", port) as (host, chosen),
     ):
-        say("listening", host=host, port=chosen)
-        forecast_again_and_again(look, metrics, every, stop)
-    say("stopped")
+        log_event("listening", host=host, port=chosen)
+        forecast_periodically(look, metrics, every, stop)
+    log_event("stopped")

@@ -72,12 +72,12 @@ def run_live(
     `scheduler` takes the place of the one that the options name.
     """
     from poolwise.live.control_loop import drive, read_continuation
-    from poolwise.live.endpoints import serving
-    from poolwise.live.logs import LoggedPasses, log_to, say
+    from poolwise.live.endpoints import serve_endpoints
+    from poolwise.live.logs import PassLogger, log_event, log_to
     from poolwise.live.metrics import LiveMetrics
     from poolwise.live.platform import PassObserver
-    from poolwise.live.record import RecordedPasses
-    from poolwise.live.wait_reasons import ExplainsWaits
+    from poolwise.live.record import PassRecorder
+    from poolwise.live.wait_reasons import WaitReporter
 
     named = named_scheduler(options.scheduler)
     log_to()
@@ -89,15 +89,15 @@ def run_live(
     platform = make(continued)
     metrics = LiveMetrics(platform)
     metrics.leader.set(1)
-    observers: list[PassObserver] = [LoggedPasses(), metrics, ExplainsWaits(platform, named, metrics)]
+    observers: list[PassObserver] = [PassLogger(), metrics, WaitReporter(platform, named, metrics)]
     with ExitStack() as stack:
         if options.record is not None:
-            record = RecordedPasses(options.record, {"mode": options.mode, "scheduler": options.scheduler})
+            record = PassRecorder(options.record, {"mode": options.mode, "scheduler": options.scheduler})
             stack.callback(record.close)
             observers.append(record)
         if options.port is not None:
-            host, port = stack.enter_context(serving(metrics.registry, lambda: "", options.port, options.host))
-            say("listening", host=host, port=port)
+            host, port = stack.enter_context(serve_endpoints(metrics.registry, lambda: "", options.port, options.host))
+            log_event("listening", host=host, port=port)
         drive(
             platform,
             scheduler if scheduler is not None else named,
@@ -107,7 +107,7 @@ def run_live(
             observers=observers,
             seconds=options.seconds,
         )
-    say("stopped")
+    log_event("stopped")
 
 
 def register(app: typer.Typer) -> None:

@@ -49,7 +49,7 @@ def _kubernetes(name: str | None, scheduler: str | None) -> LivePlatform:
     from poolwise.policies.placement.nodes.placement import FirstNodes
     from poolwise.schedulers.list import ListScheduler
 
-    link = WatchClient(Access.found())
+    link = WatchClient(Access.discover())
     try:
         link.open()
         wanted = named_scheduler(scheduler) if scheduler else ListScheduler(placement=FirstNodes())

@@ -40,7 +40,7 @@ def kubernetes(
     needs("kubernetes", "aiohttp", "cel", "msgspec", "yaml")
     from prometheus_client import CollectorRegistry
 
-    from poolwise.live.endpoints import serving
+    from poolwise.live.endpoints import serve_endpoints
     from poolwise.live.kubernetes.access import Access
     from poolwise.live.kubernetes.actions import ClusterActions, ShadowActions
     from poolwise.live.kubernetes.lease import Leadership
@@ -51,10 +51,10 @@ def kubernetes(
 
     layout, wanted = read_layout(machine), named_scheduler(scheduler)
     leadership = Leadership(*_namespace_and_name(lease), lease_seconds) if lease is not None and not shadow else None
-    link = WatchClient(Access.found(kubeconfig), lead=leadership, attach_patience=attach)
+    link = WatchClient(Access.discover(kubeconfig), leadership=leadership, attach_timeout=attach)
     try:
         if leadership is not None and port is not None:
-            with serving(CollectorRegistry(), lambda: "another replica leads", port, host):
+            with serve_endpoints(CollectorRegistry(), lambda: "another replica leads", port, host):
                 link.open()
         else:
             link.open()

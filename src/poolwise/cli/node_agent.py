@@ -45,7 +45,7 @@ def node_agent(
     from poolwise.live.node_agent.template import checked
 
     checked("node", name, {})
-    access = Access.found(kubeconfig)
+    access = Access.discover(kubeconfig)
     log_to()
     serve_node_agent(file, name, access, port)
 

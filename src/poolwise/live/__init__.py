@@ -1,5 +1,5 @@
-"""What runs on real clusters: platforms that are there, what drives them with a scheduler, and what watches them.
+"""Live runs: platforms for real clusters, the control loop that drives them with a scheduler, and their observability.
 
-`drive` runs the same loop as everywhere; `live.slurm` and `live.kubernetes` are platforms. Everything else here observes:
-metrics, logs, the record of decisions, and why jobs wait.
+`control_loop.drive` runs the same loop as simulations do; `live.slurm` and `live.kubernetes` are platforms. The other modules
+observe a run: metrics, structured logs, the record of decisions, and the reasons why jobs wait.
 """

@@ -1,7 +1,7 @@
-"""Drives a live platform with a scheduler: the loop of all platforms, with a beginning and an end.
+"""Control loop of a live run: drives a platform with a scheduler until it is stopped.
 
-A run can be killed at any point. What no cluster shows is written to a file after each pass that changed something, and read
-from there by the next run.
+A run may be killed at any point. State that the cluster does not store is written to a file after each pass that changed it;
+the next run reads it from there.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ from poolwise.model import Arrival, CommitResult, Continuation, EventBatch, JobT
 
 
 def read_continuation(path: Path | None) -> Continuation | None:
-    """Read what an earlier run left, None where there was none; raises InputError for a file that is something else."""
+    """Read the continuation that an earlier run saved.
+
+    Returns None if there is no such file. Raises InputError for a file with other content.
+    """
     if path is None or not path.exists():
         return None
     try:
@@ -30,7 +33,7 @@ def read_continuation(path: Path | None) -> Continuation | None:
     except InputError as error:
         raise InputError(error.message, file=path, field=error.field, remedy="move the file away to start without it") from None
     except UnicodeDecodeError:
-        raise InputError("this is not the record of a run", file=path, remedy="move it away to start without it") from None
+        raise InputError("not the saved state of a live run", file=path, remedy="move it away to start without it") from None
 
 
 def drive(
@@ -43,16 +46,29 @@ def drive(
     observers: Sequence[PassObserver] = (),
     seconds: float | None = None,
 ) -> LoopResult:
-    """Drive a platform until it is stopped: by SIGTERM, SIGINT, its own end, or after some seconds.
+    """Drive a platform until it stops: on SIGTERM or SIGINT, when its events end, or after a time limit.
 
     Parameters
     ----------
+    platform
+        The cluster; it must have been created with `continued`.
+    scheduler
+        The policy that decides in each pass.
+    seed
+        Random seed of the scheduler.
     continued
-        What an earlier run left (`read_continuation`); the platform was made with it.
+        State that an earlier run saved (`read_continuation`).
     keep
-        Where to write what the next run needs, after each pass that changed something.
+        File to which the state for the next run is written after each pass that changed it.
     observers
-        Shown each pass, in their order.
+        Observers of each pass, called in this order.
+    seconds
+        Time limit; None runs until stopped.
+
+    Returns
+    -------
+    LoopResult
+        Counts of the run, and the jobs that still wait.
     """
     timed = _Timed(platform)
     loop = Loop(timed, scheduler, seed, continued)
@@ -72,7 +88,7 @@ def drive(
 
 
 class _Timed:
-    """The platform, with the time that its commits take."""
+    """A platform whose commits are timed."""
 
     def __init__(self, platform: LivePlatform) -> None:
         self._platform, self.seconds = platform, 0.0
@@ -87,11 +103,11 @@ class _Timed:
         self._platform.table = table
 
     def events(self) -> Iterator[EventBatch]:
-        """Yield what happened."""
+        """Yield batches of events."""
         return self._platform.events()
 
     def snapshot(self) -> Snapshot:
-        """Show the state now."""
+        """Return the current state."""
         return self._platform.snapshot()
 
     def commit(self, plan: Plan) -> CommitResult:
@@ -104,14 +120,14 @@ class _Timed:
 
 
 def _changed(batch: EventBatch, outcome: CommitResult) -> bool:
-    """Whether a pass changed what the next run needs: who is known, or who waits."""
+    """Return whether a pass changed the state that the next run needs: the known jobs, or the waiting ones."""
     arrived = any(isinstance(event, Arrival) for event in batch.events)
     return arrived or any(isinstance(decision, Start) for decision in outcome.committed)
 
 
 @contextmanager
 def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """Let SIGTERM and SIGINT call `stop`; outside the main thread signals are left alone."""
+    """Call `stop` on SIGTERM and SIGINT. Outside the main thread, signal handlers are not changed."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -125,7 +141,7 @@ def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def stopped_after(seconds: float | None, stop: Callable[[], None]) -> Iterator[None]:
-    """Call `stop` after some seconds, if a number is given."""
+    """Call `stop` after a number of seconds; None sets no limit."""
     if seconds is None:
         yield
         return

@@ -1,4 +1,4 @@
-"""/metrics, /healthz and /readyz on one port, for Prometheus and for whatever watches the process."""
+"""HTTP endpoints of a live run on one port: /metrics for Prometheus, /healthz and /readyz for probes."""
 
 from __future__ import annotations
 
@@ -14,23 +14,37 @@ from poolwise.errors import InputError
 
 
 @contextmanager
-def serving(
+def serve_endpoints(
     registry: CollectorRegistry, ready: Callable[[], str], port: int, host: str = "127.0.0.1"
 ) -> Iterator[tuple[str, int]]:
-    """Serve the endpoints for as long as the context lasts; yields (host, port). For port 0 the system chooses one.
+    """Serve the endpoints while the context is open.
 
     Parameters
     ----------
+    registry
+        Metrics to serve.
     ready
-        Says why the process is not ready (no snapshot yet, another process leads); "" where it is.
+        Returns why the process is not ready (no snapshot yet, another process leads), or "" if it is.
+    port
+        TCP port; 0 lets the system choose one.
+    host
+        Address to bind.
 
-    Raises InputError where the port cannot be had.
+    Yields
+    ------
+    tuple of str and int
+        Host and port.
+
+    Raises
+    ------
+    InputError
+        If the port cannot be bound.
     """
     try:
         server = ThreadingHTTPServer((host, port), _handler(registry, ready))
     except OSError as error:
         raise InputError(
-            f"port {port} of {host} cannot be had: {error.strerror}", field="--port", remedy="choose another port"
+            f"cannot bind {host}:{port}: {error.strerror}", field="--port", remedy="choose another port"
         ) from error
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, name="endpoints", daemon=True)
@@ -55,7 +69,7 @@ def _handler(registry: CollectorRegistry, ready: Callable[[], str]) -> type[Base
                     why = ready()
                     self._answer(503 if why else 200, f"{why or 'ok'}\n".encode())
                 case _:
-                    self._answer(404, b"there are /metrics, /healthz and /readyz\n")
+                    self._answer(404, b"unknown path; use /metrics, /healthz or /readyz\n")
 
         def _answer(self, status: int, body: bytes, kind: str = "text/plain; charset=utf-8") -> None:
             self.send_response(status)
@@ -65,6 +79,6 @@ def _handler(registry: CollectorRegistry, ready: Callable[[], str]) -> type[Base
             self.wfile.write(body)
 
         def log_message(self, format: str, *arguments: object) -> None:
-            """Say nothing: whoever watches asks every few seconds."""
+            """Drop access logs: probes and Prometheus send a request every few seconds."""
 
     return Handler

@@ -1,4 +1,4 @@
-"""Forecasts of a cluster as metrics, made again and again: when each waiting job starts, for dashboards and alerts."""
+"""Prometheus metrics of start-time forecasts, refreshed at an interval for dashboards and alerts."""
 
 from __future__ import annotations
 
@@ -12,46 +12,46 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from poolwise.errors import PoolwiseError
 from poolwise.forecasting.answer import ASKED, ForecastAnswer
-from poolwise.live.logs import say
+from poolwise.live.logs import log_event
 from poolwise.units import SECOND
 
-MOST = 200
-"""Jobs that have series of their own, those that start first."""
+MAX_JOB_SERIES = 200
+"""Number of jobs with series of their own: those expected to start first."""
 
 
 class ForecastMetrics:
-    """The last forecast, in a registry of its own.
+    """The latest forecast, in its own registry.
 
     Attributes
     ----------
-    registry : what `endpoints.serving` shows
+    registry : registry that `endpoints.serve_endpoints` exposes
     """
 
     def __init__(self) -> None:
         self.registry = at = CollectorRegistry()
         of_job, of_all = ["job", "chance"], ["chance"]
         self._start = Gauge(
-            "poolwise_forecast_start_timestamp_seconds", "Before when a job starts with a chance", of_job, registry=at
+            "poolwise_forecast_start_timestamp_seconds", "Time by which a job starts with this probability", of_job, registry=at
         )
         self._wait = Gauge(
             "poolwise_forecast_wait_seconds",
-            "Until a job starts with a chance, the median of all that wait",
+            "Time until a job starts with this probability, median of all waiting jobs",
             of_all,
             registry=at,
         )
-        self._jobs = Gauge("poolwise_forecast_jobs", "Jobs that wait", registry=at)
-        self._never = Gauge("poolwise_forecast_never_jobs", "Jobs that will not start as far as can be foreseen", registry=at)
-        self._seen = Gauge("poolwise_forecast_timestamp_seconds", "When the cluster was seen", registry=at)
-        self._took = Gauge("poolwise_forecast_duration_seconds", "How long the forecast took", registry=at)
+        self._jobs = Gauge("poolwise_forecast_jobs", "Waiting jobs", registry=at)
+        self._never = Gauge("poolwise_forecast_never_jobs", "Waiting jobs without a foreseeable start", registry=at)
+        self._seen = Gauge("poolwise_forecast_timestamp_seconds", "Time at which the cluster was read", registry=at)
+        self._took = Gauge("poolwise_forecast_duration_seconds", "Time needed to compute the forecast", registry=at)
 
     def show(self, answer: ForecastAnswer, seconds: float) -> None:
-        """Show a forecast in place of the last one; `seconds` is how long it took."""
+        """Replace the published forecast; `seconds` is the time that it took to compute."""
         now = answer.now / SECOND
         waits = np.array([job.wait_s for job in answer.jobs]).reshape(-1, len(ASKED))
         self._start.clear()
         self._wait.clear()
         for k, chance in enumerate(map(str, ASKED)):
-            for job, wait in list(zip(answer.jobs, waits[:, k].tolist(), strict=True))[:MOST]:
+            for job, wait in list(zip(answer.jobs, waits[:, k].tolist(), strict=True))[:MAX_JOB_SERIES]:
                 if np.isfinite(wait):
                     self._start.labels(job.name.removeprefix("job "), chance).set(now + wait)
             if len(waits):
@@ -62,12 +62,23 @@ class ForecastMetrics:
         self._took.set(seconds)
 
 
-def forecast_again_and_again(
+def forecast_periodically(
     look: Callable[[], ForecastAnswer], metrics: ForecastMetrics, every: float, stop: threading.Event
 ) -> None:
-    """Look at a cluster every so many seconds and show its forecast, until `stop` is set.
+    """Read the cluster and publish its forecast at an interval until `stop` is set.
 
-    A cluster that does not answer is looked at again: the last forecast stays, and its time says how old it is.
+    If the cluster does not respond, the previous forecast stays published; its timestamp shows its age.
+
+    Parameters
+    ----------
+    look
+        Reads the cluster and returns a forecast.
+    metrics
+        Metrics to update.
+    every
+        Interval (s).
+    stop
+        Ends the loop.
     """
     pause = every
     while not stop.wait(pause):
@@ -75,7 +86,7 @@ def forecast_again_and_again(
         try:
             answer = look()
         except PoolwiseError as error:
-            say("silent", logging.WARNING, why=str(error))
+            log_event("controller_unreachable", logging.WARNING, why=str(error))
         else:
             metrics.show(answer, time.monotonic() - begun)
         pause = max(every - (time.monotonic() - begun), 0.0)

@@ -1,25 +1,118 @@
-"""Structured logs: a JSON object on a line for each event, through the standard library's logging."""
+"""Structured logs of live runs: one JSON object per line and event, written through the standard library's logging.
+
+`EVENTS` documents all events. An event that was renamed carries its former name in the field `former_event` for one release, so
+that existing alerts keep matching.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from poolwise.live.platform import Pass
 from poolwise.model import CommitResult, Ended, Outcome, Reject, Snapshot, Start, Started, Stop
 
 logger = logging.getLogger("poolwise.live")
-logger.addHandler(logging.NullHandler())  # commands that look once say what there is to say themselves
+logger.addHandler(logging.NullHandler())  # commands that read a cluster once print their findings themselves
+
+
+class LogEvent(NamedTuple):
+    """Documentation of a log event.
+
+    Attributes
+    ----------
+    level : level at which it is logged
+    meaning : what it reports, with its main fields
+    former : name before the event was renamed, "" if it was not
+    """
+
+    level: str
+    meaning: str
+    former: str = ""
+
+
+EVENTS: Mapping[str, LogEvent] = {
+    # Decisions and runs on every platform
+    "start": LogEvent("info", "The scheduler starts `job` on `placement`; `refused` states why the cluster refused."),
+    "stop": LogEvent("info", "The scheduler stops `run`."),
+    "reject": LogEvent("info", "The scheduler rejects `job`, which can never run."),
+    "pass": LogEvent("debug", "A pass committed or rejected decisions; durations in seconds."),
+    "running": LogEvent("info", "All tasks of `run` are running."),
+    "ended": LogEvent("info", "`run` ended with `outcome`; a warning if its start failed."),
+    "wait_reason_missing": LogEvent("error", "The scheduler could not explain why `job` waits.", "unexplained"),
+    "record_truncated": LogEvent("info", "An incomplete last line of `record` was removed.", "torn"),
+    "controller_unreachable": LogEvent("warning", "The cluster did not respond; it is read again later.", "silent"),
+    "listening": LogEvent("info", "The HTTP endpoints are available."),
+    "stopped": LogEvent("info", "The process ended as requested."),
+    # Kubernetes
+    "lease_acquired": LogEvent("info", "This process holds `lease` and schedules.", "leads"),
+    "lease_renewal_failed": LogEvent("info", "A renewal of the lease failed and is repeated.", "lease not renewed"),
+    "lease_release_failed": LogEvent("info", "A successor has to wait until the lease expires.", "lease not given up"),
+    "no_usable_nodes": LogEvent("info", "The run begins without a node that can run jobs.", "no nodes yet"),
+    "resource_excluded": LogEvent("warning", "The node or device `name` is not part of the machine.", "left out"),
+    "resource_not_modeled": LogEvent("info", "The scheduler ignores `resource`.", "not counted by the scheduler"),
+    "pod_not_adopted": LogEvent("info", "A bound pod with invalid requests is not tracked as a run.", "not counted as a run"),
+    "start_abandoned": LogEvent("info", "The interrupted start of `job` could not be resumed.", "not gone on with"),
+    "claim_release_failed": LogEvent("info", "A reservation of `claim` could not be released.", "not given back"),
+    "eviction_failed": LogEvent("info", "`pod` could not be evicted.", "not evicted"),
+    "condition_write_failed": LogEvent("info", "The wait reason of `pod` could not be written.", "not told"),
+    # Slurm
+    "assigned": LogEvent("info", "Place mode assigned nodes and licenses to `job`."),
+    "job_given_back": LogEvent("warning", "Place mode returned `job` to Slurm.", "given back"),
+    "start_withdrawn": LogEvent("warning", "Slurm did not start `job` in time; it is held again.", "withdrawn"),
+    "placement_mismatch": LogEvent("warning", "`job` runs on other nodes than decided.", "elsewhere"),
+    "priorities_written": LogEvent("info", "Order mode changed job priorities.", "ordered"),
+    "machine_rebuilt": LogEvent("info", "The nodes or licenses of the cluster changed.", "machine"),
+    "machine_rebuild_failed": LogEvent("error", "The last valid machine stays in use.", "machine kept as it was"),
+    "invalid_job_request": LogEvent("warning", "The request of `job` is invalid.", "unreadable"),
+    "wait_reason_write_failed": LogEvent("warning", "The wait reason of `job` could not be written.", "untold"),
+    # Memory agent
+    "workload_watched": LogEvent("info", "The agent manages the limit of `workload`.", "watching"),
+    "workload_gone": LogEvent("info", "The control group of `workload` was removed.", "gone"),
+    "workload_stalled": LogEvent("warning", "`workload` cannot proceed within its limit."),
+    "memory_unavailable": LogEvent("error", "No memory can be moved to `workload`; its former limit is restored."),
+    "external_limit_change": LogEvent("warning", "Another process set the limit of `workload`."),
+    "cgroup_read_failed": LogEvent("warning", "The control group could not be read.", "the group cannot be read"),
+    "phase_change": LogEvent("info", "The memory behavior of `workload` changed.", "another phase"),
+    "limit_moved": LogEvent("info", "The limit of `workload` changed; a warning below its working set.", "moves"),
+    "limit_proposed": LogEvent("info", "A dry run would change the limit of `workload`.", "would move"),
+    "limit_write_failed": LogEvent("warning", "The limit could not be written.", "the limit was not taken"),
+    "limit_restored": LogEvent("info", "The limit from before the agent was restored.", "let go"),
+    "limit_restore_failed": LogEvent("error", "The former limit could not be restored.", "the limit could not be given back"),
+    "resource_check_failed": LogEvent(
+        "warning", "Memory or swap is insufficient; only a dry run starts.", "would refuse to start"
+    ),
+    # Node agent
+    "agent_started": LogEvent("info", "The node agent serves `driver` on `node`.", "serving"),
+    "plugin_registered": LogEvent("info", "The kubelet registered the plugin.", "registered"),
+    "plugin_registration_failed": LogEvent("error", "The kubelet rejected the plugin.", "the kubelet did not take the plugin"),
+    "slices_published": LogEvent("info", "Resource slices were written.", "slices published"),
+    "slice_publish_failed": LogEvent("warning", "Resource slices could not be written.", "slices could not be published"),
+    "claim_resumed": LogEvent("info", "A claim was found in the saved records.", "on record"),
+    "claim_prepared": LogEvent("info", "The devices of `claim` were prepared.", "prepared"),
+    "claim_released": LogEvent("info", "The devices of `claim` were released.", "released"),
+    "claim_reported": LogEvent("info", "Device conditions of `claim` were written.", "reported"),
+    "claim_retry": LogEvent("warning", "An operation on `claim` failed and is repeated.", "tried again later"),
+    "orphaned_cdi_file_removed": LogEvent(
+        "warning", "A CDI file without a saved record was removed.", "removed a CDI file that nothing is on record of"
+    ),
+    "link_read_failed": LogEvent("warning", "The counters of `link` could not be read.", "a link cannot be read"),
+    "attach_failed": LogEvent("warning", "A device could not be attached.", "attach failed"),
+    "prepare_failed": LogEvent("warning", "Claims could not be prepared.", "prepare failed"),
+    "release_failed": LogEvent("warning", "Claims could not be released.", "release failed"),
+}
+"""All events of live runs by name."""
 
 
 class JsonLines(logging.Formatter):
-    """Actions a record as one JSON object: time, level, event, and the fields that came with it."""
+    """Formatter that writes a log record as one JSON object with its time, level, event and fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write a record."""
+        """Return the JSON object of a record."""
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         content = {"time": at, "level": record.levelname.lower(), "event": record.getMessage(), **getattr(record, "fields", {})}
         if record.exc_info:
@@ -28,7 +121,7 @@ class JsonLines(logging.Formatter):
 
 
 def log_to(stream: TextIO = sys.stderr, level: int = logging.INFO) -> None:
-    """Write the log of live runs to a stream, in place of wherever it went before."""
+    """Write the log of live runs to a stream, replacing earlier handlers."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLines())
     logger.handlers[:] = [handler]
@@ -36,22 +129,24 @@ def log_to(stream: TextIO = sys.stderr, level: int = logging.INFO) -> None:
     logger.propagate = False
 
 
-def say(event: str, level: int = logging.INFO, /, **fields: Any) -> None:
-    """Log an event with its fields; nothing secret may be among them."""
+def log_event(event: str, level: int = logging.INFO, /, **fields: Any) -> None:
+    """Log an event with its fields, which must not contain secrets; a renamed event gets the field `former_event`."""
+    if event in EVENTS and EVENTS[event].former:
+        fields["former_event"] = EVENTS[event].former
     logger.log(level, event, extra={"fields": fields})
 
 
-class LoggedPasses:
-    """Logs what each pass decided, what became of it, and how long it took; passes in which nothing happens are left out."""
+class PassLogger:
+    """Logs the decisions of each pass, their outcome, and the duration of passes that decided anything."""
 
     def observe_pass(self, done: Pass) -> None:
         """Log a pass."""
-        self._happened(done)
-        for decision, why in _told(done.outcome):
+        self._log_runs(done)
+        for decision, why in _logged_decisions(done.outcome):
             fields = _fields(decision, done.snapshot) | ({"refused": why} if why else {})
-            say(type(decision).__name__.lower(), logging.INFO, **fields)
+            log_event(type(decision).__name__.lower(), logging.INFO, **fields)
         if done.outcome.committed or done.outcome.rejected:
-            say(
+            log_event(
                 "pass",
                 logging.DEBUG,
                 waiting=len(done.loop.queue),
@@ -59,27 +154,27 @@ class LoggedPasses:
                 commit_seconds=round(done.commit_seconds, 4),
             )
 
-    def _happened(self, done: Pass) -> None:
+    def _log_runs(self, done: Pass) -> None:
         for event, table in done.events():
             match event:
                 case Started(run, job):
-                    say("running", job=table.name(job), run=run)
+                    log_event("running", job=table.name(job), run=run)
                 case Ended(run, job, _, outcome, requeue, reason):
                     level = logging.WARNING if outcome is Outcome.REFUSED else logging.INFO
                     fields = {"outcome": outcome.value, "requeued": requeue, **({"why": reason} if reason else {})}
-                    say("ended", level, job=table.name(job), run=run, **fields)
+                    log_event("ended", level, job=table.name(job), run=run, **fields)
                 case _:
                     pass
 
 
-def placed(start: Start, snapshot: Snapshot) -> list[str]:
-    """Write a placement as `owner:resource=amount` items, in its order."""
+def placement_items(start: Start, snapshot: Snapshot) -> list[str]:
+    """Return the placement of a start as `owner:resource=amount` items, in its order."""
     machine = snapshot.machine
     return [f"{machine.owners[o]}:{machine.resources[r]}={amount}" for _, o, r, amount in start.placement.rows()]
 
 
-def _told(outcome: CommitResult) -> list[tuple[Start | Stop | Reject, str]]:
-    """Decisions worth a line, with the reason where the platform refused them."""
+def _logged_decisions(outcome: CommitResult) -> list[tuple[Start | Stop | Reject, str]]:
+    """Return the decisions that are logged, each with the reason if the platform refused it, else ""."""
     found = [(decision, "") for decision in outcome.committed] + list(outcome.rejected)
     return [(decision, why) for decision, why in found if isinstance(decision, Start | Stop | Reject)]
 
@@ -87,7 +182,7 @@ def _told(outcome: CommitResult) -> list[tuple[Start | Stop | Reject, str]]:
 def _fields(decision: Start | Stop | Reject, snapshot: Snapshot) -> dict[str, Any]:
     match decision:
         case Start(job, _, _):
-            return {"job": snapshot.table.name(job), "placement": placed(decision, snapshot)}
+            return {"job": snapshot.table.name(job), "placement": placement_items(decision, snapshot)}
         case Stop(run, requeue, reason):
             return {"run": run, "requeue": requeue, "reason": reason}
         case Reject(job, reason):

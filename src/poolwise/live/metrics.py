@@ -12,49 +12,53 @@ from poolwise.units import SECOND
 
 MIB = 2**20
 WAITS = (1, 10, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 86400, 3 * 86400, 7 * 86400)
-"""Bounds (s) in which waits are counted."""
+"""Bucket bounds (s) of job waits."""
 SHORT = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)
-"""Bounds (s) in which passes, commits and starts are counted."""
+"""Bucket bounds (s) of passes, commits and starts."""
 
 
 class LiveMetrics:
-    """Counts what passes show, in a registry of its own.
+    """Metrics of a live run, in their own registry.
 
     Attributes
     ----------
-    registry : what `endpoints.serving` shows
-    leader : 1 while this process decides
+    registry : registry that `endpoints.serve_endpoints` exposes
+    leader : 1 while this process leads
     """
 
     def __init__(self, platform: LivePlatform) -> None:
         self._platform = platform
         self.registry = at = CollectorRegistry()
-        self._queue = Gauge("poolwise_queue_jobs", "Jobs that wait", ["class"], registry=at)
+        self._queue = Gauge("poolwise_queue_jobs", "Waiting jobs", ["class"], registry=at)
         self._wait = Histogram(
-            "poolwise_wait_seconds", "From submission to the decided start", ["class"], buckets=WAITS, registry=at
+            "poolwise_wait_seconds", "Time from submission to the decision to start", ["class"], buckets=WAITS, registry=at
         )
-        self._decisions = Counter("poolwise_decisions", "Decisions, by kind", ["kind"], registry=at)
-        self._refused = Counter("poolwise_refused_starts", "Starts that the cluster refused, at once or later", registry=at)
+        self._decisions = Counter("poolwise_decisions", "Committed decisions by kind", ["kind"], registry=at)
+        self._refused = Counter("poolwise_refused_starts", "Starts that the cluster refused, at commit or later", registry=at)
         self._refusals = Counter(
-            "poolwise_refusals", "Times that a job was told to wait, by what was short", ["resource"], registry=at
+            "poolwise_refusals", "Decisions to keep a job waiting, by the resource that is short", ["resource"], registry=at
         )
-        self._pool = Gauge("poolwise_pool_capacity_bytes", "Memory of a pool", ["pool"], registry=at)
+        self._pool = Gauge("poolwise_pool_capacity_bytes", "Memory capacity of a pool", ["pool"], registry=at)
         self._pool_free = Gauge("poolwise_pool_free_bytes", "Free memory of a pool", ["pool"], registry=at)
-        self._capacity = Gauge("poolwise_capacity", "What the machine has, in base units (MiB)", ["resource"], registry=at)
-        self._free = Gauge("poolwise_free", "What is free, in base units (MiB)", ["resource"], registry=at)
-        self._stranded = Gauge("poolwise_stranded", "What is free while jobs wait, in base units", ["resource"], registry=at)
-        self._runs = Gauge("poolwise_runs", "Runs at work", registry=at)
-        self._pass = Histogram("poolwise_pass_seconds", "Length of a scheduling pass", buckets=SHORT, registry=at)
-        self._commit = Histogram("poolwise_commit_seconds", "Length of a pass's commits", buckets=SHORT, registry=at)
-        self._start = Histogram("poolwise_start_seconds", "From the decision to all tasks at work", buckets=SHORT, registry=at)
-        self._last = Gauge("poolwise_last_pass_timestamp_seconds", "Time of the last pass", registry=at)
-        self.leader = Gauge("poolwise_leader", "1 while this process decides", registry=at)
+        self._capacity = Gauge(
+            "poolwise_capacity", "Capacity of the machine, in base units (memory: MiB)", ["resource"], registry=at
+        )
+        self._free = Gauge("poolwise_free", "Free capacity, in base units (memory: MiB)", ["resource"], registry=at)
+        self._stranded = Gauge("poolwise_stranded", "Free capacity while jobs wait, in base units", ["resource"], registry=at)
+        self._runs = Gauge("poolwise_runs", "Active runs", registry=at)
+        self._pass = Histogram("poolwise_pass_seconds", "Duration of a scheduling pass", buckets=SHORT, registry=at)
+        self._commit = Histogram("poolwise_commit_seconds", "Duration of the commits of a pass", buckets=SHORT, registry=at)
+        self._start = Histogram(
+            "poolwise_start_seconds", "Time from the decision until all tasks of a job run", buckets=SHORT, registry=at
+        )
+        self._last = Gauge("poolwise_last_pass_timestamp_seconds", "Time of the last scheduling pass", registry=at)
+        self.leader = Gauge("poolwise_leader", "1 while this process leads, else 0", registry=at)
         self._decided: dict[int, int] = {}  # run -> ns at which it was decided
         self._classes: dict[str, int] = {}  # class -> its number
         self._class_of, self._edition = np.zeros(0, dtype=np.int64), -1  # by row of the job table of that edition
 
     def observe_pass(self, done: Pass) -> None:
-        """Count a pass."""
+        """Update the metrics from a pass."""
         self._pass.observe(done.seconds)
         if done.outcome.committed:
             self._commit.observe(done.commit_seconds)
@@ -70,7 +74,7 @@ class LiveMetrics:
         self._look(done)
 
     def short_of(self, resource: str) -> None:
-        """Count that a job was told to wait, for a resource or (empty) for another reason."""
+        """Count a decision to keep a job waiting, by the resource that is short ("" for any other reason)."""
         self._refusals.labels(resource or "none").inc()
 
     def _started(self, job: int, done: Pass) -> None:
@@ -91,7 +95,7 @@ class LiveMetrics:
         self._decided.update((number, done.batch.time) for _, number in done.outcome.started)
 
     def _look(self, done: Pass) -> None:
-        """Show what waits and what is free."""
+        """Update the gauges of waiting jobs, active runs and free capacity."""
         waiting = self._class_numbers(done.loop.queue)
         for number, name in enumerate(self._classes):
             self._queue.labels(name).set(int(np.count_nonzero(waiting == number)))
@@ -105,7 +109,7 @@ class LiveMetrics:
         self._pools(snapshot)
 
     def _class_numbers(self, queue: Queue) -> IntArray:
-        """(n_queued,) number of the class of each job that waits; each is asked for once."""
+        """(n_queued,) class number of each waiting job; the platform is asked once per job."""
         if self._edition != queue.table.edition:
             self._class_of, self._edition = np.zeros(0, dtype=np.int64), queue.table.edition
         if len(self._class_of) < len(queue.table):

@@ -1,4 +1,4 @@
-"""What a platform that is there offers beyond `Platform`, and what is said of each pass on it."""
+"""Interfaces of live platforms and of the observers of scheduling passes."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from poolwise.model.state import InitialRun, MachineState
 
 
 class LivePlatform(Platform, Protocol):
-    """A cluster that is there.
+    """A real cluster.
 
-    Where it is taken over, its first batch of events tells the arrival of all that waits. Its time 0 is the epoch of its
-    job table, and jobs are named as the cluster's users know them.
+    Its first batch of events reports all waiting jobs as arrivals. Its time 0 is the epoch of its job table. Job names are
+    those that the cluster's users see.
     """
 
     def stop(self) -> None:
-        """End `events` before its next batch; may be called from a signal handler or another thread."""
+        """End `events` before its next batch. May be called from a signal handler or another thread."""
         ...
 
     def class_of(self, job: int) -> str:
-        """Class of a job (row) under which waits are counted, one of a few: a partition, a queue, a priority class."""
+        """Return the class of a job (row) by which waits are grouped: one of a few partitions, queues or priority classes."""
         ...
 
     def report_wait(self, job: int, why: str) -> None:
-        """Tell a job's user why it waits, where the cluster has a place for it; "" takes back what was said."""
+        """Show a job's user why it waits, if the cluster has a field for it; "" clears the message."""
         ...
 
 
 @dataclass(frozen=True)
 class Pass:
-    """One scheduling pass, after it was committed.
+    """One committed scheduling pass.
 
     Attributes
     ----------
-    batch : what had happened
-    outcome : what the platform made of the plan
-    loop : the loop, whose queue is that after the pass
-    before : the table of jobs that was told before, whose rows are named by events before a `Renumbered`
-    snapshot : the state after the pass
-    seconds, commit_seconds : how long the whole pass took, and the commits of it
+    batch : events before the pass
+    outcome : result of the commit
+    loop : the loop, with its queue after the pass
+    before : job table before the pass; events before a `Renumbered` refer to its rows
+    snapshot : state after the pass
+    seconds, commit_seconds : duration of the whole pass, and of its commits
     """
 
     batch: EventBatch
@@ -58,7 +58,7 @@ class Pass:
     commit_seconds: float
 
     def events(self) -> Iterator[tuple[Event, JobTable]]:
-        """Yield what had happened, each with the table whose rows it names."""
+        """Yield the events of the pass, each with the job table that its rows refer to."""
         events = self.batch.events
         turn = next((k for k, event in enumerate(events) if isinstance(event, Renumbered)), 0)
         for k, event in enumerate(events):
@@ -66,20 +66,20 @@ class Pass:
 
 
 class PassObserver(Protocol):
-    """Something that is shown every pass: metrics, a log, a record. It must not change what it is shown."""
+    """An observer of all passes, such as metrics, a log or a record. It must not modify what it receives."""
 
     def observe_pass(self, done: Pass) -> None:
-        """Look at a pass."""
+        """Observe a pass."""
         ...
 
 
 @dataclass(frozen=True)
 class LiveView:
-    """A cluster at one instant, as a scheduler would see it; nothing is committed.
+    """A cluster at one instant, as a scheduler sees it, without commits.
 
     Attributes
     ----------
-    queue : all that waits
+    queue : all waiting jobs
     snapshot : the state
     """
 
@@ -88,7 +88,7 @@ class LiveView:
 
     @classmethod
     def of(cls, platform: LivePlatform) -> LiveView:
-        """Look at a platform that was not driven yet."""
+        """Read a platform that has not been driven yet."""
         queue = Queue(platform.table)
         batch = next(iter(platform.events()))
         for event in batch.events:
@@ -101,18 +101,18 @@ class LiveView:
         return scheduler.open(self.snapshot.machine, seed)
 
     def find(self, name: str) -> int:
-        """Row of a job that waits; raises InputError for any other."""
+        """Return the row of a waiting job; raise InputError for any other name."""
         table = self.queue.table
         for job in self.queue.jobs.tolist():
             if table.name(job) == name:
                 return int(job)
         if any(table.name(run.job) == name for run in self.snapshot.runs()):
-            raise InputError(f"job {name} is at work", field="--live", remedy="name a job that waits")
-        problem = f"job {name} does not wait here"
-        raise InputError(problem, field="--live", remedy="it may be over, held by its user, or of another partition")
+            raise InputError(f"job {name} is already running", field="--live", remedy="name a waiting job")
+        problem = f"no waiting job is named {name}"
+        raise InputError(problem, field="--live", remedy="it may have ended, be held by its user, or be in another partition")
 
     def state(self, source: str, scheduler: str = "") -> MachineState:
-        """Return the cluster as a state from which engines go on: what is there now, what runs and what waits."""
+        """Return the machine, the running jobs and the waiting jobs as a state from which simulations resume."""
         snapshot = self.snapshot
         held = np.zeros_like(snapshot.free)
         runs = sorted(snapshot.runs(), key=lambda run: (run.start, run.id))

@@ -1,6 +1,6 @@
-"""The record of a live run: what was decided and what happened, appended as JSON lines.
+"""The record of a live run: decisions and events as JSON lines, appended as they happen.
 
-A line is written whole or, where the process is killed, torn; a torn last line is dropped by whoever opens the file next.
+If the process is killed while writing, the last line may be incomplete; the next process that opens the file drops it.
 Times are ns since 1970.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from poolwise.errors import InputError
-from poolwise.live.logs import placed, say
+from poolwise.live.logs import log_event, placement_items
 from poolwise.live.platform import Pass
 from poolwise.model import Arrival, Ended, Outcome, Reject, Start
 
@@ -22,25 +22,36 @@ VERSION = 1
 REMEDY = "give the file that `poolwise live ... --record FILE` wrote"
 
 
-class RecordedPasses:
-    """Appends what passes show to a file: submissions, decisions, starts and ends as they really were.
+class PassRecorder:
+    """Append submissions, decisions, starts and ends of jobs to a file.
 
-    Only the first decision to start a job counts, until the job has started: in shadow mode it is made again and again.
+    For each job, only the first decision to start it is recorded until it has started: shadow mode repeats the decision in
+    every pass.
 
-    Raises InputError where the file cannot be written, or is something else.
+    Parameters
+    ----------
+    path
+        The record; created if missing, else appended to.
+    about
+        Description of the run: its mode and its scheduler.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written or is not a record.
     """
 
     def __init__(self, path: Path, about: Mapping[str, Any]) -> None:
-        torn = _mend(path)
+        torn = _truncate_partial_line(path)
         if torn:
-            say("torn", record=str(path), dropped=torn)
+            log_event("record_truncated", record=str(path), dropped=torn)
         self._file = path.open("a", encoding="utf-8")
         self._decided: set[str] = set()
         self._running: dict[int, str] = {}
         self._write([{"kind": "begin", "version": VERSION, **about}])
 
     def observe_pass(self, done: Pass) -> None:
-        """Append what is new."""
+        """Append the news of a pass."""
         table, epoch = done.snapshot.table, done.snapshot.table.epoch
         now = epoch + done.batch.time
         lines: list[dict[str, Any]] = []
@@ -52,10 +63,12 @@ class RecordedPasses:
                 lines.append({"kind": "submitted", "job": told.name(event.job), "time": submitted})
         for decision in (*done.outcome.committed, *(refused for refused, _ in done.outcome.rejected)):
             if isinstance(decision, Start) and decision.job in done.outcome.aside:
-                continue  # it could not be
+                continue  # the platform set this start aside: it cannot be placed
             if isinstance(decision, Start) and (name := table.name(decision.job)) not in self._decided:
                 self._decided.add(name)
-                lines.append({"kind": "decided", "job": name, "time": now, "placement": placed(decision, done.snapshot)})
+                lines.append(
+                    {"kind": "decided", "job": name, "time": now, "placement": placement_items(decision, done.snapshot)}
+                )
             elif isinstance(decision, Reject):
                 lines.append({"kind": "rejected", "job": table.name(decision.job), "time": now, "why": decision.reason})
         lines += self._became(done, now)
@@ -63,7 +76,7 @@ class RecordedPasses:
             self._write(lines)
 
     def _became(self, done: Pass, now: int) -> list[dict[str, Any]]:
-        """Runs that are new, and runs that are over."""
+        """Return lines for the runs that began or ended since the last pass."""
         snapshot, lines = done.snapshot, list[dict[str, Any]]()
         real = {run.id: run for run in snapshot.runs()}
         for number in [number for number in self._running if number not in real]:
@@ -72,7 +85,7 @@ class RecordedPasses:
             if number not in self._running:
                 name = self._running[number] = snapshot.table.name(run.job)
                 self._decided.discard(name)
-                where = placed(Start(run.job, run.tasks, run.placement), snapshot)
+                where = placement_items(Start(run.job, run.tasks, run.placement), snapshot)
                 lines.append({"kind": "started", "job": name, "time": snapshot.table.epoch + run.start, "placement": where})
         return lines
 
@@ -88,14 +101,14 @@ class RecordedPasses:
 
 @dataclass
 class RecordedJob:
-    """What a record says of a job; times in ns since 1970, None where it does not say.
+    """Recorded facts about a job. Times are ns since 1970, None if not recorded.
 
     Attributes
     ----------
-    submitted, decided, started, ended : when it was submitted, when the scheduler would have started or did start it, when
-        it really started and ended, each for the first time
-    would, placement : where it was decided to run, and where it ran, as `owner:resource=amount` items
-    rejected : why the scheduler rejected it, "" where it did not
+    submitted, decided, started, ended : first time at which the job was submitted, the scheduler decided to start it, it
+        started, and it ended
+    would, placement : placement that the scheduler chose, and actual placement, as `owner:resource=amount` items
+    rejected : reason why the scheduler rejected the job, "" if it did not
     """
 
     submitted: int | None = None
@@ -109,13 +122,13 @@ class RecordedJob:
 
 @dataclass(frozen=True)
 class LiveRecord:
-    """What the record of a live run says.
+    """A parsed record of a live run.
 
     Attributes
     ----------
-    about : what the run was: its mode, its scheduler
-    jobs : name -> what is said of it, in the order in which the record first names them
-    torn : characters of a last line that was not written whole, and is left out
+    about : description of the run: its mode and its scheduler
+    jobs : name -> recorded job, in order of first appearance
+    torn : number of characters in an incomplete last line, which is ignored
     """
 
     about: Mapping[str, Any]
@@ -124,7 +137,7 @@ class LiveRecord:
 
     @classmethod
     def read(cls, path: Path) -> LiveRecord:
-        """Read a record; raises InputError naming file and line for what is none."""
+        """Read a record; raise InputError with file and line for an invalid one."""
         whole, torn = _lines(path)
         about: dict[str, Any] = {}
         jobs: dict[str, RecordedJob] = {}
@@ -139,12 +152,12 @@ class LiveRecord:
 
 
 def _note(job: RecordedJob, line: Mapping[str, Any]) -> None:
-    """Note what a line says of a job, unless an earlier one did."""
+    """Store a line's fact about a job unless an earlier line has recorded it."""
     kind, time = line["kind"], int(line["time"])
     if kind == "rejected":
         job.rejected = job.rejected or str(line["why"])
         return
-    if kind == "refused":  # what was committed did not become real
+    if kind == "refused":  # the committed start failed
         job.decided = job.started = None
         return
     if getattr(job, kind) is not None:
@@ -163,26 +176,26 @@ def _parsed(text: str, path: Path, number: int) -> dict[str, Any]:
         if line["kind"] not in kinds or (line["kind"] != "begin" and not {"job", "time"} <= line.keys()):
             raise KeyError("kind")
     except (ValueError, KeyError, TypeError):
-        raise InputError("this is no line of a live record", file=path, line=number, remedy=REMEDY) from None
+        raise InputError("invalid line in a live record", file=path, line=number, remedy=REMEDY) from None
     if line["kind"] == "begin" and line.get("version") != VERSION:
-        problem = f"the record is of version {line.get('version')}, not {VERSION}"
-        raise InputError(problem, file=path, line=number, field="version", remedy="record anew")
+        problem = f"unsupported record version {line.get('version')}; expected {VERSION}"
+        raise InputError(problem, file=path, line=number, field="version", remedy="record the run again")
     assert isinstance(line, dict)
     return line
 
 
 def _lines(path: Path) -> tuple[list[str], int]:
-    """Whole lines of a file, and the length of what follows the last of them."""
+    """Return the complete lines of a file, and the length of an incomplete last line."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", file=path, remedy=REMEDY) from None
+        raise InputError(f"cannot read the record: {error.strerror}", file=path, remedy=REMEDY) from None
     whole, end, torn = text.rpartition("\n")
     return (whole.split("\n") if end else []), len(torn)
 
 
-def _mend(path: Path) -> int:
-    """Cut off a torn last line; returns its length. Raises InputError for a file that is no record, or cannot be written."""
+def _truncate_partial_line(path: Path) -> int:
+    """Remove an incomplete last line and return its length. Raise InputError if the file is not a record or is read-only."""
     try:
         if not path.exists():
             return 0
@@ -193,4 +206,4 @@ def _mend(path: Path) -> int:
             os.truncate(path, end)
         return len(content) - end
     except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", file=path, remedy="check the path") from None
+        raise InputError(f"cannot write the record: {error.strerror}", file=path, remedy="check the path") from None

@@ -1,4 +1,4 @@
-"""Why a job waits, in one sentence with amounts, and when it is expected to fit first."""
+"""Reasons why jobs wait, as sentences with amounts and the time at which a job first fits."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ import numpy as np
 
 from poolwise.errors import PolicyError
 from poolwise.interfaces import Dispatcher, Scheduler, reason_of
-from poolwise.live.logs import say
+from poolwise.live.logs import log_event
 from poolwise.live.metrics import LiveMetrics
 from poolwise.live.platform import LivePlatform, Pass
 from poolwise.loop import Loop
 from poolwise.model import Changes, Machine, Plan, Queue, Reason, Rule, Snapshot
 from poolwise.units import SECOND, format_memory
 
-ENDS = 64
-"""Expected ends at which a job is tried, to say when it fits first."""
+MAX_ENDS = 64
+"""Number of expected run ends at which a waiting job is tried to find when it first fits."""
 INTERVAL = 30.0
-"""Seconds between tellings."""
+"""Seconds between reports of wait reasons."""
 
 
 @dataclass(frozen=True)
 class WaitSentence:
-    """Why a job waits now.
+    """The reason why a job waits now.
 
     Attributes
     ----------
-    reason : the facts
-    fits : ns at which it would be started if it alone waited, None where that is not soon or not known
-    after : row of the job whose expected end makes room for it, None where none does
-    text : all of this in one sentence
+    reason : rule, resource and amounts
+    fits : time (ns) at which the job would start if no other job waited; None if that is not within the horizon or unknown
+    after : row of the job whose expected end makes room, None if there is none
+    text : reason and expected time as one sentence
     """
 
     reason: Reason
@@ -43,9 +43,9 @@ class WaitSentence:
 
 
 def why_waits(dispatcher: Dispatcher, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> WaitSentence | None:
-    """Say why a job (row) waits, None where `plan`, decided of this queue and snapshot, starts or rejects it.
+    """Return why a job (row) waits, or None if `plan`, decided from this queue and snapshot, starts or rejects it.
 
-    `dispatcher` is one that was opened for questions: it is shown states that are only imagined.
+    `dispatcher` must be a separate one opened for such queries: it is called with hypothetical states.
     """
     if job in plan.rejected or any(start.job == job for start in plan.starts):
         return None
@@ -55,16 +55,16 @@ def why_waits(dispatcher: Dispatcher, job: int, queue: Queue, snapshot: Snapshot
 
 
 class WaitReasons:
-    """Says why jobs wait after a pass.
+    """Explains why jobs wait after a pass.
 
     Parameters
     ----------
     scheduler
-        The one of the pass; asked by a dispatcher of its own.
+        The scheduler of the pass; queried through a dispatcher of its own.
     loop
-        What it has left.
+        The loop after the pass.
     snapshot
-        The state after it.
+        The state after the pass.
     """
 
     def __init__(self, scheduler: Scheduler, loop: Loop, snapshot: Snapshot) -> None:
@@ -73,24 +73,27 @@ class WaitReasons:
         self._plan = self._dispatcher.schedule(self._queue, snapshot, Changes())
 
     def of(self, job: int) -> WaitSentence | None:
-        """Say it of a job (row); None where it could start, or is rejected, now."""
+        """Return why a job (row) waits, or None if it could start, or would be rejected, now."""
         if (why := self._aside.get(job)) is not None:
             return WaitSentence(Reason(Rule.ASIDE, why), None, None, why)
         return why_waits(self._dispatcher, job, self._queue, self._snapshot, self._plan)
 
 
-class ExplainsWaits:
-    """Tells users why their jobs wait: the first of the queue, at intervals, and only what is new.
+class WaitReporter:
+    """Reports to users why the first jobs of the queue wait, at intervals and only if the reason changed.
 
     Parameters
     ----------
+    platform
+        Shows the reasons to users.
     scheduler
-        Asked by a dispatcher of its own.
+        Queried through a dispatcher of its own.
+    metrics
+        Counts the reasons.
     most
-        Jobs that are told at a time.
+        Maximum number of jobs per report.
     interval
-        Seconds between; a tenth of them where somebody new waits. A platform on which nothing happens has passes until then
-        nevertheless.
+        Seconds between reports, or a tenth of that if a new job waits. Until then, an idle platform still runs passes.
     """
 
     def __init__(
@@ -108,7 +111,7 @@ class ExplainsWaits:
         self._told: dict[str, str] = {}
 
     def observe_pass(self, done: Pass) -> None:
-        """Tell, if it is time."""
+        """Report if a report is due."""
         queue, snapshot = done.loop.queue, done.snapshot
         new = any(snapshot.table.name(job) not in self._told for job in queue.jobs[: self._most].tolist())
         now = time.monotonic()
@@ -121,8 +124,8 @@ class ExplainsWaits:
             name = snapshot.table.name(job)
             try:
                 found = reasons.of(job)
-            except PolicyError as error:  # the scheduler cannot account for its own plan: others are told, and it goes on
-                say("unexplained", logging.ERROR, job=name, why=str(error))
+            except PolicyError as error:  # the scheduler contradicts its own plan; report the other jobs
+                log_event("wait_reason_missing", logging.ERROR, job=name, why=str(error))
                 continue
             if found is None:
                 continue
@@ -135,13 +138,13 @@ class ExplainsWaits:
 
 
 def amount(resource: str, number: int, machine: Machine) -> str:
-    """Write an amount of a resource, and of which."""
+    """Format an amount with the name of its resource; memory and storage carry a unit instead."""
     text = machine.amount_text(resource, number)
     return text if resource in ("memory", "storage") else f"{text} {resource}"
 
 
 def clock(ns: int, snapshot: Snapshot) -> str:
-    """Write an instant of the snapshot's time as the time of day here, with the date where it is another day."""
+    """Format an instant of the snapshot as local time, with the date if it is not today."""
     at = datetime.fromtimestamp((snapshot.table.epoch + ns) / SECOND).astimezone()
     today = datetime.fromtimestamp((snapshot.table.epoch + snapshot.now) / SECOND).astimezone()
     return at.strftime("%H:%M" if at.date() == today.date() else "%Y-%m-%d %H:%M")
@@ -155,8 +158,8 @@ def _sentence(reason: Reason, fits: int | None, after: int | None, job: int, sna
     if reason.resource == "memory" and (lent := _lent(job, snapshot)):
         parts.append(lent)
     if reason.blocker is not None:
-        held = "" if reason.reserved is None else f", expected to start at {clock(reason.reserved, snapshot)}"
-        parts.append(f"job {snapshot.table.name(reason.blocker)} goes first{held}")
+        held = "" if reason.reserved is None else f", expected at {clock(reason.reserved, snapshot)}"
+        parts.append(f"job {snapshot.table.name(reason.blocker)} starts first{held}")
     if fits is not None:
         last = "" if after is None else f" after job {snapshot.table.name(after)} ends,"
         parts.append(f"it first fits{last} expected at {clock(fits, snapshot)}")
@@ -166,7 +169,7 @@ def _sentence(reason: Reason, fits: int | None, after: int | None, job: int, sna
 
 
 def _lent(job: int, snapshot: Snapshot) -> str:
-    """What the pool of the rack with most free nodes lends, and what a node of the job needs; "" without such racks."""
+    """Describe free nodes and pool memory of the rack with most free nodes, and the job's need; "" if not applicable."""
     machine = snapshot.machine
     if "nodes" not in machine.resources:
         return ""
@@ -178,13 +181,13 @@ def _lent(job: int, snapshot: Snapshot) -> str:
     best = int(np.argmax(nodes))
     pool = int(snapshot.free[layout.pools[best], layout.memory_column])
     whose, free = machine.owners[layout.pools[best]], int(nodes[best])
-    return f"{whose} lends {format_memory(pool)} to {free} free nodes, {format_memory(remote)} a node is needed"
+    return f"{whose} has {format_memory(pool)} for {free} free nodes, {format_memory(remote)} per node is needed"
 
 
 def _first_fit(dispatcher: Dispatcher, job: int, queue: Queue, snapshot: Snapshot) -> tuple[int | None, int | None]:
-    """When the job would be started if it alone waited (ns), and the job whose end makes room."""
+    """Return the time (ns) at which the job would start if no other job waited, and the job whose end makes room."""
     alone = queue.only(np.array([job], dtype=np.int64))
-    for end in snapshot.ends()[:ENDS].tolist():
+    for end in snapshot.ends()[:MAX_ENDS].tolist():
         plan = dispatcher.schedule(alone, snapshot.at(end), Changes())
         if plan.starts:
             return end, _last(snapshot, end)
@@ -192,6 +195,6 @@ def _first_fit(dispatcher: Dispatcher, job: int, queue: Queue, snapshot: Snapsho
 
 
 def _last(snapshot: Snapshot, end: int) -> int | None:
-    """The job whose run is expected to end last up to a time (ns)."""
+    """Return the job whose run is expected to end last by a given time (ns)."""
     runs = [(run.expected_end, run.id, run.job) for run in snapshot.runs() if max(run.expected_end, snapshot.now) <= end]
     return max(runs)[2] if runs else None

@@ -1,4 +1,4 @@
-"""Plain requests to the API server: for thousands of objects, which kubectl makes and deletes a few a second."""
+"""Plain HTTP client of the API server, for thousands of objects: kubectl creates and deletes only a few per second."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PLACES = {
 
 
 class Api:
-    """An API server, asked from outside the cluster."""
+    """An API server, accessed from outside the cluster."""
 
     def __init__(self, plane: ControlPlane) -> None:
         config = yaml.safe_load(plane.kubeconfig().read_text())
@@ -51,7 +51,7 @@ class Api:
         return connection.getresponse()
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """Send a request; what is answered, as plain data."""
+        """Send a request and return the response as plain data."""
         with closing(self.connect()) as connection:
             return self._ask(connection, method, path, body)
 
@@ -62,7 +62,7 @@ class Api:
         return json.loads(text)
 
     def create(self, objects: Sequence[dict[str, Any]], at_once: int = 16) -> None:
-        """Make objects, sixteen at once."""
+        """Create objects with `at_once` concurrent connections."""
 
         def some(part: Sequence[dict[str, Any]]) -> None:
             with closing(self.connect()) as connection:
@@ -73,7 +73,7 @@ class Api:
             list(pool.map(some, [objects[k::at_once] for k in range(min(at_once, len(objects)))]))
 
     def count(self, kind: str) -> int:
-        """How many objects of a kind there are."""
+        """Return the number of objects of a kind."""
         found = self.ask("GET", f"{_PLACES[kind]}?limit=1")
         return len(found["items"]) + found["metadata"].get("remainingItemCount", 0)
 
@@ -98,44 +98,44 @@ class _Event(msgspec.Struct, frozen=True):
 
 
 _EVENTS = msgspec.json.Decoder(_Event)
-"""Of what a watch says of a pod, all that is looked at: the watcher shares the machine with what it measures."""
+"""Decoder of the few pod fields that are read: the watcher shares the machine with the measured scheduler."""
 
 
 @dataclass
 class Watched:
-    """When pods were seen first, and when with a node; seconds of the monotonic clock."""
+    """Times at which pods were first seen, and first seen with a node; seconds of the monotonic clock."""
 
     created: dict[str, float] = field(default_factory=dict)
     bound: dict[str, float] = field(default_factory=dict)
     broke: str = ""
-    """Why nothing more is seen."""
+    """Error that ended the watch, "" while it runs."""
 
     def has_bound(self, many: int) -> bool:
-        """Whether so many pods have a node."""
+        """Return whether at least `many` pods have a node."""
         assert not self.broke, self.broke
         return len(self.bound) >= many
 
     def waits(self) -> np.ndarray:
-        """Seconds from created to bound, of each pod."""
+        """Return the seconds from creation to binding of each pod."""
         return np.array([self.bound[name] - at for name, at in self.created.items()])
 
     def rate(self) -> float:
-        """Bindings a second, from the first to the last."""
+        """Return bindings per second, from the first to the last one."""
         times = sorted(self.bound.values())
         return (len(times) - 1) / (times[-1] - times[0])
 
 
 @contextmanager
 def watching(api: Api, names: str) -> Iterator[Watched]:
-    """Watch what happens from now on to pods whose names begin so.
+    """Watch future events of pods whose names have a prefix.
 
-    Not from whatever the server shows a watch first: that may be older than what a list shows, with pods that are gone. The
-    server ends a stream whose reader is slow; it is taken up where it ended.
+    The watch starts at the resourceVersion of a list: the initial events of a watch may be older and contain deleted pods. The
+    server ends streams of slow readers; the watch resumes at the last version.
     """
     found, over = Watched(), threading.Event()
     version = api.ask("GET", f"{_PLACES['Pod']}?limit=1")["metadata"]["resourceVersion"]
 
-    def follow() -> None:  # it alone closes the stream: a close beside its reading would wait for the next event
+    def follow() -> None:  # only this thread closes the stream: a concurrent close would wait for the next event
         try:
             while not over.is_set():
                 with closing(api.connect(None)) as connection:

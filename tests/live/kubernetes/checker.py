@@ -1,4 +1,4 @@
-"""Looks at a cluster from outside and says what is wrong: it shares no code with the scheduler."""
+"""Independent checker of a cluster's consistency; it shares no code with the scheduler."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def amount(text: str) -> Decimal:
 
 
 def problems(plane: ControlPlane, *, moving: bool = False) -> list[str]:
-    """What is wrong in a cluster: nodes, devices, capacity and counters of which more is taken than there is.
+    """Return violations: overcommitted nodes, devices, capacities and counters.
 
-    In a cluster at rest also claims and gangs; while it is `moving`, pods and claims read one after the other do not agree.
+    Claims and gangs are checked only in a cluster at rest: while it is `moving`, pods and claims are read at different times.
     """
     gang_label, pods = "pod-group.scheduling.sigs.k8s.io", plane.get("pods")
     claims = {f"{c['metadata']['namespace']}/{c['metadata']['name']}": c for c in plane.get("resourceclaims")}
@@ -36,23 +36,25 @@ def _nodes(live: list[dict[str, Any]], nodes: dict[str, Any]) -> list[str]:
     for pod in live:
         where = pod["spec"]["nodeName"]
         if where not in nodes:
-            found.append(f"{pod['metadata']['name']} is on {where}, which is no node")
+            found.append(f"{pod['metadata']['name']} is on {where}, which does not exist")
             continue
         used[where]["pods"] += 1
         mapped = {(use["containerName"], use["resourceName"]) for use in _extended(pod).get("requestMappings", [])}
         for container in pod["spec"]["containers"]:
             for name, text in container.get("resources", {}).get("requests", {}).items():
-                if (container["name"], name) not in mapped:  # devices of a claim stand for it
+                if (container["name"], name) not in mapped:  # a claim provides this resource
                     used[where][name] += amount(text)
     for node, taken in used.items():
         for name, much in taken.items():
             if much > amount(nodes[node]["status"]["allocatable"].get(name, "0")):
-                found.append(f"node {node}: {much} of {name} taken, {nodes[node]['status']['allocatable'].get(name)} there")
+                found.append(
+                    f"node {node}: {much} of {name} in use, {nodes[node]['status']['allocatable'].get(name)} allocatable"
+                )
     return found
 
 
 def _extended(pod: dict[str, Any]) -> dict[str, Any]:
-    """What a pod's status says of the claim for its extended resources."""
+    """Return the pod status's reference to the claim for its extended resources."""
     found: dict[str, Any] = pod["status"].get("extendedResourceClaimStatus") or {}
     return found
 
@@ -74,30 +76,30 @@ def _devices(claims: dict[str, Any], slices: list[dict[str, Any]]) -> list[str]:
         for result in claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results", []):
             device = (result["driver"], result["pool"], result["device"])
             if device not in known:
-                found.append(f"claim {key} has {device}, which is not there")
+                found.append(f"claim {key} has {device}, which does not exist")
                 continue
             if result.get("consumedCapacity") is None:
                 whole[device].append(key)
             for name, text in (result.get("consumedCapacity") or {}).items():
                 shares[device][name] += amount(text)
-    found += [f"device {device} is in {len(keys)} claims: {keys}" for device, keys in whole.items() if len(keys) > 1]
+    found += [f"device {device} is allocated to {len(keys)} claims: {keys}" for device, keys in whole.items() if len(keys) > 1]
     for device, taken in shares.items():
         if device in whole:
-            found.append(f"device {device} is both whole and shared")
+            found.append(f"device {device} is allocated both whole and shared")
         for name, much in taken.items():
             if much > amount(known[device]["capacity"][name]["value"]):
-                found.append(f"device {device}: {much} of {name} taken")
+                found.append(f"device {device}: {much} of {name} in use")
     used: dict[Any, Decimal] = defaultdict(Decimal)
     for device in {*whole, *shares}:
         for use in known[device].get("consumesCounters", []):
             for name, value in use["counters"].items():
                 used[(*device[:2], use["counterSet"], name)] += amount(value["value"])
-    found += [f"counter {counter}: {much} taken" for counter, much in used.items() if much > counters.get(counter, Decimal(0))]
+    found += [f"counter {counter}: {much} in use" for counter, much in used.items() if much > counters.get(counter, Decimal(0))]
     return found
 
 
 def _claims(live: list[dict[str, Any]], claims: dict[str, Any], nodes: dict[str, Any]) -> list[str]:
-    """Pods with a node whose claims have no devices, are not reserved for them, or cannot be used there."""
+    """Return bound pods whose claims are unallocated, not reserved for them, or unusable on their node."""
     found = []
     for pod in live:
         made = {s["name"]: s.get("resourceClaimName") for s in pod["status"].get("resourceClaimStatuses", [])}
@@ -108,10 +110,10 @@ def _claims(live: list[dict[str, Any]], claims: dict[str, Any], nodes: dict[str,
             status = claims.get(key, {}).get("status", {})
             name = pod["metadata"]["name"]
             if not status.get("allocation"):
-                found.append(f"{name} has a node and claim {key} no devices")
+                found.append(f"{name} is bound, but claim {key} is not allocated")
                 continue
             if pod["metadata"]["uid"] not in [user["uid"] for user in status.get("reservedFor", [])]:
-                found.append(f"{name} has a node and claim {key} is not reserved for it")
+                found.append(f"{name} is bound, but claim {key} is not reserved for it")
             terms = status["allocation"].get("nodeSelector", {}).get("nodeSelectorTerms")
             if terms and not _selected(terms, nodes.get(pod["spec"]["nodeName"])):
                 found.append(f"the devices of claim {key} cannot be used on {pod['spec']['nodeName']}")

@@ -1,4 +1,4 @@
-"""A real control plane on loopback for the tests, with nodes that kwok plays; built once into a cache."""
+"""A real control plane on loopback, with nodes simulated by kwok; built once into a cache."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _MADE = (
     f"{_DEVICES}/resourceslices",
     f"{_DEVICES}/deviceclasses",
 )
-"""What tests make: collections, in the order in which they are deleted."""
+"""Collections of objects that tests create, in the order of their deletion."""
 
 
 @dataclass(frozen=True)
 class ControlPlane:
-    """A cluster that is up.
+    """A running cluster.
 
     Attributes
     ----------
-    folder : where its data is, with a kubeconfig for each user
+    folder : data folder, with a kubeconfig for each user
     """
 
     folder: Path
@@ -66,7 +66,7 @@ class ControlPlane:
         return dict(line.split() for line in lines.splitlines())
 
     def count(self, phase: str) -> int:
-        """How many pods are in a phase."""
+        """Return the number of pods in a phase."""
         return list(self.phases().values()).count(phase)
 
     def wait(self, what: Any, seconds: float, words: str) -> None:
@@ -77,11 +77,11 @@ class ControlPlane:
             time.sleep(0.3)
 
     def wait_done(self, seconds: float = 60) -> None:
-        """Until all pods have succeeded."""
+        """Wait until all pods have succeeded."""
         self.wait(lambda: set(self.phases().values()) <= {"Succeeded"}, seconds, f"pods done: {self.phases()}")
 
     def clear(self) -> None:
-        """Remove all that tests make, each kind by one request: kubectl deletes six objects a second, one after the other."""
+        """Delete all objects that tests create, one request per kind: kubectl deletes only six objects per second."""
         for place in _MADE:
             self.kubectl("delete", "--raw", place, check="podgroups" not in place and "workloads" not in place)
         self.wait(lambda: not self.phases(), 60, "pods deleted")
@@ -90,9 +90,9 @@ class ControlPlane:
 
 @contextmanager
 def control_plane(folder: Path, **settings: str) -> Iterator[ControlPlane]:
-    """Build where it is missing, start on ports that are free, and stop in the end.
+    """Build the control plane if missing, start it on free ports, and stop it at the end.
 
-    One that $POOLWISE_KUBE names is taken as it is.
+    $POOLWISE_KUBE names a running one to use instead.
     """
     if running := os.environ.get("POOLWISE_KUBE"):
         plane = ControlPlane(Path(running))
@@ -100,7 +100,7 @@ def control_plane(folder: Path, **settings: str) -> Iterator[ControlPlane]:
         yield plane
         return
     if shutil.which("go") is None and not _built():
-        raise RuntimeError("the control plane is built by Go 1.26 or later, which is not installed")
+        raise RuntimeError("building the control plane requires Go 1.26 or later, which is not installed")
     setting = {**os.environ, "KUBE_DATA": str(folder), "KUBE_PORT": str(free_ports()), **settings}
     subprocess.run([HERE / "kube-up.sh", "start"], env=setting, check=True, stdout=subprocess.DEVNULL)
     try:
@@ -110,7 +110,7 @@ def control_plane(folder: Path, **settings: str) -> Iterator[ControlPlane]:
 
 
 def free_ports() -> int:
-    """The first of three ports that nobody has."""
+    """Return the first of three consecutive free ports."""
     for port in range(26000 + os.getpid() % 1000 * 6, 60000, 3):
         try:
             for one in range(port, port + 3):
@@ -130,7 +130,7 @@ def _built() -> bool:
 def scheduling(
     plane: ControlPlane, scheduler: str, *options: str, user: str = "admin", log: Path | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run `poolwise live kubernetes` until the context ends; it must end cleanly unless it was killed."""
+    """Run `poolwise live kubernetes` until the context ends; it must exit cleanly unless it was killed."""
     command = [sys.executable, "-m", "poolwise", "live", "kubernetes", "--scheduler", scheduler]
     path = log if log is not None else plane.folder / "poolwise.log"
     with path.open("ab") as file:
@@ -146,7 +146,7 @@ def scheduling(
 
 @contextmanager
 def kube_scheduler(plane: ControlPlane) -> Iterator[int]:
-    """Run kube-scheduler until the context ends; yields its process."""
+    """Run kube-scheduler until the context ends; yield its process id."""
     setting = {**os.environ, "KUBE_DATA": str(plane.folder), "KUBE_SCHEDULER_QPS": "1000"}
     subprocess.run([HERE / "kube-up.sh", "start-scheduler"], env=setting, check=True)
     process_id = int((plane.folder / "scheduler.pid").read_text())

@@ -39,9 +39,9 @@ def first_fit(tmp_path: Path) -> str:
 
 
 def set_condition(plane: ControlPlane, claim: dict[str, Any], kind: str) -> None:
-    """Say something of a device, as its driver would."""
+    """Set a condition of a device, as its driver would."""
     result = claim["status"]["allocation"]["devices"]["results"][0]
-    condition = {"type": kind, "status": "True", "reason": "Test", "message": "said by the test", "lastTransitionTime": now()}
+    condition = {"type": kind, "status": "True", "reason": "Test", "message": "set by the test", "lastTransitionTime": now()}
     status = {"driver": result["driver"], "pool": result["pool"], "device": result["device"], "conditions": [condition]}
     patch = json.dumps({"status": {"devices": [status]}})
     name = claim["metadata"]["name"]
@@ -57,7 +57,7 @@ def allocated(plane: ControlPlane) -> list[dict[str, Any]]:
 
 
 def given(plane: ControlPlane) -> list[str]:
-    """The first device of each claim that has any."""
+    """Return the first device of each allocated claim."""
     return [claim["status"]["allocation"]["devices"]["results"][0]["device"] for claim in allocated(plane)]
 
 
@@ -66,14 +66,14 @@ def message(plane: ControlPlane, pod: str) -> str:
     return found
 
 
-def test_the_examples(cluster: ControlPlane, first_fit: str) -> None:
-    """A local GPU, fabric GPUs behind binding conditions, shares of a drive, partitions with counters: all of them run."""
+def test_example_pods_of_every_device_kind_run(cluster: ControlPlane, first_fit: str) -> None:
+    """A local GPU, fabric GPUs with binding conditions, shares of a drive, and partitions with counters."""
     cluster.apply([make.node(f"node-000{k}", labels={"example.com/rack": "0"}) for k in range(2)])
     for name in ("01-classes", "02-slices", "03-claims", "04-pods"):
         cluster.kubectl("create", "-f", str(HERE / "examples" / f"{name}.yaml"))
     with scheduling(cluster, first_fit):
         waiting = "example.com/attached"
-        cluster.wait(lambda: len(allocated(cluster)) == 6, 30, "all claims have devices, but one of two for the local GPU")
+        cluster.wait(lambda: len(allocated(cluster)) == 6, 30, "all claims are allocated except one for the local GPU")
         cluster.wait(lambda: cluster.phases().get("mig-b") == "Running", 30, "partitions run")
         assert cluster.phases()["fabric"] == "Pending", "its device is not attached yet"
         for claim in allocated(cluster):
@@ -86,8 +86,8 @@ def test_the_examples(cluster: ControlPlane, first_fit: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["failure", "timeout"])
-def test_devices_that_cannot_be_attached(cluster: ControlPlane, first_fit: str, how: str) -> None:
-    """The claim gives the device back; the next attempt takes the other device, and succeeds."""
+def test_failed_attachment_releases_the_device(cluster: ControlPlane, first_fit: str, how: str) -> None:
+    """The claim is deallocated; the next attempt allocates the other device and succeeds."""
     cluster.apply([make.node("n0"), make.device_class("fabric", "fabric.example")])
     conditions = {"bindsToNode": True, "bindingConditions": ["x.io/up"], "bindingFailureConditions": ["x.io/failed"]}
     cluster.apply([make.devices("fabric.example", "p", {"name": "f-0", **conditions}, {"name": "f-1", **conditions})])
@@ -124,7 +124,7 @@ def test_claims_shared_by_pods_taints_and_extended_resources(cluster: ControlPla
         cluster.wait(lambda: cluster.phases()["t"] == "Running", 20, "it tolerates the taint")
 
 
-def test_what_is_not_supported_is_said(cluster: ControlPlane, first_fit: str) -> None:
+def test_unsupported_fields_are_reported(cluster: ControlPlane, first_fit: str) -> None:
     cluster.apply([make.node("n0")])
     spread = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"a": "b"}}}
@@ -145,7 +145,7 @@ def test_what_is_not_supported_is_said(cluster: ControlPlane, first_fit: str) ->
     with scheduling(cluster, first_fit):
         for name, (_, field) in cases.items():
             cluster.wait(lambda pod=name, text=field: text in message(cluster, pod), 20, f"{name}: {message(cluster, name)}")
-        cluster.wait(lambda: cluster.phases()["wrong"] == "Succeeded", 20, "what is supported runs")
+        cluster.wait(lambda: cluster.phases()["wrong"] == "Succeeded", 20, "the supported pod runs")
         cluster.wait(lambda: message(cluster, "selected"), 40, "why it waits")
     assert {name for name, phase in cluster.phases().items() if phase == "Pending"} == {*cases, "selected"}
 
@@ -188,7 +188,7 @@ def test_gangs_by_pod_group(cluster: ControlPlane, first_fit: str) -> None:
 
 
 def test_priority_classes_and_preemption_by_a_policy(cluster: ControlPlane, tmp_path: Path) -> None:
-    """The order `classes` starts the highest first; a scheduler of one's own stops what is lower than the head of the queue."""
+    """The order `classes` starts the highest class first; a custom scheduler stops runs below the first job of the queue."""
     (tmp_path / "evicting.py").write_text(EVICTING)
     (tmp_path / "evicting.toml").write_text(f'version = 1\nkind = "{tmp_path}/evicting.py:Evicting"\n')
     for name, value in (("low", 10), ("middle", 20), ("high", 30)):
@@ -197,7 +197,7 @@ def test_priority_classes_and_preemption_by_a_policy(cluster: ControlPlane, tmp_
     cluster.apply([make.node("n0", cpu="4")])
     cluster.apply([make.pod(name, cpu="4", seconds=None, priorityClassName=name) for name in ("low", "middle")])
     with scheduling(cluster, str(tmp_path / "evicting.toml")):
-        cluster.wait(lambda: cluster.phases() == {"low": "Pending", "middle": "Running"}, 20, "the higher one goes first")
+        cluster.wait(lambda: cluster.phases() == {"low": "Pending", "middle": "Running"}, 20, "the higher class starts first")
         cluster.apply([make.pod("high", cpu="3", seconds=None, priorityClassName="high")])
         cluster.wait(lambda: cluster.phases() == {"low": "Pending", "high": "Running"}, 30, f"evicted: {cluster.phases()}")
 
@@ -239,8 +239,8 @@ class Dispatcher:
 '''
 
 
-def test_extended_resources_that_a_class_stands_for_as_kube_scheduler_has_them(cluster: ControlPlane, first_fit: str) -> None:
-    """The same pods under both schedulers: the same requests in the claim, the same mappings in the status of the pod."""
+def test_extended_resource_claims_match_those_of_kube_scheduler(cluster: ControlPlane, first_fit: str) -> None:
+    """The same pods under both schedulers get claims with the same requests, and the same mappings in the pod status."""
     kind = make.device_class("gpu", "gpu.example")
     kind["spec"]["extendedResourceName"] = "example.com/gpu"
     cluster.apply([kind, make.device_class("nic", "nic.example")])
@@ -282,11 +282,11 @@ def test_extended_resources_that_a_class_stands_for_as_kube_scheduler_has_them(c
         found.setdefault(scheduler, {})[name] = (claim["spec"], sorted(said["requestMappings"], key=str))
     assert found["poolwise"] == found["default-scheduler"]
     cluster.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
-    cluster.wait(lambda: not cluster.get("resourceclaims"), 60, "the claims go with their pods")
+    cluster.wait(lambda: not cluster.get("resourceclaims"), 60, "the claims are deleted with their pods")
 
 
-def test_who_waits_for_extended_resources_is_told_though_nothing_happens(cluster: ControlPlane, first_fit: str) -> None:
-    """More devices than there are; the other pod starts, and ends, before anybody has been told."""
+def test_pending_extended_resource_pod_gets_a_message_in_an_idle_cluster(cluster: ControlPlane, first_fit: str) -> None:
+    """It requests more devices than exist; the other pod starts and ends before the first report is due."""
     kind = make.device_class("gpu", "gpu.example")
     kind["spec"]["extendedResourceName"] = "example.com/gpu"
     cluster.apply([kind, make.node("n0"), make.devices("gpu.example", "n0", {"name": "d0"}, node="n0")])

@@ -1,8 +1,8 @@
-"""Faults between the scheduler and a real API server: nothing is given twice, no gang stays half bound, no pod is lost.
+"""Fault injection between the scheduler and a real API server: no double allocation, no partly bound gang, no lost pod.
 
-`POOLWISE_LIVE_FAULTS` multiplies the pods of each case (1 by default), `POOLWISE_LIVE_SEEDS` are the seeds of each, such as
-"1 2 3". Where `POOLWISE_LIVE_TALLY` names a file, faults are added by kind to those that stand there, so that several calls
-count together; the last test asks for a thousand.
+`POOLWISE_LIVE_FAULTS` multiplies the pods of each case (default 1); `POOLWISE_LIVE_SEEDS` lists the seeds, such as "1 2 3". If
+`POOLWISE_LIVE_TALLY` names a file, the faults of each kind are added to those in the file, so that several invocations count
+together; the last test requires a thousand.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ SEEDS = [int(seed) for seed in os.environ.get("POOLWISE_LIVE_SEEDS", "1").split(
 TALLY = os.environ.get("POOLWISE_LIVE_TALLY")
 PODS = 68
 WRITES = 12
-"""Most writes a pod that a case may take, with all that is begun, undone and told again; without faults they are 5."""
+"""Maximum number of writes per pod, including retries, undone starts and repeated messages; 5 without faults."""
 LABEL = "pod-group.scheduling.sigs.k8s.io"
 SCHEDULER = 'version = 1\norder = "fcfs"\nbackfill = "easy"\nplacement = "first_fit"\n'
 LOST = 4
-"""Leases that are lost."""
+"""Number of lost leases."""
 ALL: Counter[str] = Counter(json.loads(Path(TALLY).read_text()) if TALLY and Path(TALLY).exists() else {})
 
 
 def count(faults: Mapping[str, int]) -> None:
-    """Add faults, after which the cluster was found as it should be, to those of before."""
+    """Add the faults of a case that left the cluster consistent to the tally."""
     ALL.update(faults)
     if TALLY:
         Path(TALLY).write_text(json.dumps(dict(sorted(ALL.items())), indent=1) + "\n")
@@ -55,7 +55,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 
 
 def workload(pods: int, names: str = "") -> list[dict[str, Any]]:
-    """Pods alone, with a device, with a part of a device, and gangs of three with devices; names begin as given."""
+    """Pods without claims, with a device, with a share of a device, and gangs of three with devices; `names` is a prefix."""
     made = []
     for k in range(pods):
         match k % 5:
@@ -84,7 +84,7 @@ def prepare(plane: ControlPlane) -> None:
 
 
 def survive(plane: ControlPlane, server: FaultyServer, folder: Path, pods: int, seconds: float, *options: str) -> None:
-    """Run the scheduler, again and again where it dies, until all pods are done; look at the cluster all the while."""
+    """Run the scheduler, restarting it whenever it dies, until all pods are done; check the cluster all the while."""
     prepare(plane)
     plane.apply(workload(pods))
     (folder / "scheduler.toml").write_text(SCHEDULER)
@@ -111,7 +111,7 @@ def survive(plane: ControlPlane, server: FaultyServer, folder: Path, pods: int, 
     many = len(workload(pods))
     print(f"\n{many} pods, {server.writes} writes, faults: {dict(server.faults)}")
     assert len(plane.phases()) == many, "a pod is lost"
-    assert server.writes <= WRITES * many, "what is begun is undone and begun again without end"
+    assert server.writes <= WRITES * many, "starts are begun and undone in an endless loop"
     assert problems(plane) == []
     count(server.faults)
 
@@ -134,8 +134,8 @@ def test_faults(name: str, seed: int, plane: ControlPlane, tmp_path: Path) -> No
             plane.clear()
 
 
-def test_nodes_and_slices_that_vanish(plane: ControlPlane, tmp_path: Path) -> None:
-    """Nodes and their devices go and come back while pods start; those of a node that was gone may end with it."""
+def test_pods_finish_while_nodes_and_slices_vanish_and_return(plane: ControlPlane, tmp_path: Path) -> None:
+    """Nodes and their devices are deleted and created again while pods start; pods of a deleted node may end with it."""
     prepare(plane)
     (tmp_path / "scheduler.toml").write_text(SCHEDULER)
     kept = {name: json.loads(plane.kubectl("get", "resourceslice", name, "-o", "json")) for name in slices(plane)}
@@ -150,7 +150,7 @@ def test_nodes_and_slices_that_vanish(plane: ControlPlane, tmp_path: Path) -> No
                 plane.kubectl("delete", "resourceslice", slice)
                 time.sleep(1)
                 plane.apply([make.node(node, rack=f"r{k // 2}"), kept[slice]])
-                assert [p for p in problems(plane, moving=True) if "which is not there" not in p] == []
+                assert [p for p in problems(plane, moving=True) if "which does not exist" not in p] == []
             plane.wait(lambda: set(plane.phases().values()) <= {"Succeeded"}, 200, f"pods done: {plane.phases()}")
         assert problems(plane) == []
         count({"node gone": 6, "slice gone": 6})
@@ -162,8 +162,8 @@ def slices(plane: ControlPlane) -> list[str]:
     return plane.kubectl("get", "resourceslices", "-o", "jsonpath={.items[*].metadata.name}").split()
 
 
-def test_two_replicas(plane: ControlPlane, tmp_path: Path) -> None:
-    """One leads; it is killed several times, and the other goes on."""
+def test_replica_takes_over_when_the_leader_is_killed(plane: ControlPlane, tmp_path: Path) -> None:
+    """The leader is killed several times; the other replica continues."""
     prepare(plane)
     plane.apply(workload(60))
     (tmp_path / "scheduler.toml").write_text(SCHEDULER)
@@ -178,7 +178,7 @@ def test_two_replicas(plane: ControlPlane, tmp_path: Path) -> None:
     replicas = [begin(), begin()]
 
     def another(gone: str) -> bool:
-        """Whether another replica leads; those that have ended are begun anew, as a Deployment does it."""
+        """Return whether another replica leads; restart ended ones, as a Deployment does."""
         replicas[:] = [begin() if replica.poll() is not None else replica for replica in replicas]
         return leader(plane) != gone
 
@@ -205,11 +205,11 @@ def test_two_replicas(plane: ControlPlane, tmp_path: Path) -> None:
 
 
 CLOCKS = ((3600.0, 1.0), (-3600.0, 1.3))
-"""Of two replicas: seconds by which the time of day is ahead, and how fast the clock runs that keeps leases."""
+"""For two replicas: offset of the system clock (s), and rate of the clock that times leases."""
 
 
-def test_lost_leases_and_clocks_that_differ(plane: ControlPlane, tmp_path: Path) -> None:
-    """The leader's lease cannot be renewed, though all else goes through: it has stopped writing when the other begins."""
+def test_no_two_replicas_write_with_lost_leases_and_skewed_clocks(plane: ControlPlane, tmp_path: Path) -> None:
+    """The leader cannot renew its lease but everything else works: it stops writing before the other replica starts."""
     prepare(plane)
     (tmp_path / "scheduler.toml").write_text(SCHEDULER)
     api, log, root = Api(plane), tmp_path / "poolwise.log", Path(__file__).parents[3]
@@ -221,7 +221,7 @@ def test_lost_leases_and_clocks_that_differ(plane: ControlPlane, tmp_path: Path)
             return subprocess.Popen([*command, "--kubeconfig", str(servers[k].kubeconfig())], stderr=file, cwd=root)
 
     def leads() -> int:
-        """Which replica leads, -1 if none does; those that have ended are begun anew, as a Deployment does it."""
+        """Return the replica that leads, -1 if none does; restart ended ones, as a Deployment does."""
         for k, replica in enumerate(replicas):
             if replica.poll() is not None:
                 assert replica.returncode == 1, log.read_text()[-3000:]
@@ -246,7 +246,7 @@ def test_lost_leases_and_clocks_that_differ(plane: ControlPlane, tmp_path: Path)
                 first = leads()
                 servers[first].leases = False
                 plane.wait(lambda first=first: leads() == 1 - first, 60, "the other leads")
-                time.sleep(2)  # in which the first would write still, if it did not know
+                time.sleep(2)  # the first would still write in this time if it had not noticed
                 servers[first].leases = True
                 assert problems(plane, moving=True) == []
             over.set()
@@ -262,8 +262,8 @@ def test_lost_leases_and_clocks_that_differ(plane: ControlPlane, tmp_path: Path)
         spans = sorted((*span, k) for k, server in enumerate(servers) for span in server.spans)
         turns = [(after, before) for before, after in pairwise(spans) if before[2] != after[2]]
         print(f"\n{len(spans)} writes, {len(turns)} turns, {', '.join(f'{a[0] - b[1]:.1f} s' for a, b in turns)} between them")
-        assert 0 < len(turns) <= LOST, "both write"
-        assert all(after[0] > before[1] for after, before in turns), "one writes while the other does"
+        assert 0 < len(turns) <= LOST, "both replicas write"
+        assert all(after[0] > before[1] for after, before in turns), "one replica writes while the other one does"
         count({"lease lost": LOST, "clock wrong": len(CLOCKS)})
 
 

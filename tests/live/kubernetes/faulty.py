@@ -1,6 +1,6 @@
-"""A proxy in front of the API server that fails as servers and networks do, and counts how often.
+"""A proxy in front of the API server that injects server and network faults and counts them.
 
-Plain HTTP on loopback; it passes the caller's credentials on. What fails is drawn from a seed, request by request.
+Plain HTTP on loopback; it forwards the caller's credentials. Faults are drawn from a seed, request by request.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WRITES = ("POST", "PUT", "PATCH", "DELETE")
 
 @dataclass
 class Fault:
-    """How often things go wrong, each a probability of a request, or of an event of a watch."""
+    """Probabilities of faults, per request or per watch event."""
 
     conflict: float = 0.0
     busy: float = 0.0
@@ -41,7 +41,7 @@ class Fault:
     cut: float = 0.0
     gone: float = 0.0
     kill_every: int = 0
-    """The scheduler is killed after so many writes."""
+    """Kill the scheduler after every `kill_every` writes, 0 for never."""
 
 
 @dataclass
@@ -50,11 +50,11 @@ class FaultyServer:
 
     Attributes
     ----------
-    faults : how often things went wrong, by kind
-    writes : how many were passed on
-    spans : when each write but those of leases was passed on, and when it was answered; seconds of the monotonic clock
-    victim : process that is killed after writes
-    leases : whether leases can be reached
+    faults : number of injected faults by kind
+    writes : number of forwarded writes
+    spans : times at which each write, except to leases, was forwarded and answered; seconds of the monotonic clock
+    victim : process to kill after writes
+    leases : whether requests for leases are forwarded
     """
 
     plane: ControlPlane
@@ -73,7 +73,7 @@ class FaultyServer:
         self._draw = random.Random(self.seed)
 
     def kubeconfig(self, user: str = "admin") -> Path:
-        """A kubeconfig through the proxy."""
+        """Return a kubeconfig for the proxy."""
         content = yaml.safe_load(self.plane.kubeconfig(user).read_text())
         content["clusters"][0]["cluster"] = {"server": self.url}
         path = self.plane.folder / f"faulty-{user}-{urlsplit(self.url).port}.kubeconfig"

@@ -1,4 +1,4 @@
-"""Forecasts of pods that wait on a real API server, read there (`make test-live`)."""
+"""Forecasts of waiting pods on a real API server (`make test-live`)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _forecast(plane: ControlPlane, *options: str) -> str:
 
 
 def _bound(plane: ControlPlane) -> dict[str, datetime]:
-    """When each pod that is bound was."""
+    """Return the time at which each bound pod was bound."""
     conditions = {pod["metadata"]["name"]: pod.get("status", {}).get("conditions", []) for pod in plane.get("pods")}
     return {
         name: datetime.fromisoformat(one["lastTransitionTime"])
@@ -32,8 +32,8 @@ def _bound(plane: ControlPlane) -> dict[str, datetime]:
     }
 
 
-def test_pods_start_when_the_forecast_says(tmp_path: Path) -> None:
-    """Four nodes run a pod each for 30 s. Four pods that wait start after them; a pod to come would start after those."""
+def test_pods_start_at_their_forecast_times(tmp_path: Path) -> None:
+    """Four nodes run one pod each for 30 s. Four waiting pods start after them; a future pod would start after those."""
     (tmp_path / "fcfs.toml").write_text('version = 1\norder = "fcfs"\nbackfill = "easy"\nplacement = "first_fit"\n')
     policy = ("--scheduler", str(tmp_path / "fcfs.toml"))
     with control_plane(tmp_path / "kube") as plane:

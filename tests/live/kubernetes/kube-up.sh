@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # A real Kubernetes control plane on loopback, built once through the Go module proxy and then started in seconds.
 #
-#   kube-up.sh build            build into the cache (nothing to do when it is there)
+#   kube-up.sh build            build into the cache (skipped if already built)
 #   kube-up.sh start            start etcd, API server, controller manager and kwok; print the kubeconfig's path
 #   kube-up.sh start-scheduler  also start kube-scheduler (a baseline; it takes pods with schedulerName default-scheduler)
 #   kube-up.sh stop             stop what `start` started (by its pid files); the data stays
 #   kube-up.sh clean            stop, and remove the data
-#   kube-up.sh status           say what is running, with its memory
+#   kube-up.sh status           list running processes with their memory
 #
 # Settings (environment): KUBE_CACHE (binaries), KUBE_DATA (one cluster's data), KUBE_PORT (API server; the next two
 # are etcd's), KUBE_JOBS (compiler jobs), KUBE_GATES (feature gates), KUBE_RUNTIME_CONFIG (APIs), KUBE_KEEP=1 (keep
@@ -191,7 +191,7 @@ start() {
         --use-service-account-credentials=true --kube-api-qps 500 --kube-api-burst 1000 --feature-gates "$gates" --controllers "resourceclaim-controller,job-controller,garbage-collector-controller,\
 namespace-controller,pod-garbage-collector-controller,node-lifecycle-controller,taint-eviction-controller,\
 device-taint-eviction-controller,podgroup-protection-controller"
-    if [ -n "${KUBE_STARTUP_MS:-}" ]; then # how long a pod that has a node takes to be Running; at once where nobody says
+    if [ -n "${KUBE_STARTUP_MS:-}" ]; then # time from binding to Running; immediately by default
         sed "/name: pod-ready/,/^  next:/s/^  next:/  delay: {durationMilliseconds: $KUBE_STARTUP_MS}\\n  next:/" \
             "$cache/stages.yaml" >"$data/stages.yaml"
         KWOK_CONFIG="$data/stages.yaml"

@@ -1,4 +1,4 @@
-"""Clusters on which schedulers are measured side by side: where the devices are that a pod's claim asks for."""
+"""Cluster layouts for comparing schedulers: nodes, and the devices that a pod's claim requests."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 from tests.live.kubernetes import objects as make
 
 RACK = 25
-"""Nodes of a rack."""
+"""Number of nodes per rack."""
 Layout = Callable[[int], list[dict[str, Any]]]
-"""Makes the objects of a cluster with so many nodes, and a claim template named gpu; there are devices for two pods on
-each node, and for half as many again that come later."""
+"""Returns the objects of a cluster with the given number of nodes, and a claim template named gpu; the devices suffice for two
+pods per node, and for half as many again that arrive later."""
 
 
 def local(nodes: int) -> list[dict[str, Any]]:
-    """Four bare devices on each node."""
+    """Four devices without attributes on each node."""
     names = _names(nodes)
     return [
         make.device_class("gpu", "gpu.example"),
@@ -26,7 +26,7 @@ def local(nodes: int) -> list[dict[str, Any]]:
 
 
 def described(nodes: int) -> list[dict[str, Any]]:
-    """Eight devices on each node, with the attributes that drivers of GPUs publish, and a class that looks at one of them."""
+    """Eight devices per node with the attributes that GPU drivers publish, and a class that selects by one of them."""
     found = _large(nodes, 'type == "gpu"')
     for row, name in enumerate(_names(nodes)):
         found.append(make.devices("gpu.example", name, *(_described(row, k) for k in range(8)), node=name))
@@ -34,7 +34,7 @@ def described(nodes: int) -> list[dict[str, Any]]:
 
 
 def fabric(nodes: int) -> list[dict[str, Any]]:
-    """Three devices for each node, all in the fabrics of racks: a rack's devices serve any of its nodes."""
+    """Three devices per node, all in rack fabrics: a rack's devices serve any of its nodes."""
     return [
         make.device_class("gpu", "fabric.example"),
         make.template("gpu", make.exactly("gpu")),
@@ -44,7 +44,7 @@ def fabric(nodes: int) -> list[dict[str, Any]]:
 
 
 def mixed(nodes: int) -> list[dict[str, Any]]:
-    """Two devices on each node and one for each in the fabric of its rack; claims ask for a local one, else one of these."""
+    """Two local devices per node and one per node in the rack fabric; claims request a local one, else one of the fabric."""
     either = [{"name": "local", "deviceClassName": "local"}, {"name": "fabric", "deviceClassName": "fabric"}]
     return [
         make.device_class("local", "gpu.example"),
@@ -57,12 +57,12 @@ def mixed(nodes: int) -> list[dict[str, Any]]:
 
 
 def partitions(nodes: int) -> list[dict[str, Any]]:
-    """Eight devices on each node, each to be had whole, in two halves or seven parts, with counters that these share."""
+    """Eight devices per node, each available whole, as two halves or as seven parts that share counters."""
     return [*_large(nodes, 'profile == "1g"'), *(one for name in _names(nodes) for one in _partitioned(name))]
 
 
 def drives(nodes: int) -> list[dict[str, Any]]:
-    """A drive for each node, fifty in a box, that all nodes reach; claims ask for a fourth of a drive's bandwidth."""
+    """One drive per node, fifty per box, reachable from all nodes; claims request a quarter of a drive's bandwidth."""
     asked = {"requests": {"bandwidth": "2Gi", "space": "500Gi"}}
     size = {
         "bandwidth": {"value": "8Gi", "requestPolicy": {"default": "1Gi", "validRange": {"min": "512Mi", "step": "512Mi"}}},
@@ -78,7 +78,7 @@ def drives(nodes: int) -> list[dict[str, Any]]:
 
 
 def _large(nodes: int, condition: str) -> list[dict[str, Any]]:
-    """Large nodes, and claims on devices of which an attribute holds."""
+    """Large nodes, and a claim template for devices with a matching attribute."""
     kind = make.device_class("gpu", "gpu.example")
     kind["spec"]["selectors"][0]["cel"]["expression"] += f' && device.attributes["gpu.example"].{condition}'
     large = (make.node(name, cpu="96", memory="1Ti") for name in _names(nodes))
@@ -117,7 +117,7 @@ def _described(row: int, device: int) -> dict[str, Any]:
 
 
 def _partitioned(node: str) -> list[dict[str, Any]]:
-    """Two slices: the counters of a node's devices, and their partitions."""
+    """Return two slices: the counters of a node's devices, and their partitions."""
 
     def part(gpu: int, name: str, profile: str, memory: int, parts: range) -> dict[str, Any]:
         counters = {"memory": {"value": f"{memory}Gi"}, **{f"part-{k}": {"value": "1"} for k in parts}}

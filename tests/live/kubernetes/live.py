@@ -1,4 +1,4 @@
-"""Poolwise schedules on a real API server; afterwards a checker that shares no code looks at the cluster (`make test-live`)."""
+"""Poolwise schedules pods on a real API server; an independent checker then verifies the cluster (`make test-live`)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def pooled(tmp_path: Path) -> str:
     return str(tmp_path / "pooled.toml")
 
 
-def test_pods_without_claims(cluster: ControlPlane, first_fit: str) -> None:
+def test_pods_without_claims_run(cluster: ControlPlane, first_fit: str) -> None:
     cluster.apply([make.node(f"n{k}") for k in range(4)])
     cluster.apply([make.pod(f"p{k}", cpu="8") for k in range(16)])
     with scheduling(cluster, first_fit):
@@ -49,7 +49,7 @@ def test_pods_without_claims(cluster: ControlPlane, first_fit: str) -> None:
 
 
 def test_fair_memory_on_whole_nodes_with_pools(cluster: ControlPlane) -> None:
-    """Pool memory is consumable capacity of a device that each rack's nodes share."""
+    """Pool memory is the consumable capacity of a device that the nodes of a rack share."""
     cluster.apply([make.node(f"n{k}", rack=f"r{k // 4}") for k in range(8)])
     cluster.apply([make.device_class("pool-memory", "memory.example")])
     cluster.apply([make.devices("memory.example", r, make.memory_pool("pool", "128Gi"), rack=r) for r in ("r0", "r1")])
@@ -68,7 +68,7 @@ def test_fair_memory_on_whole_nodes_with_pools(cluster: ControlPlane) -> None:
 
 
 def test_local_and_fabric_devices(cluster: ControlPlane, pooled: str) -> None:
-    """The first available: a GPU of the node, else one of the rack."""
+    """The first available alternative is a local GPU, else one of the rack."""
     cluster.apply([make.node(f"n{k}", rack="r0") for k in range(2)])
     cluster.apply([make.device_class("local-gpu", "gpu.example"), make.device_class("fabric-gpu", "gpu.fabric.example")])
     cluster.apply([make.devices("gpu.example", f"n{k}", {"name": "gpu-0"}, node=f"n{k}") for k in range(2)])
@@ -97,7 +97,7 @@ def test_local_and_fabric_devices(cluster: ControlPlane, pooled: str) -> None:
         ]
 
 
-def test_gangs_by_label_start_whole(cluster: ControlPlane, first_fit: str) -> None:
+def test_gangs_by_label_start_together(cluster: ControlPlane, first_fit: str) -> None:
     cluster.apply([make.node(f"n{k}", cpu="4") for k in range(4)])
     label = "pod-group.scheduling.sigs.k8s.io"
     for gang in range(5):

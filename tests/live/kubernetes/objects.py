@@ -1,4 +1,4 @@
-"""Objects that tests make."""
+"""Builders of Kubernetes objects for tests."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def device_class(name: str, driver: str) -> dict[str, Any]:
 
 
 def devices(driver: str, pool: str, *items: dict[str, Any], **where: Any) -> dict[str, Any]:
-    """A slice; `where` is node=NAME or rack=NAME, else every node."""
+    """Return a resource slice; `where` is node=NAME or rack=NAME, else every node."""
     place: dict[str, Any] = {"allNodes": True}
     if "node" in where:
         place = {"nodeName": where["node"]}

@@ -1,8 +1,8 @@
-"""Pods start in the order that the simulator says, under the same scheduler file and with the same arrivals.
+"""Pods start in the order of the simulation, under the same scheduler file and with the same arrivals.
 
-What is simulated: the machine and the jobs as `poolwise snapshot kubernetes` writes them, arriving when they were created, and
-running for as long as kwok let them. Arrivals and lengths are drawn so that no two events fall together; a difference in the
-order is accepted only between starts that are closer than a commit takes.
+The simulation uses the machine and the jobs that `poolwise snapshot kubernetes` writes, the actual creation times, and the
+actual run times under kwok. Arrivals and lengths are drawn so that no two events coincide; a different order is accepted only
+between starts that are closer than the duration of a commit.
 """
 
 from __future__ import annotations
@@ -34,13 +34,15 @@ from tests.live.kubernetes.control_plane import ControlPlane, control_plane, sch
 
 JOBS = 10
 COMMIT_S = 0.2
-"""Seconds that a commit may take on a busy machine."""
+"""Longest duration of a commit on a busy machine (s)."""
 OVERHEAD_S = 0.3
-"""Seconds for which a pod of kwok is there beyond its runtime."""
+"""Time for which a kwok pod exists beyond its run time (s)."""
 
 
 @dataclass(frozen=True)
 class Case:
+    """A cluster, its scheduler, and requests of pods of several sizes."""
+
     """A cluster, its scheduler, and pods of several sizes."""
 
     scheduler: str
@@ -125,7 +127,7 @@ def cluster(plane: ControlPlane) -> Iterator[ControlPlane]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_order_of_starts_is_the_simulators(name: str, cluster: ControlPlane, tmp_path: Path) -> None:
+def test_pods_start_in_the_simulated_order(name: str, cluster: ControlPlane, tmp_path: Path) -> None:
     case, scheduler = CASES[name], CASES[name].scheduler
     if not scheduler.startswith("catalog:"):
         (tmp_path / "scheduler.toml").write_text(scheduler)
@@ -145,16 +147,16 @@ def test_the_order_of_starts_is_the_simulators(name: str, cluster: ControlPlane,
     print(f"\n{name}: starts differ by {np.median(apart):.3f} s in the median, {max(apart):.3f} s at most")
     assert unexplained(live, ours) == []
     waited = sum(start - created[k] + first > SECOND for k, start in ours.items())
-    assert waited >= JOBS // 4, "hardly anybody waited: the case says nothing"
+    assert waited >= JOBS // 4, "hardly any job waited, so the case proves nothing"
 
 
 def unexplained(live: dict[int, int], simulated: dict[int, int]) -> list[tuple[int, int]]:
-    """Pairs of jobs that started in another order than simulated, though a commit lies between their starts."""
+    """Return pairs of jobs that started in another order than simulated, with more than a commit between their starts."""
     return [(a, b) for a in live for b in live if simulated[a] + COMMIT_S * SECOND < simulated[b] and live[a] > live[b]]
 
 
 def seen(cluster: ControlPlane, case: Case, scheduler: str, folder: Path) -> MachineState:
-    """The machine and the jobs, as a snapshot shows them while nobody schedules."""
+    """Return the machine and the jobs of a snapshot while no scheduler runs."""
     cluster.apply([case.pod(k, 1) for k in range(JOBS)])
     claims = sum("claims" in case.sizes[k % len(case.sizes)] for k in range(JOBS))
     cluster.wait(lambda: len(cluster.get("resourceclaims")) == claims, 30, "claims are made")
@@ -170,7 +172,7 @@ def seen(cluster: ControlPlane, case: Case, scheduler: str, folder: Path) -> Mac
 def run(
     state: MachineState, scheduler: str, submit: Sequence[int], duration: Sequence[int], lengths: Sequence[int]
 ) -> Schedule:
-    """Simulate the jobs of a state with other arrivals and durations (ns); their pods say a second more than their lengths."""
+    """Simulate the jobs of a state with other arrivals and durations (ns); requested times exceed their lengths by a second."""
     jobs = state.jobs.taken(state.waiting)
     workload = Workload.of(
         np.array(submit),
@@ -186,9 +188,9 @@ def run(
 
 
 def drawn(state: MachineState, scheduler: str) -> tuple[list[int], list[int]]:
-    """Arrivals and lengths (ns) under which jobs wait and no two events are simulated within a commit of each other.
+    """Return arrivals and lengths (ns) for which jobs wait and no two simulated events are within a commit of each other.
 
-    Pods arrive at whole seconds: Kubernetes says when one was created in whole seconds, and priorities follow from that.
+    Pods arrive at whole seconds, because Kubernetes reports creation times in whole seconds and priorities depend on them.
     """
     for seed in range(1000):
         draw = np.random.default_rng(seed)
@@ -198,13 +200,13 @@ def drawn(state: MachineState, scheduler: str) -> tuple[list[int], list[int]]:
         events = np.sort([*submit, *schedule.end.tolist()])
         if schedule.n_run == JOBS and np.diff(events).min() > COMMIT_S * SECOND:
             return submit, lengths
-    raise AssertionError("no arrivals were found whose events are far enough apart")
+    raise AssertionError("found no arrivals whose events are far enough apart")
 
 
 def played(
     cluster: ControlPlane, case: Case, scheduler: str, arrivals: Sequence[int], lengths: Sequence[int], file: Path
 ) -> tuple[LiveRecord, list[int]]:
-    """Create the pods when they are to arrive; returns the record of the run and when (ns since 1970) they were created."""
+    """Create the pods at their arrival times; return the record of the run and the creation times (ns since 1970)."""
     created: list[int] = []
     with scheduling(cluster, scheduler, "--record", str(file), "--state", str(file.parent / "kept")):
         cluster.wait(lambda: file.exists() and file.stat().st_size > 0, 30, "the scheduler is up")

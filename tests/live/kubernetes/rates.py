@@ -1,10 +1,9 @@
-"""How fast pods start beside kube-scheduler on the same machine, how long they wait, what it costs (`pytest .../rates.py -s`).
+"""Start rates, waits and CPU cost compared with kube-scheduler on the same machine (`pytest .../rates.py -s`).
 
-Rates are of wall-clock time: they say something of a machine that does nothing else. Each scheduler runs alone, on the same
-pods, first on a queue that stands, then on pods that arrive while it runs. $POOLWISE_RATES are the pods, 200 where nobody says,
-the nodes half as many; the page of guarantees reports rates of 1,000 pods in $POOLWISE_TURNS=3 turns. $POOLWISE_STARTUP are the
-seconds that a pod takes to be Running once it has a node: 0 where nobody says, so that what the nodes write of it competes with
-the schedulers.
+Rates are in wall-clock time and meaningful only on an otherwise idle machine. Each scheduler runs alone on the same pods, first
+on a standing queue, then on pods that arrive while it runs. $POOLWISE_RATES is the number of pods (default 200), with half as
+many nodes; the page of guarantees reports rates of 1,000 pods in $POOLWISE_TURNS=3 turns. $POOLWISE_STARTUP is the time (s)
+from binding to Running (default 0, so that status updates of the nodes compete with the schedulers).
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from poolwise.policies.placement.nodes.placement import EmptiestNodes
 from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimizeFragmentation
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.schedulers.list import ListScheduler
-from tests.helpers.played_cluster import PlayedCluster
+from tests.helpers.played_cluster import FakeKubernetes
 from tests.live.kubernetes import layouts
 from tests.live.kubernetes import objects as make
 from tests.live.kubernetes.api import Api, watching
@@ -48,14 +47,14 @@ FIRST_FIT = 'version = 1\norder = "fcfs"\nbackfill = "none"\nplacement = "worst_
 
 @dataclass(frozen=True)
 class Case:
-    """What is measured.
+    """A measured configuration.
 
     Attributes
     ----------
-    layout : of nodes and devices
+    layout : nodes and devices
     claims : whether each pod claims a device
-    protected : whether the shipped policy protects claims when they are made, so that a start is two writes and not three
-    times : so many times as many starts a second as kube-scheduler are asked for with a thousand pods
+    protected : whether the shipped policy adds the finalizer to new claims, so that a start is two writes instead of three
+    times : required ratio of start rates to kube-scheduler with a thousand pods
     """
 
     layout: Layout
@@ -76,13 +75,13 @@ CASES = {
 
 @dataclass(frozen=True)
 class Measured:
-    """What one scheduler did.
+    """Results of one scheduler.
 
     Attributes
     ----------
-    rate : starts a second of a standing queue
-    waits : s from created to bound, of pods that arrive
-    standing, arriving : ms of CPU that the scheduler took a pod; of a queue that stands from the first that was seen bound
+    rate : starts per second of a standing queue
+    waits : time (s) from creation to binding of arriving pods
+    standing, arriving : CPU time (ms) per pod; for a standing queue, after the first bindings were observed
     """
 
     rate: float
@@ -98,7 +97,7 @@ class Measured:
 
 @pytest.fixture
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """A new one each time: an API server that has had thousands of pods is slower."""
+    """Start a new control plane for each test: an API server that has stored thousands of pods is slower."""
     slow = {"KUBE_STARTUP_MS": str(round(1000 * STARTUP_S))} if STARTUP_S else {}
     with control_plane(tmp_path_factory.mktemp("kube"), **slow) as found:
         yield found
@@ -106,7 +105,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 
 @contextmanager
 def working(plane: ControlPlane, who: str, folder: Path) -> Iterator[int]:
-    """A scheduler at work; yields its process."""
+    """Run a scheduler; yield its process id."""
     if who == "poolwise":
         (folder / "s.toml").write_text(FIRST_FIT)
         with scheduling(plane, str(folder / "s.toml"), log=folder / "log") as process:
@@ -117,14 +116,14 @@ def working(plane: ControlPlane, who: str, folder: Path) -> Iterator[int]:
 
 
 def spent(pid: int) -> float:
-    """Seconds of CPU of a process so far."""
+    """Return the CPU time of a process (s)."""
     return sum(float(x) for x in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]) / os.sysconf(
         "SC_CLK_TCK"
     )
 
 
 def prepare(plane: ControlPlane, api: Api, layout: Layout = layouts.local) -> None:
-    """Nodes with devices, all of them ready: each taint that goes is another machine to a scheduler."""
+    """Create nodes with devices and wait until all are ready: each removed taint changes the machine."""
     by_kind: dict[str, list[dict[str, Any]]] = {}
     for one in layout(max(PODS // 2, 4)):
         by_kind.setdefault(one["kind"], []).append(one)
@@ -136,7 +135,7 @@ def prepare(plane: ControlPlane, api: Api, layout: Layout = layouts.local) -> No
 
 
 def measure(plane: ControlPlane, who: str, claims: bool, folder: Path) -> Measured:
-    """Let a scheduler start a queue that stands, then pods that arrive fifty a second; afterwards the pods are removed."""
+    """Let a scheduler start a standing queue, then pods that arrive at fifty per second; delete the pods afterwards."""
     api, late = Api(plane), PODS // 4
     uses = {"g": {"resourceClaimTemplateName": "gpu"}} if claims else {}
     scheduler = "poolwise" if who == "poolwise" else "default-scheduler"
@@ -154,7 +153,7 @@ def measure(plane: ControlPlane, who: str, claims: bool, folder: Path) -> Measur
         ready, first = spent(pid), len(standing.bound)
         plane.wait(lambda: standing.has_bound(PODS), 300, "all are bound")
         standing_ended = spent(pid)
-        rest(plane)  # nodes write of a thousand pods that run now
+        rest(plane)  # nodes still update the status of the pods that run now
         with watching(api, "late") as arriving:
             begun, more = spent(pid), pods("late", late)
             for part in range(0, late, 10):
@@ -173,9 +172,9 @@ def measure(plane: ControlPlane, who: str, claims: bool, folder: Path) -> Measur
 
 
 def rest(plane: ControlPlane, most: float = 60.0) -> None:
-    """Until the control plane does next to nothing for a second: making pods and claims has an aftermath in its controllers.
+    """Wait until the control plane has been nearly idle for a second: its controllers still process new pods and claims.
 
-    A second scheduler would be measured with what the first one left behind.
+    Otherwise a scheduler would be measured together with the aftermath of the previous one.
     """
     pids = [int(file.read_text()) for file in plane.folder.glob("*.pid") if file.stem != "scheduler"]
     until, busy = time.monotonic() + most, 1.0
@@ -186,17 +185,17 @@ def rest(plane: ControlPlane, most: float = 60.0) -> None:
 
 
 def remove(plane: ControlPlane, api: Api, place: str) -> None:
-    """Delete pods, and await that their claims are gone too."""
+    """Delete pods and wait until their claims are deleted too."""
     api.ask("DELETE", place)
     plane.wait(lambda: not api.count("Pod") and not api.count("ResourceClaim"), 120, "pods and claims are gone")
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_starts_beside_kube_scheduler(name: str, plane: ControlPlane, tmp_path: Path) -> None:
-    """Both by turns on the same nodes, so that what else the machine does meets both alike; medians are compared.
+def test_start_rate_is_at_least_that_of_kube_scheduler(name: str, plane: ControlPlane, tmp_path: Path) -> None:
+    """Both schedulers run in turns on the same nodes, so that other load affects both alike; medians are compared.
 
-    How many times as many pods start depends on the machine: it is printed, and must be one at least; four with a thousand pods
-    and devices of racks. Where claims are protected, neither scheduler writes their finalizers.
+    The ratio depends on the machine: it is printed and must be at least one, or four with a thousand pods and rack devices.
+    With protected claims, neither scheduler writes their finalizers.
     """
     case = CASES[name]
     prepare(plane, Api(plane), case.layout)
@@ -205,7 +204,7 @@ def test_starts_beside_kube_scheduler(name: str, plane: ControlPlane, tmp_path: 
     try:
         if case.protected:
             plane.kubectl("apply", "-f", str(PROTECTION))
-            time.sleep(3)  # the API server takes notice
+            time.sleep(3)  # until the API server applies the policy
         for _ in range(TURNS):
             for who, measured in found.items():
                 measured.append(measure(plane, who, case.claims, tmp_path))
@@ -218,12 +217,12 @@ def test_starts_beside_kube_scheduler(name: str, plane: ControlPlane, tmp_path: 
     assert ours >= theirs * (case.times if PODS >= 1000 else 1.0)
 
 
-def test_what_waits_costs_nothing_while_nothing_happens(plane: ControlPlane, tmp_path: Path) -> None:
-    """Pods that fit nowhere, for ten seconds in which nobody does anything."""
+def test_pending_pods_cost_no_cpu_in_an_idle_cluster(plane: ControlPlane, tmp_path: Path) -> None:
+    """Pods that fit on no node, during ten seconds without events."""
     plane.apply([make.node("n0", cpu="1")])
     Api(plane).create([make.pod(f"p{k:04d}", cpu="2", seconds=None) for k in range(PODS)])
     with working(plane, "poolwise", tmp_path) as pid:
-        time.sleep(45)  # until nobody is told anything new
+        time.sleep(45)  # until no new reasons are reported
         before = spent(pid)
         time.sleep(10)
         idle = spent(pid) - before
@@ -251,45 +250,47 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 
 def decided(nodes: int, pods: int, layout: Layout = layouts.local, scheduler: Scheduler = ON_NODES) -> float:
-    """Ms of CPU that deciding takes a pod, on a cluster in memory with a claim each, and taking in what comes of it.
+    """Return the CPU time (ms) per pod for decisions and for processing their outcome, on a cluster in memory.
 
-    Twenty pods come at a time, as passes see them where many arrive.
+    Each pod has one claim. Twenty pods arrive at a time, as in passes under heavy load.
     """
     objects = layout(nodes)
     template = next(one for one in objects if one["kind"] == "ResourceClaimTemplate")
-    made = PlayedCluster(*(one for one in objects if one is not template))
+    made = FakeKubernetes(*(one for one in objects if one is not template))
 
     def add(name: str) -> None:
         claim = make.claim(name, *template["spec"]["spec"]["devices"]["requests"])
-        claim["metadata"]["ownerReferences"] = [{"apiVersion": "v1", "kind": "Pod", "name": name, "uid": name}]  # of a template
+        claim["metadata"]["ownerReferences"] = [
+            {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": name}
+        ]  # as a template's
         made.add(claim)
         made.add(make.pod(name, seconds=None, claims={"g": {"resourceClaimName": name}}))
 
     add("first")
     driven = made.open(scheduler)
     made.started.clear()
-    made.binds, taken = False, 0.0
+    made.binds_at_once, taken = False, 0.0
     for first in range(0, pods, 20):
         for k in range(first, min(first + 20, pods)):
             add(f"p{k:05d}")
-        for _ in range(2):  # decide, then take in what has come true; what plays the cluster does not count
+        for _ in range(2):  # decide, then process the outcome; the fake cluster's own time does not count
             begun = time.process_time()
             driven.settle()
             taken += 1000 * (time.process_time() - begun) / pods
             while made.started:
-                made.come_true(*made.started.pop())
+                made.complete_start(*made.started.pop())
     assert len(driven.nodes()) == pods + 1
     return taken
 
 
 @pytest.mark.parametrize(("layout", "scheduler", "name"), DECIDED, ids=lambda one: getattr(one, "__name__", one))
-def test_deciding_takes_less_than_a_millisecond_a_pod(layout: Layout, scheduler: Scheduler, name: str) -> None:
+def test_decisions_take_less_than_a_millisecond_per_pod(layout: Layout, scheduler: Scheduler, name: str) -> None:
     taken = decided(500, 1000, layout, scheduler)
     print(f"\n{taken:.2f} ms of CPU a pod, {name} on {layout.__name__}")
     assert taken < 1.0
 
 
-def test_memory_with_five_thousand_nodes_and_ten_thousand_pods() -> None:
+def test_memory_stays_below_2_gb_with_5000_nodes_and_10000_pods() -> None:
     done = subprocess.run([sys.executable, "-c", DECIDING, "5000", "10000"], capture_output=True, text=True, check=True)
     print(f"\n{float(done.stdout):.0f} MB")
     assert float(done.stdout) < 2000

@@ -1,4 +1,4 @@
-"""The shipped roles are enough, and shadows only look: on a real API server with exactly the rights of `deploy/kubernetes`."""
+"""The shipped roles suffice on a real API server, and shadow mode needs only read access."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def cluster(plane: ControlPlane) -> Iterator[ControlPlane]:
 
 
 def grant(plane: ControlPlane, file: str) -> None:
-    """Give a user the shipped roles, in the place of the service account."""
+    """Grant the shipped roles to a user instead of the service account."""
     objects = [made for made in yaml.safe_load_all((DEPLOY / file).read_text()) if made["kind"] != "ServiceAccount"]
     for made in objects:
         if made["kind"].endswith("Binding"):
@@ -58,18 +58,18 @@ def workload(plane: ControlPlane) -> int:
     plane.apply([make.pod(f"p{k}", claims={"g": {"resourceClaimTemplateName": "gpu"}}) for k in range(4)])
     plane.apply([make.pod(f"g{k}", labels=labels) for k in range(2)])
     plane.apply([make.pod("volume", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}])])
-    plane.apply([make.pod("other", schedulerName="somebody-else")])
+    plane.apply([make.pod("other", schedulerName="another-scheduler")])
     plane.apply([make.pod("by-name", extended={"deviceclass.resource.kubernetes.io/gpu": "1"})])
     return 7
 
 
-def test_the_shipped_role_is_enough_and_reads_no_secret(cluster: ControlPlane, tmp_path: Path) -> None:
+def test_shipped_role_suffices_and_reads_no_secrets(cluster: ControlPlane, tmp_path: Path) -> None:
     (tmp_path / "s.toml").write_text(FIRST_FIT)
     grant(cluster, "rbac.yaml")
     many = workload(cluster)
     with scheduling(cluster, str(tmp_path / "s.toml"), "--lease", "poolwise/poolwise", user="poolwise", log=tmp_path / "log"):
         cluster.wait(
-            lambda: cluster.count("Succeeded") == many, 60, f"all but those that are not ours to start: {cluster.phases()}"
+            lambda: cluster.count("Succeeded") == many, 60, f"all pods that Poolwise manages and supports: {cluster.phases()}"
         )
         cluster.wait(lambda: "persistentVolumeClaim" in events(cluster), 20, "an event")
     assert {cluster.phases()["volume"], cluster.phases()["other"]} == {"Pending"}
@@ -78,7 +78,7 @@ def test_the_shipped_role_is_enough_and_reads_no_secret(cluster: ControlPlane, t
         assert cluster.kubectl("auth", "can-i", verb, what, "--as", "poolwise", check=False).strip() == "no"
 
 
-def test_a_shadow_only_looks(cluster: ControlPlane, tmp_path: Path) -> None:
+def test_shadow_mode_only_reads(cluster: ControlPlane, tmp_path: Path) -> None:
     (tmp_path / "s.toml").write_text(FIRST_FIT)
     cluster.kubectl("delete", "clusterrolebinding", "poolwise-scheduler", check=False)
     grant(cluster, "shadow.yaml")
@@ -107,4 +107,4 @@ def test_a_shadow_only_looks(cluster: ControlPlane, tmp_path: Path) -> None:
     assert beside["summary"]["started_and_decided"] >= 3 and beside["about"]["mode"] == "shadow"
     pods = [job for job in beside["jobs"] if job["job"].startswith("default/p")]
     assert len(pods) == 4 and all(job["decided_placement"] and job["placement"] for job in pods)
-    assert all(0 <= job["wait_decided_s"] <= job["wait_s"] + 1 for job in pods), "somebody else started them later"
+    assert all(0 <= job["wait_decided_s"] <= job["wait_s"] + 1 for job in pods), "the other scheduler started them later"

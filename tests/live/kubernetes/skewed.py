@@ -1,6 +1,6 @@
-"""Poolwise under a clock that is wrong: `python -m tests.live.kubernetes.skewed SECONDS RATE ARGUMENTS...`.
+"""Run Poolwise with skewed clocks: `python -m tests.live.kubernetes.skewed SECONDS RATE ARGUMENTS...`.
 
-The time of day is SECONDS ahead, and the clock by which it keeps leases runs RATE times as fast.
+The system clock is SECONDS ahead, and the clock that times leases runs RATE times as fast.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 
 def skew(seconds: float, rate: float) -> None:
-    """Set the clocks of this process; to be called before Poolwise is imported."""
+    """Skew the clocks of this process; call it before Poolwise is imported."""
     right, right_ns, steady, begun = time.time, time.time_ns, time.monotonic, time.monotonic()
     time.time = lambda: right() + seconds
     time.time_ns = lambda: right_ns() + int(seconds * 1e9)

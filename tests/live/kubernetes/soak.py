@@ -1,7 +1,7 @@
-"""Arrivals and ends with faults: everything ends, nothing is given twice, and memory stays flat.
+"""Arrivals and ends under faults: every pod ends, no device is allocated twice, and memory stays flat.
 
-`POOLWISE_SOAK_MINUTES` is the length: one by default, 30 where it is to say something of memory. The scheduler is not killed:
-what it holds must stay the same.
+`POOLWISE_SOAK_MINUTES` is the duration: one by default, 30 for a meaningful memory measurement. The scheduler is not killed,
+because its memory must stay the same.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from tests.live.kubernetes.faulty import Fault, faulty
 
 MINUTES = float(os.environ.get("POOLWISE_SOAK_MINUTES", "1"))
 WAVE = 20
-"""Pods and gangs of a wave; one comes every few seconds, and those that are done are removed."""
+"""Pods and gangs per wave; a new wave arrives every few seconds, and finished pods are deleted."""
 GROWTH_MB = 8.0
-"""Most that memory may grow from the second third to the last."""
+"""Maximum growth of memory from the second third to the last."""
 TROUBLE = Fault(conflict=0.02, busy=0.02, broken=0.02, unsent=0.02, unanswered=0.02, slow=0.02, cut=0.002, gone=0.5)
 
 
@@ -37,11 +37,11 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 
 
 def resident(pid: int) -> float:
-    """MB of memory that a process has."""
+    """Return the resident memory of a process (MB)."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def test_memory_is_flat_under_arrivals_ends_and_faults(plane: ControlPlane, tmp_path: Path) -> None:
+def test_memory_stays_flat_under_arrivals_ends_and_faults(plane: ControlPlane, tmp_path: Path) -> None:
     prepare(plane)
     (tmp_path / "scheduler.toml").write_text(SCHEDULER)
     api, log = Api(plane), tmp_path / "poolwise.log"
@@ -84,7 +84,7 @@ def test_memory_is_flat_under_arrivals_ends_and_faults(plane: ControlPlane, tmp_
 
 
 def over(api: Api) -> int:
-    """Remove the pods that have succeeded; how many these are."""
+    """Delete succeeded pods and return their number."""
     pods = api.ask("GET", "/api/v1/namespaces/default/pods?fieldSelector=status.phase=Succeeded")["items"]
     names = [pod["metadata"]["name"] for pod in pods if "deletionTimestamp" not in pod["metadata"]]
     for name in names:

@@ -1,4 +1,4 @@
-"""The tutorial's commands, typed one after the other, lead to a pod that runs with a device of the fabric."""
+"""The commands of the tutorial, run in order, start a pod with a fabric device."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.live.kubernetes.control_plane import free_ports
 ROOT = Path(__file__).parents[3]
 
 
-def test_the_tutorial(tmp_path: Path) -> None:
+def test_tutorial_commands_run(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "tests" / "live", tmp_path / "tests" / "live", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "results").mkdir()
     blocks = re.findall(r"^```bash\n(.*?)^```", (ROOT / "docs" / "tutorial" / "kubernetes.md").read_text(), re.M | re.S)

@@ -91,7 +91,7 @@ def test_what_cannot_be_placed_is_given_back_with_the_reason(slurm: FakeSlurm) -
 def test_what_makes_no_machine_does_not_end_the_run(slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nodes of another kind in a rack: the old machine is kept without those that changed, until they make one again."""
     said: list[str] = []
-    monkeypatch.setattr(poller, "say", lambda event, *_, **__: said.append(event))
+    monkeypatch.setattr(poller, "log_event", lambda event, *_, **__: said.append(event))
     driven = Driven(slurm)
     slurm.cpus |= {"n0": 8, "n1": 32, "n99": 16}
     slurm.jobs = {str(k): a_job(str(k), nodes=3) for k in (1, 2, 3)}

@@ -1,1 +1,1 @@
-"""Kubernetes as a platform: pods are jobs; nodes, devices and pools are the machine."""
+"""Kubernetes platform: pods are jobs; nodes, devices and memory pools form the machine."""

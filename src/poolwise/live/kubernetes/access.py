@@ -1,4 +1,4 @@
-"""How to reach an API server: from a kubeconfig file, or from inside of the cluster."""
+"""Address and credentials of an API server, from a kubeconfig file or from inside the cluster."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ import yaml
 
 from poolwise.errors import InputError
 
-_INSIDE = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 @dataclass(frozen=True)
 class Access:
-    """Where an API server is, whom it trusts and who we are.
+    """Address, trust and credentials for an API server.
 
     Attributes
     ----------
-    server : its address
-    tls : verifies it; None for plain http on this machine, as a proxy in tests has it
-    token : what names us, read anew from `token_file` where there is one, since it expires
-    namespace : our own
+    server : URL
+    tls : context that verifies the server; None for plain HTTP on this host, such as a proxy in tests
+    token : bearer token, unless `token_file` is set
+    token_file : file with the bearer token, read for each request because the token expires
+    namespace : default namespace of this client
     """
 
     server: str
@@ -36,46 +37,46 @@ class Access:
     namespace: str = "default"
 
     @classmethod
-    def found(cls, kubeconfig: Path | None = None) -> Access:
-        """Take the file that is named, else $KUBECONFIG, else the cluster that we run in, else ~/.kube/config."""
+    def discover(cls, kubeconfig: Path | None = None) -> Access:
+        """Use the given file, else $KUBECONFIG, else the cluster that this process runs in, else ~/.kube/config."""
         if kubeconfig is None and (named := os.environ.get("KUBECONFIG")):
             kubeconfig = Path(named.split(os.pathsep)[0])
         if kubeconfig is None and os.environ.get("KUBERNETES_SERVICE_HOST"):
-            return cls.inside()
-        return cls.of_file(kubeconfig or Path.home() / ".kube" / "config")
+            return cls.in_cluster()
+        return cls.from_kubeconfig(kubeconfig or Path.home() / ".kube" / "config")
 
     @classmethod
-    def inside(cls) -> Access:
-        """Take the cluster that this process is a pod of."""
+    def in_cluster(cls) -> Access:
+        """Use the service account of the pod that this process runs in."""
         host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ.get("KUBERNETES_SERVICE_PORT", "443")
-        tls = ssl.create_default_context(cafile=str(_INSIDE / "ca.crt"))
-        namespace = (_INSIDE / "namespace").read_text().strip()
+        tls = ssl.create_default_context(cafile=str(_SERVICE_ACCOUNT / "ca.crt"))
+        namespace = (_SERVICE_ACCOUNT / "namespace").read_text().strip()
         address = f"[{host}]" if ":" in host else host
-        return cls(f"https://{address}:{port}", tls, token_file=_INSIDE / "token", namespace=namespace)
+        return cls(f"https://{address}:{port}", tls, token_file=_SERVICE_ACCOUNT / "token", namespace=namespace)
 
     @classmethod
-    def of_file(cls, file: Path) -> Access:
-        """Read a kubeconfig file's current context; raises InputError for one that cannot be used."""
+    def from_kubeconfig(cls, file: Path) -> Access:
+        """Read the current context of a kubeconfig file; raise InputError if it is missing, incomplete or unsupported."""
         if not file.is_file():
-            raise InputError("there is no such file", file=file, field="--kubeconfig", remedy="name the cluster's kubeconfig")
+            raise InputError("file does not exist", file=file, field="--kubeconfig", remedy="name the cluster's kubeconfig")
         try:
             content = yaml.safe_load(file.read_text())
-            context = _named(content, "contexts", content["current-context"])["context"]
-            cluster = _named(content, "clusters", context["cluster"])["cluster"]
-            user = _named(content, "users", context["user"])["user"]
+            context = _find(content, "contexts", content["current-context"])["context"]
+            cluster = _find(content, "clusters", context["cluster"])["cluster"]
+            user = _find(content, "users", context["user"])["user"]
             server = cluster["server"]
         except (yaml.YAMLError, KeyError, TypeError, StopIteration) as error:
             raise InputError(
-                f"this is no kubeconfig with a current context, its cluster and its user ({error})",
+                f"not a kubeconfig with a current context, its cluster and its user ({error})",
                 file=file,
                 field="current-context",
                 remedy="compare with `kubectl config view`",
             ) from None
-        if foreign := sorted({"exec", "auth-provider", "username"} & set(user)):
+        if unsupported := sorted({"exec", "auth-provider", "username"} & set(user)):
             raise InputError(
-                f"the user's '{foreign[0]}' is not supported",
+                f"the user's '{unsupported[0]}' is not supported",
                 file=file,
-                field=f"users.user.{foreign[0]}",
+                field=f"users.user.{unsupported[0]}",
                 remedy="use a token or a client certificate, such as those of a service account",
             )
         token_file = user.get("tokenFile")
@@ -87,12 +88,12 @@ class Access:
             namespace=context.get("namespace", "default"),
         )
 
-    def bearer(self) -> str:
-        """The token as it is now."""
+    def bearer_token(self) -> str:
+        """Return the current bearer token, "" if there is none."""
         return self.token if self.token_file is None else self.token_file.read_text().strip()
 
 
-def _named(content: Any, group: str, name: str) -> Any:
+def _find(content: Any, group: str, name: str) -> Any:
     return next(item for item in content[group] if item["name"] == name)
 
 
@@ -101,10 +102,10 @@ def _tls(cluster: Any, user: Any, file: Path) -> ssl.SSLContext | None:
         return None
     if cluster.get("insecure-skip-tls-verify"):
         raise InputError(
-            "an API server that is not verified is not talked to",
+            "insecure-skip-tls-verify is not supported",
             file=file,
             field="clusters.cluster.insecure-skip-tls-verify",
-            remedy="give its certificate authority",
+            remedy="set certificate-authority or certificate-authority-data instead",
         )
     data, path = cluster.get("certificate-authority-data"), cluster.get("certificate-authority")
     tls = ssl.create_default_context(
@@ -114,7 +115,7 @@ def _tls(cluster: Any, user: Any, file: Path) -> ssl.SSLContext | None:
     if certificate and key:
         tls.load_cert_chain(file.parent / certificate, file.parent / key)
     elif user.get("client-certificate-data") and user.get("client-key-data"):
-        with tempfile.TemporaryDirectory() as folder:  # Python loads them from files only
+        with tempfile.TemporaryDirectory() as folder:  # the ssl module loads certificates from files only
             pair = Path(folder) / "pair.pem"
             pair.touch(mode=0o600)
             pair.write_bytes(

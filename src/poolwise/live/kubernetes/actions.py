@@ -1,4 +1,4 @@
-"""What decisions write to the cluster: starts, stops, and what users are told of their pods."""
+"""Actions of the scheduler on a cluster: pod starts, evictions, claim releases, and messages to users."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from poolwise.live.kubernetes.api_writer import CLAIM, SAY
+from poolwise.live.kubernetes.api_writer import CLAIM, MESSAGE
 from poolwise.live.kubernetes.cache import ClusterCache
 from poolwise.live.kubernetes.client import STRATEGIC, ApiError
 from poolwise.live.kubernetes.extended import ExtendedClaim
 from poolwise.live.kubernetes.objects import Meta, Pod, ResourceClaim
 from poolwise.live.kubernetes.starts import PodStart, StartFailed, pod_path
 from poolwise.live.kubernetes.watch_client import WatchClient
-from poolwise.live.logs import say
+from poolwise.live.logs import log_event
 
-_REST = 60.0
-"""Seconds after which what was refused is tried again."""
+_RETRY_DELAY = 60.0
+"""Seconds after which a refused claim is created again."""
 
 
 class Actions(Protocol):
-    """Where decisions go."""
+    """Receiver of the scheduler's decisions."""
 
     def start(self, run: int, pods: Sequence[PodStart]) -> None:
-        """Make a start real; the link tells what became of it."""
+        """Bind the pods of a run; the outcome arrives as a cluster event."""
         ...
 
     def stop(self, pods: Sequence[Pod], reason: str) -> None:
@@ -32,87 +32,87 @@ class Actions(Protocol):
         ...
 
     def release_claim(self, claim: ResourceClaim, consumer: str) -> None:
-        """End the reservation of a claim for a pod (uid), and take its devices with the last one."""
+        """Remove a pod (uid) from a claim's reservations; the last removal also deallocates the devices."""
         ...
 
-    def make(self, claim: ExtendedClaim) -> None:
-        """Make the claim for the extended resources of a pod."""
+    def create_claim(self, claim: ExtendedClaim) -> None:
+        """Create the claim for the extended resources of a pod."""
         ...
 
-    def say(self, pod: Pod, why: str) -> None:
-        """Say why a pod waits."""
+    def report_unschedulable(self, pod: Pod, why: str) -> None:
+        """Report to a pod's user why it waits."""
         ...
 
-    def note(self, mirror: ClusterCache, notes: Mapping[str, str]) -> None:
-        """Say why pods are left alone, where that is new."""
+    def report_messages(self, cache: ClusterCache, messages: Mapping[str, str]) -> None:
+        """Report why pods are not scheduled, unless the pod already carries the same message."""
         ...
 
 
 class ClusterActions:
-    """Actions to the cluster, in the background."""
+    """Actions that are written to the cluster in the background."""
 
-    def __init__(self, link: WatchClient, name: str) -> None:
-        self._link, self._name = link, name
-        self._said: dict[str, tuple[str, str]] = {}  # pod -> uid, words
-        self._giving: set[tuple[str, str]] = set()  # claim and pod (uid) whose reservation is being ended
+    def __init__(self, watch_client: WatchClient, name: str) -> None:
+        self._watch_client, self._name = watch_client, name
+        self._reported: dict[str, tuple[str, str]] = {}  # pod -> uid, message
+        self._releasing: set[tuple[str, str]] = set()  # (claim uid, pod uid) of releases in progress
 
     def start(self, run: int, pods: Sequence[PodStart]) -> None:
-        """Make a start real."""
+        """Reserve the claims of pods and bind the pods."""
         for start in pods:
-            self._said.pop(start.pod.metadata.key, None)
-        self._link.do(self._link.binder.start(run, pods))
+            self._reported.pop(start.pod.metadata.key, None)
+        self._watch_client.submit(self._watch_client.binder.start(run, pods))
 
     def stop(self, pods: Sequence[Pod], reason: str) -> None:
-        """Evict pods; a disruption budget may forbid that for a while."""
+        """Evict pods, retrying for a limited time if a disruption budget forbids it."""
         for pod in pods:
-            self._link.do(self._evict(pod, reason))
+            self._watch_client.submit(self._evict(pod, reason))
 
     def release_claim(self, claim: ResourceClaim, consumer: str) -> None:
-        """End a reservation; nothing is written twice at a time."""
-        if (what := (claim.metadata.uid, consumer)) not in self._giving:
-            self._giving.add(what)
-            self._link.do(self._give_back(claim, consumer))
+        """Release a reservation unless that release is already in progress."""
+        if (key := (claim.metadata.uid, consumer)) not in self._releasing:
+            self._releasing.add(key)
+            self._watch_client.submit(self._release(claim, consumer))
 
-    def make(self, claim: ExtendedClaim) -> None:
-        """Make a claim, and write to its pod that it is there."""
-        self._link.do(self._make(claim))
+    def create_claim(self, claim: ExtendedClaim) -> None:
+        """Create a claim and record it in the pod's status."""
+        self._watch_client.submit(self._create_with_retry(claim))
 
-    def say(self, pod: Pod, why: str) -> None:
-        """Write the condition PodScheduled=False, and an event."""
+    def report_unschedulable(self, pod: Pod, why: str) -> None:
+        """Set the condition PodScheduled=False and emit an event."""
         if any(c.type == "PodScheduled" and c.status == "False" and c.message == why for c in pod.status.conditions):
-            self._said.pop(pod.metadata.key, None)  # it stands there, whoever wrote it
-        elif self._said.get(pod.metadata.key) != (pod.metadata.uid, why):
-            self._said[pod.metadata.key] = pod.metadata.uid, why
-            self._link.do(self._condition(pod, why))
+            self._reported.pop(pod.metadata.key, None)  # the pod already carries this message
+        elif self._reported.get(pod.metadata.key) != (pod.metadata.uid, why):
+            self._reported[pod.metadata.key] = pod.metadata.uid, why
+            self._watch_client.submit(self._write_condition(pod, why))
 
-    def note(self, mirror: ClusterCache, notes: Mapping[str, str]) -> None:
-        """Write the conditions of pods that are left alone."""
-        for key, why in notes.items():
-            if (pod := mirror.pending_pod(key)) is not None:
-                self.say(pod, why)
+    def report_messages(self, cache: ClusterCache, messages: Mapping[str, str]) -> None:
+        """Set the condition of pods that are not scheduled."""
+        for key, why in messages.items():
+            if (pod := cache.pending_pod(key)) is not None:
+                self.report_unschedulable(pod, why)
 
-    async def _give_back(self, claim: ResourceClaim, consumer: str) -> None:
+    async def _release(self, claim: ResourceClaim, consumer: str) -> None:
         try:
-            await self._link.reservations.release(claim, consumer)
+            await self._watch_client.reservations.release(claim, consumer)
         except (ApiError, StartFailed) as error:
-            say("not given back", claim=claim.metadata.key, error=str(error))
+            log_event("claim_release_failed", claim=claim.metadata.key, error=str(error))
         finally:
-            self._giving.discard((claim.metadata.uid, consumer))
+            self._releasing.discard((claim.metadata.uid, consumer))
 
-    async def _make(self, claim: ExtendedClaim) -> None:
-        """Try until it is made or the pod is gone: a quota, or a right that is missing, may be mended."""
+    async def _create_with_retry(self, claim: ExtendedClaim) -> None:
+        """Retry until the claim exists or the pod is gone: a quota or a missing permission may be fixed."""
         while True:
             try:
-                await self._link.writer.again(lambda: self._make_once(claim))
+                await self._watch_client.writer.retry(lambda: self._create_once(claim))
                 return
             except (ApiError, StartFailed) as error:
                 if isinstance(error, ApiError) and error.status in (404, 409):
-                    return  # there is no such pod any more
-                self.say(claim.pod, f"the claim for its extended resources cannot be made: {error}")
-            await asyncio.sleep(_REST)
+                    return  # the pod no longer exists
+                self.report_unschedulable(claim.pod, f"cannot create the claim for its extended resources: {error}")
+            await asyncio.sleep(_RETRY_DELAY)
 
-    async def _make_once(self, claim: ExtendedClaim) -> None:
-        writer, meta = self._link.writer, claim.pod.metadata
+    async def _create_once(self, claim: ExtendedClaim) -> None:
+        writer, meta = self._watch_client.writer, claim.pod.metadata
         try:
             await writer.post(f"/apis/resource.k8s.io/v1/namespaces/{meta.namespace}/resourceclaims", claim.body(), CLAIM)
         except ApiError as error:
@@ -120,7 +120,7 @@ class ClusterActions:
                 raise
             found = await writer.read_claim(ResourceClaim(metadata=Meta(name=claim.name, namespace=meta.namespace)))
             if not any(owner.uid == meta.uid for owner in found.metadata.owner_references):
-                raise StartFailed(f"claim {found.metadata.key} is somebody else's") from error
+                raise StartFailed(f"claim {found.metadata.key} belongs to another owner") from error
         await writer.patch(f"{pod_path(claim.pod)}/status", claim.status(), CLAIM)
 
     async def _evict(self, pod: Pod, reason: str) -> None:
@@ -132,12 +132,14 @@ class ClusterActions:
             "deleteOptions": {"preconditions": {"uid": meta.uid}},
         }
         try:
-            await self._link.writer.again(lambda: self._link.writer.post(f"{pod_path(pod)}/eviction", body, SAY))
+            await self._watch_client.writer.retry(
+                lambda: self._watch_client.writer.post(f"{pod_path(pod)}/eviction", body, MESSAGE)
+            )
         except ApiError as error:
             if error.status != 404:
-                say("not evicted", pod=meta.key, reason=reason, error=str(error))
+                log_event("eviction_failed", pod=meta.key, reason=reason, error=str(error))
 
-    async def _condition(self, pod: Pod, why: str) -> None:
+    async def _write_condition(self, pod: Pod, why: str) -> None:
         now = datetime.now(UTC)
         stamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
         condition: dict[str, Any] = {
@@ -164,16 +166,16 @@ class ClusterActions:
         }
         try:
             body = {"metadata": {"uid": meta.uid}, "status": {"conditions": [condition]}}
-            await self._link.writer.patch(f"{pod_path(pod)}/status", body, SAY, STRATEGIC)
-            await self._link.writer.post(f"/apis/events.k8s.io/v1/namespaces/{meta.namespace}/events", event, SAY)
-        except ApiError as error:  # the pod is gone, or it is said again when there is something new
-            self._said.pop(meta.key, None)
+            await self._watch_client.writer.patch(f"{pod_path(pod)}/status", body, MESSAGE, STRATEGIC)
+            await self._watch_client.writer.post(f"/apis/events.k8s.io/v1/namespaces/{meta.namespace}/events", event, MESSAGE)
+        except ApiError as error:  # the pod is gone, or the message is written again when it changes
+            self._reported.pop(meta.key, None)
             if error.status not in (404, 409):
-                say("not told", pod=meta.key, error=str(error))
+                log_event("condition_write_failed", pod=meta.key, error=str(error))
 
 
 class ShadowActions:
-    """Actions nothing: what was decided is in the record."""
+    """Actions of shadow mode: writes nothing; decisions appear in the record only."""
 
     def start(self, run: int, pods: Sequence[PodStart]) -> None:
         """Write nothing."""
@@ -184,11 +186,11 @@ class ShadowActions:
     def release_claim(self, claim: ResourceClaim, consumer: str) -> None:
         """Write nothing."""
 
-    def make(self, claim: ExtendedClaim) -> None:
+    def create_claim(self, claim: ExtendedClaim) -> None:
         """Write nothing."""
 
-    def say(self, pod: Pod, why: str) -> None:
+    def report_unschedulable(self, pod: Pod, why: str) -> None:
         """Write nothing."""
 
-    def note(self, mirror: ClusterCache, notes: Mapping[str, str]) -> None:
+    def report_messages(self, cache: ClusterCache, messages: Mapping[str, str]) -> None:
         """Write nothing."""

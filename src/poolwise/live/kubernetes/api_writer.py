@@ -1,4 +1,4 @@
-"""Writing to an API server: so many writes at once, the urgent ones first, and none by a process that does not lead."""
+"""Writes to an API server: limited concurrency, priorities, and a leadership check before each write."""
 
 from __future__ import annotations
 
@@ -17,96 +17,103 @@ from poolwise.live.kubernetes.client import MERGE, ApiError, Client
 from poolwise.live.kubernetes.objects import Pod, ResourceClaim
 from poolwise.live.kubernetes.starts import StartFailed, claim_path, pod_path
 
-BIND, CLAIM, SAY = range(3)
-"""What comes first where writes wait for each other."""
+BIND, CLAIM, MESSAGE = range(3)
+"""Urgency of writes that queue for a slot; lower numbers go first."""
 Answer = TypeVar("Answer")
 
 
 @dataclass
 class WriteQueue:
-    """Lets some writes be under way at once, the urgent ones first."""
+    """A semaphore for writes that admits the most urgent waiter first."""
 
-    most: int
+    limit: int
     _busy: int = 0
     _waiting: list[tuple[int, int, asyncio.Future[None]]] = field(default_factory=list)
     _count: Iterator[int] = field(default_factory=itertools.count)
 
     @asynccontextmanager
     async def slot(self, urgency: int) -> AsyncIterator[None]:
-        """Wait for a turn; the lower the number, the sooner."""
-        if self._busy >= self.most:
+        """Wait for a slot; a lower number is more urgent."""
+        if self._busy >= self.limit:
             mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             heapq.heappush(self._waiting, (urgency, next(self._count), mine))
             try:
                 await mine
             except asyncio.CancelledError:
                 if mine.done() and not mine.cancelled():
-                    self._next()
+                    self._release_slot()
                 raise
         else:
             self._busy += 1
         try:
             yield
         finally:
-            self._next()
+            self._release_slot()
 
-    def _next(self) -> None:
+    def _release_slot(self) -> None:
         while self._waiting:
             _, _, future = heapq.heappop(self._waiting)
             if not future.done():
-                future.set_result(None)  # it takes over this turn
+                future.set_result(None)  # the waiter takes over this slot
                 return
         self._busy -= 1
 
 
 class ApiWriter:
-    """Actions to a cluster and reads what it must know for that, on the event loop of its client.
+    """Writes to a cluster, and the reads that writes need, on the event loop of its client.
 
     Parameters
     ----------
-    allowed
-        Raises where nothing may be written any more, since another process leads.
-    patience
-        Seconds for which requests that fail for the moment are repeated.
+    client
+        Sends the requests.
+    check_leader
+        Raises if this process may not write because another one leads.
+    retry_timeout
+        Seconds for which temporarily failing requests are retried.
     writes
-        So many writes are under way at once.
+        Maximum number of concurrent writes.
     """
 
-    def __init__(self, client: Client, allowed: Callable[[], None], *, patience: float = 30.0, writes: int = 32) -> None:
-        self._client, self._allowed, self.patience = client, allowed, patience
-        self._turns = WriteQueue(writes)
+    def __init__(
+        self, client: Client, check_leader: Callable[[], None], *, retry_timeout: float = 30.0, writes: int = 32
+    ) -> None:
+        self._client, self._check_leader, self.retry_timeout = client, check_leader, retry_timeout
+        self._slots = WriteQueue(writes)
 
     async def patch(self, path: str, body: Any, urgency: int, content: str = MERGE) -> bytes:
-        """Change an object."""
+        """Patch an object."""
         return await self._write("PATCH", path, body, urgency, content)
 
     async def post(self, path: str, body: Any, urgency: int) -> bytes:
-        """Make an object."""
+        """Create an object."""
         return await self._write("POST", path, body, urgency, "application/json")
 
     async def _write(self, method: str, path: str, body: Any, urgency: int, content: str) -> bytes:
-        async with self._turns.slot(urgency):
-            self._allowed()
+        async with self._slots.slot(urgency):
+            self._check_leader()
             return await self._client.send(method, path, body, content=content)
 
-    async def again(self, request: Callable[[], Awaitable[Answer]], *, conflicts: bool = False) -> Answer:
-        """Repeat a request that does no harm for as long as it may pass; `conflicts` pass where it names no version."""
-        until, wait = time.monotonic() + self.patience, 0.05
+    async def retry(self, request: Callable[[], Awaitable[Answer]], *, conflicts: bool = False) -> Answer:
+        """Retry an idempotent request while its errors are temporary.
+
+        With `conflicts`, status 409 counts as temporary: use it for requests that name no resourceVersion.
+        """
+        until, wait = time.monotonic() + self.retry_timeout, 0.05
         while True:
             try:
                 return await request()
             except ApiError as error:
-                if not (error.passes or (conflicts and error.status == 409)) or time.monotonic() > until:
+                if not (error.is_temporary or (conflicts and error.status == 409)) or time.monotonic() > until:
                     raise
                 await asyncio.sleep(max(error.retry_after, wait))
                 wait = min(2 * wait, 2.0)
 
     async def read_claim(self, claim: ResourceClaim) -> ResourceClaim:
-        """A claim as it is now; raises StartFailed where it is gone."""
+        """Return the current claim; raise StartFailed if it was deleted."""
         return await self._read(claim_path(claim), f"claim {claim.metadata.key}", ResourceClaim)
 
     async def read_pod(self, pod: Pod) -> Pod:
-        """A pod as it is now; raises StartFailed where it is gone."""
+        """Return the current pod; raise StartFailed if it was deleted or recreated."""
         found = await self._read(pod_path(pod), f"pod {pod.metadata.key}", Pod)
         if found.metadata.uid != pod.metadata.uid:
             raise StartFailed(f"pod {pod.metadata.key} was deleted")

@@ -1,4 +1,4 @@
-"""The cluster as it was last seen: objects by kind, what runs on each node, and what is taken of devices."""
+"""Informer cache: objects by kind, the pods on each node, and device usage, including assumed allocations."""
 
 from __future__ import annotations
 
@@ -8,51 +8,52 @@ from typing import Any
 
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.demand import PodDemand, demand_of
-from poolwise.live.kubernetes.devices import DeviceId, DeviceUsage, Inventory, Part
-from poolwise.live.kubernetes.extended import class_of
-from poolwise.live.kubernetes.informer import Seen, Synced
-from poolwise.live.kubernetes.link_traffic import Traffic, measured_links, tells_links
+from poolwise.live.kubernetes.devices import DeviceId, DeviceShare, DeviceUsage, Inventory
+from poolwise.live.kubernetes.extended import device_class_of
+from poolwise.live.kubernetes.informer import Synced, WatchEvent
+from poolwise.live.kubernetes.link_traffic import LinkTraffic, measured_links, publishes_links
 from poolwise.live.kubernetes.objects import DeviceClass, Node, Pod, PodGroup, ResourceClaim, ResourceSlice
 
 
 @dataclass
 class CacheChanges:
-    """What has changed since it was last asked for.
+    """Changes since the last `pop_changes`.
 
     Attributes
     ----------
-    pods : keys of pods that came, changed or went
-    nodes : names of nodes on which something changed
-    devices : devices that were taken or given back
-    claims : keys of claims that came, changed or went
-    shape : whether nodes, devices or classes changed
-    links : whether what goes over links changed
+    pods : keys of added, changed or deleted pods
+    nodes : names of nodes whose pods changed
+    devices : devices that were allocated or deallocated
+    claims : keys of added, changed or deleted claims
+    machine : whether nodes, devices or device classes changed
+    links : whether measured link traffic changed
     """
 
     pods: set[str] = field(default_factory=set)
     nodes: set[str] = field(default_factory=set)
     devices: set[DeviceId] = field(default_factory=set)
     claims: set[str] = field(default_factory=set)
-    shape: bool = False
+    machine: bool = False
     links: bool = False
 
 
 class ClusterCache:
-    """What watches have told, and what was decided but is not seen yet.
+    """The cluster as its watches report it, plus decisions that the watches have not confirmed yet.
 
     Parameters
     ----------
     name
-        The scheduler whose pods are ours.
+        Scheduler name of the pods that are managed.
 
     Attributes
     ----------
-    nodes, classes, groups, claims : by name, or namespace/name
-    pods : those that are ours, and all that have a node
-    on_node : node -> pods there that are not over -> what each takes
-    usage : what claims have of devices, as seen or as assumed
-    assumed : uid of claims whose allocation is decided and not seen yet
-    links : node -> what goes over its busiest link, where that is measured
+    nodes, classes, groups, claims : objects by name, or by namespace/name
+    pods : managed pods, and all pods that have a node
+    on_node : node -> key of each pod on it that has not terminated -> its amounts
+    usage : devices of each claim, as observed or assumed
+    assumed : uid of claims with an allocation that is decided but not observed yet
+    links : node -> measured traffic of its busiest link
+    unsynced : kinds whose initial list is incomplete
     """
 
     def __init__(self, name: str) -> None:
@@ -64,60 +65,60 @@ class ClusterCache:
         self.claims: dict[str, ResourceClaim] = {}
         self.inventory, self.usage = Inventory(), DeviceUsage()
         self.assumed: set[str] = set()
-        self.links: dict[str, Traffic] = {}
+        self.links: dict[str, LinkTraffic] = {}
         self.on_node: dict[str, dict[str, dict[str, int]]] = {}
         self.changes = CacheChanges()
         self.unsynced: set[type] = {Node, DeviceClass, Pod, ResourceClaim, ResourceSlice}
         self._slices: dict[str, ResourceSlice] = {}
         self._claim_keys: dict[str, str] = {}  # by uid
-        self._demands: dict[str, tuple[str, PodDemand | InputError]] = {}  # pod -> uid, what its containers ask for
-        self._backed: dict[str, str | None] = {}  # extended resource -> class of devices that it stands for
+        self._demands: dict[str, tuple[str, PodDemand | InputError]] = {}  # pod -> uid, demand of its containers
+        self._backing_class: dict[str, str | None] = {}  # extended resource -> device class that backs it
 
     def pop_changes(self) -> CacheChanges:
-        """Return what has changed, and begin anew."""
-        news, self.changes = self.changes, CacheChanges()
-        return news
+        """Return the changes and reset them."""
+        changes, self.changes = self.changes, CacheChanges()
+        return changes
 
-    def apply_event(self, told: Seen[Any] | Synced) -> None:
-        """Take notice of what a watch tells."""
-        if isinstance(told, Synced):
-            self._forget(told)
+    def apply_event(self, event: WatchEvent[Any] | Synced) -> None:
+        """Apply a watch event, or the completion of a list."""
+        if isinstance(event, Synced):
+            self._forget(event)
             return
-        match told.thing:
+        match event.item:
             case Pod() as pod:
-                self._pod(pod, told.deleted)
+                self._pod(pod, event.deleted)
             case ResourceClaim() as claim:
-                self._claim(claim, told.deleted)
+                self._claim(claim, event.deleted)
             case Node() as node:
-                self._node(node, told.deleted)
+                self._node(node, event.deleted)
             case ResourceSlice() as slice:
-                self._slice(slice, told.deleted)
+                self._slice(slice, event.deleted)
             case DeviceClass() as kind:
-                self._keep(self.classes, kind, told.deleted)
-                self._backed.clear()
-                self.changes.shape = True
+                self._store(self.classes, kind, event.deleted)
+                self._backing_class.clear()
+                self.changes.machine = True
             case PodGroup() as group:
-                self._keep(self.groups, group, told.deleted)
+                self._store(self.groups, group, event.deleted)
                 self.changes.pods |= {key for key, pod in self.pods.items() if pod.spec.scheduling_group is not None}
 
     def demand(self, pod: Pod) -> PodDemand:
-        """What a pod asks of a node; raises InputError for what cannot be read."""
-        demand, backed = self._asked(pod), self.backed(pod)
-        kept = {name: amount for name, amount in demand.amounts.items() if name not in backed}
-        return replace(demand, amounts=kept) if backed else demand
+        """Return a pod's demand on its node; raise InputError for an invalid quantity or annotation."""
+        demand, extended_resources = self._container_demand(pod), self.extended_resources(pod)
+        kept = {name: amount for name, amount in demand.amounts.items() if name not in extended_resources}
+        return replace(demand, amounts=kept) if extended_resources else demand
 
-    def backed(self, pod: Pod) -> dict[str, str]:
-        """Extended resources of a pod that stand for devices, each with their class; those that nodes have do not."""
-        named = {name: self._class_of(name) for name in self._asked(pod).amounts if "/" in name}
+    def extended_resources(self, pod: Pod) -> dict[str, str]:
+        """Return the extended resources of a pod that devices back, with their class; nodes offer the others themselves."""
+        named = {name: self._device_class_of(name) for name in self._container_demand(pod).amounts if "/" in name}
         return {name: kind for name, kind in named.items() if kind is not None}
 
-    def _class_of(self, resource: str) -> str | None:
-        if resource not in self._backed:
+    def _device_class_of(self, resource: str) -> str | None:
+        if resource not in self._backing_class:
             offered = any(resource in node.status.allocatable for node in self.nodes.values())
-            self._backed[resource] = None if offered else class_of(resource, self.classes.values())
-        return self._backed[resource]
+            self._backing_class[resource] = None if offered else device_class_of(resource, self.classes.values())
+        return self._backing_class[resource]
 
-    def _asked(self, pod: Pod) -> PodDemand:
+    def _container_demand(self, pod: Pod) -> PodDemand:
         known = self._demands.get(pod.metadata.key)
         if known is None or known[0] != pod.metadata.uid:
             found: PodDemand | InputError
@@ -131,42 +132,42 @@ class ClusterCache:
         return known[1]
 
     def is_managed(self, pod: Pod) -> bool:
-        """Whether a pod is one of this scheduler's."""
+        """Return whether this scheduler manages a pod."""
         return pod.spec.scheduler_name == self.name
 
     def pending_pod(self, key: str) -> Pod | None:
-        """A pod of ours that is to be started, None where there is none under this key."""
+        """Return a managed pod that can be scheduled, or None if there is none under this key."""
         pod = self.pods.get(key)
-        if pod is None or not self.is_managed(pod) or pod.spec.node_name or pod.over:
+        if pod is None or not self.is_managed(pod) or pod.spec.node_name or pod.terminated:
             return None
         return None if pod.metadata.deletion_timestamp or pod.spec.scheduling_gates else pod
 
-    def assume(self, claim: ResourceClaim, parts: Iterable[Part]) -> None:
-        """Count devices as a claim's before the cluster says so."""
-        self.usage.hold(claim.metadata.uid, parts)
+    def assume(self, claim: ResourceClaim, shares: Iterable[DeviceShare]) -> None:
+        """Assume that devices are allocated to a claim before the cluster confirms it."""
+        self.usage.hold(claim.metadata.uid, shares)
         self.assumed.add(claim.metadata.uid)
-        self.changes.devices |= {part.id for part in self.usage.claims[claim.metadata.uid]}
+        self.changes.devices |= {share.id for share in self.usage.claims[claim.metadata.uid]}
 
     def undo_assume(self, uid: str) -> None:
-        """Take back what was assumed of a claim; what the cluster says of it counts."""
+        """Drop the assumed allocation of a claim and use the observed one."""
         if uid not in self.assumed:
             return
         self.assumed.discard(uid)
-        self.changes.devices |= {part.id for part in self.usage.release(uid)}
+        self.changes.devices |= {share.id for share in self.usage.release(uid)}
         if (claim := self.claims.get(self._claim_keys.get(uid, ""))) is not None:
             self._claim(claim, False)
 
-    # What watches tell
+    # Watch events
 
-    def _keep(self, held: dict[str, Any], thing: Any, deleted: bool) -> None:
+    def _store(self, store: dict[str, Any], item: Any, deleted: bool) -> None:
         if deleted:
-            held.pop(thing.metadata.key, None)
+            store.pop(item.metadata.key, None)
         else:
-            held[thing.metadata.key] = thing
+            store[item.metadata.key] = item
 
-    def _forget(self, told: Synced) -> None:
-        """Let go of what was not among all objects of a kind."""
-        held: dict[type, dict[str, Any]] = {
+    def _forget(self, event: Synced) -> None:
+        """Delete cached objects that a complete list of their kind does not contain."""
+        stores: dict[type, dict[str, Any]] = {
             Node: self.nodes,
             DeviceClass: self.classes,
             PodGroup: self.groups,
@@ -174,9 +175,9 @@ class ClusterCache:
             ResourceClaim: self.claims,
             ResourceSlice: self._slices,
         }
-        for key in held[told.kind].keys() - told.keys:
-            self.apply_event(Seen(held[told.kind][key], deleted=True))
-        self.unsynced.discard(told.kind)
+        for key in stores[event.kind].keys() - event.keys:
+            self.apply_event(WatchEvent(stores[event.kind][key], deleted=True))
+        self.unsynced.discard(event.kind)
 
     def _pod(self, pod: Pod, deleted: bool) -> None:
         key = pod.metadata.key
@@ -186,16 +187,16 @@ class ClusterCache:
             self.changes.nodes.add(before.spec.node_name)
         if not deleted and (pod.spec.node_name or self.is_managed(pod)):
             self.pods[key] = pod
-            if pod.spec.node_name and not pod.over:
-                self.on_node.setdefault(pod.spec.node_name, {})[key] = self._takes(pod)
+            if pod.spec.node_name and not pod.terminated:
+                self.on_node.setdefault(pod.spec.node_name, {})[key] = self._amounts(pod)
                 self.changes.nodes.add(pod.spec.node_name)
         else:
             self._demands.pop(key, None)
         if self.is_managed(pod):
             self.changes.pods.add(key)
 
-    def _takes(self, pod: Pod) -> dict[str, int]:
-        """What a pod takes of its node; what cannot be read was accepted by someone who could, and is not counted."""
+    def _amounts(self, pod: Pod) -> dict[str, int]:
+        """Return the amounts that a pod takes of its node; with an invalid quantity, it only counts as a pod."""
         try:
             return dict(self.demand(pod).amounts)
         except InputError:
@@ -203,7 +204,7 @@ class ClusterCache:
 
     def _claim(self, claim: ResourceClaim, deleted: bool) -> None:
         key, uid = claim.metadata.key, claim.metadata.uid
-        self._keep(self.claims, claim, deleted)
+        self._store(self.claims, claim, deleted)
         if deleted:
             self._claim_keys.pop(uid, None)
         else:
@@ -212,42 +213,42 @@ class ClusterCache:
         allocation = claim.status.allocation
         if deleted or (allocation is None and uid not in self.assumed):
             self.assumed.discard(uid)
-            self.changes.devices |= {part.id for part in self.usage.release(uid)}
+            self.changes.devices |= {share.id for share in self.usage.release(uid)}
         elif allocation is not None:
             self.assumed.discard(uid)
-            parts = tuple(Part.of(result) for result in allocation.devices.results if not result.admin_access)
-            if self.usage.claims.get(uid) != parts:
-                self.changes.devices |= {part.id for part in (*self.usage.claims.get(uid, ()), *parts)}
-                self.usage.hold(uid, parts)
+            shares = tuple(DeviceShare.of(result) for result in allocation.devices.results if not result.admin_access)
+            if self.usage.claims.get(uid) != shares:
+                self.changes.devices |= {share.id for share in (*self.usage.claims.get(uid, ()), *shares)}
+                self.usage.hold(uid, shares)
 
     def _node(self, node: Node, deleted: bool) -> None:
         before = self.nodes.get(node.metadata.name)
-        self._keep(self.nodes, node, deleted)
-        if deleted or before is None or _shape_of(before) != _shape_of(node):
-            self._backed.clear()
-            self.changes.shape = True
+        self._store(self.nodes, node, deleted)
+        if deleted or before is None or _scheduling_fields(before) != _scheduling_fields(node):
+            self._backing_class.clear()
+            self.changes.machine = True
 
     def _slice(self, slice: ResourceSlice, deleted: bool) -> None:
         before = self._slices.get(slice.metadata.name)
         if before is not None and not deleted and before.spec == slice.spec:
             return
-        self._keep(self._slices, slice, deleted)
-        if tells_links(slice):
+        self._store(self._slices, slice, deleted)
+        if publishes_links(slice):
             self._link(slice, deleted)
         else:
             self.inventory.apply_slice(slice, deleted)
-            self.changes.shape = True
+            self.changes.machine = True
 
     def _link(self, slice: ResourceSlice, deleted: bool) -> None:
-        """Take notice of what goes over the links of a node; the machine is another one where their bandwidth is."""
+        """Update the measured traffic of a node's link; a new bandwidth changes the machine."""
         node = slice.spec.node_name or ""
         before, now = self.links.pop(node, None), measured_links([] if deleted else [slice]).get(node)
         if now is not None:
             self.links[node] = now
         self.changes.links = True
-        self.changes.shape |= (before and before.bandwidth) != (now and now.bandwidth)
+        self.changes.machine |= (before and before.bandwidth) != (now and now.bandwidth)
 
 
-def _shape_of(node: Node) -> tuple[Any, ...]:
-    """What of a node matters; its heartbeats do not."""
+def _scheduling_fields(node: Node) -> tuple[Any, ...]:
+    """Return the fields of a node that affect scheduling; heartbeats do not."""
     return node.metadata.labels, node.spec, node.status.allocatable, node.metadata.deletion_timestamp is None

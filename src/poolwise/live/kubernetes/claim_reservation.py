@@ -1,6 +1,6 @@
-"""Claims of a start: they get their devices and are reserved for pods, devices are attached; and all of that is taken back.
+"""Reservations of resource claims: allocate devices, reserve claims for pods, wait for attachment, and release.
 
-Every write names the version of what it changes, so that repeating it does no harm.
+Every write names the resourceVersion of the claim, so that repeating it is safe.
 """
 
 from __future__ import annotations
@@ -21,100 +21,102 @@ from poolwise.live.kubernetes.starts import ClaimWrite, PodStart, StartFailed, c
 
 
 class Reservations:
-    """Gives claims their devices, and takes them back.
+    """Allocates and releases the devices of claims.
 
     Parameters
     ----------
-    attach_patience
-        Seconds for which binding conditions are awaited.
+    writer
+        Writes to the API server.
+    attach_timeout
+        Timeout (s) for device binding conditions.
     """
 
-    def __init__(self, writer: ApiWriter, *, attach_patience: float = 600.0) -> None:
-        self._writer, self.attach_patience = writer, attach_patience
-        self._claims: dict[str, ResourceClaim] = {}  # the latest seen, by uid
-        self._seen: dict[str, asyncio.Event] = {}  # uid -> set when it is seen to change
+    def __init__(self, writer: ApiWriter, *, attach_timeout: float = 600.0) -> None:
+        self._writer, self.attach_timeout = writer, attach_timeout
+        self._claims: dict[str, ResourceClaim] = {}  # latest version of each, by uid
+        self._changed: dict[str, asyncio.Event] = {}  # uid -> event that is set when the claim changes
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    def saw(self, claim: ResourceClaim, deleted: bool) -> None:
-        """Take notice of a claim; a watch may tell of a version before the one that a write has answered."""
+    def observe(self, claim: ResourceClaim, deleted: bool) -> None:
+        """Update a claim from a watch event or a write's response, ignoring versions older than the known one."""
         if deleted:
             self._claims.pop(claim.metadata.uid, None)
         elif (known := self._claims.get(claim.metadata.uid)) is None or not _is_older(claim, known):
             self._claims[claim.metadata.uid] = claim
-        if (event := self._seen.get(claim.metadata.uid)) is not None:
+        if (event := self._changed.get(claim.metadata.uid)) is not None:
             event.set()
 
-    def keep(self, keys: Set[str]) -> None:
-        """Take notice of the claims that there are, after a watch began anew."""
+    def retain(self, keys: Set[str]) -> None:
+        """Drop claims that are not among these keys, after a relist."""
         for claim in [claim for claim in self._claims.values() if claim.metadata.key not in keys]:
-            self.saw(claim, deleted=True)
+            self.observe(claim, deleted=True)
 
     async def reserve(self, start: PodStart, write: ClaimWrite) -> ResourceClaim:
-        """Give a claim its devices, and reserve it for a pod."""
+        """Allocate a claim's devices if it has none, and reserve it for a pod."""
         lock = self._locks.setdefault(write.claim.metadata.uid, asyncio.Lock())
         async with lock:
             claim = self._claims.get(write.claim.metadata.uid, write.claim)
-            until = time.monotonic() + self._writer.patience
+            until = time.monotonic() + self._writer.retry_timeout
             while True:
                 try:
                     return await self._reserve_once(start, write, claim)
                 except ApiError as error:
-                    if time.monotonic() > until or not (error.passes or error.status == 409):
+                    if time.monotonic() > until or not (error.is_temporary or error.status == 409):
                         raise
                     await asyncio.sleep(max(error.retry_after, 0.05))
-                claim = await self._writer.again(lambda: self._writer.read_claim(write.claim))
+                claim = await self._writer.retry(lambda: self._writer.read_claim(write.claim))
 
     async def _reserve_once(self, start: PodStart, write: ClaimWrite, claim: ResourceClaim) -> ResourceClaim:
-        path, me = claim_path(claim), start.pod.metadata
+        path, meta = claim_path(claim), start.pod.metadata
         if claim.metadata.uid != write.claim.metadata.uid or claim.metadata.deletion_timestamp:
             raise StartFailed(f"claim {claim.metadata.key} was deleted")
         has = claim.status.allocation
         if has is None and write.allocation is None:
-            raise StartFailed(f"claim {claim.metadata.key} has lost its devices")
-        if has is not None and write.allocation is not None and not _same(has, write.allocation):
-            raise StartFailed(f"claim {claim.metadata.key} was given devices by somebody else")
+            raise StartFailed(f"claim {claim.metadata.key} has lost its allocation")
+        if has is not None and write.allocation is not None and not _same_devices(has, write.allocation):
+            raise StartFailed(f"claim {claim.metadata.key} was allocated by another scheduler")
         if has is None and FINALIZER not in claim.metadata.finalizers:
             body = {"metadata": _version(claim) | {"finalizers": [*claim.metadata.finalizers, FINALIZER]}}
-            claim = _decoded(await self._writer.patch(path, body, CLAIM))
+            claim = _decode(await self._writer.patch(path, body, CLAIM))
         users = claim.status.reserved_for
-        if has is not None and any(user.uid == me.uid for user in users):
+        if has is not None and any(user.uid == meta.uid for user in users):
             return claim
-        mine = Consumer(resource="pods", name=me.name, uid=me.uid)
+        mine = Consumer(resource="pods", name=meta.name, uid=meta.uid)
         status: dict[str, Any] = {"reservedFor": [*users, mine]}
         if has is None:
             status["allocation"] = write.allocation
-        now = _decoded(await self._writer.patch(f"{path}/status", {"metadata": _version(claim), "status": status}, CLAIM))
-        if now.metadata.uid in self._claims:  # it has not been deleted meanwhile
-            self.saw(now, deleted=False)
+        now = _decode(await self._writer.patch(f"{path}/status", {"metadata": _version(claim), "status": status}, CLAIM))
+        if now.metadata.uid in self._claims:  # not deleted in the meantime
+            self.observe(now, deleted=False)
         return now
 
-    async def attached(self, claim: ResourceClaim) -> None:
-        """Wait until the binding conditions of all devices hold."""
-        uid, until = claim.metadata.uid, time.monotonic() + self.attach_patience
+    async def wait_attached(self, claim: ResourceClaim) -> None:
+        """Wait until the binding conditions of all devices are true; raise StartFailed on failure or timeout."""
+        uid, until = claim.metadata.uid, time.monotonic() + self.attach_timeout
         allocation = claim.status.allocation
         if allocation is None or not any(result.binding_conditions for result in allocation.devices.results):
             return
-        event = self._seen.setdefault(uid, asyncio.Event())
+        event = self._changed.setdefault(uid, asyncio.Event())
         try:
             while True:
                 event.clear()
-                if _attached(self._claims.get(uid, claim)):
+                if _is_attached(self._claims.get(uid, claim)):
                     return
                 left = until - time.monotonic()
                 try:
                     await asyncio.wait_for(event.wait(), max(left, 0.001))
                 except TimeoutError:
                     devices = [DeviceId(r.driver, r.pool, r.device) for r in allocation.devices.results if r.binding_conditions]
-                    raise StartFailed(f"{devices[0]} was not attached within {self.attach_patience:g} s", devices) from None
+                    raise StartFailed(f"{devices[0]} was not attached within {self.attach_timeout:g} s", devices) from None
                 if uid not in self._claims:
                     raise StartFailed(f"claim {claim.metadata.key} was deleted")
         finally:
-            self._seen.pop(uid, None)
+            self._changed.pop(uid, None)
 
     async def release(self, claim: ResourceClaim, consumer: str) -> None:
-        """Take a reservation of a pod (uid) back, and the devices with the last one."""
+        """Remove a pod (uid) from a claim's reservations; the last removal also deallocates the devices."""
         while True:
-            now = await self._writer.again(lambda: self._writer.read_claim(claim))
+            now = await self._writer.retry(lambda: self._writer.read_claim(claim))
             if now.metadata.uid != claim.metadata.uid or now.status.allocation is None:
                 return
             users = [user for user in now.status.reserved_for if user.uid != consumer]
@@ -127,7 +129,7 @@ class Reservations:
                 await self._writer.patch(f"{claim_path(claim)}/status", {"metadata": _version(now), "status": status}, CLAIM)
                 return
             except ApiError as error:
-                if not (error.passes or error.status == 409):
+                if not (error.is_temporary or error.status == 409):
                     raise
                 await asyncio.sleep(max(error.retry_after, 0.05))
 
@@ -137,17 +139,17 @@ def _version(claim: ResourceClaim) -> dict[str, Any]:
 
 
 def _is_older(claim: ResourceClaim, other: ResourceClaim) -> bool:
-    """Whether a version of a claim is older than another. Versions are numbers that grow: Kubernetes says so since 1.35."""
+    """Return whether a claim is older than another version of it; resourceVersions are comparable since Kubernetes 1.35."""
     versions = claim.metadata.resource_version, other.metadata.resource_version
     return all(version.isdigit() for version in versions) and int(versions[0]) < int(versions[1])
 
 
-def _decoded(body: bytes) -> ResourceClaim:
+def _decode(body: bytes) -> ResourceClaim:
     return msgspec.json.decode(body, type=ResourceClaim)
 
 
-def _same(one: Allocation, other: Allocation) -> bool:
-    """Whether two allocations give the same devices."""
+def _same_devices(one: Allocation, other: Allocation) -> bool:
+    """Return whether two allocations contain the same devices."""
 
     def devices(allocation: Allocation) -> list[tuple[str, str, str, str]]:
         return sorted((r.request, r.driver, r.pool, r.device) for r in allocation.devices.results)
@@ -155,19 +157,21 @@ def _same(one: Allocation, other: Allocation) -> bool:
     return devices(one) == devices(other)
 
 
-def _attached(claim: ResourceClaim) -> bool:
-    """Whether all binding conditions hold; raises StartFailed where a failure condition does."""
+def _is_attached(claim: ResourceClaim) -> bool:
+    """Return whether all binding conditions are true; raise StartFailed if a binding failure condition is."""
     allocation = claim.status.allocation
     if allocation is None:
-        raise StartFailed(f"claim {claim.metadata.key} has lost its devices")
-    said = {(status.driver, status.pool, status.device): status.conditions for status in claim.status.devices}
+        raise StartFailed(f"claim {claim.metadata.key} has lost its allocation")
+    conditions_of = {(device.driver, device.pool, device.device): device.conditions for device in claim.status.devices}
     for result in allocation.devices.results:
-        conditions = {c.type: c for c in said.get((result.driver, result.pool, result.device), []) if c.status == "True"}
+        conditions = {
+            c.type: c for c in conditions_of.get((result.driver, result.pool, result.device), []) if c.status == "True"
+        }
         for name in result.binding_failure_conditions or ():
             if name in conditions:
                 device = DeviceId(result.driver, result.pool, result.device)
-                words = conditions[name].message or conditions[name].reason
-                raise StartFailed(f"{device} could not be attached: {name}{f': {words}' if words else ''}", [device])
+                detail = conditions[name].message or conditions[name].reason
+                raise StartFailed(f"attaching {device} failed: {name}{f': {detail}' if detail else ''}", [device])
         if any(name not in conditions for name in result.binding_conditions or ()):
             return False
     return True

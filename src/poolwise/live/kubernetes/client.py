@@ -1,4 +1,4 @@
-"""Requests to an API server: JSON in and out, errors as exceptions, watches line by line."""
+"""HTTP client of an API server: JSON requests, errors as exceptions, and watch streams line by line."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ STRATEGIC = "application/strategic-merge-patch+json"
 
 
 class ApiError(PoolwiseError):
-    """What an API server answered in place of what was asked for.
+    """An error response of an API server, or a request without a response.
 
     Attributes
     ----------
-    status : of HTTP; 0 where there was no answer, so that nobody knows whether the request took effect
-    reason : in a word
-    retry_after : seconds that the server asks to wait, 0 without
+    status : HTTP status; 0 without a response, in which case the request may still have taken effect
+    reason : machine-readable reason in one word
+    retry_after : seconds that the server asks to wait, 0 if it does not
     """
 
     def __init__(self, status: int, reason: str, message: str, retry_after: float = 0.0) -> None:
@@ -32,8 +32,8 @@ class ApiError(PoolwiseError):
         self.status, self.reason, self.retry_after = status, reason, retry_after
 
     @property
-    def passes(self) -> bool:
-        """Whether the same request may succeed later: the server is busy, broken or gone."""
+    def is_temporary(self) -> bool:
+        """True if the same request may succeed later: the server is busy, failing or unreachable."""
         return self.status in (0, 408, 429) or self.status >= 500
 
 
@@ -43,16 +43,16 @@ class _Status(msgspec.Struct):
 
 
 class Client:
-    """A session with an API server, of one event loop.
+    """A session with an API server, bound to one event loop.
 
     Parameters
     ----------
     access
-        Where it is.
+        Address and credentials.
     connections
-        Most of them at once.
+        Maximum number of concurrent connections.
     timeout
-        Seconds after which a request has no answer.
+        Timeout (s) of a request.
     """
 
     def __init__(self, access: Access, *, connections: int = 40, timeout: float = 30.0) -> None:
@@ -68,7 +68,7 @@ class Client:
         await self._session.close()
 
     async def get(self, path: str, **params: str) -> bytes:
-        """Read an object or a list."""
+        """Read an object or a list and return the response body."""
         return await self.send("GET", path, params=params)
 
     async def send(
@@ -80,7 +80,7 @@ class Client:
         params: Mapping[str, str] | None = None,
         content: str = "application/json",
     ) -> bytes:
-        """Send a request and return the answer's body; raises ApiError."""
+        """Send a request and return the response body; raise ApiError."""
         self.requests += 1
         data = None if body is None else msgspec.json.encode(body)
         try:
@@ -92,22 +92,22 @@ class Client:
                 headers=self._headers(content if data is not None else ""),
                 timeout=aiohttp.ClientTimeout(total=self.timeout),
             ) as answer:
-                text = await answer.read()
+                payload = await answer.read()
                 if answer.status < 400:
-                    return text
-                raise _error(answer.status, text, answer.headers.get("Retry-After", ""))
-        except (aiohttp.ClientError, TimeoutError, OSError) as problem:
-            raise ApiError(0, type(problem).__name__, str(problem)) from problem
+                    return payload
+                raise _error(answer.status, payload, answer.headers.get("Retry-After", ""))
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise ApiError(0, type(error).__name__, str(error)) from error
 
-    async def lines(self, path: str, params: Mapping[str, str], quiet: float) -> AsyncIterator[bytes]:
-        """Read an answer line by line, however long lines are; ends with the stream, or after `quiet` seconds without one."""
+    async def lines(self, path: str, params: Mapping[str, str], idle_timeout: float) -> AsyncIterator[bytes]:
+        """Yield the lines of a streamed response until it ends; raise ApiError after `idle_timeout` seconds without data."""
         self.requests += 1
         try:
             async with self._session.get(
                 self._url(path),
                 params=params,
                 headers=self._headers(""),
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=self.timeout, sock_read=quiet),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=self.timeout, sock_read=idle_timeout),
             ) as answer:
                 if answer.status >= 400:
                     raise _error(answer.status, await answer.read(), answer.headers.get("Retry-After", ""))
@@ -118,24 +118,24 @@ class Client:
                     for line in more:
                         yield b"".join(rest)
                         rest = [line]
-        except (aiohttp.ClientError, TimeoutError, OSError) as problem:
-            raise ApiError(0, type(problem).__name__, str(problem)) from problem
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise ApiError(0, type(error).__name__, str(error)) from error
 
     def _url(self, path: str) -> URL:
-        return URL(self.access.server + path, encoded=True)  # names of Kubernetes need no quoting, which takes time
+        return URL(self.access.server + path, encoded=True)  # Kubernetes names need no quoting, which is slow
 
     def _headers(self, content: str) -> dict[str, str]:
         headers = {"Accept": "application/json"}
-        if token := self.access.bearer():
+        if token := self.access.bearer_token():
             headers["Authorization"] = f"Bearer {token}"
         if content:
             headers["Content-Type"] = content
         return headers
 
 
-def _error(status: int, text: bytes, retry: str) -> ApiError:
+def _error(status: int, payload: bytes, retry: str) -> ApiError:
     try:
-        said = msgspec.json.decode(text, type=_Status)
+        details = msgspec.json.decode(payload, type=_Status)
     except msgspec.DecodeError:
-        said = _Status(message=text[:200].decode(errors="replace"))
-    return ApiError(status, said.reason, said.message, float(retry) if retry.isdigit() else 0.0)
+        details = _Status(message=payload[:200].decode(errors="replace"))
+    return ApiError(status, details.reason, details.message, float(retry) if retry.isdigit() else 0.0)

@@ -1,4 +1,4 @@
-"""The time of a live platform, and when a pass is due though nothing happens."""
+"""Clock of a live platform, and the time of its next due pass."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from poolwise.units import SECOND
 
 
 class LiveClock:
-    """Ns since an epoch, which only grow: a system clock that is set does not matter once this one runs.
+    """A monotonic clock that counts ns since an epoch; later changes of the system clock do not affect it.
 
     Parameters
     ----------
     epoch
         Ns since 1970.
     wall, steady
-        Ns since 1970, and ns of a clock that nobody sets.
+        Sources of ns since 1970 and of monotonic ns.
 
     Attributes
     ----------
     now : ns since the epoch, as of the last `tick`
-    wake_at : when the scheduler wants to be asked again, None where it does not
+    wake_at : time at which the scheduler requested its next pass, None if it did not
     """
 
     def __init__(
@@ -31,28 +31,28 @@ class LiveClock:
         self._ahead = max(0, wall() - epoch) - steady()
         self.now = 0
         self.wake_at: int | None = None
-        self._retry_at: int | None = None
+        self._pass_at: int | None = None
 
     def tick(self) -> int:
-        """Look at the time; returns `now`."""
+        """Update and return `now`."""
         self.now = max(self.now, self._ahead + self._steady())
         return self.now
 
-    def retry(self, after: int) -> None:
-        """Want a pass in so many ns, or earlier where another one is wanted."""
+    def request_pass(self, after: int) -> None:
+        """Request a pass after a number of ns; the earliest request counts."""
         at = self.now + after
-        self._retry_at = at if self._retry_at is None else min(self._retry_at, at)
+        self._pass_at = at if self._pass_at is None else min(self._pass_at, at)
 
     @property
-    def left(self) -> float | None:
-        """Seconds until a pass is due, None where none is."""
-        due = min((at for at in (self.wake_at, self._retry_at) if at is not None), default=None)
+    def seconds_left(self) -> float | None:
+        """Seconds until the next pass is due, None if none is."""
+        due = min((at for at in (self.wake_at, self._pass_at) if at is not None), default=None)
         return None if due is None else max(0.0, (due - self.now) / SECOND)
 
-    def ring(self) -> bool:
-        """Whether a pass is due by now; it is wanted no longer then."""
-        woken = self.wake_at is not None and self.wake_at <= self.now
-        tried = self._retry_at is not None and self._retry_at <= self.now
-        self.wake_at = None if woken else self.wake_at
-        self._retry_at = None if tried else self._retry_at
-        return woken or tried
+    def pop_due(self) -> bool:
+        """Return whether a pass is due, and clear the due requests."""
+        wake_due = self.wake_at is not None and self.wake_at <= self.now
+        pass_due = self._pass_at is not None and self._pass_at <= self.now
+        self.wake_at = None if wake_due else self.wake_at
+        self._pass_at = None if pass_due else self._pass_at
+        return wake_due or pass_due

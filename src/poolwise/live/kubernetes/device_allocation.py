@@ -1,6 +1,6 @@
-"""Choosing devices for the claims of a pod on a node, as Kubernetes defines what a claim may have.
+"""Device allocation for the claims of a pod on a node, following the rules of Dynamic Resource Allocation.
 
-A search with backtracking: requests in the order of the claims, alternatives in theirs, devices that a policy chose first.
+A backtracking search: requests in the order of the claims, alternatives in their order, and devices chosen by a policy first.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 
 from poolwise.errors import InputError
-from poolwise.live.kubernetes.devices import DeviceId, DeviceUsage, Inventory, Part, Published
-from poolwise.live.kubernetes.node_constraints import kept_off, term_holds
+from poolwise.live.kubernetes.devices import DeviceId, DeviceShare, DeviceUsage, Inventory, InventoryDevice
+from poolwise.live.kubernetes.node_constraints import term_matches, untolerated_taint
 from poolwise.live.kubernetes.objects import (
     AllocatedDevice,
     Allocation,
@@ -35,29 +35,29 @@ from poolwise.live.kubernetes.objects import (
 )
 from poolwise.live.kubernetes.quantity import parse_quantity, quantity_text
 
-_STEPS = 20_000
-"""After so many tries a search gives up."""
+_MAX_STEPS = 20_000
+"""Number of steps after which a search fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenDevice:
-    """A device for a request, named as the claim's status names it."""
+    """A device chosen for a request; `request` is the name that the claim's status uses."""
 
     request: str
     wanted: ExactRequest
-    device: Published
-    part: Part
+    device: InventoryDevice
+    share: DeviceShare
 
 
 @dataclass
 class Devices:
-    """What there is to choose from.
+    """Devices that can be allocated.
 
     Attributes
     ----------
-    inventory, usage : the devices, and what is taken of them
-    classes : classes by name
-    avoided : devices that are left alone for a while, since an attempt to attach them failed
+    inventory, usage : devices, and their current usage
+    classes : device classes by name
+    avoided : devices that are temporarily excluded because an attachment failed
     """
 
     inventory: Inventory
@@ -65,34 +65,34 @@ class Devices:
     classes: Mapping[str, DeviceClass]
     avoided: Mapping[DeviceId, int] = field(default_factory=dict)
 
-    def on(self, node: Node, preferred: Iterable[DeviceId] = ()) -> Iterator[Published]:
-        """Devices that serve a node: the preferred ones in their order, then its own, then the others by name."""
+    def serving(self, node: Node, preferred: Iterable[DeviceId] = ()) -> Iterator[InventoryDevice]:
+        """Yield the devices that serve a node: preferred ones in their order, then its local ones, then the others by name."""
         known = self.inventory.devices
         first = {id: known[id] for id in preferred if id in known and known[id].serves(node)}
         yield from first.values()
-        yield from (device for device in self.inventory.on(node) if device.id not in first)
+        yield from (device for device in self.inventory.serving(node) if device.id not in first)
 
-    def part(self, wanted: ExactRequest, device: Published) -> Part | None:
-        """What a request would have of a device, whether it is free or not; None where the request does not accept it."""
+    def share(self, wanted: ExactRequest, device: InventoryDevice) -> DeviceShare | None:
+        """Return the share of a device that a request would take, even if in use; None if the request does not accept it."""
         kind = self.classes.get(wanted.device_class_name)
-        if kind is None or kept_off(device.device.taints, wanted.tolerations) is not None or device.id in self.avoided:
+        if kind is None or untolerated_taint(device.device.taints, wanted.tolerations) is not None or device.id in self.avoided:
             return None
-        if not device.described.selected(kind.spec.selectors) or not device.described.selected(wanted.selectors):
+        if not device.described.matches(kind.spec.selectors) or not device.described.matches(wanted.selectors):
             return None
-        return part_of(device, wanted)
+        return share_of(device, wanted)
 
 
 class _Options:
-    """Devices that a request accepts on a node, looked at one after the other when they are asked for."""
+    """Devices that a request accepts on a node, evaluated lazily."""
 
-    def __init__(self, found: Iterator[tuple[Published, Part]]) -> None:
-        self._found, self._seen = found, list[tuple[Published, Part]]()
+    def __init__(self, found: Iterator[tuple[InventoryDevice, DeviceShare]]) -> None:
+        self._found, self._seen = found, list[tuple[InventoryDevice, DeviceShare]]()
 
-    def __getitem__(self, k: int) -> tuple[Published, Part]:
+    def __getitem__(self, k: int) -> tuple[InventoryDevice, DeviceShare]:
         return self._seen[k]
 
     def has(self, many: int) -> bool:
-        """Whether there are so many."""
+        """Return whether there are at least `many` options."""
         while len(self._seen) < many:
             if (one := next(self._found, None)) is None:
                 return False
@@ -100,46 +100,48 @@ class _Options:
         return True
 
     def count(self) -> int:
-        """How many there are."""
+        """Return the number of options."""
         self._seen += self._found
         return len(self._seen)
 
 
-def part_of(device: Published, wanted: ExactRequest) -> Part | None:
-    """What a request has of a device: all of it, or the amounts that its policies make of the request; None if too little."""
-    amounts = _amounts(device.capacity, _asked(wanted), device.shared)
-    return None if amounts is None else Part(device.id, amounts if device.shared else None)
+def share_of(device: InventoryDevice, wanted: ExactRequest) -> DeviceShare | None:
+    """Return the share that a request takes: a whole device, or amounts by its request policies; None if it is too small."""
+    amounts = _taken_amounts(device.capacity, _capacity_requests(wanted), device.shared)
+    return None if amounts is None else DeviceShare(device.id, amounts if device.shared else None)
 
 
-def _asked(wanted: ExactRequest) -> tuple[tuple[str, str], ...]:
+def _capacity_requests(wanted: ExactRequest) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(wanted.capacity.requests.items()))
 
 
 @lru_cache(maxsize=2**16)
-def _amounts(capacity: bytes, asked: tuple[tuple[str, str], ...], shared: bool) -> tuple[tuple[str, Fraction], ...] | None:
-    """What is taken of each capacity of a device that is shared, () of one that is not; None if it has too little."""
-    has, wanted = msgspec.json.decode(capacity, type=dict[str, Capacity]), dict(asked)
+def _taken_amounts(
+    capacity: bytes, requested: tuple[tuple[str, str], ...], shared: bool
+) -> tuple[tuple[str, Fraction], ...] | None:
+    """Return the amount taken of each capacity of a shared device, () for an exclusive one; None if the device is too small."""
+    has, wanted = msgspec.json.decode(capacity, type=dict[str, Capacity]), dict(requested)
     if wanted.keys() - has.keys():
         return None
     if not shared:
-        return () if all(parse_quantity(has[name].value) >= parse_quantity(text) for name, text in asked) else None
+        return () if all(parse_quantity(has[name].value) >= parse_quantity(text) for name, text in requested) else None
     amounts = []
     for name, one in sorted(has.items()):
-        amount = _rounded(one, wanted.get(name))
+        amount = _round_amount(one, wanted.get(name))
         if amount is None or amount > parse_quantity(one.value):
             return None
         amounts.append((name, amount))
     return tuple(amounts)
 
 
-def _rounded(capacity: Capacity, asked: str | None) -> Fraction | None:
-    """The amount that is taken where one is asked for; without a policy the amount itself, or all."""
+def _round_amount(capacity: Capacity, requested: str | None) -> Fraction | None:
+    """Return the amount taken for a request, rounded by the request policy; without one, the request itself, or all."""
     policy, whole = capacity.request_policy, parse_quantity(capacity.value)
     if policy is None:
-        return whole if asked is None else parse_quantity(asked)
-    if asked is None:
+        return whole if requested is None else parse_quantity(requested)
+    if requested is None:
         return whole if policy.default is None else parse_quantity(policy.default)
-    amount = parse_quantity(asked)
+    amount = parse_quantity(requested)
     if policy.valid_values:
         return min((v for v in map(parse_quantity, policy.valid_values) if v >= amount), default=None)
     if not policy.valid_range:
@@ -156,19 +158,38 @@ def _rounded(capacity: Capacity, asked: str | None) -> Fraction | None:
 def allocate(
     claims: Sequence[ResourceClaim], node: Node, devices: Devices, preferred: Sequence[DeviceId] = ()
 ) -> list[list[ChosenDevice]] | str:
-    """Choose devices for all of some claims on a node, or say what is short. Nothing is taken yet.
+    """Choose devices for all claims on a node, or return what is short. The usage does not change.
 
-    Raises InputError for an expression that cannot be read.
+    Parameters
+    ----------
+    claims
+        Claims without an allocation.
+    node
+        The node that the devices must serve.
+    devices
+        Devices that can be allocated.
+    preferred
+        Devices to try first.
+
+    Returns
+    -------
+    list of list of ChosenDevice, or str
+        Devices of each claim, or the reason why there are none.
+
+    Raises
+    ------
+    InputError
+        If a CEL expression is invalid.
     """
     search = _Search(node, devices, preferred)
-    wishes = [(claim, request) for claim in claims for request in claim.spec.devices.requests]
+    pending = [(claim, request) for claim in claims for request in claim.spec.devices.requests]
     try:
-        found = search.solve(wishes)
+        found = search.solve(pending)
     finally:
         for claim, one in search.taken:
-            devices.usage.give(claim.metadata.uid, one.part)
+            devices.usage.deallocate(claim.metadata.uid, one.share)
     if not found:
-        return search.shortage or "no devices"
+        return search.shortage or "no devices are available"
     return [[one for owner, one in search.taken if owner is claim] for claim in claims]
 
 
@@ -181,11 +202,11 @@ class _Search:
     shortage: str = ""
     steps: int = 0
 
-    def solve(self, wishes: Sequence[tuple[ResourceClaim, DeviceRequest]]) -> bool:
-        """Serve all wishes; what was chosen stays in `taken`."""
-        if not wishes:
+    def solve(self, pending: Sequence[tuple[ResourceClaim, DeviceRequest]]) -> bool:
+        """Serve all requests and append the chosen devices to `taken`."""
+        if not pending:
             return True
-        (claim, request), rest = wishes[0], wishes[1:]
+        (claim, request), rest = pending[0], pending[1:]
         for wanted in request.alternatives:
             name = request.name if request.exactly is not None else f"{request.name}/{wanted.name}"
             every = wanted.allocation_mode == "All"
@@ -195,25 +216,25 @@ class _Search:
                 return True
         if not self.shortage:
             classes = " or ".join(wanted.device_class_name for wanted in request.alternatives)
-            self.shortage = f"too few free devices of {classes} that its claim accepts serve node {self.node.metadata.name}"
+            self.shortage = f"node {self.node.metadata.name} has too few free devices of {classes} that match the claim"
         return False
 
-    def _accepted(self, wanted: ExactRequest, every: bool) -> Iterator[tuple[Published, Part]]:
-        """What a request accepts; unless it wants every device, without what others have left too little of.
+    def _accepted(self, wanted: ExactRequest, every: bool) -> Iterator[tuple[InventoryDevice, DeviceShare]]:
+        """Yield the devices that a request accepts; unless it requests all devices, skip those with too little left.
 
-        What this request itself has chosen by then are other devices, so that none is left out that it could have.
+        The request itself then holds other devices only, so this skips none that it could use.
         """
-        usage, asked = self.devices.usage, _asked(wanted)
-        for device in self.devices.on(self.node, self.preferred):
-            request = device.capacity, asked
-            if not every and (device.id in usage.whole or request in usage.too_much.get(device.id, ())):
+        usage, requested = self.devices.usage, _capacity_requests(wanted)
+        for device in self.devices.serving(self.node, self.preferred):
+            request = device.capacity, requested
+            if not every and (device.id in usage.whole or request in usage.insufficient.get(device.id, ())):
                 continue
-            if (part := self.devices.part(wanted, device)) is None:
+            if (share := self.devices.share(wanted, device)) is None:
                 continue
-            if not every and part.amounts and not device.counters and not usage.fits(device, part, self.devices.inventory):
-                usage.too_much.setdefault(device.id, set()).add(request)
+            if not every and share.amounts and not device.counters and not usage.fits(device, share, self.devices.inventory):
+                usage.insufficient.setdefault(device.id, set()).add(request)
                 continue
-            yield device, part
+            yield device, share
 
     def _choose(
         self,
@@ -225,35 +246,35 @@ class _Search:
         count: int,
         rest: Sequence[tuple[ResourceClaim, DeviceRequest]],
     ) -> bool:
-        """Choose `count` more of the options from the k-th on, and go on with the rest."""
+        """Choose `count` more options, starting with the k-th, then serve the remaining requests."""
         if not count:
             return self.solve(rest)
         usage = self.devices.usage
         while options.has(k + count):
-            device, part = options[k]
+            device, share = options[k]
             k += 1
             self.steps += 1
-            if self.steps > _STEPS:
-                self.shortage = f"no devices were found within {_STEPS:,} tries"
+            if self.steps > _MAX_STEPS:
+                self.shortage = f"no matching devices were found within {_MAX_STEPS:,} search steps"
                 return False
-            one = ChosenDevice(name, wanted, device, part)
-            if not usage.fits(device, part, self.devices.inventory) or not self._agrees(claim, one):
+            one = ChosenDevice(name, wanted, device, share)
+            if not usage.fits(device, share, self.devices.inventory) or not self._satisfies_constraints(claim, one):
                 continue
-            usage.allocate(claim.metadata.uid, part)
+            usage.allocate(claim.metadata.uid, share)
             self.taken.append((claim, one))
             if self._choose(claim, name, wanted, options, k, count - 1, rest):
                 return True
             self.taken.pop()
-            usage.give(claim.metadata.uid, part)
+            usage.deallocate(claim.metadata.uid, share)
         return False
 
-    def _agrees(self, claim: ResourceClaim, one: ChosenDevice) -> bool:
-        """Whether a device has what the claim's constraints want it to have in common with those chosen."""
+    def _satisfies_constraints(self, claim: ResourceClaim, one: ChosenDevice) -> bool:
+        """Return whether a device satisfies the claim's constraints together with the devices chosen so far."""
         mine = [other for owner, other in self.taken if owner is claim]
-        return all(_keeps(constraint, one, mine) for constraint in claim.spec.devices.constraints)
+        return all(_satisfies(constraint, one, mine) for constraint in claim.spec.devices.constraints)
 
 
-def _keeps(constraint: DeviceConstraint, one: ChosenDevice, mine: Sequence[ChosenDevice]) -> bool:
+def _satisfies(constraint: DeviceConstraint, one: ChosenDevice, mine: Sequence[ChosenDevice]) -> bool:
     named = constraint.requests
 
     def concerned(chosen: ChosenDevice) -> bool:
@@ -269,22 +290,22 @@ def _keeps(constraint: DeviceConstraint, one: ChosenDevice, mine: Sequence[Chose
     return all(value == other for other in others) if constraint.match_attribute else value not in others
 
 
-def _attribute(device: Published, name: str) -> Any:
+def _attribute(device: InventoryDevice, name: str) -> Any:
     domain, _, short = name.rpartition("/")
     found = device.device.attributes.get(name)
     return device.device.attributes.get(short) if found is None and domain == device.id.driver else found
 
 
 def allocation_of(claim: ResourceClaim, chosen: Sequence[ChosenDevice], node: Node, devices: Devices) -> Allocation:
-    """Write what was chosen for a claim as its status has it."""
+    """Return the allocation of a claim's chosen devices, as the claim's status stores it."""
     results = [
         AllocatedDevice(
             request=one.request,
             driver=one.device.id.driver,
             pool=one.device.id.pool,
             device=one.device.id.name,
-            consumed_capacity=None if one.part.amounts is None else {k: quantity_text(v) for k, v in one.part.amounts},
-            share_id=None if one.part.amounts is None else str(uuid.uuid4()),
+            consumed_capacity=None if one.share.amounts is None else {k: quantity_text(v) for k, v in one.share.amounts},
+            share_id=None if one.share.amounts is None else str(uuid.uuid4()),
             binding_conditions=one.device.device.binding_conditions or None,
             binding_failure_conditions=one.device.device.binding_failure_conditions or None,
             tolerations=one.wanted.tolerations or None,
@@ -299,25 +320,25 @@ def allocation_of(claim: ResourceClaim, chosen: Sequence[ChosenDevice], node: No
 
 
 def _config(claim: ResourceClaim, chosen: Sequence[ChosenDevice], devices: Devices) -> list[dict[str, Any]]:
-    """Configuration of the classes, then that of the claim itself, for the requests that it concerns."""
+    """Return the configurations of the device classes, then those of the claim, with the requests that they apply to."""
     found: list[dict[str, Any]] = []
     for name in dict.fromkeys(one.request for one in chosen):
         wanted = next(one.wanted for one in chosen if one.request == name)
         config = devices.classes[wanted.device_class_name].spec.config
-        found += [{"source": "FromClass", "requests": [name], **part} for part in config]
-    found += [{"source": "FromClaim", **part} for part in claim.spec.devices.config]
+        found += [{"source": "FromClass", "requests": [name], **entry} for entry in config]
+    found += [{"source": "FromClaim", **entry} for entry in claim.spec.devices.config]
     return found
 
 
 def _usable_on(chosen: Sequence[ChosenDevice], node: Node) -> NodeSelector | None:
-    """Nodes on which all devices can be used: this one alone if any is inside of it or binds to it."""
+    """Return the nodes that can use all devices: only this node if a device is local to it or binds to it."""
     if any(one.device.node_name is not None or one.device.device.binds_to_node for one in chosen):
         here = Requirement(key="metadata.name", operator="In", values=[node.metadata.name])
         return NodeSelector(node_selector_terms=[SelectorTerm(match_fields=[here])])
     selectors = {id(one.device.selector): one.device.selector for one in chosen if one.device.selector is not None}
     if not selectors:
         return None
-    terms = [next(t for t in s.node_selector_terms if term_holds(t, node)) for s in selectors.values()]
+    terms = [next(t for t in s.node_selector_terms if term_matches(t, node)) for s in selectors.values()]
     needs = {(need.key, need.operator, tuple(need.values)): need for term in terms for need in term.match_expressions}
     fields = {(need.key, need.operator, tuple(need.values)): need for term in terms for need in term.match_fields}
     return NodeSelector(
@@ -326,13 +347,13 @@ def _usable_on(chosen: Sequence[ChosenDevice], node: Node) -> NodeSelector | Non
 
 
 def unsupported(claim: ResourceClaim) -> InputError | None:
-    """What a claim asks for that is not served."""
+    """Return the error for a request that this scheduler does not support, or None."""
     for request in claim.spec.devices.requests:
         for wanted in request.alternatives:
             if wanted.admin_access:
                 return InputError(
-                    f"claim {claim.metadata.key} asks for access to devices in use",
+                    f"claim {claim.metadata.key} requests admin access, which is not supported",
                     field="spec.devices.requests.adminAccess",
-                    remedy="leave pods that watch devices to kube-scheduler",
+                    remedy="let kube-scheduler place pods that monitor devices",
                 )
     return None

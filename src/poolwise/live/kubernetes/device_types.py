@@ -1,7 +1,7 @@
-"""Types of devices: those among which requests choose are of one type, since schedulers ask for devices by their type.
+"""Device types: schedulers request devices by type, so devices that one request may choose from share a type.
 
-A class of devices that is not asked for says nothing. Classes that have devices in common, or are alternatives of one request,
-are of one type, named after the one with the most devices.
+Only device classes that claims request count. Classes with common devices, and alternatives of one request, form one type. It
+is named after the class with the most devices.
 """
 
 from __future__ import annotations
@@ -10,19 +10,17 @@ from poolwise.live.kubernetes.cache import ClusterCache
 from poolwise.live.kubernetes.devices import DeviceId
 
 
-def device_types(mirror: ClusterCache) -> tuple[dict[DeviceId, str], dict[str, str]]:
-    """Device -> type, of all devices of the classes that claims ask for, and class -> type."""
+def device_types(cache: ClusterCache) -> tuple[dict[DeviceId, str], dict[str, str]]:
+    """Return device -> type, for all devices of requested classes, and class -> type."""
     together = [
         [wanted.device_class_name for wanted in request.alternatives]
-        for claim in mirror.claims.values()
+        for claim in cache.claims.values()
         for request in claim.spec.devices.requests
     ]
-    asked = sorted({name for names in together for name in names if name in mirror.classes})
+    asked = sorted({name for names in together for name in names if name in cache.classes})
     members = {
         name: {
-            id
-            for id, device in mirror.inventory.devices.items()
-            if device.described.selected(mirror.classes[name].spec.selectors)
+            id for id, device in cache.inventory.devices.items() if device.described.matches(cache.classes[name].spec.selectors)
         }
         for name in asked
     }

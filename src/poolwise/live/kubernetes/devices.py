@@ -1,4 +1,4 @@
-"""The devices of a cluster: what slices publish, whom devices serve, and what is taken of them."""
+"""Inventory and usage of devices: published devices, the nodes that they serve, and the shares that claims hold."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from poolwise.live.kubernetes.node_constraints import selects
+from poolwise.live.kubernetes.node_constraints import selector_matches
 from poolwise.live.kubernetes.objects import AllocatedDevice, Node, NodeSelector, PublishedDevice, ResourceSlice
 from poolwise.live.kubernetes.quantity import parse_quantity
 from poolwise.live.kubernetes.selectors import DescribedDevice
 
 
 class DeviceId(NamedTuple):
-    """What a device is called."""
+    """Name of a device."""
 
     driver: str
     pool: str
@@ -29,11 +29,11 @@ class DeviceId(NamedTuple):
 
 
 PoolId = tuple[str, str]
-"""Driver and name of a pool of devices."""
+"""Driver and name of a device pool."""
 
 
 class CounterId(NamedTuple):
-    """A counter that the devices of a pool share."""
+    """A counter shared by the devices of a pool."""
 
     driver: str
     pool: str
@@ -42,17 +42,17 @@ class CounterId(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Published:
-    """A device that a complete pool has.
+class InventoryDevice:
+    """A device of a complete pool.
 
     Attributes
     ----------
-    id : what it is called
-    device : what its driver says of it
-    node_name, selector : the one node, or those nodes, that it serves; every node where both are None
-    described : the same for expressions
-    counters : what it takes of counters while it is in use
-    capacity : its capacities as JSON, by which devices that have the same are known
+    id : name of the device
+    device : device as its driver publishes it
+    node_name, selector : the node, or the nodes, that it serves; every node if both are None
+    described : device as CEL expressions see it
+    counters : amounts that it consumes of shared counters while in use
+    capacity : its capacities as JSON, equal for devices with the same ones
     """
 
     id: DeviceId
@@ -64,46 +64,46 @@ class Published:
     capacity: bytes
 
     def serves(self, node: Node) -> bool:
-        """Whether it can be used on a node."""
+        """Return whether it can be used on a node."""
         if self.node_name is not None:
             return self.node_name == node.metadata.name
-        return selects(self.selector, node)
+        return selector_matches(self.selector, node)
 
     @property
     def shared(self) -> bool:
-        """Whether several claims may have parts of it."""
+        """True if several claims may hold shares of it."""
         return self.device.allow_multiple_allocations
 
 
-class WideDevices:
-    """Devices that serve more than one node. Whom they serve is asked once for all that say it in the same words."""
+class MultiNodeDevices:
+    """Devices that serve several nodes, matched once per distinct node selection."""
 
     def __init__(self) -> None:
-        self._by_words: dict[bytes, dict[DeviceId, Published]] = {}
-        self._on: dict[str, tuple[Mapping[str, str], Sequence[Published]]] = {}  # node -> its labels, what serves it
-        self._lists: dict[tuple[bytes, ...], Sequence[Published]] = {}  # one for all nodes of a rack
+        self._by_selection: dict[bytes, dict[DeviceId, InventoryDevice]] = {}
+        self._on: dict[str, tuple[Mapping[str, str], Sequence[InventoryDevice]]] = {}  # node -> labels, devices serving it
+        self._lists: dict[tuple[bytes, ...], Sequence[InventoryDevice]] = {}  # one list for all nodes of a rack
 
-    def add(self, device: Published) -> None:
+    def add(self, device: InventoryDevice) -> None:
         """Add a device."""
-        self._by_words.setdefault(words_of(device), {})[device.id] = device
+        self._by_selection.setdefault(node_selection_key(device), {})[device.id] = device
         self._forget()
 
-    def remove(self, device: Published) -> None:
+    def remove(self, device: InventoryDevice) -> None:
         """Remove a device."""
-        alike = self._by_words[words_of(device)]
-        del alike[device.id]
-        if not alike:
-            del self._by_words[words_of(device)]
+        same_selection = self._by_selection[node_selection_key(device)]
+        del same_selection[device.id]
+        if not same_selection:
+            del self._by_selection[node_selection_key(device)]
         self._forget()
 
-    def on(self, node: Node) -> Sequence[Published]:
-        """Devices that serve a node, by name."""
+    def serving(self, node: Node) -> Sequence[InventoryDevice]:
+        """Return the devices that serve a node, by name."""
         known = self._on.get(node.metadata.name)
         if known is None or known[0] != node.metadata.labels:
-            words = tuple(w for w, devices in self._by_words.items() if next(iter(devices.values())).serves(node))
-            if words not in self._lists:
-                self._lists[words] = sorted((d for w in words for d in self._by_words[w].values()), key=lambda d: d.id)
-            known = self._on[node.metadata.name] = node.metadata.labels, self._lists[words]
+            keys = tuple(key for key, devices in self._by_selection.items() if next(iter(devices.values())).serves(node))
+            if keys not in self._lists:
+                self._lists[keys] = sorted((d for key in keys for d in self._by_selection[key].values()), key=lambda d: d.id)
+            known = self._on[node.metadata.name] = node.metadata.labels, self._lists[keys]
         return known[1]
 
     def _forget(self) -> None:
@@ -111,35 +111,35 @@ class WideDevices:
         self._lists.clear()
 
 
-def words_of(device: Published) -> bytes:
-    """What says which nodes a device serves: those that say the same serve the same."""
+def node_selection_key(device: InventoryDevice) -> bytes:
+    """Return a key of the nodes that a device serves: devices with equal keys serve the same nodes."""
     return msgspec.json.encode((device.node_name, device.selector))
 
 
 class Inventory:
-    """The devices of all complete pools, kept up with slices as they come and go.
+    """The devices of all complete pools, updated as slices change.
 
-    A pool whose slices are not all there or give two devices one name, and slices of an older generation, do not count.
+    A pool counts only if all slices of its newest generation exist and device names are unique.
 
     Attributes
     ----------
-    devices, counters : all of them
-    users : counter -> the devices that take of it while they are in use
+    devices, counters : all devices, and all shared counters
+    users : counter -> devices that consume it while in use
     """
 
     def __init__(self) -> None:
-        self.devices: dict[DeviceId, Published] = {}
+        self.devices: dict[DeviceId, InventoryDevice] = {}
         self.counters: dict[CounterId, Fraction] = {}
-        self.users: dict[CounterId, list[Published]] = {}
-        self._pools: dict[PoolId, list[Published]] = {}
+        self.users: dict[CounterId, list[InventoryDevice]] = {}
+        self._pools: dict[PoolId, list[InventoryDevice]] = {}
         self._slices: dict[PoolId, dict[str, ResourceSlice]] = {}
         self._pool_of: dict[str, PoolId] = {}
-        self._local: dict[str, list[Published]] = {}  # by node
-        self._wide = WideDevices()
+        self._local: dict[str, list[InventoryDevice]] = {}  # by node
+        self._multi_node = MultiNodeDevices()
         self._counters_of: dict[PoolId, set[CounterId]] = {}
 
     def apply_slice(self, slice: ResourceSlice, deleted: bool = False) -> None:
-        """Take notice of a slice."""
+        """Add, replace or delete a slice."""
         name, pool = slice.metadata.name, (slice.spec.driver, slice.spec.pool.name)
         before = self._pool_of.pop(name, None)
         if before is not None:
@@ -151,32 +151,32 @@ class Inventory:
             self._pool_of[name] = pool
         self._rebuild(pool)
 
-    def on(self, node: Node) -> Iterator[Published]:
-        """Devices that serve a node, its own first, then by name."""
+    def serving(self, node: Node) -> Iterator[InventoryDevice]:
+        """Yield the devices that serve a node: local ones first, then by name."""
         yield from self._local.get(node.metadata.name, ())
-        yield from self._wide.on(node)
+        yield from self._multi_node.serving(node)
 
-    def served(self, node: Node) -> int | None:
-        """Name the devices that serve a node, the same for all nodes that they serve; None where it has devices of its own.
+    def device_set_key(self, node: Node) -> int | None:
+        """Return a key of the devices that serve a node, or None if it has local devices.
 
-        It holds until a slice or the labels of a node change.
+        Nodes with the same key are served by the same devices. Keys are valid until a slice or a node's labels change.
         """
-        return None if self._local.get(node.metadata.name) else id(self._wide.on(node))
+        return None if self._local.get(node.metadata.name) else id(self._multi_node.serving(node))
 
-    def rivals(self, device: Published) -> list[Published]:
-        """Devices that share counters with one, that one among them."""
+    def counter_peers(self, device: InventoryDevice) -> list[InventoryDevice]:
+        """Return the devices that share counters with a device, including itself."""
         found = {other.id: other for counter in device.counters for other in self.users.get(counter, ())}
         return list(({device.id: device} | found).values())
 
     def _rebuild(self, pool: PoolId) -> None:
-        """Read a pool anew."""
+        """Rebuild a pool from its slices."""
         gone = self._pools.pop(pool, [])
         for counter in {counter for device in gone for counter in device.counters}:
-            del self.users[counter]  # they are of this pool, as all that share them
+            del self.users[counter]  # counters are local to a pool, so all their users are gone
         for device in gone:
             del self.devices[device.id]
             if device.node_name is None:
-                self._wide.remove(device)
+                self._multi_node.remove(device)
         for node in {device.node_name for device in gone if device.node_name is not None}:
             self._local[node][:] = [device for device in self._local[node] if device.id[:2] != pool]
         for counter in self._counters_of.pop(pool, ()):
@@ -199,7 +199,7 @@ class Inventory:
                 self._counters_of.setdefault(pool, set()).add(counter)
         for device in slice.spec.devices:
             own = slice.spec.per_device_node_selection
-            found = Published(
+            found = InventoryDevice(
                 DeviceId(*pool, device.name),
                 device,
                 device.node_name if own else slice.spec.node_name,
@@ -217,20 +217,20 @@ class Inventory:
             for counter in found.counters:
                 self.users.setdefault(counter, []).append(found)
             if found.node_name is None:
-                self._wide.add(found)
+                self._multi_node.add(found)
             else:
                 insort(self._local.setdefault(found.node_name, []), found, key=lambda device: device.id)
 
 
-class Part(NamedTuple):
-    """What a claim has of a device: all of it, or amounts of a shared one."""
+class DeviceShare(NamedTuple):
+    """Share of a device that a claim holds: the whole device, or amounts of a shared one."""
 
     id: DeviceId
     amounts: tuple[tuple[str, Fraction], ...] | None = None
 
     @classmethod
-    def of(cls, result: AllocatedDevice) -> Part:
-        """Read what stands in a claim."""
+    def of(cls, result: AllocatedDevice) -> DeviceShare:
+        """Read the share from an allocation result."""
         amounts = result.consumed_capacity
         read = None if amounts is None else tuple(sorted((name, parse_quantity(text)) for name, text in amounts.items()))
         return cls(DeviceId(result.driver, result.pool, result.device), read)
@@ -238,86 +238,86 @@ class Part(NamedTuple):
 
 @dataclass
 class DeviceUsage:
-    """What is taken of devices, claim by claim.
+    """Usage of devices by claims.
 
     Attributes
     ----------
-    claims : uid of a claim -> what it has
-    whole : device -> claims that have all of it; more than one is a fault of whoever allocated
-    shares : device -> claims that have parts of it, and how many
-    consumed : device -> capacity -> amount taken
-    too_much : device -> requests that its capacity left no room for, forgotten whenever what is taken of it changes
+    claims : uid of a claim -> its shares
+    whole : device -> claims that hold all of it; more than one is a conflict between schedulers
+    shares : device -> claims that hold shares of it, and their number
+    consumed : device -> capacity -> amount in use
+    insufficient : device -> requests larger than its remaining capacity, cleared whenever its usage changes
     """
 
-    claims: dict[str, tuple[Part, ...]] = field(default_factory=dict)
+    claims: dict[str, tuple[DeviceShare, ...]] = field(default_factory=dict)
     whole: dict[DeviceId, Counter[str]] = field(default_factory=dict)
     shares: dict[DeviceId, Counter[str]] = field(default_factory=dict)
     consumed: dict[DeviceId, dict[str, Fraction]] = field(default_factory=dict)
-    too_much: dict[DeviceId, set[Hashable]] = field(default_factory=dict)
+    insufficient: dict[DeviceId, set[Hashable]] = field(default_factory=dict)
 
-    def hold(self, claim: str, parts: Iterable[Part]) -> None:
-        """Let a claim have devices, in place of what it had."""
+    def hold(self, claim: str, shares: Iterable[DeviceShare]) -> None:
+        """Replace the shares of a claim."""
         self.release(claim)
-        self.claims[claim] = tuple(parts)
-        for part in self.claims[claim]:
-            self.allocate(claim, part)
+        self.claims[claim] = tuple(shares)
+        for share in self.claims[claim]:
+            self.allocate(claim, share)
 
-    def release(self, claim: str) -> tuple[Part, ...]:
-        """Take back what a claim has; returns it."""
-        parts = self.claims.pop(claim, ())
-        for part in parts:
-            self.give(claim, part)
-        return parts
+    def release(self, claim: str) -> tuple[DeviceShare, ...]:
+        """Release all shares of a claim and return them."""
+        shares = self.claims.pop(claim, ())
+        for share in shares:
+            self.deallocate(claim, share)
+        return shares
 
-    def allocate(self, claim: str, part: Part) -> None:
-        """Count a part as taken."""
-        self.too_much.pop(part.id, None)
-        holders = self.whole if part.amounts is None else self.shares
-        holders.setdefault(part.id, Counter())[claim] += 1
-        if part.amounts:
-            used = self.consumed.setdefault(part.id, {})
-            for name, amount in part.amounts:
+    def allocate(self, claim: str, share: DeviceShare) -> None:
+        """Add a share to the usage."""
+        self.insufficient.pop(share.id, None)
+        holders = self.whole if share.amounts is None else self.shares
+        holders.setdefault(share.id, Counter())[claim] += 1
+        if share.amounts:
+            used = self.consumed.setdefault(share.id, {})
+            for name, amount in share.amounts:
                 used[name] = used.get(name, Fraction(0)) + amount
 
-    def give(self, claim: str, part: Part) -> None:
-        """Count a part as given back."""
-        self.too_much.pop(part.id, None)
-        holders = self.whole if part.amounts is None else self.shares
-        mine = holders[part.id]
+    def deallocate(self, claim: str, share: DeviceShare) -> None:
+        """Remove a share from the usage."""
+        self.insufficient.pop(share.id, None)
+        holders = self.whole if share.amounts is None else self.shares
+        mine = holders[share.id]
         mine[claim] -= 1
         if not mine[claim]:
             del mine[claim]
         if not mine:
-            del holders[part.id]
-        if part.amounts:
-            used = self.consumed[part.id]
-            for name, amount in part.amounts:
+            del holders[share.id]
+        if share.amounts:
+            used = self.consumed[share.id]
+            for name, amount in share.amounts:
                 used[name] -= amount
-            if part.id not in self.shares:
-                del self.consumed[part.id]
+            if share.id not in self.shares:
+                del self.consumed[share.id]
 
-    def busy(self, id: DeviceId) -> bool:
-        """Whether anybody has it or a part of it."""
+    def in_use(self, id: DeviceId) -> bool:
+        """Return whether any claim holds it or a share of it."""
         return id in self.whole or id in self.shares
 
-    def fits(self, device: Published, part: Part, inventory: Inventory) -> bool:
-        """Whether a part of a device is there, with the counters that it takes."""
-        if device.id in self.whole or (part.amounts is None and device.id in self.shares):
+    def fits(self, device: InventoryDevice, share: DeviceShare, inventory: Inventory) -> bool:
+        """Return whether a share of a device is free, including the counters that it consumes."""
+        if device.id in self.whole or (share.amounts is None and device.id in self.shares):
             return False
         used = self.consumed.get(device.id, {})
-        for name, amount in part.amounts or ():
+        for name, amount in share.amounts or ():
             if used.get(name, Fraction(0)) + amount > parse_quantity(device.device.capacity[name].value):
                 return False
         return device.id in self.shares or self.counters_left(device, inventory)
 
-    def counters_left(self, device: Published, inventory: Inventory) -> bool:
-        """Whether the counters that a device takes are left by the others that share them."""
+    def counters_left(self, device: InventoryDevice, inventory: Inventory) -> bool:
+        """Return whether the other users of a device's counters leave enough for it."""
         return all(
             inventory.counters.get(counter, Fraction(0))
             - sum(
                 other.counters[counter]
                 for other in inventory.users.get(counter, ())
-                if other.id != device.id and self.busy(other.id)
+                if other.id != device.id and self.in_use(other.id)
             )
             >= amount
             for counter, amount in device.counters.items()

@@ -1,4 +1,4 @@
-"""Following the objects of a kind: list and watch in one stream, taken up again where it broke off."""
+"""Informer of one kind of objects: list and watch in one stream, resumed after interruptions."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ import msgspec
 from poolwise.live.kubernetes.client import ApiError, Client
 
 _INITIAL = "k8s.io/initial-events-end"
-_GONE = 410
+_HTTP_GONE = 410
 _log = logging.getLogger(__name__)
-Thing = TypeVar("Thing")
+Object = TypeVar("Object")
 
 
 @dataclass(frozen=True, slots=True)
-class Seen(Generic[Thing]):
-    """An object as it is now, or as it was when it was deleted."""
+class WatchEvent(Generic[Object]):
+    """An object after a change, or its last state if it was deleted."""
 
-    thing: Thing
+    item: Object
     deleted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """All objects of a kind have been seen: those that are not among these keys are gone."""
+    """The initial list of a kind is complete; objects with other keys no longer exist."""
 
     kind: type
     keys: frozenset[str]
@@ -56,74 +56,85 @@ class _Bookmark(msgspec.Struct):
 _events, _bookmarks = msgspec.json.Decoder(_Event), msgspec.json.Decoder(_Bookmark)
 
 
-class Informer(Generic[Thing]):
-    """Tells of every object at a path, and of its changes.
+class Informer(Generic[Object]):
+    """Reports every object under a path and its changes.
 
-    A stream that ends is taken up at the last version; where the server no longer has that, all objects are told again, and
-    `Synced` says which are there.
+    A stream that ends is resumed at the last resourceVersion. If the server no longer has that version, the informer relists
+    and `Synced` names the existing objects.
 
     Parameters
     ----------
-    tell
-        Takes what is seen, in the order in which it happened.
-    quiet
-        Seconds without a line after which a stream is begun anew; the server sends bookmarks once a minute.
+    client
+        Client of the API server.
+    path
+        Path of the objects, such as `/api/v1/pods`.
+    kind
+        Type to decode objects as.
+    emit
+        Receives events in their order.
+    idle_timeout
+        Seconds without data after which a stream is reopened; the server sends bookmarks about once a minute.
     """
 
     def __init__(
-        self, client: Client, path: str, kind: type[Thing], tell: Callable[[Seen[Thing] | Synced], None], quiet: float = 150.0
+        self,
+        client: Client,
+        path: str,
+        kind: type[Object],
+        emit: Callable[[WatchEvent[Object] | Synced], None],
+        idle_timeout: float = 150.0,
     ) -> None:
-        self.client, self.path, self.kind, self.tell, self.quiet = client, path, kind, tell, quiet
-        self.breaks = 0
+        self.client, self.path, self.kind, self.emit, self.idle_timeout = client, path, kind, emit, idle_timeout
+        self.reconnects = 0
         self._decoder = msgspec.json.Decoder(kind)
-        self._version = ""
+        self._resource_version = ""
 
     async def run(self) -> None:
-        """Follow until cancelled."""
+        """Watch until cancelled."""
         failures = 0
         while True:
-            before = self._version
+            before = self._resource_version
             try:
                 await self._stream()
                 failures = 0
             except ApiError as error:
-                if error.status in (400, 404, _GONE):
-                    self._version = ""
-                failures = 0 if self._version != before else failures + 1
+                if error.status in (400, 404, _HTTP_GONE):
+                    self._resource_version = ""
+                failures = 0 if self._resource_version != before else failures + 1
                 _log.info("watch of %s: %s", self.path, error)
                 wait = min(10.0, 0.05 * 2 ** min(failures, 8)) * random.uniform(0.5, 1)
                 await asyncio.sleep(max(error.retry_after, wait))
-            self.breaks += 1
+            self.reconnects += 1
 
     async def _stream(self) -> None:
-        """Follow one stream to its end."""
+        """Process one stream until it ends."""
         params = {"watch": "true", "allowWatchBookmarks": "true"}
-        if self._version:
-            params["resourceVersion"] = self._version
+        if self._resource_version:
+            params["resourceVersion"] = self._resource_version
         else:
             params |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
-        keys: set[str] | None = None if self._version else set()
-        async for line in self.client.lines(self.path, params, self.quiet):
+        keys: set[str] | None = None if self._resource_version else set()
+        async for line in self.client.lines(self.path, params, self.idle_timeout):
             if not line:
                 continue
             try:
                 event = _events.decode(line)
-            except msgspec.DecodeError as problem:  # a connection that was cut within a line
+            except msgspec.DecodeError as problem:  # the connection was cut within a line
                 raise ApiError(0, "DecodeError", str(problem)) from problem
             if event.type == "ERROR":
-                said = _bookmarks.decode(event.object)
-                raise ApiError(said.code, "Error", said.message)
+                status = _bookmarks.decode(event.object)
+                raise ApiError(status.code, "Error", status.message)
             if event.type == "BOOKMARK":
                 mark = _bookmarks.decode(event.object).metadata
                 if keys is not None and mark.annotations.get(_INITIAL):
-                    self.tell(Synced(self.kind, frozenset(keys)))
+                    self.emit(Synced(self.kind, frozenset(keys)))
                     keys = None
                 if keys is None:
-                    self._version = mark.resource_version
+                    self._resource_version = mark.resource_version
                 continue
-            thing: Any = self._decoder.decode(event.object)
+            item: Any = self._decoder.decode(event.object)
             if keys is None:
-                self._version = thing.metadata.resource_version
+                self._resource_version = item.metadata.resource_version
             else:
-                keys.add(thing.metadata.key)
-            self.tell(Seen(thing, event.type == "DELETED"))
+                keys.add(item.metadata.key)
+            self.emit(WatchEvent(item, event.type == "DELETED"))

@@ -1,7 +1,7 @@
-"""One of several replicas leads: it holds a lease, and stops writing before the lease could be anybody else's.
+"""Leader election: one of several replicas holds a lease, and stops writing before another one can acquire it.
 
-A lease fences nothing: the API server takes writes from whoever sends them. So a leader counts its time from before it asked
-for the renewal, and writes nothing in the last third; a successor waits for the whole of it, by its own clock.
+A lease does not fence writes: the API server accepts them from any client. The leader therefore counts the lease from the time
+before each renewal request and writes nothing in its last third; a successor waits for the full duration on its own clock.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ import msgspec
 from poolwise.errors import PoolwiseError
 from poolwise.live.kubernetes.client import ApiError, Client
 from poolwise.live.kubernetes.objects import Lease
-from poolwise.live.logs import say
+from poolwise.live.logs import log_event
 
 
 class NotLeading(PoolwiseError):
-    """Nothing may be written any more: the lease was not renewed in time."""
+    """Writing is forbidden: the lease was not renewed in time."""
 
 
 class Leadership:
-    """A lease that this process holds, or waits for.
+    """A lease that this process holds or waits for.
 
     Parameters
     ----------
     namespace, name
-        The lease.
+        Name of the lease.
     seconds
-        How long it lasts after each renewal.
+        Duration of the lease after each renewal (s).
     """
 
     def __init__(self, namespace: str, name: str, seconds: float = 15.0) -> None:
@@ -45,17 +45,17 @@ class Leadership:
         self._path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
 
     @property
-    def leads(self) -> bool:
-        """Whether this process may write."""
+    def is_leader(self) -> bool:
+        """True if this process may write."""
         return time.monotonic() < self._until
 
-    def allowed(self) -> None:
-        """Raise NotLeading unless this process may write."""
-        if not self.leads:
+    def check_leader(self) -> None:
+        """Raise NotLeading if this process may not write."""
+        if not self.is_leader:
             raise NotLeading(f"the lease {self.namespace}/{self.name} was not renewed in time: another process may lead")
 
     async def acquire(self, client: Client) -> None:
-        """Wait until the lease is ours."""
+        """Wait until this process holds the lease."""
         seen, since = "", time.monotonic()
         while True:
             begun = time.monotonic()
@@ -67,15 +67,15 @@ class Leadership:
                 lasts = (lease.spec.lease_duration_seconds if lease is not None else None) or self.seconds
                 if not held or begun - since > lasts:
                     await self._write(client, lease, begun)
-                    say("leads", lease=f"{self.namespace}/{self.name}", identity=self.identity)
+                    log_event("lease_acquired", lease=f"{self.namespace}/{self.name}", identity=self.identity)
                     return
             except ApiError as error:
-                if not (error.passes or error.status == 409):
+                if not (error.is_temporary or error.status == 409):
                     raise
             await asyncio.sleep(min(1.0, self.seconds / 10))
 
-    async def keep(self, client: Client) -> None:
-        """Renew the lease until cancelled; raises NotLeading where it is lost."""
+    async def renew(self, client: Client) -> None:
+        """Renew the lease until cancelled; raise NotLeading if it is lost."""
         while True:
             await asyncio.sleep(self.seconds / 7)
             begun = time.monotonic()
@@ -83,21 +83,21 @@ class Leadership:
                 lease = await self._read(client)
                 if lease is None or lease.spec.holder_identity != self.identity:
                     self._until = 0.0
-                    raise NotLeading(f"the lease {self.namespace}/{self.name} was taken by another process")
+                    raise NotLeading(f"the lease {self.namespace}/{self.name} was acquired by another process")
                 await self._write(client, lease, begun)
             except ApiError as error:
-                say("lease not renewed", error=str(error))
-            self.allowed()
+                log_event("lease_renewal_failed", error=str(error))
+            self.check_leader()
 
-    async def give_up(self, client: Client) -> None:
-        """Let another process have the lease at once."""
+    async def release(self, client: Client) -> None:
+        """Release the lease so that another process can acquire it at once."""
         self._until = 0.0
         try:
             lease = await self._read(client)
             if lease is not None and lease.spec.holder_identity == self.identity:
                 await client.send("PUT", f"{self._path}/{self.name}", self._body("", lease))
         except ApiError as error:
-            say("lease not given up", error=str(error))
+            log_event("lease_release_failed", error=str(error))
 
     async def _read(self, client: Client) -> Lease | None:
         try:
@@ -118,7 +118,7 @@ class Leadership:
     def _body(self, holder: str, lease: Lease | None) -> dict[str, Any]:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         mine = lease is not None and lease.spec.holder_identity == self.identity
-        changes = lease.spec.lease_transitions or 0 if lease is not None else 0
+        transitions = lease.spec.lease_transitions or 0 if lease is not None else 0
         meta = {"name": self.name, "namespace": self.namespace}
         return {
             "apiVersion": "coordination.k8s.io/v1",
@@ -129,6 +129,6 @@ class Leadership:
                 "leaseDurationSeconds": max(1, round(self.seconds)),
                 "acquireTime": lease.spec.acquire_time if mine and lease is not None else now,
                 "renewTime": now,
-                "leaseTransitions": changes if mine else changes + 1,
+                "leaseTransitions": transitions if mine else transitions + 1,
             },
         }

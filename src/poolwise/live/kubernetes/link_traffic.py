@@ -1,6 +1,6 @@
-"""What goes over the links of nodes, as node agents publish it: devices of a driver of its own, which no class selects.
+"""Measured traffic of node links, which node agents publish as devices of a separate driver that no device class selects.
 
-The load of a link is what `performance.link_load` says of used and of whole bandwidth.
+`performance.link_load` computes the load of a link from its used and its total bandwidth.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from poolwise.live.kubernetes.quantity import megabytes_a_second
 from poolwise.performance.link_load import link_loads
 
 USED = "usedMegabytesPerSecond"
-"""Attribute of a link: MB/s in its busier direction, whole, of late."""
+"""Attribute of a link: recent traffic in its busier direction, in whole MB/s."""
 BANDWIDTH = "bandwidth"
 _PREFIX = "links."
 
 
 def links_driver(driver: str) -> str:
-    """The driver under which a node agent's links are published, apart from its devices."""
+    """Return the name of the driver under which a node agent publishes links, separate from its devices."""
     return f"{_PREFIX}{driver}"
 
 
-def tells_links(slice: ResourceSlice) -> bool:
-    """Whether a slice tells of links, and not of devices."""
+def publishes_links(slice: ResourceSlice) -> bool:
+    """Return whether a slice publishes links rather than devices."""
     return slice.spec.driver.startswith(_PREFIX)
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
-    """What went over a link of late.
+class LinkTraffic:
+    """Recent traffic of a link.
 
     Attributes
     ----------
-    used : MB/s in the busier direction
-    bandwidth : MB/s
+    used : traffic in the busier direction (MB/s)
+    bandwidth : bandwidth of the link (MB/s)
     """
 
     used: float
@@ -45,7 +45,7 @@ class Traffic:
 
     @property
     def load(self) -> float:
-        """Share of the bandwidth that is used, 0 to 1."""
+        """Used share of the bandwidth, 0 to 1."""
         return float(link_loads(np.array([self.used]), np.array([self.bandwidth]))[0])
 
     @property
@@ -54,20 +54,20 @@ class Traffic:
         return round(100 * self.load)
 
 
-def measured_links(slices: Iterable[ResourceSlice]) -> Mapping[str, Traffic]:
-    """Traffic of each node's busiest link, as node agents have published it: node -> traffic; slices of devices say nothing.
+def measured_links(slices: Iterable[ResourceSlice]) -> Mapping[str, LinkTraffic]:
+    """Return node -> traffic of its busiest link, from the slices of node agents; slices of devices are skipped.
 
-    Where a node has several links, the one with the highest load speaks for it.
+    The busiest of several links is the one with the highest load.
     """
-    found: dict[str, Traffic] = {}
+    found: dict[str, LinkTraffic] = {}
     for one in slices:
-        if not tells_links(one) or one.spec.node_name is None:
+        if not publishes_links(one) or one.spec.node_name is None:
             continue
         for device in one.spec.devices:
             used = device.attributes.get(USED, {}).get("int")
             bandwidth = device.capacity.get(BANDWIDTH)
             if isinstance(used, int) and bandwidth is not None:
-                traffic = Traffic(float(used), float(megabytes_a_second(bandwidth.value)))
+                traffic = LinkTraffic(float(used), float(megabytes_a_second(bandwidth.value)))
                 if one.spec.node_name not in found or traffic.load > found[one.spec.node_name].load:
                     found[one.spec.node_name] = traffic
     return found

@@ -1,4 +1,4 @@
-"""The machine that a cluster is, as a scheduler can use it: nodes that pods share, or whole nodes of racks with pools."""
+"""Machine model of a cluster: nodes that pods share, or whole nodes of racks with memory pools."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from poolwise.arrays import BoolArray
 from poolwise.errors import InputError
 from poolwise.interfaces import Scheduler
 from poolwise.live.kubernetes.demand import NAMES
-from poolwise.live.kubernetes.devices import DeviceId, Inventory, Published, words_of
-from poolwise.live.kubernetes.link_traffic import Traffic
+from poolwise.live.kubernetes.devices import DeviceId, Inventory, InventoryDevice, node_selection_key
+from poolwise.live.kubernetes.link_traffic import LinkTraffic
 from poolwise.live.kubernetes.node_constraints import NodeConstraints
 from poolwise.live.kubernetes.objects import Node
-from poolwise.live.kubernetes.quantity import offered
+from poolwise.live.kubernetes.quantity import available_amount
 from poolwise.model import Changes, JobTable, Kind, Machine, MachineBuilder, Queue, Snapshot
 from poolwise.model.run_table import RunTable
 from poolwise.performance.ideal import Ideal
 
 RACK_LABEL = "topology.kubernetes.io/rack"
 BANDWIDTH, STORAGE, DEVICES, MEMORY, NODES = "bandwidth", "storage", "devices", "memory", "nodes"
-_SPACE = ("space", "storage")
-ALIKE = 1.05
-"""Nodes that pods take whole are of one kind where one has at most so many times the memory of the other."""
+_SPACE_NAMES = ("space", "storage")
+SAME_KIND_RATIO = 1.05
+"""Largest ratio of memory between nodes of one kind, for nodes that pods take whole."""
 CONSTRAINT, PRIORITY, CLASS, KIND = "constraint", "priority", "class", "kind"
-"""Columns of the job table: set of nodes, priority, its negative, by which the order `classes` goes, and kind of work."""
+"""Columns of the job table: node set, priority, negative priority (for the order `classes`), and kind of work."""
 NodeView = Literal["shared", "whole"]
 
 
 @dataclass(frozen=True)
 class ClusterLayout:
-    """What an operator says of a cluster that its objects do not.
+    """Operator settings for a cluster that its objects do not contain.
 
     Attributes
     ----------
-    view : whether pods share nodes or take them whole; None takes what the scheduler works on
-    rack_label : label of nodes that names their rack
-    link : MB/s of the link of each node where nobody measures it, 0 without a network
+    view : whether pods share nodes or take them whole; None chooses a view that the scheduler supports
+    rack_label : node label with the name of the rack
+    link : bandwidth of each node's link (MB/s) where none is measured, 0 without a network
     """
 
     view: NodeView | None = None
@@ -49,22 +49,22 @@ class ClusterLayout:
 
 
 @dataclass(frozen=True)
-class Shape:
-    """A machine, and which objects its owners are.
+class MachineMapping:
+    """A machine and the cluster objects behind its owners.
 
     Attributes
     ----------
-    machine : what schedulers see
-    view : how pods take nodes
+    machine : machine that schedulers see
+    view : whether pods share nodes or take them whole
     nodes : owner -> names of its nodes
-    node_owner : name of a node -> owner
+    node_owner : node name -> owner
     devices : owner -> device
     device_owner : device -> owner
-    types : device -> type of the devices among which jobs choose
-    sets : what pods say of nodes -> name of the set of nodes, empty where it is all
-    links : name of a node -> owner that is its link
-    barred : of nodes that pods take whole, those that no pod may have now
-    left_out : name of a node or device -> why it is no part of a machine of whole nodes
+    types : device -> type, for the devices that jobs choose from
+    sets : node constraints of pods -> name of the node set, "" for all nodes
+    links : node name -> owner of its link
+    unschedulable : with whole nodes, names of nodes on which no pod may run now
+    excluded : with whole nodes, name of an excluded node or device -> reason
     """
 
     machine: Machine
@@ -76,68 +76,68 @@ class Shape:
     types: Mapping[DeviceId, str] = field(default_factory=dict)
     sets: Mapping[NodeConstraints, str] = field(default_factory=dict)
     links: Mapping[str, int] = field(default_factory=dict)
-    barred: Set[str] = frozenset()
-    left_out: Mapping[str, str] = field(default_factory=dict)
+    unschedulable: Set[str] = frozenset()
+    excluded: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of_nothing(cls) -> Shape:
-        """A machine before any cluster was seen."""
+    def empty(cls) -> MachineMapping:
+        """Return the machine to use before a cluster has been read."""
         return cls(Machine.flat(1), "shared")
 
     def column(self, resource: str) -> int:
-        """Column of a resource, -1 where the machine has none."""
+        """Return the column of a resource, -1 if the machine does not have it."""
         return self.machine.resources.index(resource) if resource in self.machine.resources else -1
 
 
 @dataclass(frozen=True)
 class ClusterParts:
-    """What a machine is put together from.
+    """Cluster objects from which a machine is built.
 
     Attributes
     ----------
-    nodes : in the order of their names
+    nodes : usable nodes by name
     inventory : devices
-    types : device -> type, of the devices that pods ask for
-    wheres : what waiting pods say of nodes
-    links : node -> what goes over its link, where that is measured
+    types : device -> type, for the devices that pods request
+    constraint_sets : distinct node constraints of waiting pods
+    links : node -> measured traffic of its link
     """
 
     nodes: Sequence[Node]
     inventory: Inventory
     types: Mapping[DeviceId, str]
-    wheres: Iterable[NodeConstraints]
-    links: Mapping[str, Traffic]
+    constraint_sets: Iterable[NodeConstraints]
+    links: Mapping[str, LinkTraffic]
 
 
-def usable(node: Node) -> bool:
-    """Whether a node is part of the machine: it stays, and somebody may use it."""
+def is_usable(node: Node) -> bool:
+    """Return whether a node is part of the machine: it is not being deleted and has allocatable resources."""
     return node.metadata.deletion_timestamp is None and bool(node.status.allocatable)
 
 
-def amounts_offered(node: Node) -> dict[str, int]:
-    """What a node has for pods, by the names that schedulers know."""
-    return {NAMES.get(name, name): offered(name, text) for name, text in sorted(node.status.allocatable.items())}
+def allocatable_amounts(node: Node) -> dict[str, int]:
+    """Return a node's allocatable amounts, by the resource names of schedulers."""
+    return {NAMES.get(name, name): available_amount(name, text) for name, text in sorted(node.status.allocatable.items())}
 
 
-def is_pool(device: Published) -> bool:
-    """Whether a device is a pool of memory."""
+def is_pool(device: InventoryDevice) -> bool:
+    """Return whether a device is a memory pool."""
     return device.shared and MEMORY in device.device.capacity
 
 
-def is_nvme(device: Published) -> bool:
-    """Whether a device has bandwidth and space that claims share."""
+def is_nvme(device: InventoryDevice) -> bool:
+    """Return whether a device has bandwidth and space that claims share."""
     names = device.device.capacity
-    return device.shared and BANDWIDTH in names and any(name in names for name in _SPACE)
+    return device.shared and BANDWIDTH in names and any(name in names for name in _SPACE_NAMES)
 
 
-def space_of(names: Iterable[str]) -> str:
-    """What a device calls its space."""
-    return next(name for name in _SPACE if name in names)
+def space_name(names: Iterable[str]) -> str:
+    """Return the name under which a device publishes its space."""
+    return next(name for name in _SPACE_NAMES if name in names)
 
 
-def shape_of(parts: ClusterParts, layout: ClusterLayout, view: NodeView) -> Shape:
-    """Build the machine. Raises InputError where the cluster cannot be seen that way."""
-    return _Builder(parts, layout, view).shape()
+def map_cluster(parts: ClusterParts, layout: ClusterLayout, view: NodeView) -> MachineMapping:
+    """Build the machine. Raise InputError if the cluster does not support the view."""
+    return _Builder(parts, layout, view).build_mapping()
 
 
 class _Builder:
@@ -150,19 +150,19 @@ class _Builder:
         names = sorted({self._rack_name(node) for node in parts.nodes})
         self.rack = {name: k for k, name in enumerate(names)}
         self.rack_served: dict[bytes, int] = {}
-        self.left_out: dict[str, str] = {}
-        self.barred: set[str] = set()
+        self.excluded: dict[str, str] = {}
+        self.unschedulable: set[str] = set()
 
-    def shape(self) -> Shape:
+    def build_mapping(self) -> MachineMapping:
         if self.view == "shared":
             self._shared()
         else:
             self._whole()
         columns = self.build.columns()
         owner_of = {name: owner for owner, names in self.nodes.items() for name in names}
-        sets, members = self._sets(len(self.build.owners), owner_of)
+        sets, members = self._node_sets(len(self.build.owners), owner_of)
         machine = Machine(**columns, node_sets=members, parts={"cores": 1000})
-        return Shape(
+        return MachineMapping(
             machine,
             self.view,
             self.nodes,
@@ -172,8 +172,8 @@ class _Builder:
             self.parts.types,
             sets,
             self.links,
-            self.barred,
-            self.left_out,
+            self.unschedulable,
+            self.excluded,
         )
 
     def _rack_name(self, node: Node) -> str:
@@ -183,16 +183,16 @@ class _Builder:
         by_name: dict[str, int] = {}
         for node in self.parts.nodes:
             owner = self.build.add(
-                node.metadata.name, Kind.NODE, "node", amounts_offered(node), rack=self.rack[self._rack_name(node)]
+                node.metadata.name, Kind.NODE, "node", allocatable_amounts(node), rack=self.rack[self._rack_name(node)]
             )
             self.nodes[owner], by_name[node.metadata.name] = (node.metadata.name,), owner
         for id, type in sorted(self.parts.types.items()):
             device = self.parts.inventory.devices[id]
             if is_pool(device) or (device.shared and not is_nvme(device)):
-                continue  # amounts that a policy on shared nodes knows nothing of; a start is checked against them
+                continue  # policies on shared nodes do not model these amounts; starts are checked against them
             home = by_name.get(device.node_name, -1) if device.node_name is not None else -1
             if device.node_name is not None and home < 0:
-                continue  # of a node that is not there
+                continue  # local to a node that does not exist
             self._device(device, type, home)
         for name, owner in by_name.items():
             measured = self.parts.links.get(name)
@@ -200,12 +200,15 @@ class _Builder:
             if bandwidth:
                 self.links[name] = self.build.link(f"link of {name}", owner, "switch", bandwidth=bandwidth)
 
-    def _device(self, device: Published, type: str, home: int) -> None:
+    def _device(self, device: InventoryDevice, type: str, home: int) -> None:
         amounts: dict[str, int | str] = {DEVICES: 1}
         if is_nvme(device):
             capacity = device.device.capacity
-            space = space_of(capacity)
-            amounts = {BANDWIDTH: offered(BANDWIDTH, capacity[BANDWIDTH].value), STORAGE: offered(space, capacity[space].value)}
+            space = space_name(capacity)
+            amounts = {
+                BANDWIDTH: available_amount(BANDWIDTH, capacity[BANDWIDTH].value),
+                STORAGE: available_amount(space, capacity[space].value),
+            }
         rack = self.build.owners[home].rack if home >= 0 else self._rack_of(device)
         owner = self.build.add(str(device.id), Kind.DEVICE, type, amounts, rack=rack, home=home)
         self.devices[owner] = device.id
@@ -214,92 +217,98 @@ class _Builder:
         racks: dict[str, list[Node]] = {}
         for node in self.parts.nodes:
             racks.setdefault(self._rack_name(node), []).append(node)
-        self.barred |= self._forbidden()
+        self.unschedulable |= self._unschedulable_nodes()
         for name, nodes in sorted(racks.items()):
-            cores, memory = self._common(nodes)
+            cores, memory = self._common_size(nodes)
             owner = self.build.whole_nodes(
                 f"{name or 'cluster'}.nodes", len(nodes), rack=self.rack[name], memory=memory, cores=cores
             )
             self.nodes[owner] = tuple(node.metadata.name for node in nodes)
             for node in nodes:
-                has = amounts_offered(node)
+                has = allocatable_amounts(node)
                 if has.get("cores", 0) < cores or has.get(MEMORY, 0) < memory:
-                    self.left_out[node.metadata.name] = f"it has less than most nodes of rack '{name}'"
-        self.barred |= self.left_out.keys()
+                    self.excluded[node.metadata.name] = f"it is smaller than most nodes of rack '{name}'"
+        self.unschedulable |= self.excluded.keys()
         self._pools()
 
     def _pools(self) -> None:
-        """The largest pool of memory of each rack."""
+        """Add the largest memory pool of each rack."""
         pools = [device for device in self.parts.inventory.devices.values() if is_pool(device)]
-        sizes = {device.id: offered(MEMORY, device.device.capacity[MEMORY].value) for device in pools}
+        sizes = {device.id: available_amount(MEMORY, device.device.capacity[MEMORY].value) for device in pools}
         served: set[int] = set()
         for device in sorted(pools, key=lambda device: (-sizes[device.id], device.id)):
             rack = self._rack_of(device)
             if rack < 0:
-                self.left_out[str(device.id)] = "it does not serve the nodes of one rack"
+                self.excluded[str(device.id)] = "it does not serve exactly one rack"
             elif rack in served:
-                self.left_out[str(device.id)] = "its rack has another pool of memory"
+                self.excluded[str(device.id)] = "its rack already has a memory pool"
             else:
                 served.add(rack)
                 owner = self.build.pool(str(device.id), rack=rack, memory=sizes[device.id])
                 self.devices[owner] = device.id
 
-    def _forbidden(self) -> set[str]:
-        """Names of nodes on which no pod that is known may run, such as cordoned ones."""
-        wheres = list(self.parts.wheres) or [NodeConstraints()]
-        return {node.metadata.name for node in self.parts.nodes if not any(where.allows(node) for where in wheres)}
+    def _unschedulable_nodes(self) -> set[str]:
+        """Return the names of nodes on which no known pod may run, such as cordoned ones."""
+        constraint_sets = list(self.parts.constraint_sets) or [NodeConstraints()]
+        return {
+            node.metadata.name
+            for node in self.parts.nodes
+            if not any(constraints.allows(node) for constraints in constraint_sets)
+        }
 
-    def _common(self, nodes: Sequence[Node]) -> tuple[int, int]:
-        """Cores and memory by which the nodes of a rack count: the least of those that most of them are like.
+    def _common_size(self, nodes: Sequence[Node]) -> tuple[int, int]:
+        """Return the cores and memory of each node of a rack: the smallest amounts of its most common kind of node.
 
-        Nodes of one kind differ by what their systems keep for themselves. One that has more counts as if it had not.
+        Nodes of one kind differ by what their systems reserve. The extra capacity of larger nodes is ignored.
         """
-        usable = [node for node in nodes if node.metadata.name not in self.barred] or nodes
+        candidates = [node for node in nodes if node.metadata.name not in self.unschedulable] or nodes
         by_cores: dict[int, list[int]] = {}
-        for node in usable:
-            has = amounts_offered(node)
+        for node in candidates:
+            has = allocatable_amounts(node)
             by_cores.setdefault(has.get("cores", 0), []).append(has.get(MEMORY, 0))
         found: list[tuple[int, int, int]] = []
         for cores, sizes in by_cores.items():
             sizes.sort()
-            found += [(bisect_right(sizes, int(size * ALIKE)) - bisect_left(sizes, size), cores, size) for size in sizes]
+            found += [
+                (bisect_right(sizes, int(size * SAME_KIND_RATIO)) - bisect_left(sizes, size), cores, size) for size in sizes
+            ]
         _, cores, memory = max(found)
         return cores, memory
 
-    def _rack_of(self, device: Published) -> int:
-        """The one rack that a device serves, -1 for several; asked once for all that serve the same nodes."""
-        words = words_of(device)
-        if words not in self.rack_served:
+    def _rack_of(self, device: InventoryDevice) -> int:
+        """Return the rack that a device serves, -1 for several; cached per set of served nodes."""
+        key = node_selection_key(device)
+        if key not in self.rack_served:
             served = {self._rack_name(node) for node in self.parts.nodes if device.serves(node)}
-            self.rack_served[words] = self.rack[next(iter(served))] if len(served) == 1 else -1
-        return self.rack_served[words]
+            self.rack_served[key] = self.rack[next(iter(served))] if len(served) == 1 else -1
+        return self.rack_served[key]
 
-    def _sets(self, n_owner: int, owner_of: Mapping[str, int]) -> tuple[dict[NodeConstraints, str], dict[str, BoolArray]]:
-        """Sets of nodes on which pods may run. A group of whole nodes is in a set if all of them are."""
+    def _node_sets(self, n_owner: int, owner_of: Mapping[str, int]) -> tuple[dict[NodeConstraints, str], dict[str, BoolArray]]:
+        """Return the node sets of the constraints. A group of whole nodes is in a set if all of its nodes are."""
         sets: dict[NodeConstraints, str] = {}
         members: dict[str, BoolArray] = {}
         known: dict[bytes, str] = {}
-        for where in self.parts.wheres:
+        for constraints in self.parts.constraint_sets:
             allowed = np.zeros(n_owner, dtype=np.bool_)
             allowed[list(self.nodes)] = True
             for node in self.parts.nodes:
-                if node.metadata.name not in self.barred and not where.allows(node):
+                if node.metadata.name not in self.unschedulable and not constraints.allows(node):
                     allowed[owner_of[node.metadata.name]] = False
             if allowed[list(self.nodes)].all():
-                sets[where] = ""
+                sets[constraints] = ""
                 continue
             key = allowed.tobytes()
             if key not in known:
                 known[key] = f"set{len(known)}"
                 members[known[key]] = allowed
-            sets[where] = known[key]
+            sets[constraints] = known[key]
         return sets, members
 
 
 def view_for(scheduler: Scheduler, parts: ClusterParts, layout: ClusterLayout) -> NodeView:
-    """How a scheduler can see a cluster: as nodes that pods share if it works on them, else as whole nodes.
+    """Return the view of the cluster that a scheduler supports: shared nodes if possible, else whole nodes.
 
-    Raises its InputError where it works on neither.
+    Raises the scheduler's InputError if it supports neither.
     """
     if layout.view is not None:
         return layout.view
@@ -307,28 +316,30 @@ def view_for(scheduler: Scheduler, parts: ClusterParts, layout: ClusterLayout) -
     views: tuple[NodeView, ...] = ("shared", "whole")
     for view in views:
         try:
-            _try(scheduler, shape_of(parts, layout, view).machine, probe({"nodes" if view == "whole" else "cores": 1}))
+            _try_scheduling(
+                scheduler, map_cluster(parts, layout, view).machine, probe_job({"nodes" if view == "whole" else "cores": 1})
+            )
             return view
         except InputError as problem:
             problems[view] = problem
     if problems["shared"].field == problems["whole"].field:
         raise problems["shared"]
-    said = "; ".join(f"with nodes that are {view}: {problem.message}" for view, problem in problems.items())
-    raise InputError(f"the scheduler can work on this cluster neither way: {said}", field="--scheduler")
+    reasons = "; ".join(f"with {view} nodes: {problem.message}" for view, problem in problems.items())
+    raise InputError(f"the scheduler does not support this cluster: {reasons}", field="--scheduler")
 
 
-def _try(scheduler: Scheduler, machine: Machine, table: JobTable) -> None:
-    """Let a scheduler decide about one small job on the idle machine; raises its InputError."""
+def _try_scheduling(scheduler: Scheduler, machine: Machine, table: JobTable) -> None:
+    """Run a scheduler with one small job on the idle machine; raise its InputError."""
     scheduler.check(machine, table)
     runs = RunTable(machine.capacity.size)
     snapshot = Snapshot(0, machine, table, machine.capacity, machine.capacity.copy(), runs, Ideal(), may_grow=True)
     scheduler.open(machine, 0).schedule(Queue.of(table, np.zeros(1, dtype=np.int64)), snapshot, Changes(arrived=(0,)))
 
 
-def knows(scheduler: Scheduler, machine: Machine, resource: str) -> bool:
-    """Whether a scheduler can place jobs that ask for a resource; what it does not know is checked when jobs start.
+def supports_resource(scheduler: Scheduler, machine: Machine, resource: str) -> bool:
+    """Return whether a scheduler can place jobs that request a resource; other resources are checked when pods start.
 
-    Of devices it must also know those that stand in no node, where there are any.
+    For devices, it must also support those that are not local to a node, if there are any.
     """
     mine = (machine.kind == Kind.DEVICE) & (np.array(machine.type) == resource)
     if (mine & (machine.home < 0)).any():
@@ -336,14 +347,14 @@ def knows(scheduler: Scheduler, machine: Machine, resource: str) -> bool:
         capacity[mine & (machine.home >= 0)] = 0
         machine = machine.with_capacity(capacity)
     try:
-        scheduler.check(machine, probe({"cores": 1, resource: 1}))
+        scheduler.check(machine, probe_job({"cores": 1, resource: 1}))
     except InputError:
         return False
     return True
 
 
-def probe(requests: Mapping[str, int]) -> JobTable:
-    """A table of one small job, with the attributes that pods have."""
+def probe_job(requests: Mapping[str, int]) -> JobTable:
+    """Return a job table with one small job that has the attributes of pods."""
     one, text = np.ones(1, dtype=np.int64), np.array([""], dtype=object)
     attributes = {CONSTRAINT: text, PRIORITY: one - 1, CLASS: one - 1, KIND: text}
     return JobTable(one, one - 1, one, one, {name: one * amount for name, amount in requests.items()}, attributes)

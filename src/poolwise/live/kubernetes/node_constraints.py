@@ -1,4 +1,4 @@
-"""On which nodes a pod may run, as Kubernetes says it: selectors, required affinity, taints."""
+"""Node constraints of pods: node selectors, required node affinity, taints and tolerations."""
 
 from __future__ import annotations
 
@@ -9,40 +9,44 @@ import msgspec
 
 from poolwise.live.kubernetes.objects import Node, NodeSelector, Pod, Requirement, SelectorTerm, Taint, Toleration
 
-_KEEPS_OFF = ("NoSchedule", "NoExecute")
+_BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
 _UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
 
-def selects(selector: NodeSelector | None, node: Node) -> bool:
-    """Whether any term of a selector holds for a node; none at all means every node."""
-    return selector is None or any(term_holds(term, node) for term in selector.node_selector_terms)
+def selector_matches(selector: NodeSelector | None, node: Node) -> bool:
+    """Return whether any term of a selector matches a node; None matches every node."""
+    return selector is None or any(term_matches(term, node) for term in selector.node_selector_terms)
 
 
-def term_holds(term: SelectorTerm, node: Node) -> bool:
-    """Whether all requirements of a term hold for a node."""
+def term_matches(term: SelectorTerm, node: Node) -> bool:
+    """Return whether all requirements of a term match a node."""
     if not term.match_expressions and not term.match_fields:
-        return False  # as Kubernetes has it: an empty term selects nothing
+        return False  # in Kubernetes, an empty term matches nothing
     fields = {"metadata.name": node.metadata.name}
-    return all(_holds(need, node.metadata.labels) for need in term.match_expressions) and all(
-        _holds(need, fields) for need in term.match_fields
+    return all(_matches(requirement, node.metadata.labels) for requirement in term.match_expressions) and all(
+        _matches(requirement, fields) for requirement in term.match_fields
     )
 
 
-def _holds(need: Requirement, labels: dict[str, str]) -> bool:
-    value = labels.get(need.key)
-    match need.operator:
+def _matches(requirement: Requirement, labels: dict[str, str]) -> bool:
+    value = labels.get(requirement.key)
+    match requirement.operator:
         case "In":
-            return value in need.values
+            return value in requirement.values
         case "NotIn":
-            return value not in need.values
+            return value not in requirement.values
         case "Exists":
             return value is not None
         case "DoesNotExist":
             return value is None
         case "Gt" | "Lt":
-            if value is None or not _is_number(value) or not need.values or not _is_number(need.values[0]):
+            if value is None or not _is_number(value) or not requirement.values or not _is_number(requirement.values[0]):
                 return False
-            return int(value) > int(need.values[0]) if need.operator == "Gt" else int(value) < int(need.values[0])
+            return (
+                int(value) > int(requirement.values[0])
+                if requirement.operator == "Gt"
+                else int(value) < int(requirement.values[0])
+            )
     return False
 
 
@@ -50,9 +54,9 @@ def _is_number(text: str) -> bool:
     return text.removeprefix("-").isdigit()
 
 
-def kept_off(taints: Iterable[Taint], tolerations: Collection[Toleration]) -> Taint | None:
-    """The first taint that keeps off whoever has these tolerations, None where there is none."""
-    return next((t for t in taints if t.effect in _KEEPS_OFF and not any(_tolerates(o, t) for o in tolerations)), None)
+def untolerated_taint(taints: Iterable[Taint], tolerations: Collection[Toleration]) -> Taint | None:
+    """Return the first taint that these tolerations do not cover and that prevents scheduling, or None."""
+    return next((t for t in taints if t.effect in _BLOCKING_EFFECTS and not any(_tolerates(o, t) for o in tolerations)), None)
 
 
 def _tolerates(toleration: Toleration, taint: Taint) -> bool:
@@ -64,18 +68,18 @@ def _tolerates(toleration: Toleration, taint: Taint) -> bool:
 
 
 def taints_of(node: Node) -> list[Taint]:
-    """The taints of a node, that of a cordoned one among them."""
+    """Return the taints of a node, including that of a cordoned one."""
     return [*node.spec.taints, _UNSCHEDULABLE] if node.spec.unschedulable else node.spec.taints
 
 
 class NodeConstraints(msgspec.Struct, frozen=True):
-    """What a pod says of the nodes on which it may run; pods that say the same have equal ones.
+    """Constraints of a pod on its node; pods with the same constraints have equal objects.
 
     Attributes
     ----------
-    labels : labels that a node must have, in order
-    selector : required affinity, as JSON
-    tolerations : what it tolerates, as JSON
+    labels : required labels, sorted
+    selector : required node affinity, as JSON
+    tolerations : tolerations that matter for scheduling, as JSON
     """
 
     labels: tuple[tuple[str, str], ...] = ()
@@ -84,23 +88,23 @@ class NodeConstraints(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, pod: Pod) -> NodeConstraints:
-        """Read a pod."""
+        """Read the constraints of a pod."""
         affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
         required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
-        matter = [t for t in pod.spec.tolerations if t.effect in ("", *_KEEPS_OFF)]
+        relevant = [t for t in pod.spec.tolerations if t.effect in ("", *_BLOCKING_EFFECTS)]
         return cls(
             tuple(sorted(pod.spec.node_selector.items())),
             b"" if required is None else msgspec.json.encode(required),
-            msgspec.json.encode(matter),
+            msgspec.json.encode(relevant),
         )
 
     def allows(self, node: Node) -> bool:
-        """Whether a pod may run on a node."""
+        """Return whether a pod may run on a node."""
         labels = node.metadata.labels
         return (
             all(labels.get(key) == value for key, value in self.labels)
-            and (not self.selector or selects(_selector(self.selector), node))
-            and kept_off(taints_of(node), _tolerations(self.tolerations)) is None
+            and (not self.selector or selector_matches(_selector(self.selector), node))
+            and untolerated_taint(taints_of(node), _tolerations(self.tolerations)) is None
         )
 
 

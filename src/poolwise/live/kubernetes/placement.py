@@ -1,4 +1,4 @@
-"""From a decision to start a job to pods on nodes with devices: what is checked, and what is held from then on."""
+"""Placement of a start on nodes and devices: checks that it fits, and assumes the devices that it takes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import msgspec
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.cache import ClusterCache
 from poolwise.live.kubernetes.device_allocation import ChosenDevice, Devices, allocate, allocation_of
-from poolwise.live.kubernetes.devices import DeviceId, Part
-from poolwise.live.kubernetes.machine import amounts_offered
-from poolwise.live.kubernetes.node_constraints import selects
+from poolwise.live.kubernetes.devices import DeviceId, DeviceShare
+from poolwise.live.kubernetes.machine import allocatable_amounts
+from poolwise.live.kubernetes.node_constraints import selector_matches
 from poolwise.live.kubernetes.objects import Node, Pod, ResourceClaim
 from poolwise.live.kubernetes.pod_jobs import PodJob
 from poolwise.live.kubernetes.recovery import InterruptedStart
@@ -27,11 +27,11 @@ class Placed:
 
     Attributes
     ----------
-    pods : what is to be written
+    pods : pods to bind, with their claims
     nodes : node of each pod
-    placement : what the run holds
-    held : uid of the claims that were given devices
-    moved : whether a pod is on another node than was decided, since the devices there do not serve it
+    placement : resources that the run holds
+    held : uid of the claims whose devices are assumed
+    moved : whether a pod is on another node than decided, because no suitable devices serve that one
     """
 
     pods: tuple[PodStart, ...]
@@ -47,273 +47,290 @@ class Refused:
 
     Attributes
     ----------
-    why : in words
-    lasting : whether it will not fit for as long as nothing is given back, and nothing comes
+    why : the reason
+    lasting : whether it will not fit until resources are released or added
     """
 
     why: str
     lasting: bool = False
 
 
-class NoRoom(Exception):
-    """A start does not fit."""
+class DoesNotFit(Exception):
+    """A start that does not fit."""
 
 
-class NotNow(NoRoom):
-    """A start does not fit yet; what it waits for is under way."""
+class NotReady(DoesNotFit):
+    """A start that does not fit yet because a pending change must complete first."""
 
 
 @dataclass(frozen=True)
 class PlacementFailures:
-    """What found no room, and why. It holds for as long as nothing is given back: from what was told to what is told next.
+    """Placement failures, cached until resources are released or added, and dropped with the next cluster events.
 
     Attributes
     ----------
-    everywhere : what a pod asks for, on any node
-    served : what a pod asks for, of the devices that serve a node (`Inventory.served`)
+    everywhere : request key of a pod that fits on no node -> reason
+    by_device_set : request key of a pod, and key of a node's devices (`Inventory.device_set_key`), that do not match -> reason
     """
 
     everywhere: dict[bytes, str] = field(default_factory=dict)
-    served: dict[tuple[bytes, int], str] = field(default_factory=dict)
+    by_device_set: dict[tuple[bytes, int], str] = field(default_factory=dict)
 
 
-def place(start: Start, job: PodJob, mirror: ClusterCache, state: ClusterState, vain: PlacementFailures) -> Placed | Refused:
-    """Put the pods of a job where a decision says, and assume their devices; or say why that cannot be.
+def place(start: Start, job: PodJob, cache: ClusterCache, state: ClusterState, failures: PlacementFailures) -> Placed | Refused:
+    """Place the pods of a job as decided and assume their devices, or return why they do not fit.
 
-    Of the devices that claims may have, those that the decision names come first. What finds no room is added to `vain`, so
-    that of a thousand pods that ask for the same only the first is tried on every node.
+    Devices that the decision names are tried first. Failures are added to `failures`, so that of a thousand pods with equal
+    requests only the first is tried on every node.
+
+    Parameters
+    ----------
+    start
+        Decision of the scheduler.
+    job
+        Job to start.
+    cache
+        The cluster; the devices are assumed there.
+    state
+        The machine and the runs.
+    failures
+        Known placement failures.
     """
-    return _tried(_Placing(start, job, mirror, state, vain), _Placing.place)
+    return _attempt(_Placing(start, job, cache, state, failures), _Placing.place)
 
 
-def resume(found: InterruptedStart, job: PodJob, mirror: ClusterCache, state: ClusterState) -> Placed | Refused:
-    """Go on with pods where another process meant them to be, and with the rest wherever there is room; or say why not."""
+def resume(found: InterruptedStart, job: PodJob, cache: ClusterCache, state: ClusterState) -> Placed | Refused:
+    """Resume a start of another process: its pods keep their intended nodes, the others go to any node that fits."""
     nowhere = Start(job.row, (), Placement.of(()))
-    return _tried(_Placing(nowhere, job, mirror, state, PlacementFailures()), lambda placing: placing.go_on(found))
+    return _attempt(_Placing(nowhere, job, cache, state, PlacementFailures()), lambda placing: placing.resume(found))
 
 
-def _tried(placing: _Placing, how: Callable[[_Placing], Placed]) -> Placed | Refused:
-    """Put pods somewhere; what was assumed is taken back where that fails."""
+def _attempt(placing: _Placing, how: Callable[[_Placing], Placed]) -> Placed | Refused:
+    """Run a placement; if it fails, drop the allocations that it assumed."""
     try:
         return how(placing)
-    except NoRoom as problem:
-        undo(placing.held, placing.mirror)
-        return Refused(str(problem), not isinstance(problem, NotNow))
+    except DoesNotFit as problem:
+        undo_assumed(placing.held, placing.cache)
+        return Refused(str(problem), not isinstance(problem, NotReady))
     except InputError as problem:
-        undo(placing.held, placing.mirror)
+        undo_assumed(placing.held, placing.cache)
         return Refused(problem.message, True)
 
 
-def alike(jobs: Iterable[PodJob], mirror: ClusterCache, vain: PlacementFailures) -> dict[int, str]:
-    """Row -> why, of the jobs of one pod that ask for what was found nowhere."""
-    found = ((job.row, vain.everywhere.get(words_asked(job, 0, mirror))) for job in jobs if len(job.pods) == 1)
+def matching_failures(jobs: Iterable[PodJob], cache: ClusterCache, failures: PlacementFailures) -> dict[int, str]:
+    """Return row -> reason for single-pod jobs whose request is known to fit on no node."""
+    found = ((job.row, failures.everywhere.get(request_key(job, 0, cache))) for job in jobs if len(job.pods) == 1)
     return {row: why for row, why in found if why is not None}
 
 
-def words_asked(job: PodJob, task: int, mirror: ClusterCache) -> bytes:
-    """What a pod and its claims ask for, in words; b"" without claims, and where devices are not all that one may lack."""
+def request_key(job: PodJob, task: int, cache: ClusterCache) -> bytes:
+    """Return a key of what a pod and its claims request; b"" without claims, or if one is allocated, deleted or missing."""
     specs = []
     for key in job.claims[task]:
-        claim = mirror.claims.get(key)
-        if claim is None or claim.metadata.deletion_timestamp or claim.metadata.uid in mirror.usage.claims:
+        claim = cache.claims.get(key)
+        if claim is None or claim.metadata.deletion_timestamp or claim.metadata.uid in cache.usage.claims:
             return b""
         specs.append(claim.spec)
-    return msgspec.json.encode((job.demand.amounts, job.demand.where, specs)) if specs else b""
+    return msgspec.json.encode((job.demand.amounts, job.demand.constraints, specs)) if specs else b""
 
 
-def undo(held: Sequence[str], mirror: ClusterCache) -> None:
-    """Take back what was assumed of claims."""
+def undo_assumed(held: Sequence[str], cache: ClusterCache) -> None:
+    """Drop the assumed allocations of claims."""
     for uid in held:
-        mirror.undo_assume(uid)
+        cache.undo_assume(uid)
 
 
 class _Placing:
-    def __init__(self, start: Start, job: PodJob, mirror: ClusterCache, state: ClusterState, vain: PlacementFailures) -> None:
-        self.start, self.job, self.mirror, self.state, self.vain = start, job, mirror, state, vain
-        self.devices = Devices(mirror.inventory, mirror.usage, mirror.classes, state.avoided)
+    def __init__(
+        self, start: Start, job: PodJob, cache: ClusterCache, state: ClusterState, failures: PlacementFailures
+    ) -> None:
+        self.start, self.job, self.cache, self.state, self.failures = start, job, cache, state, failures
+        self.devices = Devices(cache.inventory, cache.usage, cache.classes, state.avoided)
         self.held: list[str] = []
-        self.taken: dict[str, dict[str, int]] = {}  # node -> what pods of this start take
+        self.taken: dict[str, dict[str, int]] = {}  # node -> amounts in use, including earlier pods of this start
         self.moved = False
 
     def place(self) -> Placed:
         rows: list[tuple[int, int, int, int]] = []
         pods: list[PodStart] = []
         nodes = self._nodes()
-        whole = self.state.shape.view == "whole"
+        whole = self.state.mapping.view == "whole"
         for task, (key, name) in enumerate(zip(self.job.pods, nodes, strict=True)):
-            pod = self.mirror.pending_pod(key)
+            pod = self.cache.pending_pod(key)
             if pod is None:
-                raise NotNow(f"pod {key} is gone")
-            start, parts = self._start(task, pod, name)
-            rows += self.state.rows_of(0 if whole else task, start.node, self.job.demand.amounts, parts)
+                raise NotReady(f"pod {key} no longer exists")
+            start, shares = self._start(task, pod, name)
+            rows += self.state.rows_of(0 if whole else task, start.node, self.job.demand.amounts, shares)
             pods.append(start)
         return Placed(tuple(pods), tuple(start.node for start in pods), Placement.of(rows), tuple(self.held), self.moved)
 
-    def go_on(self, found: InterruptedStart) -> Placed:
+    def resume(self, found: InterruptedStart) -> Placed:
         if not any(found.starts) and not all(consumer for _, consumer in found.reserved):
-            raise NoRoom("nothing says where its pods were to be")
-        whole = self.state.shape.view == "whole"
+            raise DoesNotFit("the intended nodes of its pods are unknown")
+        whole = self.state.mapping.view == "whole"
         starts: dict[int, PodStart] = {}
-        parts: dict[int, list[Part]] = {}
+        shares: dict[int, list[DeviceShare]] = {}
         for task, start in enumerate(found.starts):
             if start is not None:
-                if start.node not in self.state.shape.node_owner or (whole and not self.is_free(start.node)):
-                    raise NoRoom(f"node {start.node} is not free")
-                self.fits(self.mirror.nodes[start.node])
-                claims = (self.mirror.usage.claims.get(write.claim.metadata.uid, ()) for write in start.claims)
-                starts[task], parts[task] = start, [part for held in claims for part in held]
+                if start.node not in self.state.mapping.node_owner or (whole and not self.is_free(start.node)):
+                    raise DoesNotFit(f"node {start.node} is not free")
+                self.fits(self.cache.nodes[start.node])
+                claims = (self.cache.usage.claims.get(write.claim.metadata.uid, ()) for write in start.claims)
+                starts[task], shares[task] = start, [share for held in claims for share in held]
         for task, key in enumerate(self.job.pods):
-            pod = self.mirror.pending_pod(key)
+            pod = self.cache.pending_pod(key)
             if task not in starts and pod is not None:
                 taken = {start.node for start in starts.values()} if whole else set()
-                asked = words_asked(self.job, task, self.mirror)
-                starts[task], parts[task] = self._start_anywhere(task, pod, taken, asked)
+                request = request_key(self.job, task, self.cache)
+                starts[task], shares[task] = self._start_anywhere(task, pod, taken, request)
         rows = [
             row
             for task, start in sorted(starts.items())
-            for row in self.state.rows_of(0 if whole else task, start.node, self.job.demand.amounts, parts[task])
+            for row in self.state.rows_of(0 if whole else task, start.node, self.job.demand.amounts, shares[task])
         ]
         pods = tuple(start for _, start in sorted(starts.items()))
         return Placed(pods, tuple(start.node for start in pods), Placement.of(rows), tuple(self.held))
 
-    def _start(self, task: int, pod: Pod, name: str) -> tuple[PodStart, list[Part]]:
-        """Put a pod on the node that was chosen for it.
+    def _start(self, task: int, pod: Pod, name: str) -> tuple[PodStart, list[DeviceShare]]:
+        """Place a pod on its chosen node.
 
-        Where the devices of its claims do not serve that one, the first other node will do: policies know devices by type.
+        If no suitable devices serve that node, use the first other node that fits: policies model devices by type only.
         """
-        asked = words_asked(self.job, task, self.mirror)
-        if why := self.vain.everywhere.get(asked):
-            raise NoRoom(why)
-        alone = not self.taken and not self.held
+        key = request_key(self.job, task, self.cache)
+        if why := self.failures.everywhere.get(key):
+            raise DoesNotFit(why)
+        first_pod = not self.taken and not self.held
         try:
-            return self._start_on(task, pod, name, asked)
-        except NotNow:
+            return self._start_on(task, pod, name, key)
+        except NotReady:
             raise
-        except NoRoom as problem:
-            if self.state.shape.view == "whole" or not self.job.claims[task]:
+        except DoesNotFit as problem:
+            if self.state.mapping.view == "whole" or not self.job.claims[task]:
                 raise
             here = problem
         self.moved = True
         try:
-            return self._start_anywhere(task, pod, {name}, asked)
-        except NotNow:
+            return self._start_anywhere(task, pod, {name}, key)
+        except NotReady:
             raise
-        except NoRoom:
-            why = f"{here}, and no other node will do"
-            if alone and asked:  # the pods of its own group have not taken what it lacks
-                self.vain.everywhere[asked] = why
-            raise NoRoom(why) from None
+        except DoesNotFit:
+            why = f"{here}, and no other node fits"
+            if first_pod and key:  # no earlier pod of this start has taken the missing resources
+                self.failures.everywhere[key] = why
+            raise DoesNotFit(why) from None
 
-    def _start_anywhere(self, task: int, pod: Pod, besides: Set[str], asked: bytes) -> tuple[PodStart, list[Part]]:
-        """Put a pod on the first node where there is room for it."""
-        why: NoRoom | None = None
-        for name in sorted(self.state.shape.node_owner.keys() - besides):
-            if self.state.shape.view == "shared" or self.is_free(name):
+    def _start_anywhere(self, task: int, pod: Pod, excluded: Set[str], key: bytes) -> tuple[PodStart, list[DeviceShare]]:
+        """Place a pod on the first node that fits."""
+        why: DoesNotFit | None = None
+        for name in sorted(self.state.mapping.node_owner.keys() - excluded):
+            if self.state.mapping.view == "shared" or self.is_free(name):
                 try:
-                    return self._start_on(task, pod, name, asked)
-                except NotNow:
+                    return self._start_on(task, pod, name, key)
+                except NotReady:
                     raise
-                except NoRoom as problem:
+                except DoesNotFit as problem:
                     why = problem
-        raise why if why is not None else NoRoom("no other node is free")
+        raise why if why is not None else DoesNotFit("no other node is free")
 
-    def _start_on(self, task: int, pod: Pod, name: str, asked: bytes) -> tuple[PodStart, list[Part]]:
-        node = self.mirror.nodes.get(name)
+    def _start_on(self, task: int, pod: Pod, name: str, key: bytes) -> tuple[PodStart, list[DeviceShare]]:
+        node = self.cache.nodes.get(name)
         if node is None:
-            raise NotNow(f"node {name} is gone")
-        served = self.mirror.inventory.served(node) if asked else None
-        if served is not None and (why := self.vain.served.get((asked, served))):
-            raise NoRoom(why)
+            raise NotReady(f"node {name} no longer exists")
+        device_set = self.cache.inventory.device_set_key(node) if key else None
+        if device_set is not None and (why := self.failures.by_device_set.get((key, device_set))):
+            raise DoesNotFit(why)
         self.fits(node)
         try:
-            parts, writes, nominate = self._claims(task, pod, node)
-        except NoRoom as problem:
+            shares, writes, nominate = self._claims(task, pod, node)
+        except DoesNotFit as problem:
             for resource, amount in self.job.demand.amounts.items():
                 self.taken[name][resource] -= amount
-            if served is not None and not self.held:
-                self.vain.served[asked, served] = str(problem)
+            if device_set is not None and not self.held:
+                self.failures.by_device_set[key, device_set] = str(problem)
             raise
-        return PodStart(pod, name, tuple(writes), nominate), parts
+        return PodStart(pod, name, tuple(writes), nominate), shares
 
     def _nodes(self) -> tuple[str, ...]:
-        """The node of each pod."""
-        shape, rows = self.state.shape, self.start.placement.rows()
-        if shape.view == "shared":
-            chosen = {task: shape.nodes[owner][0] for task, owner, _, _ in rows if owner in shape.nodes}
+        """Return the node of each pod."""
+        mapping, rows = self.state.mapping, self.start.placement.rows()
+        if mapping.view == "shared":
+            chosen = {task: mapping.nodes[owner][0] for task, owner, _, _ in rows if owner in mapping.nodes}
             if len(chosen) < len(self.job.pods):
-                raise NoRoom("the placement does not name a node for each pod")
+                raise DoesNotFit("the placement does not name a node for each pod")
             return tuple(chosen[task] for task in range(len(self.job.pods)))
         found: list[str] = []
         for _, owner, resource, count in rows:
-            if owner in shape.nodes and resource == shape.column("nodes"):
-                free = [name for name in shape.nodes[owner] if self.is_free(name)]
+            if owner in mapping.nodes and resource == mapping.column("nodes"):
+                free = [name for name in mapping.nodes[owner] if self.is_free(name)]
                 if len(free) < count:
-                    raise NoRoom(f"{count} free nodes of {shape.machine.owners[owner]} are wanted, {len(free)} are there")
+                    raise DoesNotFit(
+                        f"{count} free nodes of {mapping.machine.owners[owner]} are needed, {len(free)} are available"
+                    )
                 found += free[:count]
         if len(found) != len(self.job.pods):
-            raise NoRoom("the placement does not name a node for each pod")
+            raise DoesNotFit("the placement does not name a node for each pod")
         return tuple(found)
 
     def is_free(self, name: str) -> bool:
-        """Whether nobody but daemons uses a node."""
-        used = any(key in self.state.ours for key in self.mirror.on_node.get(name, ())) or name in self.state.busy
-        free = not used and name not in self.state.shape.barred and not self.state.taken_by_others(name)
-        return free and self.job.demand.where.allows(self.mirror.nodes[name])
+        """Return whether only daemon pods use a node and the job may run on it."""
+        used = any(key in self.state.run_pods for key in self.cache.on_node.get(name, ())) or name in self.state.run_pods_on
+        free = not used and name not in self.state.mapping.unschedulable and not self.state.used_by_others(name)
+        return free and self.job.demand.constraints.allows(self.cache.nodes[name])
 
     def fits(self, node: Node) -> None:
-        """Check a node against the pods that are there and on their way."""
+        """Check that a node fits the pod in addition to those on it and those being bound; raise DoesNotFit otherwise."""
         name = node.metadata.name
-        if not self.job.demand.where.allows(node):
-            raise NoRoom(f"node {name} is not one that the pod may run on")
+        if not self.job.demand.constraints.allows(node):
+            raise DoesNotFit(f"node {name} does not match the pod's node selector, affinity or tolerations")
         if name not in self.taken:
-            self.taken[name] = self.state.taken_on(name)
-        used, has = self.taken[name], amounts_offered(node)
+            self.taken[name] = self.state.used_on(name)
+        used, has = self.taken[name], allocatable_amounts(node)
         for resource, amount in self.job.demand.amounts.items():
             left = has.get(resource, 0) - used.get(resource, 0)
             if amount > left:
-                has_left, wanted = (self.state.shape.machine.amount_text(resource, number) for number in (left, amount))
-                raise NoRoom(f"node {name} has {has_left} {resource} left, {wanted} are needed")
+                has_left, wanted = (self.state.mapping.machine.amount_text(resource, number) for number in (left, amount))
+                raise DoesNotFit(f"node {name} has {has_left} {resource} left, {wanted} are needed")
         for resource, amount in self.job.demand.amounts.items():
             used[resource] = used.get(resource, 0) + amount
 
-    def _claims(self, task: int, pod: Pod, node: Node) -> tuple[list[Part], list[ClaimWrite], bool]:
-        """Give a pod's claims their devices; returns what it takes, what is to be written, and whether to name the node."""
+    def _claims(self, task: int, pod: Pod, node: Node) -> tuple[list[DeviceShare], list[ClaimWrite], bool]:
+        """Assume devices for a pod's claims; return their shares, the claim writes, and whether to nominate the node."""
         claims = []
         for key in self.job.claims[task]:
-            claim = self.mirror.claims.get(key)
+            claim = self.cache.claims.get(key)
             if claim is None or claim.metadata.deletion_timestamp:
-                raise NotNow(f"claim {key} is gone")
+                raise NotReady(f"claim {key} no longer exists")
             claims.append(claim)
-        missing = [c for c in claims if c.metadata.uid not in self.mirror.usage.claims and c.spec.devices.requests]
+        missing = [c for c in claims if c.metadata.uid not in self.cache.usage.claims and c.spec.devices.requests]
         for claim in claims:
             allocation = claim.status.allocation
             if claim in missing:
                 continue
-            if allocation is not None and not selects(allocation.node_selector, node):
-                raise NoRoom(f"the devices of claim {claim.metadata.key} cannot be used on node {node.metadata.name}")
+            if allocation is not None and not selector_matches(allocation.node_selector, node):
+                raise DoesNotFit(f"the devices of claim {claim.metadata.key} cannot be used on node {node.metadata.name}")
             if allocation is None and claim.metadata.uid not in self.held and claim.spec.devices.requests:
-                raise NotNow(f"claim {claim.metadata.key} is being given devices")
+                raise NotReady(f"claim {claim.metadata.key} is being allocated by another start")
         found = allocate(missing, node, self.devices, self._preferred(task))
         if isinstance(found, str):
-            raise NoRoom(found)
+            raise DoesNotFit(found)
         writes: dict[str, ClaimWrite] = {c.metadata.uid: ClaimWrite(c, None) for c in claims if c not in missing}
-        parts: list[Part] = []
+        shares: list[DeviceShare] = []
         for claim, chosen in zip(missing, found, strict=True):
-            parts += self._hold(claim, chosen)
+            shares += self._hold(claim, chosen)
             writes[claim.metadata.uid] = ClaimWrite(claim, allocation_of(claim, chosen, node, self.devices))
         pinned = any(w.allocation is not None and w.allocation.node_selector is not None for w in writes.values())
-        return parts, [writes[c.metadata.uid] for c in claims], bool(claims) and not pinned
+        return shares, [writes[c.metadata.uid] for c in claims], bool(claims) and not pinned
 
-    def _hold(self, claim: ResourceClaim, chosen: Sequence[ChosenDevice]) -> list[Part]:
-        parts = [one.part for one in chosen]
-        self.mirror.assume(claim, parts)
+    def _hold(self, claim: ResourceClaim, chosen: Sequence[ChosenDevice]) -> list[DeviceShare]:
+        shares = [one.share for one in chosen]
+        self.cache.assume(claim, shares)
         self.held.append(claim.metadata.uid)
-        return parts
+        return shares
 
     def _preferred(self, task: int) -> list[DeviceId]:
-        machine, devices = self.state.shape.machine, self.state.shape.devices
+        machine, devices = self.state.mapping.machine, self.state.mapping.devices
         kinds = (Kind.DEVICE, Kind.POOL)
-        whole = self.state.shape.view == "whole"
+        whole = self.state.mapping.view == "whole"
         return [
             devices[owner]
             for row, owner, _, _ in self.start.placement.rows()

@@ -1,4 +1,4 @@
-"""A Kubernetes cluster as a platform: pods arrive, start and end; what is committed is assumed at once and written behind."""
+"""Kubernetes platform: pod events become job events; commits are assumed in the cache and written in the background."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from poolwise.live.kubernetes.actions import Actions
 from poolwise.live.kubernetes.cache import ClusterCache
 from poolwise.live.kubernetes.clock import LiveClock
 from poolwise.live.kubernetes.devices import DeviceId
-from poolwise.live.kubernetes.machine import ClusterLayout, usable
-from poolwise.live.kubernetes.placement import PlacementFailures, Refused, alike
-from poolwise.live.kubernetes.pod_jobs import PodJob, PodJobs, Settled, instant
+from poolwise.live.kubernetes.machine import ClusterLayout, is_usable
+from poolwise.live.kubernetes.placement import PlacementFailures, Refused, matching_failures
+from poolwise.live.kubernetes.pod_jobs import JobChanges, PodJob, PodJobs, timestamp_ns
 from poolwise.live.kubernetes.pod_runs import LONGEST_RETRY, PodRuns
 from poolwise.live.kubernetes.reconciler import Reconciler
-from poolwise.live.kubernetes.renumbering import renumbered_once
-from poolwise.live.kubernetes.starts import Bound, NotBound
+from poolwise.live.kubernetes.renumbering import merge_renumberings
+from poolwise.live.kubernetes.starts import BindFailed, Bound
 from poolwise.live.kubernetes.state import ClusterState
-from poolwise.live.kubernetes.watch_client import ClusterEvents, Stopped, Told
-from poolwise.live.logs import say
+from poolwise.live.kubernetes.watch_client import ClusterEvent, ClusterEvents, Stopped
+from poolwise.live.logs import log_event
 from poolwise.live.wait_reasons import INTERVAL
 from poolwise.model import (
     Arrival,
@@ -47,67 +47,71 @@ from poolwise.performance.ideal import Ideal
 from poolwise.units import SECOND
 
 GATHER = 0.002
-"""Seconds for which news is gathered before it is told."""
-REST = 3.0
-"""So many times as long as the machine took to be built anew, news is gathered that may change it again.
+"""Seconds for which cluster events are collected before a pass."""
+REBUILD_PAUSE = 3.0
+"""Pause before the next rebuild of the machine, as a multiple of the duration of the last one.
 
-Nodes become ready one by one, and each of them is another machine: building it takes a quarter of the time at most.
+Nodes become ready one by one, and each changes the machine; with the pause, rebuilding takes at most a quarter of the time.
 """
 SPARE_ROWS = 2000
-"""So many rows of jobs that are over the table may have before it is made anew."""
+"""Number of finished jobs above which the job table is rebuilt (in addition to the number of pods with jobs)."""
 
 
 class KubernetesPlatform:
-    """A cluster that is there.
+    """A Kubernetes cluster.
 
     Parameters
     ----------
-    link
-        Where it hears of the cluster: a connection that is open.
+    watch_client
+        Source of cluster events; must be open.
     name
-        Pods with this scheduler name are ours.
+        Scheduler name of the pods that are managed.
     scheduler
-        For which the cluster is seen (`ClusterState`).
+        Determines the view of the cluster (`ClusterState`).
+    actions
+        Receives decisions; shadow mode writes nothing.
+    layout
+        Operator settings for the machine.
     estimate
-        What is believed of how long runs take.
-    writes
-        What decisions write; a shadow writes nothing.
+        Performance model for expected run times.
+    continued
+        State that an earlier run saved.
     gang_limit
-        Seconds for which only a part of a gang may have nodes.
+        Time limit (s) for a gang of which only some pods have nodes.
     """
 
     def __init__(
         self,
-        link: ClusterEvents,
+        watch_client: ClusterEvents,
         name: str,
         scheduler: Scheduler,
-        writes: Actions,
+        actions: Actions,
         layout: ClusterLayout | None = None,
         *,
         estimate: PerformanceModel | None = None,
         continued: Continuation | None = None,
         gang_limit: float = 60.0,
     ) -> None:
-        self.link, self.writes = link, writes
+        self.watch_client, self.actions = watch_client, actions
         self.continued = continued if continued is not None else Continuation()
-        self.mirror = ClusterCache(name)
+        self.cache = ClusterCache(name)
         self._sync()
-        self.clock = LiveClock(self.continued.epoch or self._first())
-        self.units = PodJobs(self.mirror, self.clock)
-        self.state = ClusterState(self.mirror, scheduler, layout if layout is not None else ClusterLayout(), self.clock.epoch)
+        self.clock = LiveClock(self.continued.epoch or self._earliest_creation())
+        self.pod_jobs = PodJobs(self.cache, self.clock)
+        self.state = ClusterState(self.cache, scheduler, layout if layout is not None else ClusterLayout(), self.clock.epoch)
         believed = estimate if estimate is not None else Ideal()
-        self.runs = PodRuns(self.mirror, self.units, self.state, writes, self.clock, believed)
+        self.runs = PodRuns(self.cache, self.pod_jobs, self.state, actions, self.clock, believed)
         self._next_draw = self.continued.next_draw
         self._stopped: Stopped | None = None
-        self._stop_asked = self._refused = False
+        self._stop_requested = self._refused = False
         self._pending: list[Event] = []
-        self._rest_until = 0.0  # of the monotonic clock
-        self._news_until = 0
+        self._rebuild_after = 0.0  # monotonic time
+        self._report_until = 0
         self._by_row: dict[int, PodJob] = {}
-        self._vain = PlacementFailures()  # since something was told last
-        self._upkeep = Reconciler(self.mirror, self.units, self.state, self.runs, writes, self.clock, gang_limit)
+        self._placement_failures = PlacementFailures()  # since the last cluster events
+        self._reconciler = Reconciler(self.cache, self.pod_jobs, self.state, self.runs, actions, self.clock, gang_limit)
         self.clock.tick()
-        self._pending += self._absorb([])
+        self._pending += self._apply_received([])
 
     # Platform
 
@@ -121,12 +125,12 @@ class KubernetesPlatform:
         raise AttributeError("the table follows the cluster")
 
     def events(self) -> Iterator[EventBatch]:
-        """Yield what happens until the run is stopped; the first batch tells all that waits."""
+        """Yield batches of events until the run stops; the first one reports all waiting jobs."""
         self.clock.tick()
         if not self.has_nodes:
-            say("no nodes yet", waiting=len(self.units.waiting()))
-            for told in self._news():
-                self._pending += self._absorb(told)
+            log_event("no_usable_nodes", waiting=len(self.pod_jobs.waiting()))
+            for received in self._receive():
+                self._pending += self._apply_received(received)
                 if self.has_nodes:
                     break
             else:
@@ -134,31 +138,31 @@ class KubernetesPlatform:
         first = [Arrival(job.row) for job in self._in_order() if job.run is None]
         pending, self._pending = self._pending, []
         yield EventBatch(self.clock.now, (*(e for e in pending if not isinstance(e, Arrival | Renumbered)), *first))
-        for told in self._news():
-            if (batch := self.batch(told)) is not None:
-                self._go_on_telling(batch)
+        for received in self._receive():
+            if (batch := self.batch(received)) is not None:
+                self._request_report_passes(batch)
                 yield batch
 
     @property
     def has_nodes(self) -> bool:
-        """Whether there is a node that jobs could run on."""
-        return bool(self.state.shape.nodes)
+        """True if there is a node that jobs can run on."""
+        return bool(self.state.mapping.nodes)
 
-    def batch(self, told: Sequence[Told]) -> EventBatch | None:
-        """Take in news; returns what the loop must be told, None where that is nothing, or there is no machine yet."""
+    def batch(self, received: Sequence[ClusterEvent]) -> EventBatch | None:
+        """Apply cluster events and return the events for the loop; None if there are none, or no nodes."""
         self.clock.tick()
-        self._pending += self._absorb(told)
+        self._pending += self._apply_received(received)
         if not self._pending or not self.has_nodes:
             return None
-        pending, self._pending = renumbered_once(self._pending), []
+        pending, self._pending = merge_renumberings(self._pending), []
         return EventBatch(self.clock.now, tuple(pending))
 
     def snapshot(self) -> Snapshot:
-        """Show the state now."""
+        """Return the current state."""
         return self.runs.snapshot()
 
     def commit(self, plan: Plan) -> CommitResult:
-        """Assume what is decided, and have it written."""
+        """Assume the decisions of a plan and write them in the background."""
         committed: list[Decision] = []
         rejected: list[tuple[Decision, str]] = []
         started: list[tuple[Start, int]] = []
@@ -166,7 +170,7 @@ class KubernetesPlatform:
         for decision in plan.decisions:
             match decision:
                 case Start(job):
-                    found = self.runs.start(decision, self._by_row.get(job), before, self._vain)
+                    found = self.runs.start(decision, self._by_row.get(job), before, self._placement_failures)
                     if isinstance(found, Refused):
                         rejected.append((decision, found.why))
                         if found.lasting:
@@ -178,7 +182,7 @@ class KubernetesPlatform:
                         rejected.append((decision, refused))
                         continue
                 case Resize():
-                    rejected.append((decision, "what a running pod holds is not changed"))
+                    rejected.append((decision, "resizing a running pod is not supported"))
                     continue
                 case Reject(job, reason):
                     self._reject(job, reason)
@@ -186,183 +190,187 @@ class KubernetesPlatform:
                     pass
             committed.append(decision)
         self.clock.wake_at = plan.wake_at
-        if rejected:  # by what no policy sees, such as devices of a kind that it does not know
+        if rejected:  # by a check that the policy does not model, such as unknown devices
             self._refused = True
-            self.clock.retry(LONGEST_RETRY)
+            self.clock.request_pass(LONGEST_RETRY)
         if aside:
-            aside |= alike(self.units.waiting(), self.mirror, self._vain)
+            aside |= matching_failures(self.pod_jobs.waiting(), self.cache, self._placement_failures)
         return CommitResult(tuple(committed), tuple(rejected), tuple(started), aside)
 
-    def lacking(self, starts: Iterable[Start]) -> dict[int, str]:
-        """Row -> why, of the jobs that a commit of some starts would set aside."""
+    def unplaceable(self, starts: Iterable[Start]) -> dict[int, str]:
+        """Return row -> reason for the jobs that a commit of these starts would set aside."""
         known = ((start, self._by_row[start.job]) for start in starts if start.job in self._by_row)
-        return self.runs.lacking((start, job) for start, job in known if any(job.claims))
+        return self.runs.unplaceable((start, job) for start, job in known if any(job.claims))
 
     # LivePlatform
 
     def stop(self) -> None:
         """End `events`."""
-        self._stop_asked = True
-        self.link.told.put(Stopped())
+        self._stop_requested = True
+        self.watch_client.events.put(Stopped())
 
     def class_of(self, job: int) -> str:
-        """Priority class."""
+        """Return the priority class of a job, "none" without one."""
         return self._by_row[job].class_name if job in self._by_row else "none"
 
     def report_wait(self, job: int, why: str) -> None:
-        """Write a condition to all pods of a job, and an event."""
+        """Set the condition of all pods of a job, and emit events."""
         found = self._by_row.get(job)
         for key in found.pods if found is not None else ():
-            if (pod := self.mirror.pending_pod(key)) is not None:
-                self.writes.say(pod, why)
+            if (pod := self.cache.pending_pod(key)) is not None:
+                self.actions.report_unschedulable(pod, why)
 
     # Events
 
-    def go_on(self, job: PodJob) -> None:
-        """Finish what another process has begun of a job that waits."""
+    def resume_start(self, job: PodJob) -> None:
+        """Resume the interrupted start of a waiting job, if another process began one."""
         self.runs.resume(job)
 
     def _sync(self) -> None:
-        """Take in everything that is there."""
-        while self.mirror.unsynced:
-            told = self.link.told.get()
-            if isinstance(told, Stopped):
-                raise PoolwiseError(told.reason or "stopped before the cluster was seen")
-            if not isinstance(told, Bound | NotBound):
-                self.mirror.apply_event(told)
+        """Read events until the initial list of every kind is complete."""
+        while self.cache.unsynced:
+            received = self.watch_client.events.get()
+            if isinstance(received, Stopped):
+                raise PoolwiseError(received.reason or "stopped before the cluster was seen")
+            if not isinstance(received, Bound | BindFailed):
+                self.cache.apply_event(received)
 
-    def _first(self) -> int:
-        """The earliest instant (ns since 1970) of which the cluster tells, so that no time is negative."""
-        created = (instant(pod.metadata.creation_timestamp) for pod in self.mirror.pods.values() if self.mirror.is_managed(pod))
+    def _earliest_creation(self) -> int:
+        """Return the earliest creation time in the cluster (ns since 1970), so that no time is negative."""
+        created = (
+            timestamp_ns(pod.metadata.creation_timestamp) for pod in self.cache.pods.values() if self.cache.is_managed(pod)
+        )
         return min((time.time_ns(), *created))
 
-    def _go_on_telling(self, batch: EventBatch) -> None:
-        """Want more passes for a while after something has happened: whoever waits is told why in passes, at intervals."""
+    def _request_report_passes(self, batch: EventBatch) -> None:
+        """Request passes for a while after an event: wait reasons are reported during passes, at intervals."""
         now = self.clock.now
         if any(not isinstance(event, Wake) for event in batch.events):
-            self._news_until = now + int(1.1 * INTERVAL * SECOND)
+            self._report_until = now + int(1.1 * INTERVAL * SECOND)
         if any(isinstance(event, Arrival) for event in batch.events):
-            self.clock.retry(int(0.11 * INTERVAL * SECOND))
-        elif now < self._news_until:
-            self.clock.retry(self._news_until - now)
+            self.clock.request_pass(int(0.11 * INTERVAL * SECOND))
+        elif now < self._report_until:
+            self.clock.request_pass(self._report_until - now)
 
-    def _news(self) -> Iterator[list[Told]]:
-        """Yield what is told, until the run is stopped; raises PoolwiseError where that has a reason."""
-        while not self._stop_asked:
+    def _receive(self) -> Iterator[list[ClusterEvent]]:
+        """Yield received events until the run stops; raise PoolwiseError if it stops for a reason."""
+        while not self._stop_requested:
             if self._stopped is not None:
                 if self._stopped.reason:
                     raise PoolwiseError(self._stopped.reason)
                 return
             yield self._gather()
 
-    def _gather(self) -> list[Told]:
-        """Wait for news, or for the time at which a pass is due, and take all that is there."""
+    def _gather(self) -> list[ClusterEvent]:
+        """Wait for events or for the time of the next pass, then return all available events."""
         self.clock.tick()
-        told: list[Told] = []
+        received: list[ClusterEvent] = []
         try:
-            told.append(self.link.told.get(timeout=self.clock.left))
-            until = max(time.monotonic() + GATHER, self._rest_until)
+            received.append(self.watch_client.events.get(timeout=self.clock.seconds_left))
+            until = max(time.monotonic() + GATHER, self._rebuild_after)
             while (left := until - time.monotonic()) > 0:
-                told.append(self.link.told.get(timeout=left))
+                received.append(self.watch_client.events.get(timeout=left))
         except queue.Empty:
             pass
-        return told
+        return received
 
-    def _absorb(self, told: Sequence[Told]) -> list[Event]:
-        """Apply news; returns the events that the loop must be told, those of old rows first."""
-        rang = self.clock.ring()  # before anything wants a pass later
-        self._vain = PlacementFailures()
+    def _apply_received(self, received: Sequence[ClusterEvent]) -> list[Event]:
+        """Apply cluster events and return the events for the loop, those with rows before a renumbering first."""
+        due = self.clock.pop_due()  # before later steps request another pass
+        self._placement_failures = PlacementFailures()
         events: list[Event] = []
-        for what in told:
-            match what:
+        for event in received:
+            match event:
                 case Bound(run):
-                    events += self.runs.bound(run)
-                case NotBound():
-                    events += self.runs.not_bound(what)
+                    events += self.runs.on_bound(run)
+                case BindFailed():
+                    events += self.runs.on_bind_failed(event)
                 case Stopped():
-                    self._stopped = what
+                    self._stopped = event
                 case _:
-                    self.mirror.apply_event(what)
-        news = self.mirror.pop_changes()
-        settled = [self.units.settle(news.pods), self.units.settle_claims(news.claims)]
-        if news.shape:
-            settled.append(self.units.settle_noted())
-        for key in sorted(news.pods | self.runs.leaving(news.claims)):
-            events += self.runs.pod_over(key)
-        looked_at = self.mirror.pods if news.shape else news.pods  # with a node come the pods that it had
-        events += self._settle(settled, self._adopted(looked_at), news.shape)
-        self._upkeep.look(news.devices)
-        events += self._look(news.nodes | self.mirror.changes.nodes, news.devices | self.mirror.changes.devices)
-        if news.links:
-            self.state.look_at_links()
-        freed = self._refused and bool(news.devices or news.nodes or news.claims)
-        if rang or news.links or freed:
+                    self.cache.apply_event(event)
+        changes = self.cache.pop_changes()
+        job_changes = [self.pod_jobs.update_pods(changes.pods), self.pod_jobs.update_claims(changes.claims)]
+        if changes.machine:
+            job_changes.append(self.pod_jobs.retry_unscheduled())
+        for key in sorted(changes.pods | self.runs.pop_released_pods(changes.claims)):
+            events += self.runs.on_pod_terminated(key)
+        candidates = self.cache.pods if changes.machine else changes.pods  # a new node may already have pods
+        events += self._apply_job_changes(job_changes, self._adopt_bound_pods(candidates), changes.machine)
+        self._reconciler.reconcile(changes.devices)
+        events += self._refresh_capacity(changes.nodes | self.cache.changes.nodes, changes.devices | self.cache.changes.devices)
+        if changes.links:
+            self.state.refresh_links()
+        freed = self._refused and bool(changes.devices or changes.nodes or changes.claims)
+        if due or changes.links or freed:
             self._refused = False
             events.append(Wake())
-        for claim in self.units.take_lacking():
-            self.writes.make(claim)
-        if notes := self.units.notes.pop_due():
-            self.writes.note(self.mirror, notes)
+        for claim in self.pod_jobs.pop_missing_claims():
+            self.actions.create_claim(claim)
+        if due_messages := self.pod_jobs.messages.pop_due():
+            self.actions.report_messages(self.cache, due_messages)
         return events
 
-    def _adopted(self, pods: Iterable[str]) -> list[PodJob]:
-        """Jobs of pods of ours that are on a node, and were not put there by a run that is known."""
+    def _adopt_bound_pods(self, pods: Iterable[str]) -> list[PodJob]:
+        """Return jobs for managed pods that have a node but no known run."""
         found = []
         for key in sorted(pods):
-            pod = self.mirror.pods.get(key)
-            node = self.mirror.nodes.get(pod.spec.node_name) if pod is not None else None
-            if pod is None or node is None or not usable(node):
+            pod = self.cache.pods.get(key)
+            node = self.cache.nodes.get(pod.spec.node_name) if pod is not None else None
+            if pod is None or node is None or not is_usable(node):
                 continue
-            if not self.mirror.is_managed(pod) or pod.over or key in self.state.ours:
+            if not self.cache.is_managed(pod) or pod.terminated or key in self.state.run_pods:
                 continue
             try:
-                found.append(self.units.adopt(pod))
-            except InputError as problem:  # it takes what its node counts; nothing more is known of it
-                say("not counted as a run", pod=key, error=problem.message)
+                found.append(self.pod_jobs.adopt(pod))
+            except InputError as problem:  # the pod still counts toward its node; nothing more is known about it
+                log_event("pod_not_adopted", pod=key, error=problem.message)
         return found
 
-    def _settle(self, settled: list[Settled], adopted: list[PodJob], shape: bool) -> list[Event]:
-        """Add and remove jobs; where the machine changes, everything is built anew and jobs are renumbered."""
-        arrived = [job for part in settled for job in part.arrived if self.units.of_pod.get(job.pods[0]) is job]
-        altered = [now for part in settled for _, now in part.altered if self.units.of_pod.get(now.pods[0]) is now]
-        withdrawn = [job for part in settled for job in (*part.withdrawn, *(before for before, _ in part.altered))]
+    def _apply_job_changes(self, job_changes: list[JobChanges], adopted: list[PodJob], machine_changed: bool) -> list[Event]:
+        """Add and remove jobs; if the machine changes, rebuild the state and renumber the jobs."""
+        arrived = [job for part in job_changes for job in part.arrived if self.pod_jobs.by_pod.get(job.pods[0]) is job]
+        altered = [now for part in job_changes for _, now in part.altered if self.pod_jobs.by_pod.get(now.pods[0]) is now]
+        withdrawn = [job for part in job_changes for job in (*part.withdrawn, *(before for before, _ in part.altered))]
         events: list[Event] = [Withdrawn(job.row) for job in withdrawn if job.row >= 0]
-        self.runs.over_rows += len(withdrawn)
+        self.runs.ended_rows += len(withdrawn)
         for job in (*arrived, *adopted):
             known = self.continued.draw(job.name)
-            job.submitted = min(job.submitted, self.clock.epoch + self.clock.now)  # where the server's clock is ahead
+            job.submitted = min(job.submitted, self.clock.epoch + self.clock.now)  # the server's clock may be ahead
             job.draw = self._next_draw if known is None else known
             self._next_draw += known is None
         new = sorted((*arrived, *adopted, *altered), key=lambda job: (job.submitted, job.name))
-        crowded = self.runs.over_rows >= SPARE_ROWS + len(self.units.of_pod)
-        if shape or crowded or (new and not self.state.add_jobs(new)):
+        crowded = self.runs.ended_rows >= SPARE_ROWS + len(self.pod_jobs.by_pod)
+        if machine_changed or crowded or (new and not self.state.add_jobs(new)):
             begun = time.monotonic()
-            rows = self.state.reshape(self._in_order())
-            self._rest_until = time.monotonic() + REST * (time.monotonic() - begun)
+            rows = self.state.rebuild_machine(self._in_order())
+            self._rebuild_after = time.monotonic() + REBUILD_PAUSE * (time.monotonic() - begun)
             self._by_row = {job.row: job for job in self._in_order()}
-            self.runs.over_rows, self.runs.freed_at = 0, self.clock.now
+            self.runs.ended_rows, self.runs.freed_at = 0, self.clock.now
             events += [Renumbered(rows), Wake()]
         self._by_row.update((job.row, job) for job in new)
         for job in adopted:
             self.runs.adopt(job)
         for job in arrived:
-            self.go_on(job)
+            self.resume_start(job)
         return events + [Arrival(job.row) for job in new if job.run is None]
 
     def _in_order(self) -> list[PodJob]:
-        return sorted(self.units.jobs() | {a.job for a in self.runs.active.values()}, key=lambda job: (job.submitted, job.name))
+        return sorted(
+            self.pod_jobs.jobs() | {a.job for a in self.runs.active.values()}, key=lambda job: (job.submitted, job.name)
+        )
 
-    def _look(self, nodes: set[str], devices: set[DeviceId]) -> list[Event]:
-        """Count anew what others take; returns what has changed."""
-        owner = self.state.shape.node_owner
-        changed = [owner[node] for node in sorted(nodes) if self.state.look_at(node)]
+    def _refresh_capacity(self, nodes: set[str], devices: set[DeviceId]) -> list[Event]:
+        """Refresh the capacity of nodes and devices; return events for the changes."""
+        owner = self.state.mapping.node_owner
+        changed = [owner[node] for node in sorted(nodes) if self.state.refresh_node(node)]
         for device in sorted(devices):
-            changed += self.state.look_at_device(device)
+            changed += self.state.refresh_device(device)
         if changed:
             self.runs.freed_at = self.clock.now
         return [CapacityChanged(number, 0, 0) for number in dict.fromkeys(changed)]
 
     def _reject(self, row: int, reason: str) -> None:
         job = self._by_row[row]
-        self.units.notes.leave(job.pods, reason)
-        self.units.end(job)
+        self.pod_jobs.messages.record(job.pods, reason)
+        self.pod_jobs.end(job)

@@ -1,4 +1,4 @@
-"""Jobs made of pods: a pod alone, or a group whose pods start together."""
+"""Jobs formed from pods: a single pod, or a gang whose pods start together."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from poolwise.units import SECOND
 
 @dataclass(eq=False)
 class PodJob:
-    """A job that waits or is at work.
+    """A waiting or running job.
 
     Attributes
     ----------
-    name : namespace and name of its pod, or of its group
-    pods : keys of its pods, one a task
-    uids : uid of each
-    demand : what each of them takes at most
-    claims : keys of the claims of each
-    unmet : key -> uid of those that several pods may share and that have no devices yet: the job needs devices for them
+    name : namespace/name of its pod or group
+    pods : keys of its pods, one per task
+    uids : uid of each pod
+    demand : maximum demand of its pods
+    claims : keys of each pod's claims
+    unallocated : key -> uid of its shareable claims without devices, for which the job needs devices
     submitted : ns since 1970
-    class_name, priority : its priority class, and the number that this stands for: the highest of its pods
-    kind : what kind of work it does, "" where nobody said
-    row, draw : its place in the job table, and its counter of random draws
+    class_name, priority : highest priority among its pods, and the name of its class
+    kind : kind of work, "" if not annotated
+    row, draw : row in the job table, and counter of random draws
     run : number of its run, None while it waits
-    failures : times in a row that it could not be started
-    not_before : ns of the monotonic clock before which it is not tried again
+    failures : number of consecutive failed starts
+    not_before : earliest time of the next attempt, ns of the monotonic clock
     """
 
     name: str
@@ -48,7 +48,7 @@ class PodJob:
     class_name: str
     priority: int = 0
     kind: str = ""
-    unmet: Mapping[str, str] = field(default_factory=dict)
+    unallocated: Mapping[str, str] = field(default_factory=dict)
     row: int = -1
     draw: int = 0
     run: int | None = None
@@ -57,14 +57,14 @@ class PodJob:
 
 
 @dataclass
-class Settled:
-    """What has become of pods.
+class JobChanges:
+    """Changes of jobs.
 
     Attributes
     ----------
-    arrived : jobs that wait from now on
-    withdrawn : jobs that were waiting, and wait no longer
-    altered : jobs that wait for something else than before, each in place of the one that comes first
+    arrived : jobs that begin to wait
+    withdrawn : jobs that no longer wait
+    altered : (old, new) pairs of jobs whose request changed
     """
 
     arrived: list[PodJob] = field(default_factory=list)
@@ -73,42 +73,42 @@ class Settled:
 
 
 class PodJobs:
-    """Keeps jobs up with pods.
+    """Jobs of a cluster, updated as its pods change.
 
     Attributes
     ----------
-    of_pod : key of a pod -> its job
-    notes : why pods are left alone
-    in_part : group of which some pods have a node while more are needed to start -> those pods
+    by_pod : key of a pod -> its job
+    messages : reasons why pods are not scheduled
+    partial_gangs : group -> its pods with a node, for groups in which more pods must start
     """
 
-    def __init__(self, mirror: ClusterCache, clock: LiveClock) -> None:
-        self.mirror, self.notes = mirror, PodMessages(clock)
-        self.of_pod: dict[str, PodJob] = {}
-        self.in_part: dict[str, list[str]] = {}
-        self._lacking: list[ExtendedClaim] = []
-        self._asked: dict[str, str] = {}  # pod whose claim for extended resources is being made -> its uid
-        self._whole: set[str] = set()  # groups that were whole once
+    def __init__(self, cache: ClusterCache, clock: LiveClock) -> None:
+        self.cache, self.messages = cache, PodMessages(clock)
+        self.by_pod: dict[str, PodJob] = {}
+        self.partial_gangs: dict[str, list[str]] = {}
+        self._missing_claims: list[ExtendedClaim] = []
+        self._claims_requested: dict[str, str] = {}  # pod -> uid, once the claim for its extended resources is requested
+        self._completed_gangs: set[str] = set()  # groups that were complete at some time
         self._members: dict[str, set[str]] = {}  # group -> pods
         self._group: dict[str, tuple[str, int]] = {}  # pod -> group, its size by labels
-        self._wants: dict[str, set[str]] = {}  # claim -> pods that wait for it to be there
-        self._sharers: dict[str, set[str]] = {}  # claim that pods may share -> pods that have jobs
+        self._awaiting_claim: dict[str, set[str]] = {}  # missing claim -> pods that wait for it
+        self._claim_users: dict[str, set[str]] = {}  # shareable claim -> pods with jobs that use it
 
     def jobs(self) -> set[PodJob]:
-        """All jobs."""
-        return set(self.of_pod.values())
+        """Return all jobs."""
+        return set(self.by_pod.values())
 
     def waiting(self) -> set[PodJob]:
-        """Jobs that have no run."""
-        return {job for job in self.of_pod.values() if job.run is None}
+        """Return the jobs without a run."""
+        return {job for job in self.by_pod.values() if job.run is None}
 
-    def settle(self, pods: Iterable[str]) -> Settled:
-        """Bring jobs up to date with some pods."""
-        done, groups = Settled(), set[str]()
+    def update_pods(self, pods: Iterable[str]) -> JobChanges:
+        """Update jobs after changes of pods."""
+        changes, groups = JobChanges(), set[str]()
         for key in sorted(pods):
-            pod = self.mirror.pods.get(key)
+            pod = self.cache.pods.get(key)
             if pod is None:
-                self._asked.pop(key, None)
+                self._claims_requested.pop(key, None)
             named = group_of(pod) if pod is not None else None
             before = self._group.get(key)
             if before is not None and named is None:
@@ -120,144 +120,146 @@ class PodJobs:
                 self._members.setdefault(named[0], set()).add(key)
                 groups.add(named[0])
             elif before is None or pod is None:
-                self._one(key, done)
+                self._update_pod(key, changes)
         for group in sorted(groups):
-            self._together(group, done)
-        return done
+            self._update_group(group, changes)
+        return changes
 
-    def settle_claims(self, claims: Iterable[str]) -> Settled:
-        """Bring jobs up to date with some claims: those that pods waited for, and those that have got devices or lost them."""
+    def update_claims(self, claims: Iterable[str]) -> JobChanges:
+        """Update jobs after changes of claims: pods may wait for a claim, and shareable ones gain or lose their devices."""
         claims = list(claims)
-        done = self.settle({pod for claim in claims for pod in self._wants.pop(claim, ())})
-        for key in sorted({pod for claim in claims for pod in self._sharers.get(claim, ())}):
-            job = self.of_pod[key]
-            if job.run is None and (unmet := self._unmet(job.claims)) != job.unmet:
-                now = replace(job, unmet=unmet, row=-1)
-                self.of_pod.update(dict.fromkeys(now.pods, now))
-                done.altered.append((job, now))
-        return done
+        changes = self.update_pods({pod for claim in claims for pod in self._awaiting_claim.pop(claim, ())})
+        for key in sorted({pod for claim in claims for pod in self._claim_users.get(claim, ())}):
+            job = self.by_pod[key]
+            if job.run is None and (unallocated := self._unallocated(job.claims)) != job.unallocated:
+                now = replace(job, unallocated=unallocated, row=-1)
+                self.by_pod.update(dict.fromkeys(now.pods, now))
+                changes.altered.append((job, now))
+        return changes
 
-    def take_lacking(self) -> list[ExtendedClaim]:
-        """Claims that are to be made before their pods can be scheduled."""
-        lacking, self._lacking = self._lacking, []
-        return lacking
+    def pop_missing_claims(self) -> list[ExtendedClaim]:
+        """Return the claims that must be created before their pods can be scheduled, and clear the list."""
+        missing, self._missing_claims = self._missing_claims, []
+        return missing
 
-    def settle_noted(self) -> Settled:
-        """Look again at the pods that were left alone."""
-        return self.settle(list(self.notes.why))
+    def retry_unscheduled(self) -> JobChanges:
+        """Update jobs of all pods that are not scheduled."""
+        return self.update_pods(list(self.messages.reasons))
 
     def adopt(self, pod: Pod) -> PodJob:
-        """Make the job of a pod that has a node already; what it asks for that is not supported, somebody else has kept."""
+        """Return a job for a pod that already has a node; unsupported fields no longer matter."""
         job = PodJob(
             pod.metadata.key,
             (pod.metadata.key,),
             (pod.metadata.uid,),
-            self.mirror.demand(pod),
-            (tuple(key for key in keys if key in self.mirror.claims) if not isinstance(keys := claim_keys(pod), str) else (),),
-            instant(pod.metadata.creation_timestamp),
+            self.cache.demand(pod),
+            (tuple(key for key in keys if key in self.cache.claims) if not isinstance(keys := claim_keys(pod), str) else (),),
+            timestamp_ns(pod.metadata.creation_timestamp),
             pod.spec.priority_class_name or "none",
             pod.spec.priority,
             pod.metadata.annotations.get(KIND, ""),
         )
-        self.of_pod[pod.metadata.key] = job
-        self.notes.forget(pod.metadata.key)
+        self.by_pod[pod.metadata.key] = job
+        self.messages.forget(pod.metadata.key)
         return job
 
     def end(self, job: PodJob) -> None:
-        """Forget a job."""
+        """Remove a job."""
         for key, claims in zip(job.pods, job.claims, strict=True):
-            if self.of_pod.get(key) is job:
-                del self.of_pod[key]
+            if self.by_pod.get(key) is job:
+                del self.by_pod[key]
                 for claim in claims:
-                    if claim in self._sharers:
-                        self._sharers[claim].discard(key)
-                        if not self._sharers[claim]:
-                            del self._sharers[claim]
+                    if claim in self._claim_users:
+                        self._claim_users[claim].discard(key)
+                        if not self._claim_users[claim]:
+                            del self._claim_users[claim]
 
-    def _one(self, key: str, done: Settled) -> None:
-        pod, job = self.mirror.pending_pod(key), self.of_pod.get(key)
+    def _update_pod(self, key: str, changes: JobChanges) -> None:
+        pod, job = self.cache.pending_pod(key), self.by_pod.get(key)
         if job is not None and job.run is None and (pod is None or pod.metadata.uid not in job.uids):
             self.end(job)
-            done.withdrawn.append(job)
+            changes.withdrawn.append(job)
             job = None
         if pod is None:
-            self.notes.forget(key)
-        elif job is None and (made := self._form(pod.metadata.key, [pod])) is not None:
-            done.arrived.append(made)
+            self.messages.forget(key)
+        elif job is None and (made := self._form_job(pod.metadata.key, [pod])) is not None:
+            changes.arrived.append(made)
 
-    def _together(self, group: str, done: Settled) -> None:
-        """Form the jobs of a group: those that start together, then each further pod."""
+    def _update_group(self, group: str, changes: JobChanges) -> None:
+        """Form the jobs of a group: first the gang, then one job per further pod."""
         members = sorted(self._members.get(group, ()))
         if not members:
             self._members.pop(group, None)
-        self._watch(group, members)
-        waiting = {key: pod for key in members if (pod := self.mirror.pending_pod(key)) is not None}
-        for job in {self.of_pod[key] for key in members if key in self.of_pod}:
+        self._track_gang(group, members)
+        waiting = {key: pod for key in members if (pod := self.cache.pending_pod(key)) is not None}
+        for job in {self.by_pod[key] for key in members if key in self.by_pod}:
             alive = [
                 key for key, uid in zip(job.pods, job.uids, strict=True) if key in waiting and waiting[key].metadata.uid == uid
             ]
             if job.run is None and len(alive) < len(job.pods):
                 self.end(job)
-                done.withdrawn.append(job)
+                changes.withdrawn.append(job)
         for key in members:
             if key not in waiting:
-                self.notes.forget(key)
-        free = [pod for key, pod in waiting.items() if key not in self.of_pod]
-        started = sum(self._at_work(key) for key in members)
-        lacking = self.size(group) - started
-        if any(self.of_pod[key].run is None for key in waiting if key in self.of_pod):
-            self.notes.leave((pod.metadata.key for pod in free), f"its group {group} starts first", settling=True)
-        elif lacking <= 0:
+                self.messages.forget(key)
+        free = [pod for key, pod in waiting.items() if key not in self.by_pod]
+        started = sum(self._has_started(key) for key in members)
+        missing = self.gang_size(group) - started
+        if any(self.by_pod[key].run is None for key in waiting if key in self.by_pod):
+            self.messages.record(
+                (pod.metadata.key for pod in free), f"waiting for the gang of its group {group} to start", settling=True
+            )
+        elif missing <= 0:
             for pod in free:
-                if (made := self._form(pod.metadata.key, [pod])) is not None:
-                    done.arrived.append(made)
-        elif len(free) < lacking:
-            said = f"its group {group} starts when {lacking} pods are there, {len(free)} are"
-            self.notes.leave((pod.metadata.key for pod in free), said, settling=True)
-        elif (made := self._form(group if not started else f"{group}+{started}", free)) is not None:
-            done.arrived.append(made)
+                if (made := self._form_job(pod.metadata.key, [pod])) is not None:
+                    changes.arrived.append(made)
+        elif len(free) < missing:
+            reason = f"its group {group} needs {missing} pods to start, {len(free)} exist"
+            self.messages.record((pod.metadata.key for pod in free), reason, settling=True)
+        elif (made := self._form_job(group if not started else f"{group}+{started}", free)) is not None:
+            changes.arrived.append(made)
 
-    def size(self, group: str) -> int:
-        """How many pods of a group must start together."""
-        declared = self.mirror.groups.get(group)
+    def gang_size(self, group: str) -> int:
+        """Return the number of pods of a group that must start together."""
+        declared = self.cache.groups.get(group)
         gang = declared.spec.scheduling_policy.gang if declared is not None else None
         by_label = max((self._group[key][1] for key in self._members.get(group, ())), default=1)
         return gang.min_count if gang is not None else by_label
 
-    def _watch(self, group: str, members: list[str]) -> None:
-        """Note whether a part of a group has nodes; one that was whole once is left alone, whatever becomes of it later."""
-        bound, size = [key for key in members if self._has_node(key)], self.size(group)
-        self.in_part.pop(group, None)
+    def _track_gang(self, group: str, members: list[str]) -> None:
+        """Record whether only some pods of a group have nodes. A group that was complete once is not tracked again."""
+        bound, gang_size = [key for key in members if self._has_node(key)], self.gang_size(group)
+        self.partial_gangs.pop(group, None)
         if not members:
-            self._whole.discard(group)
-        elif bound and len(bound) >= size:
-            self._whole.add(group)
-        elif bound and group not in self._whole and any(self.mirror.pending_pod(key) is not None for key in members):
-            self.in_part[group] = bound
+            self._completed_gangs.discard(group)
+        elif bound and len(bound) >= gang_size:
+            self._completed_gangs.add(group)
+        elif bound and group not in self._completed_gangs and any(self.cache.pending_pod(key) is not None for key in members):
+            self.partial_gangs[group] = bound
 
     def _has_node(self, key: str) -> bool:
-        pod = self.mirror.pods.get(key)
+        pod = self.cache.pods.get(key)
         return pod is not None and bool(pod.spec.node_name)
 
-    def _at_work(self, key: str) -> bool:
-        """Whether a pod is at work or was, or is on its way."""
-        job = self.of_pod.get(key)
+    def _has_started(self, key: str) -> bool:
+        """Return whether a pod has a node or is being bound."""
+        job = self.by_pod.get(key)
         return (job is not None and job.run is not None) or self._has_node(key)
 
-    def _form(self, name: str, pods: list[Pod]) -> PodJob | None:
-        """Make a job of pods, or note why they are left alone."""
+    def _form_job(self, name: str, pods: list[Pod]) -> PodJob | None:
+        """Form a job from pods, or record why they are not scheduled."""
         pods = sorted(pods, key=lambda pod: (pod.metadata.creation_timestamp, pod.metadata.name))
         try:
             claims = tuple(self._claims(pod) for pod in pods)
-            if any([self._lacks(pod) for pod in pods]):  # each is asked for
+            if any([self._awaits_extended_claim(pod) for pod in pods]):  # a list, so that every claim is requested
                 return None
-            demands = [self.mirror.demand(pod) for pod in pods]
-            demand = _most(demands, name)
-        except _NotYet as why:
-            self.notes.leave((pod.metadata.key for pod in pods), str(why), settling=True)
+            demands = [self.cache.demand(pod) for pod in pods]
+            demand = _max_demand(demands, name)
+        except _NotReady as why:
+            self.messages.record((pod.metadata.key for pod in pods), str(why), settling=True)
             return None
         except InputError as problem:
-            self.notes.leave((pod.metadata.key for pod in pods), problem.message)
+            self.messages.record((pod.metadata.key for pod in pods), problem.message)
             return None
         first = max(pods, key=lambda pod: pod.spec.priority)
         job = PodJob(
@@ -266,79 +268,79 @@ class PodJobs:
             tuple(pod.metadata.uid for pod in pods),
             demand,
             claims,
-            max(instant(pod.metadata.creation_timestamp) for pod in pods),
+            max(timestamp_ns(pod.metadata.creation_timestamp) for pod in pods),
             first.spec.priority_class_name or "none",
             first.spec.priority,
             first.metadata.annotations.get(KIND, ""),
-            self._unmet(claims),
+            self._unallocated(claims),
         )
         for key, keys in zip(job.pods, job.claims, strict=True):
-            self.of_pod[key] = job
-            self.notes.forget(key)
+            self.by_pod[key] = job
+            self.messages.forget(key)
             for claim in keys:
-                if shareable(self.mirror.claims[claim]):
-                    self._sharers.setdefault(claim, set()).add(key)
+                if shareable(self.cache.claims[claim]):
+                    self._claim_users.setdefault(claim, set()).add(key)
         return job
 
-    def _unmet(self, each: Sequence[Sequence[str]]) -> dict[str, str]:
-        """Of the claims of a job's pods, those that may be shared and have no devices yet; but not what its own pods share."""
+    def _unallocated(self, each: Sequence[Sequence[str]]) -> dict[str, str]:
+        """Return key -> uid of shareable claims without devices that only one of a job's pods uses."""
         named = Counter(key for keys in each for key in keys)
-        found = ((key, self.mirror.claims.get(key)) for key, pods in named.items() if pods == 1)
+        found = ((key, self.cache.claims.get(key)) for key, pods in named.items() if pods == 1)
         return {key: claim.metadata.uid for key, claim in found if claim and shareable(claim) and not claim.status.allocation}
 
     def _claims(self, pod: Pod) -> tuple[str, ...]:
-        """Keys of a pod's claims; raises where it cannot be scheduled, or not yet."""
+        """Return the keys of a pod's claims; raise InputError or _NotReady if it cannot be scheduled."""
         for path, remedy in unsupported_fields(pod):
-            raise InputError(f"{path} is not supported by scheduler {self.mirror.name}: {remedy}", field=path)
+            raise InputError(f"{path} is not supported by scheduler {self.cache.name}: {remedy}", field=path)
         keys = claim_keys(pod)
         if isinstance(keys, str):
-            raise _NotYet(keys)
+            raise _NotReady(keys)
         for key in keys:
-            claim = self.mirror.claims.get(key)
+            claim = self.cache.claims.get(key)
             if claim is None:
-                self._wants.setdefault(key, set()).add(pod.metadata.key)
-                raise _NotYet(f"claim {key} does not exist")
-            self._check(claim)
+                self._awaiting_claim.setdefault(key, set()).add(pod.metadata.key)
+                raise _NotReady(f"claim {key} does not exist")
+            self._check_claim(claim)
         return keys
 
-    def _lacks(self, pod: Pod) -> bool:
-        """Whether a pod's claim for extended resources is still to be made; it is asked for once."""
-        backed = self.mirror.backed(pod) if pod.status.extended_resource_claim_status is None else {}
-        if backed and self._asked.get(pod.metadata.key) != pod.metadata.uid:
-            self._asked[pod.metadata.key] = pod.metadata.uid
-            self._lacking.append(extended_claim(pod, backed))
-        return bool(backed)
+    def _awaits_extended_claim(self, pod: Pod) -> bool:
+        """Return whether a pod's claim for extended resources does not exist yet, and request its creation once."""
+        extended_resources = self.cache.extended_resources(pod) if pod.status.extended_resource_claim_status is None else {}
+        if extended_resources and self._claims_requested.get(pod.metadata.key) != pod.metadata.uid:
+            self._claims_requested[pod.metadata.key] = pod.metadata.uid
+            self._missing_claims.append(extended_claim(pod, extended_resources))
+        return bool(extended_resources)
 
-    def _check(self, claim: ResourceClaim) -> None:
+    def _check_claim(self, claim: ResourceClaim) -> None:
         problem = unsupported(claim)
         if problem is not None:
             raise problem
         for request in claim.spec.devices.requests:
-            missing = [w.device_class_name for w in request.alternatives if w.device_class_name not in self.mirror.classes]
+            missing = [w.device_class_name for w in request.alternatives if w.device_class_name not in self.cache.classes]
             if len(missing) == len(request.alternatives):
-                raise _NotYet(f"device class {missing[0]} does not exist")
+                raise _NotReady(f"device class {missing[0]} does not exist")
 
 
-class _NotYet(Exception):
-    """A pod cannot be scheduled before something else happens."""
+class _NotReady(Exception):
+    """A pod that cannot be scheduled until something else happens."""
 
 
-def _most(demands: list[PodDemand], name: str) -> PodDemand:
-    """What each pod of a job takes at most; raises InputError where they may run on different nodes."""
-    if len({demand.where for demand in demands}) > 1:
+def _max_demand(demands: list[PodDemand], name: str) -> PodDemand:
+    """Return the maximum demand of a job's pods; raise InputError if their node constraints differ."""
+    if len({demand.constraints for demand in demands}) > 1:
         raise InputError(
             f"the pods of group {name} have different node selectors, affinities or tolerations",
             field="spec.nodeSelector",
-            remedy="let all pods of a group say the same",
+            remedy="use the same node constraints for all pods of a group",
         )
     names = {name for demand in demands for name in demand.amounts}
     return PodDemand(
         {name: max(demand.amounts.get(name, 0) for demand in demands) for name in sorted(names)},
-        demands[0].where,
+        demands[0].constraints,
         max(demand.requested for demand in demands),
     )
 
 
-def instant(text: str) -> int:
-    """Ns since 1970 of a time as Kubernetes writes it; 0 for none."""
+def timestamp_ns(text: str) -> int:
+    """Return a Kubernetes timestamp as ns since 1970, 0 for an empty one."""
     return int(datetime.fromisoformat(text).timestamp() * SECOND) if text else 0

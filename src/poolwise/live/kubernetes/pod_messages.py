@@ -1,4 +1,4 @@
-"""Why pods are left alone, and when they are told."""
+"""Messages to users of pods that are not scheduled, delayed while the cause may still resolve itself."""
 
 from __future__ import annotations
 
@@ -8,40 +8,40 @@ from poolwise.live.kubernetes.clock import LiveClock
 from poolwise.units import SECOND
 
 SETTLING = 3 * SECOND
-"""Ns for which a pod lacks something that others are about to bring, before it is told: its claim, the rest of its group."""
+"""Delay (ns) of messages about causes that usually resolve themselves: a missing claim, or missing pods of a group."""
 
 
 class PodMessages:
-    """Notes of pods that are left alone, each until it is told or holds no longer.
+    """Reasons why pods are not scheduled, with the time at which each is reported.
 
     Attributes
     ----------
-    why : key of a pod that is left alone -> why
+    reasons : key of a pod -> reason
     """
 
     def __init__(self, clock: LiveClock) -> None:
-        self.why: dict[str, str] = {}
+        self.reasons: dict[str, str] = {}
         self._clock = clock
-        self._due: dict[str, int] = {}  # key -> when it is told
+        self._due: dict[str, int] = {}  # key -> time of the report (ns)
 
-    def leave(self, keys: Iterable[str], why: str, *, settling: bool = False) -> None:
-        """Leave pods alone; `settling` where that may be over in a moment, so that only what stands then is told."""
+    def record(self, keys: Iterable[str], why: str, *, settling: bool = False) -> None:
+        """Record why pods are not scheduled; with `settling`, delay the report so that only the final reason is written."""
         now = self._clock.now
         for key in keys:
-            if self.why.get(key) != why:
-                self.why[key] = why
+            if self.reasons.get(key) != why:
+                self.reasons[key] = why
                 self._due[key] = self._due.get(key, now + SETTLING) if settling else now
 
     def forget(self, key: str) -> None:
-        """A pod is left alone no longer, or gone."""
-        self.why.pop(key, None)
+        """Drop the reason of a pod that can be scheduled or is gone."""
+        self.reasons.pop(key, None)
         self._due.pop(key, None)
 
     def pop_due(self) -> dict[str, str]:
-        """Pods that are to be told now, and what; a pass is wanted when others are."""
-        told = {key: self.why[key] for key, due in sorted(self._due.items()) if due <= self._clock.now}
-        for key in told:
+        """Return the reasons that are due, and request a pass for those that are not."""
+        reported = {key: self.reasons[key] for key, due in sorted(self._due.items()) if due <= self._clock.now}
+        for key in reported:
             del self._due[key]
         if self._due:
-            self._clock.retry(min(self._due.values()) - self._clock.now)
-        return told
+            self._clock.request_pass(min(self._due.values()) - self._clock.now)
+        return reported

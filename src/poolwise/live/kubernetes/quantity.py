@@ -1,4 +1,4 @@
-"""Quantities of Kubernetes ("500m", "64Gi", "1e3") as exact fractions, and in the units in which engines count."""
+"""Kubernetes quantities ("500m", "64Gi", "1e3") as exact fractions, and in the units that schedulers count."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ _MIB = 2**20
 
 @lru_cache(maxsize=4096)
 def parse_quantity(text: str) -> Fraction:
-    """Read a quantity; raises InputError for text that is none."""
+    """Parse a quantity; raise InputError if it is invalid."""
     match = _FORM.fullmatch(str(text).strip())
     if match is None:
-        raise InputError(f"'{text}' is no quantity", field="quantity", remedy='write a number and a suffix, such as "64Gi"')
+        raise InputError(f"invalid quantity '{text}'", field="quantity", remedy='write a number and a suffix, such as "64Gi"')
     number, exponent, unit = match.groups()
     return Fraction(number + exponent) if exponent else Fraction(number) * _SCALE[unit or ""]
 
 
 def millicores(text: str) -> Fraction:
-    """Cpu in thousandths of a core."""
+    """Return an amount of CPU in thousandths of a core."""
     return parse_quantity(text) * 1000
 
 
 def mebibytes(text: str) -> Fraction:
-    """Bytes in MiB."""
+    """Return an amount of bytes in MiB."""
     return parse_quantity(text) / _MIB
 
 
 def megabytes_a_second(text: str) -> Fraction:
-    """Bytes a second in MB/s."""
+    """Return a bandwidth in MB/s, from bytes per second."""
     return parse_quantity(text) / 10**6
 
 
@@ -46,24 +46,24 @@ _BYTES = ("ephemeral-storage", "hugepages-")
 
 
 @lru_cache(maxsize=4096)
-def counted(resource: str, text: str) -> Fraction:
-    """An amount of a resource in the unit in which engines count it: millicores, MiB, MB/s, else a number."""
+def exact_amount(resource: str, text: str) -> Fraction:
+    """Return an exact amount in a resource's unit: millicores, MiB, MB/s, or a plain number."""
     unit = mebibytes if resource.startswith(_BYTES) else _UNITS.get(resource, parse_quantity)
     return unit(text)
 
 
-def needed(resource: str, text: str) -> int:
-    """What is asked of a resource, rounded up."""
-    return math.ceil(counted(resource, text))
+def requested_amount(resource: str, text: str) -> int:
+    """Return a requested amount in a resource's unit, rounded up."""
+    return math.ceil(exact_amount(resource, text))
 
 
-def offered(resource: str, text: str) -> int:
-    """What there is of a resource, rounded down."""
-    return math.floor(counted(resource, text))
+def available_amount(resource: str, text: str) -> int:
+    """Return an available amount in a resource's unit, rounded down."""
+    return math.floor(exact_amount(resource, text))
 
 
 def quantity_text(amount: Fraction) -> str:
-    """Write an amount exactly, as a quantity: whole numbers with the binary suffix that keeps them short."""
+    """Format an amount exactly as a quantity; whole numbers use the largest binary suffix that divides them."""
     if amount.denominator != 1:
         return f"{math.ceil(amount * 1000)}m"
     number = int(amount)

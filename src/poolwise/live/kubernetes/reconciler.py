@@ -1,4 +1,4 @@
-"""What is looked after while a platform runs: gangs in part, devices in two claims, devices that could not be attached."""
+"""Reconciliation: evict incomplete gangs, resolve doubly allocated devices, and retry devices after failed attachments."""
 
 from __future__ import annotations
 
@@ -17,92 +17,100 @@ from poolwise.units import SECOND
 
 
 class Reconciler:
-    """Evicts, gives back and waits.
+    """Evicts pods, releases claims and restores devices, to repair states that should not last.
 
     Parameters
     ----------
+    cache, pod_jobs, state, runs
+        The cluster, its jobs, its machine and its runs.
+    actions
+        Receives evictions and releases.
+    clock
+        Schedules the next check.
     gang_limit
-        Seconds for which only a part of a gang may have nodes.
+        Time limit (s) for a gang of which only some pods have nodes.
     """
 
     def __init__(
         self,
-        mirror: ClusterCache,
-        units: PodJobs,
+        cache: ClusterCache,
+        pod_jobs: PodJobs,
         state: ClusterState,
         runs: PodRuns,
-        writes: Actions,
+        actions: Actions,
         clock: LiveClock,
         gang_limit: float,
     ) -> None:
-        self._mirror, self._units, self._state, self._runs = mirror, units, state, runs
-        self._writes, self._clock, self._limit = writes, clock, gang_limit
-        self._since: dict[str, float] = {}  # group -> when a part of it was seen to have nodes
+        self._cache, self._pod_jobs, self._state, self._runs = cache, pod_jobs, state, runs
+        self._actions, self._clock, self._limit = actions, clock, gang_limit
+        self._since: dict[str, float] = {}  # group -> time at which it was first seen incomplete (monotonic seconds)
 
-    def look(self, devices: Iterable[DeviceId]) -> None:
-        """Look at all gangs in part, and at devices that were taken or given back."""
-        self._gangs()
-        given_back, evicted = _doubles(devices, self._mirror, self._runs)
-        for claim, uid in given_back:
-            self._writes.release_claim(claim, uid)
-        self._writes.stop(evicted, "a device is in two claims")
-        self._avoided()
+    def reconcile(self, devices: Iterable[DeviceId]) -> None:
+        """Check all incomplete gangs, and devices whose allocation changed."""
+        self._evict_partial_gangs()
+        released, evicted = _conflicting_allocations(devices, self._cache, self._runs)
+        for claim, uid in released:
+            self._actions.release_claim(claim, uid)
+        self._actions.stop(evicted, "a device is allocated to two claims")
+        self._restore_devices()
 
-    def _gangs(self) -> None:
-        """Evict the part of a gang that has had nodes alone for too long."""
-        in_part, now = self._units.in_part, time.monotonic()
-        self._since = {group: self._since.get(group, now) for group in in_part}
+    def _evict_partial_gangs(self) -> None:
+        """Evict the pods of gangs that have been incomplete for longer than the limit."""
+        partial_gangs, now = self._pod_jobs.partial_gangs, time.monotonic()
+        self._since = {group: self._since.get(group, now) for group in partial_gangs}
         for group in [group for group, since in self._since.items() if now - since >= self._limit]:
-            self._writes.stop([self._mirror.pods[key] for key in in_part[group]], "its gang could not be completed in time")
+            self._actions.stop(
+                [self._cache.pods[key] for key in partial_gangs[group]], "its gang was not complete within the time limit"
+            )
             del self._since[group]
         if self._since:
             left = self._limit - (now - min(self._since.values()))
-            self._clock.retry(max(int(left * SECOND), SECOND // 10))
+            self._clock.request_pass(max(int(left * SECOND), SECOND // 10))
 
-    def _avoided(self) -> None:
-        """Take devices up again that were left alone for long enough."""
+    def _restore_devices(self) -> None:
+        """Make devices available again whose exclusion has expired."""
         avoided, now = self._state.avoided, time.monotonic_ns()
         for device in [device for device, until in avoided.items() if until <= now]:
             del avoided[device]
-            self._mirror.changes.devices.add(device)
+            self._cache.changes.devices.add(device)
         if avoided:
-            self._clock.retry(min(avoided.values()) - now)
+            self._clock.request_pass(min(avoided.values()) - now)
 
 
-def _doubles(
-    devices: Iterable[DeviceId], mirror: ClusterCache, runs: PodRuns
+def _conflicting_allocations(
+    devices: Iterable[DeviceId], cache: ClusterCache, runs: PodRuns
 ) -> tuple[list[tuple[ResourceClaim, str]], list[Pod]]:
-    """What to do where a device is in two claims: reservations to be ended, and pods to be evicted.
+    """Return the reservations to release and the pods to evict where a device is allocated to two claims.
 
-    Starts that are under way are left alone: they end one way or the other first, and are looked at again then.
+    Devices of pods that are being bound are checked again after the start has succeeded or failed.
     """
-    given_back: list[tuple[ResourceClaim, str]] = []
+    released: list[tuple[ResourceClaim, str]] = []
     evicted: list[Pod] = []
     for device in devices:
-        holders = mirror.usage.whole.get(device, ())
+        holders = cache.usage.whole.get(device, ())
         if len(holders) < 2:
             continue
-        claims = [claim for claim in mirror.claims.values() if claim.metadata.uid in holders]
-        pods = {pod.metadata.uid: pod for pod in mirror.pods.values()}
+        claims = [claim for claim in cache.claims.values() if claim.metadata.uid in holders]
+        pods = {pod.metadata.uid: pod for pod in cache.pods.values()}
         users = {claim.metadata.uid: [pods[u.uid] for u in claim.status.reserved_for if u.uid in pods] for claim in claims}
-        under_way = runs.under_way()
-        if any(pod.metadata.key in under_way for found in users.values() for pod in found):
-            mirror.changes.devices.add(device)
+        binding_pods = runs.binding_pods()
+        if any(pod.metadata.key in binding_pods for found in users.values() for pod in found):
+            cache.changes.devices.add(device)
             continue
-        claims.sort(key=lambda claim: (_later(claim, users[claim.metadata.uid]), claim.metadata.key))
+        claims.sort(key=lambda claim: (_release_order(claim, users[claim.metadata.uid]), claim.metadata.key))
         for claim in claims[1:]:
             for pod in users[claim.metadata.uid]:
-                if not mirror.is_managed(pod):
+                if not cache.is_managed(pod):
                     continue
-                if pod.spec.node_name and not pod.over:
+                if pod.spec.node_name and not pod.terminated:
                     evicted.append(pod)
                 else:
-                    given_back.append((claim, pod.metadata.uid))
-    return given_back, evicted
+                    released.append((claim, pod.metadata.uid))
+    return released, evicted
 
 
-def _later(claim: ResourceClaim, users: list[Pod]) -> tuple[bool, str]:
-    """What is given up first comes last: without a pod that has a node, then by when it got its devices."""
+def _release_order(claim: ResourceClaim, users: list[Pod]) -> tuple[bool, str]:
+    """Return a sort key by which claims keep a device: those with a bound pod first, then by allocation time."""
     allocation = claim.status.allocation
     unbound = not any(pod.spec.node_name for pod in users)
     return unbound, (allocation.allocation_timestamp or "") if allocation is not None else ""

@@ -1,16 +1,16 @@
-"""What is made of what another process left half done: devices without a pod, pods between claims and node, gangs in part.
+"""Recovery from starts that another process left incomplete, found in the claims and pods of the cluster.
 
-The last two rows are the work of `upkeep`.
+The reconciler handles the last two rows.
 
-| found | done |
+| state found | action |
 |---|---|
-| a claim with a finalizer only | nothing |
-| with devices, reserved for nobody | the devices are given back |
-| reserved for a pod without a node | it is bound where it was meant to be, else where they serve; else they are given back |
-| a pod with a node | a run |
-| a gang of which a part has devices | it is started with these, the rest wherever there is room; else they are given back |
-| a gang of which a part has nodes | the rest is started; after a time limit the part is evicted |
-| a device in two claims | the claim whose pods have no node gives it back; else the later one's pods are evicted |
+| a claim with only a finalizer | none |
+| an allocated claim that is reserved for no pod | the claim is deallocated |
+| a claim reserved for a pod without a node | the pod is bound to its intended node or another that fits; else it is released |
+| a pod with a node | it becomes a run |
+| a gang of which some pods have devices | these pods keep them and all start; else the claims are released |
+| a gang of which some pods have nodes | the others start; after a time limit the bound pods are evicted |
+| a device in two claims | a claim without a bound pod is released; else the pods of the later claim are evicted |
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ from poolwise.live.kubernetes.starts import ClaimWrite, PodStart
 
 @dataclass(frozen=True)
 class InterruptedStart:
-    """A start that another process has begun.
+    """A start that another process began.
 
     Attributes
     ----------
-    starts : each pod with its node and claims; None where nothing is known of where it was to be
-    reserved : claims that have devices, each with the pod (uid) whose reservation it is; "" where there is none
+    starts : each pod with its node and claims; None if its intended node is unknown
+    reserved : allocated claims, each with the uid of the pod that it is reserved for, "" if there is none
     """
 
     starts: tuple[PodStart | None, ...]
     reserved: tuple[tuple[ResourceClaim, str], ...]
 
 
-def begun(job: PodJob, mirror: ClusterCache) -> InterruptedStart | None:
-    """What another process has begun of a job that waits, None where that is nothing."""
+def interrupted_start(job: PodJob, cache: ClusterCache) -> InterruptedStart | None:
+    """Return the start that another process began for a waiting job, None if there is none."""
     starts, reserved = list[PodStart | None](), list[tuple[ResourceClaim, str]]()
     for key, keys in zip(job.pods, job.claims, strict=True):
-        pod, claims = mirror.pending_pod(key), [mirror.claims[k] for k in keys if k in mirror.claims]
+        pod, claims = cache.pending_pod(key), [cache.claims[k] for k in keys if k in cache.claims]
         if pod is None:
             return None
-        mine = [claim for claim in claims if _reserved(claim, pod)]
-        reserved += [(claim, pod.metadata.uid) for claim in mine]
+        reserved_claims = [claim for claim in claims if _reserved(claim, pod)]
+        reserved += [(claim, pod.metadata.uid) for claim in reserved_claims]
         reserved += [(claim, "") for claim in claims if claim.status.allocation is not None and not claim.status.reserved_for]
-        node = node_of(pod, mine)
-        whole = bool(claims) and len(mine) == len(claims) and node in mirror.nodes
+        node = node_of(pod, reserved_claims)
+        whole = bool(claims) and len(reserved_claims) == len(claims) and node in cache.nodes
         starts.append(PodStart(pod, node, tuple(ClaimWrite(claim, None) for claim in claims)) if whole else None)
     return InterruptedStart(tuple(starts), tuple(reserved)) if reserved else None
 
@@ -59,7 +59,7 @@ def _reserved(claim: ResourceClaim, pod: Pod) -> bool:
 
 
 def node_of(pod: Pod, claims: Iterable[ResourceClaim]) -> str:
-    """The node that a start was meant for: what its allocations name, else what the pod does; "" where nothing says."""
+    """Return the intended node of a start, from the claims' allocations, else from the pod's nomination; "" if unknown."""
     for claim in claims:
         allocation: Allocation | None = claim.status.allocation
         selector = allocation.node_selector if allocation is not None else None

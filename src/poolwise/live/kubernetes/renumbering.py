@@ -1,4 +1,4 @@
-"""Events of several numberings of jobs as events of two: rows as they were told, and rows as they are now."""
+"""Merges several renumberings of jobs in one batch of events into a single one, from reported rows to current rows."""
 
 from __future__ import annotations
 
@@ -7,39 +7,39 @@ from dataclasses import replace
 
 from poolwise.model import Arrival, CapacityChanged, Ended, Event, Renumbered, Started, Withdrawn
 
-OfJob = Arrival | Started | Ended | Withdrawn
+JobEvent = Arrival | Started | Ended | Withdrawn
 
 
-def renumbered_once(events: Iterable[Event]) -> list[Event]:
-    """Return the same events with one `Renumbered` at most.
+def merge_renumberings(events: Iterable[Event]) -> list[Event]:
+    """Return the same events with at most one `Renumbered`.
 
-    Those before it name rows of the table that was told, those after it rows of the table that is there now.
-    What happened between two numberings is told by the row that the job had before, or has after, and not at all of a job that
-    came and went between. Capacities of machines that were replaced are left out.
+    Events before it refer to rows of the reported table, events after it to rows of the current table. An event between two
+    renumberings uses the job's row before or after; it is dropped if the job exists in neither table. Capacity changes of
+    replaced machines are dropped.
     """
     before: list[Event] = []
     after: list[Event] = []
-    rows: dict[int, int] | None = None  # as told -> now
-    told_as: dict[int, int] = {}
+    rows: dict[int, int] | None = None  # reported row -> current row
+    reported_as: dict[int, int] = {}
     for event in events:
         if isinstance(event, Renumbered):
             before = [one for one in before if not isinstance(one, CapacityChanged)]
             moved = (_moved(one, event.rows) for one in after if not isinstance(one, CapacityChanged))
             after = [one for one in moved if one is not None]
             now = dict(event.rows)
-            rows = dict(now) if rows is None else {told: now[row] for told, row in rows.items() if row in now}
-            told_as = {row: told for told, row in rows.items()}
+            rows = dict(now) if rows is None else {reported: now[row] for reported, row in rows.items() if row in now}
+            reported_as = {row: reported for reported, row in rows.items()}
         elif rows is None:
             before.append(event)
-        elif isinstance(event, Started | Ended | Withdrawn) and event.job in told_as:
-            before.append(replace(event, job=told_as[event.job]))
+        elif isinstance(event, Started | Ended | Withdrawn) and event.job in reported_as:
+            before.append(replace(event, job=reported_as[event.job]))
         else:
             after.append(event)
     return before if rows is None else [*before, Renumbered(rows), *after]
 
 
 def _moved(event: Event, rows: Mapping[int, int]) -> Event | None:
-    """An event by the new row of its job; None where the job has none."""
-    if not isinstance(event, OfJob):
+    """Return an event with the new row of its job, None if the job has none."""
+    if not isinstance(event, JobEvent):
         return event
     return replace(event, job=rows[event.job]) if event.job in rows else None

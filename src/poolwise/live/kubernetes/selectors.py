@@ -1,4 +1,4 @@
-"""Expressions of CEL about devices: which devices a class or a request selects."""
+"""CEL device selectors of device classes and requests."""
 
 from __future__ import annotations
 
@@ -20,52 +20,54 @@ _VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za
 
 
 class DescribedDevice:
-    """A device as expressions see it; what was found of an expression is kept.
+    """A device as CEL expressions see it, with cached results.
 
     Parameters
     ----------
-    driver, device
-        Who offers it, and what it is.
+    driver
+        Name of the device's driver.
+    device
+        The published device.
     """
 
-    __slots__ = ("_known", "_variables", "device", "driver")
+    __slots__ = ("_results", "_variables", "device", "driver")
 
     def __init__(self, driver: str, device: PublishedDevice) -> None:
         self.driver, self.device = driver, device
         self._variables: dict[str, Any] | None = None
-        self._known: dict[str, bool] = {}
+        self._results: dict[str, bool] = {}
 
-    def selected(self, selectors: Iterable[DeviceSelector]) -> bool:
-        """Whether all of some expressions hold. Raises InputError for one that cannot be read."""
+    def matches(self, selectors: Iterable[DeviceSelector]) -> bool:
+        """Return whether all expressions are true; raise InputError for an invalid one."""
         return all(self._holds(selector.cel.expression) for selector in selectors)
 
     def _holds(self, expression: str) -> bool:
-        found = self._known.get(expression)
+        found = self._results.get(expression)
         if found is None:
-            program = compiled(expression)
+            program = compile_expression(expression)
             if self._variables is None:
                 self._variables = _variables(self.driver, self.device)
             try:
                 found = program.execute(cel.Context(variables=self._variables, functions=_FUNCTIONS)) is True
-            except (RuntimeError, TypeError, ValueError, LookupError):  # such as an attribute that this device does not have
+            except (RuntimeError, TypeError, ValueError, LookupError):  # for example, the device lacks an attribute
                 found = False
-            self._known[expression] = found
+            self._results[expression] = found
         return found
 
 
 @lru_cache(maxsize=4096)
-def compiled(expression: str) -> Any:
-    """Compile an expression; raises InputError for one that cannot be read, or uses what is not supported."""
+def compile_expression(expression: str) -> Any:
+    """Compile an expression; raise InputError if it is invalid or uses an unsupported function."""
     try:
         program = cel.compile(expression)
     except ValueError as error:
-        raise InputError(f"'{expression}' cannot be read: {error}", field="selectors.cel.expression") from None
+        raise InputError(f"invalid expression '{expression}': {error}", field="selectors.cel.expression") from None
     lacking = [name for name in program.functions() if name not in _FUNCTIONS and not _BUILT_IN.fullmatch(name)]
     if lacking:
         raise InputError(
-            f"the function {min(lacking)}() of CEL is not supported in '{expression}'",
+            f"unsupported CEL function {min(lacking)}() in '{expression}'",
             field="selectors.cel.expression",
-            remedy="compare attributes, quantities and versions only",
+            remedy="compare only attributes, quantities and versions",
         )
     return program
 
@@ -80,25 +82,25 @@ def _variables(driver: str, device: PublishedDevice) -> dict[str, Any]:
     for name, amount in device.capacity.items():
         domain, _, short = name.rpartition("/")
         capacity.setdefault(domain or driver, {})[short] = _quantity(amount.value)
-    shown = {
+    variables = {
         "driver": driver,
         "attributes": attributes,
         "capacity": capacity,
         "allowMultipleAllocations": device.allow_multiple_allocations,
     }
-    return {"device": shown}
+    return {"device": variables}
 
 
 def _quantity(text: str) -> int:
-    """A quantity in thousandths, as one number that CEL can hold."""
+    """Return a quantity in thousandths, as an integer that CEL can hold."""
     return int(parse_quantity(text) * 1000)
 
 
 def _version(text: str) -> list[Any]:
-    """A semantic version as a list that compares like it: three numbers, then 0 and its parts before a release, else 1."""
+    """Return a semantic version as a list that sorts like it: major, minor, patch, then 0 and pre-release parts, or 1."""
     match = _VERSION.fullmatch(text)
     if match is None:
-        raise ValueError(f"'{text}' is no version")
+        raise ValueError(f"invalid version '{text}'")
     before = match[4]
     parts = [] if before is None else [[0, int(p), ""] if p.isdigit() else [1, 0, p] for p in before.split(".")]
     return [int(match[1]), int(match[2]), int(match[3]), 1 if before is None else 0, parts]
@@ -111,8 +113,8 @@ def _compare(a: Any, b: Any) -> int:
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "quantity": _quantity,
     "semver": _version,
-    "isQuantity": lambda text: _reads(_quantity, text),
-    "isSemver": lambda text: _reads(_version, text),
+    "isQuantity": lambda text: _parses(_quantity, text),
+    "isSemver": lambda text: _parses(_version, text),
     "compareTo": _compare,
     "isGreaterThan": lambda a, b: bool(a > b),
     "isLessThan": lambda a, b: bool(a < b),
@@ -124,7 +126,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _reads(read: Any, text: str) -> bool:
+def _parses(read: Any, text: str) -> bool:
     try:
         read(text)
     except (ValueError, InputError):

@@ -1,4 +1,4 @@
-"""Shadow mode: decides, and changes nothing. The rights to read are enough."""
+"""Shadow mode: decides without changing the cluster; read permissions suffice."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from poolwise.model import CommitResult, Decision, Plan, Start, Stop
 
 
 class ShadowKubernetes(KubernetesPlatform):
-    """Somebody else decides; what the scheduler would have done at the same instants is refused, and stands in the record."""
+    """A cluster that another scheduler manages. Starts and stops are refused, and appear in the record only."""
 
     def commit(self, plan: Plan) -> CommitResult:
-        """Refuse what would change the cluster; rejected jobs leave the queue."""
+        """Refuse starts and stops; rejected jobs leave the queue."""
         refused: tuple[tuple[Decision, str], ...] = tuple(
             (decision, "shadow mode") for decision in plan.decisions if isinstance(decision, Start | Stop)
         )
         rest = tuple(decision for decision in plan.decisions if not isinstance(decision, Start | Stop))
         committed = super().commit(Plan(rest, plan.wake_at)).committed
-        return CommitResult(committed, refused, (), self.lacking(plan.starts))
+        return CommitResult(committed, refused, (), self.unplaceable(plan.starts))
 
     def go_on(self, job: PodJob) -> None:
-        """Leave what somebody else has begun to them."""
+        """Do nothing: the other scheduler completes its own starts."""

@@ -1,4 +1,4 @@
-"""What is to be written to start pods, and what became of it."""
+"""Starts of pods: the planned writes, and their outcome."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from poolwise.live.kubernetes.objects import Allocation, Pod, ResourceClaim
 
 @dataclass(frozen=True, slots=True)
 class ClaimWrite:
-    """A claim that a pod needs.
+    """A claim of a pod that is being started.
 
     Attributes
     ----------
-    claim : as it was seen
-    allocation : the devices that it is to have; None where it has some
+    claim : claim as last observed
+    allocation : devices to allocate; None if it already has an allocation
     """
 
     claim: ResourceClaim
@@ -25,14 +25,14 @@ class ClaimWrite:
 
 @dataclass(frozen=True, slots=True)
 class PodStart:
-    """A pod and where it goes.
+    """A pod and its node.
 
     Attributes
     ----------
-    pod : as it was seen
-    node : name
-    claims : in the order of the pod
-    nominate : whether the node is written to the pod first, since no allocation names it
+    pod : pod as last observed
+    node : name of the node
+    claims : claims in the order of the pod
+    nominate : whether to set the pod's nominatedNodeName first, because no allocation names the node
     """
 
     pod: Pod
@@ -43,20 +43,21 @@ class PodStart:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """All pods of a run have their nodes."""
+    """All pods of a run are bound."""
 
     run: int
 
 
 @dataclass(frozen=True, slots=True)
-class NotBound:
-    """A start failed.
+class BindFailed:
+    """The start of a run failed.
 
     Attributes
     ----------
+    run : number of the run
     reason : why
-    bound : keys of the pods that have a node nevertheless
-    failed : devices that could not be attached
+    bound : keys of the pods that were bound nevertheless
+    failed : devices whose attachment failed
     """
 
     run: int
@@ -66,7 +67,7 @@ class NotBound:
 
 
 class StartFailed(Exception):
-    """A start cannot be made real."""
+    """A pod cannot be started; `failed` lists devices whose attachment failed."""
 
     def __init__(self, reason: str, failed: Sequence[DeviceId] = ()) -> None:
         super().__init__(reason)
@@ -74,10 +75,10 @@ class StartFailed(Exception):
 
 
 def pod_path(pod: Pod) -> str:
-    """Where a pod is."""
+    """Return the API path of a pod."""
     return f"/api/v1/namespaces/{pod.metadata.namespace}/pods/{pod.metadata.name}"
 
 
 def claim_path(claim: ResourceClaim) -> str:
-    """Where a claim is."""
+    """Return the API path of a claim."""
     return f"/apis/resource.k8s.io/v1/namespaces/{claim.metadata.namespace}/resourceclaims/{claim.metadata.name}"

@@ -1,4 +1,4 @@
-"""The connection of a platform to its cluster: an event loop in a thread of its own, and what it tells through a queue."""
+"""Connection of a platform to its cluster: watches and writes on an event loop in its own thread."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from poolwise.live.kubernetes.api_writer import ApiWriter
 from poolwise.live.kubernetes.bind import Binder
 from poolwise.live.kubernetes.claim_reservation import Reservations
 from poolwise.live.kubernetes.client import ApiError, Client
-from poolwise.live.kubernetes.informer import Informer, Seen, Synced
+from poolwise.live.kubernetes.informer import Informer, Synced, WatchEvent
 from poolwise.live.kubernetes.lease import Leadership
 from poolwise.live.kubernetes.objects import DeviceClass, Node, Pod, PodGroup, ResourceClaim, ResourceSlice
-from poolwise.live.kubernetes.starts import Bound, NotBound
+from poolwise.live.kubernetes.starts import BindFailed, Bound
 
 _DRA = "/apis/resource.k8s.io/v1"
 _GROUPS = "/apis/scheduling.k8s.io/v1alpha2"
-_PATIENCE = 20.0
-"""Seconds for which a server that does not answer is tried again at the beginning."""
+_CONNECT_TIMEOUT = 20.0
+"""Seconds for which an unresponsive server is retried at startup."""
 _KINDS: tuple[tuple[str, type], ...] = (
     ("/api/v1/nodes", Node),
     (f"{_DRA}/deviceclasses", DeviceClass),
@@ -34,124 +34,126 @@ _KINDS: tuple[tuple[str, type], ...] = (
 
 
 class Stopped:
-    """The run is to end, for a reason that is "" where it was asked to."""
+    """The end of the run; `reason` is "" for a requested stop."""
 
     def __init__(self, reason: str = "") -> None:
         self.reason = reason
 
 
-Told = Seen[Any] | Synced | Bound | NotBound | Stopped
+ClusterEvent = WatchEvent[Any] | Synced | Bound | BindFailed | Stopped
 
 
 class ClusterEvents(Protocol):
-    """Where a platform hears of its cluster."""
+    """Source of cluster events."""
 
     @property
-    def told(self) -> queue.SimpleQueue[Told]:
-        """What happened, for one reader."""
+    def events(self) -> queue.SimpleQueue[ClusterEvent]:
+        """Queue of events for one reader."""
         ...
 
 
 class WatchClient:
-    """Watches a cluster and writes to it, from a thread of its own.
+    """Watches a cluster and writes to it, in its own thread.
 
     Parameters
     ----------
     access
-        Where the cluster is.
-    lead
-        The lease without which nothing is written, None where nobody else can lead.
+        Address and credentials of the API server.
+    leadership
+        Lease that writes require; None without leader election.
     client
-        Makes the client; tests give one that fails.
+        Creates the client; tests pass one that fails.
+    attach_timeout
+        Timeout (s) for device binding conditions.
 
     Attributes
     ----------
-    told : what happened, for one reader
-    writer, reservations, binder : what writes, once it is open
+    events : queue of events for one reader
+    writer, reservations, binder : components for writing, available after `open`
     """
 
     def __init__(
         self,
         access: Access,
         *,
-        lead: Leadership | None = None,
+        leadership: Leadership | None = None,
         client: Callable[[Access], Client] = Client,
-        attach_patience: float = 600.0,
+        attach_timeout: float = 600.0,
     ) -> None:
-        self.access, self.told = access, queue.SimpleQueue[Told]()
-        self._make, self._lead, self._attach = client, lead, attach_patience
+        self.access, self.events = access, queue.SimpleQueue[ClusterEvent]()
+        self._make_client, self._leadership, self._attach_timeout = client, leadership, attach_timeout
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="kubernetes", daemon=True)
         self._tasks: set[asyncio.Task[Any]] = set()
-        self.followers: list[Informer[Any]] = []
-        self.groups = False
+        self.informers: list[Informer[Any]] = []
+        self.has_pod_groups = False
         self.client: Client
         self.writer: ApiWriter
         self.reservations: Reservations
         self.binder: Binder
 
     def open(self) -> None:
-        """Begin to watch; raises InputError where the server cannot be reached or does not let us."""
+        """Start the watches; raise InputError if the server is unreachable or denies access."""
         self._thread.start()
-        self.wait(self._open())
+        self.run(self._open())
 
     def close(self) -> None:
-        """End all that is under way, and the connection."""
-        self.wait(self._close())
+        """Cancel all tasks, release the lease and close the connection."""
+        self.run(self._close())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
-    def do(self, work: Coroutine[Any, Any, Any]) -> None:
-        """Let something be done; what goes wrong with it ends the run."""
-        self._loop.call_soon_threadsafe(self._begin, work)
+    def submit(self, coroutine: Coroutine[Any, Any, Any]) -> None:
+        """Run a coroutine in the background; an exception ends the run."""
+        self._loop.call_soon_threadsafe(self._begin, coroutine)
 
-    def wait(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Do something and return what comes of it."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+    def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """Run a coroutine and return its result."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
-    def _begin(self, work: Coroutine[Any, Any, Any]) -> None:
-        task = self._loop.create_task(work)
+    def _begin(self, coroutine: Coroutine[Any, Any, Any]) -> None:
+        task = self._loop.create_task(coroutine)
         self._tasks.add(task)
-        task.add_done_callback(self._done)
+        task.add_done_callback(self._on_done)
 
-    def _done(self, task: asyncio.Task[Any]) -> None:
+    def _on_done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (problem := task.exception()) is not None:
-            self.told.put(Stopped(f"{type(problem).__name__}: {problem}"))
+            self.events.put(Stopped(f"{type(problem).__name__}: {problem}"))
 
     async def _open(self) -> None:
-        self.client = self._make(self.access)
-        allowed = self._lead.allowed if self._lead is not None else lambda: None
-        self.writer = ApiWriter(self.client, allowed)
-        self.reservations = Reservations(self.writer, attach_patience=self._attach)
-        self.binder = Binder(self.writer, self.reservations, self.told.put)
+        self.client = self._make_client(self.access)
+        check_leader = self._leadership.check_leader if self._leadership is not None else lambda: None
+        self.writer = ApiWriter(self.client, check_leader)
+        self.reservations = Reservations(self.writer, attach_timeout=self._attach_timeout)
+        self.binder = Binder(self.writer, self.reservations, self.events.put)
         for path in ("/api/v1/nodes", f"{_DRA}/deviceclasses"):
-            await self._look(path)
-        self.groups = await self._look(f"{_GROUPS}/podgroups", needed=False)
-        if self._lead is not None:
-            await self._lead.acquire(self.client)
-            self._begin(self._lead.keep(self.client))
-        for path, kind in (*_KINDS, *(((f"{_GROUPS}/podgroups", PodGroup),) if self.groups else ())):
-            follower: Informer[Any] = Informer(self.client, path, kind, self._tell)
-            self.followers.append(follower)
-            self._begin(follower.run())
+            await self._can_list(path)
+        self.has_pod_groups = await self._can_list(f"{_GROUPS}/podgroups", needed=False)
+        if self._leadership is not None:
+            await self._leadership.acquire(self.client)
+            self._begin(self._leadership.renew(self.client))
+        for path, kind in (*_KINDS, *(((f"{_GROUPS}/podgroups", PodGroup),) if self.has_pod_groups else ())):
+            informer: Informer[Any] = Informer(self.client, path, kind, self._handle_event)
+            self.informers.append(informer)
+            self._begin(informer.run())
 
-    async def _look(self, path: str, needed: bool = True) -> bool:
-        """Whether objects at a path may be listed; raises InputError where they must be and cannot."""
-        until = time.monotonic() + _PATIENCE
+    async def _can_list(self, path: str, needed: bool = True) -> bool:
+        """Return whether objects at a path can be listed; raise InputError if they must be and cannot."""
+        until = time.monotonic() + _CONNECT_TIMEOUT
         while True:
             try:
                 await self.client.get(path, limit="1")
                 return True
             except ApiError as error:
-                if error.passes and time.monotonic() < until:
+                if error.is_temporary and time.monotonic() < until:
                     await asyncio.sleep(max(error.retry_after, 0.5))
                 elif error.status in (403, 404) and not needed:
                     return False
                 else:
                     raise InputError(
-                        f"the cluster at {self.access.server} cannot be watched: {error}",
+                        f"cannot watch the cluster at {self.access.server}: {error}",
                         field="--kubeconfig",
                         remedy="check the address, the credentials and the role (deploy/kubernetes/)",
                     ) from error
@@ -160,17 +162,17 @@ class WatchClient:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._lead is not None:
-            await self._lead.give_up(self.client)
+        if self._leadership is not None:
+            await self._leadership.release(self.client)
         await self.client.close()
 
-    def _tell(self, what: Seen[Any] | Synced) -> None:
-        match what:
-            case Seen(ResourceClaim() as claim, deleted):
-                self.reservations.saw(claim, deleted)
+    def _handle_event(self, event: WatchEvent[Any] | Synced) -> None:
+        match event:
+            case WatchEvent(ResourceClaim() as claim, deleted):
+                self.reservations.observe(claim, deleted)
             case Synced(kind, keys) if kind is ResourceClaim:
-                self.reservations.keep(keys)
-            case Seen(Node() as node, deleted):
-                change = self.binder.gone.add if deleted else self.binder.gone.discard
+                self.reservations.retain(keys)
+            case WatchEvent(Node() as node, deleted):
+                change = self.binder.deleted_nodes.add if deleted else self.binder.deleted_nodes.discard
                 change(node.metadata.name)
-        self.told.put(what)
+        self.events.put(event)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from poolwise.live.logs import say
+from poolwise.live.logs import log_event
 from poolwise.live.memory_agent.allocation import decide_limits
 from poolwise.live.memory_agent.config import MemoryAgentConfig, WatchedWorkloadSection
 from poolwise.live.memory_agent.curve import STANDS_STILL
@@ -74,11 +74,11 @@ class MemoryAgent:
             if limit is None or not one.watched.stands_still:
                 continue
             self.metrics.failures.labels("stands still").inc()
-            say("cannot go on with its limit", logging.WARNING, workload=name, limit=limit)
+            log_event("workload_stalled", logging.WARNING, workload=name, limit=limit)
             one.curve = one.curve.learn(self.around.clock(), limit, STANDS_STILL, sure=True)
             self._decide()
             if one.limit is not None and one.limit <= limit:
-                say("nobody can give it more: it is left alone", logging.ERROR, workload=name)
+                log_event("memory_unavailable", logging.ERROR, workload=name)
                 self.mover.let_go_of(one)
                 self._leave(one)
 
@@ -103,7 +103,7 @@ class MemoryAgent:
         one, identity = self.followed.get(name), watched.identity
         try:
             if one is not None and one.identity != identity:
-                say("gone", workload=name)
+                log_event("gone", workload=name)
                 self.mover.forget(one)
                 one = None
                 del self.followed[name]
@@ -112,20 +112,22 @@ class MemoryAgent:
             if one is None:
                 self._begin(section, watched, identity)
             elif watched.limit() != one.limit:
-                say("somebody else has set a limit: it is left alone", logging.WARNING, workload=name, limit=watched.limit())
+                log_event("external_limit_change", logging.WARNING, workload=name, limit=watched.limit())
                 self.mover.let_go_of(one)
                 self._leave(one)
             else:
                 self._learn(one)
         except OSError as error:
-            say("the group cannot be read", logging.WARNING, workload=name, why=error.strerror)
+            log_event("the group cannot be read", logging.WARNING, workload=name, why=error.strerror)
             self.metrics.failures.labels("read").inc()
 
     def _begin(self, section: WatchedWorkloadSection, watched: WatchedGroup, identity: int) -> None:
         most = self.mover.limit_before(section.group, watched)
         one = TrackedWorkload.begin(section, watched, identity, most, self.config.profiles.get(section.name))
         self.followed[section.name] = one
-        say("watching", workload=section.name, group=section.group, limit=one.limit, limit_before=most, local=one.held.local)
+        log_event(
+            "watching", workload=section.name, group=section.group, limit=one.limit, limit_before=most, local=one.held.local
+        )
 
     def _learn(self, one: TrackedWorkload) -> None:
         file = self.config.file
@@ -135,7 +137,7 @@ class MemoryAgent:
         phase = one.curve.phase
         one.learn(self.around.clock(), found, file.remember / 1e9)
         if one.curve.phase != phase:
-            say("another phase", workload=one.section.name, total=one.curve.total, slowdown=round(one.slowdown, 3))
+            log_event("another phase", workload=one.section.name, total=one.curve.total, slowdown=round(one.slowdown, 3))
         if found is not None:
             remote = max(0.0, 1 - one.local / one.curve.total)
             self.passing.add(one.section.name, remote, found.slowdown, found.source)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from poolwise.errors import InputError
-from poolwise.live.logs import say
+from poolwise.live.logs import log_event
 from poolwise.live.memory_agent.curve import STANDS_STILL
 from poolwise.live.memory_agent.groups import WatchedGroup
 from poolwise.live.memory_agent.metrics import MemoryAgentMetrics
@@ -85,7 +85,7 @@ class LimitMover:
             one.limit = limit
         except (InputError, OSError) as error:
             self.metrics.failures.labels("write").inc()
-            say("the limit was not taken", logging.WARNING, workload=name, limit=limit, why=str(error))
+            log_event("the limit was not taken", logging.WARNING, workload=name, limit=limit, why=str(error))
             return False
         self.metrics.moves.labels(name).inc()
         return True
@@ -96,9 +96,9 @@ class LimitMover:
             done = let_go(self.record, taken, WatchedGroup.find(taken.group, None, self.root))
         except (InputError, OSError) as error:
             self.metrics.failures.labels("write").inc()
-            say("the limit could not be given back", logging.ERROR, group=taken.group, limit=taken.before, why=str(error))
+            log_event("the limit could not be given back", logging.ERROR, group=taken.group, limit=taken.before, why=str(error))
             return False
-        say("let go", group=taken.group, limit=done)
+        log_event("let go", group=taken.group, limit=done)
         return True
 
     def _say_once(self, changes: Sequence[tuple[TrackedWorkload, int]]) -> None:
@@ -112,7 +112,7 @@ class LimitMover:
 
 def _tell(event: str, one: TrackedWorkload, limit: int) -> None:
     below = {"below_working_set": one.working_set - limit} if limit < one.working_set else {}
-    say(
+    log_event(
         event,
         logging.WARNING if below else logging.INFO,
         workload=one.section.name,

@@ -11,14 +11,14 @@ from pathlib import Path
 
 from poolwise.atomic_write import check_writable
 from poolwise.errors import InputError
-from poolwise.live.endpoints import serving
-from poolwise.live.logs import say
+from poolwise.live.endpoints import serve_endpoints
+from poolwise.live.logs import log_event
 from poolwise.live.memory_agent.agent import MIB, MemoryAgent, Surroundings
 from poolwise.live.memory_agent.config import MemoryAgentConfig
 from poolwise.live.memory_agent.limits import LimitMover
 from poolwise.live.memory_agent.metrics import MemoryAgentMetrics
 from poolwise.live.memory_agent.saved_limits import LimitsRecord, SavedLimit
-from poolwise.live.single_instance import alone
+from poolwise.live.single_instance import exclusive_lock
 
 _RELIEVE_EVERY_S = 0.1
 """Seconds between two looks whether a workload cannot go on."""
@@ -45,8 +45,8 @@ def serve_memory_agent(
         record = None if dry_run else stack.enter_context(_holding(config.file.state))
         agent = _agent(config, record, around)
         if port is not None:
-            host, chosen = stack.enter_context(serving(agent.metrics.registry, lambda: "", port))
-            say("listening", host=host, port=chosen)
+            host, chosen = stack.enter_context(serve_endpoints(agent.metrics.registry, lambda: "", port))
+            log_event("listening", host=host, port=chosen)
         measurements = None if dry_run else config.file.measurements
         if measurements is not None:
             check_writable(measurements)
@@ -61,7 +61,7 @@ def serve_memory_agent(
                 agent.passing.write(measurements)
         if refused:
             raise _not_given_back(config, refused)
-        say("stopped")
+        log_event("stopped")
 
 
 def let_go_of_all(config: MemoryAgentConfig, around: Surroundings | None = None) -> None:
@@ -89,7 +89,7 @@ def _holding(folder: Path) -> Iterator[LimitsRecord]:
     except OSError as error:
         remedy = "run as root, or name a folder of your own as 'state'"
         raise InputError(f"cannot be made: {error.strerror}", file=folder, remedy=remedy) from error
-    with alone(folder, "memory agent"):
+    with exclusive_lock(folder, "memory agent"):
         yield LimitsRecord(folder)
 
 
@@ -139,4 +139,4 @@ def _refuse_risks(agent: MemoryAgent) -> None:
     if problem is not None and agent.mover.record is not None:
         raise problem
     if problem is not None:
-        say("would refuse to start", logging.WARNING, why=str(problem))
+        log_event("would refuse to start", logging.WARNING, why=str(problem))

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from poolwise.errors import InputError, PoolwiseError
-from poolwise.live.kubernetes.informer import Seen, Synced
+from poolwise.live.kubernetes.informer import Synced, WatchEvent
 from poolwise.live.kubernetes.objects import ResourceClaim
-from poolwise.live.logs import say
+from poolwise.live.logs import log_event
 from poolwise.live.node_agent.cluster import AgentCluster
 from poolwise.live.node_agent.conditions import (
     DeviceConditions,
@@ -53,13 +53,13 @@ class NodeAgent:
     def resume(self) -> None:
         """Take up what is on record."""
         for uid in self.connector.sweep():
-            say("removed a CDI file that nothing is on record of", logging.WARNING, claim=uid)
+            log_event("removed a CDI file that nothing is on record of", logging.WARNING, claim=uid)
         for record in self.connector.records:
-            say("on record", claim=record.name, namespace=record.namespace, state=record.state.value)
+            log_event("on record", claim=record.name, namespace=record.namespace, state=record.state.value)
             self._left.add(record.uid)
             self.work.wake(record.uid)
 
-    def handle_event(self, seen: Seen[ResourceClaim] | Synced) -> None:
+    def handle_event(self, seen: WatchEvent[ResourceClaim] | Synced) -> None:
         """Take note of a claim as it is now."""
         if isinstance(seen, Synced):
             self.synced = True
@@ -69,7 +69,7 @@ class NodeAgent:
             for uid in {*gone, *(record.uid for record in self.connector.records)}:
                 self.work.wake(uid)
             return
-        claim = seen.thing
+        claim = seen.item
         uid = claim.metadata.uid
         ours = not seen.deleted and bool(allocated(claim, self.file.driver)) and pinned_to(claim) == self.node
         if ours:
@@ -90,7 +90,7 @@ class NodeAgent:
                 raise InputError("there is no such claim any more", remedy="the kubelet asks for those of pods that still are")
             # a prepare that the kubelet gives up on goes on: it is asked for again
             record = await asyncio.shield(asyncio.ensure_future(self._prepare(claim)))
-        say("prepared", claim=name, namespace=namespace, devices=[device.device for device in record.devices])
+        log_event("prepared", claim=name, namespace=namespace, devices=[device.device for device in record.devices])
         return record, self.connector.cdi.ids(record)
 
     async def unprepare(self, uid: str) -> None:
@@ -98,7 +98,7 @@ class NodeAgent:
         with self._timed("release"):
             checked("claim.uid", uid, {})
             await asyncio.shield(asyncio.ensure_future(self.connector.release(uid)))
-        say("released", claim=uid)
+        log_event("released", claim=uid)
 
     async def _prepare(self, claim: ResourceClaim) -> ClaimRecord:
         found = self.connector.records.get(claim.metadata.uid)
@@ -167,7 +167,7 @@ class NodeAgent:
         if now is None or now.metadata.uid != meta.uid or now.status.allocation != seen.status.allocation:
             return  # the change is told of, and answered then
         await self.cluster.report(now, content_of(said, driver))
-        say("reported", claim=meta.name, namespace=meta.namespace, devices=[*said.values()])
+        log_event("reported", claim=meta.name, namespace=meta.namespace, devices=[*said.values()])
 
     @contextmanager
     def _timed(self, work: str) -> Iterator[None]:
@@ -177,11 +177,11 @@ class NodeAgent:
                 yield
         except PoolwiseError as error:
             self.metrics.failures.labels(work).inc()
-            say(f"{work} failed", logging.WARNING, why=str(error))
+            log_event(f"{work} failed", logging.WARNING, why=str(error))
             raise
         finally:
             self.metrics.update(self.connector.records)
 
     def _failed(self, uid: str, error: PoolwiseError) -> None:
         self.metrics.failures.labels("settle").inc()
-        say("tried again later", logging.WARNING, claim=uid, why=str(error))
+        log_event("tried again later", logging.WARNING, claim=uid, why=str(error))

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from poolwise.errors import PoolwiseError
-from poolwise.live.kubernetes.link_traffic import BANDWIDTH, USED, Traffic, links_driver
-from poolwise.live.logs import say
+from poolwise.live.kubernetes.link_traffic import BANDWIDTH, USED, LinkTraffic, links_driver
+from poolwise.live.logs import log_event
 from poolwise.live.node_agent.commands import run_command
 from poolwise.live.node_agent.config import LinkSection, MeasureLinksSection
 from poolwise.live.node_agent.slices import Specs, attribute_of, spec_of
@@ -42,16 +42,16 @@ class LinkMeter:
     ) -> None:
         self.section, self._clock, self._system = section, clock, system
         self._last: dict[str, tuple[float, tuple[int, int]]] = {}
-        self._shown: dict[str, Traffic] = {}
+        self._shown: dict[str, LinkTraffic] = {}
 
-    async def look(self) -> Mapping[str, Traffic]:
+    async def look(self) -> Mapping[str, LinkTraffic]:
         """Traffic of each link since the last look; a link that was not looked at before, or cannot be read, is left out."""
         found = {}
         for link in self.section.link:
             try:
                 counted = await self._count(link)
             except PoolwiseError as error:
-                say("a link cannot be read", logging.WARNING, link=link.name, why=str(error))
+                log_event("a link cannot be read", logging.WARNING, link=link.name, why=str(error))
                 self._last.pop(link.name, None)
                 continue
             now = self._clock()
@@ -60,10 +60,10 @@ class LinkMeter:
             if before is None or now <= before[0] or any(new < old for new, old in zip(counted, before[1], strict=True)):
                 continue  # the first look, or counters that began anew
             grown = max(new - old for new, old in zip(counted, before[1], strict=True))
-            found[link.name] = Traffic(grown / (now - before[0]) / 1e6, float(link.bandwidth))
+            found[link.name] = LinkTraffic(grown / (now - before[0]) / 1e6, float(link.bandwidth))
         return found
 
-    def worth_telling(self, found: Mapping[str, Traffic]) -> Mapping[str, Traffic]:
+    def worth_telling(self, found: Mapping[str, LinkTraffic]) -> Mapping[str, LinkTraffic]:
         """What to publish: a link's traffic as it was last told until its load has moved by the file's `percent`."""
         for name, traffic in found.items():
             told = self._shown.get(name)
@@ -87,7 +87,7 @@ class LinkMeter:
         return int(match[1]), int(match[2])
 
 
-def link_specs(driver: str, node: str, traffic: Mapping[str, Traffic]) -> Specs:
+def link_specs(driver: str, node: str, traffic: Mapping[str, LinkTraffic]) -> Specs:
     """What a node publishes of its links: a device for each, with its bandwidth and what is used of it."""
     devices = [
         {

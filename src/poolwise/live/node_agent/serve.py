@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from poolwise.errors import InputError, PoolwiseError
-from poolwise.live.endpoints import serving
+from poolwise.live.endpoints import serve_endpoints
 from poolwise.live.kubernetes.access import Access
 from poolwise.live.kubernetes.client import Client
 from poolwise.live.kubernetes.informer import Informer
 from poolwise.live.kubernetes.link_traffic import links_driver
 from poolwise.live.kubernetes.objects import ResourceClaim
-from poolwise.live.logs import say
+from poolwise.live.logs import log_event
 from poolwise.live.node_agent.agent import NodeAgent
 from poolwise.live.node_agent.cdi import CdiFolder
 from poolwise.live.node_agent.cluster import CLAIMS, ServerCluster
@@ -26,7 +26,7 @@ from poolwise.live.node_agent.links import LinkMeter, link_specs
 from poolwise.live.node_agent.plugin import KubeletPlugin
 from poolwise.live.node_agent.records import Records
 from poolwise.live.node_agent.slices import Specs, publish_slices, wanted_specs
-from poolwise.live.single_instance import alone
+from poolwise.live.single_instance import exclusive_lock
 from poolwise.units import to_seconds
 
 _PUBLISH_S = 30.0
@@ -36,7 +36,7 @@ _PUBLISH_S = 30.0
 def serve_node_agent(file: NodeAgentFile, node: str, access: Access, port: int | None) -> None:
     """Run a node agent until SIGTERM or SIGINT. Raises InputError for folders, sockets and ports that cannot be had."""
     _make_folders(file)
-    with alone(file.folders.state, "node agent"):
+    with exclusive_lock(file.folders.state, "node agent"):
         asyncio.run(_serve(file, node, access, port))
 
 
@@ -62,7 +62,7 @@ async def _serve(file: NodeAgentFile, node: str, access: Access, port: int | Non
     def registered(error: str) -> None:
         agent.metrics.registered.set(not error)
         (kubelet.clear if error else kubelet.set)()
-        say(
+        log_event(
             "the kubelet did not take the plugin" if error else "registered",
             logging.ERROR if error else logging.INFO,
             why=error,
@@ -82,7 +82,7 @@ async def _serve(file: NodeAgentFile, node: str, access: Access, port: int | Non
         with _endpoints(agent, not_ready, port):
             async with plugin.serving(file.folders.plugins, file.folders.registry):
                 agent.resume()
-                say("serving", driver=file.driver, node=node)
+                log_event("serving", driver=file.driver, node=node)
                 tasks = [asyncio.ensure_future(one) for one in work]
                 done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
@@ -93,7 +93,7 @@ async def _serve(file: NodeAgentFile, node: str, access: Access, port: int | Non
         await asyncio.gather(*tasks, return_exceptions=True)
         await agent.work.stop()
         await client.close()
-        say("stopped")
+        log_event("stopped")
 
 
 @contextmanager
@@ -101,8 +101,8 @@ def _endpoints(agent: NodeAgent, not_ready: Callable[[], str], port: int | None)
     if port is None:
         yield
         return
-    with serving(agent.metrics.registry, not_ready, port) as (host, chosen):
-        say("endpoints", address=f"http://{host}:{chosen}/metrics")
+    with serve_endpoints(agent.metrics.registry, not_ready, port) as (host, chosen):
+        log_event("listening", address=f"http://{host}:{chosen}/metrics")
         yield
 
 
@@ -142,9 +142,9 @@ async def _publish(agent: NodeAgent, driver: str, wanted: Specs) -> bool:
         writes = await publish_slices(agent.cluster, agent.node, driver, wanted)
     except PoolwiseError as error:
         agent.metrics.failures.labels("publish").inc()
-        say("slices could not be published", logging.WARNING, driver=driver, why=str(error))
+        log_event("slices could not be published", logging.WARNING, driver=driver, why=str(error))
         return False
     agent.metrics.writes.inc(writes)
     if writes:
-        say("slices published", driver=driver, writes=writes)
+        log_event("slices published", driver=driver, writes=writes)
     return True

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from poolwise.errors import InputError, PoolwiseError
-from poolwise.live.logs import say
+from poolwise.live.logs import log_event
 
 T = TypeVar("T")
 
@@ -59,5 +59,5 @@ def when_it_answers(look: Callable[[], T], patience: float = 60.0) -> T:
         except SlurmTimeoutError as error:
             if time.monotonic() >= until:
                 raise
-            say("silent", logging.WARNING, why=str(error))
+            log_event("silent", logging.WARNING, why=str(error))
             time.sleep(1.0)

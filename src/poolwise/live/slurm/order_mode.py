@@ -14,7 +14,7 @@ import numpy as np
 
 from poolwise.errors import InputError
 from poolwise.interfaces import Dispatcher, QueuePolicy, Scheduler, opened, rule_of
-from poolwise.live.logs import say
+from poolwise.live.logs import log_event
 from poolwise.live.slurm.client_calls import SlurmTimeoutError
 from poolwise.live.slurm.parsing import most_cpus, read_jobs
 from poolwise.live.slurm.platform import SlurmPlatform
@@ -88,7 +88,7 @@ class OrderPlatform(SlurmPlatform):
             try:
                 self._team.send([f"update JobId={name} Priority={value}" for name, value in changed.items()])
             except SlurmTimeoutError as error:
-                say("silent", logging.WARNING, why=str(error))
+                log_event("silent", logging.WARNING, why=str(error))
             self._check(changed, time.monotonic() - begun)
         return CommitResult(plan.decisions)
 
@@ -97,12 +97,12 @@ class OrderPlatform(SlurmPlatform):
         try:
             shown = {job.name.partition("+")[0]: job for job in reversed(read_jobs(most_cpus(self.reading.nodes)))}
         except SlurmTimeoutError as error:
-            say("silent", logging.WARNING, why=str(error))
+            log_event("silent", logging.WARNING, why=str(error))
             return
         missed = [
             n for n, value in changed.items() if n in shown and shown[n].state == "PENDING" and shown[n].priority != value
         ]
-        say("ordered", changed=len(changed), missed=len(missed), seconds=round(seconds, 3))
+        log_event("ordered", changed=len(changed), missed=len(missed), seconds=round(seconds, 3))
         if missed:
             self.wake_at(self.now + SECOND)
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from poolwise.live.logs import say
+from poolwise.live.logs import log_event
 from poolwise.live.slurm.client_calls import SlurmTimeoutError
 from poolwise.live.slurm.commands import cleared, leader
 from poolwise.live.slurm.machine import SlurmLayout
@@ -81,7 +81,7 @@ class PendingStart(CommittedRun):
         if all(job.state in AT_WORK for job in gang):
             nodes = {node for job in gang for node in job.allocated}
             if nodes != self.nodes:
-                say("elsewhere", logging.WARNING, job=name, decided=sorted(self.nodes), runs=sorted(nodes))
+                log_event("elsewhere", logging.WARNING, job=name, decided=sorted(self.nodes), runs=sorted(nodes))
             del at.released[name]
             at.refused.pop(name, None)
             return Started(self.run, self.row)
@@ -95,12 +95,12 @@ class PendingStart(CommittedRun):
 
     def _withdraw(self, name: str, gang: GANG) -> None:
         """Hold a job again and take back what it was given; whether that came in time is read next."""
-        say("withdrawn", logging.WARNING, job=name, why=gang[0].reason)
+        log_event("withdrawn", logging.WARNING, job=name, why=gang[0].reason)
         self.withdrawn = True
         try:
             self.platform.session.send([f"hold {leader(name, gang)}", *cleared(name, gang, self.platform.layout)])
         except SlurmTimeoutError as error:
-            say("silent", logging.WARNING, why=str(error))
+            log_event("silent", logging.WARNING, why=str(error))
 
     def _refusal(self, name: str, gang: GANG) -> Ended:
         """Let a job that did not start wait again, or give it back if that came too often."""

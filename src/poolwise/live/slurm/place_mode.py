@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from poolwise.live.logs import say
+from poolwise.live.logs import log_event
 from poolwise.live.slurm.client_calls import SlurmTimeoutError, ask
 from poolwise.live.slurm.commands import GAVE_BACK, WAITS, SlurmAssignment, cleared, is_marked, leader, mark
 from poolwise.live.slurm.parsing import SAID, gangs_of, most_cpus, read_cluster, read_jobs
@@ -197,11 +197,13 @@ class PlacePlatform(SlurmPlatform):
             number = self.begin_run(name, start)
             self.released[name] = PendingStart(self, number, start.job, start.placement, assignment.all_nodes)
             started.append((start, number))
-            say("assigned", job=name, decided=decided, nodes=sorted(assignment.all_nodes), licences=dict(assignment.licences))
+            log_event(
+                "assigned", job=name, decided=decided, nodes=sorted(assignment.all_nodes), licences=dict(assignment.licences)
+            )
         try:
             self.session.send([line for _, assignment in ready for line in assignment.release(first)])
         except SlurmTimeoutError as error:
-            say("silent", logging.WARNING, why=str(error))  # what came of it is read again
+            log_event("silent", logging.WARNING, why=str(error))  # what came of it is read again
         return started, lost
 
     def _prepare(
@@ -257,12 +259,12 @@ class PlacePlatform(SlurmPlatform):
             if not any(job.held_by_user for job in gang):
                 self.session.send([f"release {leader(name, gang)}"])
         except SlurmTimeoutError as error:
-            say("silent", logging.WARNING, why=str(error))
+            log_event("silent", logging.WARNING, why=str(error))
             self.aside.discard(name)
             return row
         self.unreadable.pop(name, None)
         self.refused.pop(name, None)
-        say("given back", logging.WARNING, job=name, why=reason)
+        log_event("given back", logging.WARNING, job=name, why=reason)
         return row
 
     def give_back_all(self, reason: str) -> int:

@@ -6,7 +6,7 @@ import logging
 from abc import abstractmethod
 from collections.abc import Iterator
 
-from poolwise.live.logs import say
+from poolwise.live.logs import log_event
 from poolwise.live.slurm.client_calls import SlurmTimeoutError, ask
 from poolwise.live.slurm.parsing import SAID, read_cluster
 from poolwise.live.slurm.poller import SlurmPoller
@@ -45,7 +45,7 @@ class SlurmPlatform(SlurmPoller):
                 self.look_around()
                 events = self._compare()
             except SlurmTimeoutError as error:
-                say("silent", logging.WARNING, why=str(error))
+                log_event("silent", logging.WARNING, why=str(error))
                 continue
             woken = self._wake_at is not None and self.now >= self._wake_at
             if woken or self.now >= told + QUIET:
@@ -89,7 +89,7 @@ class SlurmPlatform(SlurmPoller):
         try:
             ask("scontrol", "update", f"JobId={name}", f"Comment={text.strip()}")
         except SlurmTimeoutError as error:
-            say("untold", logging.WARNING, job=name, why=str(error))
+            log_event("untold", logging.WARNING, job=name, why=str(error))
 
     def wake_at(self, time: int | None) -> None:
         """Ask for a pass at a time (ns), if there is none before; None takes that back."""

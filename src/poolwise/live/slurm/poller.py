@@ -17,7 +17,7 @@ import numpy as np
 from poolwise.arrays import kept
 from poolwise.errors import InputError
 from poolwise.interfaces import PerformanceModel
-from poolwise.live.logs import say
+from poolwise.live.logs import log_event
 from poolwise.live.slurm.job_request import JobRequest
 from poolwise.live.slurm.job_rows import JobRows
 from poolwise.live.slurm.machine import GIB, SlurmLayout, changed_cells, spare
@@ -202,11 +202,11 @@ class SlurmPoller(ABC):
             layout = SlurmLayout.of(self.settings.partition, self.reading, racks, self.settings.whole, self.settings.unit)
         except InputError as error:  # jobs at work and those that fit what is left must not suffer from it
             if str(error) != self._no_machine:
-                say("machine kept as it was", logging.ERROR, why=str(error))
+                log_event("machine kept as it was", logging.ERROR, why=str(error))
             self._no_machine = str(error)
             return []
         self.layout, self._no_machine = layout, ""
-        say("machine", nodes=len(self.reading.nodes), racks=len(set(racks.values())))
+        log_event("machine", nodes=len(self.reading.nodes), racks=len(set(racks.values())))
         runs, self._runs = list(self._runs), RunTable(self.layout.machine.capacity.size)
         empty = Placement.of([])
         for run in runs:  # where they are now is found below
@@ -300,7 +300,7 @@ class SlurmPoller(ABC):
             request = JobRequest.of(gang, self.settings.whole, self.settings.unit, self.layout.types)
         except InputError as error:
             if name not in self.unreadable:
-                say("unreadable", logging.WARNING, job=name, why=str(error))
+                log_event("unreadable", logging.WARNING, job=name, why=str(error))
             self.unreadable[name] = error
             return None
         self.unreadable.pop(name, None)

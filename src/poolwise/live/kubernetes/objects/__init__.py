@@ -1,4 +1,4 @@
-"""The fields of Kubernetes objects that scheduling reads, decoded without the rest."""
+"""Kubernetes objects, decoded with only the fields that scheduling reads."""
 
 from poolwise.live.kubernetes.objects.claims import (
     FINALIZER,

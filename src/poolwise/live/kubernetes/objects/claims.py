@@ -1,4 +1,4 @@
-"""Claims on devices: what they ask for, and what they have."""
+"""Resource claims: requests for devices, and their allocations."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from poolwise.live.kubernetes.objects.nodes import NodeSelector, Toleration
 from poolwise.live.kubernetes.objects.record import ApiRecord, Condition, Meta
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
-"""What keeps a claim with devices from being deleted while a pod uses them."""
+"""Finalizer that prevents the deletion of an allocated claim while a pod uses it."""
 
 
 class CapacityRequests(ApiRecord, frozen=True):
-    """Amounts that a request asks of each device."""
+    """Amounts of capacity that a request needs of each device."""
 
     requests: dict[str, str] = {}
 
 
 class ExactRequest(ApiRecord, frozen=True):
-    """Devices of one class; `name` is that of an alternative."""
+    """A request for devices of one class; `name` is set for an alternative only."""
 
     name: str = ""
     device_class_name: str = ""
@@ -34,7 +34,7 @@ class ExactRequest(ApiRecord, frozen=True):
 
 
 class DeviceRequest(ApiRecord, frozen=True):
-    """A request of a claim: one exactly, or the first of several alternatives that is available."""
+    """A request of a claim: exactly one, or the first available of several alternatives."""
 
     name: str = ""
     exactly: ExactRequest | None = None
@@ -42,12 +42,12 @@ class DeviceRequest(ApiRecord, frozen=True):
 
     @property
     def alternatives(self) -> tuple[ExactRequest, ...]:
-        """What would do, the best first."""
+        """Acceptable requests, the preferred one first."""
         return tuple(self.first_available) if self.exactly is None else (self.exactly,)
 
 
 class DeviceConstraint(ApiRecord, frozen=True):
-    """What the devices of several requests must have in common."""
+    """Attribute that the devices of several requests must share, or must differ in."""
 
     requests: list[str] = []
     match_attribute: str | None = None
@@ -55,7 +55,7 @@ class DeviceConstraint(ApiRecord, frozen=True):
 
 
 class ClaimDevices(ApiRecord, frozen=True):
-    """What a claim asks for."""
+    """Device requests of a claim, with constraints and configuration."""
 
     requests: list[DeviceRequest] = []
     constraints: list[DeviceConstraint] = []
@@ -63,13 +63,13 @@ class ClaimDevices(ApiRecord, frozen=True):
 
 
 class ClaimSpec(ApiRecord, frozen=True):
-    """What a claim asks for."""
+    """Specification of a claim."""
 
     devices: ClaimDevices = ClaimDevices()
 
 
 class AllocatedDevice(ApiRecord, frozen=True):
-    """A device that a claim has."""
+    """A device allocated to a request."""
 
     request: str = ""
     driver: str = ""
@@ -84,14 +84,14 @@ class AllocatedDevice(ApiRecord, frozen=True):
 
 
 class DeviceAllocation(ApiRecord, frozen=True):
-    """The devices of a claim."""
+    """Allocated devices of a claim."""
 
     results: list[AllocatedDevice] = []
     config: list[dict[str, Any]] = []
 
 
 class Allocation(ApiRecord, frozen=True):
-    """The devices of a claim, and the nodes on which they can be used."""
+    """Allocation of a claim: its devices, and the nodes on which they can be used."""
 
     devices: DeviceAllocation = DeviceAllocation()
     node_selector: NodeSelector | None = None
@@ -99,7 +99,7 @@ class Allocation(ApiRecord, frozen=True):
 
 
 class Consumer(ApiRecord, frozen=True):
-    """Who may use a claim."""
+    """An object for which a claim is reserved, usually a pod."""
 
     api_group: str = ""
     resource: str = ""
@@ -108,7 +108,7 @@ class Consumer(ApiRecord, frozen=True):
 
 
 class DeviceStatus(ApiRecord, frozen=True):
-    """What a driver says of an allocated device."""
+    """Status of an allocated device, as its driver reports it."""
 
     driver: str = ""
     pool: str = ""
@@ -118,7 +118,7 @@ class DeviceStatus(ApiRecord, frozen=True):
 
 
 class ClaimStatus(ApiRecord, frozen=True):
-    """What a claim has."""
+    """Status of a claim."""
 
     allocation: Allocation | None = None
     reserved_for: list[Consumer] = []
@@ -126,7 +126,7 @@ class ClaimStatus(ApiRecord, frozen=True):
 
 
 class ResourceClaim(ApiRecord, frozen=True):
-    """A claim on devices."""
+    """A resource claim."""
 
     metadata: Meta = Meta()
     spec: ClaimSpec = ClaimSpec()

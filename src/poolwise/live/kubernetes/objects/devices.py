@@ -1,4 +1,4 @@
-"""Devices as drivers publish them, and classes of devices."""
+"""Devices that drivers publish, and device classes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from poolwise.live.kubernetes.objects.record import ApiRecord, Meta
 
 
 class RequestPolicy(ApiRecord, frozen=True):
-    """How amounts of a capacity are rounded: the default, and the range or the values that are valid."""
+    """Rounding of requested amounts: the default, and the valid range or values."""
 
     default: str | None = None
     valid_range: dict[str, str] | None = None
@@ -17,28 +17,28 @@ class RequestPolicy(ApiRecord, frozen=True):
 
 
 class Capacity(ApiRecord, frozen=True):
-    """An amount that a device has."""
+    """A capacity of a device."""
 
     value: str = "0"
     request_policy: RequestPolicy | None = None
 
 
 class CounterUse(ApiRecord, frozen=True):
-    """What a device takes of a set of counters."""
+    """Amounts that a device consumes of a counter set."""
 
     counter_set: str = ""
     counters: dict[str, Capacity] = {}
 
 
 class CounterSet(ApiRecord, frozen=True):
-    """Counters that the devices of a pool share."""
+    """Counters shared by the devices of a pool."""
 
     name: str = ""
     counters: dict[str, Capacity] = {}
 
 
 class PublishedDevice(ApiRecord, frozen=True):
-    """A device in a slice."""
+    """A device in a resource slice."""
 
     name: str = ""
     attributes: dict[str, dict[str, Any]] = {}
@@ -55,7 +55,7 @@ class PublishedDevice(ApiRecord, frozen=True):
 
 
 class DevicePool(ApiRecord, frozen=True):
-    """Which slices belong together."""
+    """Pool of a slice, its generation, and its number of slices."""
 
     name: str = ""
     generation: int = 0
@@ -63,7 +63,7 @@ class DevicePool(ApiRecord, frozen=True):
 
 
 class SliceSpec(ApiRecord, frozen=True):
-    """What a driver publishes."""
+    """Specification of a slice."""
 
     driver: str = ""
     pool: DevicePool = DevicePool()
@@ -76,26 +76,26 @@ class SliceSpec(ApiRecord, frozen=True):
 
 
 class ResourceSlice(ApiRecord, frozen=True):
-    """Devices of one driver."""
+    """A resource slice: devices of one driver."""
 
     metadata: Meta = Meta()
     spec: SliceSpec = SliceSpec()
 
 
 class Cel(ApiRecord, frozen=True):
-    """An expression about one device."""
+    """A CEL expression about one device."""
 
     expression: str = ""
 
 
 class DeviceSelector(ApiRecord, frozen=True):
-    """What a device must be."""
+    """A condition that a device must satisfy."""
 
     cel: Cel = Cel()
 
 
 class ClassSpec(ApiRecord, frozen=True):
-    """Devices of a class, and their configuration."""
+    """Specification of a device class: selectors, configuration, and extended resource."""
 
     selectors: list[DeviceSelector] = []
     config: list[dict[str, Any]] = []
@@ -103,7 +103,7 @@ class ClassSpec(ApiRecord, frozen=True):
 
 
 class DeviceClass(ApiRecord, frozen=True):
-    """A class of devices."""
+    """A device class."""
 
     metadata: Meta = Meta()
     spec: ClassSpec = ClassSpec()

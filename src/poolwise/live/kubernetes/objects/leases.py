@@ -1,4 +1,4 @@
-"""Leases: who leads."""
+"""Leases for leader election."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from poolwise.live.kubernetes.objects.record import ApiRecord, Meta
 
 
 class LeaseSpec(ApiRecord, frozen=True):
-    """Who leads, and until when."""
+    """Holder and timing of a lease."""
 
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None

@@ -1,4 +1,4 @@
-"""Nodes, and what is said of nodes: selectors, taints, tolerations."""
+"""Nodes, node selectors, taints and tolerations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from poolwise.live.kubernetes.objects.record import ApiRecord, Condition, Meta
 
 
 class Requirement(ApiRecord, frozen=True):
-    """One requirement of a node selector."""
+    """A requirement of a node selector term."""
 
     key: str = ""
     operator: str = ""
@@ -14,14 +14,14 @@ class Requirement(ApiRecord, frozen=True):
 
 
 class SelectorTerm(ApiRecord, frozen=True):
-    """Requirements that must all hold."""
+    """A node selector term: all of its requirements must match."""
 
     match_expressions: list[Requirement] = []
     match_fields: list[Requirement] = []
 
 
 class NodeSelector(ApiRecord, frozen=True):
-    """Terms of which one must hold."""
+    """A node selector: at least one of its terms must match."""
 
     node_selector_terms: list[SelectorTerm] = []
 
@@ -35,7 +35,7 @@ class Taint(ApiRecord, frozen=True):
 
 
 class Toleration(ApiRecord, frozen=True):
-    """What a pod or a request tolerates."""
+    """A toleration of a pod or a device request."""
 
     key: str = ""
     operator: str = "Equal"
@@ -44,14 +44,14 @@ class Toleration(ApiRecord, frozen=True):
 
 
 class NodeSpec(ApiRecord, frozen=True):
-    """What an operator says of a node."""
+    """Specification of a node."""
 
     unschedulable: bool = False
     taints: list[Taint] = []
 
 
 class NodeStatus(ApiRecord, frozen=True):
-    """What a node says of itself."""
+    """Status of a node."""
 
     allocatable: dict[str, str] = {}
     conditions: list[Condition] = []

@@ -1,4 +1,4 @@
-"""Pods, and groups of pods that start together."""
+"""Pods and pod groups."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from poolwise.live.kubernetes.objects.record import ApiRecord, Condition, Meta
 
 
 class ContainerResources(ApiRecord, frozen=True):
-    """What a container asks for."""
+    """Resource requests of a container or a pod."""
 
     requests: dict[str, str] = {}
 
@@ -30,14 +30,14 @@ class Container(ApiRecord, frozen=True):
 
 
 class NodeAffinity(ApiRecord, frozen=True):
-    """On which nodes a pod must or would like to be."""
+    """Required and preferred node affinity of a pod."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
     preferred_during_scheduling_ignored_during_execution: list[Any] = []
 
 
 class PodAffinity(ApiRecord, frozen=True):
-    """Where a pod must or would like to be."""
+    """Affinity of a pod to nodes and to other pods."""
 
     node_affinity: NodeAffinity | None = None
     pod_affinity: dict[str, Any] | None = None
@@ -45,19 +45,19 @@ class PodAffinity(ApiRecord, frozen=True):
 
 
 class Gate(ApiRecord, frozen=True):
-    """A gate that someone else has to open."""
+    """A scheduling gate."""
 
     name: str = ""
 
 
 class SchedulingGroup(ApiRecord, frozen=True):
-    """The group whose pods start together."""
+    """Reference of a pod to its pod group."""
 
     pod_group_name: str | None = None
 
 
 class PodClaim(ApiRecord, frozen=True):
-    """A claim that a pod uses, by name or from a template."""
+    """A claim of a pod, by name or from a template."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -65,7 +65,7 @@ class PodClaim(ApiRecord, frozen=True):
 
 
 class Volume(ApiRecord, frozen=True):
-    """A volume, as far as it binds late."""
+    """A volume, with the fields that may bind it to nodes."""
 
     name: str = ""
     persistent_volume_claim: dict[str, Any] | None = None
@@ -73,7 +73,7 @@ class Volume(ApiRecord, frozen=True):
 
 
 class PodSpec(ApiRecord, frozen=True):
-    """What a pod asks for."""
+    """Specification of a pod."""
 
     node_name: str = ""
     scheduler_name: str = ""
@@ -95,20 +95,20 @@ class PodSpec(ApiRecord, frozen=True):
 
 
 class ClaimName(ApiRecord, frozen=True):
-    """The claim that was made for a pod from a template."""
+    """Name of a claim that was created for a pod from a template."""
 
     name: str = ""
     resource_claim_name: str | None = None
 
 
 class ExtendedClaimName(ApiRecord, frozen=True):
-    """The claim that was made for a pod's extended resources."""
+    """Name of a claim that was created for a pod's extended resources."""
 
     resource_claim_name: str = ""
 
 
 class PodStatus(ApiRecord, frozen=True):
-    """What is known of a pod."""
+    """Status of a pod."""
 
     phase: str = "Pending"
     conditions: list[Condition] = []
@@ -126,37 +126,37 @@ class Pod(ApiRecord, frozen=True):
     status: PodStatus = PodStatus()
 
     @property
-    def began(self) -> str:
-        """When it got its node, as far as it says; when it was made, where it says nothing."""
+    def scheduled_at(self) -> str:
+        """Time at which the pod was bound, else started, else created."""
         given = (c.last_transition_time for c in self.status.conditions if c.type == "PodScheduled" and c.status == "True")
         return next(given, "") or self.status.start_time or self.metadata.creation_timestamp
 
     @property
-    def over(self) -> bool:
-        """Whether it takes nothing any more."""
+    def terminated(self) -> bool:
+        """True if it has terminated and holds no resources of its node."""
         return self.status.phase in ("Succeeded", "Failed")
 
 
 class Gang(ApiRecord, frozen=True):
-    """How many pods must be able to start."""
+    """Gang of a pod group: the minimum number of pods that must start together."""
 
     min_count: int = 1
 
 
 class SchedulingPolicy(ApiRecord, frozen=True):
-    """How the pods of a group start."""
+    """Scheduling policy of a pod group."""
 
     gang: Gang | None = None
 
 
 class GroupSpec(ApiRecord, frozen=True):
-    """What a group of pods asks for."""
+    """Specification of a pod group."""
 
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()
 
 
 class PodGroup(ApiRecord, frozen=True):
-    """Pods that start together."""
+    """A pod group, whose pods start together."""
 
     metadata: Meta = Meta()
     spec: GroupSpec = GroupSpec()

@@ -1,4 +1,4 @@
-"""What objects of all kinds have: their form, name, identity and conditions."""
+"""Base types of Kubernetes objects: serialization, metadata, owners and conditions."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import msgspec
 
 
 class ApiRecord(msgspec.Struct, rename="camel", kw_only=True, omit_defaults=True, frozen=True):
-    """Part of an object; fields that are not named here are dropped when it is read, and defaults when it is written."""
+    """Base of all API types; decoding drops undeclared fields, encoding omits defaults."""
 
 
 class OwnerReference(ApiRecord, frozen=True):
-    """Who made an object."""
+    """Reference to the owner of an object."""
 
     kind: str = ""
     name: str = ""
@@ -19,7 +19,7 @@ class OwnerReference(ApiRecord, frozen=True):
 
 
 class Meta(ApiRecord, frozen=True):
-    """Name and identity of an object."""
+    """Metadata of an object."""
 
     name: str = ""
     namespace: str = ""
@@ -34,7 +34,7 @@ class Meta(ApiRecord, frozen=True):
 
     @property
     def key(self) -> str:
-        """Namespace and name; the name alone where there is no namespace."""
+        """Namespace and name; the name alone for cluster-scoped objects."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
