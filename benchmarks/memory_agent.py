@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.memory_agent_table import COLUMNS, WAYS, to_table
-from poolwise.profiling.cleanup import OwnedResources, belongings, records_folder, stopping_is_an_exit
+from poolwise.profiling.cleanup import OwnedResources, exit_on_signals, owned_resources, records_folder
 from poolwise.profiling.control_groups import ControlGroup, Hierarchy, find_hierarchy
 from poolwise.profiling.environment import conditions
 from poolwise.profiling.experiment import MIB, RESERVE
@@ -86,7 +86,7 @@ class Going:
 
     def look(self) -> None:
         """Note what it has used and done."""
-        use, text = self.group.use(), self.progress.read_text() if self.progress.exists() else ""
+        use, text = self.group.usage(), self.progress.read_text() if self.progress.exists() else ""
         self.peak_mib = max(self.peak_mib, -(-use.working_set // MIB))
         self.looks.append((time.monotonic(), use.cpu_ns / 1e9, use.major_faults, float(text or 0)))
 
@@ -102,10 +102,10 @@ def going(folder: Path, programs: tuple[Program, ...], mine: OwnedResources) -> 
         for one in programs:
             group = _group(hierarchy, one)
             mine.add(group)
-            group.make()
+            group.create()
             progress = folder / f"{one.name}.progress"
             progress.unlink(missing_ok=True)
-            words = ["/bin/sh", "-c", join, "join", *map(str, group.entrances), "--", *one.command(one.arguments)]
+            words = ["/bin/sh", "-c", join, "join", *map(str, group.procs_files), "--", *one.command(one.arguments)]
             process = subprocess.Popen(words, stdout=subprocess.DEVNULL, env={**environment, "PROGRESS": str(progress)})
             found.append(Going(one, group, process, progress))
         yield found
@@ -114,7 +114,7 @@ def going(folder: Path, programs: tuple[Program, ...], mine: OwnedResources) -> 
             each.process.kill()
             each.process.wait()
             each.group.remove()
-            mine.things.remove(each.group)
+            mine.resources.remove(each.group)
 
 
 def _group(hierarchy: Hierarchy, program: Program) -> ControlGroup:
@@ -126,7 +126,7 @@ def run(folder: Path, programs: tuple[Program, ...], limits: dict[str, int] | No
     with going(folder, programs, mine) as found:
         for one in found:
             if limits is not None:
-                one.group.limit(limits[one.program.name] * MIB)
+                one.group.set_limit(limits[one.program.name] * MIB)
         agent = None if limits is not None else _agent(folder, found)
         begun = time.monotonic()
         try:
@@ -280,12 +280,12 @@ def one_run(number: int, way: str, limits: dict[str, int] | None, folder: Path, 
     folder.mkdir(exist_ok=True)  # of its own: an agent takes up what another has seen
     swap = ZramSwap.add()
     mine.add(swap)
-    swap.begin(SWAP_MIB * MIB)
+    swap.enable(SWAP_MIB * MIB)
     about = {**conditions(find_hierarchy(), swap), "limits_mib": limits, "memory_mib_shared": MEMORY_MIB}
     found = run(folder, RUNS, limits, mine)
     swap.remove()
-    mine.things.remove(swap)
-    moves = (folder / "agent.log").read_text().count('"event": "moves"') if way == "agent" else 0
+    mine.resources.remove(swap)
+    moves = (folder / "agent.log").read_text().count('"event": "limit_moved"') if way == "agent" else 0
     about["load_after"] = os.getloadavg()[0]
     content = {"conditions": about, "rows": rows(number, way, found, pace, moves)}
     (folder / f"{way}.json").write_text(json.dumps(content, indent=1))
@@ -297,7 +297,7 @@ def main(folder: Path, ways: Sequence[str], repeat: int) -> None:
     if memory_available() < RESERVE + (MEMORY_MIB + SWAP_MIB + 200) * MIB:
         sys.exit("too little memory is free for this experiment")
     numbers = range(1, repeat + 1)
-    with stopping_is_an_exit(), belongings(records_folder(), "measure") as mine:
+    with exit_on_signals(), owned_resources(records_folder(), "measure") as mine:
         pace, peaks = alone(folder, mine)
         equal = {one.name: MEMORY_MIB // len(RUNS) for one in RUNS}
         limits = {"equal": equal, "static": plan(folder, peaks) if "static" in ways else {}, "agent": None}

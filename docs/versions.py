@@ -1,4 +1,4 @@
-"""Keep the site of each version at its own URL (`make docs`): results/site/VERSION/, with an index that leads to the newest build."""
+"""Build the site of each version at its own URL (`make docs`): results/site/VERSION/, and an index that leads to the newest."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
--- Holds every job of the partitions that Poolwise places, from the moment of its submission: Slurm cannot start it first.
--- The administrator's comment tells these holds from those that users ask for, which Poolwise leaves alone.
--- Belongs beside slurm.conf, which says JobSubmitPlugins=lua.
-local placed = { pools = true } -- the partitions' names
+-- Holds every job of the partitions that Poolwise places at submission, so that Slurm cannot start it first.
+-- A mark in the administrator's comment distinguishes these holds from holds of users, which Poolwise does not touch.
+-- Install this file next to slurm.conf, which needs JobSubmitPlugins=lua.
+local placed = { pools = true } -- names of the partitions
 
 function slurm_job_submit(job, partitions, uid)
   if placed[job.partition] and job.priority ~= 0 then

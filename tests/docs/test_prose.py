@@ -5,7 +5,21 @@ import pytest
 from tests.helpers import prose
 
 
-@pytest.mark.parametrize("root", ["README.md", "docs", "src", "deploy", "tests", "benchmarks", "CHANGELOG.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "SECURITY.md"])
+@pytest.mark.parametrize(
+    "root",
+    [
+        "README.md",
+        "docs",
+        "src",
+        "deploy",
+        "tests",
+        "benchmarks",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "ARCHITECTURE.md",
+        "SECURITY.md",
+    ],
+)
 def test_texts_avoid_listed_phrases(root: str) -> None:
     found = [str(finding) for path in prose.texts(root) for finding in prose.findings(path)]
     assert not found, "\n".join(found)

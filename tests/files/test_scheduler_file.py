@@ -214,7 +214,7 @@ def test_what_is_wrong_with_an_admission_is_said(tmp_path):
         (
             "order = { name = 'multifactor', conf = 'slurm.conf' }",
             "PriorityType=priority/multifactor\nPriorityWeightAge=abc",
-            "slurm.conf, line 2, field 'PriorityWeightAge': 'abc' is no number",
+            "slurm.conf, line 2, field 'PriorityWeightAge': 'abc' is not a number",
         ),
         (
             "backfill = { name = 'slurm', conf = 'slurm.conf' }",

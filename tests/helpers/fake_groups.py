@@ -1,4 +1,4 @@
-"""A tree of plain files that looks like control groups, and a process number that never lives."""
+"""Fake control groups: a tree of plain files."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from pathlib import Path
 STAT = "anon 0\ninactive_file {inactive}\npgfault 9\npgmajfault 4\nworkingset_refault_anon 3\nworkingset_refault_file 2\n"
 
 
-def fake_v2(root: Path, *, handed_on: str = "memory cpu", known: str = "cpu memory io") -> Path:
-    """A root of version 2 with its controllers."""
+def fake_v2(root: Path, *, enabled: str = "memory cpu", available: str = "cpu memory io") -> Path:
+    """Create a root of version 2 with its controllers."""
     root.mkdir(parents=True, exist_ok=True)
-    for name, text in {"cgroup.controllers": known, "cgroup.subtree_control": handed_on, "cgroup.procs": ""}.items():
+    for name, text in {"cgroup.controllers": available, "cgroup.subtree_control": enabled, "cgroup.procs": ""}.items():
         (root / name).write_text(text)
     return root
 
 
 def fill_v2(group: Path, *, current: int, inactive: int, swapped: int, cpu_us: int) -> None:
-    """Write what the kernel would show of a group of version 2."""
+    """Write the files of a group of version 2."""
     texts = {
         "memory.stat": STAT.format(inactive=inactive),
         "memory.current": str(current),
@@ -30,7 +30,7 @@ def fill_v2(group: Path, *, current: int, inactive: int, swapped: int, cpu_us: i
 
 
 def fake_v1(root: Path) -> Path:
-    """A root of version 1 with the three controllers that are used."""
+    """Create a root of version 1 with the three required controllers."""
     for controller in ("memory", "cpu", "cpuacct"):
         (root / controller).mkdir(parents=True)
         (root / controller / "cgroup.procs").write_text("")
@@ -39,7 +39,7 @@ def fake_v1(root: Path) -> Path:
 
 
 def fill_v1(root: Path, name: str, *, usage: int, inactive: int, swapped: int, cpu_ns: int) -> None:
-    """Write what the kernel would show of a group of version 1, whose counts for the groups below as well begin with total_."""
+    """Write the files of a group of version 1; counters that include descendants start with total_."""
     memory = root / "memory" / name
     stat = "".join(f"total_{line}\n" for line in STAT.format(inactive=inactive).splitlines())
     (memory / "memory.stat").write_text(f"inactive_file 1\npgfault 1\npgmajfault 1\n{stat}total_swap {swapped}\n")

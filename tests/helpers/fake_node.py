@@ -1,4 +1,4 @@
-"""A node whose control groups are plain files, with workloads that slow down as their limits are lowered."""
+"""A fake node: control groups as plain files, with workloads that slow down as their limits fall."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 from prometheus_client import generate_latest
 
-from poolwise.live.memory_agent.agent import MIB, MemoryAgent, Surroundings
+from poolwise.live.memory_agent.agent import MIB, Host, MemoryAgent
 from poolwise.live.memory_agent.config import load_memory_agent
 from poolwise.live.memory_agent.limits import LimitMover
 from poolwise.live.memory_agent.metrics import MemoryAgentMetrics
 from poolwise.live.memory_agent.saved_limits import LimitsRecord
-from tests.helpers.pretended_workloads import PretendedWorkload
+from tests.helpers.pretended_workloads import SimulatedWorkload
 
 PAGE_IN_S = 15e-6
 STAT = "inactive_file 0\npgfault 0\npgmajfault {faults}\nworkingset_refault_anon 0\nworkingset_refault_file 0\n"
@@ -20,11 +20,11 @@ STAT = "inactive_file 0\npgfault 0\npgmajfault {faults}\nworkingset_refault_anon
 
 @dataclass
 class FakeNode:
-    """A node of version 1 or 2; time goes by when it is told to."""
+    """A node with control groups of version 1 or 2 whose time advances on request."""
 
     folder: Path
     version: int
-    groups: dict[str, PretendedWorkload] = field(default_factory=dict)
+    groups: dict[str, SimulatedWorkload] = field(default_factory=dict)
     now: float = 0.0
     available: int = 64 << 30
     swap_free: int = 64 << 30
@@ -57,18 +57,18 @@ class FakeNode:
     def unlimited(self) -> str:
         return "9223372036854771712" if self.version == 1 else "max"
 
-    def add(self, name: str, workload: PretendedWorkload) -> None:
-        """Make a group with a program in it."""
+    def add(self, name: str, workload: SimulatedWorkload) -> None:
+        """Create a group with a workload."""
         self.groups[name], self.faults[name], self.cpu_s[name] = workload, 0.0, 0.0
         self.memory(name).mkdir()
         if self.version == 1:
             (self.root / "cpuacct" / name).mkdir()
             (self.memory(name) / "memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 0\n")
         self.limit_file(name).write_text(self.unlimited)
-        self.show(name)
+        self.write_counters(name)
 
-    def passes(self, seconds: float = 1.0) -> None:
-        """Let time go by."""
+    def advance(self, seconds: float = 1.0) -> None:
+        """Advance the time."""
         self.now += seconds
         for name, one in self.groups.items():
             text = self.limit(name)
@@ -76,10 +76,10 @@ class FakeNode:
             slowdown = one.slowdown(one.local)
             self.cpu_s[name] += seconds
             self.faults[name] += seconds * slowdown / (1 + slowdown) / PAGE_IN_S
-            self.show(name)
+            self.write_counters(name)
 
-    def show(self, name: str) -> None:
-        """Write what the kernel would say."""
+    def write_counters(self, name: str) -> None:
+        """Write the files that the kernel would provide."""
         one, memory = self.groups[name], self.memory(name)
         stat = STAT.format(faults=int(self.faults[name]))
         swapped = one.total - one.local
@@ -94,24 +94,24 @@ class FakeNode:
             (memory / "memory.swap.current").write_text(str(swapped))
             (memory / "cpu.stat").write_text(f"usage_usec {int(self.cpu_s[name] * 1e6)}\n")
 
-    def agent(self, memory_mib: int, *, dry: bool = False, **others: str) -> MemoryAgent:
-        """An agent of all groups."""
+    def agent(self, memory_mib: int, *, dry_run: bool = False, **others: str) -> MemoryAgent:
+        """Return an agent of all groups."""
         lines = [f'version = 1\nmemory = "{memory_mib} MiB"\nclock = "cpu"\nstate = "{self.folder}"']
         lines += [f"{key} = {value}" for key, value in others.items()]
         for name, one in self.groups.items():
             lines.append(f'[[workload]]\nname = "{name}"\ngroup = "{name}"\ntolerance = {one.tolerance}')
         file = self.folder / "agent.toml"
         file.write_text("\n".join(lines))
-        around = Surroundings(self.root, lambda: self.available, lambda: self.swap_free, lambda: self.now)
+        host = Host(self.root, lambda: self.available, lambda: self.swap_free, lambda: self.now)
         metrics = MemoryAgentMetrics()
-        mover = LimitMover(None if dry else LimitsRecord(self.folder), self.root, metrics)
-        return MemoryAgent(load_memory_agent(file), mover, around, metrics)
+        mover = LimitMover(None if dry_run else LimitsRecord(self.folder), self.root, metrics)
+        return MemoryAgent(load_memory_agent(file), mover, host, metrics)
 
-    def play(self, agent: MemoryAgent, looks: int) -> list[dict[str, str]]:
-        """Let an agent look so often; returns the limits after each look."""
+    def run(self, agent: MemoryAgent, steps: int) -> list[dict[str, str]]:
+        """Run control steps of an agent and return the limits after each step."""
         found = []
-        for _ in range(looks):
-            self.passes()
+        for _ in range(steps):
+            self.advance()
             agent.control_step()
             found.append({name: self.limit(name) for name in self.groups})
             held = [int(limit) for limit in found[-1].values() if limit.isdigit() and limit != self.unlimited]
@@ -119,6 +119,6 @@ class FakeNode:
         return found
 
 
-def shown(agent: MemoryAgent) -> str:
-    """What Prometheus would read."""
+def metrics_text(agent: MemoryAgent) -> str:
+    """Return the metrics as Prometheus reads them."""
     return generate_latest(agent.metrics.registry).decode()

@@ -1,4 +1,4 @@
-"""A kubelet as a plugin sees it: over Unix sockets."""
+"""A fake kubelet that talks to a plugin over Unix sockets."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from poolwise.live.node_agent.plugin import DRA, REGISTRATION
 
 
 class Kubelet:
-    """What a kubelet does with the sockets that it finds in its folder of plugins."""
+    """Registers the plugin in a folder and sends prepare and unprepare requests."""
 
     def __init__(self, registry: Path) -> None:
         (self.socket,) = registry.glob("*.sock")
@@ -17,18 +17,18 @@ class Kubelet:
 
     async def register(self, error: str = "") -> registration_pb2.PluginInfo:
         async with grpc.aio.insecure_channel(f"unix:{self.socket}") as channel:
-            ask = channel.unary_unary(
+            get_info = channel.unary_unary(
                 f"/{REGISTRATION}/GetInfo",
                 registration_pb2.InfoRequest.SerializeToString,
                 registration_pb2.PluginInfo.FromString,
             )
-            tell = channel.unary_unary(
+            notify = channel.unary_unary(
                 f"/{REGISTRATION}/NotifyRegistrationStatus",
                 registration_pb2.RegistrationStatus.SerializeToString,
                 registration_pb2.RegistrationStatusResponse.FromString,
             )
-            info: registration_pb2.PluginInfo = await ask(registration_pb2.InfoRequest())
-            await tell(registration_pb2.RegistrationStatus(plugin_registered=not error, error=error))
+            info: registration_pb2.PluginInfo = await get_info(registration_pb2.InfoRequest())
+            await notify(registration_pb2.RegistrationStatus(plugin_registered=not error, error=error))
         self.endpoint = info.endpoint
         return info
 
@@ -40,9 +40,9 @@ class Kubelet:
         request = dra_pb2.NodeUnprepareResourcesRequest(claims=[_claim(*one) for one in claims])
         return await self._call("NodeUnprepareResources", request, dra_pb2.NodeUnprepareResourcesResponse)
 
-    async def _call(self, method: str, request, answer):  # type: ignore[no-untyped-def]
+    async def _call(self, method: str, request, response):  # type: ignore[no-untyped-def]
         async with grpc.aio.insecure_channel(f"unix:{self.endpoint}") as channel:
-            call = channel.unary_unary(f"/{DRA}/{method}", type(request).SerializeToString, answer.FromString)
+            call = channel.unary_unary(f"/{DRA}/{method}", type(request).SerializeToString, response.FromString)
             return await call(request, timeout=5)
 
 

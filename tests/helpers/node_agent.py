@@ -1,4 +1,4 @@
-"""A cluster as a node agent sees it, in memory; a folder that stands for hardware; claims and a file to work with."""
+"""In-memory cluster and fake hardware for node agents, with claims and a configuration."""
 
 import asyncio
 import copy
@@ -19,7 +19,7 @@ from poolwise.live.node_agent.commands import CommandError
 from poolwise.live.node_agent.config import NodeAgentFile, load_node_agent
 from poolwise.live.node_agent.connector import Connector, Runner
 from poolwise.live.node_agent.records import Records
-from poolwise.live.node_agent.slices import publish_slices, wanted_specs
+from poolwise.live.node_agent.slices import desired_specs, publish_slices
 
 DRIVER = "gpu.fabric.example"
 FILE = """
@@ -57,18 +57,18 @@ Content = dict[str, Any]
 
 
 def node_agent_file(folder: Path, text: str = FILE) -> NodeAgentFile:
-    """Write and read a file."""
+    """Write and load a configuration."""
     path = folder / "node-agent.toml"
     path.write_text(text)
     return load_node_agent(path)
 
 
 def claim_for(
-    name: str, *devices: str, node: str | None = "node-1", pool: str = "gpu-a", waits: bool = True, **more: Any
+    name: str, *devices: str, node: str | None = "node-1", pool: str = "gpu-a", waits: bool = True, **fields: Any
 ) -> Content:
-    """A claim that has devices, reserved for a pod, pinned to a node."""
+    """Return a claim with allocated devices, reserved for a pod and pinned to a node."""
     conditions = {"bindingConditions": [f"{DRIVER}/attached"], "bindingFailureConditions": [f"{DRIVER}/attach-failed"]}
-    common = {"request": "gpu", "driver": DRIVER, "pool": pool, **(conditions if waits else {}), **more}
+    common = {"request": "gpu", "driver": DRIVER, "pool": pool, **(conditions if waits else {}), **fields}
     results = [common | {"device": device} for device in devices]
     allocation: Content = {"devices": {"results": results}, "allocationTimestamp": "2026-11-22T09:12:47Z"}
     if node is not None:
@@ -82,89 +82,91 @@ def claim_for(
 
 
 def decoded(content: Content) -> ResourceClaim:
-    """A claim as the agent reads it."""
+    """Return a claim as the agent reads it."""
     return msgspec.json.decode(json.dumps(content), type=ResourceClaim)
 
 
 class MemoryCluster:
-    """Claims and slices in memory, with the checks of an API server that matter here; errors can be put before its answers."""
+    """Claims and slices in memory, with the relevant checks of an API server; tests can inject errors."""
 
     def __init__(self) -> None:
         self.claims: dict[str, Content] = {}
         self.stored: dict[str, Content] = {}
         self.writes: list[str] = []
         self.errors: list[ApiError] = []
-        self.see: Callable[[WatchEvent[ResourceClaim] | Synced], None] = lambda seen: None
+        self.notify: Callable[[WatchEvent[ResourceClaim] | Synced], None] = lambda seen: None
 
     def put(self, content: Content) -> str:
-        """Make or change a claim, and tell of it; its uid."""
+        """Create or change a claim, send its event, and return its uid."""
         content = copy.deepcopy(content)
         meta = content["metadata"]
         meta["resourceVersion"] = str(int(meta["resourceVersion"]) + 1)
         self.claims[f"{meta['namespace']}/{meta['name']}"] = content
-        self.see(WatchEvent(decoded(content)))
+        self.notify(WatchEvent(decoded(content)))
         return str(meta["uid"])
 
     def delete(self, name: str) -> None:
-        """Delete a claim, and tell of it."""
-        self.see(WatchEvent(decoded(self.claims.pop(f"default/{name}")), deleted=True))
+        """Delete a claim and send its event."""
+        self.notify(WatchEvent(decoded(self.claims.pop(f"default/{name}")), deleted=True))
 
     def sync(self) -> None:
-        """Tell that all claims have been told of."""
-        self.see(Synced(ResourceClaim, frozenset(self.claims)))
+        """Send the event that all claims have been listed."""
+        self.notify(Synced(ResourceClaim, frozenset(self.claims)))
 
     def conditions(self, name: str) -> dict[str, dict[str, str]]:
-        """Device -> condition that holds -> message."""
+        """Return device -> true condition -> message."""
         devices = self.claims[f"default/{name}"]["status"].get("devices", [])
         return {d["device"]: {c["type"]: c["message"] for c in d["conditions"] if c["status"] == "True"} for d in devices}
 
     async def claim(self, namespace: str, name: str) -> ResourceClaim | None:
-        self._answer()
+        self._raise_injected_error()
         found = self.claims.get(f"{namespace}/{name}")
         return None if found is None else decoded(found)
 
     async def node_uid(self, node: str) -> str:
-        self._answer()
+        self._raise_injected_error()
         return f"uid-of-{node}"
 
     async def slices(self, driver: str) -> list[ResourceSlice]:
-        self._answer()
+        self._raise_injected_error()
         found = [one for one in self.stored.values() if one["spec"]["driver"] == driver]
         return [msgspec.json.decode(json.dumps(one), type=ResourceSlice) for one in found]
 
     async def apply_slice(self, content: Content) -> None:
-        self._answer()
+        self._raise_injected_error()
         assert len(content["spec"]["devices"]) <= 128
         self.writes.append(content["metadata"]["name"])
         self.stored[content["metadata"]["name"]] = json.loads(json.dumps(content))
 
     async def delete_slice(self, name: str) -> None:
-        self._answer()
+        self._raise_injected_error()
         self.writes.append(name)
         self.stored.pop(name, None)
 
     async def report(self, claim: ResourceClaim, devices: list[Content]) -> None:
-        self._answer()
+        self._raise_injected_error()
         content = self.claims.get(claim.metadata.key)
         if content is None:
             raise ApiError(404, "NotFound", "no such claim")
         meta = content["metadata"]
         if (meta["uid"], meta["resourceVersion"]) != (claim.metadata.uid, claim.metadata.resource_version):
-            raise ApiError(409, "Conflict", "the claim is another one by now")
-        has = {(one["driver"], one["pool"], one["device"]) for one in content["status"]["allocation"]["devices"]["results"]}
-        if any((one["driver"], one["pool"], one["device"]) not in has for one in devices):
+            raise ApiError(409, "Conflict", "the claim has changed")
+        allocated = {
+            (one["driver"], one["pool"], one["device"]) for one in content["status"]["allocation"]["devices"]["results"]
+        }
+        if any((one["driver"], one["pool"], one["device"]) not in allocated for one in devices):
             raise ApiError(422, "Invalid", "must be an allocated device")
         content["status"]["devices"] = json.loads(json.dumps(devices))
         self.writes.append(f"report {claim.metadata.name}")
         self.put(content)
 
-    def _answer(self) -> None:
+    def _raise_injected_error(self) -> None:
         if self.errors:
             raise self.errors.pop(0)
 
 
 class Hardware:
-    """Runs commands on a folder that stands for what is attached: a file for each device, with whom it was attached for.
+    """Runs commands on a folder that represents the hardware: one file per attached device, with the claim's uid.
 
     Attributes
     ----------
@@ -190,17 +192,17 @@ class Hardware:
         elif program == "/bin/detach":
             file.unlink(missing_ok=True)
         elif not file.exists():
-            raise CommandError(f"{program}: exit status 1: not there")
+            raise CommandError(f"{program}: exit status 1: not attached")
         return ""
 
     @property
     def attached(self) -> dict[str, str]:
-        """Device -> uid of the claim."""
+        """Device -> uid of its claim."""
         return {file.name: file.read_text() for file in self.folder.iterdir()}
 
 
-def as_it_is(name: str, part: Any) -> Any:
-    """Wrap nothing."""
+def unwrapped(name: str, part: Any) -> Any:
+    """Return a part unchanged."""
     return part
 
 
@@ -210,35 +212,35 @@ def make_agent(
     run: Runner,
     text: str = FILE,
     node: str = "node-1",
-    wrap: Callable[[str, Any], Any] = as_it_is,
+    wrap: Callable[[str, Any], Any] = unwrapped,
 ) -> NodeAgent:
-    """An agent of a node over folders, that is told of claims by the cluster; to be called where a loop runs."""
+    """Return an agent that gets the claims of a cluster; call this in a running event loop."""
     file = node_agent_file(folder, text)
     records, cdi = wrap("records", Records(folder / "state")), wrap("cdi", CdiFolder(folder / "cdi", file.driver))
     agent = NodeAgent(file, node, wrap("cluster", cluster), Connector(records, cdi, run))
-    cluster.see = agent.handle_event
+    cluster.notify = agent.handle_event
     return agent
 
 
 async def publish_all(cluster: Any, folder: Path, text: str = FILE) -> None:
-    """Publish what the other node has."""
+    """Publish the devices of the other node."""
     file = node_agent_file(folder, text)
-    await publish_slices(cluster, "gpu-a", file.driver, wanted_specs(file, "gpu-a"))
+    await publish_slices(cluster, "gpu-a", file.driver, desired_specs(file, "gpu-a"))
 
 
-async def quiet(agent: NodeAgent) -> None:
-    """Wait until nothing is left to do."""
+async def wait_until_idle(agent: NodeAgent) -> None:
+    """Wait until the queue is empty."""
     for _ in range(2000):
         await asyncio.sleep(0.001)
-        if not agent.work._tasks:
+        if not agent.queue._tasks:
             return
-    raise AssertionError("work goes on")
+    raise AssertionError("the queue does not become empty")
 
 
-async def until(holds: Callable[[], bool], seconds: float = 5.0) -> None:
-    """Wait until something holds."""
+async def until(condition: Callable[[], bool], seconds: float = 5.0) -> None:
+    """Wait until a condition holds."""
     for _ in range(int(seconds / 0.005)):
-        if holds():
+        if condition():
             return
         await asyncio.sleep(0.005)
-    raise AssertionError("it does not come to hold")
+    raise AssertionError("the condition does not hold in time")

@@ -1,7 +1,7 @@
-"""Ends a node agent at each of its steps, begins another one, and looks what is left.
+"""Kills a node agent at each of its steps, starts another one, and checks that nothing is left behind.
 
-Each life of the agent is a process of its own, which ends without any clean-up as after `kill -9`. Steps are all that changes
-anything outside of the process, with the moments before and after; a file that is written has one before it is renamed as well.
+Each life of the agent is a process that exits without clean-up, as after `kill -9`. Steps are the moments before and after each
+change outside the process; for written files also the moment before the rename.
 """
 
 import asyncio
@@ -24,8 +24,8 @@ from tests.helpers.node_agent import (
     claim_for,
     make_agent,
     publish_all,
-    quiet,
     until,
+    wait_until_idle,
 )
 
 BROKEN = """
@@ -45,8 +45,8 @@ TEXT = FILE + BROKEN
 KILLED = 9
 
 
-class KeptCluster(MemoryCluster):
-    """A cluster that outlives the process: each change is kept in a file."""
+class SavedCluster(MemoryCluster):
+    """A cluster that outlives the process: it saves each change to a file."""
 
     def __init__(self, file: Path) -> None:
         super().__init__()
@@ -56,23 +56,23 @@ class KeptCluster(MemoryCluster):
 
     def put(self, content: Content) -> str:
         uid = super().put(content)
-        self._keep()
+        self._save()
         return uid
 
     def delete(self, name: str) -> None:
         super().delete(name)
-        self._keep()
+        self._save()
 
     async def apply_slice(self, content: Content) -> None:
         await super().apply_slice(content)
-        self._keep()
+        self._save()
 
-    def _keep(self) -> None:
+    def _save(self) -> None:
         self.file.write_text(json.dumps([self.claims, self.stored]))
 
 
 class Fuse:
-    """Ends the process at a step."""
+    """Kills the process at a given step."""
 
     def __init__(self, at: int) -> None:
         self.at, self.steps = at, 0
@@ -83,26 +83,26 @@ class Fuse:
             os._exit(KILLED)
 
     def around(self, work: Callable[..., Any]) -> Callable[..., Any]:
-        """A step before a function and one after it."""
+        """Wrap a function with a step before and after each call."""
 
-        def stepping(*given: Any) -> Any:
+        def stepping(*args: Any) -> Any:
             self.step()
-            found = work(*given)
+            found = work(*args)
             self.step()
             return found
 
-        async def awaited(*given: Any) -> Any:
+        async def awaited(*args: Any) -> Any:
             self.step()
-            found = await work(*given)
+            found = await work(*args)
             self.step()
             return found
 
         return awaited if asyncio.iscoroutinefunction(work) else stepping
 
     def wrap(self, name: str, part: Any) -> Any:
-        """Put steps around what writes."""
+        """Add steps to the methods that write."""
         writes = {
-            "records": ["put", "remove"],
+            "records": ["save", "remove"],
             "cdi": ["write", "remove"],
             "cluster": ["report", "apply_slice", "delete_slice"],
         }
@@ -112,8 +112,8 @@ class Fuse:
 
 
 async def live(folder: Path, fuse: Fuse, gone: bool = False) -> None:
-    """A life: a scheduler and a kubelet with two claims, of which one cannot be attached; or nobody wants them any more."""
-    cluster, hardware = KeptCluster(folder / "cluster.json"), Hardware(folder / "hardware")
+    """Run one life with a scheduler, a kubelet and two claims, one of which cannot be attached; or delete both claims."""
+    cluster, hardware = SavedCluster(folder / "cluster.json"), Hardware(folder / "hardware")
     hardware.broken = {"/bin/broken"}
     if not cluster.claims:
         await publish_all(cluster, folder, TEXT)
@@ -127,13 +127,13 @@ async def live(folder: Path, fuse: Fuse, gone: bool = False) -> None:
         for name in ("train", "doomed"):
             cluster.delete(name)
         cluster.sync()
-        await agent.unprepare(uid)  # a kubelet asks for it until it succeeds, if it ever asked for the opposite
+        await agent.unprepare(uid)  # a kubelet repeats this until it succeeds, if it had prepared the claim
     else:
         cluster.sync()
         attached, failed = f"{DRIVER}/attached", f"{DRIVER}/attach-failed"
         await until(lambda: cluster.conditions("train") == {"gpu-0": {attached: ""}, "gpu-1": {attached: ""}})
         await until(lambda: [*cluster.conditions("doomed").get("gpu-9", {})] == [failed])
-        await quiet(agent)
+        await wait_until_idle(agent)
         for _ in range(2):
             await agent.prepare("default", "train", uid)
         assert hardware.attached == {"gpu-0": uid, "gpu-1": uid}, hardware.attached
@@ -146,19 +146,19 @@ async def live(folder: Path, fuse: Fuse, gone: bool = False) -> None:
             await agent.unprepare(uid)
         for name in ("train", "doomed"):
             cluster.delete(name)
-    await quiet(agent)
+    await wait_until_idle(agent)
     assert hardware.attached == {}, hardware.attached
     left = [*agent.connector.records], [*(folder / "cdi").iterdir()]
     assert left == ([], []), left
 
 
-def begin(folder: Path, at: int, gone: bool = False) -> int:
-    """Live in a process of its own that ends at a step (0: none); its exit status."""
+def run_life(folder: Path, at: int, gone: bool = False) -> int:
+    """Run a life in a child process that dies at a step (0: none) and return its exit status."""
     child = os.fork()
     if child:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     fuse = Fuse(at)
-    os.fsync = lambda handle: fuse.step()  # type: ignore[assignment]  # the machine stays up: nothing need reach the disk
+    os.fsync = lambda handle: fuse.step()  # type: ignore[assignment]  # the machine does not crash, so syncing is unnecessary
     try:
         asyncio.run(live(folder, fuse, gone))
     except BaseException as error:
@@ -168,7 +168,7 @@ def begin(folder: Path, at: int, gone: bool = False) -> int:
 
 
 def left_over(folder: Path) -> Iterator[str]:
-    """What is attached or given to containers without being on record."""
+    """Yield what is attached or injected into containers without a record."""
     records = [json.loads(file.read_text()) for file in (folder / "state").glob("[!.]*.json")]
     recorded = {(record["uid"], device["device"]) for record in records for device in record["devices"]}
     for file in (folder / "hardware").iterdir():
@@ -176,20 +176,20 @@ def left_over(folder: Path) -> Iterator[str]:
             yield f"{file.name} is attached"
     for file in (folder / "cdi").glob("[!.]*.json"):
         if not any(record["uid"] in file.name for record in records):
-            yield f"{file.name} is there"
+            yield f"{file.name} exists"
 
 
 def main(folder: Path, whole: bool) -> int:
-    """End at every step, twice in some lives; returns how many ends there were, or 0 where something went wrong.
+    """Kill the agent at every step, in some lives twice; returns the number of kills, or 0 after a failure.
 
-    After each end the claims are still wanted, or are not: the one or the other in turn, or the `whole`, both.
+    After each kill the claims alternate between being kept and being deleted; with `whole`, both cases run.
     """
-    work_queue.FIRST = work_queue.LONGEST_DELAY = 0.01  # type: ignore[misc]
+    work_queue.INITIAL_DELAY = work_queue.MAX_DELAY = 0.01  # type: ignore[misc]
     at, ends = 1, 0
     while True:
         life = folder / f"{at}"
         life.mkdir()
-        status = begin(life, at)
+        status = run_life(life, at)
         if status == 0:
             return ends
         ends += 1
@@ -198,10 +198,10 @@ def main(folder: Path, whole: bool) -> int:
             return 0
         other = folder / f"{at}-gone"
         shutil.copytree(life, other)
-        again = begin(life, at // 2) if at % 3 == 0 else KILLED  # it ends a second time, while it recovers
+        again = run_life(life, at // 2) if at % 3 == 0 else KILLED  # it is killed again during recovery
         ends += again == KILLED and at % 3 == 0
         lives = ((life, False), (other, True)) if whole else ((other, True),) if at % 2 else ((life, False),)
-        if again not in (0, KILLED) or any(begin(where, 0, gone) for where, gone in lives):
+        if again not in (0, KILLED) or any(run_life(where, 0, gone) for where, gone in lives):
             print(f"step {at}: not recovered")
             return 0
         at += 1

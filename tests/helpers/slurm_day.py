@@ -1,4 +1,4 @@
-"""A day that a real Slurm has run, as `tests/live/slurm/day.py` records it, and its replay."""
+"""A recorded day of a real Slurm (see `tests/live/slurm/day.py`), and its replay."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from poolwise.slurm.hostlist import expand
 from poolwise.units import MS, NEVER
 
 CLOSE_MS = 15
-"""How long nodes were seen to go on completing after their job was done, at most."""
+"""Longest observed time that nodes stayed completing after the end of their job."""
 SLACK_MS = 30
-"""Recalculations follow each other at steps of a minute within this."""
+"""Tolerance of the one-minute interval between recalculations."""
 
 
 def sixteen_racked_nodes() -> Machine:
-    """The recorded machine, each node by its name."""
+    """Return the recorded machine, with each node by name."""
     build = MachineBuilder("4 x 4 nodes", ("cores", "memory"))
     for n in range(16):
         build.node(f"n{n:03}", type="any", rack=n // 4, cores=16, memory=65536)
@@ -43,7 +43,7 @@ def sixteen_racked_nodes() -> Machine:
 
 @dataclass(frozen=True)
 class RecordedTimes(SlurmBackfill):
-    """Slurm's schedulers, which look at the queue and backfill exactly at given instants (ns), ascending."""
+    """Slurm's main scheduler and backfill, run exactly at the given instants (ns, ascending)."""
 
     all_looks: tuple[int, ...] = ()
     all_backfills: tuple[int, ...] = ()
@@ -61,7 +61,7 @@ def _next(instants: Sequence[int], now: int) -> int:
 
 
 class Found(NamedTuple):
-    """What a backfill pass found for a job: when it could start (s), now or later, and on which nodes."""
+    """Result of a backfill pass for a job: its earliest start (s) and its nodes."""
 
     job: int
     start_s: int
@@ -70,15 +70,15 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True)
 class RecordedDay:
-    """Jobs of a day, ms since an instant of the controller's clock that is a multiple of ten minutes; in order of submission.
+    """Jobs of a day in order of submission, in ms since a time of the controller's clock that is a multiple of ten minutes.
 
     Attributes
     ----------
-    folder : where it stands
+    folder : folder of the recording
     columns : name -> (n_job,) texts or numbers
-    recalculations, backfills, looks : ms at which the controller did so
-    priorities : ms of a recalculation -> id of a waiting job -> the priority that the controller worked out
-    passes : ms of a backfill pass -> what it found, in the order in which it tried jobs
+    recalculations, backfills, looks : times of priority recalculations, backfill passes and main scheduler passes (ms)
+    priorities : time of a recalculation (ms) -> id of a waiting job -> its priority
+    passes : time of a backfill pass (ms) -> its results, in the order in which it tried jobs
     """
 
     folder: Path
@@ -110,25 +110,25 @@ class RecordedDay:
 
     @cached_property
     def decided_ms(self) -> np.ndarray:
-        """(n_job,) ms of the look or the backfill pass that started each job, a few ms before it did."""
+        """(n_job,) time of the scheduler pass that started each job, a few ms before its start (ms)."""
         start, by = self.columns["start_ms"], self.columns["by"]
         looks, passes = (np.array(ats)[np.searchsorted(ats, start, side="right") - 1] for ats in (self.looks, self.backfills))
         return np.where(by == "main", looks, passes)
 
     def with_freed_nodes(self) -> RecordedDay:
-        """The same day, where jobs go on until the controller could use their nodes."""
+        """Return the day with jobs that last until the controller could reuse their nodes."""
         return replace(self, columns={**self.columns, "end_ms": self._freed_ms})
 
     @property
     def close_calls_ms(self) -> np.ndarray:
-        """(k,) ms of the ends that came too shortly before a look."""
+        """(k,) ends of jobs shortly before a main scheduler pass (ms)."""
         return self.columns["end_ms"][self._freed_ms > self.columns["end_ms"]]
 
     @cached_property
     def _freed_ms(self) -> np.ndarray:
-        """(n_job,) ms at which the controller could use each job's nodes: with its end, or after a look that came too soon.
+        """(n_job,) time at which the controller could reuse each job's nodes: its end, or after a pass shortly after its end.
 
-        A look within `CLOSE_MS` of an end that gave none of the job's nodes to another may have found them completing still.
+        A pass within `CLOSE_MS` of an end that gave none of the job's nodes to another job may have found them completing.
         """
         freed = self.columns["end_ms"].copy()
         given = {at: set[int]() for at in self.looks}
@@ -142,7 +142,7 @@ class RecordedDay:
 
     @cached_property
     def workload(self) -> Workload:
-        """The jobs, with the time that passed from the decision to start each to its end."""
+        """The jobs, with durations from the scheduling decision to the end."""
         known = self.columns
         submit, start, end = known["submit_ms"] * MS, self.decided_ms * MS, known["end_ms"] * MS
         per_node = known["cpus"] // known["nodes"]
@@ -156,12 +156,12 @@ class RecordedDay:
         )
 
     def order(self) -> Multifactor:
-        """The order as the controller was configured."""
+        """Return the order as configured on the controller."""
         files = (str(self.folder / name) for name in ("slurm.conf", "sshare.txt", "qos.txt"))
         return Multifactor(*files, recalculated=self.recalculations[0] / 1000)
 
     def priorities_at(self, recalculated_ms: int, jobs: Sequence[int]) -> dict[int, int]:
-        """Priorities of jobs, by id, after a recalculation, given when every job really ran."""
+        """Return priorities of jobs, by id, after a recalculation, based on the recorded runs."""
         known, machine, table = self.columns, sixteen_racked_nodes(), self.workload.table
         history, runs = RunHistory(), RunTable(machine.capacity.size)
         now = (recalculated_ms + SLACK_MS) * MS
@@ -179,7 +179,7 @@ class RecordedDay:
         return {int(table.id[row]): int(value) for row, value in zip(rows, found, strict=True)}
 
     def backfill(self) -> RecordedTimes:
-        """Slurm's schedulers as they were configured, at the instants at which they ran."""
+        """Return Slurm's schedulers as configured, run at the recorded instants."""
         looks, backfills = (tuple(at * MS for at in ats) for ats in (self.looks, self.backfills))
         return RecordedTimes(str(self.folder / "slurm.conf"), all_looks=looks, all_backfills=backfills)
 
@@ -189,13 +189,13 @@ class RecordedDay:
         return simulate(sixteen_racked_nodes(), self.workload, how).schedule
 
     def late_ms(self, schedule: Schedule) -> np.ndarray:
-        """(n_job,) ms by which each job starts later in the replay than it did."""
+        """Return (n_job,) by how many ms each job starts later in the replay than recorded."""
         starts = np.empty(len(schedule.job), dtype=np.int64)
         starts[schedule.job] = schedule.start
         return starts // MS - self.decided_ms
 
     def state_at(self, ms: int) -> Snapshot:
-        """The machine as it was, with the runs that were at work."""
+        """Return the machine at a time, with the runs that were active."""
         machine, known = sixteen_racked_nodes(), self.columns
         runs, free = RunTable(machine.capacity.size), machine.capacity.copy()
         for row in np.flatnonzero((known["start_ms"] < ms) & (known["end_ms"] > ms)).tolist():
@@ -208,5 +208,5 @@ class RecordedDay:
 
 
 def nodes_of(text: str) -> frozenset[int]:
-    """Numbers of the nodes that a host list of Slurm names: n[000-003,007]."""
+    """Return the numbers of the nodes in a host list of Slurm: n[000-003,007]."""
     return frozenset(int(name.removeprefix("n")) for name in expand(text))

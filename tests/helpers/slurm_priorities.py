@@ -1,4 +1,4 @@
-"""Waiting jobs of a real Slurm and the priorities that it printed, as `tests/live/slurm/priorities.py` records them."""
+"""Recorded waiting jobs of a real Slurm with the priorities that it printed (see `tests/live/slurm/priorities.py`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from poolwise.units import SECOND
 
 
 def sixteen_nodes() -> Machine:
-    """The recorded machine: 16 shared nodes of 16 CPUs and 64 GiB."""
+    """Return the recorded machine: 16 shared nodes with 16 CPUs and 64 GiB each."""
     n = 16
     return Machine(
         name="16 nodes",
@@ -37,7 +37,7 @@ def sixteen_nodes() -> Machine:
 
 @dataclass(frozen=True)
 class RecordedPriorities:
-    """What Slurm printed of each waiting job, and what the order says of it.
+    """Priorities of waiting jobs, as printed by Slurm and as computed by the order.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class RecordedPriorities:
         printed = {int(row[0]): dict(zip(header[1:], row[1:], strict=True)) for row in rows}
         jobs = [job for job in jobs if int(job["JobId"]) in printed]
         stamps = [_second(job["SubmitTime"]) for job in jobs]
-        recalculated = _second((folder / "recalculated.txt").read_text().strip())  # time 0, so that the dump's usage is of it
+        recalculated = _second((folder / "recalculated.txt").read_text().strip())  # time 0, at which the usage was dumped
         nodes = np.array([int(job["NumNodes"].partition("-")[0]) for job in jobs])
         table = JobTable(
             np.array([int(job["JobId"]) for job in jobs]),
@@ -94,18 +94,18 @@ class RecordedPriorities:
         return cls(printed, ours)
 
     def differences(self) -> list[str]:
-        """What differs from what is printed; the resources of a job are compared as their sum is printed."""
+        """Return the differences; the resources of a job are compared by their sum."""
         found = []
         for job, columns in self.printed.items():
             for name, text in columns.items():
-                mine = self.ours[job][name]
+                computed = self.ours[job][name]
                 if name == "tres":
                     amounts = [int(amount) for amount in re.findall(r"=(\d+)", text)]
-                    alike = abs(sum(amounts) - int(mine)) <= 1  # each is rounded by itself
+                    alike = abs(sum(amounts) - int(computed)) <= 1  # each amount is rounded separately
                 else:
-                    alike = mine == text
+                    alike = computed == text
                 if not alike:
-                    found.append(f"job {job}, {name}: Slurm prints {text}, the order says {mine}")
+                    found.append(f"job {job}, {name}: Slurm prints {text}, the order computes {computed}")
         return found
 
 

@@ -1,4 +1,4 @@
-"""On this computer's own control groups and swap; skipped, with the reason, where the rights are missing."""
+"""Profiling with real control groups and swap of this computer; skipped, with the reason, without permissions."""
 
 import csv
 import ctypes
@@ -16,60 +16,60 @@ from pathlib import Path
 import pytest
 
 from poolwise.errors import InputError
-from poolwise.profiling import kernel_instructions as do
+from poolwise.profiling import kernel_instructions as bpf
 from poolwise.profiling.added_latency import PROGRAM, TRACEPOINT
-from poolwise.profiling.cleanup import belongings
+from poolwise.profiling.cleanup import owned_resources
 from poolwise.profiling.control_groups import ROOT, find_hierarchy
 from poolwise.profiling.experiment import MIB
 from poolwise.profiling.kernel_program import CALLS, Tracepoint, running
-from poolwise.profiling.zram import CONTROL, ZramSwap, swaps, swaps_ranked_first
+from poolwise.profiling.zram import CONTROL, ZramSwap, swaps, top_priority_swaps
 
 LIBC, SYSTEM = ctypes.CDLL(None), f"{platform.system()} {platform.machine()}"
-GET_NEXT, GET_FILE, GET_ABOUT, NAME_AT = (
+GET_NEXT, GET_FILE, GET_INFO, NAME_AT = (
     11,
     13,
     15,
     64,
-)  # commands of bpf(2), and where a program's name stands in its description
+)  # commands of bpf(2), and the offset of the name in a program's information
 
 TOUCH = "import random; b = bytearray(24 << 20); r = random.Random(0).randrange\nfor _ in range(150_000): b[r(24 << 20)] = 1"
 SLEEP = "import time; b = bytearray(24 << 20); time.sleep(60)"
 
 
-def why_not() -> str:
-    """Why nothing can be measured here, empty if it can."""
+def unavailable_reason() -> str:
+    """Return the reason for which profiling is not possible here, "" if it is."""
     if os.geteuid() != 0:
-        return "measuring a program under less local memory needs root"
+        return "measuring a program with less local memory requires root"
     try:
         find_hierarchy()
     except InputError as error:
         return f"no control groups: {error.message}"
     missing = [program for program in ("mkswap", "swapon", "swapoff") if shutil.which(program) is None]
     if missing or not CONTROL.exists():
-        return f"no swap in memory can be made: {', '.join(missing) or 'the kernel has no zram'}"
-    if others := swaps_ranked_first():
-        return f"another measurement is under way, with swap on {others[0]}"
+        return f"swap in memory cannot be created: {', '.join(missing) or 'the kernel does not support zram'}"
+    if others := top_priority_swaps():
+        return f"another measurement is running, with swap on {others[0]}"
     return ""
 
 
 pytestmark = [
-    pytest.mark.skipif(bool(why_not()), reason=why_not() or "everything is there"),
+    pytest.mark.skipif(bool(unavailable_reason()), reason=unavailable_reason() or "available"),
 ]
 
 
 def start(tmp_path: Path, program: str, *options: str) -> subprocess.Popen[str]:
-    """Begin to measure a Python program."""
+    """Start to measure a Python program."""
     words = [sys.executable, "-m", "poolwise", "profile", "measure", "--out", tmp_path / "m.csv", *options]
     return subprocess.Popen([*words, "--", sys.executable, "-c", program], stdout=-1, stderr=-1, text=True, cwd=tmp_path)
 
 
-def left() -> tuple[list[str], list[str]]:
-    """Control groups of ours, and swaps."""
+def resources() -> tuple[list[str], list[str]]:
+    """Return the control groups of Poolwise, and the swaps."""
     return sorted(str(path) for path in (ROOT / "memory").glob("poolwise-*")), sorted(name for name, _ in swaps())
 
 
-def until_it_runs(measuring: subprocess.Popen[str]) -> Path:
-    """Wait for the group that its program runs in."""
+def wait_for_program(measuring: subprocess.Popen[str]) -> Path:
+    """Wait for a process in the measurement's group and return the group's folder."""
     group = find_hierarchy().group(f"poolwise-{measuring.pid}")
     for _ in range(500):
         if group.processes():
@@ -79,137 +79,137 @@ def until_it_runs(measuring: subprocess.Popen[str]) -> Path:
     raise AssertionError(f"no program in {group.memory}: {measuring.communicate()}")
 
 
-def test_a_program_is_measured_and_nothing_stays(tmp_path: Path) -> None:
-    before = left()
+def test_program_is_measured_and_resources_are_removed(tmp_path: Path) -> None:
+    before = resources()
     measuring = start(tmp_path, TOUCH, "--make-swap", "--shares", "1,0.5", "--repeat", "1", "--json")
-    said, errors = measuring.communicate(timeout=120)
+    printed, errors = measuring.communicate(timeout=120)
     assert measuring.returncode == 0, errors
-    assert left() == before
+    assert resources() == before
     rows = list(csv.DictReader((tmp_path / "m.csv").read_text().splitlines()))
     assert [row["remote"] for row in rows] == ["0", "0.5"]
     local, half = rows
     assert 24 < float(local["peak_mib"]) < 60
     assert float(half["swapped_mib"]) > 5 and int(half["major_faults"]) > int(local["major_faults"]) + 1000
-    about = json.loads(said)["conditions"]
+    about = json.loads(printed)["conditions"]
     assert about["page_in"]["us"]["p50"] > about["page_in"]["there_us"]
-    assert about["wanted_latency_ns"] == 0 and about["added_latency"] == "not added: none was asked for"
+    assert about["wanted_latency_ns"] == 0 and about["added_latency"] == "not added: none requested"
     assert json.loads((tmp_path / "m.csv.provenance.json").read_text())["conditions"] == about
 
 
-def delays() -> int:
-    """How many programs the kernel has that add a latency."""
+def count_delay_programs() -> int:
+    """Return the number of loaded kernel programs that add a latency."""
     found, before = 0, 0
     while True:
-        about = struct.pack("<III", before, 0, 0).ljust(16, b"\0")
-        words = ctypes.create_string_buffer(about, len(about))
-        if LIBC.syscall(CALLS[SYSTEM]["bpf"], GET_NEXT, words, len(about)) < 0:
+        attributes = struct.pack("<III", before, 0, 0).ljust(16, b"\0")
+        words = ctypes.create_string_buffer(attributes, len(attributes))
+        if LIBC.syscall(CALLS[SYSTEM]["bpf"], GET_NEXT, words, len(attributes)) < 0:
             return found
         before = struct.unpack_from("<I", words, 4)[0]
-        asked = ctypes.create_string_buffer(struct.pack("<III", before, 0, 0), 12)
-        program = LIBC.syscall(CALLS[SYSTEM]["bpf"], GET_FILE, asked, 12)
-        told = ctypes.create_string_buffer(80)
-        asked = ctypes.create_string_buffer(struct.pack("<IIQ", program, len(told), ctypes.addressof(told)), 16)
-        assert LIBC.syscall(CALLS[SYSTEM]["bpf"], GET_ABOUT, asked, 16) == 0
+        request = ctypes.create_string_buffer(struct.pack("<III", before, 0, 0), 12)
+        program = LIBC.syscall(CALLS[SYSTEM]["bpf"], GET_FILE, request, 12)
+        info = ctypes.create_string_buffer(80)
+        request = ctypes.create_string_buffer(struct.pack("<IIQ", program, len(info), ctypes.addressof(info)), 16)
+        assert LIBC.syscall(CALLS[SYSTEM]["bpf"], GET_INFO, request, 16) == 0
         os.close(program)
-        found += told.raw[NAME_AT:].startswith(PROGRAM.encode() + b"\0")
+        found += info.raw[NAME_AT:].startswith(PROGRAM.encode() + b"\0")
 
 
-def why_no_delay() -> str:
-    """Why no latency can be added here, empty if it can."""
-    if why_not():
-        return why_not()
+def no_latency_reason() -> str:
+    """Return the reason for which no latency can be added here, "" if it can."""
+    if unavailable_reason():
+        return unavailable_reason()
     try:
         found = Tracepoint.find(TRACEPOINT)
-        with running("poolwise_test", [do.let(0, 0), do.END], found):
+        with running("poolwise_test", [bpf.set_value(0, 0), bpf.END], found):
             return ""
     except OSError as error:
-        return f"the kernel runs no program of ours: {error}"
+        return f"the kernel does not run eBPF programs: {error}"
 
 
-slows = pytest.mark.skipif(bool(why_no_delay()), reason=why_no_delay() or "everything is there")
+needs_latency = pytest.mark.skipif(bool(no_latency_reason()), reason=no_latency_reason() or "available")
 
 
-@slows
-def test_a_latency_is_added_to_what_a_page_in_takes_and_counted(tmp_path: Path) -> None:
-    before = left()
+@needs_latency
+def test_latency_is_added_to_page_ins_and_counted(tmp_path: Path) -> None:
+    before = resources()
     options = ("--make-swap", "--shares", "1,0.5", "--repeat", "1", "--latency", "20us", "--json")
     measuring = start(tmp_path, TOUCH, *options)
-    said, errors = measuring.communicate(timeout=120)
+    printed, errors = measuring.communicate(timeout=120)
     assert measuring.returncode == 0, errors
-    assert left() == before and delays() == 0
+    assert resources() == before and count_delay_programs() == 0
     half = list(csv.DictReader((tmp_path / "m.csv").read_text().splitlines()))[1]
-    about = json.loads(said)["conditions"]
+    about = json.loads(printed)["conditions"]
     assert about["added_latency"].startswith("20 us added to each read of /dev/zram")
     slowed = about["slowed"]
     assert slowed["reads"] > 0.8 * int(half["major_faults"]) and slowed["cut_short"] == 0 and slowed["mean_us"] >= 20
     assert about["page_in"]["us"]["p10"] >= about["page_in_without"]["us"]["p10"] + 19
-    assert float(half["cpu_s"]) > 20e-6 * int(half["major_faults"]) * 0.8  # it is processor time of the program
+    assert float(half["cpu_s"]) > 20e-6 * int(half["major_faults"]) * 0.8  # the delay is processor time of the program
 
 
-@slows
-def test_a_killed_measurement_slows_nothing_any_more(tmp_path: Path) -> None:
+@needs_latency
+def test_killed_measurement_delays_no_reads(tmp_path: Path) -> None:
     killed = start(tmp_path, TOUCH, "--make-swap", "--shares", "1,0.5", "--repeat", "1000", "--latency", "5us")
     deadline = time.monotonic() + 60
-    while not delays() and time.monotonic() < deadline:
+    while not count_delay_programs() and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert delays() == 1
+    assert count_delay_programs() == 1
     killed.kill()
     killed.communicate(timeout=60)
-    while delays() and time.monotonic() < deadline:
+    while count_delay_programs() and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert delays() == 0
+    assert count_delay_programs() == 0
     after = start(tmp_path, "b = bytearray(8 << 20)", "--shares", "1", "--repeat", "1")
     _, errors = after.communicate(timeout=60)
     assert after.returncode == 0, errors
 
 
-def test_swap_that_others_use_is_not_slowed(tmp_path: Path) -> None:
-    with belongings(tmp_path / "records", "measure") as mine:
+def test_shared_swap_is_not_delayed(tmp_path: Path) -> None:
+    with owned_resources(tmp_path / "records", "measure") as owned:
         swap = ZramSwap.add()
-        mine.add(swap)
-        swap.begin(64 * MIB)
+        owned.add(swap)
+        swap.enable(64 * MIB)
         measuring = start(tmp_path, TOUCH, "--shares", "1,0.5", "--repeat", "1", "--latency", "20us", "--json")
-        said, errors = measuring.communicate(timeout=120)
+        printed, errors = measuring.communicate(timeout=120)
         assert measuring.returncode == 0, errors
-        about = json.loads(said)["conditions"]
-        assert about["added_latency"].startswith("not added: others use this swap too") and about["slowed"] is None
+        about = json.loads(printed)["conditions"]
+        assert about["added_latency"].startswith("not added: other programs use this swap") and about["slowed"] is None
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_stopping_it_leaves_nothing(tmp_path: Path, how: signal.Signals) -> None:
-    before = left()
+@pytest.mark.parametrize("signal_", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_measurement_removes_its_resources(tmp_path: Path, signal_: signal.Signals) -> None:
+    before = resources()
     measuring = start(tmp_path, SLEEP, "--shares", "1", "--repeat", "1")
-    group = until_it_runs(measuring)
-    measuring.send_signal(how)
+    group = wait_for_program(measuring)
+    measuring.send_signal(signal_)
     measuring.communicate(timeout=60)
-    assert measuring.returncode == 128 + how
-    assert left() == before and not group.exists() and not (tmp_path / "m.csv").exists()
+    assert measuring.returncode == 128 + signal_
+    assert resources() == before and not group.exists() and not (tmp_path / "m.csv").exists()
 
 
-def test_the_next_start_takes_away_what_a_killed_one_has_left(tmp_path: Path) -> None:
-    before = left()
+def test_next_start_removes_the_resources_of_a_killed_measurement(tmp_path: Path) -> None:
+    before = resources()
     killed = start(tmp_path, SLEEP, "--shares", "1", "--repeat", "1")
-    group = until_it_runs(killed)
+    group = wait_for_program(killed)
     killed.kill()
     killed.communicate(timeout=60)
     assert group.exists()
     after = start(tmp_path, "b = bytearray(8 << 20)", "--shares", "1", "--repeat", "1")
     _, errors = after.communicate(timeout=60)
     assert after.returncode == 0, errors
-    assert left() == before and not group.exists()
+    assert resources() == before and not group.exists()
 
 
-def test_a_program_that_fails_is_told_with_its_last_words(tmp_path: Path) -> None:
-    before = left()
+def test_failed_program_is_reported_with_its_output(tmp_path: Path) -> None:
+    before = resources()
     measuring = start(tmp_path, "raise SystemExit('no such data')", "--shares", "1", "--repeat", "1")
     _, errors = measuring.communicate(timeout=60)
     assert measuring.returncode == 2 and "exit code 1: no such data" in errors and "Traceback" not in errors
-    assert left() == before
+    assert resources() == before
 
 
-def test_without_swap_it_is_refused_with_the_remedy(tmp_path: Path) -> None:
+def test_missing_swap_is_an_error_with_the_remedy(tmp_path: Path) -> None:
     if swaps():
-        pytest.skip("there is swap on this computer")
+        pytest.skip("this computer has swap")
     measuring = start(tmp_path, SLEEP)
     _, errors = measuring.communicate(timeout=60)
     assert measuring.returncode == 2 and "--make-swap" in errors

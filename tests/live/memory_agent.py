@@ -1,4 +1,4 @@
-"""The memory agent on this computer's own control groups and swap; skipped, with the reason, where the rights are missing."""
+"""The memory agent with real control groups and swap of this computer; skipped, with the reason, without permissions."""
 
 import json
 import os
@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from poolwise.live.memory_agent.groups import WatchedGroup
-from poolwise.profiling.cleanup import OwnedResources, belongings
+from poolwise.profiling.cleanup import OwnedResources, owned_resources
 from poolwise.profiling.control_groups import find_hierarchy
 from poolwise.profiling.zram import ZramSwap
-from tests.live.measuring import why_not
+from tests.live.measuring import unavailable_reason
 
 MIB = 2**20
 HOT = """
@@ -45,35 +45,35 @@ group = "{cold}"
 tolerance = 0.3
 """
 
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "everything is there")
+pytestmark = pytest.mark.skipif(bool(unavailable_reason()), reason=unavailable_reason() or "available")
 
 
 @dataclass
 class Stage:
-    """Programs in groups of their own, all of which go at the end."""
+    """Programs in their own groups, all of which are removed at the end."""
 
-    mine: OwnedResources
+    owned: OwnedResources
     programs: list[subprocess.Popen[bytes]]
 
     def start(self, name: str, program: str, *arguments: object) -> WatchedGroup:
-        """Run a program in a group of its own."""
+        """Run a program in its own group."""
         group = find_hierarchy().group(f"poolwise-{os.getpid()}-{name}")
-        self.mine.add(group)
-        group.make()
+        self.owned.add(group)
+        group.create()
         join = 'until [ "$1" = -- ]; do echo $$ > "$1" || exit 126; shift; done; shift; exec "$@"'
-        command = ["/bin/sh", "-c", join, "join", *group.entrances, "--", sys.executable, "-c", program, *arguments]
+        command = ["/bin/sh", "-c", join, "join", *group.procs_files, "--", sys.executable, "-c", program, *arguments]
         self.programs.append(subprocess.Popen(command, stdin=subprocess.DEVNULL))
         return WatchedGroup.find(group.memory.name)
 
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
-    """Swap of our own, and room for programs."""
-    with belongings(tmp_path / "records", "memory-agent-test") as mine:
+    """Return a stage with its own swap."""
+    with owned_resources(tmp_path / "records", "memory-agent-test") as owned:
         swap = ZramSwap.add()
-        mine.add(swap)
-        swap.begin(128 * MIB)
-        found = Stage(mine, [])
+        owned.add(swap)
+        swap.enable(128 * MIB)
+        found = Stage(owned, [])
         try:
             yield found
         finally:
@@ -84,14 +84,14 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 
 @pytest.fixture
 def two(stage: Stage, tmp_path: Path) -> dict[str, WatchedGroup]:
-    """A program that goes through 40 MiB again and again, and one that has 40 MiB and does not look at them."""
+    """Start a program that cycles through 40 MiB, and one that holds 40 MiB without using them."""
     found = {name: stage.start(name, text, tmp_path / name) for name, text in {"hot": HOT, "cold": COLD}.items()}
-    until(lambda: all(one.look()[1].local > 42 * MIB for one in found.values()), "both programs hold their memory")
+    until(lambda: all(one.read_counters()[1].local > 42 * MIB for one in found.values()), "both programs hold their memory")
     return found
 
 
 def until(condition, what: str, longest_s: float = 30) -> None:
-    """Wait for something."""
+    """Wait for a condition."""
     for _ in range(int(longest_s / 0.05)):
         if condition():
             return
@@ -110,7 +110,7 @@ def agent(tmp_path: Path, two: dict[str, WatchedGroup], *options: str, memory: i
 
 
 def events(tmp_path: Path) -> list[dict]:
-    """What agents have said."""
+    """Return the logged events of all agents."""
     return [json.loads(line) for line in (tmp_path / "log").read_text().splitlines() if line.startswith("{")]
 
 
@@ -119,48 +119,48 @@ def limits(two: dict[str, WatchedGroup]) -> dict[str, int | None]:
 
 
 def settled(two: dict[str, WatchedGroup], for_s: float = 2.0) -> bool:
-    """Whether limits are set and stay so for a while."""
+    """Return whether limits are set and do not change for a while."""
     before = limits(two)
     time.sleep(for_s)
     return None not in before.values() and limits(two) == before
 
 
-def stop(process: subprocess.Popen[str], how: signal.Signals = signal.SIGTERM) -> None:
-    process.send_signal(how)
+def stop(process: subprocess.Popen[str], signal_: signal.Signals = signal.SIGTERM) -> None:
+    process.send_signal(signal_)
     assert process.wait(timeout=60) == 0
 
 
 NONE = {"hot": None, "cold": None}
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-def test_memory_moves_to_who_needs_it_and_everything_is_let_go(tmp_path: Path, two, how: signal.Signals) -> None:
+@pytest.mark.parametrize("signal_", [signal.SIGTERM, signal.SIGINT])
+def test_memory_moves_to_the_needy_program_and_limits_are_restored(tmp_path: Path, two, signal_: signal.Signals) -> None:
     running = agent(tmp_path, two)
     try:
         until(lambda: None not in limits(two).values(), "limits are set")
         until(lambda: settled(two), "limits do not change any more")
-        now, cold, hot = limits(two), two["cold"].look()[1], two["hot"].look()[1]
+        now, cold, hot = limits(two), two["cold"].read_counters()[1], two["hot"].read_counters()[1]
         assert sum(now.values()) <= 75 * MIB
         assert hot.local > 39 * MIB and cold.swapped > 5 * MIB
     finally:
-        stop(running, how)
+        stop(running, signal_)
     assert limits(two) == NONE and not (tmp_path / "state" / "limits.json").exists()
     assert any("below_working_set" in event for event in events(tmp_path))
 
 
-def test_a_killed_agent_is_succeeded_and_the_successor_lets_go(tmp_path: Path, two) -> None:
+def test_successor_of_a_killed_agent_takes_over_and_restores_limits(tmp_path: Path, two) -> None:
     killed = agent(tmp_path, two)
     until(lambda: None not in limits(two).values(), "limits are set")
     killed.kill()
     killed.wait()
     assert None not in limits(two).values()
     after = agent(tmp_path, two)
-    until(lambda: [event["event"] for event in events(tmp_path)].count("watching") == 4, "the second one watches")
+    until(lambda: [event["event"] for event in events(tmp_path)].count("workload_watched") == 4, "the second agent watches")
     stop(after)
     assert limits(two) == NONE
 
 
-def test_let_go_gives_back_what_a_killed_agent_has_left(tmp_path: Path, two) -> None:
+def test_let_go_restores_limits_of_a_killed_agent(tmp_path: Path, two) -> None:
     killed = agent(tmp_path, two)
     until(lambda: None not in limits(two).values(), "limits are set")
     killed.kill()
@@ -169,13 +169,13 @@ def test_let_go_gives_back_what_a_killed_agent_has_left(tmp_path: Path, two) -> 
     assert limits(two) == NONE
 
 
-def test_a_dry_run_says_what_it_would_do_and_writes_nothing(tmp_path: Path, two) -> None:
+def test_dry_run_logs_proposals_and_writes_nothing(tmp_path: Path, two) -> None:
     assert agent(tmp_path, two, "--dry-run", "--seconds", "2").wait(timeout=60) == 0
     assert limits(two) == NONE and not (tmp_path / "state").exists()
-    assert {event["workload"] for event in events(tmp_path) if event["event"] == "would move"} == {"hot", "cold"}
+    assert {event["workload"] for event in events(tmp_path) if event["event"] == "limit_proposed"} == {"hot", "cold"}
 
 
-def test_what_is_not_in_the_file_is_not_touched(tmp_path: Path, two, stage: Stage) -> None:
+def test_unlisted_groups_are_unchanged(tmp_path: Path, two, stage: Stage) -> None:
     other = stage.start("other", COLD)
     other.set_limit(60 * MIB)
     running = agent(tmp_path, two)

@@ -1,4 +1,4 @@
-"""Slowdowns from counters: faults, pressure, progress."""
+"""Tests of slowdown estimates from page faults, pressure and progress."""
 
 import math
 
@@ -13,13 +13,13 @@ def window(**others: float | None) -> CountedWindow:
     return CountedWindow(**{"seconds": 1.0, "cpu_s": 1.0, "major_faults": 0, "stalled_s": None, "progress": None, **others})
 
 
-def test_page_ins_are_time_that_would_not_have_been_spent() -> None:
+def test_page_ins_cost_time() -> None:
     found, _ = LocalPace().estimate(window(major_faults=25_000), "cpu", PAGE_IN_S)
     assert found is not None and found.source == "faults"
     assert found.slowdown == pytest.approx(1.0) and found.page_in_s == pytest.approx(PAGE_IN_S)
 
 
-def test_pressure_counts_on_the_clock_of_the_wall_where_it_is_longer() -> None:
+def test_longer_pressure_replaces_page_ins_on_the_wall_clock() -> None:
     slow = window(cpu_s=0.2, major_faults=1000, stalled_s=0.75)
     found, _ = LocalPace().estimate(slow, "wall", PAGE_IN_S)
     assert found is not None and found.source == "pressure"
@@ -28,7 +28,7 @@ def test_pressure_counts_on_the_clock_of_the_wall_where_it_is_longer() -> None:
     assert by_cpu is not None and by_cpu.source == "faults"
 
 
-def test_progress_says_more_than_faults_once_its_pace_is_known() -> None:
+def test_progress_replaces_faults_once_its_pace_is_known() -> None:
     found, pace = LocalPace().estimate(window(progress=100), "cpu", PAGE_IN_S)
     assert found is not None and found.slowdown == pytest.approx(0) and pace.unit_s == pytest.approx(0.01)
     found, after = pace.estimate(window(progress=40, major_faults=25_000), "cpu", PAGE_IN_S)
@@ -36,7 +36,7 @@ def test_progress_says_more_than_faults_once_its_pace_is_known() -> None:
     assert found.slowdown == pytest.approx(1.5) and after == pace
 
 
-def test_a_pace_that_faults_cannot_explain_is_another_pace() -> None:
+def test_pace_that_faults_cannot_explain_is_learned_again() -> None:
     _, pace = LocalPace().estimate(window(progress=100), "cpu", PAGE_IN_S)
     found, pace = pace.estimate(window(progress=5, major_faults=25_000), "cpu", PAGE_IN_S)
     assert found is not None and found.slowdown == pytest.approx(1.0)
@@ -45,13 +45,13 @@ def test_a_pace_that_faults_cannot_explain_is_another_pace() -> None:
     assert pace.unit_s == pytest.approx(0.01)
 
 
-def test_who_does_nothing_has_no_slowdown_and_no_window_goes_back() -> None:
+def test_idle_workload_and_decreasing_counters_give_no_slowdown() -> None:
     assert LocalPace().estimate(window(cpu_s=0.0), "cpu", PAGE_IN_S)[0] is None
     assert CountedWindow.between(Counters(1.0, 5.0, 10), Counters(2.0, 1.0, 12)) is None
     assert CountedWindow.between(Counters(1.0, 5.0, 10), Counters(1.0, 5.0, 10)) is None
     assert CountedWindow.between(Counters(1.0, 5.0, 10, None, 3), Counters(3.0, 6.0, 12)) == CountedWindow(2, 1, 2, None, None)
 
 
-def test_all_of_the_time_is_never_stall() -> None:
+def test_stall_never_takes_all_of_the_time() -> None:
     found, _ = LocalPace().estimate(window(major_faults=10**6), "cpu", PAGE_IN_S)
     assert found is not None and math.isfinite(found.slowdown) and found.slowdown == pytest.approx(9)

@@ -1,4 +1,4 @@
-"""Files of memory agents: what is wrong is said with its line and what to do; and the command that takes them."""
+"""Tests of the memory agent's configuration, whose errors name line and remedy, and of its command."""
 
 import json
 from pathlib import Path
@@ -8,10 +8,10 @@ import pytest
 from poolwise.cli import app
 from poolwise.errors import InputError
 from poolwise.live.memory_agent import serve
-from poolwise.live.memory_agent.agent import MIB, Surroundings
+from poolwise.live.memory_agent.agent import MIB, Host
 from poolwise.live.memory_agent.config import load_memory_agent
 from tests.helpers.fake_node import FakeNode
-from tests.helpers.pretended_workloads import PretendedWorkload
+from tests.helpers.pretended_workloads import SimulatedWorkload
 
 ROOT = Path(__file__).parents[2]
 FILE = """version = 1
@@ -38,10 +38,10 @@ group = "/a/two"
         ('"150 MiB"', "150", "a quantity is a text with its unit"),
         ('"150 MiB"', '"0 MiB"', "memory"),
         ('"100 ms"', '"1 ms"', "every"),
-        ('name = "two"', 'name = "one"', "'one' is there twice"),
-        ('"/a/two"', '"a/one"', "'a/one' is there twice"),
-        ('"/a/two"', '"a/one/inside"', "lies in 'a/one'"),
-        ('"/a/two"', '"a/../../etc"', "is no group"),
+        ('name = "two"', 'name = "one"', "duplicate name 'one'"),
+        ('"/a/two"', '"a/one"', "duplicate group 'a/one'"),
+        ('"/a/two"', '"a/one/inside"', "is inside 'a/one'"),
+        ('"/a/two"', '"a/../../etc"', "is not a control group"),
         ('"/a/two"', '"/"', "group"),
         ("0.25", "-1", "tolerance"),
         ('"kmeans"', '"kmean"', "did you mean 'kmeans'"),
@@ -49,7 +49,7 @@ group = "/a/two"
         ("version = 1", "version = 2", "version 2 is not known"),
     ],
 )
-def test_mistakes(tmp_path: Path, old: str, new: str, words: str) -> None:
+def test_mistake_is_reported_with_its_line(tmp_path: Path, old: str, new: str, words: str) -> None:
     assert old in FILE
     file = tmp_path / "agent.toml"
     file.write_text(FILE.replace(old, new, 1))
@@ -58,7 +58,7 @@ def test_mistakes(tmp_path: Path, old: str, new: str, words: str) -> None:
     assert str(file) in str(caught.value) and "line" in str(caught.value)
 
 
-def test_the_shipped_example_is_sound() -> None:
+def test_shipped_example_is_valid() -> None:
     config = load_memory_agent(ROOT / "deploy" / "linux" / "memory-agent.toml")
     assert [one.name for one in config.file.workload] == ["database", "cache", "solver"]
     assert set(config.profiles) == {"cache"}
@@ -69,7 +69,7 @@ def node(tmp_path: Path) -> FakeNode:
     found = FakeNode(tmp_path / "node", 2)
     (found.root / "a").mkdir()
     for name in ("a/one", "a/two"):
-        found.add(name, PretendedWorkload(100 * MIB, 0.25, ((0.0, 3.0), (0.3, 0.0))))
+        found.add(name, SimulatedWorkload(100 * MIB, 0.25, ((0.0, 3.0), (0.3, 0.0))))
     return found
 
 
@@ -80,35 +80,35 @@ def config_of(tmp_path: Path) -> Path:
 
 
 def serve_for(node: FakeNode, file: Path, **others: object) -> None:
-    around = Surroundings(node.root, lambda: node.available, lambda: node.swap_free)
-    serve.serve_memory_agent(load_memory_agent(file), port=0, around=around, **{"seconds": 0.5, **others})
+    host = Host(node.root, lambda: node.available, lambda: node.swap_free)
+    serve.serve_memory_agent(load_memory_agent(file), port=0, host=host, **{"seconds": 0.5, **others})
 
 
-def test_it_lets_go_at_its_end_and_keeps_what_it_saw(node: FakeNode, tmp_path: Path) -> None:
+def test_limits_are_restored_and_measurements_saved_at_the_end(node: FakeNode, tmp_path: Path) -> None:
     serve_for(node, config_of(tmp_path))
     assert {node.limit(name) for name in node.groups} == {"max"}
     assert sorted(path.name for path in (tmp_path / "state").iterdir()) == ["in-passing.csv", "lock"]
     assert (tmp_path / "state" / "in-passing.csv").read_text().startswith("workload,remote,frequency,seconds")
 
 
-def test_it_lets_go_when_it_fails(node: FakeNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = []
+def test_limits_are_restored_after_a_failure(node: FakeNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = []
 
-    def fails(self: object, *_: object) -> int:
-        looks.append(node.limit("a/one"))
-        if len(looks) > 4:
+    def fail(self: object, *_: object) -> int:
+        limits.append(node.limit("a/one"))
+        if len(limits) > 4:
             raise RuntimeError("a fault of the agent itself")
         return 64 << 30
 
-    around = Surroundings(node.root, lambda: node.available, lambda: fails(None))
+    host = Host(node.root, lambda: node.available, lambda: fail(None))
     with pytest.raises(RuntimeError):
-        serve.serve_memory_agent(load_memory_agent(config_of(tmp_path)), port=None, around=around, seconds=20)
-    assert looks[-1] != "max" and {node.limit(name) for name in node.groups} == {"max"}
+        serve.serve_memory_agent(load_memory_agent(config_of(tmp_path)), port=None, host=host, seconds=20)
+    assert limits[-1] != "max" and {node.limit(name) for name in node.groups} == {"max"}
 
 
-def test_too_little_memory_and_no_swap_are_refused_before_anything_is_written(node: FakeNode, tmp_path: Path) -> None:
+def test_missing_memory_or_swap_is_an_error_before_anything_is_written(node: FakeNode, tmp_path: Path) -> None:
     node.available = 900 * MIB
-    with pytest.raises(InputError, match="1100 MiB are free or held by the workloads; 1174 MiB are needed"):
+    with pytest.raises(InputError, match="1100 MiB are free or held by the workloads, but memory and reserve need 1174 MiB"):
         serve_for(node, config_of(tmp_path))
     node.available, node.swap_free = 8192 * MIB, 0
     with pytest.raises(InputError, match="no free swap"):
@@ -117,20 +117,20 @@ def test_too_little_memory_and_no_swap_are_refused_before_anything_is_written(no
     assert {node.limit(name) for name in node.groups} == {"max"}
 
 
-def test_what_a_killed_agent_left_is_given_back_on_request(node: FakeNode, tmp_path: Path) -> None:
+def test_limits_of_a_killed_agent_are_restored_on_request(node: FakeNode, tmp_path: Path) -> None:
     file = config_of(tmp_path)
-    around = Surroundings(node.root, lambda: node.available, lambda: node.swap_free)
+    host = Host(node.root, lambda: node.available, lambda: node.swap_free)
     (tmp_path / "state").mkdir()
     group = node.memory("a/one")
-    left = {"group": "a/one", "identity": group.stat().st_ino, "before": None, "kills": None, "ours": [60 * MIB]}
+    saved = {"group": "a/one", "identity": group.stat().st_ino, "before": None, "kills": None, "ours": [60 * MIB]}
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    (tmp_path / "state" / "limits.json").write_text(json.dumps({"version": 1, "boot": boot, "groups": [left]}))
+    (tmp_path / "state" / "limits.json").write_text(json.dumps({"version": 1, "boot": boot, "groups": [saved]}))
     node.limit_file("a/one").write_text(str(60 * MIB))
-    serve.let_go_of_all(load_memory_agent(file), around)
+    serve.restore_all_limits(load_memory_agent(file), host)
     assert node.limit("a/one") == "max"
 
 
-def test_the_command_says_what_is_wrong_with_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], commands: None) -> None:
+def test_command_reports_an_invalid_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], commands: None) -> None:
     file = tmp_path / "agent.toml"
     file.write_text("version = 1\n")
     assert app.run(["agent", "node", str(file), "--dry-run"]) == 2

@@ -1,4 +1,4 @@
-"""What an agent does for claims, whatever message comes, comes twice, or does not come."""
+"""Tests of the reconciliation of claims with repeated, missing and outdated events."""
 
 import asyncio
 import json
@@ -18,27 +18,27 @@ from tests.helpers.node_agent import (
     claim_for,
     make_agent,
     publish_all,
-    quiet,
     until,
+    wait_until_idle,
 )
 
 ATTACHED, FAILED = f"{DRIVER}/attached", f"{DRIVER}/attach-failed"
 
 
 @pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work_queue, "FIRST", 0.01)
-    monkeypatch.setattr(work_queue, "LONGEST_DELAY", 0.02)
+def short_delays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work_queue, "INITIAL_DELAY", 0.01)
+    monkeypatch.setattr(work_queue, "MAX_DELAY", 0.02)
 
 
 class World:
-    """A cluster, hardware and an agent that has seen all claims."""
+    """A cluster, hardware, and agents that have received all claims."""
 
     def __init__(self, folder: Path, text: str = FILE) -> None:
         self.folder, self.text = folder, text
         self.cluster, self.hardware = MemoryCluster(), Hardware(folder / "hardware")
 
-    async def begin(self) -> NodeAgent:
+    async def start_agent(self) -> NodeAgent:
         if not self.cluster.stored:
             await publish_all(self.cluster, self.folder)
         agent = make_agent(self.folder, self.cluster, self.hardware.run, self.text)
@@ -53,16 +53,16 @@ class World:
         return [json.loads(file.read_text()) for file in files]
 
 
-def test_attached_reported_prepared_and_released(tmp_path: Path) -> None:
+def test_claim_is_attached_reported_prepared_and_released(tmp_path: Path) -> None:
     async def story() -> None:
         world = World(tmp_path)
-        agent = await world.begin()
+        agent = await world.start_agent()
         uid = world.cluster.put(claim_for("train", "gpu-0", "gpu-1"))
-        await quiet(agent)
+        await wait_until_idle(agent)
         assert world.hardware.attached == {"gpu-0": uid, "gpu-1": uid}
         assert world.cluster.conditions("train") == {"gpu-0": {ATTACHED: ""}, "gpu-1": {ATTACHED: ""}}
         assert world.cdi() == []
-        for _ in range(2):  # the kubelet asks again whenever it restarts
+        for _ in range(2):  # the kubelet repeats the request after each of its restarts
             _, names = await agent.prepare("default", "train", uid)
             assert names == [[f"{DRIVER}/claim={uid}-0"], [f"{DRIVER}/claim={uid}-1"]]
         (file,) = world.cdi()
@@ -80,21 +80,21 @@ def test_attached_reported_prepared_and_released(tmp_path: Path) -> None:
         assert [call for call in world.hardware.calls if "attach" in call] == ["/bin/attach gpu-0", "/bin/attach gpu-1"]
         for _ in range(2):
             await agent.unprepare(uid)
-            await quiet(agent)
+            await wait_until_idle(agent)
             assert (world.hardware.attached, world.cdi(), [*agent.connector.records]) == ({}, [], [])
         world.cluster.delete("train")
-        await quiet(agent)
+        await wait_until_idle(agent)
         assert [call for call in world.hardware.calls if "detach" in call] == ["/bin/detach gpu-1", "/bin/detach gpu-0"]
 
     asyncio.run(story())
 
 
-def test_the_claim_without_conditions_is_attached_when_it_is_prepared(tmp_path: Path) -> None:
+def test_claim_without_conditions_is_attached_when_it_is_prepared(tmp_path: Path) -> None:
     async def story() -> None:
         world = World(tmp_path)
-        agent = await world.begin()
+        agent = await world.start_agent()
         uid = world.cluster.put(claim_for("late", "gpu-1", node=None, waits=False))
-        await quiet(agent)
+        await wait_until_idle(agent)
         assert world.hardware.calls == []
         await asyncio.gather(*(agent.prepare("default", "late", uid) for _ in range(3)))
         assert world.hardware.calls == ["/bin/attach gpu-1", "/bin/verify gpu-1"] and len(world.cdi()) == 1
@@ -104,36 +104,36 @@ def test_the_claim_without_conditions_is_attached_when_it_is_prepared(tmp_path: 
 
 
 @pytest.mark.parametrize("program", ["/bin/attach", "/bin/verify"])
-def test_a_failed_attach_is_undone_reported_and_not_tried_again(tmp_path: Path, program: str) -> None:
+def test_failed_attachment_is_undone_reported_and_not_retried(tmp_path: Path, program: str) -> None:
     async def story() -> None:
         world = World(tmp_path, FILE.replace('"1 s"', '"100 ms"'))
         world.hardware.broken = {program}
-        agent = await world.begin()
+        agent = await world.start_agent()
         uid = world.cluster.put(claim_for("train", "gpu-0", "gpu-1"))
-        await quiet(agent)
-        ((device, said),) = world.cluster.conditions("train").items()
-        assert device == "gpu-0" and [*said] == [FAILED]
-        assert said[FAILED] == f"attaching gpu-0 of gpu-a failed: {program}: exit status 1: no such fabric"
+        await wait_until_idle(agent)
+        ((device, conditions),) = world.cluster.conditions("train").items()
+        assert device == "gpu-0" and [*conditions] == [FAILED]
+        assert conditions[FAILED] == f"attaching gpu-0 of gpu-a failed: {program}: exit status 1: no such fabric"
         assert world.hardware.attached == {} and world.hardware.calls[-2:] == ["/bin/detach gpu-1", "/bin/detach gpu-0"]
         before = len(world.hardware.calls)
         world.cluster.put(world.cluster.claims["default/train"])
-        await quiet(agent)
+        await wait_until_idle(agent)
         assert len(world.hardware.calls) == before
         world.hardware.broken = set()
-        again = claim_for("train", "gpu-0")  # the scheduler takes it back, and allocates anew
+        again = claim_for("train", "gpu-0")  # the scheduler deallocates the claim and allocates it again
         again["metadata"]["resourceVersion"] = "90"
         again["status"]["allocation"]["allocationTimestamp"] = "2026-11-22T09:13:00Z"
         world.cluster.put(again)
-        await quiet(agent)
+        await wait_until_idle(agent)
         assert world.hardware.attached == {"gpu-0": uid} and world.cluster.conditions("train") == {"gpu-0": {ATTACHED: ""}}
 
     asyncio.run(story())
 
 
-def test_a_detach_that_fails_is_tried_until_it_succeeds(tmp_path: Path) -> None:
+def test_failed_detachment_is_retried_until_it_succeeds(tmp_path: Path) -> None:
     async def story() -> None:
         world = World(tmp_path)
-        agent = await world.begin()
+        agent = await world.start_agent()
         uid = world.cluster.put(claim_for("train", "gpu-0"))
         await agent.prepare("default", "train", uid)
         world.hardware.broken = {"/bin/detach"}
@@ -143,41 +143,41 @@ def test_a_detach_that_fails_is_tried_until_it_succeeds(tmp_path: Path) -> None:
         world.cluster.delete("train")
         world.hardware.broken = set()
         await until(lambda: world.hardware.attached == {} and not [*agent.connector.records])
-        await agent.work.stop()
+        await agent.queue.stop()
 
     asyncio.run(story())
 
 
-def test_an_attach_whose_undoing_fails_is_reported_and_undone_later(tmp_path: Path) -> None:
+def test_attachment_that_cannot_be_undone_is_reported_and_undone_later(tmp_path: Path) -> None:
     async def story() -> None:
         world = World(tmp_path, FILE.replace('"1 s"', '"100 ms"'))
         world.hardware.broken = {"/bin/verify", "/bin/detach"}
-        agent = await world.begin()
+        agent = await world.start_agent()
         world.cluster.put(claim_for("train", "gpu-0"))
         await until(lambda: bool(world.cluster.conditions("train")))
         assert "detaching gpu-0 of gpu-a failed" in world.cluster.conditions("train")["gpu-0"][FAILED]
         assert [*world.hardware.attached] == ["gpu-0"]
         world.hardware.broken = set()
         await until(lambda: world.hardware.attached == {})
-        await quiet(agent)
+        await wait_until_idle(agent)
         assert [record.state for record in agent.connector.records] == ["failed"]
 
     asyncio.run(story())
 
 
-def test_what_is_deallocated_is_released_unless_a_pod_has_it(tmp_path: Path) -> None:
+def test_deallocated_claim_is_released_unless_a_pod_uses_it(tmp_path: Path) -> None:
     async def story() -> None:
         world = World(tmp_path)
-        agent = await world.begin()
+        agent = await world.start_agent()
         waiting = world.cluster.put(claim_for("waiting", "gpu-0"))
         prepared = world.cluster.put(claim_for("prepared", "gpu-1"))
         await agent.prepare("default", "prepared", prepared)
-        await quiet(agent)
+        await wait_until_idle(agent)
         assert world.hardware.attached == {"gpu-0": waiting, "gpu-1": prepared}
         for name in ("waiting", "prepared"):
             claim = world.cluster.claims[f"default/{name}"]
             world.cluster.put({**claim, "status": {}})
-        await quiet(agent)
+        await wait_until_idle(agent)
         assert world.hardware.attached == {"gpu-1": prepared}
         await agent.unprepare(prepared)
         assert world.hardware.attached == {}
@@ -185,50 +185,50 @@ def test_what_is_deallocated_is_released_unless_a_pod_has_it(tmp_path: Path) -> 
     asyncio.run(story())
 
 
-def test_after_a_restart_a_claim_that_was_not_seen_yet_is_not_one_that_is_gone(tmp_path: Path) -> None:
+def test_unsynced_claim_is_kept_after_a_restart(tmp_path: Path) -> None:
     async def story() -> None:
         world = World(tmp_path)
-        agent = await world.begin()
+        agent = await world.start_agent()
         uid = world.cluster.put(claim_for("train", "gpu-0"))
-        await quiet(agent)
+        await wait_until_idle(agent)
         agent = make_agent(tmp_path, world.cluster, world.hardware.run)
         agent.resume()
-        await quiet(agent)
+        await wait_until_idle(agent)
         assert world.hardware.attached == {"gpu-0": uid}
-        world.cluster.sync()  # with `train` among the keys, though its content has not come
+        world.cluster.sync()  # lists `train` before its event arrives
         world.cluster.claims.clear()
-        await quiet(agent)
+        await wait_until_idle(agent)
         world.cluster.sync()
-        await quiet(agent)
+        await wait_until_idle(agent)
         assert world.hardware.attached == {} and not [*agent.connector.records]
 
     asyncio.run(story())
 
 
-def test_what_a_reboot_took_away_is_attached_again(tmp_path: Path) -> None:
+def test_devices_lost_in_a_reboot_are_attached_again(tmp_path: Path) -> None:
     async def story() -> None:
         world = World(tmp_path)
-        agent = await world.begin()
+        agent = await world.start_agent()
         uid = world.cluster.put(claim_for("train", "gpu-0"))
         await agent.prepare("default", "train", uid)
-        await quiet(agent)
+        await wait_until_idle(agent)
         (tmp_path / "hardware" / "gpu-0").unlink()
         for file in (tmp_path / "cdi").iterdir():
             file.unlink()
-        (tmp_path / "cdi" / f"{DRIVER}-claim-{uid[:-1]}x.json").write_text("{}")  # nothing is on record of it
-        (tmp_path / "cdi" / "of-somebody-else.json").write_text("{}")
-        agent = await world.begin()
-        await quiet(agent)
+        (tmp_path / "cdi" / f"{DRIVER}-claim-{uid[:-1]}x.json").write_text("{}")  # without a record
+        (tmp_path / "cdi" / "of-another-driver.json").write_text("{}")
+        agent = await world.start_agent()
+        await wait_until_idle(agent)
         assert world.hardware.attached == {"gpu-0": uid}
-        assert {file.name for file in (tmp_path / "cdi").iterdir()} == {f"{DRIVER}-claim-{uid}.json", "of-somebody-else.json"}
+        assert {file.name for file in (tmp_path / "cdi").iterdir()} == {f"{DRIVER}-claim-{uid}.json", "of-another-driver.json"}
 
     asyncio.run(story())
 
 
-def test_errors_of_the_api_server_are_outlasted(tmp_path: Path) -> None:
+def test_api_server_errors_are_retried(tmp_path: Path) -> None:
     async def story() -> None:
         world = World(tmp_path)
-        agent = await world.begin()
+        agent = await world.start_agent()
         statuses = [0, 409, 429, 500, 503]
         world.cluster.errors = [ApiError(status, "Fault", "on purpose") for status in statuses]
         uid = world.cluster.put(claim_for("train", "gpu-0"))
@@ -241,44 +241,44 @@ def test_errors_of_the_api_server_are_outlasted(tmp_path: Path) -> None:
         await agent.prepare("default", "train", uid)
         assert agent.metrics.registry.get_sample_value("poolwise_node_failures_total", {"work": "settle"}) == len(statuses)
         assert agent.metrics.registry.get_sample_value("poolwise_node_claims", {"state": "prepared"}) == 1
-        await agent.work.stop()
+        await agent.queue.stop()
 
     asyncio.run(story())
 
 
-def test_a_report_is_never_made_of_another_allocation(tmp_path: Path) -> None:
+def test_conditions_are_not_reported_for_another_allocation(tmp_path: Path) -> None:
     async def story() -> None:
         world = World(tmp_path)
-        agent = await world.begin()
-        plain = world.hardware.run
+        agent = await world.start_agent()
+        original = world.hardware.run
 
-        async def slow(arguments: list[str], limit_s: float) -> str:
+        async def reallocate_while_attaching(arguments: list[str], limit_s: float) -> str:
             if tuple(arguments[:2]) == ("/bin/attach", "gpu-0"):
                 moved = claim_for("train", "gpu-1")
                 moved["metadata"]["resourceVersion"] = "50"
                 moved["status"]["allocation"]["allocationTimestamp"] = "2026-11-22T10:00:00Z"
                 world.cluster.put(moved)  # while the first allocation is being attached
-            return await plain(arguments, limit_s)
+            return await original(arguments, limit_s)
 
-        agent.connector.run = slow  # type: ignore[assignment]
+        agent.connector.run = reallocate_while_attaching  # type: ignore[assignment]
         uid = world.cluster.put(claim_for("train", "gpu-0"))
         await until(lambda: bool(world.cluster.conditions("train")))
-        await quiet(agent)
+        await wait_until_idle(agent)
         assert world.cluster.conditions("train") == {"gpu-1": {ATTACHED: ""}} and world.hardware.attached == {"gpu-1": uid}
 
     asyncio.run(story())
 
 
-def test_claims_of_other_nodes_and_drivers_are_left_alone(tmp_path: Path) -> None:
+def test_claims_of_other_nodes_and_drivers_are_ignored(tmp_path: Path) -> None:
     async def story() -> None:
         world = World(tmp_path)
-        agent = await world.begin()
+        agent = await world.start_agent()
         world.cluster.put(claim_for("elsewhere", "gpu-0", node="node-2"))
         world.cluster.put(claim_for("foreign", "gpu-0", driver="nvme.example"))
         unreserved = claim_for("unreserved", "gpu-1")
         del unreserved["status"]["reservedFor"]
         world.cluster.put(unreserved)
-        await quiet(agent)
+        await wait_until_idle(agent)
         assert world.hardware.calls == [] and not [one for one in world.cluster.writes if one.startswith("report")]
         for name in ("elsewhere", "foreign", "unreserved"):
             with pytest.raises(PoolwiseError):

@@ -1,4 +1,4 @@
-"""An agent that is killed between any two of its writes leaves nothing behind that the next one does not find."""
+"""Test that an agent killed between any two of its writes leaves nothing behind that the next one does not clean up."""
 
 import os
 import re
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.long
 ROOT = Path(__file__).parents[2]
 
 
-def test_killed_at_every_step(tmp_path: Path) -> None:
+def test_agent_recovers_from_a_kill_at_every_step(tmp_path: Path) -> None:
     whole = ["whole"] if os.environ.get("POOLWISE_ALL_FAULTS") else []
     command = [sys.executable, "-m", "tests.helpers.node_agent_crashes", str(tmp_path), *whole]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)

@@ -1,4 +1,4 @@
-"""A kubelet is played over the sockets: it finds the plugin, asks it to prepare and unprepare, twice and wrongly."""
+"""Tests of the plugin with a fake kubelet that sends repeated and invalid requests over the sockets."""
 
 import asyncio
 import tempfile
@@ -17,46 +17,46 @@ UID = "00000000-0000-4000-8000-000000000000"
 
 
 @asynccontextmanager
-async def served(folder: Path, cluster: MemoryCluster, hardware: Hardware, said: list[str]) -> AsyncIterator[NodeAgent]:
+async def served(folder: Path, cluster: MemoryCluster, hardware: Hardware, results: list[str]) -> AsyncIterator[NodeAgent]:
     await publish_all(cluster, folder)
     agent = make_agent(folder, cluster, hardware.run)
     cluster.sync()
     (folder / "registry").mkdir(exist_ok=True)
-    plugin = KubeletPlugin(DRIVER, agent.prepare, agent.unprepare, said.append)
+    plugin = KubeletPlugin(DRIVER, agent.prepare, agent.unprepare, results.append)
     async with plugin.serving(folder / "plugins", folder / "registry"):
         yield agent
 
 
 @pytest.fixture
 def short() -> Iterator[Path]:
-    """Return a folder with a short name: paths of sockets have 107 bytes at most."""
+    """Return a folder with a short path, since socket paths have at most 107 bytes."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         yield Path(folder)
 
 
-def test_registered_prepared_and_unprepared(short: Path) -> None:
+def test_plugin_registers_prepares_and_unprepares(short: Path) -> None:
     async def story() -> None:
-        cluster, hardware, said = MemoryCluster(), Hardware(short / "hardware"), list[str]()
-        async with served(short, cluster, hardware, said):
+        cluster, hardware, results = MemoryCluster(), Hardware(short / "hardware"), list[str]()
+        async with served(short, cluster, hardware, results):
             kubelet = Kubelet(short / "registry")
             info = await kubelet.register()
             assert (info.type, info.name, [*info.supported_versions]) == ("DRAPlugin", DRIVER, ["v1.DRAPlugin"])
             await kubelet.register("no, thanks")
-            assert said == ["", "no, thanks"]
+            assert results == ["", "no, thanks"]
             share = "11111111-2222-4333-8444-555555555555"
             train = "train", cluster.put(claim_for("train", "gpu-0", "gpu-1"))
             shared = "shared", cluster.put(claim_for("shared", "gpu-2", pool="lent", waits=False, shareID=share))
             for _ in range(2):
-                answer = await kubelet.prepare(train, shared, ("lost", UID))
-                assert [one.error for one in (answer.claims[train[1]], answer.claims[shared[1]])] == ["", ""]
-                assert "no such claim" in answer.claims[UID].error and not answer.claims[UID].devices
-                (first, second), (third,) = answer.claims[train[1]].devices, answer.claims[shared[1]].devices
+                response = await kubelet.prepare(train, shared, ("lost", UID))
+                assert [one.error for one in (response.claims[train[1]], response.claims[shared[1]])] == ["", ""]
+                assert "no longer exists" in response.claims[UID].error and not response.claims[UID].devices
+                (first, second), (third,) = response.claims[train[1]].devices, response.claims[shared[1]].devices
                 assert ([*first.request_names], first.pool_name, first.device_name) == (["gpu"], "gpu-a", "gpu-0")
                 assert [*second.cdi_device_ids] == [f"{DRIVER}/claim={train[1]}-1"] and not first.HasField("share_id")
                 assert third.share_id == share and [*third.cdi_device_ids] == [f"{DRIVER}/claim={shared[1]}-0"]
             for _ in range(2):
-                gone = await kubelet.unprepare(train, shared, ("never", UID))
-                assert {uid: one.error for uid, one in gone.claims.items()} == {train[1]: "", shared[1]: "", UID: ""}
+                released = await kubelet.unprepare(train, shared, ("never", UID))
+                assert {uid: one.error for uid, one in released.claims.items()} == {train[1]: "", shared[1]: "", UID: ""}
             assert hardware.attached == {} and [*(short / "cdi").iterdir()] == []
             hardware.broken = {"/bin/detach"}
             await kubelet.prepare(train)
@@ -65,7 +65,7 @@ def test_registered_prepared_and_unprepared(short: Path) -> None:
     asyncio.run(story())
 
 
-def test_hostile_names_get_an_answer_and_reach_nothing(short: Path) -> None:
+def test_hostile_names_are_rejected_without_side_effects(short: Path) -> None:
     async def story() -> None:
         cluster, hardware = MemoryCluster(), Hardware(short / "hardware")
         async with served(short, cluster, hardware, []):
@@ -82,7 +82,7 @@ def test_hostile_names_get_an_answer_and_reach_nothing(short: Path) -> None:
     asyncio.run(story())
 
 
-def test_sockets_left_by_a_killed_agent_are_taken_over_and_gone_in_the_end(short: Path) -> None:
+def test_sockets_of_a_killed_agent_are_replaced_and_removed_at_the_end(short: Path) -> None:
     async def story() -> None:
         cluster, hardware = MemoryCluster(), Hardware(short / "hardware")
         (short / "registry").mkdir()

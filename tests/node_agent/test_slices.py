@@ -1,4 +1,4 @@
-"""What is published: generations and counts are right after every write, and nothing is written twice."""
+"""Tests of published slices: generations and counts are consistent after every write, and unchanged slices are not written."""
 
 import asyncio
 from pathlib import Path
@@ -8,8 +8,8 @@ import pytest
 
 from poolwise.errors import PoolwiseError
 from poolwise.live.kubernetes.client import ApiError
-from poolwise.live.node_agent.required_attachments import published
-from poolwise.live.node_agent.slices import publish_slices, slice_name, wanted_specs
+from poolwise.live.node_agent.required_attachments import published_devices
+from poolwise.live.node_agent.slices import desired_specs, publish_slices, slice_name
 from tests.helpers.node_agent import DRIVER, FILE, MemoryCluster, node_agent_file
 
 MANY = "device = [\n" + "".join(f'{{ name = "d{k}" }},\n' for k in range(300)) + "]\n"
@@ -19,7 +19,7 @@ LARGE = f'version = 1\ndriver = "{DRIVER}"\n[[pool]]\nname = "large"\nnode = "gp
 def publish(cluster: MemoryCluster, folder: Path, text: str, node: str = "gpu-a") -> int:
     file = node_agent_file(folder, text)
     cluster.writes.clear()
-    return asyncio.run(publish_slices(cluster, node, file.driver, wanted_specs(file, node)))
+    return asyncio.run(publish_slices(cluster, node, file.driver, desired_specs(file, node)))
 
 
 def pools(cluster: MemoryCluster) -> dict[str, list[tuple[int, int, int]]]:
@@ -30,7 +30,7 @@ def pools(cluster: MemoryCluster) -> dict[str, list[tuple[int, int, int]]]:
     return {name: sorted(many) for name, many in found.items()}
 
 
-def test_written_once_and_again_where_something_changed(tmp_path: Path) -> None:
+def test_slices_are_written_once_and_after_changes(tmp_path: Path) -> None:
     cluster = MemoryCluster()
     assert publish(cluster, tmp_path, FILE) == 2 and publish(cluster, tmp_path, FILE) == 0
     assert pools(cluster) == {"gpu-a": [(1, 1, 2)], "lent": [(1, 1, 1)]}
@@ -40,14 +40,14 @@ def test_written_once_and_again_where_something_changed(tmp_path: Path) -> None:
     assert set(pools(cluster)) == {"gpu-a", "given"} and pools(cluster)["given"] == [(1, 1, 1)]
 
 
-def test_what_the_server_writes_otherwise_is_the_same(tmp_path: Path) -> None:
+def test_equivalent_values_of_the_server_are_unchanged(tmp_path: Path) -> None:
     cluster = MemoryCluster()
     text = FILE.replace('"141Gi"', '"1024Mi"')
     publish(cluster, tmp_path, text)
     stored = next(one["spec"] for one in cluster.stored.values() if one["spec"]["pool"]["name"] == "gpu-a")
     stored["devices"][1]["capacity"]["memory"]["value"] = "1Gi"
     assert publish(cluster, tmp_path, text) == 0
-    stored["devices"][1]["capacity"]["memory"]["value"] = "2Gi"  # by hand
+    stored["devices"][1]["capacity"]["memory"]["value"] = "2Gi"  # a manual change
     assert publish(cluster, tmp_path, text) == 1
 
 
@@ -62,17 +62,17 @@ def test_many_devices_fill_several_slices_of_one_generation(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("writes", [0, 1, 2])
-def test_an_end_between_two_writes_is_made_good(tmp_path: Path, writes: int) -> None:
-    """A reader never takes a mixture for a whole: the newest generation counts, and its count says whether it is complete."""
+def test_interrupted_update_is_completed_later(tmp_path: Path, writes: int) -> None:
+    """Readers can detect a partial update: the newest generation counts, and its slice count shows whether it is complete."""
     cluster = MemoryCluster()
     publish(cluster, tmp_path, LARGE)
-    plain, left = cluster.apply_slice, [writes]
+    original, left = cluster.apply_slice, [writes]
 
     async def apply(content: dict[str, Any]) -> None:
         if not left[0]:
             raise ApiError(0, "Killed", "on purpose")
         left[0] -= 1
-        await plain(content)
+        await original(content)
 
     cluster.apply_slice = apply  # type: ignore[method-assign]
     changed = LARGE.replace('name = "d0"', 'name = "first"').replace('name = "d299"', 'name = "last"')
@@ -84,32 +84,32 @@ def test_an_end_between_two_writes_is_made_good(tmp_path: Path, writes: int) -> 
     left[0] = 10
     publish(cluster, tmp_path, changed)
     generations = {one["spec"]["pool"]["generation"] for one in cluster.stored.values()}
-    names = {name for _, name in published(asyncio.run(cluster.slices(DRIVER)), DRIVER)}
+    names = {name for _, name in published_devices(asyncio.run(cluster.slices(DRIVER)), DRIVER)}
     assert len(generations) == 1 and len(names) == 300 and {"first", "last"} < names
 
 
-def test_nodes_keep_apart(tmp_path: Path) -> None:
+def test_nodes_publish_only_their_own_pools(tmp_path: Path) -> None:
     cluster = MemoryCluster()
     publish(cluster, tmp_path, FILE)
     assert publish(cluster, tmp_path, FILE, "node-1") == 0 and len(cluster.stored) == 2
-    with pytest.raises(PoolwiseError, match=r"the pool gpu-a of .* is published by another node too"):
+    with pytest.raises(PoolwiseError, match=r"another node also publishes the pool gpu-a of "):
         publish(cluster, tmp_path, FILE.replace('node = "gpu-a"', 'node = "node-1"'), "node-1")
     owners = [one["metadata"]["ownerReferences"][0] for one in cluster.stored.values()]
     assert {(owner["kind"], owner["name"], owner["uid"]) for owner in owners} == {("Node", "gpu-a", "uid-of-gpu-a")}
 
 
-def test_what_devices_need_before_they_are_bound(tmp_path: Path) -> None:
-    specs = wanted_specs(node_agent_file(tmp_path, FILE.replace('reach = "all"', 'reach = "node"', 1)), "gpu-a")
+def test_binding_conditions_and_reach_of_published_devices(tmp_path: Path) -> None:
+    specs = desired_specs(node_agent_file(tmp_path, FILE.replace('reach = "all"', 'reach = "node"', 1)), "gpu-a")
     here, lent = specs["gpu-a"][0], specs["lent"][0]
     assert here["nodeName"] == "gpu-a" and here["devices"][0]["bindingConditions"] == [f"{DRIVER}/attached"]
     assert "bindsToNode" not in here["devices"][0]
     assert lent["allNodes"] and "bindingConditions" not in lent["devices"][0]
-    labelled = wanted_specs(node_agent_file(tmp_path, FILE.replace('reach = "all"', 'reach = { rack = "r0" }', 1)), "gpu-a")
+    labelled = desired_specs(node_agent_file(tmp_path, FILE.replace('reach = "all"', 'reach = { rack = "r0" }', 1)), "gpu-a")
     (term,) = labelled["gpu-a"][0]["nodeSelector"]["nodeSelectorTerms"]
     assert term == {"matchExpressions": [{"key": "rack", "operator": "In", "values": ["r0"]}]}
     assert labelled["gpu-a"][0]["devices"][0]["bindsToNode"]
 
 
-def test_names_of_slices_are_names() -> None:
+def test_slice_names_are_unique_and_short() -> None:
     names = {slice_name("n" * 253, DRIVER, pool, k) for pool in ("a", "b") for k in (0, 1)}
     assert len(names) == 4 and all(len(name) < 253 for name in names)

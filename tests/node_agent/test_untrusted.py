@@ -1,4 +1,4 @@
-"""Nothing from a claim or a slice reaches a command or a file unchecked."""
+"""Tests that values of claims and slices are validated before they reach a command or a file."""
 
 from pathlib import Path
 from typing import Any
@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.objects import PublishedDevice
-from poolwise.live.node_agent.required_attachments import pinned_to, record_of
-from poolwise.live.node_agent.template import GROUPS, PATTERNS, check_placeholders, checked, filled, placeholders
+from poolwise.live.node_agent.required_attachments import pinned_node, required_record
+from poolwise.live.node_agent.template import GROUPS, PATTERNS, check_placeholders, fill, placeholders, validate_value
 from tests.helpers.node_agent import DRIVER, claim_for, decoded, node_agent_file
 
 HOSTILE = ("a;b", "$(x)", "`x`", "a b", "a\nb", "../x", "a/../b", "-x", "--help", "a\0b", "'", '"', "a|b", "a&b", "", "a\n")
@@ -19,33 +19,33 @@ HOSTILE += ("x" * 300, "é")
 
 @pytest.mark.parametrize("name", [*PATTERNS, "attribute.address", "capacity.memory"])
 @pytest.mark.parametrize("value", HOSTILE)
-def test_hostile_values_are_refused_whatever_they_stand_for(name: str, value: str) -> None:
+def test_hostile_values_are_rejected_for_every_placeholder(name: str, value: str) -> None:
     with pytest.raises(InputError, match=name):
-        filled(f"--to={{{name}}}", {name: value}, {})
+        fill(f"--to={{{name}}}", {name: value}, {})
 
 
 @given(st.sampled_from([*PATTERNS, *(f"{group}.x" for group in GROUPS)]), st.text(max_size=80))
-def test_what_passes_has_plain_characters_only_and_begins_no_option(name: str, value: str) -> None:
+def test_accepted_values_are_plain_and_start_no_option(name: str, value: str) -> None:
     try:
-        checked(name, value, {})
+        validate_value(name, value, {})
     except InputError:
         return
     assert value.isascii() and value.isprintable() and " " not in value and value[0].isalnum() and ".." not in value
     assert not set(value) & set(";|&$`'\"\\<>(){}*?!#~%^=,")
 
 
-def test_own_patterns_narrow_and_never_let_options_or_folders_through() -> None:
+def test_custom_patterns_never_allow_options_or_parent_folders() -> None:
     patterns = {"attribute.nqn": r"nqn\.[a-z0-9.:-]+"}
-    assert filled("{attribute.nqn}", {"attribute.nqn": "nqn.2026-11.example:a"}, patterns) == "nqn.2026-11.example:a"
+    assert fill("{attribute.nqn}", {"attribute.nqn": "nqn.2026-11.example:a"}, patterns) == "nqn.2026-11.example:a"
     with pytest.raises(InputError):
-        filled("{attribute.nqn}", {"attribute.nqn": "10.0.0.7"}, patterns)
+        fill("{attribute.nqn}", {"attribute.nqn": "10.0.0.7"}, patterns)
     for value in ("-x", "../x", "a\nb"):
         with pytest.raises(InputError):
-            filled("{attribute.nqn}", {"attribute.nqn": value}, {"attribute.nqn": r"[\s\S]*"})
+            fill("{attribute.nqn}", {"attribute.nqn": value}, {"attribute.nqn": r"[\s\S]*"})
 
 
-def test_braces() -> None:
-    assert placeholders("{a}{{x}}{b.c}") == ["a", "b.c"] and filled("{{{node}}}", {"node": "n1"}, {}) == "{n1}"
+def test_braces_are_parsed_strictly() -> None:
+    assert placeholders("{a}{{x}}{b.c}") == ["a", "b.c"] and fill("{{{node}}}", {"node": "n1"}, {}) == "{n1}"
     for text in ("{", "}", "{}", "{node!r}", "{node:>9}", "{0}"):
         with pytest.raises(InputError):
             check_placeholders([text], {})
@@ -53,7 +53,7 @@ def test_braces() -> None:
         with pytest.raises(InputError, match="unknown placeholder"):
             check_placeholders([f"{{{name}}}"], {})
     with pytest.raises(InputError, match=r"unknown value 'attribute.x'"):
-        filled("{attribute.x}", {"node": "n"}, {})
+        fill("{attribute.x}", {"node": "n"}, {})
 
 
 def _record(folder: Path, claim: dict[str, Any], **attributes: Any) -> Any:
@@ -61,10 +61,10 @@ def _record(folder: Path, claim: dict[str, Any], **attributes: Any) -> Any:
         name="gpu-0", attributes={"template": {"string": "remote"}, "address": {"string": "a:1"}, **attributes}
     )
     devices = {("gpu-a", "gpu-0"): device, ("gpu-a/../x", "gpu-0"): device, ("gpu-a", "../gpu"): device}
-    return record_of(decoded(claim), "node-1", node_agent_file(folder), devices)
+    return required_record(decoded(claim), "node-1", node_agent_file(folder), devices)
 
 
-def test_claims_that_are_not_as_they_should_be(tmp_path: Path) -> None:
+def test_invalid_claims_are_rejected(tmp_path: Path) -> None:
     good = claim_for("train", "gpu-0")
     assert _record(tmp_path, good).devices[0].attach[1:3] == ("gpu-0", "--to=a:1")
     wrong: dict[str, dict[str, Any]] = {
@@ -74,7 +74,7 @@ def test_claims_that_are_not_as_they_should_be(tmp_path: Path) -> None:
         "pool": claim_for("train", "gpu-0", pool="gpu-a/../x"),
         "share": claim_for("train", "gpu-0", shareID="$(x)"),
         "no slice": claim_for("train", "gpu-7"),
-        "administration": claim_for("train", "gpu-0", adminAccess=True),
+        "admin access": claim_for("train", "gpu-0", adminAccess=True),
         "for the node 'node-2'": claim_for("train", "gpu-0", node="node-2"),
         "parameters": claim_for("train", "gpu-0"),
         "no device of": claim_for("train", "gpu-0", driver="other.example"),
@@ -91,14 +91,14 @@ def test_claims_that_are_not_as_they_should_be(tmp_path: Path) -> None:
         _record(tmp_path, good, template={"string": "unheard"})
 
 
-def test_the_node_of_an_allocation() -> None:
+def test_pinned_node_of_an_allocation() -> None:
     def term(*names: str, key: str = "metadata.name") -> dict[str, Any]:
         return {"matchFields": [{"key": key, "operator": "In", "values": [*names]}]}
 
     def pinned(*terms: dict[str, Any]) -> str | None:
         claim = claim_for("train", "gpu-0")
         claim["status"]["allocation"]["nodeSelector"] = {"nodeSelectorTerms": [*terms]}
-        return pinned_to(decoded(claim))
+        return pinned_node(decoded(claim))
 
     assert pinned(term("n1")) == "n1" and pinned(term("n1"), term("n1")) == "n1"
     assert [pinned(*terms) for terms in ([], [term("n1", "n2")], [term("n1"), term("n2")], [term("x", key="y")])] == [None] * 4

@@ -1,4 +1,4 @@
-"""The shipped files of measured profiles are made again, byte for byte, of the measurements that they were made of."""
+"""Tests that the shipped measured profiles are reproduced, byte for byte, from the shipped measurements."""
 
 import json
 import sys
@@ -13,7 +13,7 @@ from poolwise import catalog
 SHIPPED = ("measurements/measured.csv", "memory_profiles/measured.csv")
 
 
-def test_the_shipped_files_are_made_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_shipped_files_are_reproduced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     head, *lines = (catalog.FOLDER / SHIPPED[0]).read_text().splitlines()
     conditions = json.loads((catalog.FOLDER / "measurements" / "measured.json").read_text())
     rows = defaultdict(list)
@@ -27,8 +27,8 @@ def test_the_shipped_files_are_made_again(tmp_path: Path, capsys: pytest.Capture
         file.write_text("\n".join([head, *some]) + "\n")
         about = conditions[name]
         command = [word.replace("FOLDER", str(folder)) for word in about.pop("command")]
-        told = {"command": command, "conditions": about}
-        Path(f"{file}.provenance.json").write_text(json.dumps(told))
+        content = {"command": command, "conditions": about}
+        Path(f"{file}.provenance.json").write_text(json.dumps(content))
     collect_measured.main(folder, made)
     for name in SHIPPED:
         assert (made / name).read_text() == (catalog.FOLDER / name).read_text()
@@ -39,7 +39,7 @@ def test_the_shipped_files_are_made_again(tmp_path: Path, capsys: pytest.Capture
         assert line.partition(" | ")[2].removesuffix(" |") in page
 
 
-def test_a_command_names_nothing_of_the_computer_that_it_ran_on(tmp_path: Path) -> None:
+def test_recorded_command_contains_no_local_paths(tmp_path: Path) -> None:
     program = str(Path(collect_measured.__file__).parent / "programs" / "kmeans.py")
     words = ["poolwise", "--out", f"{tmp_path}/k.csv", "--", sys.executable, program, f"{tmp_path}/data", "3"]
     python = Path(sys.executable).name

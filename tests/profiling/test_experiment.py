@@ -8,47 +8,47 @@ from poolwise.cli.measure import _print as print_measured
 from poolwise.errors import InputError
 from poolwise.performance.fitting import fit, read_measurements
 from poolwise.profiling import experiment
-from poolwise.profiling.added_latency import MOST_NS, AddedLatency
+from poolwise.profiling.added_latency import MAX_LATENCY_NS, AddedLatency
 from poolwise.profiling.cleanup import OwnedResources
-from poolwise.profiling.control_groups import ControlGroup, GroupUse, find_hierarchy
-from poolwise.profiling.experiment import MIB, LimitedRuns, MeasuringPlan, measure_program
+from poolwise.profiling.control_groups import ControlGroup, GroupUsage, find_hierarchy
+from poolwise.profiling.experiment import MIB, LimitedRuns, MeasurementPlan, measure_program
 from poolwise.profiling.measurements import to_csv
 from poolwise.profiling.program_run import ProgramRun
 from tests.helpers.fake_groups import fake_v2
 
-PLAN = MeasuringPlan("solver", ("solver",), (1.0, 0.75, 0.5, 0.25), cpus=(0.5,), repeat=2)
+PLAN = MeasurementPlan("solver", ("solver",), (1.0, 0.75, 0.5, 0.25), cpus=(0.5,), repeat=2)
 
 
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int | None, float | None]]:
-    """Limits and processor shares of all runs; a program of 100 MiB takes as long as its share is small."""
-    seen: list[tuple[int | None, float | None]] = []
+    """Limits and processor shares of all runs of a simulated program with 100 MiB, which slows down with less local memory."""
+    recorded: list[tuple[int | None, float | None]] = []
 
     def run(
-        command: object, group: ControlGroup, mine: object, *, limit: int, cpu: float | None = None, longest_s: float
+        command: object, group: ControlGroup, owned: object, *, limit: int, cpu: float | None = None, longest_s: float
     ) -> ProgramRun:
-        seen.append((limit, cpu))
+        recorded.append((limit, cpu))
         share = min(limit / (100 * MIB), 1.0)
-        return ProgramRun((2 - share) / (cpu or 1.0), 100 * MIB, 0, GroupUse(0, 0, 5, 4, 3, 10**9), "")
+        return ProgramRun((2 - share) / (cpu or 1.0), 100 * MIB, 0, GroupUsage(0, 0, 5, 4, 3, 10**9), "")
 
     monkeypatch.setattr(experiment, "run_program", run)
     monkeypatch.setattr(experiment, "swaps", lambda: [("/dev/x", 200 * MIB)])
     monkeypatch.setattr(experiment, "page_in_latency", lambda *_: {"us": {"p50": 8.0}})
     monkeypatch.setattr(experiment, "memory_available", lambda: 8192 * MIB)
-    return seen
+    return recorded
 
 
-def measured(tmp_path: Path, plan: MeasuringPlan = PLAN) -> LimitedRuns:
-    told: list[tuple[int, int]] = []
+def measured(tmp_path: Path, plan: MeasurementPlan = PLAN) -> LimitedRuns:
+    calls: list[tuple[int, int]] = []
     hierarchy = find_hierarchy(fake_v2(tmp_path / "root"))
     found = measure_program(
-        plan, hierarchy, OwnedResources(tmp_path / "r.json"), lambda done, todo, _: told.append((done, todo))
+        plan, hierarchy, OwnedResources(tmp_path / "r.json"), lambda done, total, _: calls.append((done, total))
     )
-    assert told[0][0] == 0 and told[-1][0] == told[-1][1]
+    assert calls[0][0] == 0 and calls[-1][0] == calls[-1][1]
     return found
 
 
-def test_the_first_run_finds_the_peak_and_limits_are_shares_of_it(tmp_path: Path, runs: list[tuple[int, float]]) -> None:
+def test_first_run_finds_the_peak_and_limits_are_shares_of_it(tmp_path: Path, runs: list[tuple[int, float]]) -> None:
     found = measured(tmp_path)
     free = 7168 * MIB
     turn = [(free, None), (75 * MIB, None), (50 * MIB, None), (25 * MIB, None), (free, 0.5)]
@@ -56,7 +56,7 @@ def test_the_first_run_finds_the_peak_and_limits_are_shares_of_it(tmp_path: Path
     assert found.peak == 100 * MIB and len(found.runs) == 10
 
 
-def test_the_file_of_measurements_is_what_the_fit_takes(tmp_path: Path, runs: list[tuple[int, float]]) -> None:
+def test_measurements_can_be_fitted(tmp_path: Path, runs: list[tuple[int, float]]) -> None:
     (tmp_path / "m.csv").write_text(to_csv(measured(tmp_path)))
     (read,) = read_measurements(tmp_path / "m.csv")
     found = fit(read)
@@ -74,44 +74,44 @@ def test_the_file_of_measurements_is_what_the_fit_takes(tmp_path: Path, runs: li
         ({"shares": (1.0, 0.5, 0.75)}, "descending"),
         ({"shares": (1.0, 0.0)}, r"\(0, 1\]"),
         ({"cpus": (2.0,)}, r"\(0, 1\]"),
-        ({"latency_ns": MOST_NS + 1}, "at most 100 us"),
+        ({"latency_ns": MAX_LATENCY_NS + 1}, "at most 100 us"),
         ({"latency_ns": -1}, "at most 100 us"),
     ],
 )
-def test_plans_that_cannot_be_measured_are_refused(changed: dict[str, object], remedy: str) -> None:
+def test_invalid_plan_is_an_error(changed: dict[str, object], remedy: str) -> None:
     with pytest.raises(InputError, match=remedy):
         dataclasses.replace(PLAN, **changed)
 
 
-def test_too_little_memory_or_swap_is_refused_before_others_suffer(
+def test_missing_memory_or_swap_is_an_error_before_a_limited_run(
     tmp_path: Path, runs: list[tuple[int, float]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(experiment, "swaps", lambda: [("/dev/x", 50 * MIB)])
-    with pytest.raises(InputError, match="93 MiB are to be swapped, and 50 MiB"):
+    with pytest.raises(InputError, match="93 MiB of swap are needed, but only 50 MiB"):
         measured(tmp_path)
     monkeypatch.setattr(experiment, "swaps", lambda: [])
     with pytest.raises(InputError, match="--make-swap"):
         measured(tmp_path)
     monkeypatch.setattr(experiment, "swaps", lambda: [("/dev/x", 200 * MIB)])
     monkeypatch.setattr(experiment, "memory_available", lambda: 1100 * MIB)
-    with pytest.raises(InputError, match="1100 MiB of memory are free; 1217 MiB are needed"):
+    with pytest.raises(InputError, match="1100 MiB of memory are free, but 1217 MiB are needed"):
         measured(tmp_path)
 
 
-def test_a_failure_says_at_which_share(tmp_path: Path, runs: list[tuple[int, float]], monkeypatch: pytest.MonkeyPatch) -> None:
-    works = experiment.run_program
+def test_failure_names_the_share(tmp_path: Path, runs: list[tuple[int, float]], monkeypatch: pytest.MonkeyPatch) -> None:
+    original = experiment.run_program
 
-    def fails(*args: object, limit: int, **others: object) -> ProgramRun:
+    def fail(*args: object, limit: int, **others: object) -> ProgramRun:
         if limit == 25 * MIB:
             raise InputError("the program ended with signal 9", field="command", remedy="more memory")
-        return works(*args, limit=limit, **others)  # type: ignore[arg-type]
+        return original(*args, limit=limit, **others)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(experiment, "run_program", fails)
+    monkeypatch.setattr(experiment, "run_program", fail)
     with pytest.raises(InputError, match="with 25% local: the program ended with signal 9"):
         measured(tmp_path)
 
 
-def test_seconds_may_be_those_of_the_processor(tmp_path: Path, runs: list[tuple[int, float]]) -> None:
+def test_processor_time_can_be_measured(tmp_path: Path, runs: list[tuple[int, float]]) -> None:
     plan = dataclasses.replace(PLAN, cpus=(), clock="cpu")
     (tmp_path / "m.csv").write_text(to_csv(measured(tmp_path, plan)))
     (read,) = read_measurements(tmp_path / "m.csv")
@@ -120,52 +120,52 @@ def test_seconds_may_be_those_of_the_processor(tmp_path: Path, runs: list[tuple[
         dataclasses.replace(PLAN, clock="cpu")
 
 
-class Slowed(AddedLatency):
-    """A latency that some reads were slowed by."""
+class FakeLatency(AddedLatency):
+    """A latency that a given number of reads were delayed by."""
 
-    slowed_reads = 4096
+    delayed_reads = 4096
 
     def reads(self) -> dict[str, float]:
-        return {"reads": self.slowed_reads, "mean_us": 5.1, "cut_short": 0}
+        return {"reads": self.delayed_reads, "mean_us": 5.1, "cut_short": 0}
 
 
-def test_what_was_really_seen_has_the_added_latency_in_it(
+def test_conditions_contain_page_ins_with_and_without_the_added_latency(
     tmp_path: Path, runs: list[tuple[int, float]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     probes = iter([{"major_faults": 4096, "us": {"p50": 5.0}}, {"major_faults": 4096, "us": {"p50": 10.0}}])
     monkeypatch.setattr(experiment, "page_in_latency", lambda *_: next(probes))
-    asked: list[tuple[object, ...]] = []
+    calls: list[tuple[object, ...]] = []
 
     def add(*words: object) -> nullcontext[AddedLatency]:
-        asked.append((*words, len(runs)))
-        return nullcontext(Slowed("5 us added", 3))
+        calls.append((*words, len(runs)))
+        return nullcontext(FakeLatency("5 us added", 3))
 
     monkeypatch.setattr(experiment, "added_latency", add)
     about = measured(tmp_path, dataclasses.replace(PLAN, latency_ns=5000)).conditions
-    assert asked == [(5000, None, 1)]  # after the run that finds the peak
+    assert calls == [(5000, None, 1)]  # after the run that finds the peak
     assert (about["wanted_latency_ns"], about["added_latency"]) == (5000, "5 us added")
     assert about["page_in"]["us"]["p50"] == 10.0 and about["page_in_without"]["us"]["p50"] == 5.0
     assert about["slowed"] == {"reads": 4096, "mean_us": 5.1, "cut_short": 0}
 
 
-def test_page_ins_that_the_program_does_not_see_are_refused(
+def test_latency_that_does_not_affect_page_ins_is_an_error(
     tmp_path: Path, runs: list[tuple[int, float]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(experiment, "page_in_latency", lambda *_: {"major_faults": 4096, "us": {"p50": 5.0}})
-    monkeypatch.setattr(Slowed, "slowed_reads", 2047)
-    monkeypatch.setattr(experiment, "added_latency", lambda *_: nullcontext(Slowed("5 us added", 3)))
-    with pytest.raises(InputError, match="4096 pages came in from swap, and 2047 reads were slowed"):
+    monkeypatch.setattr(FakeLatency, "delayed_reads", 2047)
+    monkeypatch.setattr(experiment, "added_latency", lambda *_: nullcontext(FakeLatency("5 us added", 3)))
+    with pytest.raises(InputError, match="4096 pages came in from swap, but only 2047 reads were delayed"):
         measured(tmp_path, dataclasses.replace(PLAN, latency_ns=5000))
     assert len(runs) == 1
 
 
-def test_a_latency_that_is_not_added_is_said_and_the_probe_stands(tmp_path: Path, runs: list[tuple[int, float]]) -> None:
+def test_conditions_state_why_no_latency_was_added(tmp_path: Path, runs: list[tuple[int, float]]) -> None:
     about = measured(tmp_path, dataclasses.replace(PLAN, latency_ns=5000)).conditions
-    assert about["added_latency"].startswith("not added: others use this swap too")
+    assert about["added_latency"].startswith("not added: other programs use this swap")
     assert about["page_in"] == {"us": {"p50": 8.0}} and "page_in_without" not in about and about["slowed"] is None
 
 
-def test_the_screen_says_what_a_fault_cost_and_what_was_slowed(
+def test_printed_table_shows_the_cost_of_faults_and_delayed_reads(
     tmp_path: Path, runs: list[tuple[int, float]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = measured(tmp_path, dataclasses.replace(PLAN, cpus=()))
@@ -175,10 +175,10 @@ def test_the_screen_says_what_a_fault_cost_and_what_was_slowed(
         "slowed": {"reads": 9000, "mean_us": 5.1, "cut_short": 2},
     }
     print_measured(dataclasses.replace(found, conditions=about))
-    said = capsys.readouterr().out.splitlines()
-    assert said[2].split()[:3] == ["100%", "all", "1"] and said[2].rstrip().endswith("1 s")
-    assert said[3].rstrip().endswith("62.5 ms")  # a quarter of a second more, and four faults
-    assert said[6:] == [
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2].split()[:3] == ["100%", "all", "1"] and lines[2].rstrip().endswith("1 s")
+    assert lines[3].rstrip().endswith("62.5 ms")  # 0.25 s more, with four faults
+    assert lines[6:] == [
         "page-in from swap, us: p50 8",
         "page-in without the added latency, us: p50 3",
         "reads slowed: 9,000, 5.1 us each, 2 of them too little",

@@ -1,4 +1,4 @@
-"""The profiles that are shipped as measured are the fits of the measurements that are shipped."""
+"""Tests that the shipped measured profiles are fits of the shipped measurements."""
 
 import csv
 import json
@@ -24,7 +24,7 @@ def test_each_profile_is_the_fit_of_its_measurements() -> None:
         assert shipped[one.name].is_convex and one.remote.max() == pytest.approx(0.75)
 
 
-def test_each_program_has_its_conditions_and_swapped_what_was_not_local() -> None:
+def test_measurements_have_conditions_and_swapped_the_remote_part() -> None:
     conditions = json.loads(RAW.with_suffix(".json").read_text())
     with RAW.open(newline="") as text:
         rows = list(csv.DictReader(text))
@@ -34,5 +34,5 @@ def test_each_program_has_its_conditions_and_swapped_what_was_not_local() -> Non
         assert about["page_in"]["us"]["p50"] > 0 and about["kernel"] and about["added_latency"]
     for row in rows:
         swapped, remote = float(row["swapped_mib"]), float(row["remote"])
-        assert swapped == 0 if remote == 0 else swapped > 1 or remote < 0.75  # file pages go first, and need no swap
+        assert swapped == 0 if remote == 0 else swapped > 1 or remote < 0.75  # file pages are evicted first, without swap
         assert float(row["seconds"]) == float(row["cpu_s"])

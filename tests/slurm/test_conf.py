@@ -1,4 +1,4 @@
-"""slurm.conf and the dumps of accounting: what is read, and what is said of what cannot be."""
+"""Tests of the readers of slurm.conf, durations, host lists and dumps of shares."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from poolwise.slurm.dumps import read_priorities, read_shares
 
 CONF = """# a comment
 ClusterName=one
-priorityweightAGE=1000   # keys have no case
+priorityweightAGE=1000   # keys are case-insensitive
 SchedulerParameters=bf_interval=10,\\
 bf_continue
 NodeName=DEFAULT CPUs=16 RealMemory=1000
@@ -33,9 +33,9 @@ def conf(tmp_path: Path) -> SlurmConf:
     return SlurmConf.read_file(tmp_path / "slurm.conf")
 
 
-def test_keys_nodes_partitions_defaults_and_included_files(conf: SlurmConf) -> None:
+def test_keys_nodes_partitions_defaults_and_included_files_are_read(conf: SlurmConf) -> None:
     assert conf.text("clustername") == "one"
-    assert conf.whole("PriorityWeightAge", 0) == 2000  # what is said last holds
+    assert conf.whole("PriorityWeightAge", 0) == 2000  # the last value applies
     assert conf.pairs("SchedulerParameters") == {"bf_interval": "10", "bf_continue": ""}
     assert conf.default_partition == "main"
     assert conf.hosts("main") == ["n08", "n09", "n10", "n11", "big"]
@@ -50,12 +50,12 @@ def test_keys_nodes_partitions_defaults_and_included_files(conf: SlurmConf) -> N
     [
         ("ClusterName=a\nnonsense\n", 2, "'nonsense' is not KEY=VALUE"),
         ("A=1\\\nB=2\nClusterName x\n", 3, "not KEY=VALUE"),
-        ("PriorityWeightAge=many\n", 1, "'many' is no number"),
+        ("PriorityWeightAge=many\n", 1, "'many' is not a number"),
         ("ClusterName=a\n\nPriorityWeightAge=-1\n", 3, "-1 is below 0"),
         ("include none.conf\n", None, "cannot be read"),
     ],
 )
-def test_what_cannot_be_read_is_named_by_file_and_line(tmp_path: Path, text: str, line: int | None, words: str) -> None:
+def test_error_names_file_and_line(tmp_path: Path, text: str, line: int | None, words: str) -> None:
     (tmp_path / "slurm.conf").write_text(text)
     with pytest.raises(InputError, match=words) as found:
         SlurmConf.read_file(tmp_path / "slurm.conf").whole("PriorityWeightAge", 0)
@@ -64,7 +64,7 @@ def test_what_cannot_be_read_is_named_by_file_and_line(tmp_path: Path, text: str
     assert found.value.remedy
 
 
-def test_a_file_that_includes_itself(tmp_path: Path) -> None:
+def test_file_that_includes_itself_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "slurm.conf").write_text("include slurm.conf\n")
     with pytest.raises(InputError, match="includes itself"):
         SlurmConf.read_file((tmp_path / "slurm.conf").resolve())
@@ -74,22 +74,22 @@ def test_a_file_that_includes_itself(tmp_path: Path) -> None:
     ("text", "seconds"),
     [("5", 300), ("1:30", 90), ("1:00:00", 3600), ("2-0", 172800), ("1-12:30", 131400), ("1-0:0:1", 86401), ("UNLIMITED", -1)],
 )
-def test_times_as_slurm_writes_them(text: str, seconds: int) -> None:
+def test_durations_are_parsed(text: str, seconds: int) -> None:
     assert durations.seconds(text) == seconds
 
 
 @given(st.integers(0, 400), st.integers(0, 23), st.integers(0, 59), st.integers(0, 59))
-def test_a_time_with_days_is_their_sum(days: int, hours: int, minutes: int, seconds: int) -> None:
+def test_duration_with_days_is_the_sum_of_its_parts(days: int, hours: int, minutes: int, seconds: int) -> None:
     assert durations.seconds(f"{days}-{hours}:{minutes}:{seconds}") == ((days * 24 + hours) * 60 + minutes) * 60 + seconds
 
 
 @pytest.mark.parametrize("text", ["", "soon", "1:2:3:4", "-5", "1-"])
-def test_what_is_no_time(text: str) -> None:
+def test_invalid_duration_is_an_error(text: str) -> None:
     with pytest.raises(ValueError, match="is not a time"):
         durations.seconds(text)
 
 
-def test_lists_of_hosts() -> None:
+def test_host_lists_are_expanded() -> None:
     assert hostlist.expand("n[008-010,7],login1") == ["n008", "n009", "n010", "n7", "login1"]
     assert hostlist.expand("r[1-2]n[1-2]") == ["r1n1", "r1n2", "r2n1", "r2n2"]
     for wrong in ("n[3-1]", "n[a-b]", "n[1", "n[0-99999999]"):
@@ -103,7 +103,7 @@ SHARES = (
 )
 
 
-def test_the_tree_of_shares(tmp_path: Path) -> None:
+def test_tree_of_shares_is_read(tmp_path: Path) -> None:
     (tmp_path / "shares.txt").write_text(SHARES)
     tree = read_shares(tmp_path / "shares.txt")
     assert [(one.account, one.user, one.parent, one.shares, one.usage) for one in tree] == [
@@ -118,18 +118,18 @@ def test_the_tree_of_shares(tmp_path: Path) -> None:
     [
         ("Account|User\n", "RawShares", "header lacks"),
         ("Account|User|RawShares|RawUsage\nroot|||0\n   x|u|1|0\n", "Account", "deeper than its parent"),
-        ("Account|User|RawShares|RawUsage\nroot|||0\n x|u|parent|0\n", "RawShares", "not modelled"),
-        ("Account|User|RawShares|RawUsage\nroot|||0\n x|u|1|much\n", "RawUsage", "not a whole number"),
+        ("Account|User|RawShares|RawUsage\nroot|||0\n x|u|parent|0\n", "RawShares", "not modeled"),
+        ("Account|User|RawShares|RawUsage\nroot|||0\n x|u|1|much\n", "RawUsage", "not an integer"),
         ("Account|User|RawShares|RawUsage\nroot|||0\n x||1|0\n", "User", "no user has shares"),
     ],
 )
-def test_shares_that_cannot_be_read(tmp_path: Path, text: str, field: str, words: str) -> None:
+def test_invalid_shares_are_an_error(tmp_path: Path, text: str, field: str, words: str) -> None:
     (tmp_path / "shares.txt").write_text(text)
     with pytest.raises(InputError, match=words) as found:
         read_shares(tmp_path / "shares.txt")
     assert found.value.field == field
 
 
-def test_priorities_of_qos(tmp_path: Path) -> None:
+def test_priorities_of_qos_are_read(tmp_path: Path) -> None:
     (tmp_path / "qos.txt").write_text("Name|Priority\nnormal|20\nhigh|100\n")
     assert read_priorities(tmp_path / "qos.txt") == {"normal": 20, "high": 100}

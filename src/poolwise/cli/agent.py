@@ -34,12 +34,12 @@ def node(
     needs("agent")
     from poolwise.live.logs import log_to
     from poolwise.live.memory_agent.config import load_memory_agent
-    from poolwise.live.memory_agent.serve import let_go_of_all, serve_memory_agent
+    from poolwise.live.memory_agent.serve import restore_all_limits, serve_memory_agent
 
     file = load_memory_agent(config)
     log_to()
     if let_go:
-        let_go_of_all(file)
+        restore_all_limits(file)
         return
     serve_memory_agent(file, port=port, dry_run=dry_run, seconds=seconds)
 

@@ -34,7 +34,7 @@ def _slurm(partition: str | None, scheduler: str | None) -> LivePlatform:
     needs("slurm")
     name = partition if partition is not None else default_partition()
     seen = ObservedPlatform(SlurmSettings(name, is_exclusive(name)))
-    for job, error in seen.unreadable.items():
+    for job, error in seen.invalid_requests.items():
         warn(f"job {job} is left out: {error.message}")
     return seen
 

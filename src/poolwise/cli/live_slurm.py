@@ -58,7 +58,7 @@ def slurm(
 ) -> None:
     """Run a scheduler on a partition of Slurm until SIGTERM or Ctrl-C; a later run goes on where this one ended."""
     from poolwise.errors import InputError
-    from poolwise.live.slurm.client_calls import when_it_answers
+    from poolwise.live.slurm.client_calls import retry_until_available
     from poolwise.live.slurm.order_mode import Ranking
     from poolwise.units import parse
 
@@ -74,7 +74,7 @@ def slurm(
     ranking = Ranking.of(named_scheduler(scheduler)) if mode is SlurmMode.ORDER else None
 
     def make(continued: Continuation | None) -> SlurmPlatform:
-        return when_it_answers(lambda: _platform(mode, _settings(partition, nodes, unit, interval), continued, limit))
+        return retry_until_available(lambda: _platform(mode, _settings(partition, nodes, unit, interval), continued, limit))
 
     run_live(options, make, ranking)
 

@@ -43,14 +43,14 @@ def measure(
     from poolwise.atomic_write import check_writable, write_whole
     from poolwise.cli.console import err, note
     from poolwise.cli.output import print_json, provenance, write_provenance
-    from poolwise.profiling.cleanup import belongings, records_folder, stopping_is_an_exit
+    from poolwise.profiling.cleanup import exit_on_signals, owned_resources, records_folder
     from poolwise.profiling.control_groups import find_hierarchy
-    from poolwise.profiling.experiment import MeasuringPlan, measure_program
+    from poolwise.profiling.experiment import MeasurementPlan, measure_program
     from poolwise.profiling.measurements import to_csv
     from poolwise.units import SECOND
 
     check_writable(out)
-    plan = MeasuringPlan(
+    plan = MeasurementPlan(
         workload=name or Path(command[0]).name,
         command=tuple(command),
         shares=_shares(shares, "shares"),
@@ -62,7 +62,7 @@ def measure(
         latency_ns=_ns(latency, "latency") if latency else 0,
         longest_s=_ns(longest, "longest") / SECOND,
     )
-    with stopping_is_an_exit(), belongings(records_folder(), "measure") as mine:
+    with exit_on_signals(), owned_resources(records_folder(), "measure") as mine:
         measured = measure_program(plan, find_hierarchy(parent=group), mine, _lines())
     about = measured.conditions
     write_whole(out, to_csv(measured).encode())

@@ -42,9 +42,9 @@ def node_agent(
     from poolwise.live.kubernetes.access import Access
     from poolwise.live.logs import log_to
     from poolwise.live.node_agent.serve import serve_node_agent
-    from poolwise.live.node_agent.template import checked
+    from poolwise.live.node_agent.template import validate_value
 
-    checked("node", name, {})
+    validate_value("node", name, {})
     access = Access.discover(kubeconfig)
     log_to()
     serve_node_agent(file, name, access, port)
@@ -56,10 +56,10 @@ def _tell(config: Path, file: object, node: str) -> None:
 
     from poolwise.cli.console import out
     from poolwise.live.node_agent.config import NodeAgentFile
-    from poolwise.live.node_agent.slices import wanted_specs
+    from poolwise.live.node_agent.slices import desired_specs
 
     assert isinstance(file, NodeAgentFile)
-    specs = [spec for pool in wanted_specs(file, node).values() for spec in pool]
+    specs = [spec for pool in desired_specs(file, node).values() for spec in pool]
     devices = sum(len(spec["devices"]) for spec in specs)
     out.print(
         f"{config}: {node} publishes {devices} devices in {len(specs)} slices", markup=False, highlight=False, soft_wrap=True

@@ -1,1 +1,1 @@
-"""Measuring real programs of this computer under less local memory: control groups, swap in memory, completion times."""
+"""Profiling of real programs with less local memory: control groups, swap in memory, completion times."""

@@ -1,8 +1,8 @@
-"""Makes swap of one's own slower by a latency: what a network would add to a page-in.
+"""Adds a latency to reads from a swap device, like the network latency of a page-in from remote memory.
 
-A program in the kernel (see `kernel_program`) spins at each read from the device until the latency has passed. It does so in
-the process that misses the page, so that the latency is processor time of that process, as where pages come by polled RDMA.
-Actions are not slowed: the kernel takes pages out ahead of need.
+A kernel program (see `kernel_program`) spins at each read from the device until the latency has passed. It runs in the process
+that faults, so that the latency is processor time of that process, as with page-ins by polled RDMA. Writes are not delayed,
+since the kernel evicts pages ahead of need.
 
 Source: Sefati et al., IRoP, section II-B: "an artificial delay to major page swaps", 5 us on top of a RAM disk.
 """
@@ -13,34 +13,34 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from poolwise.profiling import kernel_instructions as do
+from poolwise.profiling import kernel_instructions as bpf
 from poolwise.profiling.kernel_program import Tracepoint, new_counters, read_counters, running
 from poolwise.profiling.zram import ZramSwap
 
-MOST_NS = 100_000
-"""Largest latency that is added: the processor does nothing else meanwhile."""
+MAX_LATENCY_NS = 100_000
+"""Largest latency that is added, since the processor does nothing else during it."""
 TRACEPOINT = "block/block_bio_queue"
 PROGRAM = "poolwise_delay"
-_TIME_NS = 5  # the kernel's function bpf_ktime_get_ns
-_FASTEST_NS = 5  # no processor tells the time in less
+_TIME_NS = 5  # the kernel helper bpf_ktime_get_ns
+_MIN_CLOCK_READ_NS = 5  # no processor reads the clock faster
 _READS, _SPENT, _CUT_SHORT = 0, 1, 2
 
 
 @dataclass(frozen=True)
 class AddedLatency:
-    """What was done to add a latency.
+    """Result of adding a latency.
 
     Attributes
     ----------
-    said : in words, "not added" and why where it was not
-    counters : file of the counters, None where nothing is added
+    description : the latency, or "not added" and the reason
+    counters : file descriptor of the counters, None if nothing was added
     """
 
-    said: str
+    description: str
     counters: int | None = None
 
     def reads(self) -> dict[str, float] | None:
-        """Reads that were slowed, us that each of them took longer, and how many were not slowed by all of the latency."""
+        """Return the number of delayed reads, their mean delay (us), and the number delayed by less than the latency."""
         if self.counters is None:
             return None
         reads, spent, cut_short = read_counters(self.counters, 3)
@@ -49,72 +49,73 @@ class AddedLatency:
 
 @contextmanager
 def added_latency(latency_ns: int, swap: ZramSwap | None) -> Iterator[AddedLatency]:
-    """Slow the reads of a swap device by a latency, at most `MOST_NS`, until the end of the context.
+    """Delay reads from a swap device by a latency, at most `MAX_LATENCY_NS`, while the context is open.
 
     Parameters
     ----------
     latency_ns
-        Nanoseconds that a read takes longer; 0 for none.
+        Latency to add to each read (ns); 0 for none.
     swap
-        The device, one's own; None where others use the swap too, which is never slowed.
+        The own device; None if the swap is shared with others, which is never delayed.
     """
-    with ExitStack() as held:
-        yield _add(latency_ns, swap, held)
+    with ExitStack() as stack:
+        yield _add(latency_ns, swap, stack)
 
 
-def _add(latency_ns: int, swap: ZramSwap | None, held: ExitStack) -> AddedLatency:
+def _add(latency_ns: int, swap: ZramSwap | None, stack: ExitStack) -> AddedLatency:
     if not latency_ns:
-        return AddedLatency("not added: none was asked for")
+        return AddedLatency("not added: none requested")
     if swap is None:
         return AddedLatency(
-            "not added: others use this swap too, and would be slowed (--make-swap makes one that is not shared)"
+            "not added: other programs use this swap and would be slowed down too (--make-swap creates an exclusive one)"
         )
     try:
         tracepoint = Tracepoint.find(TRACEPOINT)
-        counters = held.enter_context(new_counters(3))
-        held.enter_context(running(PROGRAM, delay(latency_ns, swap.number_in_kernel, tracepoint, counters), tracepoint))
+        counters = stack.enter_context(new_counters(3))
+        program = delay(latency_ns, swap.kernel_device_number, tracepoint, counters)
+        stack.enter_context(running(PROGRAM, program, tracepoint))
     except (OSError, KeyError) as error:
-        return AddedLatency(f"not added: the kernel does not let it ({error})")
+        return AddedLatency(f"not added: not permitted by the kernel ({error})")
     return AddedLatency(
         f"{latency_ns / 1000:g} us added to each read of {swap.device}, by a program that spins in the kernel", counters
     )
 
 
-def delay(latency_ns: int, device: int, tracepoint: Tracepoint, counters: int) -> do.KernelLines:
-    """The program: registers 1 what the tracepoint tells, 7 and 8 begin and end of the delay, 9 looks at the clock left.
+def delay(latency_ns: int, device: int, tracepoint: Tracepoint, counters: int) -> bpf.KernelProgram:
+    """Return the program. Register 1 is the tracepoint's record, 7 and 8 are start and end of the delay, 9 the remaining turns.
 
-    The kernel takes only loops that end, and follows them turn by turn beforehand; so a turn that comes to the end of the
-    looks, which a processor cannot reach before the latency is over, is counted.
+    The kernel only accepts loops that provably end. The number of clock reads is therefore bounded, by more than a processor
+    can do during the latency; reaching the bound is counted as cut short.
     """
     (device_at, device_size), (kind_at, _) = tracepoint.fields["dev"], tracepoint.fields["rwbs"]
     return [
-        do.load(device_size, 2, 1, device_at),
-        do.jump_unless(2, device, "other"),
-        do.load(1, 2, 1, kind_at),
-        do.jump_unless(2, ord("R"), "other"),
-        do.call(_TIME_NS),
-        do.copy(7, 0),
-        do.copy(8, 0),
-        do.add(8, latency_ns),
-        do.let(9, latency_ns // _FASTEST_NS + 1),
-        "look",
-        do.call(_TIME_NS),
-        do.jump_below(0, 8, "early"),
-        do.jump("over"),
+        bpf.load(device_size, 2, 1, device_at),
+        bpf.jump_unless(2, device, "other"),
+        bpf.load(1, 2, 1, kind_at),
+        bpf.jump_unless(2, ord("R"), "other"),
+        bpf.call(_TIME_NS),
+        bpf.copy(7, 0),
+        bpf.copy(8, 0),
+        bpf.add(8, latency_ns),
+        bpf.set_value(9, latency_ns // _MIN_CLOCK_READ_NS + 1),
+        "read_clock",
+        bpf.call(_TIME_NS),
+        bpf.jump_below(0, 8, "early"),
+        bpf.jump("over"),
         "early",
-        do.add(9, -1),
-        do.jump_unless(9, 0, "look"),
-        *do.place(1, counters, _CUT_SHORT),
-        do.let(2, 1),
-        do.count(1, 2),
+        bpf.add(9, -1),
+        bpf.jump_unless(9, 0, "read_clock"),
+        *bpf.load_counter_address(1, counters, _CUT_SHORT),
+        bpf.set_value(2, 1),
+        bpf.atomic_add(1, 2),
         "over",
-        do.subtract(0, 7),
-        *do.place(1, counters, _SPENT),
-        do.count(1, 0),
-        *do.place(1, counters, _READS),
-        do.let(2, 1),
-        do.count(1, 2),
+        bpf.subtract(0, 7),
+        *bpf.load_counter_address(1, counters, _SPENT),
+        bpf.atomic_add(1, 0),
+        *bpf.load_counter_address(1, counters, _READS),
+        bpf.set_value(2, 1),
+        bpf.atomic_add(1, 2),
         "other",
-        do.let(0, 0),
-        do.END,
+        bpf.set_value(0, 0),
+        bpf.END,
     ]

@@ -1,7 +1,7 @@
-"""What a process has set up on this computer, on record before it exists, so that a later one can take it away.
+"""Resources that a process has created on this computer, recorded before they exist so that a later process can remove them.
 
-A record names its owner by process number, start time and boot. What an owner that is gone has left is taken away by the next
-start; what a living one has, and whatever no record names, is left alone.
+A record names its owner by process id, start time and boot. The next start removes resources of dead owners; resources of
+living owners, and anything without a record, stay untouched.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from poolwise.profiling.zram import ZramSwap
 
 
 def records_folder() -> Path:
-    """Where records lie, which forgets them at a restart of the computer as the kernel does what they name."""
+    """Return the folder of records; like the recorded resources, its content does not survive a reboot."""
     if os.geteuid() == 0:
         return Path("/run/poolwise")
     return Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()) / f"poolwise-{os.getuid()}"
@@ -32,43 +32,43 @@ def records_folder() -> Path:
 
 @dataclass
 class OwnedResources:
-    """What this process has set up, on record in a file; `release` takes all of it away, the last first."""
+    """Resources of this process, recorded in a file; `release` removes them in reverse order."""
 
     file: Path
-    things: list[ControlGroup | ZramSwap] = field(default_factory=list)
+    resources: list[ControlGroup | ZramSwap] = field(default_factory=list)
 
-    def add(self, thing: ControlGroup | ZramSwap) -> None:
-        """Put a thing on record; call it before the thing takes anything."""
-        self.things.append(thing)
+    def add(self, resource: ControlGroup | ZramSwap) -> None:
+        """Record a resource; call this before creating it."""
+        self.resources.append(resource)
         self._write()
 
     def release(self) -> None:
-        """Take everything away, and then the record; what is gone already is passed over."""
-        while self.things:
-            self.things[-1].remove()
-            self.things.pop()
+        """Remove all resources, then the record; resources that no longer exist are skipped."""
+        while self.resources:
+            self.resources[-1].remove()
+            self.resources.pop()
             self._write()
         self.file.unlink(missing_ok=True)
 
     def _write(self) -> None:
-        content = {"owner": _alive(os.getpid()), "things": [_to_dict(thing) for thing in self.things]}
+        content = {"owner": _owner(os.getpid()), "things": [_to_dict(resource) for resource in self.resources]}
         write_whole(self.file, json.dumps(content, indent=1).encode())
 
 
 @contextmanager
-def belongings(folder: Path, purpose: str) -> Iterator[OwnedResources]:
-    """Take away what former owners have left, then keep a record for what the body sets up, and release that at its end."""
-    take_away(folder)
-    mine = OwnedResources(folder / f"{purpose}-{os.getpid()}.json")
+def owned_resources(folder: Path, purpose: str) -> Iterator[OwnedResources]:
+    """Remove resources of dead owners, then yield a record for the body's resources and release them at the end."""
+    remove_stale(folder)
+    owned = OwnedResources(folder / f"{purpose}-{os.getpid()}.json")
     try:
-        yield mine
+        yield owned
     finally:
-        mine.release()
+        owned.release()
 
 
 @contextmanager
-def stopping_is_an_exit() -> Iterator[None]:
-    """Let a request to end (SIGTERM, SIGHUP) run what belongs to an exit, as Ctrl-C does."""
+def exit_on_signals() -> Iterator[None]:
+    """Exit cleanly on SIGTERM and SIGHUP, as Python does on Ctrl-C."""
 
     def leave(number: int, _: object) -> None:
         sys.exit(128 + number)
@@ -81,22 +81,22 @@ def stopping_is_an_exit() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def take_away(folder: Path) -> list[str]:
-    """Take away what owners that are gone have left; returns the names of their records."""
+def remove_stale(folder: Path) -> list[str]:
+    """Remove the resources of dead owners; returns the names of their records."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder.stat().st_uid != os.geteuid():
-        raise InputError("the folder of records belongs to somebody else", file=folder, remedy="remove it")
-    taken = []
+        raise InputError("the folder of records belongs to another user", file=folder, remedy="remove it")
+    removed = []
     for file in sorted(folder.glob("*.json")):
         content = _read(file)
         owner = content["owner"]
-        if _alive(owner["process"]) == owner:
+        if _owner(owner["process"]) == owner:
             continue
         if owner["boot"] == boot_id():
-            OwnedResources(file, [_from_dict(thing) for thing in content["things"]]).release()
+            OwnedResources(file, [_from_dict(one) for one in content["things"]]).release()
         file.unlink(missing_ok=True)
-        taken.append(file.stem)
-    return taken
+        removed.append(file.stem)
+    return removed
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -104,11 +104,11 @@ def _read(file: Path) -> dict[str, Any]:
         content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         return content
     except ValueError as error:
-        raise InputError(f"is no record: {error}", file=file, remedy="look at what it names, then delete it") from None
+        raise InputError(f"is not a valid record: {error}", file=file, remedy="check what it lists, then delete it") from None
 
 
-def _alive(process: int) -> dict[str, Any] | None:
-    """What tells a living process from all others that had or will have its number; None if there is none."""
+def _owner(process: int) -> dict[str, Any] | None:
+    """Return what identifies a living process even after its id is reused; None if there is none."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -117,15 +117,15 @@ def _alive(process: int) -> dict[str, Any] | None:
 
 
 def boot_id() -> str:
-    """What tells this start of the computer from all others."""
+    """Return the id of the current boot."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
-def _to_dict(thing: ControlGroup | ZramSwap) -> dict[str, Any]:
-    if isinstance(thing, ZramSwap):
-        return {"zram": thing.number, "mark": thing.mark}
-    folders = {controller: str(path) for controller, path in thing.folders.items()}
-    return {"group": folders, "version": thing.dialect.version}
+def _to_dict(resource: ControlGroup | ZramSwap) -> dict[str, Any]:
+    if isinstance(resource, ZramSwap):
+        return {"zram": resource.number, "mark": resource.uuid}
+    folders = {controller: str(path) for controller, path in resource.folders.items()}
+    return {"group": folders, "version": resource.dialect.version}
 
 
 def _from_dict(content: dict[str, Any]) -> ControlGroup | ZramSwap:

@@ -1,7 +1,7 @@
-"""Control groups of Linux, version 1 or 2: what a group of processes may use, and what it has used.
+"""Control groups of Linux, version 1 or 2: limits of a group of processes, and its resource usage.
 
-Source: the kernel's documentation, "Control Group v2" and "Memory Resource Controller". Folders and file names are data
-here, so that a tree of plain files can stand in for the kernel.
+Source: the kernel's documentation, "Control Group v2" and "Memory Resource Controller". Folders and file names are data, so
+that tests can replace the kernel's hierarchy with plain files.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from poolwise.errors import InputError
 
 ROOT = Path("/sys/fs/cgroup")
 PERIOD_US = 100_000
-"""Period over which a share of processor time is granted."""
+"""Period of processor quotas."""
 PATIENCE_S = 10.0
-"""Seconds that killed processes may take to leave their group."""
+"""Time that killed processes have to leave their group (s)."""
 
 
 @dataclass(frozen=True)
-class GroupUse:
-    """What a group uses at an instant, and what it has used since it was made.
+class GroupUsage:
+    """Current and cumulative usage of a group.
 
     Attributes
     ----------
-    working_set : bytes charged to it, without file pages that nobody has asked for twice
-    swapped : bytes of it that lie in swap
-    faults, major_faults : page faults, and those of them that waited for a device or for swap
-    refaults : pages that came back after they had been thrown out, from swap or from files
+    working_set : charged memory without file pages used only once (bytes)
+    swapped : swapped memory (bytes)
+    faults, major_faults : page faults, and those that waited for a device or swap
+    refaults : evicted pages that were read again, from swap or files
     cpu_ns : processor time
     """
 
@@ -45,13 +45,13 @@ class GroupUse:
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a version of control groups calls things."""
+    """File names and values in which the versions of control groups differ."""
 
     version: int
     limit: str
     unlimited: str
     usage: str
-    total: str  # before the names in memory.stat that count the groups below as well
+    total: str  # prefix of the names in memory.stat that include descendant groups
 
 
 V1 = Dialect(1, "memory.limit_in_bytes", "-1", "memory.usage_in_bytes", "total_")
@@ -60,19 +60,19 @@ V2 = Dialect(2, "memory.max", "max", "memory.current", "")
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """Where groups can be made: for each controller the folder that they go into (version 2: the same for all)."""
+    """Parent of new groups: its folder for each controller (the same for all in version 2)."""
 
     dialect: Dialect
     folders: Mapping[str, Path]
 
     def group(self, name: str) -> ControlGroup:
-        """Name a group below it; nothing is made yet."""
+        """Return a group below it, without creating it."""
         return ControlGroup(self.dialect, {controller: folder / name for controller, folder in self.folders.items()})
 
 
 @dataclass(frozen=True)
 class ControlGroup:
-    """A group of processes with a limit of its own; `folders` are those of its controllers."""
+    """A group of processes with its own limits; `folders` maps controllers to folders."""
 
     dialect: Dialect
     folders: Mapping[str, Path]
@@ -84,28 +84,28 @@ class ControlGroup:
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """Its folders, each once."""
+        """Its folders without duplicates."""
         return tuple(dict.fromkeys(self.folders.values()))
 
     @property
-    def entrances(self) -> tuple[Path, ...]:
-        """Files into which a process writes its number to join."""
+    def procs_files(self) -> tuple[Path, ...]:
+        """Files to which a process writes its id to join the group."""
         return tuple(path / "cgroup.procs" for path in self.paths)
 
-    def make(self) -> None:
-        """Make its folders; raises InputError without the rights to."""
+    def create(self) -> None:
+        """Create its folders; raises InputError without permission."""
         for path in self.paths:
             try:
                 path.mkdir(exist_ok=True)
             except OSError as error:
-                raise _no_rights(path, error) from error
+                raise _permission_error(path, error) from error
 
-    def limit(self, memory: int | None) -> None:
-        """Allow so many bytes of memory; None lifts the limit. What is above it is taken out at once."""
+    def set_limit(self, memory: int | None) -> None:
+        """Set the memory limit (bytes), None for no limit; the kernel reclaims memory above it at once."""
         write(self.memory / self.dialect.limit, self.dialect.unlimited if memory is None else str(memory))
 
-    def share_of_cpu(self, share: float) -> None:
-        """Allow a share of one processor's time, in periods of 0.1 s."""
+    def set_cpu_share(self, share: float) -> None:
+        """Limit processor time to a share of one processor, in periods of 0.1 s."""
         quota = str(round(share * PERIOD_US))
         if self.dialect.version == 2:
             write(self.folders["cpu"] / "cpu.max", f"{quota} {PERIOD_US}")
@@ -113,7 +113,7 @@ class ControlGroup:
             write(self.folders["cpu"] / "cpu.cfs_period_us", str(PERIOD_US))
             write(self.folders["cpu"] / "cpu.cfs_quota_us", quota)
 
-    def use(self) -> GroupUse:
+    def usage(self) -> GroupUsage:
         """Read its counters."""
         stat = _table(self.memory / "memory.stat")
         prefix = self.dialect.total
@@ -124,7 +124,7 @@ class ControlGroup:
             swapped, cpu_ns = _number(swap) if swap.exists() else 0, _table(cpu)["usage_usec"] * 1000
         else:
             swapped, cpu_ns = stat.get("total_swap", 0), _number(self.folders["cpuacct"] / "cpuacct.usage")
-        return GroupUse(
+        return GroupUsage(
             working_set=max(usage - stat[f"{prefix}inactive_file"], 0),
             swapped=swapped,
             faults=stat[f"{prefix}pgfault"],
@@ -134,12 +134,12 @@ class ControlGroup:
         )
 
     def processes(self) -> list[int]:
-        """Numbers of the processes in it."""
+        """Return the ids of its processes."""
         found = self.memory / "cgroup.procs"
         return [int(line) for line in found.read_text().split()] if found.exists() else []
 
     def remove(self) -> None:
-        """Kill what is in it and take it away; without an effect where it is gone. Raises InputError if it will not go."""
+        """Kill its processes and remove it if it exists; raises InputError if that fails."""
         deadline = time.monotonic() + PATIENCE_S
         for path in self.paths:
             while path.exists():
@@ -148,8 +148,8 @@ class ControlGroup:
                     path.rmdir()
                 except OSError as error:
                     if time.monotonic() > deadline:
-                        remedy = f"end the processes listed in {path / 'cgroup.procs'}, then remove the folder"
-                        raise InputError("the control group cannot be removed", file=path, remedy=remedy) from error
+                        remedy = f"stop the processes listed in {path / 'cgroup.procs'}, then remove the folder"
+                        raise InputError("cannot remove the control group", file=path, remedy=remedy) from error
                     time.sleep(0.02)
 
     def _kill(self) -> None:
@@ -157,80 +157,80 @@ class ControlGroup:
             try:
                 os.kill(process, signal.SIGKILL)
             except ProcessLookupError:
-                continue  # it has ended by itself in the meantime
+                continue  # the process has ended already
 
 
 def find_hierarchy(root: Path = ROOT, own: Path = Path("/proc/self/cgroup"), parent: str | None = None) -> Hierarchy:
-    """Find where groups can be made: version 1 where memory is under it, else version 2 with the controllers handed on.
+    """Return the parent of new groups: version 1 if it has the memory controller, otherwise version 2.
 
     Parameters
     ----------
     root
-        Where control groups are mounted.
+        Mount point of control groups.
     own
-        The file in which the kernel says which groups this process is in.
+        File in which the kernel lists the groups of this process.
     parent
-        Group under which new ones are made, from the root; by default the root with version 1 or as its owner, else the
-        group that this process is in (as a delegated one).
+        Parent group, from the root. By default the root in version 1 or if it is writable, otherwise the group of this process
+        (for example a delegated one).
 
-    Raises InputError with a remedy where there are none, or the controllers are missing.
+    Raises InputError with a remedy without control groups or the required controllers.
     """
     if (root / "memory" / "memory.limit_in_bytes").is_file():
-        where = (parent or "").strip("/")
-        missing = [name for name in ("memory", "cpu", "cpuacct") if not (root / name / where / "cgroup.procs").is_file()]
+        path = (parent or "").strip("/")
+        missing = [name for name in ("memory", "cpu", "cpuacct") if not (root / name / path / "cgroup.procs").is_file()]
         if missing:
             raise InputError(f"no control groups for {', '.join(missing)}", file=root, remedy="mount these controllers")
-        return Hierarchy(V1, {name: root / name / where for name in ("memory", "cpu", "cpuacct")})
+        return Hierarchy(V1, {name: root / name / path for name in ("memory", "cpu", "cpuacct")})
     if not (root / "cgroup.controllers").is_file():
-        remedy = "run on Linux with control groups mounted there (mount -t cgroup2 none /sys/fs/cgroup)"
+        remedy = "run on Linux with control groups mounted at this path (mount -t cgroup2 none /sys/fs/cgroup)"
         raise InputError("no control groups", file=root, remedy=remedy)
     folder = root / (parent if parent is not None else _delegated(root, own)).strip("/")
-    _hand_on(folder)
+    _enable_controllers(folder)
     return Hierarchy(V2, {"memory": folder, "cpu": folder})
 
 
 def _delegated(root: Path, own: Path) -> str:
-    """Group below which this process may make others: the root as its owner, else the one that it is in."""
+    """Return the group below which this process may create others: the root if writable, otherwise its own group."""
     if os.access(root / "cgroup.procs", os.W_OK):
         return ""
     for line in own.read_text().splitlines():
         if line.startswith("0::"):
             return line[3:]
-    raise InputError("this process is in no group of version 2", file=own, remedy="name one with --group")
+    raise InputError("this process is not in a group of version 2", file=own, remedy="name a group with --group")
 
 
-def _hand_on(folder: Path) -> None:
-    """Let groups below a folder have memory and processor controllers; raises InputError where that is refused."""
-    wanted = folder / "cgroup.subtree_control"
+def _enable_controllers(folder: Path) -> None:
+    """Enable the memory and cpu controllers for groups below a folder; raises InputError if that is not permitted."""
+    control = folder / "cgroup.subtree_control"
     try:
-        have, known = wanted.read_text().split(), (folder / "cgroup.controllers").read_text().split()
+        enabled, available = control.read_text().split(), (folder / "cgroup.controllers").read_text().split()
     except OSError as error:
-        raise _no_rights(folder, error) from error
+        raise _permission_error(folder, error) from error
     for controller in ("memory", "cpu"):
-        if controller not in known:
+        if controller not in available:
             remedy = "start in a delegated group: systemd-run --user --scope -p Delegate=yes COMMAND"
-            raise InputError(f"the controller '{controller}' is not handed on to it", file=folder, remedy=remedy)
-    if missing := [f"+{name}" for name in ("memory", "cpu") if name not in have]:
+            raise InputError(f"the controller '{controller}' is not available in this group", file=folder, remedy=remedy)
+    if missing := [f"+{name}" for name in ("memory", "cpu") if name not in enabled]:
         try:
-            wanted.write_text(" ".join(missing))
+            control.write_text(" ".join(missing))
         except OSError as error:
-            remedy = "name an empty delegated group with --group: one that holds processes cannot hand controllers on"
-            raise InputError(f"controllers cannot be handed on: {error.strerror}", file=wanted, remedy=remedy) from error
+            remedy = "name an empty delegated group with --group; a group with processes cannot enable controllers"
+            raise InputError(f"cannot enable controllers: {error.strerror}", file=control, remedy=remedy) from error
 
 
-def _no_rights(path: Path, error: OSError) -> InputError:
+def _permission_error(path: Path, error: OSError) -> InputError:
     remedy = "run as root, or in a delegated group (systemd-run --user --scope -p Delegate=yes) named with --group"
-    return InputError(f"cannot be used: {error.strerror}", file=path, remedy=remedy)
+    return InputError(f"no access: {error.strerror}", file=path, remedy=remedy)
 
 
 def write(path: Path, text: str) -> None:
-    """Write a value into a file of the kernel; raises InputError with its answer."""
+    """Write a value to a file of the kernel; raises InputError with the kernel's answer."""
     try:
-        with path.open("wb", buffering=0) as file:  # a buffer would write what was refused once more
+        with path.open("wb", buffering=0) as file:  # a buffer would write a rejected value again on close
             file.write(text.encode())
     except OSError as error:
-        remedy = "check the rights there, and that the value is possible"
-        raise InputError(f"does not take '{text}': {error.strerror}", file=path, remedy=remedy) from error
+        remedy = "check the permissions and the value"
+        raise InputError(f"cannot write '{text}': {error.strerror}", file=path, remedy=remedy) from error
 
 
 def _number(path: Path) -> int:

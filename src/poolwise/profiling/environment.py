@@ -1,4 +1,4 @@
-"""The circumstances under which something was measured: without them its numbers say little."""
+"""Description of the computer and its load during a measurement, which is needed to interpret the results."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ PROBED_PAGES = 4096
 PROBE_LONGEST_S = 60.0
 
 
-def page_in_latency(hierarchy: Hierarchy, mine: OwnedResources, name: str, seed: int = 0) -> dict[str, Any]:
-    """Probe how long a page takes to come in from swap: microseconds at quantiles (see `page_in_probe`).
+def page_in_latency(hierarchy: Hierarchy, owned: OwnedResources, name: str, seed: int = 0) -> dict[str, Any]:
+    """Measure quantiles of the page-in time from swap in microseconds (see `page_in_probe`).
 
-    Raises InputError where pages did not go to swap.
+    Raises InputError if pages were not swapped out.
     """
     probe = [sys.executable, str(Path(__file__).with_name("page_in_probe.py")), str(PROBED_PAGES), str(seed)]
     found: dict[str, Any] = json.loads(
-        run_program(probe, hierarchy.group(f"{name}-probe"), mine, longest_s=PROBE_LONGEST_S).output
+        run_program(probe, hierarchy.group(f"{name}-probe"), owned, longest_s=PROBE_LONGEST_S).output
     )
     if found["major_faults"] < PROBED_PAGES // 2:
-        problem = f"{found['major_faults']} of {PROBED_PAGES} probed pages came in from swap"
-        raise InputError(problem, field="swap", remedy="make swap with --make-swap, or let the group swap")
+        problem = f"only {found['major_faults']} of {PROBED_PAGES} probed pages were swapped out"
+        raise InputError(problem, field="swap", remedy="create swap with --make-swap, or allow the group to swap")
     return found
 
 

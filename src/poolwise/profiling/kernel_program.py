@@ -1,6 +1,6 @@
-"""Programs of a few instructions that the kernel itself runs at one of its tracepoints (eBPF), and their counters.
+"""eBPF programs that the kernel runs at a tracepoint, and their counters.
 
-Everything made here is an open file of this process: nothing of it outlives the process, however that ends.
+All objects are open files of this process, so that nothing outlives the process even if it is killed.
 
 Source: the kernel's documentation, "Event Tracing"; the manual pages bpf(2), perf_event_open(2) and fsopen(2).
 """
@@ -18,15 +18,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from poolwise.profiling.kernel_instructions import KernelLines, assemble
+from poolwise.profiling.kernel_instructions import KernelProgram, assemble
 
 CALLS = {
     "Linux x86_64": {"bpf": 321, "perf_event_open": 298, "fsopen": 430, "fsconfig": 431, "fsmount": 432},
     "Linux aarch64": {"bpf": 280, "perf_event_open": 241, "fsopen": 430, "fsconfig": 431, "fsmount": 432},
 }
-"""Numbers of system calls by system and machine."""
+"""System call numbers by system and machine."""
 _MAP_CREATE, _MAP_LOOK_UP, _LOAD = 0, 1, 5  # commands of bpf(2)
-_ARRAY, _AT_TRACEPOINT = 2, 5  # kinds of maps and of programs
+_ARRAY, _AT_TRACEPOINT = 2, 5  # map type and program type
 _PERF_TRACEPOINT, _PERF_CLOSED_BY_EXEC, _PERF_LENGTH = 2, 8, 128
 _SET_PROGRAM, _ENABLE = 0x40042408, 0x2400  # PERF_EVENT_IOC_SET_BPF, PERF_EVENT_IOC_ENABLE
 _CREATE = 6  # FSCONFIG_CMD_CREATE
@@ -35,14 +35,14 @@ _FIELD = re.compile(r"^\tfield:(?P<name>[^;]+);\toffset:(?P<offset>\d+);\tsize:(
 
 @dataclass(frozen=True)
 class Tracepoint:
-    """A tracepoint: its number, and (offset, size) in bytes of the fields that a program at it can read."""
+    """A tracepoint: its id, and (offset, size) in bytes of the fields that a program can read."""
 
     number: int
     fields: Mapping[str, tuple[int, int]]
 
     @classmethod
     def parse(cls, text: str) -> Tracepoint:
-        """Read what the kernel says of a tracepoint in its file `format`."""
+        """Parse the `format` file of a tracepoint; raises OSError without an id."""
         found = re.search(r"^ID: (\d+)$", text, re.MULTILINE)
         if found is None:
             raise OSError(errno.EINVAL, "the format of the tracepoint has no ID")
@@ -54,11 +54,11 @@ class Tracepoint:
 
     @classmethod
     def find(cls, path: str) -> Tracepoint:
-        """Look up a tracepoint such as "block/block_bio_queue", wherever the trace files are mounted, or if they are not."""
-        with ExitStack() as held:
-            asked = _held(held, _call("fsopen", b"tracefs", 1))
-            _call("fsconfig", asked, _CREATE, None, None, 0)
-            mounted = _held(held, _call("fsmount", asked, 1, 0))
+        """Return a tracepoint such as "block/block_bio_queue"; the trace file system need not be mounted."""
+        with ExitStack() as stack:
+            filesystem = _close_later(stack, _call("fsopen", b"tracefs", 1))
+            _call("fsconfig", filesystem, _CREATE, None, None, 0)
+            mounted = _close_later(stack, _call("fsmount", filesystem, 1, 0))
             file = os.open(f"events/{path}/format", os.O_RDONLY | os.O_CLOEXEC, dir_fd=mounted)
             with os.fdopen(file, encoding="utf-8") as text:
                 return cls.parse(text.read())
@@ -66,52 +66,53 @@ class Tracepoint:
 
 @contextmanager
 def new_counters(number: int) -> Iterator[int]:
-    """Keep so many counters of 64 bits, which programs add to; gives the file that names them."""
-    with ExitStack() as held:
-        yield _held(held, _bpf(_MAP_CREATE, struct.pack("<IIIII", _ARRAY, 4, 8 * number, 1, 0)))
+    """Create 64-bit counters that programs can add to, and yield their file descriptor."""
+    with ExitStack() as stack:
+        yield _close_later(stack, _bpf(_MAP_CREATE, struct.pack("<IIIII", _ARRAY, 4, 8 * number, 1, 0)))
 
 
 def read_counters(counters: int, number: int) -> tuple[int, ...]:
-    """Read counters."""
+    """Return the values of counters."""
     key, found = ctypes.create_string_buffer(4), ctypes.create_string_buffer(8 * number)
     _bpf(_MAP_LOOK_UP, struct.pack("<IIQQQ", counters, 0, ctypes.addressof(key), ctypes.addressof(found), 0))
     return struct.unpack(f"<{number}Q", found.raw)
 
 
 @contextmanager
-def running(name: str, lines: KernelLines, tracepoint: Tracepoint) -> Iterator[None]:
-    """Let the kernel run a program at each pass of a tracepoint on any processor, until the end of the context.
+def running(name: str, lines: KernelProgram, tracepoint: Tracepoint) -> Iterator[None]:
+    """Run a program in the kernel at each hit of a tracepoint on any processor, while the context is open.
 
-    Raises OSError where it may not, or where the kernel does not believe that the program ends and harms nothing.
+    Raises OSError without permission, or if the kernel's verifier rejects the program.
     """
-    code, licence = ctypes.create_string_buffer(assemble(lines)), ctypes.create_string_buffer(b"GPL")
-    head = struct.pack("<IIQQ", _AT_TRACEPOINT, len(code) // 8, ctypes.addressof(code), ctypes.addressof(licence))
-    with ExitStack() as held:
-        program = _held(held, _bpf(_LOAD, head + bytes(24) + name.encode().ljust(16, b"\0")))
-        about = ctypes.create_string_buffer(
+    code, license_ = ctypes.create_string_buffer(assemble(lines)), ctypes.create_string_buffer(b"GPL")
+    head = struct.pack("<IIQQ", _AT_TRACEPOINT, len(code) // 8, ctypes.addressof(code), ctypes.addressof(license_))
+    with ExitStack() as stack:
+        program = _close_later(stack, _bpf(_LOAD, head + bytes(24) + name.encode().ljust(16, b"\0")))
+        attributes = ctypes.create_string_buffer(
             struct.pack("<IIQ", _PERF_TRACEPOINT, _PERF_LENGTH, tracepoint.number), _PERF_LENGTH
         )
-        event = _held(held, _call("perf_event_open", about, -1, 0, -1, _PERF_CLOSED_BY_EXEC))  # programs run on all processors
+        # the program runs on all processors
+        event = _close_later(stack, _call("perf_event_open", attributes, -1, 0, -1, _PERF_CLOSED_BY_EXEC))
         fcntl.ioctl(event, _SET_PROGRAM, program)
         fcntl.ioctl(event, _ENABLE, 0)
         yield
 
 
-def _held(held: ExitStack, file: int) -> int:
-    held.callback(os.close, file)
+def _close_later(stack: ExitStack, file: int) -> int:
+    stack.callback(os.close, file)
     return file
 
 
-def _bpf(command: int, about: bytes) -> int:
-    return _call("bpf", command, ctypes.create_string_buffer(about, len(about)), len(about))
+def _bpf(command: int, attributes: bytes) -> int:
+    return _call("bpf", command, ctypes.create_string_buffer(attributes, len(attributes)), len(attributes))
 
 
 def _call(name: str, *arguments: object) -> int:
-    """Make a system call; raises OSError with its name."""
+    """Make a system call; raises OSError naming the call."""
     system = f"{platform.system()} {platform.machine()}"
     if system not in CALLS:
-        raise OSError(errno.ENOSYS, f"{name}: its number on {system} is not known")
-    # a long number each, since C takes shorter ones from registers whose upper halves say anything
+        raise OSError(errno.ENOSYS, f"{name}: unknown system call number on {system}")
+    # pass each number as a long, since C leaves the upper halves of registers undefined for shorter ones
     words = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
     library = ctypes.CDLL(None, use_errno=True)
     library.syscall.restype = ctypes.c_long

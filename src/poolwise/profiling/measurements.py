@@ -1,4 +1,4 @@
-"""The file of measurements: a row for each run, with the columns that `poolwise profile fit` takes first."""
+"""CSV file of measurements: one row per run, with the columns that `poolwise profile fit` reads first."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COLUMNS = (
 
 
 def to_rows(measured: LimitedRuns) -> list[list[object]]:
-    """Rows of the file: `seconds` by the plan's clock; `frequency` is the share of a processor, 1 where it was not limited."""
+    """Return the rows; `seconds` uses the plan's clock, and `frequency` is the processor share (1 if unlimited)."""
     return [
         [
             measured.plan.workload,
@@ -45,7 +45,7 @@ def to_rows(measured: LimitedRuns) -> list[list[object]]:
 
 
 def to_csv(measured: LimitedRuns) -> str:
-    """Write the file's text."""
+    """Return the content of the file."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerows([COLUMNS, *to_rows(measured)])

@@ -1,7 +1,7 @@
-"""Times how long a page takes to come in from swap. A program by itself, without imports of ours: it runs in a small group.
+"""Standalone program that measures the time of page-ins from swap; it imports nothing of Poolwise, to run in a small group.
 
-Prints one JSON object: microseconds of page-ins at some quantiles, of touching a page that is there, and how many of the
-touches were major faults. Half of each page is random bytes and half zeros, so that compressors have something to do.
+It prints one JSON object: quantiles of the page-in time in microseconds, the time of touching a resident page, and the number
+of major faults among the touches. Half of each page is random and half is zeros, so that compression takes realistic time.
 """
 
 from __future__ import annotations
@@ -15,38 +15,36 @@ import sys
 import time
 
 PAGE = mmap.PAGESIZE
-NO_HUGE_PAGES, PAGE_OUT = 15, 21  # MADV_NOHUGEPAGE and MADV_PAGEOUT of Linux, not all of which Python names
+NO_HUGE_PAGES, PAGE_OUT = 15, 21  # MADV_NOHUGEPAGE and MADV_PAGEOUT of Linux; Python does not define both
 QUANTILES = (0.1, 0.5, 0.9, 0.99)
 
 
 def touches(content: mmap.mmap, pages: list[int]) -> list[int]:
-    """Nanoseconds of reading a byte of each page, in the order given."""
-    clock, took = time.perf_counter_ns, []
+    """Return the time of reading one byte of each page, in the given order (ns)."""
+    clock, times = time.perf_counter_ns, []
     for page in pages:
-        begun = clock()
+        started_at = clock()
         content[page * PAGE]
-        took.append(clock() - begun)
-    return took
+        times.append(clock() - started_at)
+    return times
 
 
 def main(count: int, seed: int) -> None:
-    """Probe so many pages in a random order."""
+    """Probe `count` pages in random order."""
     pages = list(range(count))
     random.Random(seed).shuffle(pages)
     with mmap.mmap(-1, count * PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as content:
         content.madvise(NO_HUGE_PAGES)
         for page in range(count):
             content[page * PAGE : page * PAGE + PAGE // 2] = os.urandom(PAGE // 2)
-        there = sorted(touches(content, pages))
+        resident = sorted(touches(content, pages))
         content.madvise(PAGE_OUT)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_majflt
-        took = sorted(touches(content, pages))
+        times = sorted(touches(content, pages))
         major = resource.getrusage(resource.RUSAGE_SELF).ru_majflt - before
-    found = {f"p{quantile * 100:g}": took[int(quantile * (count - 1))] / 1000 for quantile in QUANTILES}
-    mean = sum(took) / count / 1000
-    print(
-        json.dumps({"pages": count, "major_faults": major, "us": {**found, "mean": mean}, "there_us": there[count // 2] / 1000})
-    )
+    found = {f"p{quantile * 100:g}": times[int(quantile * (count - 1))] / 1000 for quantile in QUANTILES}
+    us = {**found, "mean": sum(times) / count / 1000}
+    print(json.dumps({"pages": count, "major_faults": major, "us": us, "there_us": resident[count // 2] / 1000}))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""One run of a program in a control group of its own: how long it took and what it used."""
+"""One run of a program in its own control group, with its duration and resource usage."""
 
 from __future__ import annotations
 
@@ -11,101 +11,107 @@ from pathlib import Path
 
 from poolwise.errors import InputError
 from poolwise.profiling.cleanup import OwnedResources
-from poolwise.profiling.control_groups import ControlGroup, GroupUse
+from poolwise.profiling.control_groups import ControlGroup, GroupUsage
 
 SAMPLE_S = 0.02
-"""Seconds between two looks at what a running program uses."""
+"""Interval of usage samples of a running program (s)."""
 _JOIN = 'until [ "$1" = -- ]; do echo $$ > "$1" || exit 126; shift; done; shift; exec "$@"'
-_SHOWN = 400  # characters of a failed program's last words
+_MAX_OUTPUT = 400  # characters kept from the end of the output
 
 
 @dataclass(frozen=True)
 class ProgramRun:
-    """What one run of a program took.
+    """Duration and resource usage of one run.
 
     Attributes
     ----------
     seconds : from start to end
-    peak : bytes, largest working set seen, looked at every 20 ms
-    swapped : bytes, most that lay in swap at once
-    use : its counters at the end
-    output : what it wrote on stdout, the last part
+    peak : largest sampled working set (bytes)
+    swapped : largest sampled swapped memory (bytes)
+    use : counters at the end
+    output : end of the standard output
     """
 
     seconds: float
     peak: int
     swapped: int
-    use: GroupUse
+    use: GroupUsage
     output: str
 
 
 def run_program(
     command: Sequence[str],
     group: ControlGroup,
-    mine: OwnedResources,
+    owned: OwnedResources,
     *,
     limit: int | None = None,
     cpu: float | None = None,
     longest_s: float,
 ) -> ProgramRun:
-    """Run a command in a new group and take the group away.
+    """Run a command in a new group, and remove the group.
 
     Parameters
     ----------
+    command
+        The program and its arguments.
+    group
+        Group to create.
+    owned
+        Record of resources, to which the group is added while it exists.
     limit
-        Bytes of local memory; None for no limit.
+        Local memory (bytes); None for no limit.
     cpu
-        Share of one processor's time; None for no limit.
+        Share of one processor; None for no limit.
     longest_s
-        Seconds after which it is killed.
+        Time after which the program is killed (s).
 
-    Raises InputError where the program fails or takes too long, with its last words.
+    Raises InputError with the end of the output if the program fails or takes too long.
     """
-    mine.add(group)
-    group.make()
+    owned.add(group)
+    group.create()
     try:
         if limit is not None:
-            group.limit(limit)
+            group.set_limit(limit)
         if cpu is not None:
-            group.share_of_cpu(cpu)
+            group.set_cpu_share(cpu)
         return _watch(command, group, longest_s)
     finally:
         group.remove()
-        mine.things.remove(group)
+        owned.resources.remove(group)
 
 
 def _watch(command: Sequence[str], group: ControlGroup, longest_s: float) -> ProgramRun:
-    joining = ["/bin/sh", "-c", _JOIN, "join", *map(str, group.entrances), "--", *command]
-    with tempfile.TemporaryFile() as said:
-        begun = time.perf_counter()
-        process = subprocess.Popen(joining, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT)
+    joining = ["/bin/sh", "-c", _JOIN, "join", *map(str, group.procs_files), "--", *command]
+    with tempfile.TemporaryFile() as output:
+        started_at = time.perf_counter()
+        process = subprocess.Popen(joining, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
         peak = swapped = 0
         try:
-            while (code := _ended(process)) is None:
-                now = group.use()
+            while (code := _exit_code(process)) is None:
+                now = group.usage()
                 peak, swapped = max(peak, now.working_set), max(swapped, now.swapped)
-                if time.perf_counter() - begun > longest_s:
-                    remedy = "leave out the smallest share, give it a smaller problem, or raise --longest"
-                    raise InputError(f"it took longer than {longest_s:g} s", field="command", remedy=remedy)
-            seconds = time.perf_counter() - begun
+                if time.perf_counter() - started_at > longest_s:
+                    remedy = "omit the smallest share, reduce the problem size, or raise --longest"
+                    raise InputError(f"the program took longer than {longest_s:g} s", field="command", remedy=remedy)
+            seconds = time.perf_counter() - started_at
         finally:
             if process.poll() is None:
                 process.kill()
                 process.wait()
-        said.seek(max(said.tell() - _SHOWN, 0))
-        words = said.read().decode(errors="replace").strip()
+        output.seek(max(output.tell() - _MAX_OUTPUT, 0))
+        words = output.read().decode(errors="replace").strip()
     if code:
         raise InputError(
-            f"the program ended with {_reason(code)}: {words or 'it said nothing'}", field="command", remedy=_REMEDY
+            f"the program ended with {_reason(code)}: {words or 'it printed nothing'}", field="command", remedy=_REMEDY
         )
-    return ProgramRun(seconds, peak, swapped, group.use(), words)
+    return ProgramRun(seconds, peak, swapped, group.usage(), words)
 
 
-_REMEDY = "run it by itself; where it was killed by signal 9, memory and swap together were too small"
+_REMEDY = "run the program without Poolwise; if signal 9 killed it, memory and swap together were too small"
 
 
-def _ended(process: subprocess.Popen[bytes]) -> int | None:
-    """Exit code, waiting for it a moment."""
+def _exit_code(process: subprocess.Popen[bytes]) -> int | None:
+    """Wait for one sampling interval; return the exit code, None while the program runs."""
     try:
         return process.wait(SAMPLE_S)
     except subprocess.TimeoutExpired:
@@ -117,6 +123,6 @@ def _reason(code: int) -> str:
 
 
 def memory_available() -> int:
-    """Bytes that programs can have without swapping, as the kernel estimates."""
+    """Return the bytes that programs can allocate without swapping, as estimated by the kernel."""
     rows = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
     return int(rows["MemAvailable"].split()[0]) * 1024

@@ -1,4 +1,4 @@
-"""Swap in compressed memory: a zram device of one's own, never one that is there already.
+"""Swap in compressed memory on a newly created zram device; existing devices are never used.
 
 Source: the kernel's documentation, "zram: Compressed RAM-based block devices".
 """
@@ -17,107 +17,105 @@ from poolwise.profiling.control_groups import write
 
 CONTROL = Path("/sys/class/zram-control")
 _UUID_AT = 1036  # bytes from the start of a swap device (`union swap_header` in the kernel's include/linux/swap.h)
-FIRST = 32767
-"""Priority among swaps: the highest, so that what is measured goes to this device."""
+TOP_PRIORITY = 32767
+"""Highest swap priority, so that pages go to this device first."""
 
 
 @dataclass(frozen=True)
 class ZramSwap:
-    """A zram device in use as swap; `mark` is the UUID of its swap area, by which it is known again."""
+    """A zram device used as swap; `uuid` is the UUID of its swap area, by which it is identified."""
 
     number: int
-    mark: str
+    uuid: str
 
     @property
     def device(self) -> Path:
-        """Its block device."""
+        """Block device."""
         return Path(f"/dev/zram{self.number}")
 
     @property
-    def settings(self) -> Path:
-        """Its folder of settings."""
+    def sysfs(self) -> Path:
+        """Folder of its settings."""
         return Path(f"/sys/block/zram{self.number}")
 
     @property
-    def number_in_kernel(self) -> int:
-        """What the kernel tells devices apart by, within itself and in what it traces: 12 bits of kind, 20 of number."""
-        major, _, minor = (self.settings / "dev").read_text().strip().partition(":")
+    def kernel_device_number(self) -> int:
+        """Device number as the kernel uses it internally and in traces: 12 bits of major, 20 of minor number."""
+        major, _, minor = (self.sysfs / "dev").read_text().strip().partition(":")
         return int(major) << 20 | int(minor)
 
     @classmethod
     def add(cls) -> ZramSwap:
-        """Ask the kernel for another device; it holds no memory yet. Raises InputError where that is not possible."""
+        """Create another device, which uses no memory yet; raises InputError if that is not possible."""
         if os.geteuid() != 0:
-            raise InputError(
-                "swap can only be made by root", field="make-swap", remedy="run as root, or use swap that is there"
-            )
-        if others := swaps_ranked_first():
-            problem = f"{others[0]} is swap of the highest priority too: pages would go to both in turn"
+            raise InputError("only root can create swap", field="make-swap", remedy="run as root, or use existing swap")
+        if others := top_priority_swaps():
+            problem = f"{others[0]} also has the highest swap priority, so pages would go to both devices in turn"
             raise InputError(problem, field="make-swap", remedy="wait until the other measurement has ended")
         for program in ("mkswap", "swapon", "swapoff"):
             if shutil.which(program) is None:
-                raise InputError(f"no program '{program}'", field="make-swap", remedy="install util-linux")
+                raise InputError(f"'{program}' is not installed", field="make-swap", remedy="install util-linux")
         if not CONTROL.exists() and shutil.which("modprobe"):
             subprocess.run(["modprobe", "zram", "num_devices=0"], check=False, capture_output=True)
         if not CONTROL.exists():
-            remedy = "use a kernel with zram, or swap that is there"
-            raise InputError("the kernel has no zram", file=CONTROL, field="make-swap", remedy=remedy)
+            remedy = "use a kernel with zram, or existing swap"
+            raise InputError("the kernel does not support zram", file=CONTROL, field="make-swap", remedy=remedy)
         return cls(int((CONTROL / "hot_add").read_text()), str(uuid.uuid4()))
 
-    def begin(self, size: int, compressor: str = "") -> None:
-        """Give the device so many bytes, never more memory than that, and swap to it first."""
+    def enable(self, size: int, compressor: str = "") -> None:
+        """Set the size of the device (bytes), which also limits its memory, and start to swap to it first."""
         try:
             if compressor:
-                write(self.settings / "comp_algorithm", compressor)
-            write(self.settings / "disksize", str(size))
-            write(self.settings / "mem_limit", str(size))
-            _call("mkswap", "-U", self.mark, str(self.device))
+                write(self.sysfs / "comp_algorithm", compressor)
+            write(self.sysfs / "disksize", str(size))
+            write(self.sysfs / "mem_limit", str(size))
+            _run("mkswap", "-U", self.uuid, str(self.device))
         except BaseException:
-            self._take_away()  # without its mark nobody would know it again
+            self._delete()  # a device without the UUID could not be identified later
             raise
-        _call("swapon", "-p", str(FIRST), str(self.device))
+        _run("swapon", "-p", str(TOP_PRIORITY), str(self.device))
 
     @property
-    def ours(self) -> bool:
-        """Whether the device is there and marked as this one."""
-        if not self.settings.exists() or (self.settings / "disksize").read_text().strip() == "0":
+    def is_present(self) -> bool:
+        """True if the device exists and has this UUID."""
+        if not self.sysfs.exists() or (self.sysfs / "disksize").read_text().strip() == "0":
             return False
         with self.device.open("rb") as content:
             content.seek(_UUID_AT)
-            return uuid.UUID(bytes=content.read(16)) == uuid.UUID(self.mark)
+            return uuid.UUID(bytes=content.read(16)) == uuid.UUID(self.uuid)
 
     def remove(self) -> None:
-        """Stop swapping to it and take it away; another's device of the same number is left alone."""
-        if not self.ours:
+        """Stop swapping to the device and delete it; a different device with the same number is not touched."""
+        if not self.is_present:
             return
         if str(self.device) in {name for name, _ in swaps()}:
-            _call("swapoff", str(self.device))
-        self._take_away()
+            _run("swapoff", str(self.device))
+        self._delete()
 
-    def _take_away(self) -> None:
-        write(self.settings / "reset", "1")
+    def _delete(self) -> None:
+        write(self.sysfs / "reset", "1")
         write(CONTROL / "hot_remove", str(self.number))
 
     @property
     def compressor(self) -> str:
-        """The algorithm in use, the one in brackets."""
-        chosen = (self.settings / "comp_algorithm").read_text()
+        """Compression algorithm in use, the one in brackets."""
+        chosen = (self.sysfs / "comp_algorithm").read_text()
         return chosen[chosen.index("[") + 1 : chosen.index("]")]
 
 
 def swaps(file: Path = Path("/proc/swaps")) -> list[tuple[str, int]]:
-    """(device, free bytes) of the swaps in use."""
+    """Return (device, free bytes) of the active swaps."""
     rows = [line.split() for line in file.read_text().splitlines()[1:]]
     return [(row[0], (int(row[2]) - int(row[3])) * 1024) for row in rows]
 
 
-def swaps_ranked_first(file: Path = Path("/proc/swaps")) -> list[str]:
-    """Devices in use as swap whose priority is that of ours."""
-    return [row[0] for row in map(str.split, file.read_text().splitlines()[1:]) if int(row[4]) == FIRST]
+def top_priority_swaps(file: Path = Path("/proc/swaps")) -> list[str]:
+    """Return the active swap devices with `TOP_PRIORITY`."""
+    return [row[0] for row in map(str.split, file.read_text().splitlines()[1:]) if int(row[4]) == TOP_PRIORITY]
 
 
-def _call(*command: str) -> None:
+def _run(*command: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        said = done.stderr.strip() or f"exit code {done.returncode}"
-        raise InputError(f"{command[0]} failed: {said}", field="make-swap", remedy="check the kernel's log (dmesg)")
+        problem = done.stderr.strip() or f"exit code {done.returncode}"
+        raise InputError(f"{command[0]} failed: {problem}", field="make-swap", remedy="check the kernel's log (dmesg)")

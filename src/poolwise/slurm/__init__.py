@@ -1,1 +1,1 @@
-"""What Slurm's own files say, as plain data: `slurm.conf`, dumps of `sshare` and `sacctmgr`. Nothing here decides anything."""
+"""Readers of Slurm's own files as plain data: `slurm.conf`, and dumps of `sshare` and `sacctmgr`. No policy is applied here."""

@@ -1,6 +1,6 @@
 """Dumps of Slurm's accounting: the tree of shares (`sshare -a -l -P`) and the qualities of service.
 
-Both are tables between bars with a header, as `-P` (`--parsable2`) writes them.
+Both are tables with a header and columns separated by |, as written by `-P` (`--parsable2`).
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from poolwise.errors import InputError
 
 @dataclass(frozen=True)
 class Association:
-    """An account, or a user in one.
+    """An account, or a user in an account.
 
     Attributes
     ----------
     account : name of the account
     user : name of the user, empty for the account itself
-    parent : position of the account above in the dump, -1 for the root
+    parent : index of the parent account in the dump, -1 for the root
     shares : raw shares among its siblings
-    usage : raw usage so far, seconds times billing units, decayed
-    effective : effective usage as printed, NaN where the dump does not say it
+    usage : raw decayed usage (seconds times billing units)
+    effective : effective usage as printed, NaN if the dump lacks it
     """
 
     account: str
@@ -39,18 +39,18 @@ QOS_REMEDY = "write it with `sacctmgr --parsable2 show qos format=Name,Priority`
 
 
 def read_shares(path: Path) -> tuple[Association, ...]:
-    """Read the tree of shares, parents before children; raises InputError naming file, line and field."""
+    """Read the tree of shares, parents before children; raises InputError with file, line and field."""
     found: list[Association] = []
-    above: list[int] = []  # the last account of each depth
+    above: list[int] = []  # the last account at each depth
     for line, row in _rows(path, ("Account", "User", "RawShares", "RawUsage"), SHARES_REMEDY):
         name, user = row["Account"], row["User"].strip()
         depth = len(name) - len(name.lstrip(" "))
         if depth > len(above) or (depth == 0 and found):
-            problem = "the account is indented deeper than its parent" if depth else "a second root"
+            problem = "the account is indented deeper than its parent" if depth else "the dump has a second root"
             raise InputError(problem, file=path, line=line, field="Account", remedy=SHARES_REMEDY)
         if row["RawShares"].strip().lower() == "parent":
-            problem = "shares of the parent (fairshare=parent) are not modelled"
-            raise InputError(problem, file=path, line=line, field="RawShares", remedy="give the association shares of its own")
+            problem = "shares of the parent (fairshare=parent) are not modeled"
+            raise InputError(problem, file=path, line=line, field="RawShares", remedy="give the association its own shares")
         shares = _whole(row["RawShares"].strip() or "1", path, line, "RawShares")
         usage = _whole(row["RawUsage"].strip() or "0", path, line, "RawUsage")
         parent = above[depth - 1] if depth else -1
@@ -64,7 +64,7 @@ def read_shares(path: Path) -> tuple[Association, ...]:
 
 
 def read_priorities(path: Path) -> dict[str, int]:
-    """Read the priorities of the qualities of service, by name; raises InputError naming file, line and field."""
+    """Read the priorities of the qualities of service, by name; raises InputError with file, line and field."""
     rows = _rows(path, ("Name", "Priority"), QOS_REMEDY)
     return {row["Name"].strip(): _whole(row["Priority"].strip() or "0", path, line, "Priority") for line, row in rows}
 
@@ -83,7 +83,7 @@ def _rows(path: Path, needed: tuple[str, ...], remedy: str) -> list[tuple[int, d
         if text.strip():
             cells = text.split("|")
             if len(cells) < len(header):
-                raise InputError(f"{len(cells)} cells, the header has {len(header)}", file=path, line=line, remedy=remedy)
+                raise InputError(f"expected {len(header)} cells, got {len(cells)}", file=path, line=line, remedy=remedy)
             found.append((line, dict(zip(header, cells, strict=False))))
     return found
 
@@ -102,6 +102,6 @@ def _whole(text: str, path: Path, line: int, field: str) -> int:
     except ValueError:
         number = -1
     if number < 0:
-        problem = f"'{text}' is not a whole number of at least 0"
+        problem = f"'{text}' is not an integer of at least 0"
         raise InputError(problem, file=path, line=line, field=field, remedy="correct the row")
     return number

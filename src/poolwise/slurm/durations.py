@@ -1,4 +1,4 @@
-"""Times as Slurm writes them.
+"""Durations in Slurm's syntax.
 
 Source: slurm.conf(5), "PriorityMaxAge"; sbatch(1), "--time".
 """
@@ -9,15 +9,15 @@ import re
 from typing import Final
 
 FOREVER: Final = -1
-"""A time without an end: UNLIMITED, INFINITE or -1."""
+"""An infinite duration: UNLIMITED, INFINITE or -1."""
 
 _CLOCK = re.compile(r"(?:(?P<days>\d+)-)?(?P<a>\d+)(?::(?P<b>\d+))?(?::(?P<c>\d+))?\Z")
 
 
 def seconds(text: str) -> int:
-    """Read a time: "minutes", "minutes:seconds", "h:m:s", "days-h", "days-h:m" or "days-h:m:s"; `FOREVER` where it has no end.
+    """Return a duration in seconds, `FOREVER` for an infinite one; raises ValueError for an invalid one.
 
-    Raises ValueError for anything else.
+    Valid forms are "minutes", "minutes:seconds", "h:m:s", "days-h", "days-h:m", "days-h:m:s".
     """
     if text.upper() in ("UNLIMITED", "INFINITE", "-1"):
         return FOREVER

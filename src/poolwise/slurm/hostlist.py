@@ -1,4 +1,4 @@
-"""Lists of hosts as Slurm writes them, "n[000-003,7],login1"."""
+"""Host lists in Slurm's syntax, such as "n[000-003,7],login1"."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import re
 
 _PARTS = re.compile(r",(?![^\[]*\])")
 _BRACKET = re.compile(r"(?P<before>[^\[\]]*)\[(?P<ranges>[^\[\]]+)\](?P<after>.*)\Z")
-MOST = 1_000_000
-"""Names that one list may have."""
+MAX_NAMES = 1_000_000
+"""Maximum number of names in one list."""
 
 
 def expand(text: str) -> list[str]:
-    """Names in a list, in its order; raises ValueError for a range that is none, and for more than `MOST` names."""
+    """Return the names in a list, in order; raises ValueError for invalid ranges and more than `MAX_NAMES` names."""
     names: list[str] = []
     for part in _PARTS.split(text):
         names += _expand(part.strip())
-        if len(names) > MOST:
-            raise ValueError(f"'{text}' has more than {MOST:,} names")
+        if len(names) > MAX_NAMES:
+            raise ValueError(f"'{text}' has more than {MAX_NAMES:,} names")
     return [name for name in names if name]
 
 
@@ -24,14 +24,14 @@ def _expand(part: str) -> list[str]:
     found = _BRACKET.match(part)
     if found is None:
         if "[" in part or "]" in part:
-            raise ValueError(f"'{part}': a bracket does not close")
+            raise ValueError(f"'{part}' has an unmatched bracket")
         return [part]
     names = []
     for piece in found["ranges"].split(","):
         low, _, high = piece.partition("-")
         high = high or low
-        if not (low.isdigit() and high.isdigit()) or int(high) < int(low) or int(high) - int(low) >= MOST:
-            raise ValueError(f"'{piece}' in '{part}' is not a range of numbers")
+        if not (low.isdigit() and high.isdigit()) or int(high) < int(low) or int(high) - int(low) >= MAX_NAMES:
+            raise ValueError(f"'{piece}' in '{part}' is not a valid range of numbers")
         names += [f"{found['before']}{number:0{len(low)}d}" for number in range(int(low), int(high) + 1)]
     rest = _expand(found["after"])
     return [name + end for name in names for end in rest]

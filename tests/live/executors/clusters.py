@@ -1,4 +1,4 @@
-"""Real clusters of several processes on this computer, on ports of their own; nothing of them is left behind."""
+"""Real Dask and Ray clusters of several processes on this computer, on free ports; they leave no files or processes behind."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ ROOT = Path(__file__).parents[3]
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        port: int = listening.getsockname()[1]
+    """Return a port that is free now."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
         return port
 
 
-def start(folder: Path, name: str, *words: object, **more: str) -> subprocess.Popen[bytes]:
-    """Start a program in a session and a folder of its own; what it says goes to NAME.log."""
+def start(folder: Path, name: str, *words: object, **variables: str) -> subprocess.Popen[bytes]:
+    """Start a program in its own session and folder, with its output in NAME.log."""
     path = os.pathsep.join([str(ROOT), str(ROOT / "src")])
-    environment = {**os.environ, "PYTHONPATH": path, "TMPDIR": str(folder), "RAY_TMPDIR": str(folder), **more}
+    environment = {**os.environ, "PYTHONPATH": path, "TMPDIR": str(folder), "RAY_TMPDIR": str(folder), **variables}
     (folder / name).mkdir(parents=True, exist_ok=True)
     with (folder / f"{name}.log").open("ab") as log:
         return subprocess.Popen(
@@ -41,12 +41,12 @@ def start(folder: Path, name: str, *words: object, **more: str) -> subprocess.Po
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """End a program with all that it started."""
+    """Kill a program and all of its child processes."""
     try:
-        below = psutil.Process(process.pid).children(recursive=True)
+        children = psutil.Process(process.pid).children(recursive=True)
     except psutil.NoSuchProcess:
-        below = []
-    for one in (process, *below):
+        children = []
+    for one in (process, *children):
         try:
             one.kill()
         except psutil.NoSuchProcess:
@@ -56,7 +56,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 @dataclass
 class DaskProcesses:
-    """A scheduler and workers, each a process with a folder of its own and one thread."""
+    """A scheduler and workers as processes with one thread and a folder each."""
 
     folder: Path
     workers: int = 2
@@ -80,7 +80,7 @@ class DaskProcesses:
         return process
 
     def processes(self) -> list[psutil.Process]:
-        """Those that run cells: a nanny's child, which the nanny starts again when it dies."""
+        """Return the processes that run cells: children of nannies, which restart them when they die."""
         found = [
             child for one in self.started if one.poll() is None for child in psutil.Process(one.pid).children(recursive=True)
         ]
@@ -99,7 +99,7 @@ class DaskProcesses:
 
 @dataclass
 class RayProcesses:
-    """A head whose processes run cells, on ports and in a folder of its own."""
+    """A Ray head that runs cells, on its own ports and in its own folder."""
 
     folder: Path
     workers: int = 2
@@ -112,22 +112,22 @@ class RayProcesses:
 
     def start_head(self) -> None:
         ports = ("--port", self.port, "--ray-client-server-port", free_port(), "--dashboard-agent-listen-port", free_port())
-        where = ("--temp-dir", Path("/tmp") / f"poolwise-ray-{self.port}")  # sockets need a short name
+        folder = ("--temp-dir", Path("/tmp") / f"poolwise-ray-{self.port}")  # socket paths must be short
         memory = ("--object-store-memory", 200_000_000, "--include-dashboard", "false", "--disable-usage-stats")
-        self._start("head", "--head", "--node-ip-address", "127.0.0.1", "--num-cpus", self.workers, *ports, *where, *memory)
+        self._start("head", "--head", "--node-ip-address", "127.0.0.1", "--num-cpus", self.workers, *ports, *folder, *memory)
 
     def _start(self, name: str, *words: object) -> None:
         ray = Path(sys.executable).with_name("ray")
         self.started.append(start(self.folder, name, ray, "start", "--block", *words, RAY_DISABLE_IMPORT_WARNING="1"))
 
     def processes(self) -> list[psutil.Process]:
-        """Those that run cells."""
-        below = [child for one in self.started for child in psutil.Process(one.pid).children(recursive=True)]
-        return [one for one in below if any("ray::do" in word for word in _words(one))]
+        """Return the processes that run cells."""
+        children = [child for one in self.started for child in psutil.Process(one.pid).children(recursive=True)]
+        return [one for one in children if any("ray::do" in word for word in _words(one))]
 
     def __enter__(self) -> RayProcesses:
         self.start_head()
-        wait_until(lambda: answers(self.port), 60)
+        wait_until(lambda: is_listening(self.port), 60)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -136,10 +136,10 @@ class RayProcesses:
         shutil.rmtree(f"/tmp/poolwise-ray-{self.port}", ignore_errors=True)
 
 
-def answers(port: int) -> bool:
-    """Whether somebody listens on a port."""
-    with socket.socket() as asking:
-        return asking.connect_ex(("127.0.0.1", port)) == 0
+def is_listening(port: int) -> bool:
+    """Return whether a process listens on a port."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _words(process: psutil.Process) -> list[str]:
@@ -150,15 +150,15 @@ def _words(process: psutil.Process) -> list[str]:
 
 
 @contextmanager
-def every(seconds: float, act: Callable[[], None]) -> Iterator[None]:
-    """Do something every few seconds while a test runs."""
+def every(seconds: float, action: Callable[[], None]) -> Iterator[None]:
+    """Run an action every few seconds while the context is open."""
     ended = threading.Event()
 
-    def go() -> None:
+    def repeat() -> None:
         while not ended.wait(seconds):
-            act()
+            action()
 
-    thread = threading.Thread(target=go)
+    thread = threading.Thread(target=repeat)
     thread.start()
     try:
         yield
@@ -168,7 +168,7 @@ def every(seconds: float, act: Callable[[], None]) -> Iterator[None]:
 
 
 def kill_one(processes: list[psutil.Process], killed: list[int], draw: random.Random) -> None:
-    """Kill a process as a computer that fails would."""
+    """Kill a random process with SIGKILL, like a failing computer."""
     if processes:
         one = draw.choice(sorted(processes, key=lambda process: process.pid))
         try:
@@ -178,17 +178,17 @@ def kill_one(processes: list[psutil.Process], killed: list[int], draw: random.Ra
         killed.append(one.pid)
 
 
-def wait_until(true: Callable[[], bool], seconds: float) -> None:
-    """Wait for something; raises TimeoutError."""
+def wait_until(condition: Callable[[], bool], seconds: float) -> None:
+    """Wait until a condition holds; raises TimeoutError."""
     end_at = time.monotonic() + seconds
-    while not true():
+    while not condition():
         if time.monotonic() > end_at:
             raise TimeoutError
         time.sleep(0.1)
 
 
 class Count:
-    """Progress that counts what was kept."""
+    """Progress that counts the saved results."""
 
     done = 0
 

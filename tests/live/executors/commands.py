@@ -1,4 +1,4 @@
-"""Commands whose cells real clusters compute while a worker is killed: `make test-live`."""
+"""Commands whose cells run on real clusters while a worker is killed: `make test-live`."""
 
 import os
 import random
@@ -17,7 +17,7 @@ COMMANDS = {
     "plan": ("gpu-share",),
     "reproduce": ("fair-memory", "--quick"),
 }
-ANSWERS = (
+OUTPUTS = (
     "results.csv",
     "results.parquet",
     "candidates.csv",
@@ -26,53 +26,53 @@ ANSWERS = (
     "comparison.csv",
     "figures.csv",
 )
-"""Files in which neither a time nor a place stands."""
+"""Output files that contain neither times nor paths."""
 
 
-def command(name: str, out: Path, *where: str) -> subprocess.Popen[bytes]:
-    """Give a command of Poolwise, as a process; what it says goes to OUT.log."""
+def command(name: str, out: Path, *options: str) -> subprocess.Popen[bytes]:
+    """Start a command of Poolwise as a process with its output in OUT.log."""
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"}
-    words = [sys.executable, "-m", "poolwise", name, *COMMANDS[name], "--out", str(out), *where]
+    words = [sys.executable, "-m", "poolwise", name, *COMMANDS[name], "--out", str(out), *options]
     with out.with_suffix(".log").open("wb") as log:
         return subprocess.Popen(words, stdout=log, stderr=log, env=environment)
 
 
-def kept_so_far(out: Path) -> int:
-    """How many cells are kept; none in a file that has just been made."""
+def count_saved_cells(out: Path) -> int:
+    """Return the number of saved cells; 0 if the file has just been created."""
     try:
         return len(written(out)) if (out / "cells.sqlite").is_file() else 0
     except sqlite3.OperationalError:
         return 0
 
 
-def answers(out: Path) -> dict[str, bytes]:
-    """Every byte that must not depend on where cells are computed."""
-    return content(out) | {name: (out / name).read_bytes() for name in ANSWERS if (out / name).is_file()}
+def outputs(out: Path) -> dict[str, bytes]:
+    """Return all output that must not depend on where cells run."""
+    return content(out) | {name: (out / name).read_bytes() for name in OUTPUTS if (out / name).is_file()}
 
 
 @pytest.fixture(scope="module", params=COMMANDS)
-def here(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, bytes]]:
-    """A command, and what it leaves behind on this computer."""
+def local(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, bytes]]:
+    """A command and its output when it runs on this computer."""
     out = tmp_path_factory.mktemp(request.param) / "here"
     assert command(request.param, out, "--jobs", "2").wait() == 0, out.with_suffix(".log").read_text()
-    return request.param, answers(out)
+    return request.param, outputs(out)
 
 
 @pytest.mark.parametrize("cluster", [DaskProcesses, RayProcesses])
-def test_a_command_leaves_the_same_behind(
-    here: tuple[str, dict[str, bytes]], cluster: type[DaskProcesses] | type[RayProcesses], tmp_path: Path
+def test_command_output_on_a_cluster_equals_local_output(
+    local: tuple[str, dict[str, bytes]], cluster: type[DaskProcesses] | type[RayProcesses], tmp_path: Path
 ) -> None:
-    name, expected = here
+    name, expected = local
     killed, out, engine = list[int](), tmp_path / "there", cluster.__name__.removesuffix("Processes").lower()
-    with cluster(tmp_path / "cluster") as there:
-        client = command(name, out, "--executor", engine, "--executor-address", there.address)
+    with cluster(tmp_path / "cluster") as remote:
+        client = command(name, out, "--executor", engine, "--executor-address", remote.address)
         try:
-            wait_until(lambda: kept_so_far(out) >= 5, 120)
-            kill_one(there.processes(), killed, random.Random(1))
-            assert client.poll() is None, "the worker was killed in the middle"
+            wait_until(lambda: count_saved_cells(out) >= 5, 120)
+            kill_one(remote.processes(), killed, random.Random(1))
+            assert client.poll() is None, "the command ended before the worker was killed"
             assert client.wait() == 0, out.with_suffix(".log").read_text()
         finally:
             client.kill()
             client.wait()
     assert len(killed) == 1 and len(expected) > 10
-    assert answers(out) == expected
+    assert outputs(out) == expected

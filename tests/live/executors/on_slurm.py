@@ -1,4 +1,4 @@
-"""Workers of Dask as jobs of a real Slurm, as the page on many machines says."""
+"""Dask workers as jobs of a real Slurm, as in the how-to about running on several machines."""
 
 import os
 import sys
@@ -11,11 +11,11 @@ from poolwise.runner import Local, Store, find_executor, records
 from tests.helpers.benches import Squares
 from tests.helpers.kept_trials import content
 from tests.live.executors.clusters import ROOT, end, free_port, start, wait_until
-from tests.live.slurm.cluster import Cluster, why_not
+from tests.live.slurm.cluster import Cluster, missing_programs
 
 pytestmark = [
-    pytest.mark.skipif(bool(why_not(accounting=False)), reason=why_not(accounting=False) or "a Slurm is installed"),
-    pytest.mark.filterwarnings("ignore"),  # of connections that were cut
+    pytest.mark.skipif(bool(missing_programs(accounting=False)), reason=missing_programs(False) or "Slurm is installed"),
+    pytest.mark.filterwarnings("ignore"),  # lost connections
 ]
 PYTHON_PATH = os.pathsep.join([str(ROOT), str(ROOT / "src")])
 
@@ -31,30 +31,30 @@ def slurm():
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory) -> Path:
-    """What this computer computes."""
+    """Results computed on this computer."""
     folder = tmp_path_factory.mktemp("here")
     with (store := Store(folder)).writing():
         records(Squares(), range(20), store, Local(1))
     return folder
 
 
-def test_an_array_of_workers_that_find_the_scheduler_by_its_file(slurm, expected, tmp_path):
+def test_job_array_of_workers_finds_the_scheduler_by_file(slurm, expected, tmp_path):
     file, store = tmp_path / "scheduler.json", Store(tmp_path / "there")
     words = ("--host", "127.0.0.1", "--port", free_port(), "--no-dashboard", "--scheduler-file", file)
     scheduler = start(tmp_path, "scheduler", sys.executable, "-m", "dask", "scheduler", *words)
     try:
         wait_until(file.is_file, 60)
         worker = f"{sys.executable} -m dask worker --scheduler-file {file} --nthreads 1 --memory-limit 2GB --no-dashboard"
-        slurm.ask("sbatch", "--array=1-2", "--cpus-per-task=1", "--time=0:10:00", f"--chdir={tmp_path}", "--wrap", worker)
+        slurm.call("sbatch", "--array=1-2", "--cpus-per-task=1", "--time=0:10:00", f"--chdir={tmp_path}", "--wrap", worker)
         with find_executor("dask", str(file)) as executor, store.writing():
             records(Squares(seconds=0.2), range(20), store, executor)
     finally:
-        slurm.ask("scancel", "--user=root", check=False)
+        slurm.call("scancel", "--user=root", check=False)
         end(scheduler)
     assert content(tmp_path / "there") == content(expected)
 
 
-def test_workers_that_dask_jobqueue_asks_for(slurm, expected, tmp_path):
+def test_workers_started_by_dask_jobqueue_compute_the_cells(slurm, expected, tmp_path):
     store = Store(tmp_path / "there")
     with SLURMCluster(
         cores=1,

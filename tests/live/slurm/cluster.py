@@ -1,4 +1,4 @@
-"""A real Slurm of 16 small nodes for tests: starts it, asks it, stops it. `slurm-up.sh` beside this file does the work."""
+"""A real Slurm with 16 small nodes for tests, started and stopped by `slurm-up.sh` in this folder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ USERS = {
 """(account, user) -> shares."""
 QUALITIES = {"normal": 20, "high": 100}
 """QOS -> priority."""
-KEPT = (
+PUBLIC_KEYS = (
     "ClusterName",
     "Scheduler",
     "SelectType",
@@ -34,34 +34,34 @@ KEPT = (
     "NodeName",
     "PartitionName",
 )
-"""How the lines of slurm.conf begin that say what the scheduler decides; the others name places on this machine."""
+"""Prefixes of the lines of slurm.conf that affect scheduling; other lines contain paths of this machine."""
 
 
-def why_not(accounting: bool = True) -> str:
-    """Say what is missing to start a Slurm here; empty if nothing."""
+def missing_programs(accounting: bool = True) -> str:
+    """Return a message that names the missing programs of Slurm; "" if all are installed."""
     needed = ("slurmctld", "slurmd", "sbatch", "munged", *(("slurmdbd", "mariadbd") if accounting else ()))
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
     missing = [name for name in needed if shutil.which(name, path=path) is None]
     if not missing:
         return ""
-    return f"{', '.join(missing)} not found: `tests/live/slurm/packages.sh` installs what is needed, as root"
+    return f"{', '.join(missing)} not found; run `tests/live/slurm/packages.sh` as root to install the packages"
 
 
 class Cluster:
-    """A running Slurm, with accounts, users and two qualities of service if it keeps accounts.
+    """A running Slurm, with accounts, users and two qualities of service if accounting is on.
 
     Parameters
     ----------
-    folder
-        Where it keeps everything; deleted at the end.
     lines
-        More lines of slurm.conf.
+        Additional lines of slurm.conf.
     parameters
-        SchedulerParameters; "" for those that `slurm-up.sh` says.
+        SchedulerParameters; "" for the defaults of `slurm-up.sh`.
+    port
+        First port of the daemons.
     accounting
-        Whether it keeps accounts, which takes half a minute to start.
-    licences
-        Licences beside the pools of the racks, as slurm.conf names them.
+        Whether slurmdbd runs, which takes half a minute to start.
+    licenses
+        Licenses in addition to the pools of the racks, in the syntax of slurm.conf.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Cluster:
         port: int = int(os.environ.get("SLURM_UP_PORT", "18000")),
         *,
         accounting: bool = True,
-        licences: str = "",
+        licenses: str = "",
     ) -> None:
         self.accounting = accounting
         self.folder = Path(tempfile.mkdtemp(prefix="slurm-up-"))
@@ -89,7 +89,7 @@ class Cluster:
             "SLURM_UP_PRIORITY": "multifactor" if accounting else "basic",
             **({"SLURM_UP_SCHED": parameters} if parameters else {}),
             "SLURM_UP_EXTRA": str(extra),
-            "SLURM_UP_LICENSES": licences,
+            "SLURM_UP_LICENSES": licenses,
             "SLURM_CONF": str(self.folder / "etc" / "slurm.conf"),
             "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin",
         }
@@ -101,32 +101,32 @@ class Cluster:
         if not self.accounting:
             return self
         for name, (parent, shares) in ACCOUNTS.items():
-            self.ask("sacctmgr", "-i", "-Q", "add", "account", name, f"parent={parent}", f"fairshare={shares}")
+            self.call("sacctmgr", "-i", "-Q", "add", "account", name, f"parent={parent}", f"fairshare={shares}")
         for name, priority in QUALITIES.items():
-            self.ask("sacctmgr", "-i", "-Q", "add", "qos", name, check=False)
-            self.ask("sacctmgr", "-i", "-Q", "modify", "qos", name, "set", f"priority={priority}")
+            self.call("sacctmgr", "-i", "-Q", "add", "qos", name, check=False)
+            self.call("sacctmgr", "-i", "-Q", "modify", "qos", name, "set", f"priority={priority}")
         for (account, user), shares in self.users().items():
-            self.ask("sacctmgr", "-i", "-Q", "add", "user", user, f"account={account}", f"fairshare={shares}")
-        self.ask("sacctmgr", "-i", "-Q", "modify", "user", "set", "qos=normal,high", f"where account={','.join(ACCOUNTS)}")
+            self.call("sacctmgr", "-i", "-Q", "add", "user", user, f"account={account}", f"fairshare={shares}")
+        self.call("sacctmgr", "-i", "-Q", "modify", "user", "set", "qos=normal,high", f"where account={','.join(ACCOUNTS)}")
         return self
 
     def __exit__(self, *_: object) -> None:
         self.up("clean")
 
     def up(self, command: str) -> None:
-        """Run `slurm-up.sh`; its output is shown only when it fails."""
+        """Run `slurm-up.sh`; raises RuntimeError with its output if it fails."""
         done = subprocess.run([UP, command], env=self.env, capture_output=True, text=True, timeout=180)
         if done.returncode:
             raise RuntimeError(f"slurm-up.sh {command}: {done.stdout}{done.stderr}")
 
     def users(self) -> dict[tuple[str, str], int]:
-        """(account, user) -> shares; without root every user is the caller, since only root submits for others."""
+        """Return (account, user) -> shares; without root every user is the caller, since only root submits for others."""
         if os.geteuid() == 0:
             return {key: shares for key, shares in USERS.items() if _exists(key[1])}
         return {(account, getpass.getuser()): shares for (account, _), shares in USERS.items()}
 
-    def ask(self, *command: str, check: bool = True) -> str:
-        """Run a command of Slurm and return what it prints."""
+    def call(self, *command: str, check: bool = True) -> str:
+        """Run a client of Slurm and return its output."""
         words = [word for part in command for word in (part.split() if part.startswith("where ") else [part])]
         done = subprocess.run(words, env=self.env, capture_output=True, text=True, timeout=60)
         if check and done.returncode:
@@ -134,20 +134,20 @@ class Cluster:
         return done.stdout
 
     def submit(self, account: str, user: str, *options: str, seconds: int) -> int:
-        """Submit a job that sleeps; returns its id."""
-        whose = [f"--uid={user}"] if user != getpass.getuser() else []
-        return self.run(*whose, f"--account={account}", *options, seconds=seconds)
+        """Submit a job that sleeps and return its id."""
+        uid = [f"--uid={user}"] if user != getpass.getuser() else []
+        return self.run(*uid, f"--account={account}", *options, seconds=seconds)
 
     def run(self, *options: str, seconds: float) -> int:
-        """Submit a job of the caller that sleeps; returns its id."""
+        """Submit a job of the caller that sleeps and return its id."""
         script = self.folder / "sleep.sh"
         if not script.exists():
             script.write_text('#!/bin/sh\nexec sleep "$1"\n')
         fixed = ("--parsable", "--chdir=/tmp", "--output=/dev/null")
-        return int(self.ask("sbatch", *fixed, *options, str(script), str(seconds)))
+        return int(self.call("sbatch", *fixed, *options, str(script), str(seconds)))
 
     def change(self, **values: str) -> None:
-        """Replace keys of slurm.conf and start the controller anew."""
+        """Replace keys of slurm.conf and restart Slurm."""
         self.up("stop")
         text = self.conf.read_text()
         for key, value in values.items():
@@ -156,8 +156,8 @@ class Cluster:
         self.up("start")
 
     def public_conf(self) -> str:
-        """The lines of slurm.conf that say what the scheduler decides."""
-        lines = [line for line in self.conf.read_text().splitlines() if line.startswith(KEPT)]
+        """Return the lines of slurm.conf that affect scheduling."""
+        lines = [line for line in self.conf.read_text().splitlines() if line.startswith(PUBLIC_KEYS)]
         return "\n".join(re.sub(r" Node(Hostname|Addr)=\S+| Port=\S+", "", line) for line in lines) + "\n"
 
 

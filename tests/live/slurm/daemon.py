@@ -1,4 +1,4 @@
-"""`poolwise live slurm` as a process beside a test's Slurm, and what it says."""
+"""`poolwise live slurm` as a process that schedules a test's Slurm, and its log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ class Daemon:
     Parameters
     ----------
     folder
-        Where its log and its state stay; a later one that is given the same goes on.
+        Folder of its log and state; a later process with the same folder resumes.
+    options
+        Further options of `poolwise live slurm`.
     """
 
     def __init__(self, cluster: Cluster, folder: Path, *options: str) -> None:
@@ -39,19 +41,19 @@ class Daemon:
         self.stop()
 
     def stop(self) -> None:
-        """End it as systemd would; one that has only just begun ends by the signal itself."""
+        """Stop it with SIGTERM, as systemd does; a process that has not installed its handler yet dies from the signal."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         code = self.process.wait(30)
         assert code in (0, -signal.SIGKILL, -signal.SIGTERM), f"exit code {code}: {self.log.read_text()[-2000:]}"
 
     def kill(self) -> None:
-        """Kill it, wherever it is."""
+        """Kill it with SIGKILL."""
         self.process.kill()
         self.process.wait()
 
-    def said(self, event: str) -> list[dict[str, Any]]:
-        """Lines of the log with an event, times in seconds since 1970."""
+    def events(self, event: str) -> list[dict[str, Any]]:
+        """Return the log lines of an event, with times in seconds since 1970."""
         found = []
         for line in self.log.read_text().splitlines():
             if line.startswith("{") and line.endswith("}"):
@@ -60,7 +62,7 @@ class Daemon:
                     found.append({**content, "time": datetime.fromisoformat(content["time"]).timestamp()})
         return found
 
-    def well(self) -> None:
-        """Raise AssertionError if it has ended or has printed anything but its log."""
+    def assert_healthy(self) -> None:
+        """Raise AssertionError if the process has exited or printed anything besides its log."""
         other = [line for line in self.log.read_text().splitlines() if not line.startswith("{")]
         assert self.process.poll() is None and not other, "\n".join(other[-30:])

@@ -1,11 +1,11 @@
-"""Let a real Slurm run a day in small and record it: `python -m tests.live.slurm.day FOLDER [SECONDS]`.
+"""Record a scaled-down day of a real Slurm: `python -m tests.live.slurm.day FOLDER [SECONDS]`.
 
-The day has a few hundred jobs of seconds in place of hours on 16 nodes, its arrivals crowded around noon. Recorded are what
-decides (slurm.conf, shares, QOS), the jobs with the milliseconds at which the controller's log says that they were
-submitted, started and completed, and where they ran; when it recalculated priorities, looked at its queue and began to
-backfill; the priorities it worked out, and what each backfill pass found for each job that it tried.
+The day has a few hundred jobs on 16 nodes that run for seconds instead of hours, with most arrivals around noon. The recording
+contains the scheduling configuration (slurm.conf, shares, QOS); the jobs with their nodes and the milliseconds at which,
+according to the controller's log, they were submitted, started and completed; the times at which the controller recalculated
+priorities, ran its main scheduler and started a backfill pass; the priorities; and the result of each backfill pass per job.
 
-Milliseconds count from the last whole ten minutes before the first submission: what Slurm rounds, it rounds alike.
+Milliseconds count from the last full ten minutes before the first submission; this shift does not change how Slurm rounds.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ COLUMNS = (
     "ran_on",
 )
 ORIGIN_MS = 600_000
-"""The first instant is a whole multiple of it since 1970."""
+"""Recorded times start at a multiple of this (ms since 1970)."""
 _EVENT = re.compile(
     r"\[(?P<at>[^]]+)] (?:(?P<submit>_slurm_rpc_submit_batch_job: JobId=)|(?P<start>sched: Allocate JobId=)"
     r"|(?P<backfill>sched/backfill: _start_job: Started JobId=)|(?P<end>_job_complete: JobId=)"
@@ -69,52 +69,52 @@ _MARKS = {
     "looks": "Running job scheduler",
 }
 _APART_MS = {"recalculations": 1000, "backfills": 1000, "looks": 1}
-"""Lines that are nearer to each other than this tell of one event."""
+"""Log lines closer together than this belong to one event (ms)."""
 
 
 def record(folder: Path, seconds: int = 1440) -> None:
-    """Run the day and write what is recorded to a folder."""
+    """Run the day and write the recording to a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     with Cluster(LINES, PARAMETERS) as cluster:
         (folder / "slurm.conf").write_text(cluster.public_conf())
-        (folder / "sshare.txt").write_text(cluster.ask("sshare", "-a", "-l", "-P"))
-        (folder / "qos.txt").write_text(cluster.ask("sacctmgr", "-P", "show", "qos", "format=Name,Priority"))
+        (folder / "sshare.txt").write_text(cluster.call("sshare", "-a", "-l", "-P"))
+        (folder / "qos.txt").write_text(cluster.call("sacctmgr", "-P", "show", "qos", "format=Name,Priority"))
         jobs = _submit_all(cluster, seconds)
-        while cluster.ask("squeue", "-h"):
+        while cluster.call("squeue", "-h"):
             time.sleep(2)
         text = cluster.log.read_text() + cluster.log.with_name("sched.log").read_text().replace("sched: [", "[")
     write(folder, jobs, text)
 
 
 def write(folder: Path, jobs: Mapping[int, tuple[object, ...]], text: str) -> None:
-    """Write what the log says of jobs, id -> user, account, QOS, partition, nice, nodes, CPUs, limit (s)."""
-    times, instants, found = _read_log(text)
+    """Write the recording from the log; `jobs` maps id -> user, account, QOS, partition, nice, nodes, CPUs, limit (s)."""
+    times, instants, tries = _read_log(text)
     origin = int(min(times[job]["submit"] for job in jobs)) // ORIGIN_MS * ORIGIN_MS
     with (folder / "jobs.csv").open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
         for job, row in jobs.items():
-            known = times[job]
-            when = (int(known[name]) - origin for name in ("submit", "start", "end"))
-            writer.writerow([job, *row, *when, known["by"], known["ran_on"]])
+            logged = times[job]
+            when = (int(logged[name]) - origin for name in ("submit", "start", "end"))
+            writer.writerow([job, *row, *when, logged["by"], logged["ran_on"]])
     facts = {name: [at - origin for at in ats] for name, ats in instants.items()}
     (folder / "instants.json").write_text(json.dumps(facts) + "\n")
-    worked_out = read_priorities(text, instants["recalculations"])
-    rows = [f"{at - origin},{job},{priority}" for at, job, priority in worked_out if job in jobs]
+    computed = read_priorities(text, instants["recalculations"])
+    rows = [f"{at - origin},{job},{priority}" for at, job, priority in computed if job in jobs]
     (folder / "priorities.csv").write_text("\n".join(["recalculated_ms,job,priority", *rows]) + "\n")
     with (folder / "passes.csv").open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["pass_ms", "job", "start_s", "nodes"])
-        writer.writerows([at - origin, job, start // 1000 - origin // 1000, nodes] for at, job, start, nodes in found)
+        writer.writerows([at - origin, job, start // 1000 - origin // 1000, nodes] for at, job, start, nodes in tries)
 
 
 def _submit_all(cluster: Cluster, seconds: int) -> dict[int, tuple[object, ...]]:
-    """Submit the day's jobs at their times; id -> user, account, QOS, partition, nice, nodes, CPUs, limit (s)."""
+    """Submit the day's jobs at their times; returns id -> user, account, QOS, partition, nice, nodes, CPUs, limit (s)."""
     draw = random.Random(17)
     count = seconds * 240 // 1440
     arrivals = sorted(draw.triangular(0.0, 0.95, 0.4) * seconds for _ in range(count))
     users = list(cluster.users())
-    begun, jobs = time.time() + 1, {}
+    started_at, jobs = time.time() + 1, {}
     for at in arrivals:
         account, user = draw.choice(users)
         nodes = draw.choices([1, 2, 3, 4, 8, 16], [35, 25, 10, 15, 11, 4])[0]
@@ -123,58 +123,58 @@ def _submit_all(cluster: Cluster, seconds: int) -> dict[int, tuple[object, ...]]
         quality = "high" if draw.random() < 0.15 else "normal"
         partition = "short" if limit <= 3 and draw.random() < 0.3 else "main"
         nice = draw.choice([0, 0, 0, 10, 100, 1500])
-        wait_until(begun + at)
+        wait_until(started_at + at)
         options = (f"-N{nodes}", "--ntasks-per-node=16", f"--time={limit}", f"--qos={quality}", f"--partition={partition}")
         job = cluster.submit(account, user, *options, f"--nice={nice}", seconds=runtime)
         jobs[job] = (user, account, quality, partition, nice, nodes, 16 * nodes, 60 * limit)
     return jobs
 
 
-_Found = list[tuple[int, int, int, str]]
+_Tries = list[tuple[int, int, int, str]]
 
 
-def _read_log(text: str) -> tuple[dict[int, dict[str, int | str]], dict[str, list[int]], _Found]:
-    """What the log says (ms since 1970): of each job; of the controller's own doings; of each try of a backfill pass.
+def _read_log(text: str) -> tuple[dict[int, dict[str, int | str]], dict[str, list[int]], _Tries]:
+    """Return the times of each job, the times of the controller's actions, and the backfill tries (all in ms since 1970).
 
-    A try is (begin of the pass, job, expected start, nodes).
+    A try is (start of the pass, job, expected start, nodes).
     """
     times: dict[int, dict[str, int | str]] = {}
     instants: dict[str, list[int]] = {name: [] for name in _MARKS}
-    found: _Found = []
+    tries: _Tries = []
     for line in text.splitlines():
-        told = _EVENT.match(line)
-        if told is None:
+        found = _EVENT.match(line)
+        if found is None:
             for name, mark in _MARKS.items():
                 if mark in line and (at := _ms(line[1:].partition("]")[0])) >= max([0, *instants[name]]) + _APART_MS[name]:
                     instants[name].append(at)
             continue
-        job, of = int(told["job"]), times.setdefault(int(told["job"]), {})
-        at = _ms(told["at"])
-        if told["submit"]:
+        job, of = int(found["job"]), times.setdefault(int(found["job"]), {})
+        at = _ms(found["at"])
+        if found["submit"]:
             of["submit"] = at
-        elif told["start"] and "start" not in of:
-            of |= {"start": at, "by": "main", "ran_on": told["rest"].split("NodeList=")[1].split()[0]}
-        elif told["backfill"]:
-            of |= {"start": at, "by": "backfill", "ran_on": told["rest"].split(" on ")[1].strip()}
-            found.append((instants["backfills"][-1], job, at, str(of["ran_on"])))
-        elif told["held"] and (held := _HELD.match(told["rest"])):
-            found.append((instants["backfills"][-1], job, _ms(held["start"]), held["nodes"]))
-        elif told["rest"].startswith(" done"):
+        elif found["start"] and "start" not in of:
+            of |= {"start": at, "by": "main", "ran_on": found["rest"].split("NodeList=")[1].split()[0]}
+        elif found["backfill"]:
+            of |= {"start": at, "by": "backfill", "ran_on": found["rest"].split(" on ")[1].strip()}
+            tries.append((instants["backfills"][-1], job, at, str(of["ran_on"])))
+        elif found["held"] and (held := _HELD.match(found["rest"])):
+            tries.append((instants["backfills"][-1], job, _ms(held["start"]), held["nodes"]))
+        elif found["rest"].startswith(" done"):
             of["end"] = at
-    return times, instants, found
+    return times, instants, tries
 
 
 def read_priorities(text: str, recalculations: list[int]) -> list[tuple[int, int, int]]:
-    """The priorities that the log says were worked out at recalculations: (ms since 1970, job, priority)."""
-    found = []
+    """Return the priorities that the log shows at recalculations: (ms since 1970, job, priority)."""
+    priorities = []
     for line in text.splitlines():
-        told = _PRIORITY.match(line)
-        if told is not None:
-            at = _ms(told["at"])
+        found = _PRIORITY.match(line)
+        if found is not None:
+            at = _ms(found["at"])
             before = [instant for instant in recalculations if instant <= at < instant + 1000]
             if before:
-                found.append((before[-1], int(told["job"]), max(int(float(told["sum"])), 1)))
-    return found
+                priorities.append((before[-1], int(found["job"]), max(int(float(found["sum"])), 1)))
+    return priorities
 
 
 def _ms(text: str) -> int:

@@ -1,8 +1,8 @@
-"""Faults beside a real Slurm in place mode: `make test-live`, 80 of them, or as many as POOLWISE_LIVE_FAULTS says.
+"""Fault injection against a real Slurm in place mode: `make test-live`, with 80 faults or POOLWISE_LIVE_FAULTS of them.
 
-The controller dies and comes back, our process is killed, users and administrators cancel, requeue, change, release and hold
-jobs between decision and commit, nodes are drained and come back. After each, a reader that starts anew agrees with Slurm; in
-the end every job has run, nothing of other partitions was touched, and all licences are free.
+The controller dies and restarts, Poolwise is killed, users and administrators cancel, requeue, change, release and hold jobs
+between decision and commit, nodes are drained and resumed. After each fault a newly started poller must agree with Slurm. At
+the end, every job has run, other partitions are unchanged, and all licenses are free.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ import pytest
 from poolwise.live.slurm.poller import SlurmSettings
 from poolwise.live.slurm.shadow_mode import ShadowPlatform
 from poolwise.slurm import hostlist
-from tests.live.slurm.cluster import Cluster, why_not
+from tests.live.slurm.cluster import Cluster, missing_programs
 from tests.live.slurm.daemon import Daemon
 from tests.live.slurm.placing import LINES
 from tests.live.slurm.witness import Witness, wait_for
 
-pytestmark = pytest.mark.skipif(bool(why_not(False)), reason=why_not(False) or "a Slurm is installed")
+pytestmark = pytest.mark.skipif(bool(missing_programs(False)), reason=missing_programs(False) or "Slurm is installed")
 FAULTS = int(os.environ.get("POOLWISE_LIVE_FAULTS", "80"))
 SEED = int(os.environ.get("POOLWISE_LIVE_SEED", "1"))
 KINDS = {
     "controller stopped": 2, "controller killed": 2, "process killed": 3, "cancelled": 4, "requeued": 4, "limit changed": 4,
-    "nodes changed": 4, "released": 4, "nodes named": 3, "licences named": 3, "held by user": 2, "drained": 4,
+    "nodes changed": 4, "released": 4, "nodes named": 3, "licenses named": 3, "held by user": 2, "drained": 4,
     "comment spoilt": 2,
 }  # fmt: skip
-"""What goes wrong, and how often beside the others."""
+"""Kind of fault -> relative frequency."""
 
 
-class Fault:
-    """A cluster in trouble, and the process that schedules it."""
+class FaultInjection:
+    """A cluster in which faults are injected, and the process that schedules it."""
 
     def __init__(self, cluster: Cluster, folder: Path, draw: random.Random) -> None:
         self.cluster, self.folder, self.draw = cluster, folder, draw
@@ -50,11 +50,11 @@ class Fault:
         options = ("--mode", "place", "--scheduler", "catalog:fm-easy", "--partition", "pools", "--interval", "0.2")
         return Daemon(self.cluster, self.folder, *options)
 
-    def ask(self, *command: str) -> str:
-        return self.cluster.ask(*command, check=False)
+    def call(self, *command: str) -> str:
+        return self.cluster.call(*command, check=False)
 
     def jobs(self, *states: str) -> list[str]:
-        return self.ask("squeue", "-h", "-p", "pools", "-t", ",".join(states), "-o", "%i").split()
+        return self.call("squeue", "-h", "-p", "pools", "-t", ",".join(states), "-o", "%i").split()
 
     def submit(self, count: int) -> None:
         for _ in range(count):
@@ -63,8 +63,8 @@ class Fault:
             self.cluster.run("-p", "pools", f"-N{nodes}", "-t1", f"--comment=memory={memory}GiB", seconds=seconds)
             self.submitted += 1
 
-    def happen(self, kind: str) -> None:
-        draw, control = self.draw, lambda *words: self.ask("scontrol", *words)
+    def inject(self, kind: str) -> None:
+        draw, control = self.draw, lambda *words: self.call("scontrol", *words)
         pending, running = self.jobs("PENDING") or ["999999"], self.jobs("RUNNING") or ["999999"]
         job, run = draw.choice(pending), draw.choice(running)
         match kind:
@@ -80,7 +80,7 @@ class Fault:
                 time.sleep(draw.choice((0.0, 0.5)))
                 self.daemon = self.start()
             case "cancelled":
-                self.ask("scancel", draw.choice((job, run)))
+                self.call("scancel", draw.choice((job, run)))
             case "requeued":
                 control(draw.choice(("requeue", "requeuehold")), run)
             case "limit changed":
@@ -91,7 +91,7 @@ class Fault:
                 control("release", job)
             case "nodes named":
                 control("update", f"JobId={job}", f"ReqNodeList=n{draw.randrange(16):03d}")
-            case "licences named":
+            case "licenses named":
                 control("update", f"JobId={job}", f"Licenses=pool_rack{draw.randrange(4)}:{draw.choice((5, 700))}")
             case "held by user":
                 control("uhold", job)
@@ -107,8 +107,8 @@ class Fault:
         while len(self.held) > 2:
             control("release", self.held.pop(0))
 
-    def check(self) -> None:
-        """Hold what a reader that starts anew says of Slurm against what squeue prints; once more where Slurm has moved on."""
+    def assert_poller_agrees(self) -> None:
+        """Compare a newly started poller with squeue's output; retry while Slurm changes in between."""
         for _ in range(5):
             states, before = self._states(), self._printed()
             seen = ShadowPlatform(SlurmSettings("pools", True))
@@ -127,34 +127,34 @@ class Fault:
             raise AssertionError(self.daemon.log.read_text()[-3000:])
 
     def _states(self) -> str:
-        """All jobs with their states: one that has run in between shows by being gone, or by a restart more."""
-        return self.cluster.ask("squeue", "-h", "-r", "-O", "JobArrayID:20,State:20,RestartCnt:10")
+        """Return the states of all jobs; a job that has run in between is missing or has one restart more."""
+        return self.cluster.call("squeue", "-h", "-r", "-O", "JobArrayID:20,State:20,RestartCnt:10")
 
     def _printed(self) -> dict[tuple[str, str], int]:
-        """What running jobs have, from another form of squeue's output: (job, owner) -> nodes or MiB."""
+        """Return (job, owner) -> nodes or MiB of running jobs, from a different output format of squeue."""
         found: dict[tuple[str, str], int] = {}
         states = "RUNNING,COMPLETING,CONFIGURING,SUSPENDED"
-        for line in self.cluster.ask("squeue", "-h", "-t", states, "-o", "%i;%N;%W").splitlines():
-            job, nodes, licences = line.split(";")
+        for line in self.cluster.call("squeue", "-h", "-t", states, "-o", "%i;%N;%W").splitlines():
+            job, nodes, licenses = line.split(";")
             for node in hostlist.expand(nodes):
                 key = job, f"rack{int(node[1:]) // 4}.nodes"
                 found[key] = found.get(key, 0) + 1
-            for part in licences.split(",") if ":" in licences else ():
+            for part in licenses.split(",") if ":" in licenses else ():
                 name, _, count = part.partition(":")
                 found[job, f"{name.removeprefix('pool_')}.pool"] = int(count) * 1024
         return found
 
     def end(self) -> None:
-        """Mend what is broken, as an administrator does; Slurm itself holds what was requeued too often (MaxBatchRequeue)."""
+        """Repair the cluster as an administrator does; Slurm itself holds jobs requeued too often (MaxBatchRequeue)."""
         for job, _, reason in (
-            line.partition("|") for line in self.ask("squeue", "-h", "-p", "pools", "-o", "%i|%r").splitlines()
+            line.partition("|") for line in self.call("squeue", "-h", "-p", "pools", "-o", "%i|%r").splitlines()
         ):
             if reason == "launch failed requeued held":
-                self.ask("scontrol", "release", job)
+                self.call("scontrol", "release", job)
         for node in self.drained:
-            self.ask("scontrol", "update", f"NodeName={node}", "State=RESUME")
+            self.call("scontrol", "update", f"NodeName={node}", "State=RESUME")
         for job in self.held:
-            self.ask("scontrol", "release", job)
+            self.call("scontrol", "release", job)
 
 
 def _held(snapshot) -> np.ndarray:
@@ -164,35 +164,36 @@ def _held(snapshot) -> np.ndarray:
     return held
 
 
-def test_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_job_runs_despite_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = random.Random(SEED)
     counted: Counter[str] = Counter()
     with Cluster(LINES, accounting=False) as cluster, Witness(cluster, "pools") as witness:
         monkeypatch.setenv("SLURM_CONF", str(cluster.conf))
         foreign = str(cluster.run("-p", "main", "--hold", "-N1", "-t1", "--comment=mine", seconds=1))
-        trouble = Fault(cluster, tmp_path, draw)
+        run = FaultInjection(cluster, tmp_path, draw)
         try:
             for _ in range(FAULTS):
-                if len(trouble.jobs("PENDING")) < 8:
-                    trouble.submit(6)
+                if len(run.jobs("PENDING")) < 8:
+                    run.submit(6)
                 time.sleep(draw.uniform(0.0, 0.6))
                 kind = draw.choices(list(KINDS), list(KINDS.values()))[0]
                 counted[kind] += 1
-                trouble.happen(kind)
-                trouble.check()
-            trouble.end()
-            wait_for("every job has run", lambda: not cluster.ask("squeue", "-h", "-p", "pools", check=False), 180, 1.0)
-            trouble.check()
+                run.inject(kind)
+                run.assert_poller_agrees()
+            run.end()
+            wait_for("every job has run", lambda: not cluster.call("squeue", "-h", "-p", "pools", check=False), 180, 1.0)
+            run.assert_poller_agrees()
         finally:
-            left = cluster.ask("squeue", "-o", "%i %T %r %Q %n %W %S %k", check=False)
-            print(left, trouble.daemon.log.read_text()[-3000:] if "pools" in left else "")
-            trouble.daemon.stop()
+            left = cluster.call("squeue", "-o", "%i %T %r %Q %n %W %S %k", check=False)
+            print(left, run.daemon.log.read_text()[-3000:] if "pools" in left else "")
+            run.daemon.stop()
         assert not witness.overdrawn
-        shown = cluster.ask("squeue", "-h", "-j", foreign, "-o", "%T %r %n %W %k")
+        shown = cluster.call("squeue", "-h", "-j", foreign, "-o", "%T %r %n %W %k")
         assert shown.split() == ["PENDING", "JobHeldUser", "(null)", "mine"]
-        assert "Used=0" in cluster.ask("scontrol", "-o", "show", "lic")
-        said = Counter(event for event in ("given back", "withdrawn", "elsewhere") for _ in trouble.daemon.said(event))
-        print(f"{FAULTS} faults {dict(counted)} with {trouble.submitted} jobs; {dict(said)}")
-        print(f"after {trouble.compared} of them a new reader was held against Slurm; after the others it was too busy")
-        assert trouble.compared >= FAULTS / 2
-        assert '"Traceback' not in trouble.daemon.log.read_text()
+        assert "Used=0" in cluster.call("scontrol", "-o", "show", "lic")
+        names = ("job_given_back", "start_withdrawn", "placement_mismatch")
+        logged = Counter(name for name in names for _ in run.daemon.events(name))
+        print(f"{FAULTS} faults {dict(counted)} with {run.submitted} jobs; {dict(logged)}")
+        print(f"after {run.compared} faults a new poller was compared with Slurm; after the others Slurm changed too quickly")
+        assert run.compared >= FAULTS / 2
+        assert '"Traceback' not in run.daemon.log.read_text()

@@ -1,4 +1,4 @@
-"""Against a real Slurm, started here: `make test-live`. What it decides now is held against the order and the backfill."""
+"""Comparison of the multifactor order and the backfill with a real Slurm started here: `make test-live`."""
 
 import os
 from pathlib import Path
@@ -9,13 +9,13 @@ import pytest
 from tests.helpers.slurm_day import RecordedDay
 from tests.helpers.slurm_priorities import RecordedPriorities
 from tests.live.slurm import day, priorities
-from tests.live.slurm.cluster import why_not
+from tests.live.slurm.cluster import missing_programs
 
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "a Slurm is installed")
+pytestmark = pytest.mark.skipif(bool(missing_programs()), reason=missing_programs() or "Slurm is installed")
 
 
-def test_every_number_that_sprio_prints(tmp_path: Path) -> None:
-    """Of classic fair share the dump has six digits only: there a factor, and the sum, may be cut one lower or higher."""
+def test_priorities_equal_those_of_sprio(tmp_path: Path) -> None:
+    """Classic fair share is dumped with six digits only; there a factor, and the sum, may differ by one."""
     priorities.record(tmp_path)
     for case in priorities.CASES:
         found = RecordedPriorities.read(tmp_path / case)
@@ -26,15 +26,15 @@ def test_every_number_that_sprio_prints(tmp_path: Path) -> None:
             assert all(abs(int(row[name]) - int(found.ours[job][name])) <= 1 for job, row in found.printed.items())
 
 
-@pytest.mark.skipif(not os.environ.get("POOLWISE_LIVE_DAY"), reason="takes seven minutes: POOLWISE_LIVE_DAY=1 asks for it")
-def test_a_short_day(tmp_path: Path) -> None:
-    """All priorities at all recalculations, and what starts when, but for looks that found nodes completing still."""
+@pytest.mark.skipif(not os.environ.get("POOLWISE_LIVE_DAY"), reason="takes seven minutes; set POOLWISE_LIVE_DAY=1 to run it")
+def test_replay_of_a_short_day_equals_slurm(tmp_path: Path) -> None:
+    """Priorities agree at every recalculation; start times agree except where nodes were still completing."""
     day.record(tmp_path, 300)
     found = RecordedDay.read(tmp_path)
     for instant, printed in found.priorities.items():
         ours = found.priorities_at(instant, [*printed])
         assert all(abs(ours[job] - value) <= 18 for job, value in printed.items())  # a second of age: the log has milliseconds
-    for name, day_ in (("as recorded", found), ("told when nodes came free", found.with_freed_nodes())):
+    for name, day_ in (("as recorded", found), ("with the times at which nodes became free", found.with_freed_nodes())):
         late = np.abs(day_.late_ms(day_.replay()))
         print(f"{len(late)} jobs, {name}: {np.mean(late <= 10_000):.0%} of the starts within one backfill interval")
     assert np.mean(late <= 10_000) >= 0.95

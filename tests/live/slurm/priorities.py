@@ -1,8 +1,8 @@
-"""Let a real Slurm rank waiting jobs and record what it prints: `python -m tests.live.slurm.priorities FOLDER`.
+"""Record how a real Slurm ranks waiting jobs: `python -m tests.live.slurm.priorities FOLDER`.
 
-Three configurations: fair tree; the classic fair share with small jobs first; job size relative to the time limit. Of each
-are kept slurm.conf, the dumps of shares and QOS, `scontrol show job` of all waiting jobs, what `sprio` prints of them, and
-the second of the last recalculation.
+There are three configurations: fair tree; classic fair share that favors small jobs; job size relative to the time limit. Each
+recording contains slurm.conf, the dumps of shares and QOS, `scontrol show job` and `sprio` for all waiting jobs, and the second
+of the last recalculation.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ CASES = {
     "classic-small-first": {"PriorityFlags": "NO_FAIR_TREE", "PriorityFavorSmall": "YES", "FairShareDampeningFactor": "2"},
     "size-over-time": {"PriorityFlags": "SMALL_RELATIVE_TO_TIME", "PriorityFavorSmall": "NO", "FairShareDampeningFactor": "1"},
 }
-"""Name -> keys of slurm.conf that differ from those of the day."""
+"""Name -> keys of slurm.conf that differ from those of `day`."""
 PRINTED = {
     "job": "%i", "priority": "%Y", "age": "%A", "fair_share": "%F", "job_size": "%J", "partition": "%P", "qos": "%Q",
     "nice": "%N", "tres": "%T",
 }  # fmt: skip
-"""Column -> what sprio calls it."""
+"""Column -> format specification of sprio."""
 WORKING = (("alpha", "root", 8), ("beta", "daemon", 1), ("gamma", "bin", 4), ("gamma", "games", 2))
-"""Who uses the machine before: account, user, nodes."""
+"""Jobs that create usage before the recording: account, user, nodes."""
 WAITING = (
     ("alpha", "root", "-N2", "--ntasks-per-node=16", "-t2"),
     ("alpha", "daemon", "-N2", "--ntasks-per-node=16", "-t5", "--qos=high"),
@@ -43,22 +43,22 @@ WAITING = (
 
 
 def record(folder: Path) -> None:
-    """Record all cases, each in a folder of its own."""
+    """Record all cases, each in its own folder."""
     with Cluster(LINES, PARAMETERS) as cluster:
         users = cluster.users()
         for account, user, nodes in WORKING:
             user = user if (account, user) in users else next(u for a, u in users if a == account)
             cluster.submit(account, user, f"-N{nodes}", "--ntasks-per-node=16", "-t5", seconds=25)
         time.sleep(28)
-        cluster.change()  # usage counts when priorities are recalculated: each minute, and when the controller starts
+        cluster.change()  # usage is updated when priorities are recalculated: every minute, and when the controller starts
         all_nodes = ("-N16", "--ntasks-per-node=16", "-t10")
         full = cluster.submit("beta", next(u for a, u in users if a == "beta"), *all_nodes, seconds=600)
-        while str(full) not in cluster.ask("squeue", "-h", "-t", "RUNNING", "-o", "%i").split():
+        while str(full) not in cluster.call("squeue", "-h", "-t", "RUNNING", "-o", "%i").split():
             time.sleep(1)
         for account, user, *options in WAITING:
             user = user if (account, user) in users else next(u for a, u in users if a == account)
             cluster.submit(account, user, *options, seconds=5)
-        time.sleep(10)  # they have an age
+        time.sleep(10)  # gives the jobs an age
         for name, keys in CASES.items():
             cluster.change(**keys)
             time.sleep(3)
@@ -67,16 +67,16 @@ def record(folder: Path) -> None:
 
 def _sample(cluster: Cluster, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    printed = cluster.ask("sprio", "-h", "-o", "|".join(PRINTED.values()))
-    waiting = [line for line in cluster.ask("scontrol", "-o", "show", "jobs").splitlines() if "JobState=PENDING" in line]
+    printed = cluster.call("sprio", "-h", "-o", "|".join(PRINTED.values()))
+    waiting = [line for line in cluster.call("scontrol", "-o", "show", "jobs").splitlines() if "JobState=PENDING" in line]
     (folder / "slurm.conf").write_text(cluster.public_conf())
-    (folder / "sshare.txt").write_text(cluster.ask("sshare", "-a", "-l", "-P"))
-    (folder / "qos.txt").write_text(cluster.ask("sacctmgr", "-P", "show", "qos", "format=Name,Priority"))
+    (folder / "sshare.txt").write_text(cluster.call("sshare", "-a", "-l", "-P"))
+    (folder / "qos.txt").write_text(cluster.call("sacctmgr", "-P", "show", "qos", "format=Name,Priority"))
     known = {line.split()[0].partition("=")[2] for line in waiting}
     rows = [line for line in printed.replace(" ", "").splitlines() if line.partition("|")[0] in known]
     (folder / "sprio.txt").write_text("\n".join(["|".join(PRINTED), *rows]) + "\n")
-    kept = ("JobId", "UserId", "Account", "QOS", "Partition", "Nice", "NumNodes", "TimeLimit", "SubmitTime", "TRES", "Priority")
-    lines = [" ".join(word for word in line.split() if word.startswith(tuple(f"{key}=" for key in kept))) for line in waiting]
+    keys = ("JobId", "UserId", "Account", "QOS", "Partition", "Nice", "NumNodes", "TimeLimit", "SubmitTime", "TRES", "Priority")
+    lines = [" ".join(word for word in line.split() if word.startswith(tuple(f"{key}=" for key in keys))) for line in waiting]
     (folder / "jobs.txt").write_text("\n".join(lines) + "\n")
     log = cluster.log.read_text()
     last = re.findall(r"\[([^]]+)] priority/multifactor: _get_priority_internal: Weighted Age", log)[-1]

@@ -12,7 +12,7 @@ CPUS=${SLURM_UP_CPUS:-16}; MEM=${SLURM_UP_MEM:-65536}; POOL=${SLURM_UP_POOL:-102
 PORT=${SLURM_UP_PORT:-17000}; DBD=${SLURM_UP_DBD:-0}
 PRIORITY=${SLURM_UP_PRIORITY:-basic}      # basic | multifactor
 SCHED=${SLURM_UP_SCHED:-sched_interval=2,batch_sched_delay=0,sched_min_interval=200000,bf_interval=2,bf_continue,bf_window=4320,bf_max_job_test=2000,bf_yield_interval=1000000}
-EXTRA=${SLURM_UP_EXTRA:-}                 # a file whose lines go at the end of slurm.conf
+EXTRA=${SLURM_UP_EXTRA:-}                 # a file whose lines are appended to slurm.conf
 P=${SLURM_PREFIX:-}
 ME=$(id -un)
 
@@ -140,7 +140,7 @@ start_db() {
   q() { "$(find_bin mariadb mysql)" --no-defaults -u root -S "$DIR/run/db.sock" "$@"; }
   wait_for 'q -e "select 1" >/dev/null 2>&1' 300
   q -e "create user if not exists slurm@localhost identified by 'slurm'; grant all on slurm_acct.* to slurm@localhost; create user if not exists slurm@127.0.0.1 identified by 'slurm'; grant all on slurm_acct.* to slurm@127.0.0.1;"
-  "$(find_bin slurmdbd)"; : needs SLURM_CONF beside slurmdbd.conf
+  "$(find_bin slurmdbd)"; : slurmdbd.conf has to be in the folder of SLURM_CONF
 }
 
 case ${1:-} in

@@ -1,4 +1,4 @@
-"""Place mode beside a Slurm of plain records, whatever others do to its jobs."""
+"""Tests of place mode with an in-memory Slurm, including interference by users and administrators."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from poolwise.loop import Loop
 from poolwise.model import Continuation
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import DAY
-from tests.helpers.fake_slurm import FakeSlurm, a_job
+from tests.helpers.fake_slurm import FakeSlurm, make_job
 
 SETTINGS = SlurmSettings("pools", True, interval=0.0)
 
 
-class Driven:
-    """A platform and its loop, taken step by step; it can be killed and begun anew."""
+class SteppedRun:
+    """A platform and its loop, run step by step; `start` restarts them as after a crash."""
 
     def __init__(self, slurm: FakeSlurm, grace: float = 0.0) -> None:
         self.slurm, self.grace = slurm, grace
-        self.begin()
+        self.start()
 
-    def begin(self) -> None:
+    def start(self) -> None:
         self.platform = PlacePlatform(SETTINGS, Continuation(epoch=1), grace=self.grace, limit=400 * 365 * DAY / 10**9)
         self.loop = Loop(self.platform, ListScheduler())
         self.events = self.platform.events()
         self.loop.apply_events(next(self.events))
 
     def step(self) -> None:
-        self.platform._wake_at = self.platform.now  # so that each reading is followed by a pass
+        self.platform._wake_at = self.platform.now  # so that a pass follows each poll
         self.loop.apply_events(next(self.events))
-        self.check()
+        self.assert_consistent()
 
-    def check(self) -> None:
+    def assert_consistent(self) -> None:
         snapshot = self.platform.snapshot()
         held = snapshot.capacity - snapshot.free
         for name, owner in (("rack0.nodes", 0), ("rack1.nodes", 4)):
             here = {f"n{k}" for k in range(owner, owner + 4)}
-            busy = {(job.name, node) for job in self.platform.reading.jobs for node in job.allocated if node in here}
-            coming = {(job, node) for job, placing in self.platform.released.items() for node in placing.nodes if node in here}
-            # a node on which Slurm has started a job that was given back counts for that and for the job that was to have it
+            busy = {(job.name, node) for job in self.platform.listing.jobs for node in job.allocated if node in here}
+            coming = {(job, node) for job, start in self.platform.released.items() for node in start.nodes if node in here}
+            # a node on which Slurm started a job that was given back counts twice: for it and for the job assigned to the node
             assert held[snapshot.machine.owner(name), 0] == len(busy | coming)
         waiting = {snapshot.table.name(job) for job in self.loop.queue.jobs.tolist()}
         assert waiting == {name for name, _ in self.platform.rows.waiting()}
@@ -56,86 +56,86 @@ def slurm(monkeypatch: pytest.MonkeyPatch) -> FakeSlurm:
     return FakeSlurm(monkeypatch)
 
 
-def test_jobs_run_where_they_were_decided(slurm: FakeSlurm) -> None:
-    slurm.jobs = {"1": a_job("1", nodes=3, comment="memory=84GiB", licences={"matlab": 1}), "2": a_job("2", nodes=4)}
-    driven = Driven(slurm)
-    assert slurm.jobs["1"].licences == {"matlab": 1, "pool_rack0": 60}, "of the user's own licences none is lost"
+def test_jobs_run_on_their_assigned_nodes(slurm: FakeSlurm) -> None:
+    slurm.jobs = {"1": make_job("1", nodes=3, comment="memory=84GiB", licenses={"matlab": 1}), "2": make_job("2", nodes=4)}
+    run = SteppedRun(slurm)
+    assert slurm.jobs["1"].licenses == {"matlab": 1, "pool_rack0": 60}, "the user's own licenses are kept"
     slurm.start_released()
-    driven.step()
+    run.step()
     assert slurm.ran == {"1": ("n0", "n1", "n2"), "2": ("n4", "n5", "n6", "n7")}
-    free = driven.platform.snapshot().free
-    assert free[driven.platform.layout.machine.owner("rack0.pool")].max() == 40 * 1024
+    free = run.platform.snapshot().free
+    assert free[run.platform.layout.machine.owner("rack0.pool")].max() == 40 * 1024
 
 
-def test_a_start_that_does_not_come_is_withdrawn_and_at_last_given_back(slurm: FakeSlurm) -> None:
-    slurm.jobs, slurm.stubborn = {"1": a_job("1", comment="memory=70GiB mine")}, {"1"}
-    driven = Driven(slurm)
+def test_job_that_never_starts_is_withdrawn_and_finally_given_back(slurm: FakeSlurm) -> None:
+    slurm.jobs, slurm.stubborn = {"1": make_job("1", comment="memory=70GiB mine")}, {"1"}
+    run = SteppedRun(slurm)
     for _ in range(30):
-        driven.step()
+        run.step()
     assert slurm.marks["1"] == "poolwise-gave-back" and not slurm.jobs["1"].held
-    assert not slurm.jobs["1"].required and not slurm.jobs["1"].licences
+    assert not slurm.jobs["1"].required and not slurm.jobs["1"].licenses
     assert slurm.comments["1"].startswith("memory=70GiB mine | poolwise: given back to Slurm: Slurm refused 5 starts")
-    driven.begin()
-    driven.step()
-    assert not slurm.jobs["1"].held, "a later run leaves it to Slurm"
+    run.start()
+    run.step()
+    assert not slurm.jobs["1"].held, "a later run does not hold it again"
 
 
-def test_what_cannot_be_placed_is_given_back_with_the_reason(slurm: FakeSlurm) -> None:
-    slurm.jobs = {"1": a_job("1", nodes=9), "2": a_job("2", comment="memory=much"), "3": a_job("3", nodes=8)}
-    driven = Driven(slurm, 60.0)
-    driven.step()
+def test_unplaceable_job_is_given_back_with_the_reason(slurm: FakeSlurm) -> None:
+    slurm.jobs = {"1": make_job("1", nodes=9), "2": make_job("2", comment="memory=much"), "3": make_job("3", nodes=8)}
+    run = SteppedRun(slurm, 60.0)
+    run.step()
     assert "not enough free nodes" in slurm.comments["1"] and "'much' is not a quantity" in slurm.comments["2"]
     assert {name for name, job in slurm.jobs.items() if job.held} == set() and slurm.jobs["3"].required
 
 
-def test_what_makes_no_machine_does_not_end_the_run(slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nodes of another kind in a rack: the old machine is kept without those that changed, until they make one again."""
-    said: list[str] = []
-    monkeypatch.setattr(poller, "log_event", lambda event, *_, **__: said.append(event))
-    driven = Driven(slurm)
+def test_nodes_that_form_no_machine_do_not_end_the_run(slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With mixed nodes in a rack, the old machine is kept without the changed nodes until the racks are uniform again."""
+    logged: list[str] = []
+    monkeypatch.setattr(poller, "log_event", lambda event, *_, **__: logged.append(event))
+    run = SteppedRun(slurm)
     slurm.cpus |= {"n0": 8, "n1": 32, "n99": 16}
-    slurm.jobs = {str(k): a_job(str(k), nodes=3) for k in (1, 2, 3)}
+    slurm.jobs = {str(k): make_job(str(k), nodes=3) for k in (1, 2, 3)}
     for _ in range(3):
-        driven.step()
+        run.step()
         slurm.start_released()
     assert sorted(slurm.ran.values()) == [("n1", "n2", "n3"), ("n4", "n5", "n6")]
-    assert said.count("machine kept as it was") == 1 and "machine" not in said
+    assert logged.count("machine_rebuild_failed") == 1 and "machine_rebuilt" not in logged
     slurm.cpus = dict.fromkeys([f"n{k}" for k in range(8)], 32)
     for _ in range(3):
-        driven.step()
+        run.step()
         slurm.start_released()
-    assert len(slurm.ran) == 2 and "machine" in said
-    assert driven.platform.snapshot().capacity[driven.platform.layout.machine.owner("rack0.nodes"), 0] == 4
+    assert len(slurm.ran) == 2 and "machine_rebuilt" in logged
+    assert run.platform.snapshot().capacity[run.platform.layout.machine.owner("rack0.nodes"), 0] == 4
 
 
-def test_holds_of_users_and_other_partitions_are_left_alone(slurm: FakeSlurm) -> None:
+def test_user_holds_and_other_partitions_are_unchanged(slurm: FakeSlurm) -> None:
     slurm.jobs = {
-        "1": a_job("1", priority=0, reason="JobHeldUser"),
-        "2": a_job("2", partition="main"),
-        "3": a_job("3", priority=0, reason="JobHeldUser"),
+        "1": make_job("1", priority=0, reason="JobHeldUser"),
+        "2": make_job("2", partition="main"),
+        "3": make_job("3", priority=0, reason="JobHeldUser"),
     }
     slurm.marks["3"] = "poolwise-waits"
     before = dict(slurm.jobs)
-    driven = Driven(slurm, 60.0)
-    driven.step()
+    run = SteppedRun(slurm, 60.0)
+    run.step()
     assert slurm.jobs["1"] == before["1"] and slurm.jobs["2"] == before["2"]
-    assert slurm.jobs["3"].required, "one that was held at its submission is placed"
+    assert slurm.jobs["3"].required, "a job held at submission is placed"
 
 
-def test_a_job_changed_between_decision_and_commit_is_not_released(slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
-    driven = Driven(slurm)
-    slurm.jobs = {"1": a_job("1")}
-    obey = slurm._obey
+def test_job_changed_between_decision_and_commit_is_not_released(slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = SteppedRun(slurm)
+    slurm.jobs = {"1": make_job("1")}
+    execute = slurm.execute
 
-    def meddle(command: str) -> str:
-        said = obey(command)
+    def interfere(command: str) -> str:
+        reply = execute(command)
         if command.startswith("update JobId=1 ReqNodeList=n"):
             slurm.jobs["1"] = replace(slurm.jobs["1"], nodes=2)
-        return said
+        return reply
 
-    monkeypatch.setattr(slurm, "_obey", meddle)
-    driven.step()
-    assert slurm.jobs["1"].held and "asks for another number of nodes" in driven.loop.result.refused[0][1]
+    monkeypatch.setattr(slurm, "execute", interfere)
+    run.step()
+    assert slurm.jobs["1"].held and "requests a different number of nodes" in run.loop.result.refused[0][1]
     monkeypatch.undo()
 
 
@@ -146,10 +146,10 @@ EVENTS = st.sampled_from(
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(EVENTS, st.integers(0, 10**6)), max_size=40))
-def test_whatever_others_do(monkeypatch: pytest.MonkeyPatch, happening: list[tuple[str, int]]) -> None:
-    """After each event what is free is what Slurm's jobs leave, and in the end every job can run."""
+def test_state_is_consistent_after_any_interference(monkeypatch: pytest.MonkeyPatch, happening: list[tuple[str, int]]) -> None:
+    """After each event, free resources equal capacity minus Slurm's jobs; in the end every job can run."""
     slurm = FakeSlurm(monkeypatch)
-    driven = Driven(slurm)
+    run = SteppedRun(slurm)
     count = 0
     for what, draw in happening:
         names = sorted(slurm.jobs)
@@ -157,9 +157,9 @@ def test_whatever_others_do(monkeypatch: pytest.MonkeyPatch, happening: list[tup
         if what == "submit":
             count += 1
             comment = f"memory={64 + draw % 50}GiB"
-            slurm.jobs[str(count)] = a_job(str(count), nodes=1 + draw % 4, comment=comment, submit=count)
+            slurm.jobs[str(count)] = make_job(str(count), nodes=1 + draw % 4, comment=comment, submit=count)
         elif what == "kill":
-            driven.begin()
+            run.start()
         elif what == "start":
             slurm.start_released()
         elif what == "drain":
@@ -167,27 +167,27 @@ def test_whatever_others_do(monkeypatch: pytest.MonkeyPatch, happening: list[tup
         elif what == "repair":
             slurm.down.discard(f"n{draw % 8}")
         elif job is not None:
-            meddle(slurm, job, what, draw)
-        driven.step()
+            interfere(slurm, job, what, draw)
+        run.step()
     slurm.down.clear()
     for _ in range(60 + 10 * count):
         slurm.start_released()
-        driven.step()
+        run.step()
         for name, job in list(slurm.jobs.items()):
             if job.state == "RUNNING":
                 del slurm.jobs[name]
             elif job.held and slurm.marks.get(name) == "poolwise-gave-back":
-                slurm._obey(f"release {name}")  # by who held it after it was given back
-    assert not slurm.jobs, "no job is held for ever"
+                slurm.execute(f"release {name}")  # as the user who held it after it was given back
+    assert not slurm.jobs, "no job is held forever"
 
 
-def meddle(slurm: FakeSlurm, job, what: str, draw: int) -> None:
+def interfere(slurm: FakeSlurm, job, what: str, draw: int) -> None:
     if what == "cancel" or (what == "finish" and job.state == "RUNNING"):
         del slurm.jobs[job.name]
     elif what == "requeue" and job.state == "RUNNING":
         slurm.jobs[job.name] = replace(job, state="PENDING", allocated=(), priority=100, restarts=1)
     elif what in ("release", "hold"):
-        slurm._obey(f"{what} {job.name}")
+        slurm.execute(f"{what} {job.name}")
     elif what == "change" and job.state == "PENDING":
         slurm.jobs[job.name] = replace(job, nodes=1 + draw % 4)
     elif what == "name nodes" and job.state == "PENDING":

@@ -1,4 +1,4 @@
-"""Looks at Slurm by itself, beside Poolwise: what runs where with which licences, sample by sample, and Slurm's own log."""
+"""Independent observer of Slurm: samples running jobs with their nodes and licenses, and reads the controller's log."""
 
 from __future__ import annotations
 
@@ -15,83 +15,83 @@ _ALLOCATED = re.compile(r"\[(?P<at>[^]]+)] sched(?:/backfill)?: (?:_start_job: S
 
 
 class Witness:
-    """Samples Slurm in a thread of its own for as long as its context lasts.
+    """Samples Slurm in its own thread while its context is open.
 
     Attributes
     ----------
-    nodes : job -> sets of nodes on which it was seen
-    licences : job -> licences that it was seen to hold
-    overdrawn : what was found too much: licences beyond their total, nodes that two jobs of the partition had
-    samples : times that it looked
-    shares : node -> jobs that ran there, of each sample, whatever their partition
+    nodes : job -> sets of nodes on which it was observed
+    licenses : job -> licenses that it was observed to hold
+    overdrawn : violations: licenses beyond their total, nodes with two jobs of the partition
+    samples : number of samples
+    shares : per sample, node -> jobs of any partition that run on it
     """
 
     def __init__(self, cluster: Cluster, partition: str, interval: float = 0.4) -> None:
         self.cluster, self.partition, self.interval = cluster, partition, interval
         self.nodes: dict[str, set[frozenset[str]]] = {}
-        self.licences: dict[str, dict[str, int]] = {}
+        self.licenses: dict[str, dict[str, int]] = {}
         self.overdrawn: list[str] = []
         self.samples = 0
         self.shares: list[dict[str, list[str]]] = []
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look_on, daemon=True)
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._sample_until_stopped, daemon=True)
 
     def __enter__(self) -> Witness:
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
+        self._stopped.set()
         self._thread.join()
 
-    def _look_on(self) -> None:
-        while not self._over.wait(self.interval):
-            with contextlib.suppress(RuntimeError):  # the controller is down: a test of faults has stopped it
-                self.look()
+    def _sample_until_stopped(self) -> None:
+        while not self._stopped.wait(self.interval):
+            with contextlib.suppress(RuntimeError):  # the controller is down because a fault test stopped it
+                self.sample()
 
-    def look(self) -> None:
+    def sample(self) -> None:
         """Take a sample."""
-        seen: dict[str, str] = {}
-        beside: dict[str, list[str]] = {}
+        users: dict[str, str] = {}
+        jobs_on: dict[str, list[str]] = {}
         held: dict[str, int] = {}
-        text = self.cluster.ask("squeue", "-h", "-t", "RUNNING,COMPLETING", "-o", "%A;%P;%T;%N;%W")
+        text = self.cluster.call("squeue", "-h", "-t", "RUNNING,COMPLETING", "-o", "%A;%P;%T;%N;%W")
         for line in text.splitlines():
-            job, partition, state, nodes, licences = line.split(";")
+            job, partition, state, nodes, licenses = line.split(";")
             names = frozenset(hostlist.expand(nodes))
             if state == "RUNNING":
                 for node in names:
-                    beside.setdefault(node, []).append(job)
+                    jobs_on.setdefault(node, []).append(job)
             if partition == self.partition and state == "RUNNING":
                 self.nodes.setdefault(job, set()).add(names)
                 for node in names:
-                    if seen.setdefault(node, job) != job:
-                        self.overdrawn.append(f"{node}: jobs {seen[node]} and {job}")
-            bought = dict(part.split(":") for part in licences.split(",") if ":" in part)
-            self.licences[job] = {name: int(count) for name, count in bought.items()}
+                    if users.setdefault(node, job) != job:
+                        self.overdrawn.append(f"{node}: jobs {users[node]} and {job}")
+            counts = dict(part.split(":") for part in licenses.split(",") if ":" in part)
+            self.licenses[job] = {name: int(count) for name, count in counts.items()}
             if state == "RUNNING":
-                for name, count in self.licences[job].items():
+                for name, count in self.licenses[job].items():
                     held[name] = held.get(name, 0) + count
-        for line in self.cluster.ask("scontrol", "-o", "show", "lic").splitlines():
-            said = dict(word.partition("=")[::2] for word in line.split())
-            total = int(said["Total"])
-            if int(said["Used"]) > total or held.get(said["LicenseName"], 0) > total:
-                self.overdrawn.append(f"{line}: {held.get(said['LicenseName'])}")
-        self.shares.append(beside)
+        for line in self.cluster.call("scontrol", "-o", "show", "lic").splitlines():
+            fields = dict(word.partition("=")[::2] for word in line.split())
+            total = int(fields["Total"])
+            if int(fields["Used"]) > total or held.get(fields["LicenseName"], 0) > total:
+                self.overdrawn.append(f"{line}: {held.get(fields['LicenseName'])}")
+        self.shares.append(jobs_on)
         self.samples += 1
 
     def allocations(self) -> dict[str, float]:
-        """Job -> when the controller's log says that it got its nodes (s since 1970), for the last time."""
-        found = {}
+        """Return job -> time of its last allocation in the controller's log (s since 1970)."""
+        times = {}
         for line in self.cluster.log.read_text().splitlines():
-            told = _ALLOCATED.match(line)
-            if told is not None:
-                found[told["job"]] = datetime.fromisoformat(told["at"]).timestamp()
-        return found
+            found = _ALLOCATED.match(line)
+            if found is not None:
+                times[found["job"]] = datetime.fromisoformat(found["at"]).timestamp()
+        return times
 
 
-def wait_for(what: str, is_so, seconds: float, interval: float = 0.5) -> None:
-    """Wait until something is so; raises AssertionError after some seconds."""
-    until = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < until, f"not within {seconds:g} s: {what}"
+def wait_for(what: str, condition, seconds: float, interval: float = 0.5) -> None:
+    """Wait until a condition holds; raises AssertionError after some seconds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
         time.sleep(interval)

@@ -1,1 +1,1 @@
-"""The agent of one node that moves local memory between running workloads, so that each stays within its tolerance."""
+"""Memory agent of a node: moves local memory between running workloads to keep each within its slowdown tolerance."""

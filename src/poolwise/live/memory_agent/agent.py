@@ -1,4 +1,4 @@
-"""The memory agent: looks at workloads, learns how they slow down, and moves their limits. One `turn` is one look."""
+"""Control loop of the memory agent: samples workloads, learns their slowdown curves, and moves their memory limits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from poolwise.live.logs import log_event
 from poolwise.live.memory_agent.allocation import decide_limits
 from poolwise.live.memory_agent.config import MemoryAgentConfig, WatchedWorkloadSection
-from poolwise.live.memory_agent.curve import STANDS_STILL
+from poolwise.live.memory_agent.curve import STALLED_SLOWDOWN
 from poolwise.live.memory_agent.groups import WatchedGroup
 from poolwise.live.memory_agent.limits import LimitMover
 from poolwise.live.memory_agent.metrics import MemoryAgentMetrics
@@ -22,22 +22,22 @@ from poolwise.profiling.program_run import memory_available
 from poolwise.profiling.zram import swaps
 
 MIB = 2**20
-_SETTLED = 2
-"""Looks after a move from which on what is seen is not the move itself."""
-_FILLED = 5
-"""Looks after a move for which workloads may take to fill what they were given."""
+_SETTLE_STEPS = 2
+"""Control steps after a move until samples no longer reflect the move itself."""
+_FILL_STEPS = 5
+"""Control steps after a move during which workloads may still fill additional memory."""
 
 
 @dataclass(frozen=True)
-class Surroundings:
-    """The computer around the workloads, as functions so that tests can stand in for it.
+class Host:
+    """Memory of the node, as functions that tests can replace.
 
     Attributes
     ----------
-    root : where control groups are mounted
-    available : bytes that programs can have without swapping
-    swap_free : bytes of swap that nobody uses
-    clock : seconds
+    root : mount point of control groups
+    available : bytes that programs can allocate without swapping
+    swap_free : bytes of free swap
+    clock : time (s)
     """
 
     root: Path = ROOT
@@ -47,114 +47,124 @@ class Surroundings:
 
 
 class MemoryAgent:
-    """Watches the workloads of a file and moves their limits. Raises InputError where there are no control groups."""
+    """Watches the workloads of a configuration and moves their limits; raises InputError without control groups."""
 
-    def __init__(self, config: MemoryAgentConfig, mover: LimitMover, around: Surroundings, metrics: MemoryAgentMetrics) -> None:
-        self.config, self.mover, self.around, self.metrics = config, mover, around, metrics
-        self.passing = PassiveProfile()
-        self.watched = {one.name: WatchedGroup.find(one.group, one.progress, around.root) for one in config.file.workload}
-        self.followed: dict[str, TrackedWorkload] = {}
-        self._left: dict[str, int] = {}  # groups that are left alone: name -> which group of that name
-        self._since_move = _SETTLED
+    def __init__(self, config: MemoryAgentConfig, mover: LimitMover, host: Host, metrics: MemoryAgentMetrics) -> None:
+        self.config, self.mover, self.host, self.metrics = config, mover, host, metrics
+        self.passive_profile = PassiveProfile()
+        self.watched = {one.name: WatchedGroup.find(one.group, one.progress, host.root) for one in config.file.workload}
+        self.tracked: dict[str, TrackedWorkload] = {}
+        self._unmanaged: dict[str, int] = {}  # name of a workload whose limit the agent no longer sets -> identity of its group
+        self._since_move = _SETTLE_STEPS
 
     def control_step(self) -> None:
-        """Look once, and move limits if that helps."""
+        """Sample all workloads once and move limits if that helps."""
         self._since_move += 1
         for section in self.config.file.workload:
-            self._look(section)
-        self.metrics.update(self.followed.values(), self.memory())
-        if self._since_move < _SETTLED or (self._since_move < _FILLED and any(one.grows for one in self.followed.values())):
+            self._observe(section)
+        self.metrics.update(self.tracked.values(), self.memory())
+        if self._since_move < _SETTLE_STEPS or (
+            self._since_move < _FILL_STEPS and any(one.grows for one in self.tracked.values())
+        ):
             return
-        self._decide()
+        self._move_limits()
 
-    def relieve(self) -> None:
-        """Give memory to whoever cannot go on without (version 1), between two looks; lift the limit if others have none."""
-        for one in list(self.followed.values()):
+    def relieve_stalled(self) -> None:
+        """Give memory to workloads that their limit stalls (version 1); restore their limit if no memory is available.
+
+        Runs several times between control steps.
+        """
+        for one in list(self.tracked.values()):
             limit, name = one.limit, one.section.name
-            if limit is None or not one.watched.stands_still:
+            if limit is None or not one.watched.is_stalled:
                 continue
-            self.metrics.failures.labels("stands still").inc()
+            self.metrics.failures.labels("stalled").inc()
             log_event("workload_stalled", logging.WARNING, workload=name, limit=limit)
-            one.curve = one.curve.learn(self.around.clock(), limit, STANDS_STILL, sure=True)
-            self._decide()
+            one.curve = one.curve.add_sample(self.host.clock(), limit, STALLED_SLOWDOWN, sure=True)
+            self._move_limits()
             if one.limit is not None and one.limit <= limit:
                 log_event("memory_unavailable", logging.ERROR, workload=name)
-                self.mover.let_go_of(one)
-                self._leave(one)
+                self.mover.restore(one)
+                self._stop_managing(one)
 
     def memory(self) -> int:
-        """Bytes that may be given out: those of the file, less what is left alone, less where the computer runs short."""
+        """Return the bytes to distribute: the configured memory minus unmanaged groups, or less if the node runs short."""
         file = self.config.file
-        held = sum(one.held.local for one in self.followed.values())
-        within = max(0, self.around.available() + held - file.reserve * MIB)
-        return max(0, min(file.memory * MIB - self._left_alone(), within))
+        held = sum(one.held.local for one in self.tracked.values())
+        within = max(0, self.host.available() + held - file.reserve * MIB)
+        return max(0, min(file.memory * MIB - self._unmanaged_bytes(), within))
 
-    def _decide(self) -> None:
-        names = list(self.followed)
-        observed = [self.followed[name].observed() for name in names]
-        limits = decide_limits(self.memory(), self.around.swap_free(), observed)
+    def _move_limits(self) -> None:
+        names = list(self.tracked)
+        observed = [self.tracked[name].observed() for name in names]
+        limits = decide_limits(self.memory(), self.host.swap_free(), observed)
         if limits is not None:
-            moves = [(self.followed[name], limit) for name, limit in zip(names, limits, strict=True)]
-            if self.mover.move(moves, self.memory(), self.around.clock()):
+            moves = [(self.tracked[name], limit) for name, limit in zip(names, limits, strict=True)]
+            if self.mover.move(moves, self.memory(), self.host.clock()):
                 self._since_move = 0
 
-    def _look(self, section: WatchedWorkloadSection) -> None:
+    def _observe(self, section: WatchedWorkloadSection) -> None:
         name, watched = section.name, self.watched[section.name]
-        one, identity = self.followed.get(name), watched.identity
+        one, identity = self.tracked.get(name), watched.identity
         try:
             if one is not None and one.identity != identity:
-                log_event("gone", workload=name)
+                log_event("workload_gone", workload=name)
                 self.mover.forget(one)
                 one = None
-                del self.followed[name]
-            if identity is None or self._left.get(name) == identity:
+                del self.tracked[name]
+            if identity is None or self._unmanaged.get(name) == identity:
                 return
             if one is None:
-                self._begin(section, watched, identity)
+                self._start_tracking(section, watched, identity)
             elif watched.limit() != one.limit:
                 log_event("external_limit_change", logging.WARNING, workload=name, limit=watched.limit())
-                self.mover.let_go_of(one)
-                self._leave(one)
+                self.mover.restore(one)
+                self._stop_managing(one)
             else:
-                self._learn(one)
+                self._update_curve(one)
         except OSError as error:
-            log_event("the group cannot be read", logging.WARNING, workload=name, why=error.strerror)
+            log_event("cgroup_read_failed", logging.WARNING, workload=name, why=error.strerror)
             self.metrics.failures.labels("read").inc()
 
-    def _begin(self, section: WatchedWorkloadSection, watched: WatchedGroup, identity: int) -> None:
-        most = self.mover.limit_before(section.group, watched)
-        one = TrackedWorkload.begin(section, watched, identity, most, self.config.profiles.get(section.name))
-        self.followed[section.name] = one
+    def _start_tracking(self, section: WatchedWorkloadSection, watched: WatchedGroup, identity: int) -> None:
+        max_limit = self.mover.limit_before(section.group, watched)
+        one = TrackedWorkload.start(section, watched, identity, max_limit, self.config.profiles.get(section.name))
+        self.tracked[section.name] = one
         log_event(
-            "watching", workload=section.name, group=section.group, limit=one.limit, limit_before=most, local=one.held.local
+            "workload_watched",
+            workload=section.name,
+            group=section.group,
+            limit=one.limit,
+            limit_before=max_limit,
+            local=one.held.local,
         )
 
-    def _learn(self, one: TrackedWorkload) -> None:
+    def _update_curve(self, one: TrackedWorkload) -> None:
         file = self.config.file
-        found = one.look(file.clock, file.page_in / 1e9)
-        if self._since_move < _SETTLED:
+        found = one.sample(file.clock, file.page_in / 1e9)
+        if self._since_move < _SETTLE_STEPS:
             return
         phase = one.curve.phase
-        one.learn(self.around.clock(), found, file.remember / 1e9)
+        one.update_curve(self.host.clock(), found, file.remember / 1e9)
         if one.curve.phase != phase:
-            log_event("another phase", workload=one.section.name, total=one.curve.total, slowdown=round(one.slowdown, 3))
+            log_event("phase_change", workload=one.section.name, total=one.curve.total, slowdown=round(one.slowdown, 3))
         if found is not None:
             remote = max(0.0, 1 - one.local / one.curve.total)
-            self.passing.add(one.section.name, remote, found.slowdown, found.source)
+            self.passive_profile.add(one.section.name, remote, found.slowdown, found.source)
 
-    def _leave(self, one: TrackedWorkload) -> None:
-        self._left[one.section.name] = one.identity
-        del self.followed[one.section.name]
+    def _stop_managing(self, one: TrackedWorkload) -> None:
+        self._unmanaged[one.section.name] = one.identity
+        del self.tracked[one.section.name]
 
-    def _left_alone(self) -> int:
-        """Bytes in groups that are left alone; one that was made again is taken up at the next look."""
+    def _unmanaged_bytes(self) -> int:
+        """Return the bytes in unmanaged groups; a recreated group is managed again from the next step."""
         total = 0
-        for name, identity in list(self._left.items()):
+        for name, identity in list(self._unmanaged.items()):
             if self.watched[name].identity != identity:
-                del self._left[name]
+                del self._unmanaged[name]
                 continue
             try:
-                total += self.watched[name].look()[1].local
+                total += self.watched[name].read_counters()[1].local
             except OSError:
-                continue  # it is gone since
+                continue  # the group has disappeared
         return total

@@ -1,8 +1,8 @@
-"""Which workload gets how much local memory: a pure function of what is known of each.
+"""Allocation of local memory to workloads: a pure function of their slowdown curves, tolerances and limits.
 
-All use the same share of their tolerance, the smallest share that fits; who would gain nothing by more is left at what it
-needs, and the others share what remains in the same way (lexicographic max-min fairness). Limits stay as they are while
-everybody is within its tolerance, so that constant load means constant limits.
+All workloads use the same share of their tolerance, the smallest share that fits. Workloads that would not benefit from more
+memory get what they need, and the others share the rest by the same rule (lexicographic max-min fairness). Limits do not change
+while every workload is within its tolerance, so that constant load means constant limits.
 """
 
 from __future__ import annotations
@@ -13,31 +13,31 @@ from dataclasses import dataclass, replace
 from poolwise.live.memory_agent.curve import SlowdownCurve
 
 PAGE = 4096
-LEAST_TOLERANCE = 0.02
-"""Slowdown that cannot be told from none: who tolerates nothing is held below it."""
-WORTH = 1.1
-"""Factor by which the worst violation must fall to be worth moves where not all can be within their tolerances."""
-_MOST_LEVEL = 1e4
-_HALVINGS = 40
-_SWAP_KEPT = 0.9
+MIN_TOLERANCE = 0.02
+"""Slowdown that cannot be distinguished from none; smaller tolerances are raised to it."""
+MIN_IMPROVEMENT = 1.1
+"""Factor by which the worst violation must fall to justify moves while some tolerance is violated."""
+_MAX_LEVEL = 1e4
+_BISECTION_STEPS = 40
+_USABLE_SWAP = 0.9
 """Share of the free swap that may be filled."""
 
 
 @dataclass(frozen=True)
 class ObservedWorkload:
-    """A workload at an instant.
+    """State of a workload at one instant.
 
     Attributes
     ----------
-    curve : what is known of its slowdown
-    tolerance : slowdown that it accepts
-    held : bytes of local memory that it holds
-    limit : bytes that it may hold; None where no limit is set
-    slowdown : of now
+    curve : estimated slowdown over local memory
+    tolerance : accepted slowdown
+    held : local memory in use (bytes)
+    limit : current limit (bytes), None without one
+    slowdown : current slowdown
     least_share : share of its memory that always stays local
-    most : bytes above which its limit may not go
-    gives : whether it gives all that it is believed to be able to within its tolerance, and no more
-    tried : whether it may be given less although nothing is known of it
+    max_limit : largest limit that may be set (bytes), None if unbounded
+    donor : whether it gives up all memory that it can spare within its tolerance, and no more
+    explored : whether its limit may be lowered although its curve is unknown
     """
 
     curve: SlowdownCurve
@@ -46,100 +46,102 @@ class ObservedWorkload:
     limit: int | None
     slowdown: float
     least_share: float = 0.25
-    most: int | None = None
-    gives: bool = False
-    tried: bool = False
+    max_limit: int | None = None
+    donor: bool = False
+    explored: bool = False
 
     @property
-    def beyond(self) -> float:
-        """Share of its tolerance that it uses; above 1 it is violated."""
-        return self.slowdown / max(self.tolerance, LEAST_TOLERANCE)
+    def tolerance_use(self) -> float:
+        """Slowdown as a share of the tolerance; a value above 1 is a violation."""
+        return self.slowdown / max(self.tolerance, MIN_TOLERANCE)
 
     @property
-    def room(self) -> int:
-        """Bytes that it could use, a step more than it would hold, so that it may grow a little unhindered."""
-        room = self.curve.total + self.curve.step
-        return room if self.most is None else min(room, self.most)
+    def usable(self) -> int:
+        """Largest useful limit (bytes): its total memory plus one step, so that it can grow a little without a limit."""
+        usable = self.curve.total + self.curve.step
+        return usable if self.max_limit is None else min(usable, self.max_limit)
 
     def needed(self, level: float) -> int:
-        """Least bytes with which it is believed to use at most that share of its tolerance; all if nothing is known."""
-        level = 1.0 if self.gives else level
-        if level <= 1 and self.curve.unknown and not self.tried:
-            return self.room
-        found = self.curve.needed(level * max(self.tolerance, LEAST_TOLERANCE))
+        """Return the estimated bytes that keep its tolerance use at or below `level`; all of them for an unknown curve."""
+        level = 1.0 if self.donor else level
+        if level <= 1 and self.curve.unknown and not self.explored:
+            return self.usable
+        found = self.curve.needed(level * max(self.tolerance, MIN_TOLERANCE))
         if found >= self.curve.total:
-            return self.room
-        return min(max(found, int(self.least_share * self.curve.total)), self.room)
+            return self.usable
+        return min(max(found, int(self.least_share * self.curve.total)), self.usable)
 
-    def expected(self, local: int) -> float:
-        """Share of its tolerance that it is believed to use with so many bytes; a step that finds out more counts as within."""
-        believed = self.curve.at(local) / max(self.tolerance, LEAST_TOLERANCE)
-        return min(believed, 1.0) if local >= self.needed(1.0) else believed
+    def expected_use(self, local: int) -> float:
+        """Return the estimated tolerance use with `local` bytes; an exploratory step counts as within the tolerance."""
+        estimate = self.curve.at(local) / max(self.tolerance, MIN_TOLERANCE)
+        return min(estimate, 1.0) if local >= self.needed(1.0) else estimate
 
 
 def decide_limits(memory: int, swap_free: int, workloads: Sequence[ObservedWorkload]) -> list[int] | None:
-    """Limits in bytes whose sum is at most `memory`; None to leave them as they are.
+    """Return new limits (bytes) whose sum is at most `memory`, or None to keep the current ones.
 
     Parameters
     ----------
     memory
-        Bytes of local memory for all of them.
+        Local memory for all workloads (bytes).
     swap_free
-        Bytes of swap that nobody uses.
+        Free swap (bytes).
+    workloads
+        Current state of the workloads.
 
-    Memory moves where a limit is missing or too much is given out; where somebody is beyond its tolerance, and it is believed
-    to help it without pushing others beyond theirs, or much more than it harms; and where somebody can have more without
-    anybody giving. Moves for which swap is too small are made as far as it reaches, and not at all where that is not enough
-    for `memory`.
+    Limits move in three cases: a limit is missing or the limits exceed `memory`; a workload is beyond its tolerance, and a move
+    is expected to help it without pushing others beyond theirs, or to help much more than it harms; a workload can get more
+    memory at no cost to others. If swap is too small for a move, the move is scaled down; if that would exceed `memory`, it is
+    dropped.
     """
     now = [one.held if one.limit is None else one.limit for one in workloads]
     must = sum(now) > memory or any(one.limit is None for one in workloads)
-    if not must and all(one.beyond <= 1 and limit >= one.room for one, limit in zip(workloads, now, strict=True)):
+    if not must and all(one.tolerance_use <= 1 and limit >= one.usable for one, limit in zip(workloads, now, strict=True)):
         return None
-    for wanted in _proposals(memory, workloads, now, must):
-        limits = _within_swap(swap_free, workloads, now, [limit // PAGE * PAGE for limit in wanted])
+    for proposal in _proposals(memory, workloads, now, must):
+        limits = _limited_by_swap(swap_free, workloads, now, [limit // PAGE * PAGE for limit in proposal])
         return limits if sum(limits) <= memory and (must or limits != now) else None
     return None
 
 
 def _proposals(memory: int, workloads: Sequence[ObservedWorkload], now: Sequence[int], must: bool) -> Iterator[list[int]]:
-    """Limits that are worth having, the best first."""
+    """Yield limits that are worth setting, the best first."""
     fair = fair_limits(memory, workloads)
-    if must or _violation_falls(workloads, fair):
+    if must or _reduces_violations(workloads, fair):
         yield fair
-    if any(one.beyond > 1 for one in workloads):
-        for tried in (False, True):
-            kept = [replace(one, gives=True, tried=tried) if one.beyond <= 1 else one for one in workloads]
-            limits = fair_limits(memory, kept)
-            if sum(limits) <= memory and _helps_who_is_beyond(kept, now, limits):
+    if any(one.tolerance_use > 1 for one in workloads):
+        for explored in (False, True):
+            donors = [replace(one, donor=True, explored=explored) if one.tolerance_use <= 1 else one for one in workloads]
+            limits = fair_limits(memory, donors)
+            if sum(limits) <= memory and _helps_violated(donors, now, limits):
                 yield limits
-    if _costs_nobody(workloads, fair):
+    if _is_free_gain(workloads, fair):
         yield fair
 
 
 def fair_limits(memory: int, workloads: Sequence[ObservedWorkload]) -> list[int]:
-    """Bytes for each, as fair as is believed possible; what nobody is believed to need is headroom, the same for all."""
+    """Return max-min fair limits (bytes); memory that no workload needs becomes headroom, equal for all."""
     given: dict[int, int] = {}
     left = list(range(len(workloads)))
     while left:
         free = memory - sum(given.values())
-        level = _least_level(free, [workloads[k] for k in left])
+        level = _min_level(free, [workloads[k] for k in left])
         needs = {k: workloads[k].needed(level) for k in left}
-        if level >= _MOST_LEVEL:
+        if level >= _MAX_LEVEL:
             total = max(1, sum(needs.values()))
             given |= {k: min(needs[k], need * free // total) for k, need in needs.items()}
             break
         lower = level * (1 - 1e-3)
         spare = free - sum(needs.values())
-        stuck = [k for k in left if level == 0 or workloads[k].needed(lower) - needs[k] > spare]
-        stuck = stuck or [max(left, key=lambda k: workloads[k].needed(lower) - needs[k])]
-        given |= {k: needs[k] for k in stuck}
+        fixed = [k for k in left if level == 0 or workloads[k].needed(lower) - needs[k] > spare]
+        fixed = fixed or [max(left, key=lambda k: workloads[k].needed(lower) - needs[k])]
+        given |= {k: needs[k] for k in fixed}
         left = [k for k in left if k not in given]
     return _with_headroom(memory, workloads, [given[k] for k in range(len(workloads))])
 
 
-def _least_level(memory: int, workloads: Sequence[ObservedWorkload]) -> float:
-    """Smallest share of their tolerances that all can keep to."""
+def _min_level(memory: int, workloads: Sequence[ObservedWorkload]) -> float:
+    """Return the smallest common share of the tolerances that fits into memory."""
 
     def fits(level: float) -> bool:
         return sum(one.needed(level) for one in workloads) <= memory
@@ -149,68 +151,71 @@ def _least_level(memory: int, workloads: Sequence[ObservedWorkload]) -> float:
     low, high = 0.0, 1.0
     while not fits(high):
         low, high = high, high * 2
-        if high > _MOST_LEVEL:
-            return _MOST_LEVEL
-    for _ in range(_HALVINGS):
+        if high > _MAX_LEVEL:
+            return _MAX_LEVEL
+    for _ in range(_BISECTION_STEPS):
         middle = (low + high) / 2
         low, high = (low, middle) if fits(middle) else (middle, high)
     return high
 
 
 def _with_headroom(memory: int, workloads: Sequence[ObservedWorkload], given: Sequence[int]) -> list[int]:
-    """Add what is left: what they could use, in proportion, first for those who need not give; then the same for all."""
+    """Distribute spare memory: usable memory in proportion, first for workloads that are not donors; then equal headroom."""
     found = list(given)
-    for gives in (False, True):
-        missing = [max(0, one.room - has) if one.gives == gives else 0 for one, has in zip(workloads, found, strict=True)]
+    for donor in (False, True):
+        missing = [max(0, one.usable - has) if one.donor == donor else 0 for one, has in zip(workloads, found, strict=True)]
         part = min(1.0, max(memory - sum(found), 0) / max(1, sum(missing)))
         found = [has + int(part * more) for has, more in zip(found, missing, strict=True)]
-    order = sorted(range(len(workloads)), key=lambda k: _most(workloads[k]))
+    order = sorted(range(len(workloads)), key=lambda k: _max_limit(workloads[k]))
     free = memory - sum(found)
     for place, k in enumerate(order):
-        more = max(0, min(free // (len(order) - place), _most(workloads[k]) - found[k]))
+        more = max(0, min(free // (len(order) - place), _max_limit(workloads[k]) - found[k]))
         found[k] += more
         free -= more
     return found
 
 
-def _most(one: ObservedWorkload) -> int:
-    return 2**62 if one.most is None else one.most
+def _max_limit(one: ObservedWorkload) -> int:
+    return 2**62 if one.max_limit is None else one.max_limit
 
 
-def _violation_falls(workloads: Sequence[ObservedWorkload], wanted: Sequence[int]) -> bool:
-    """Whether the worst violation is believed to fall enough, or, where it stays, the next."""
-    now = sorted((max(1.0, one.beyond) for one in workloads), reverse=True)
-    then = sorted((max(1.0, one.expected(limit)) for one, limit in zip(workloads, wanted, strict=True)), reverse=True)
+def _reduces_violations(workloads: Sequence[ObservedWorkload], proposal: Sequence[int]) -> bool:
+    """Return whether the worst violation is expected to fall enough, or the next one if the worst is unchanged."""
+    now = sorted((max(1.0, one.tolerance_use) for one in workloads), reverse=True)
+    then = sorted((max(1.0, one.expected_use(limit)) for one, limit in zip(workloads, proposal, strict=True)), reverse=True)
     for before, after in zip(now, then, strict=True):
-        if after * WORTH <= before or (after == 1 < before):
+        if after * MIN_IMPROVEMENT <= before or (after == 1 < before):
             return True
-        if after > before * WORTH:
+        if after > before * MIN_IMPROVEMENT:
             return False
     return False
 
 
-def _helps_who_is_beyond(workloads: Sequence[ObservedWorkload], now: Sequence[int], wanted: Sequence[int]) -> bool:
-    """Whether those beyond their tolerances get more together, the worst of them no less, and nobody else gets beyond."""
-    rows = list(zip(workloads, now, wanted, strict=True))
-    worst = max(one.beyond for one in workloads)
-    if any(one.expected(limit) > (worst if one.beyond > 1 else 1.0) * (1 + 1e-9) for one, _, limit in rows):
+def _helps_violated(workloads: Sequence[ObservedWorkload], now: Sequence[int], proposal: Sequence[int]) -> bool:
+    """Return whether violated workloads gain memory in total, the worst violation does not grow, and no other is violated."""
+    rows = list(zip(workloads, now, proposal, strict=True))
+    worst = max(one.tolerance_use for one in workloads)
+    if any(one.expected_use(limit) > (worst if one.tolerance_use > 1 else 1.0) * (1 + 1e-9) for one, _, limit in rows):
         return False
-    return sum(limit - before for one, before, limit in rows if one.beyond > 1) >= min(one.curve.step for one in workloads)
+    gain = sum(limit - before for one, before, limit in rows if one.tolerance_use > 1)
+    return gain >= min(one.curve.step for one in workloads)
 
 
-def _costs_nobody(workloads: Sequence[ObservedWorkload], wanted: Sequence[int]) -> bool:
-    """Whether somebody can have more without anybody giving what it holds."""
+def _is_free_gain(workloads: Sequence[ObservedWorkload], proposal: Sequence[int]) -> bool:
+    """Return whether some workload gets usable memory while no other gives up memory that it can use."""
     changes = []
-    for one, limit in zip(workloads, wanted, strict=True):
-        before = min(one.limit or 0, one.room)
-        changes.append((min(limit, one.room) - before, one.curve.step))
+    for one, limit in zip(workloads, proposal, strict=True):
+        before = min(one.limit or 0, one.usable)
+        changes.append((min(limit, one.usable) - before, one.curve.step))
     return all(change > -PAGE for change, _ in changes) and any(change >= step for change, step in changes)
 
 
-def _within_swap(swap_free: int, workloads: Sequence[ObservedWorkload], now: Sequence[int], wanted: Sequence[int]) -> list[int]:
-    """Go as far towards what is wanted as swap has room for what must go there."""
-    goes = sum(max(0, one.held - limit) for one, limit in zip(workloads, wanted, strict=True))
-    part = min(1.0, _SWAP_KEPT * swap_free / max(goes, 1))
+def _limited_by_swap(
+    swap_free: int, workloads: Sequence[ObservedWorkload], now: Sequence[int], proposal: Sequence[int]
+) -> list[int]:
+    """Scale a proposal down if swap cannot hold all memory that must leave."""
+    swapped_out = sum(max(0, one.held - limit) for one, limit in zip(workloads, proposal, strict=True))
+    part = min(1.0, _USABLE_SWAP * swap_free / max(swapped_out, 1))
     if part == 1:
-        return list(wanted)
-    return [int(before + part * (after - before)) // PAGE * PAGE for before, after in zip(now, wanted, strict=True)]
+        return list(proposal)
+    return [int(before + part * (after - before)) // PAGE * PAGE for before, after in zip(now, proposal, strict=True)]

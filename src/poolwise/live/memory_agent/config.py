@@ -1,4 +1,4 @@
-"""The file of a memory agent: which control groups it watches, and what each of them accepts."""
+"""Configuration file of a memory agent: the control groups to watch and their slowdown tolerances."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from poolwise.performance.profiles import Profile, find_profile, read_profiles
 from poolwise.units import MS, SECOND, US
 
 STATE = Path("/run/poolwise/memory-agent")
-"""Where limits from before the agent are on record by default: a folder that a restart of the computer empties, as limits."""
+"""Default folder of the saved limits; like limits themselves, its content does not survive a reboot."""
 
 
 class WatchedWorkloadSection(Section):
-    """A workload.
+    """A workload to watch.
 
     Attributes
     ----------
-    name : what logs, metrics and measurements call it
-    group : its control group, as a path from the root of control groups
-    tolerance : slowdown that it accepts, 0.25 for a quarter longer
-    profile : name of its profile; without one it counts as steep until the agent has seen otherwise
-    progress : file in which its program writes a number that grows as its work does
+    name : name in logs, metrics and measurements
+    group : control group, as a path from the root of control groups
+    tolerance : accepted slowdown, 0.25 for a quarter longer
+    profile : name of its sensitivity profile; without one a steep slowdown is assumed until measured
+    progress : file in which its program writes a number that grows with completed work
     least_share : share of its memory that always stays local
     """
 
@@ -41,19 +41,19 @@ class WatchedWorkloadSection(Section):
 
 
 class MemoryAgentFile(Section):
-    """The file of a memory agent.
+    """Configuration file of a memory agent.
 
     Attributes
     ----------
-    memory : MiB of local memory for all workloads together
-    reserve : MiB of the computer's memory that are left to others at all times
-    every : ns between two looks
-    clock : what slowdowns are shares of: "wall", or "cpu" where page-ins are work of the processor (zram) and others use it too
-    page_in : ns that a page takes to come in, where the kernel does not tell
-    remember : ns after which a slowdown that was seen and not seen again is no longer believed
-    profiles : file of profiles beside those that come with Poolwise
-    measurements : file that takes what was seen, for `poolwise profile fit`
-    state : folder for the record of what limits were before
+    memory : local memory for all workloads together (MiB)
+    reserve : memory of the node that always remains for other programs (MiB)
+    every : interval of control steps (ns)
+    clock : time base of slowdowns: "wall", or "cpu" if page-ins use the processor (zram) and other programs compete for it
+    page_in : time of a page-in if the kernel does not report it (ns)
+    remember : age at which an observed slowdown is dropped unless observed again (ns)
+    profiles : file of profiles in addition to those that come with Poolwise
+    measurements : file to which measured slowdowns are written, for `poolwise profile fit`
+    state : folder of the saved limits
     """
 
     version: int
@@ -71,14 +71,14 @@ class MemoryAgentFile(Section):
 
 @dataclass(frozen=True)
 class MemoryAgentConfig:
-    """A file with the profiles that it names, by workload."""
+    """A configuration file and the profiles of its workloads, by name."""
 
     file: MemoryAgentFile
     profiles: dict[str, Profile]
 
 
 def load_memory_agent(path: Path) -> MemoryAgentConfig:
-    """Read the file of a memory agent; raises InputError for all that is wrong with it, with lines and remedies."""
+    """Read the configuration of a memory agent; raises InputError for all problems, with lines and remedies."""
     document = Document.read(path)
     check_version(document, model=MemoryAgentFile)
     file = validate(MemoryAgentFile, document)
@@ -89,9 +89,9 @@ def load_memory_agent(path: Path) -> MemoryAgentConfig:
             earlier = [getattr(other, field).strip("/") for other in file.workload[:k]]
             with problems.attempt():
                 if value in earlier:
-                    raise document.error(("workload", k, field), f"'{value}' is there twice", "name each workload once")
+                    raise document.error(("workload", k, field), f"duplicate {field} '{value}'", "list each workload once")
         with problems.attempt():
-            _check_inside(document, k, one.group.strip("/"), [other.group.strip("/") for other in file.workload])
+            _check_group(document, k, one.group.strip("/"), [other.group.strip("/") for other in file.workload])
         if one.profile is not None:
             with problems.attempt():
                 profiles[one.name] = _profile(document, k, one.profile, own)
@@ -99,15 +99,15 @@ def load_memory_agent(path: Path) -> MemoryAgentConfig:
     return MemoryAgentConfig(file, profiles)
 
 
-def _check_inside(document: Document, k: int, group: str, others: list[str]) -> None:
-    """See that no group lies in another that is named, and none leads out of the tree."""
+def _check_group(document: Document, k: int, group: str, others: list[str]) -> None:
+    """Check that a group is not inside another listed one, and that its path stays inside the hierarchy."""
     if ".." in group.split("/") or "." in group.split("/"):
         raise document.error(
-            ("workload", k, "group"), f"'{group}' is no group", "write its path from the root of control groups"
+            ("workload", k, "group"), f"'{group}' is not a control group", "write its path from the root of control groups"
         )
     for other in others:
         if group.startswith(f"{other}/"):
-            raise document.error(("workload", k, "group"), f"'{group}' lies in '{other}'", "name groups beside each other")
+            raise document.error(("workload", k, "group"), f"'{group}' is inside '{other}'", "list groups that do not nest")
 
 
 def _profile(document: Document, k: int, name: str, own: list[Profile]) -> Profile:
@@ -116,6 +116,6 @@ def _profile(document: Document, k: int, name: str, own: list[Profile]) -> Profi
     except InputError as error:
         raise document.error(("workload", k, "profile"), error.message, error.remedy) from None
     if not known.is_monotone:
-        problem = f"the profile '{name}' says that less memory helps"
-        raise document.error(("workload", k, "profile"), problem, "fit it again (poolwise profile fit), or leave it out")
+        problem = f"profile '{name}' is not monotone: some slowdown falls with less local memory"
+        raise document.error(("workload", k, "profile"), problem, "fit the profile again (poolwise profile fit), or remove it")
     return known

@@ -1,7 +1,7 @@
-"""How much slower a workload is than with all of its memory local, from what the kernel and the program count.
+"""Slowdown estimate: how much slower a workload is than with all memory local, from counters of the kernel and the program.
 
-Each page that comes in from swap is time that would not have been spent. Where the program counts its progress itself, time
-for a unit of it says more; the pages then say what that time would have been without them.
+Page-ins cost time that fully local memory would not. If the program reports its progress, the time per unit of progress is more
+accurate; page-ins then give the time that the same progress would take without them.
 """
 
 from __future__ import annotations
@@ -10,27 +10,27 @@ from dataclasses import dataclass
 from typing import Literal
 
 SlowdownClock = Literal["wall", "cpu"]
-_ALMOST_ALL = 0.9
-"""Share of its time that a workload is taken to have waited at most: what a page-in takes is not known that well."""
-_APART = 3.0
-"""Factor by which progress and pages may disagree about the time without page-ins, before that is learnt anew."""
-_FREE_OF_STALLS = 0.01
-"""Slowdown by pages below which progress shows the pace with all memory local."""
+_MAX_STALL_SHARE = 0.9
+"""Upper bound of the stalled share of the time, because the time of a page-in is only known approximately."""
+_MAX_DISAGREEMENT = 3.0
+"""Factor by which progress and page-ins may disagree about the time without page-ins before the pace is learned again."""
+_NO_STALL_SLOWDOWN = 0.01
+"""Slowdown from page-ins below which the current pace is taken as the pace with all memory local."""
 _WEIGHT = 0.3
-"""Weight of the newest among the paces that were seen without stalls."""
+"""Weight of the newest pace in the moving average."""
 
 
 @dataclass(frozen=True)
 class Counters:
-    """What has been counted for a workload until an instant.
+    """Cumulative counters of a workload at an instant.
 
     Attributes
     ----------
     at_s : the instant
     cpu_s : processor time
-    major_faults : pages that were waited for
-    stalled_s : time in which a process of it waited for memory (PSI, "some"); None where the kernel does not say
-    progress : units of work done; None where the program does not say
+    major_faults : number of major page faults
+    stalled_s : time in which some process stalled on memory (PSI "some"); None if the kernel does not report it
+    progress : completed units of work; None if the program does not report them
     """
 
     at_s: float
@@ -42,7 +42,7 @@ class Counters:
 
 @dataclass(frozen=True)
 class CountedWindow:
-    """What happened between two instants: seconds, processor seconds, faults, seconds of stall, units of work."""
+    """Differences of counters between two instants: seconds, processor seconds, faults, stall seconds, units of work."""
 
     seconds: float
     cpu_s: float
@@ -52,7 +52,7 @@ class CountedWindow:
 
     @classmethod
     def between(cls, before: Counters, after: Counters) -> CountedWindow | None:
-        """What was counted in between; None where a counter has gone back, as in a group that was made again."""
+        """Return the differences; None if a counter decreased, as in a recreated group."""
         parts = [
             after.at_s - before.at_s,
             after.cpu_s - before.cpu_s,
@@ -67,7 +67,7 @@ class CountedWindow:
 
 @dataclass(frozen=True)
 class SlowdownEstimate:
-    """A slowdown, from "progress", "pressure" (PSI) or "faults"; `page_in_s` is the stall for each fault, NaN without any."""
+    """Slowdown from "progress", "pressure" (PSI) or "faults"; `page_in_s` is the stall per fault, NaN without faults."""
 
     slowdown: float
     source: Literal["progress", "pressure", "faults"]
@@ -76,21 +76,23 @@ class SlowdownEstimate:
 
 @dataclass(frozen=True)
 class LocalPace:
-    """Seconds that a unit of work takes with all memory local, as far as that is known."""
+    """Seconds per unit of work with all memory local, None if unknown."""
 
     unit_s: float | None = None
 
     def estimate(
         self, window: CountedWindow, clock: SlowdownClock, page_in_s: float
     ) -> tuple[SlowdownEstimate | None, LocalPace]:
-        """Slowdown in a window, and what is known of the pace after it; no slowdown of a workload that did nothing.
+        """Return the slowdown in a window, None for an idle workload, and the updated pace.
 
         Parameters
         ----------
+        window
+            Counter differences.
         clock
-            "wall", or "cpu" where page-ins are work of the processor (zram) and other work takes processors away.
+            "wall", or "cpu" if page-ins use the processor (zram) and other programs compete for it.
         page_in_s
-            Seconds that a page-in takes; pressure says it itself on the wall's clock, and the longer time counts.
+            Seconds per page-in; with the wall clock, the stall time of PSI is used if it is longer.
         """
         time = window.seconds if clock == "wall" else window.cpu_s
         by_faults = window.major_faults * page_in_s
@@ -101,18 +103,20 @@ class LocalPace:
                 stalled, source = window.stalled_s, "pressure"
         if time <= 0:
             return None, self
-        stalled = min(stalled, _ALMOST_ALL * time)
+        stalled = min(stalled, _MAX_STALL_SHARE * time)
         each = stalled / window.major_faults if window.major_faults else float("nan")
         slowdown = stalled / (time - stalled)
         if not window.progress:
             return SlowdownEstimate(slowdown, source, each), self  # type: ignore[arg-type]
         now = time / window.progress
-        without = now / (1 + slowdown)
-        unit = without if self.unit_s is None else self.unit_s
-        if slowdown < _FREE_OF_STALLS:
-            unit = now if not unit / _APART < now < unit * _APART else (1 - _WEIGHT) * unit + _WEIGHT * now
-        elif not unit / _APART < without < unit * _APART:
-            unit = without
+        unstalled = now / (1 + slowdown)
+        unit = unstalled if self.unit_s is None else self.unit_s
+        if slowdown < _NO_STALL_SLOWDOWN:
+            unit = (
+                now if not unit / _MAX_DISAGREEMENT < now < unit * _MAX_DISAGREEMENT else (1 - _WEIGHT) * unit + _WEIGHT * now
+            )
+        elif not unit / _MAX_DISAGREEMENT < unstalled < unit * _MAX_DISAGREEMENT:
+            unit = unstalled
         return SlowdownEstimate(max(0.0, now / unit - 1), "progress", each), LocalPace(unit)
 
 

@@ -1,8 +1,8 @@
-"""A workload's control group, of version 1 or 2: its counters, and the limit that the agent moves.
+"""Control group of a workload, version 1 or 2: its counters, and the memory limit that the agent moves.
 
-Version 2 is limited by memory.high, which slows down who is above it and never kills; version 1 by memory.limit_in_bytes.
-There the kernel refuses a limit while all pages are in use, and kills where it finds none to take out, even beside free swap:
-a group that is limited by the agent stands still instead (memory.oom_control) until it is given more.
+Version 2 uses memory.high, which throttles a group above its limit and never kills. Version 1 uses memory.limit_in_bytes. There
+the kernel rejects a limit while all pages are in use, and the OOM killer can strike despite free swap. The agent therefore
+disables it (memory.oom_control): the group stalls until it gets more memory.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from poolwise.live.memory_agent.estimate import Counters
 from poolwise.profiling.control_groups import ROOT, V1, V2, ControlGroup, write
 
 PATIENCE_S = 2.0
-"""Seconds for which the kernel is asked again to take out what is in use."""
-_OUT_OF_MEMORY = "memory.oom_control"
+"""Seconds during which a rejected limit is retried while pages are in use."""
+_OOM_CONTROL = "memory.oom_control"
 _UNLIMITED = 2**62
-"""Bytes from which on a limit of version 1 is none: the kernel writes the largest multiple of a page."""
+"""Limits of version 1 from this value on mean no limit; the kernel reports the largest multiple of a page."""
 
 
 @dataclass(frozen=True)
 class HeldMemory:
-    """Bytes of a group at an instant: `local`, without file pages that nobody asked for twice, and what lies in swap."""
+    """Memory of a group at an instant (bytes): `local`, without file pages that were used only once, and `swapped`."""
 
     local: int
     swapped: int
@@ -39,13 +39,13 @@ class HeldMemory:
 
 @dataclass(frozen=True)
 class WatchedGroup:
-    """A group that somebody else has made, and whether it is still the same one.
+    """An existing control group that the agent watches.
 
     Attributes
     ----------
     group : its folders
-    pressure : its file of pressure stall information; None where there is none
-    progress : file in which its program writes how much it has done; None where it does not
+    pressure : its file of pressure stall information; None without one
+    progress : file in which its program reports progress; None without one
     """
 
     group: ControlGroup
@@ -54,23 +54,23 @@ class WatchedGroup:
 
     @classmethod
     def find(cls, name: str, progress: Path | None = None, root: Path = ROOT) -> WatchedGroup:
-        """Find a group by its path from the root of control groups; it need not exist yet.
+        """Return a group by its path from the root of control groups; it need not exist yet.
 
-        Raises InputError where there are no control groups with a memory controller.
+        Raises InputError without a hierarchy that has a memory controller.
         """
-        where = name.strip("/")
+        path = name.strip("/")
         if (root / "memory" / "memory.limit_in_bytes").is_file():
-            group = ControlGroup(V1, {"memory": root / "memory" / where, "cpuacct": root / "cpuacct" / where})
-            return cls(group, root / "unified" / where / "memory.pressure", progress)
-        if "memory" in _text(root / "cgroup.controllers").split():
-            folder = root / where
+            group = ControlGroup(V1, {"memory": root / "memory" / path, "cpuacct": root / "cpuacct" / path})
+            return cls(group, root / "unified" / path / "memory.pressure", progress)
+        if "memory" in _read_text(root / "cgroup.controllers").split():
+            folder = root / path
             return cls(ControlGroup(V2, {"memory": folder, "cpu": folder}), folder / "memory.pressure", progress)
-        remedy = "run on Linux with control groups that limit memory, mounted there"
+        remedy = "run on Linux with control groups that have a memory controller, mounted at this path"
         raise InputError("no control groups with a memory controller", file=root, remedy=remedy)
 
     @property
     def identity(self) -> int | None:
-        """What tells it from an earlier or later group of its name; None while there is none."""
+        """Inode that distinguishes the group from earlier and later groups of the same name; None if it does not exist."""
         try:
             return self.group.memory.stat().st_ino
         except OSError:
@@ -78,20 +78,20 @@ class WatchedGroup:
 
     @property
     def limit_file(self) -> Path:
-        """Where its limit stands."""
+        """File that contains its limit."""
         return self.group.memory / ("memory.high" if self.group.dialect.version == 2 else self.group.dialect.limit)
 
     def limit(self) -> int | None:
-        """Bytes that it may hold; None for no limit. Raises OSError where it is gone."""
+        """Return the limit (bytes), None for no limit; raises OSError if the group is gone."""
         text = self.limit_file.read_text().strip()
         if text == self.group.dialect.unlimited or int(text) >= _UNLIMITED:
             return None
         return int(text)
 
     def set_limit(self, limit: int | None, patience_s: float = PATIENCE_S) -> None:
-        """Allow so many bytes, whole pages; None for no limit. Raises InputError with the kernel's answer.
+        """Set the limit (bytes, rounded down to whole pages), None for no limit; raises InputError with the kernel's answer.
 
-        What is above the limit is taken out, which version 1 refuses where it is all in use; it is asked again for a while.
+        The kernel reclaims memory above the limit. Version 1 rejects the limit while that memory is in use; it is then retried.
         """
         text = self.group.dialect.unlimited if limit is None else str(limit // PAGE * PAGE)
         deadline = time.monotonic() + patience_s
@@ -104,48 +104,48 @@ class WatchedGroup:
                     raise
 
     @property
-    def kills(self) -> bool | None:
-        """Whether the kernel kills in it where memory runs out; None where a limit never leads to that (version 2)."""
+    def oom_kill_enabled(self) -> bool | None:
+        """True if the OOM killer is enabled (version 1); None in version 2, where the limit never triggers it."""
         if self.group.dialect.version == 2:
             return None
-        return "oom_kill_disable 0" in (self.group.memory / _OUT_OF_MEMORY).read_text().splitlines()
+        return "oom_kill_disable 0" in (self.group.memory / _OOM_CONTROL).read_text().splitlines()
 
-    def set_kills(self, kills: bool) -> None:
-        """Kill, or let stand still, where memory runs out (version 1); raises InputError with the kernel's answer."""
-        write(self.group.memory / _OUT_OF_MEMORY, "0" if kills else "1")
+    def set_oom_kill(self, enabled: bool) -> None:
+        """Enable or disable the OOM killer (version 1); raises InputError with the kernel's answer."""
+        write(self.group.memory / _OOM_CONTROL, "0" if enabled else "1")
 
     @property
-    def stands_still(self) -> bool:
-        """Whether processes wait for memory that the limit keeps from them (version 1)."""
-        return self.group.dialect.version == 1 and "under_oom 1" in _text(self.group.memory / _OUT_OF_MEMORY).splitlines()
+    def is_stalled(self) -> bool:
+        """True if processes wait for memory because of the limit (version 1)."""
+        return self.group.dialect.version == 1 and "under_oom 1" in _read_text(self.group.memory / _OOM_CONTROL).splitlines()
 
-    def look(self) -> tuple[Counters, HeldMemory]:
-        """Read its counters; raises OSError where it is gone."""
-        use = self.group.use()
+    def read_counters(self) -> tuple[Counters, HeldMemory]:
+        """Read counters and held memory; raises OSError if the group is gone."""
+        use = self.group.usage()
         counters = Counters(time.monotonic(), use.cpu_ns / 1e9, use.major_faults)
-        stalled = None if self.pressure is None else _stalled_s(_text(self.pressure))
-        done = None if self.progress is None else _progress(_text(self.progress))
-        return replace(counters, stalled_s=stalled, progress=done), HeldMemory(use.working_set, use.swapped)
+        stalled = None if self.pressure is None else _parse_stall_s(_read_text(self.pressure))
+        progress = None if self.progress is None else _parse_progress(_read_text(self.progress))
+        return replace(counters, stalled_s=stalled, progress=progress), HeldMemory(use.working_set, use.swapped)
 
 
-def _stalled_s(text: str) -> float | None:
-    """Seconds of "some" in a file of pressure stall information; None where it says nothing."""
+def _parse_stall_s(text: str) -> float | None:
+    """Return the seconds of "some" in pressure stall information; None without such a line."""
     for line in text.splitlines():
         if line.startswith("some "):
             return int(line.rpartition("total=")[2]) / 1e6
     return None
 
 
-def _progress(text: str) -> float | None:
-    """The number that a program wrote last; None for none, as while it is being written."""
+def _parse_progress(text: str) -> float | None:
+    """Return the number that a program wrote last; None if there is none, for example during a write."""
     try:
         return float(text)
     except ValueError:
         return None
 
 
-def _text(path: Path) -> str:
-    """What a file says, nothing where it cannot be read."""
+def _read_text(path: Path) -> str:
+    """Return the content of a file, "" if it cannot be read."""
     try:
         return path.read_text()
     except (OSError, UnicodeDecodeError):

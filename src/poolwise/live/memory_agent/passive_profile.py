@@ -1,4 +1,4 @@
-"""Profiles in passing: the slowdowns that were seen while the agent worked, as the rows that `poolwise profile fit` takes."""
+"""Passive profiles: slowdowns observed while the agent runs, in the columns that `poolwise profile fit` reads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from poolwise.performance.profiles import number
 
 COLUMNS = ("workload", "remote", "frequency", "seconds", "windows", "source")
 _BINS = 20
-"""Shares of remote memory that are told apart."""
+"""Number of bins of the remote share."""
 
 
 @dataclass
@@ -29,26 +29,26 @@ class _Mean:
 
 
 class PassiveProfile:
-    """Means of what was seen, in bins of remote memory: `seconds` for what takes 1 s with all memory local."""
+    """Mean observed slowdowns in bins of the remote share; `seconds` is the time of what takes 1 s with all memory local."""
 
     def __init__(self) -> None:
         self._means: dict[tuple[str, int, str], _Mean] = {}
 
     def add(self, workload: str, remote: float, slowdown: float, source: str) -> None:
-        """Add what was seen in a window; a share of remote memory that rounds to nothing counts as none."""
-        place = round(remote * _BINS) if remote >= 0.5 / _BINS else 0
-        mean = self._means.setdefault((workload, place, source), _Mean())
-        mean.add(remote if place else 0.0, 1 + slowdown)
+        """Add the slowdown of a window; a remote share in the first half bin counts as 0."""
+        bin_ = round(remote * _BINS) if remote >= 0.5 / _BINS else 0
+        mean = self._means.setdefault((workload, bin_, source), _Mean())
+        mean.add(remote if bin_ else 0.0, 1 + slowdown)
 
     def read(self, file: Path) -> None:
-        """Go on from a file of an earlier run; raises InputError for a file of something else."""
+        """Resume from the file of an earlier run; raises InputError if the file has other columns."""
         if not file.exists():
             return
         with file.open(newline="", encoding="utf-8") as text:
             table = csv.DictReader(text)
             if tuple(table.fieldnames or ()) != COLUMNS:
-                remedy = f"name another file as 'measurements'; its columns would be {', '.join(COLUMNS)}"
-                raise InputError("is no file of measurements in passing", file=file, remedy=remedy)
+                remedy = f"set 'measurements' to another file; its columns will be {', '.join(COLUMNS)}"
+                raise InputError("is not a file of passive measurements", file=file, remedy=remedy)
             for row in table:
                 remote, seconds, windows = (
                     number(row[name], file, table.line_num, name) for name in ("remote", "seconds", "windows")
@@ -56,7 +56,7 @@ class PassiveProfile:
                 self._means[row["workload"], round(remote * _BINS), row["source"]] = _Mean(remote, seconds, int(windows))
 
     def write(self, file: Path) -> None:
-        """Write the file, whole."""
+        """Write the file atomically."""
         text = io.StringIO()
         table = csv.writer(text, lineterminator="\n")
         table.writerow(COLUMNS)

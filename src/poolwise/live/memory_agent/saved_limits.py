@@ -1,7 +1,7 @@
-"""What limits were before the agent, on disk: a killed agent's successor takes them up, or lets go of them.
+"""Limits before the agent, saved on disk: the successor of a killed agent takes them over or restores them.
 
-One file, written whole before each change, names every group that the agent has limited, its limit before, and the limits
-that may stand there now. Whatever else stands there was written by somebody else and stays.
+One file, replaced atomically before each change, lists every group that the agent has limited, its limit before, and the limits
+that the agent may have set. Any other current limit was set by another program and is kept.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from poolwise.profiling.cleanup import boot_id
 
 @dataclass(frozen=True)
 class SavedLimit:
-    """A group whose limit the agent moves.
+    """A group whose limit the agent moves. The field names are keys of the file.
 
     Attributes
     ----------
-    group : its path from the root of control groups
-    identity : which group of that name it is
-    before : bytes of its limit before the agent; None for none
-    kills : whether the kernel killed in it before where memory ran out; None where that was not changed
-    ours : bytes of limits that the agent has set, one of which stands there unless somebody else wrote another
+    group : path from the root of control groups
+    identity : inode of the group
+    before : limit before the agent (bytes); None for none
+    kills : whether the OOM killer was enabled before; None if it was not changed
+    ours : limits that the agent has set (bytes); one of them is current unless another program changed it
     """
 
     group: str
@@ -38,57 +38,57 @@ class SavedLimit:
 
 
 class LimitsRecord:
-    """The record in a folder; every change is on disk before the method returns. Raises InputError for one that is none."""
+    """The saved limits in a folder; changes are on disk before methods return. Raises InputError for an invalid file."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "limits.json"
-        self._taken = {one.group: one for one in _read(self.file)}
+        self._saved = {one.group: one for one in _read(self.file)}
 
     def __iter__(self) -> Iterator[SavedLimit]:
-        return iter(tuple(self._taken.values()))
+        return iter(tuple(self._saved.values()))
 
     def get(self, group: str) -> SavedLimit | None:
-        """What is on record of a group."""
-        return self._taken.get(group)
+        """Return the saved limit of a group, None without one."""
+        return self._saved.get(group)
 
-    def save(self, taken: SavedLimit) -> None:
-        """Keep what a group's limit was and may be."""
-        if self._taken.get(taken.group) != taken:
-            self._taken[taken.group] = taken
+    def save(self, saved: SavedLimit) -> None:
+        """Save the limit of a group."""
+        if self._saved.get(saved.group) != saved:
+            self._saved[saved.group] = saved
             self._write()
 
     def remove(self, group: str) -> None:
-        """Forget a group; the file goes with the last."""
-        if self._taken.pop(group, None) is not None:
+        """Remove a group; the file is deleted with the last one."""
+        if self._saved.pop(group, None) is not None:
             self._write()
 
     def _write(self) -> None:
-        if not self._taken:
+        if not self._saved:
             self.file.unlink(missing_ok=True)
             return
         content = {"version": 1, "boot": boot_id(), "groups": [asdict(one) for one in self]}
         write_whole(self.file, json.dumps(content, indent=1).encode())
 
 
-def let_go(record: LimitsRecord, taken: SavedLimit, watched: WatchedGroup) -> str:
-    """Give a group the limit back that it had and forget it; returns what was done with it.
+def restore_limit(record: LimitsRecord, saved: SavedLimit, watched: WatchedGroup) -> str:
+    """Restore the limit of a group and remove it from the record; returns the outcome.
 
-    Raises InputError where the kernel refuses; the group stays on record then.
+    Raises InputError if the kernel rejects the limit; the group then stays in the record.
     """
-    if watched.identity != taken.identity:
-        record.remove(taken.group)
-        return "gone"
-    theirs = watched.limit() not in (*taken.ours, taken.before)
+    if watched.identity != saved.identity:
+        record.remove(saved.group)
+        return "group_gone"
+    theirs = watched.limit() not in (*saved.ours, saved.before)
     if not theirs:
-        watched.set_limit(taken.before)
-    if taken.kills:
-        watched.set_kills(True)
-    record.remove(taken.group)
-    return "changed by somebody else" if theirs else "as before"
+        watched.set_limit(saved.before)
+    if saved.kills:
+        watched.set_oom_kill(True)
+    record.remove(saved.group)
+    return "kept_external_limit" if theirs else "restored"
 
 
 def _read(file: Path) -> list[SavedLimit]:
-    """What is on record since the computer was started."""
+    """Read the limits saved since the last boot."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         if content["version"] != 1:
@@ -99,5 +99,5 @@ def _read(file: Path) -> list[SavedLimit]:
     except FileNotFoundError:
         return []
     except (ValueError, KeyError, TypeError) as error:
-        remedy = "see that no group that it names is limited, then delete it"
-        raise InputError(f"is no record of limits: {error}", file=file, remedy=remedy) from None
+        remedy = "check that none of its groups has a limit of the agent, then delete it"
+        raise InputError(f"is not a valid record of limits: {error}", file=file, remedy=remedy) from None

@@ -1,4 +1,4 @@
-"""Runs a memory agent until it is stopped, and lets go of everything at its end."""
+"""Runs a memory agent until it is stopped, and restores all limits at its end."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from poolwise.atomic_write import check_writable
 from poolwise.errors import InputError
 from poolwise.live.endpoints import serve_endpoints
 from poolwise.live.logs import log_event
-from poolwise.live.memory_agent.agent import MIB, MemoryAgent, Surroundings
+from poolwise.live.memory_agent.agent import MIB, Host, MemoryAgent
 from poolwise.live.memory_agent.config import MemoryAgentConfig
 from poolwise.live.memory_agent.limits import LimitMover
 from poolwise.live.memory_agent.metrics import MemoryAgentMetrics
 from poolwise.live.memory_agent.saved_limits import LimitsRecord, SavedLimit
 from poolwise.live.single_instance import exclusive_lock
 
-_RELIEVE_EVERY_S = 0.1
-"""Seconds between two looks whether a workload cannot go on."""
-_WRITE_EVERY = 30
-"""Looks between two writings of what was measured in passing."""
+_STALL_CHECK_S = 0.1
+"""Interval at which stalled workloads are checked for (s)."""
+_SAVE_STEPS = 30
+"""Control steps between two writes of passive measurements."""
 
 
 def serve_memory_agent(
@@ -32,70 +32,70 @@ def serve_memory_agent(
     port: int | None,
     dry_run: bool = False,
     seconds: float | None = None,
-    around: Surroundings | None = None,
+    host: Host | None = None,
 ) -> None:
-    """Watch workloads and move their limits until SIGTERM, SIGINT or SIGHUP, or for so many seconds; then let go of all.
+    """Watch workloads and move their limits until SIGTERM, SIGINT or SIGHUP, or for a time; then restore all limits.
 
-    A dry run looks, says what it would do, and writes nothing. Raises InputError for want of memory, swap, rights or the
-    port, and where a limit could not be given back.
+    A dry run logs the limits that it would set and writes nothing. Raises InputError if memory, swap, permissions or the port
+    are not available, or if a limit could not be restored.
     """
-    around = around or Surroundings()
+    host = host or Host()
     with ExitStack() as stack:
-        stop = stack.enter_context(_stopping())
-        record = None if dry_run else stack.enter_context(_holding(config.file.state))
-        agent = _agent(config, record, around)
+        stop = stack.enter_context(_stop_event())
+        record = None if dry_run else stack.enter_context(_locked_record(config.file.state))
+        agent = _agent(config, record, host)
         if port is not None:
-            host, chosen = stack.enter_context(serve_endpoints(agent.metrics.registry, lambda: "", port))
-            log_event("listening", host=host, port=chosen)
+            address, chosen = stack.enter_context(serve_endpoints(agent.metrics.registry, lambda: "", port))
+            log_event("listening", host=address, port=chosen)
         measurements = None if dry_run else config.file.measurements
         if measurements is not None:
             check_writable(measurements)
-            agent.passing.read(measurements)
+            agent.passive_profile.read(measurements)
         try:
-            agent.mover.let_go(but=[one.group for one in config.file.workload])
-            _refuse_risks(agent)
+            agent.mover.restore_all(but=[one.group for one in config.file.workload])
+            _check_resources(agent)
             _run(agent, stop, measurements, seconds)
         finally:
-            refused = agent.mover.let_go()
+            rejected = agent.mover.restore_all()
             if measurements is not None:
-                agent.passing.write(measurements)
-        if refused:
-            raise _not_given_back(config, refused)
+                agent.passive_profile.write(measurements)
+        if rejected:
+            raise _restore_error(config, rejected)
         log_event("stopped")
 
 
-def let_go_of_all(config: MemoryAgentConfig, around: Surroundings | None = None) -> None:
-    """Give groups back the limits that a killed agent has left; raises InputError where the kernel refuses."""
-    with _holding(config.file.state) as record:
-        if refused := _agent(config, record, around or Surroundings()).mover.let_go():
-            raise _not_given_back(config, refused)
+def restore_all_limits(config: MemoryAgentConfig, host: Host | None = None) -> None:
+    """Restore the limits of groups that a killed agent has limited; raises InputError if the kernel rejects one."""
+    with _locked_record(config.file.state) as record:
+        if rejected := _agent(config, record, host or Host()).mover.restore_all():
+            raise _restore_error(config, rejected)
 
 
-def _agent(config: MemoryAgentConfig, record: LimitsRecord | None, around: Surroundings) -> MemoryAgent:
+def _agent(config: MemoryAgentConfig, record: LimitsRecord | None, host: Host) -> MemoryAgent:
     metrics = MemoryAgentMetrics()
-    return MemoryAgent(config, LimitMover(record, around.root, metrics), around, metrics)
+    return MemoryAgent(config, LimitMover(record, host.root, metrics), host, metrics)
 
 
-def _not_given_back(config: MemoryAgentConfig, refused: list[SavedLimit]) -> InputError:
-    groups = ", ".join(taken.group for taken in refused)
-    remedy = "give the command again with --let-go as root, or write the limits that the record names by hand"
-    return InputError(f"limits could not be given back: {groups}", file=config.file.state, remedy=remedy)
+def _restore_error(config: MemoryAgentConfig, rejected: list[SavedLimit]) -> InputError:
+    groups = ", ".join(saved.group for saved in rejected)
+    remedy = "run the command again with --let-go as root, or write the limits in the record manually"
+    return InputError(f"cannot restore the limits of {groups}", file=config.file.state, remedy=remedy)
 
 
 @contextmanager
-def _holding(folder: Path) -> Iterator[LimitsRecord]:
+def _locked_record(folder: Path) -> Iterator[LimitsRecord]:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        remedy = "run as root, or name a folder of your own as 'state'"
-        raise InputError(f"cannot be made: {error.strerror}", file=folder, remedy=remedy) from error
+        remedy = "run as root, or set 'state' to a folder that you can write"
+        raise InputError(f"cannot create the folder: {error.strerror}", file=folder, remedy=remedy) from error
     with exclusive_lock(folder, "memory agent"):
         yield LimitsRecord(folder)
 
 
 @contextmanager
-def _stopping() -> Iterator[threading.Event]:
-    """An event that a request to end sets."""
+def _stop_event() -> Iterator[threading.Event]:
+    """Yield an event that SIGTERM, SIGINT and SIGHUP set."""
     stop = threading.Event()
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     before = {number: signal.signal(number, lambda *_: stop.set()) for number in numbers}
@@ -107,36 +107,36 @@ def _stopping() -> Iterator[threading.Event]:
 
 
 def _run(agent: MemoryAgent, stop: threading.Event, measurements: Path | None, seconds: float | None) -> None:
-    clock, every = agent.around.clock, agent.config.file.every / 1e9
-    begun, looks = clock(), 0
-    while not stop.is_set() and (seconds is None or clock() - begun < seconds):
+    clock, every = agent.host.clock, agent.config.file.every / 1e9
+    started_at, steps = clock(), 0
+    while not stop.is_set() and (seconds is None or clock() - started_at < seconds):
         agent.control_step()
-        looks += 1
-        if measurements is not None and looks % _WRITE_EVERY == 0:
-            agent.passing.write(measurements)
-        rests_until = clock() + every
-        while not stop.wait(max(0.0, min(_RELIEVE_EVERY_S, rests_until - clock()))) and clock() < rests_until:
-            agent.relieve()
+        steps += 1
+        if measurements is not None and steps % _SAVE_STEPS == 0:
+            agent.passive_profile.write(measurements)
+        next_step = clock() + every
+        while not stop.wait(max(0.0, min(_STALL_CHECK_S, next_step - clock()))) and clock() < next_step:
+            agent.relieve_stalled()
 
 
-def _refuse_risks(agent: MemoryAgent) -> None:
-    """See that the memory of the file is there, and swap for what will not be local; a dry run is told only."""
+def _check_resources(agent: MemoryAgent) -> None:
+    """Check that the configured memory and swap for the remote part are available; a dry run only logs the problem."""
     file, problem = agent.config.file, None
-    free, held = agent.around.available(), 0
+    free, held = agent.host.available(), 0
     for watched in agent.watched.values():
         if watched.identity is not None:
-            held += watched.look()[1].local
+            held += watched.read_counters()[1].local
     if free + held < (file.memory + file.reserve) * MIB:
-        there = (free + held) // MIB
+        present = (free + held) // MIB
         problem = InputError(
-            f"{there} MiB are free or held by the workloads; {file.memory + file.reserve} MiB are needed, reserve included",
+            f"{present} MiB are free or held by the workloads, but memory and reserve need {file.memory + file.reserve} MiB",
             field="memory",
-            remedy="give out less memory, keep less in reserve, or end other programs",
+            remedy="reduce memory or reserve, or stop other programs",
         )
-    elif not agent.around.swap_free():
-        remedy = "set up swap in memory (zram), or to remote memory"
-        problem = InputError("there is no free swap for what is not local", field="swap", remedy=remedy)
+    elif not agent.host.swap_free():
+        remedy = "set up swap in memory (zram) or on remote memory"
+        problem = InputError("no free swap for memory that is not local", field="swap", remedy=remedy)
     if problem is not None and agent.mover.record is not None:
         raise problem
     if problem is not None:
-        log_event("would refuse to start", logging.WARNING, why=str(problem))
+        log_event("resource_check_failed", logging.WARNING, why=str(problem))

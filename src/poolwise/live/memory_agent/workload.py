@@ -1,4 +1,4 @@
-"""A workload as the agent follows it from one look to the next."""
+"""State of a workload that the agent tracks across control steps."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from poolwise.performance.profiles import Profile
 
 @dataclass
 class TrackedWorkload:
-    """What is known of a workload whose group is there.
+    """State of a workload whose group exists.
 
     Attributes
     ----------
-    section : what the file says of it
+    section : its section of the configuration
     watched : its group
-    identity : which group of that name it is
-    limit : bytes of its limit, None for none
-    most : bytes of its limit before the agent, which no limit exceeds; None for none
-    counters, held : of the last look
-    before : bytes that it held at the look before
-    pace, curve : how fast it is with all memory local, and how it slows down with less
-    estimate : of the last window in which it did something; None before
-    working_set : most bytes that it has held at once in this phase
+    identity : inode of the group
+    limit : current limit (bytes), None for none
+    max_limit : limit before the agent (bytes), which no limit exceeds; None for none
+    counters, held : last sample
+    before : local memory at the sample before (bytes)
+    pace, curve : pace with all memory local, and slowdown with less
+    estimate : slowdown in the last window in which it ran; None before
+    working_set : peak local memory in this phase (bytes)
     """
 
     section: WatchedWorkloadSection
     watched: WatchedGroup
     identity: int
     limit: int | None
-    most: int | None
+    max_limit: int | None
     counters: Counters
     held: HeldMemory
     curve: SlowdownCurve
@@ -44,37 +44,42 @@ class TrackedWorkload:
     working_set: int = 0
 
     @classmethod
-    def begin(
-        cls, section: WatchedWorkloadSection, watched: WatchedGroup, identity: int, most: int | None, profile: Profile | None
+    def start(
+        cls,
+        section: WatchedWorkloadSection,
+        watched: WatchedGroup,
+        identity: int,
+        max_limit: int | None,
+        profile: Profile | None,
     ) -> TrackedWorkload:
-        """Look at it for the first time; raises OSError where its group is gone."""
-        counters, held = watched.look()
+        """Take the first sample; raises OSError if the group is gone."""
+        counters, held = watched.read_counters()
         curve = SlowdownCurve(max(held.total, 1), (), profile)
-        return cls(section, watched, identity, watched.limit(), most, counters, held, curve, working_set=held.local)
+        return cls(section, watched, identity, watched.limit(), max_limit, counters, held, curve, working_set=held.local)
 
     @property
     def squeezed(self) -> bool:
-        """Whether its limit keeps it from holding more."""
+        """True if the limit keeps it from holding more memory."""
         return self.limit is not None and self.held.local > self.limit - self.curve.step
 
     @property
     def local(self) -> int:
-        """Bytes at which what is seen now counts: its limit where that binds."""
+        """Bytes to which the current slowdown belongs: the limit if it binds, otherwise the memory in use."""
         return self.limit if self.limit is not None and self.squeezed else self.held.local
 
     @property
     def grows(self) -> bool:
-        """Whether it is filling what it was given lately."""
+        """True if it is still filling additional memory."""
         return not self.squeezed and self.held.local - self.before > self.curve.step
 
     @property
     def slowdown(self) -> float:
-        """Slowdown of now: the mean of what was seen with as much memory."""
+        """Current slowdown: the curve's value at `local`."""
         return self.curve.at(self.local)
 
-    def look(self, clock: SlowdownClock, page_in_s: float) -> SlowdownEstimate | None:
-        """Read counters and estimate the slowdown since the last look; raises OSError where its group is gone."""
-        counters, held = self.watched.look()
+    def sample(self, clock: SlowdownClock, page_in_s: float) -> SlowdownEstimate | None:
+        """Read counters and return the slowdown since the last sample; raises OSError if the group is gone."""
+        counters, held = self.watched.read_counters()
         window = CountedWindow.between(self.counters, counters)
         self.before, self.counters, self.held = self.held.local, counters, held
         if window is None:
@@ -84,20 +89,20 @@ class TrackedWorkload:
         self.estimate = found or self.estimate
         return found
 
-    def learn(self, now: float, found: SlowdownEstimate | None, remember_s: float) -> None:
-        """Take a window without changes of limits into account; in one in which it did nothing only its memory is news."""
-        # pages of files that a limit has thrown out are in no swap: the total does not shrink while the limit binds
+    def update_curve(self, now: float, found: SlowdownEstimate | None, remember_s: float) -> None:
+        """Add a window without limit moves to the curve; an idle window (None) only updates the memory."""
+        # file pages that a limit has evicted are not in swap, so the total must not shrink while the limit binds
         total = max(self.curve.total, self.held.total) if self.squeezed else max(self.held.total, 1)
         phase = self.curve.phase
-        self.curve = self.curve.forget(now - remember_s).of_total(total)
+        self.curve = self.curve.without_older(now - remember_s).with_total(total)
         if found is not None:
-            self.curve = self.curve.learn(now, self.local, found.slowdown)
+            self.curve = self.curve.add_sample(now, self.local, found.slowdown)
         if self.curve.phase != phase:
             self.working_set = 0
         self.working_set = max(self.working_set, self.held.local)
 
     def observed(self) -> ObservedWorkload:
-        """What the decision takes."""
+        """Return the input of the allocation."""
         section = self.section
         return ObservedWorkload(
             curve=self.curve,
@@ -106,5 +111,5 @@ class TrackedWorkload:
             limit=self.limit,
             slowdown=self.slowdown,
             least_share=section.least_share,
-            most=self.most,
+            max_limit=self.max_limit,
         )

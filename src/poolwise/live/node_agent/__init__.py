@@ -1,1 +1,1 @@
-"""The daemon of a node: publishes its devices, attaches devices of other nodes, and hands them to containers."""
+"""Node agent: publishes a node's devices, attaches devices of other nodes, and injects them into containers."""

@@ -1,4 +1,4 @@
-"""The agent: follows claims of its node, attaches and reports, answers the kubelet, publishes slices."""
+"""Node agent: watches the claims of its node, attaches devices, reports conditions, and answers the kubelet."""
 
 from __future__ import annotations
 
@@ -14,174 +14,183 @@ from poolwise.live.logs import log_event
 from poolwise.live.node_agent.cluster import AgentCluster
 from poolwise.live.node_agent.conditions import (
     DeviceConditions,
-    content_of,
-    holds,
-    refused_claim,
-    said_of_devices,
-    verdict,
-    waits_for,
+    claim_failure_conditions,
+    has_binding_conditions,
+    is_reported,
+    record_conditions,
+    reported_conditions,
+    status_devices,
 )
 from poolwise.live.node_agent.config import NodeAgentFile
 from poolwise.live.node_agent.connector import Connector
 from poolwise.live.node_agent.metrics import NodeAgentMetrics
 from poolwise.live.node_agent.records import ClaimRecord, ClaimState
-from poolwise.live.node_agent.required_attachments import allocated, pinned_to, published, record_of
-from poolwise.live.node_agent.template import checked
+from poolwise.live.node_agent.required_attachments import allocated_devices, pinned_node, published_devices, required_record
+from poolwise.live.node_agent.template import validate_value
 from poolwise.live.node_agent.work_queue import KeyedWorkQueue
 
 
 class NodeAgent:
-    """Keeps the devices of this node's claims attached, and says so.
+    """Keeps the devices of this node's claims attached, and reports their conditions.
 
-    What it does for a claim follows from the claim as it is and from what is on record, never from which message came: a
-    message may come twice, late or never.
+    Reconciliation depends only on the current claim and the saved record, never on the event that triggered it: events may be
+    repeated, delayed or lost.
 
     Parameters
     ----------
+    file
+        Configuration of the agent.
     node
-        The node that it works for.
+        Name of the node that it runs on.
+    cluster
+        Access to the API server.
+    connector
+        Attaches and detaches devices.
     """
 
     def __init__(self, file: NodeAgentFile, node: str, cluster: AgentCluster, connector: Connector) -> None:
         self.file, self.node, self.cluster, self.connector = file, node, cluster, connector
         self.metrics = NodeAgentMetrics()
-        self.work = KeyedWorkQueue(self._settle, self._failed)
+        self.queue = KeyedWorkQueue(self._reconcile, self._log_retry)
         self.synced = False
         self._claims: dict[str, ResourceClaim] = {}  # uid -> a claim of this node
-        self._left: set[str] = set()  # claims on record that were not looked at since this process began
+        self._unverified: set[str] = set()  # recorded claims that have not been verified since this process started
 
     def resume(self) -> None:
-        """Take up what is on record."""
-        for uid in self.connector.sweep():
-            log_event("removed a CDI file that nothing is on record of", logging.WARNING, claim=uid)
+        """Queue the recorded claims and remove orphaned CDI files."""
+        for uid in self.connector.remove_orphaned_files():
+            log_event("orphaned_cdi_file_removed", logging.WARNING, claim=uid)
         for record in self.connector.records:
-            log_event("on record", claim=record.name, namespace=record.namespace, state=record.state.value)
-            self._left.add(record.uid)
-            self.work.wake(record.uid)
+            log_event("claim_resumed", claim=record.name, namespace=record.namespace, state=record.state.value)
+            self._unverified.add(record.uid)
+            self.queue.enqueue(record.uid)
 
-    def handle_event(self, seen: WatchEvent[ResourceClaim] | Synced) -> None:
-        """Take note of a claim as it is now."""
-        if isinstance(seen, Synced):
+    def handle_event(self, event: WatchEvent[ResourceClaim] | Synced) -> None:
+        """Update a claim and queue it for reconciliation."""
+        if isinstance(event, Synced):
             self.synced = True
-            gone = [uid for uid, claim in self._claims.items() if claim.metadata.key not in seen.keys]
+            gone = [uid for uid, claim in self._claims.items() if claim.metadata.key not in event.keys]
             for uid in gone:
                 del self._claims[uid]
             for uid in {*gone, *(record.uid for record in self.connector.records)}:
-                self.work.wake(uid)
+                self.queue.enqueue(uid)
             return
-        claim = seen.item
+        claim = event.item
         uid = claim.metadata.uid
-        ours = not seen.deleted and bool(allocated(claim, self.file.driver)) and pinned_to(claim) == self.node
-        if ours:
+        is_local = not event.deleted and bool(allocated_devices(claim, self.file.driver)) and pinned_node(claim) == self.node
+        if is_local:
             self._claims[uid] = claim
         elif uid in self._claims:
             del self._claims[uid]
-        if ours or self.connector.records.get(uid) is not None:
-            self.work.wake(uid)
+        if is_local or self.connector.records.get(uid) is not None:
+            self.queue.enqueue(uid)
 
     async def prepare(self, namespace: str, name: str, uid: str) -> tuple[ClaimRecord, list[list[str]]]:
-        """Make a claim's devices usable here; the CDI names of each. Raises PoolwiseError."""
+        """Prepare a claim's devices and return the record with the CDI names of each device; raises PoolwiseError."""
         with self._timed("prepare"):
-            checked("claim.uid", uid, {})
-            checked("claim.namespace", namespace, {})
-            checked("claim.name", name, {})
+            validate_value("claim.uid", uid, {})
+            validate_value("claim.namespace", namespace, {})
+            validate_value("claim.name", name, {})
             claim = await self.cluster.claim(namespace, name)
             if claim is None or claim.metadata.uid != uid:
-                raise InputError("there is no such claim any more", remedy="the kubelet asks for those of pods that still are")
-            # a prepare that the kubelet gives up on goes on: it is asked for again
+                raise InputError("the claim no longer exists", remedy="check whether its pod still exists")
+            # the work continues if the kubelet times out; the kubelet then repeats its request
             record = await asyncio.shield(asyncio.ensure_future(self._prepare(claim)))
-        log_event("prepared", claim=name, namespace=namespace, devices=[device.device for device in record.devices])
+        log_event("claim_prepared", claim=name, namespace=namespace, devices=[device.device for device in record.devices])
         return record, self.connector.cdi.ids(record)
 
     async def unprepare(self, uid: str) -> None:
-        """Take a claim's devices back; nothing to do where it has none here. Raises PoolwiseError."""
+        """Release a claim's devices, if it has any on this node; raises PoolwiseError."""
         with self._timed("release"):
-            checked("claim.uid", uid, {})
+            validate_value("claim.uid", uid, {})
             await asyncio.shield(asyncio.ensure_future(self.connector.release(uid)))
-        log_event("released", claim=uid)
+        log_event("claim_released", claim=uid)
 
     async def _prepare(self, claim: ResourceClaim) -> ClaimRecord:
         found = self.connector.records.get(claim.metadata.uid)
-        kept = found is not None and self._about(claim, found) and found.state in (ClaimState.ATTACHED, ClaimState.PREPARED)
-        return await self.connector.prepare(found if found is not None and kept else await self._wanted(claim))
+        current = (
+            found is not None and self._matches(claim, found) and found.state in (ClaimState.ATTACHED, ClaimState.PREPARED)
+        )
+        return await self.connector.prepare(found if found is not None and current else await self._required(claim))
 
-    async def _wanted(self, claim: ResourceClaim) -> ClaimRecord:
+    async def _required(self, claim: ResourceClaim) -> ClaimRecord:
         slices = await self.cluster.slices(self.file.driver)
-        return record_of(claim, self.node, self.file, published(slices, self.file.driver))
+        return required_record(claim, self.node, self.file, published_devices(slices, self.file.driver))
 
-    def _about(self, claim: ResourceClaim, record: ClaimRecord) -> bool:
-        """Whether a record is about what a claim has now."""
-        allocation, has = claim.status.allocation, allocated(claim, self.file.driver)
-        when = allocation.allocation_timestamp or "" if allocation is not None else None
-        mine = [device.identity for device in record.devices]
-        return record.allocated == when and mine == [(one.request, one.pool, one.device, one.share_id or "") for one in has]
+    def _matches(self, claim: ResourceClaim, record: ClaimRecord) -> bool:
+        """Return whether a record describes the current allocation of a claim."""
+        allocation, devices = claim.status.allocation, allocated_devices(claim, self.file.driver)
+        timestamp = allocation.allocation_timestamp or "" if allocation is not None else None
+        recorded = [device.identity for device in record.devices]
+        current = [(one.request, one.pool, one.device, one.share_id or "") for one in devices]
+        return record.allocated == timestamp and recorded == current
 
-    async def _settle(self, uid: str) -> None:
-        """Do what a claim needs now: attach, report, or release what it no longer has."""
+    async def _reconcile(self, uid: str) -> None:
+        """Attach, report or release devices as the claim requires now."""
         records = self.connector.records
-        if uid in self._left and (record := records.get(uid)) is not None:
+        if uid in self._unverified and (record := records.get(uid)) is not None:
             await self.connector.resume(record)
-        self._left.discard(uid)
+        self._unverified.discard(uid)
         self.metrics.update(records)
         if not self.synced:
-            return  # a claim that was not seen yet is not one that is gone
+            return  # before the first sync, a missing claim may still exist
         record, claim = records.get(uid), self._claims.get(uid)
-        if record is not None and (claim is None or not self._about(claim, record)):
+        if record is not None and (claim is None or not self._matches(claim, record)):
             with self._timed("release"):
-                await self.connector.release(uid, prepared=False)  # of that the kubelet says when it is over
+                await self.connector.release(uid, prepared=False)  # the kubelet releases prepared claims
             record = None
         if claim is None:
             return
-        if waits_for(claim, self.file.driver) and claim.status.reserved_for:
-            await self._answer(claim, record)
+        if has_binding_conditions(claim, self.file.driver) and claim.status.reserved_for:
+            await self._attach_and_report(claim, record)
         record = records.get(uid)
         self.metrics.update(records)
         if record is not None and record.state == ClaimState.DETACHING:
             await self.connector.resume(record)
 
-    async def _answer(self, claim: ResourceClaim, record: ClaimRecord | None) -> None:
-        """Attach what a pod waits for, unless it was said already how that went, and say how it went."""
-        said: DeviceConditions | None
+    async def _attach_and_report(self, claim: ResourceClaim, record: ClaimRecord | None) -> None:
+        """Attach devices that a pod waits for, unless the result has been reported already, and report the result."""
+        conditions: DeviceConditions | None
         driver = self.file.driver
-        if (record is None or record.state == ClaimState.ATTACHING) and not any(said_of_devices(claim, driver).values()):
+        if (record is None or record.state == ClaimState.ATTACHING) and not any(reported_conditions(claim, driver).values()):
             try:
-                wanted = await self._wanted(claim)
+                required = await self._required(claim)
             except InputError as error:
-                said = refused_claim(claim, driver, str(error))
+                conditions = claim_failure_conditions(claim, driver, str(error))
                 self.metrics.failures.labels("attach").inc()
             else:
                 with self._timed("attach"):
-                    record = await self.connector.attach(wanted)
-                said = verdict(record)
+                    record = await self.connector.attach(required)
+                conditions = record_conditions(record)
                 if record.reason:
                     self.metrics.failures.labels("attach").inc()
         else:
-            said = None if record is None else verdict(record)
-        if said is not None and not holds(claim, driver, said):
-            await self._report(claim, said)
+            conditions = None if record is None else record_conditions(record)
+        if conditions is not None and not is_reported(claim, driver, conditions):
+            await self._report(claim, conditions)
 
-    async def _report(self, seen: ResourceClaim, said: DeviceConditions) -> None:
-        """Report on a claim as it is now, if it still has what was seen: what is followed may be behind by seconds."""
-        meta, driver = seen.metadata, self.file.driver
+    async def _report(self, cached: ResourceClaim, conditions: DeviceConditions) -> None:
+        """Report conditions if the claim still has the cached allocation; the informer cache may be seconds behind."""
+        meta, driver = cached.metadata, self.file.driver
         now = await self.cluster.claim(meta.namespace, meta.name)
-        if now is None or now.metadata.uid != meta.uid or now.status.allocation != seen.status.allocation:
-            return  # the change is told of, and answered then
-        await self.cluster.report(now, content_of(said, driver))
-        log_event("reported", claim=meta.name, namespace=meta.namespace, devices=[*said.values()])
+        if now is None or now.metadata.uid != meta.uid or now.status.allocation != cached.status.allocation:
+            return  # the change triggers another reconciliation
+        await self.cluster.report(now, status_devices(conditions, driver))
+        log_event("claim_reported", claim=meta.name, namespace=meta.namespace, devices=[*conditions.values()])
 
     @contextmanager
     def _timed(self, work: str) -> Iterator[None]:
-        """Measure work, count it where it fails, and show what is on record afterwards."""
+        """Measure an operation, count and log its failure, and update the metrics of records."""
         try:
             with self.metrics.seconds.labels(work).time():
                 yield
         except PoolwiseError as error:
             self.metrics.failures.labels(work).inc()
-            log_event(f"{work} failed", logging.WARNING, why=str(error))
+            log_event(f"{work}_failed", logging.WARNING, why=str(error))
             raise
         finally:
             self.metrics.update(self.connector.records)
 
-    def _failed(self, uid: str, error: PoolwiseError) -> None:
+    def _log_retry(self, uid: str, error: PoolwiseError) -> None:
         self.metrics.failures.labels("settle").inc()
-        log_event("tried again later", logging.WARNING, claim=uid, why=str(error))
+        log_event("claim_retry", logging.WARNING, claim=uid, why=str(error))

@@ -1,4 +1,4 @@
-"""CDI files: what a container runtime gives to the containers of a claim.
+"""CDI files, which tell container runtimes what to inject into the containers of a claim.
 
 Source: Container Device Interface, specification 0.6.0.
 """
@@ -18,7 +18,7 @@ VERSION = "0.6.0"
 
 
 class CdiFolder:
-    """The CDI files of a driver, one for each prepared claim that gives anything to containers."""
+    """CDI files of a driver, one per prepared claim that adds anything to containers."""
 
     def __init__(self, folder: Path, driver: str) -> None:
         self.folder, self.driver = folder, driver
@@ -27,14 +27,14 @@ class CdiFolder:
             draft.unlink()
 
     def write(self, record: ClaimRecord) -> None:
-        """Write the file of a claim unless it is there as it should be; raises InputError for a device node that is none."""
+        """Write the file of a claim unless it is up to date; raises InputError for an invalid device node."""
         content = self.content(record)
         file = self._file(record.uid)
         if content is not None and not (file.is_file() and file.read_bytes() == content):
             write_whole(file, content)
 
     def content(self, record: ClaimRecord) -> bytes | None:
-        """The file of a claim, None where its containers get nothing."""
+        """Return the content of a claim's file, None if it adds nothing to containers."""
         edits = [(name, _edits(device)) for name, device in zip(self._names(record), record.devices, strict=True)]
         devices = [{"name": name, "containerEdits": edit} for name, edit in edits if edit]
         if not devices:
@@ -42,17 +42,17 @@ class CdiFolder:
         return json.dumps({"cdiVersion": VERSION, "kind": self._kind, "devices": devices}, indent=1).encode() + b"\n"
 
     def ids(self, record: ClaimRecord) -> list[list[str]]:
-        """Names by which a runtime finds what each device of a claim gives to containers."""
+        """Return the CDI names of each device of a claim."""
         named = zip(self._names(record), record.devices, strict=True)
-        return [[f"{self._kind}={name}"] if _gives(device) else [] for name, device in named]
+        return [[f"{self._kind}={name}"] if _has_edits(device) else [] for name, device in named]
 
     def remove(self, uid: str) -> None:
-        """Remove the file of a claim, if it is there."""
+        """Remove the file of a claim if it exists."""
         self._file(uid).unlink(missing_ok=True)
         sync_folder(self.folder)
 
     def uids(self) -> set[str]:
-        """Claims that have a file."""
+        """Return the uids of claims with a file."""
         return {file.stem.removeprefix(self._prefix) for file in self.folder.glob(f"{self._prefix}*.json")}
 
     @property
@@ -70,7 +70,7 @@ class CdiFolder:
         return self.folder / f"{self._prefix}{uid}.json"
 
 
-def _gives(device: Attachment) -> bool:
+def _has_edits(device: Attachment) -> bool:
     return bool(device.environment or device.mounts or device.device_nodes)
 
 
@@ -86,10 +86,12 @@ def _edits(device: Attachment) -> dict[str, Any]:
 
 
 def _node(host: str, container: str, permissions: str) -> dict[str, str]:
-    """A device node behind all links, since runtimes follow none."""
+    """Return a device node with its symbolic links resolved, since runtimes do not follow them."""
     real = os.path.realpath(host)
     if not real.startswith("/dev/") or not Path(real).exists():
         raise InputError(
-            "is no file below /dev on this node", file=host, remedy="see that 'attach' makes it, and 'verify' waits"
+            "is not an existing file below /dev on this node",
+            file=host,
+            remedy="check that 'attach' creates it and that 'verify' waits for it",
         )
     return {"path": container or host, "hostPath": real, "permissions": permissions}

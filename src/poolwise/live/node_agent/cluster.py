@@ -1,6 +1,6 @@
-"""What a node agent asks of an API server: claims, its own slices, and the conditions of devices.
+"""API server access of a node agent: claims, its own slices, and device conditions.
 
-What it writes it applies (server-side apply): the same message twice is one, and what others wrote stays.
+Writes use server-side apply: repeating a write has no effect, and fields of other writers are kept.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ _MANAGER = {"fieldManager": "poolwise-node-agent", "force": "true"}
 
 
 class AgentCluster(Protocol):
-    """The part of a cluster that a node agent sees; all of it raises ApiError."""
+    """The part of a cluster that a node agent uses; all methods raise ApiError."""
 
     async def claim(self, namespace: str, name: str) -> ResourceClaim | None:
-        """A claim as it is now; None where there is none."""
+        """Return a claim, None if it does not exist."""
         ...
 
     async def node_uid(self, node: str) -> str:
-        """The uid of a node."""
+        """Return the uid of a node."""
         ...
 
     async def slices(self, driver: str) -> list[ResourceSlice]:
-        """All slices of a driver."""
+        """Return all slices of a driver."""
         ...
 
     async def apply_slice(self, content: dict[str, Any]) -> None:
-        """Make a slice, or make it what is given."""
+        """Create or replace a slice."""
         ...
 
     async def delete_slice(self, name: str) -> None:
-        """Delete a slice, if it is there."""
+        """Delete a slice if it exists."""
         ...
 
     async def report(self, claim: ResourceClaim, devices: list[dict[str, Any]]) -> None:
-        """Say in a claim's status what this driver's devices are; refused (409) where the claim is another one by now."""
+        """Write the driver's device conditions to a claim's status; fails with 409 if the claim has changed."""
         ...
 
 
@@ -53,7 +53,7 @@ class _Slices(msgspec.Struct):
 
 
 class ServerCluster:
-    """The same from a real API server."""
+    """`AgentCluster` of a real API server."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -91,7 +91,7 @@ class ServerCluster:
                 raise
 
     async def report(self, claim: ResourceClaim, devices: list[dict[str, Any]]) -> None:
-        """Apply the status of devices; uid and version make sure that it is said of the allocation that was seen."""
+        """Apply the status of devices; uid and resourceVersion ensure that it describes the current allocation."""
         meta = claim.metadata
         path = f"{GROUP}/namespaces/{meta.namespace}/resourceclaims/{meta.name}/status"
         named = {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid, "resourceVersion": meta.resource_version}

@@ -1,4 +1,4 @@
-"""Commands of the operator's choice: lists of arguments, a time limit, and the end of what they print."""
+"""Commands configured by the operator: argument lists with a timeout; the end of the output is kept."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from collections.abc import Sequence
 from poolwise.errors import PoolwiseError
 
 TAIL = 400
-"""Characters of a command's output that are kept."""
-_KEPT = 8192
-_LATE = 0.2
-"""Seconds that output may come after the command's end: a child of it may hold the pipe for ever."""
+"""Characters kept from the end of a command's output."""
+_BUFFER = 8192
+_DRAIN_S = 0.2
+"""Time to wait for output after the command's exit (s), since its children may keep the pipe open forever."""
 
 
 class CommandError(PoolwiseError):
-    """A command could not be started, failed, or took too long."""
+    """A command could not be started, failed, or timed out."""
 
 
 async def run_command(arguments: Sequence[str], limit_s: float) -> str:
-    """Run a command to its end and return the end of what it printed; raises CommandError.
+    """Run a command and return the end of its output; raises CommandError.
 
-    It reads nothing, gets PATH as its only variable, and is killed with its children when its time is over or this task is
-    cancelled. What it leaves running after it succeeded stays.
+    The command has no standard input, and PATH is its only variable. It is killed with its children on timeout or if this task
+    is cancelled. Processes that it leaves behind after success are kept.
     """
     output = _Output()
     try:
@@ -38,56 +38,56 @@ async def run_command(arguments: Sequence[str], limit_s: float) -> str:
                 start_new_session=True,
             )
         except OSError as error:
-            raise CommandError(f"{arguments[0]} cannot be started: {error.strerror}") from error
+            raise CommandError(f"cannot start {arguments[0]}: {error.strerror}") from error
         finally:
             os.close(output.writer)
         try:
             await asyncio.wait_for(process.wait(), limit_s)
         except TimeoutError:
-            raise CommandError(f"{arguments[0]} took more than {limit_s:g} s and was ended{output.shown()}") from None
+            raise CommandError(f"{arguments[0]} timed out after {limit_s:g} s and was killed{output.suffix()}") from None
         finally:
             if process.returncode != 0:
                 _kill(process.pid)
                 await process.wait()
-        await output.rest()
+        await output.drain()
         if process.returncode:
-            how = f"ended by signal {-process.returncode}" if process.returncode < 0 else f"exit status {process.returncode}"
-            raise CommandError(f"{arguments[0]}: {how}{output.shown()}")
+            how = f"killed by signal {-process.returncode}" if process.returncode < 0 else f"exit status {process.returncode}"
+            raise CommandError(f"{arguments[0]}: {how}{output.suffix()}")
         return output.tail()
     finally:
         output.close()
 
 
 class _Output:
-    """The end of what comes through a pipe."""
+    """The end of the data read from a pipe."""
 
     def __init__(self) -> None:
         self.reader, self.writer = os.pipe()
         os.set_blocking(self.reader, False)
-        self._content, self._over = b"", asyncio.Event()
+        self._content, self._closed = b"", asyncio.Event()
         asyncio.get_running_loop().add_reader(self.reader, self._read)
 
     def _read(self) -> None:
         block = os.read(self.reader, 65536)
-        self._content = (self._content + block)[-_KEPT:]
+        self._content = (self._content + block)[-_BUFFER:]
         if not block:
             asyncio.get_running_loop().remove_reader(self.reader)
-            self._over.set()
+            self._closed.set()
 
-    async def rest(self) -> None:
-        """Wait for what is still in the pipe."""
+    async def drain(self) -> None:
+        """Wait for the remaining output."""
         try:
-            await asyncio.wait_for(self._over.wait(), _LATE)
+            await asyncio.wait_for(self._closed.wait(), _DRAIN_S)
         except TimeoutError:
-            return  # a child that goes on holds it
+            return  # a child of the command keeps the pipe open
 
     def tail(self) -> str:
-        """The end, as printable text."""
+        """Return the end of the output as printable text."""
         text = self._content.decode(errors="replace").strip()[-TAIL:]
         return "".join(c if c.isprintable() else " " for c in text)
 
-    def shown(self) -> str:
-        """The end as a part of a message."""
+    def suffix(self) -> str:
+        """Return the end of the output as the end of an error message."""
         return f": {self.tail()}" if self.tail() else ""
 
     def close(self) -> None:
@@ -99,4 +99,4 @@ def _kill(group: int) -> None:
     try:
         os.killpg(group, signal.SIGKILL)
     except ProcessLookupError:
-        return  # all have ended
+        return  # all processes have exited

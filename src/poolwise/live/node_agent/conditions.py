@@ -1,4 +1,4 @@
-"""What a claim's status says of its devices, and what it should say."""
+"""Device conditions in the status of a claim: the reported ones, and those that should be reported."""
 
 from __future__ import annotations
 
@@ -7,49 +7,49 @@ from typing import Any
 
 from poolwise.live.kubernetes.objects import ResourceClaim
 from poolwise.live.node_agent.records import ClaimRecord, ClaimState
-from poolwise.live.node_agent.required_attachments import allocated
+from poolwise.live.node_agent.required_attachments import allocated_devices
 
 _LONGEST = 1000
 DeviceConditions = dict[tuple[str, str, str], dict[str, str]]
-"""(pool, device, share) -> condition that holds -> its message."""
+"""(pool, device, share) -> condition that is true -> its message."""
 
 
-def attached_names(driver: str) -> tuple[str, str]:
-    """The condition that a device is attached, and the one that it cannot be, as slices of a driver name them."""
+def condition_names(driver: str) -> tuple[str, str]:
+    """Return the names of a driver's conditions for an attached device and for a failed attachment."""
     return f"{driver}/attached", f"{driver}/attach-failed"
 
 
-def waits_for(claim: ResourceClaim, driver: str) -> bool:
-    """Whether a pod waits until devices of a driver are attached."""
-    return any(one.binding_conditions for one in allocated(claim, driver))
+def has_binding_conditions(claim: ResourceClaim, driver: str) -> bool:
+    """Return whether the pod of a claim waits until devices of a driver are attached."""
+    return any(one.binding_conditions for one in allocated_devices(claim, driver))
 
 
-def verdict(record: ClaimRecord) -> DeviceConditions | None:
-    """What a record says of devices that a pod waits for; None while nothing can be said."""
+def record_conditions(record: ClaimRecord) -> DeviceConditions | None:
+    """Return the conditions to report for a record, None while there is no result."""
     if record.reason:
-        return refused(record, record.reason, record.failed)
+        return failure_conditions(record, record.reason, record.failed)
     if record.state in (ClaimState.ATTACHED, ClaimState.PREPARED):
         return {device.identity[1:]: dict.fromkeys(device.conditions, "") for device in record.devices if device.conditions}
     return None
 
 
-def refused(record: ClaimRecord, why: str, failed: int) -> DeviceConditions:
-    """What is said where a device cannot be attached: of that device, else of the first for which such a condition is named."""
+def failure_conditions(record: ClaimRecord, why: str, failed: int) -> DeviceConditions:
+    """Return the failure condition of the failed device, or else of the first device that declares one."""
     named = [device for device in (record.devices[failed], *record.devices) if device.failures]
     return {device.identity[1:]: {device.failures[0]: why[:_LONGEST]} for device in named[:1]}
 
 
-def refused_claim(claim: ResourceClaim, driver: str, why: str) -> DeviceConditions:
-    """The same of a claim that nothing was begun for."""
-    named = [one for one in allocated(claim, driver) if one.binding_failure_conditions]
+def claim_failure_conditions(claim: ResourceClaim, driver: str, why: str) -> DeviceConditions:
+    """Return the failure condition of a claim without a record, for the first device that declares one."""
+    named = [one for one in allocated_devices(claim, driver) if one.binding_failure_conditions]
     return {
         (one.pool, one.device, one.share_id or ""): {(one.binding_failure_conditions or [""])[0]: why[:_LONGEST]}
         for one in named[:1]
     }
 
 
-def said_of_devices(claim: ResourceClaim, driver: str) -> DeviceConditions:
-    """Conditions that hold of the devices of a driver, as a claim's status has them, without messages."""
+def reported_conditions(claim: ResourceClaim, driver: str) -> DeviceConditions:
+    """Return the true conditions of a driver's devices in a claim's status, without messages."""
     return {
         (one.pool, one.device, one.share_id or ""): {c.type: "" for c in one.conditions if c.status == "True"}
         for one in claim.status.devices
@@ -57,20 +57,20 @@ def said_of_devices(claim: ResourceClaim, driver: str) -> DeviceConditions:
     }
 
 
-def holds(claim: ResourceClaim, driver: str, wanted: DeviceConditions) -> bool:
-    """Whether a claim's status says already what it should."""
-    says = said_of_devices(claim, driver)
-    return {key: [*kinds] for key, kinds in wanted.items()} == {key: [*kinds] for key, kinds in says.items() if kinds}
+def is_reported(claim: ResourceClaim, driver: str, expected: DeviceConditions) -> bool:
+    """Return whether a claim's status already has the expected conditions."""
+    reported = reported_conditions(claim, driver)
+    return {key: [*kinds] for key, kinds in expected.items()} == {key: [*kinds] for key, kinds in reported.items() if kinds}
 
 
-def content_of(said: DeviceConditions, driver: str) -> list[dict[str, Any]]:
-    """The devices of a claim's status."""
+def status_devices(conditions: DeviceConditions, driver: str) -> list[dict[str, Any]]:
+    """Return the device entries of a claim's status."""
     now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     return [
         {"driver": driver, "pool": pool, "device": device}
         | ({"shareID": share} if share else {})
         | {"conditions": [_condition(kind, text, now) for kind, text in kinds.items()]}
-        for (pool, device, share), kinds in said.items()
+        for (pool, device, share), kinds in conditions.items()
     ]
 
 

@@ -1,4 +1,4 @@
-"""The file of a node agent: which devices nodes have, how others reach them, and what attaches them."""
+"""Configuration file of node agents: the devices of nodes, their reach, and the commands that attach them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,31}")
 _QUANTITY = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:[mkMGTPE]|[KMGTPE]i)?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 TEMPLATE = "template"
-"""Attribute of a device that names the template by which other nodes reach it."""
-MOST = 32
-"""Attributes and capacities of a device together, at most: a limit of Kubernetes."""
+"""Attribute of a device with the name of the template by which other nodes attach it."""
+MAX_ATTRIBUTES = 32
+"""Kubernetes' limit for attributes and capacities of a device together."""
 
 Driver = Annotated[str, Field(pattern=rf"^[a-z][-a-z0-9]{{0,61}}(?:\.{_LABEL})*$", max_length=57)]
 NodeName = Annotated[str, Field(pattern=rf"^{_LABEL}(?:\.{_LABEL})*$", max_length=253)]
@@ -29,7 +29,7 @@ DeviceName = Annotated[str, Field(pattern=rf"^{_LABEL}$")]
 
 
 class MountSection(Section):
-    """A folder or file of the node that containers see."""
+    """A folder or file of the node that is mounted into containers."""
 
     host: str = Field(pattern="^/")
     container: str = Field(pattern="^/")
@@ -37,7 +37,7 @@ class MountSection(Section):
 
 
 class DeviceNodeSection(Section):
-    """A file below /dev that containers see; `host` may be a link to it, which is followed when a pod starts."""
+    """A device node below /dev for containers; `host` may be a symbolic link, which is resolved when a pod starts."""
 
     host: str = Field(pattern="^/dev/")
     container: str = Field(default="", pattern="^(/dev/.*)?$")
@@ -45,13 +45,15 @@ class DeviceNodeSection(Section):
 
 
 class TemplateSection(Section):
-    """How a device of another node is attached to this one, and what containers get of it.
+    """Commands that attach a device of another node to this one, and what containers get.
 
     Attributes
     ----------
-    attach, verify, detach : commands as lists of arguments, without a shell; each may be run again at any time
-    time_limit : ns that each of them may take
-    patterns : of attributes, in place of the one that every attribute's text must have
+    attach, verify, detach : commands as argument lists, without a shell; they must be idempotent
+    time_limit : timeout of each command (ns)
+    environment : environment variables of containers
+    mounts, device_nodes : folders, files and device nodes of containers
+    patterns : regular expressions of attributes, instead of the default for attributes
     """
 
     attach: tuple[str, ...] = ()
@@ -64,12 +66,12 @@ class TemplateSection(Section):
     patterns: dict[str, str] = Field(default_factory=dict)
 
     @property
-    def attaches(self) -> bool:
-        """Whether anything must be done before a pod may be bound."""
+    def needs_attachment(self) -> bool:
+        """True if a command has to run before a pod may be bound."""
         return bool(self.attach or self.verify)
 
     def texts(self) -> tuple[str, ...]:
-        """Everything in which values are put."""
+        """Return all texts that may contain placeholders."""
         files = [text for mount in self.mounts for text in (mount.host, mount.container)]
         files += [text for node in self.device_nodes for text in (node.host, node.container)]
         return (*self.attach, *self.verify, *self.detach, *self.environment.values(), *files)
@@ -78,14 +80,14 @@ class TemplateSection(Section):
     @classmethod
     def _absolute(cls, command: tuple[str, ...]) -> tuple[str, ...]:
         if command and not re.fullmatch(r"/[^{}\0]+", command[0]):
-            raise ValueError(f"the program {command[0]!r} must be an absolute path without values in it")
+            raise ValueError(f"the program {command[0]!r} must be an absolute path without placeholders")
         return command
 
     @field_validator("environment")
     @classmethod
     def _variables(cls, environment: dict[str, str]) -> dict[str, str]:
         if wrong := [name for name in environment if not _VARIABLE.fullmatch(name)]:
-            raise ValueError(f"{wrong[0]!r} cannot be the name of an environment variable")
+            raise ValueError(f"{wrong[0]!r} is not a valid name of an environment variable")
         return environment
 
     @field_validator("patterns")
@@ -95,7 +97,7 @@ class TemplateSection(Section):
             try:
                 re.compile(pattern)
             except re.error as error:
-                raise ValueError(f"the pattern of '{name}' is no regular expression: {error}") from None
+                raise ValueError(f"the pattern of '{name}' is not a valid regular expression: {error}") from None
         return patterns
 
 
@@ -104,7 +106,8 @@ class DeviceSection(Section):
 
     Attributes
     ----------
-    template : by which nodes reach it; without one containers get nothing but the device's name
+    template : template by which nodes attach it; without one, containers get nothing
+    attributes, capacity : as in ResourceSlices
     shared : whether several claims may have parts of its capacity
     """
 
@@ -119,7 +122,7 @@ class DeviceSection(Section):
     def _attributes(cls, attributes: dict[str, bool | int | str]) -> dict[str, bool | int | str]:
         for name, value in attributes.items():
             if not _IDENTIFIER.fullmatch(name) or name == TEMPLATE:
-                raise ValueError(f"'{name}' cannot be the name of an attribute (letters, digits and _; not '{TEMPLATE}')")
+                raise ValueError(f"'{name}' is not a valid attribute name (letters, digits and _; not '{TEMPLATE}')")
             if isinstance(value, str) and not 0 < len(value) <= 64:
                 raise ValueError(f"the text of '{name}' must have 1 to 64 characters")
         return attributes
@@ -129,17 +132,17 @@ class DeviceSection(Section):
     def _capacity(cls, capacity: dict[str, str]) -> dict[str, str]:
         for name, value in capacity.items():
             if not _IDENTIFIER.fullmatch(name) or not _QUANTITY.fullmatch(value):
-                raise ValueError(f'{name} = "{value}" is no capacity of Kubernetes, such as memory = "40Gi"')
+                raise ValueError(f'{name} = "{value}" is not a valid Kubernetes quantity, such as memory = "40Gi"')
         return capacity
 
 
 class PoolSection(Section):
-    """Devices that one node publishes.
+    """Devices published by one node.
 
     Attributes
     ----------
-    node : whose agent publishes them
-    reach : who can use them: that node alone, nodes with these labels, or all
+    node : node whose agent publishes them
+    reach : nodes that can use them: only that node, nodes with these labels, or all
     """
 
     name: NodeName
@@ -149,12 +152,12 @@ class PoolSection(Section):
 
 
 class LinkSection(Section):
-    """A link of every node, whose load is measured from counters of bytes received and sent.
+    """A network link of every node, whose load is measured with counters of received and sent bytes.
 
     Attributes
     ----------
-    interface : whose counters in /sys/class/net are read
-    command : prints two numbers instead, the bytes received and sent so far
+    interface : network interface whose counters in /sys/class/net are read
+    command : command that prints the two counters, instead of an interface
     bandwidth : MB/s in each direction
     """
 
@@ -165,7 +168,7 @@ class LinkSection(Section):
 
 
 class MeasureLinksSection(Section):
-    """How often links are looked at, and how much must change before that is published."""
+    """Interval of link measurements, and the change of load (percentage points) that is published."""
 
     every: Time = Field(default=15 * SECOND, ge=SECOND)
     percent: int = Field(default=5, ge=1, le=100)
@@ -173,7 +176,7 @@ class MeasureLinksSection(Section):
 
 
 class FoldersSection(Section):
-    """Where files of this machine are."""
+    """Folders on the node."""
 
     state: Path = Path("/var/lib/poolwise/node-agent")
     cdi: Path = Path("/var/run/cdi")
@@ -182,7 +185,7 @@ class FoldersSection(Section):
 
 
 class NodeAgentFile(Section):
-    """The file of a node agent; all nodes may have the same."""
+    """Configuration file of node agents; all nodes may use the same file."""
 
     version: int
     driver: Driver
@@ -193,7 +196,7 @@ class NodeAgentFile(Section):
 
 
 def load_node_agent(file: Path) -> NodeAgentFile:
-    """Read the file of a node agent; raises InputError for all that is wrong with it, with lines and remedies."""
+    """Read the configuration of a node agent; raises InputError for all problems, with lines and remedies."""
     document = Document.read(file)
     check_version(document, model=NodeAgentFile)
     found = validate(NodeAgentFile, document)
@@ -214,7 +217,7 @@ def load_node_agent(file: Path) -> NodeAgentFile:
         for k, link in enumerate(found.links.link):
             if bool(link.interface) == bool(link.command):
                 with problems.attempt():
-                    raise document.error(("links", "link", k), "needs an interface or a command", "write one of the two")
+                    raise document.error(("links", "link", k), "needs either an interface or a command", "set one of the two")
         with problems.attempt():
             _check_unique(document, ("links", "link"), [link.name for link in found.links.link])
     problems.finish()
@@ -224,13 +227,14 @@ def load_node_agent(file: Path) -> NodeAgentFile:
 def _check_unique(document: Document, path: tuple[str | int, ...], names: list[str]) -> None:
     for k, name in enumerate(names):
         if name in names[:k]:
-            raise document.error((*path, k, "name"), f"'{name}' is there twice", "give each a name of its own")
+            raise document.error((*path, k, "name"), f"duplicate name '{name}'", "use unique names")
 
 
 def _check_device(document: Document, path: tuple[str | int, ...], device: DeviceSection, file: NodeAgentFile) -> None:
-    """See that a device's template exists and asks for no attribute or capacity that the device lacks."""
-    if len(device.attributes) + len(device.capacity) >= MOST:
-        raise document.error(path, f"Kubernetes takes {MOST - 1} attributes and capacities of a device", "leave some out")
+    """Check that the template exists and uses only attributes and capacities of the device."""
+    if len(device.attributes) + len(device.capacity) >= MAX_ATTRIBUTES:
+        problem = f"a device can have at most {MAX_ATTRIBUTES - 1} attributes and capacities besides its template"
+        raise document.error(path, problem, "remove some")
     if device.template is None:
         return
     if device.template not in file.template:
@@ -240,5 +244,7 @@ def _check_device(document: Document, path: tuple[str | int, ...], device: Devic
         has: dict[str, object] = {"attribute": {**device.attributes}, "capacity": {**device.capacity}}
         if group in has and inner not in has[group]:  # type: ignore[operator]
             raise document.error(
-                path, f"the template '{device.template}' asks for {{{name}}}, which the device lacks", f"give it the {group}"
+                path,
+                f"template '{device.template}' uses {{{name}}}, which the device does not have",
+                f"add the {group} to the device",
             )

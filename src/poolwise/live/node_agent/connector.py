@@ -1,11 +1,11 @@
-"""Attaches and detaches what claims have; every step can be repeated, and is on record before it is taken.
+"""Attaches and detaches the devices of claims; each step is idempotent and recorded before it runs.
 
     nothing -> attaching -> attached -> prepared -> detaching -> nothing
                    |            (commands)   ^  (CDI file)
-                   +-> detaching -> failed --+ when it is asked for again
+                   +-> detaching -> failed --+ on the next request
 
-A process that ends anywhere finds on the record what it was about to do, and does it again: commands are such that doing them
-twice is doing them once. What failed is undone before it is called failed.
+After a crash, the next process finds the interrupted step in the record and repeats it; commands must therefore be idempotent.
+A failed attachment is detached before it is recorded as failed.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from poolwise.live.node_agent.commands import CommandError
 from poolwise.live.node_agent.records import Attachment, ClaimRecord, ClaimState, Records
 
 Runner = Callable[[Sequence[str], float], Awaitable[str]]
-"""Runs a command within seconds; raises CommandError."""
-_PAUSE = 0.25
-"""Seconds between two looks whether a device is there."""
+"""Runs a command with a timeout (s); raises CommandError."""
+_VERIFY_INTERVAL_S = 0.25
+"""Interval between two runs of the verify command."""
 
 
 class AttachError(PoolwiseError):
@@ -32,10 +32,14 @@ class AttachError(PoolwiseError):
 
 
 class Connector:
-    """Takes claims from nothing to prepared and back. Calls for one claim follow each other, those of others do not wait.
+    """Moves claims from nothing to prepared and back. Calls for one claim are serialized; different claims run concurrently.
 
     Parameters
     ----------
+    records
+        Saved state of claims.
+    cdi
+        CDI files of the driver.
     run
         Runs commands.
     """
@@ -44,18 +48,18 @@ class Connector:
         self.records, self.cdi, self.run = records, cdi, run
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    async def attach(self, wanted: ClaimRecord) -> ClaimRecord:
-        """Attach a claim's devices; the record returned is attached, prepared, or says why it failed (already undone)."""
-        async with self._locks[wanted.uid]:
-            found = await self._settled(wanted)
-            return found if found is not None and found.state != ClaimState.ATTACHING else await self._attach(found or wanted)
+    async def attach(self, required: ClaimRecord) -> ClaimRecord:
+        """Attach a claim's devices; the returned record is attached, prepared, or has a failure reason (already detached)."""
+        async with self._locks[required.uid]:
+            found = await self._settled(required)
+            return found if found is not None and found.state != ClaimState.ATTACHING else await self._attach(found or required)
 
-    async def prepare(self, wanted: ClaimRecord) -> ClaimRecord:
-        """Attach what is not attached and write the CDI file; what failed before is tried again. Raises AttachError."""
-        async with self._locks[wanted.uid]:
-            found = await self._settled(wanted)
+    async def prepare(self, required: ClaimRecord) -> ClaimRecord:
+        """Attach devices if necessary and write the CDI file; an earlier failure is retried. Raises AttachError."""
+        async with self._locks[required.uid]:
+            found = await self._settled(required)
             if found is None or found.state in (ClaimState.ATTACHING, ClaimState.FAILED):
-                found = await self._attach(wanted)
+                found = await self._attach(required)
             if found.reason:
                 raise AttachError(found.reason)
             try:
@@ -65,9 +69,9 @@ class Connector:
             return self.records.save(replace(found, state=ClaimState.PREPARED))
 
     async def release(self, uid: str, *, prepared: bool = True) -> None:
-        """Detach all that a claim has here and forget it; nothing to do where there is nothing. Raises AttachError.
+        """Detach all devices of a claim on this node and delete its record, if any; raises AttachError.
 
-        Without `prepared`, what a pod may be at work with stays.
+        With `prepared=False`, a prepared claim is kept because its pod may be using it.
         """
         async with self._locks[uid]:
             found = self.records.get(uid)
@@ -79,9 +83,9 @@ class Connector:
                 self.cdi.remove(uid)
 
     async def resume(self, record: ClaimRecord) -> ClaimRecord | None:
-        """See that what is on record after a restart is so; what was begun is undone, what got lost is attached again.
+        """Verify a record after a restart: undo interrupted steps, attach lost devices again.
 
-        A prepared claim stays on record whatever comes of it, since its pod may be at work: raises AttachError for it.
+        A prepared claim stays recorded in any case, since its pod may be using it; raises AttachError if it cannot be restored.
         """
         async with self._locks[record.uid]:
             found = self.records.get(record.uid)
@@ -91,7 +95,7 @@ class Connector:
                 return await self._undo(found)
             for k, device in enumerate(found.devices):
                 try:
-                    await self._see(device)
+                    await self._ensure_attached(device)
                 except CommandError as error:
                     if found.state == ClaimState.PREPARED:
                         raise AttachError(f"{device.device}: {error}") from error
@@ -100,24 +104,24 @@ class Connector:
                 self.cdi.write(found)
             return found
 
-    def sweep(self) -> Iterable[str]:
-        """Remove CDI files of claims that nothing is on record of, left by an end between two writes; their uids."""
+    def remove_orphaned_files(self) -> Iterable[str]:
+        """Remove CDI files without a record, left by a crash between two writes; returns the uids of their claims."""
         left = sorted(self.cdi.uids() - {record.uid for record in self.records})
         for uid in left:
             self.cdi.remove(uid)
         return left
 
-    async def _settled(self, wanted: ClaimRecord) -> ClaimRecord | None:
-        """What is on record of an allocation, after what was begun is undone, and what is on record of another one."""
-        found = self.records.get(wanted.uid)
-        if found is not None and not found.same(wanted):
+    async def _settled(self, required: ClaimRecord) -> ClaimRecord | None:
+        """Return the record of an allocation, after undoing interrupted steps and the record of an earlier allocation."""
+        found = self.records.get(required.uid)
+        if found is not None and not found.same_allocation(required):
             await self._undo(replace(found, reason=""))
         elif found is not None and found.state == ClaimState.DETACHING:
             await self._undo(found)
-        return self.records.get(wanted.uid)
+        return self.records.get(required.uid)
 
-    async def _attach(self, wanted: ClaimRecord) -> ClaimRecord:
-        record = self.records.save(replace(wanted, state=ClaimState.ATTACHING, reason="", failed=0))
+    async def _attach(self, required: ClaimRecord) -> ClaimRecord:
+        record = self.records.save(replace(required, state=ClaimState.ATTACHING, reason="", failed=0))
         for k, device in enumerate(record.devices):
             try:
                 if device.attach:
@@ -127,33 +131,33 @@ class Connector:
                 return await self._fail(record, k, str(error))
         return self.records.save(replace(record, state=ClaimState.ATTACHED))
 
-    async def _see(self, device: Attachment) -> None:
-        """See that a device is attached, and attach it if it is not."""
+    async def _ensure_attached(self, device: Attachment) -> None:
+        """Attach a device unless it is attached already."""
         if device.verify:
             try:
                 await self.run(device.verify, device.limit_s)
                 return
             except CommandError:
-                pass  # it is attached again below
+                pass  # attach the device below
         if device.attach:
             await self.run(device.attach, device.limit_s)
         await self._verify(device)
 
     async def _verify(self, device: Attachment) -> None:
-        """Look whether a device is there until it is, or its time is over."""
+        """Run the verify command until it succeeds or the time limit has passed."""
         loop = asyncio.get_running_loop()
-        until = loop.time() + device.limit_s
+        deadline = loop.time() + device.limit_s
         while device.verify:
             try:
-                await self.run(device.verify, max(until - loop.time(), _PAUSE))
+                await self.run(device.verify, max(deadline - loop.time(), _VERIFY_INTERVAL_S))
                 return
             except CommandError:
-                if loop.time() + _PAUSE >= until:
+                if loop.time() + _VERIFY_INTERVAL_S >= deadline:
                     raise
-            await asyncio.sleep(_PAUSE)
+            await asyncio.sleep(_VERIFY_INTERVAL_S)
 
     async def _fail(self, record: ClaimRecord, failed: int, why: str) -> ClaimRecord:
-        """Undo a failed attach; the record returned says why, also where undoing it failed and has to be tried again."""
+        """Undo a failed attachment; the returned record has the reason, also if undoing failed and must be retried."""
         device = record.devices[failed]
         record = replace(record, reason=f"attaching {device.device} of {device.pool} failed: {why}", failed=failed)
         try:
@@ -162,7 +166,7 @@ class Connector:
             return replace(record, state=ClaimState.DETACHING, reason=f"{record.reason}; {error}")
 
     async def _undo(self, record: ClaimRecord) -> ClaimRecord | None:
-        """Detach everything, the last first; then the record says that it failed, or is gone. Raises AttachError."""
+        """Detach all devices in reverse order, then delete the record, or mark it failed; raises AttachError."""
         self.records.save(replace(record, state=ClaimState.DETACHING))
         self.cdi.remove(record.uid)
         problems = []

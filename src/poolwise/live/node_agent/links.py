@@ -1,6 +1,6 @@
-"""How loaded a node's links are, by its counters of bytes, and the slice that tells schedulers.
+"""Load of a node's links, measured with byte counters, and the slices that publish it to schedulers.
 
-A link is as busy as its busier direction.
+The load of a link is that of its busier direction.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from poolwise.live.kubernetes.link_traffic import BANDWIDTH, USED, LinkTraffic, 
 from poolwise.live.logs import log_event
 from poolwise.live.node_agent.commands import run_command
 from poolwise.live.node_agent.config import LinkSection, MeasureLinksSection
-from poolwise.live.node_agent.slices import Specs, attribute_of, spec_of
+from poolwise.live.node_agent.slices import Specs, attribute_of, pool_specs
 from poolwise.units import to_seconds
 
 _SYSTEM = Path("/sys/class/net")
 _LIMIT_S = 5.0
-_TWO = re.compile(r"\s*(\d{1,20})\s+(\d{1,20})\s*")
+_TWO_COUNTERS = re.compile(r"\s*(\d{1,20})\s+(\d{1,20})\s*")
 
 
 class CounterError(PoolwiseError):
@@ -29,12 +29,16 @@ class CounterError(PoolwiseError):
 
 
 class LinkMeter:
-    """Measures links from counters that grow; rates are averages since the last look.
+    """Measures links with increasing counters; rates are averages since the last sample.
 
     Parameters
     ----------
+    section
+        The links to measure.
     clock
-        Seconds, monotonic.
+        Monotonic time (s).
+    system
+        Folder of network interfaces.
     """
 
     def __init__(
@@ -42,37 +46,37 @@ class LinkMeter:
     ) -> None:
         self.section, self._clock, self._system = section, clock, system
         self._last: dict[str, tuple[float, tuple[int, int]]] = {}
-        self._shown: dict[str, LinkTraffic] = {}
+        self._published: dict[str, LinkTraffic] = {}
 
-    async def look(self) -> Mapping[str, LinkTraffic]:
-        """Traffic of each link since the last look; a link that was not looked at before, or cannot be read, is left out."""
+    async def sample(self) -> Mapping[str, LinkTraffic]:
+        """Return the traffic of each link since the last sample, without links that lack a sample or cannot be read."""
         found = {}
         for link in self.section.link:
             try:
-                counted = await self._count(link)
+                counters = await self._read_counters(link)
             except PoolwiseError as error:
-                log_event("a link cannot be read", logging.WARNING, link=link.name, why=str(error))
+                log_event("link_read_failed", logging.WARNING, link=link.name, why=str(error))
                 self._last.pop(link.name, None)
                 continue
             now = self._clock()
             before = self._last.get(link.name)
-            self._last[link.name] = now, counted
-            if before is None or now <= before[0] or any(new < old for new, old in zip(counted, before[1], strict=True)):
-                continue  # the first look, or counters that began anew
-            grown = max(new - old for new, old in zip(counted, before[1], strict=True))
+            self._last[link.name] = now, counters
+            if before is None or now <= before[0] or any(new < old for new, old in zip(counters, before[1], strict=True)):
+                continue  # the first sample, or counters were reset
+            grown = max(new - old for new, old in zip(counters, before[1], strict=True))
             found[link.name] = LinkTraffic(grown / (now - before[0]) / 1e6, float(link.bandwidth))
         return found
 
-    def worth_telling(self, found: Mapping[str, LinkTraffic]) -> Mapping[str, LinkTraffic]:
-        """What to publish: a link's traffic as it was last told until its load has moved by the file's `percent`."""
+    def to_publish(self, found: Mapping[str, LinkTraffic]) -> Mapping[str, LinkTraffic]:
+        """Return the traffic to publish; a link's value changes only if its load moved by the configured `percent`."""
         for name, traffic in found.items():
-            told = self._shown.get(name)
-            if told is None or abs(traffic.percent - told.percent) >= self.section.percent:
-                self._shown[name] = traffic
-        self._shown = {name: traffic for name, traffic in self._shown.items() if name in self._last}
-        return self._shown
+            published = self._published.get(name)
+            if published is None or abs(traffic.percent - published.percent) >= self.section.percent:
+                self._published[name] = traffic
+        self._published = {name: traffic for name, traffic in self._published.items() if name in self._last}
+        return self._published
 
-    async def _count(self, link: LinkSection) -> tuple[int, int]:
+    async def _read_counters(self, link: LinkSection) -> tuple[int, int]:
         if link.command:
             text = await run_command(link.command, min(_LIMIT_S, to_seconds(self.section.every)))
         else:
@@ -81,14 +85,14 @@ class LinkMeter:
                 text = " ".join((folder / name).read_text() for name in ("rx_bytes", "tx_bytes"))
             except OSError as error:
                 raise CounterError(f"{folder}: {error.strerror}") from error
-        match = _TWO.fullmatch(text)
+        match = _TWO_COUNTERS.fullmatch(text)
         if match is None:
-            raise CounterError(f"{text[:80]!r} is not two numbers of bytes")
+            raise CounterError(f"expected two byte counters, got {text[:80]!r}")
         return int(match[1]), int(match[2])
 
 
 def link_specs(driver: str, node: str, traffic: Mapping[str, LinkTraffic]) -> Specs:
-    """What a node publishes of its links: a device for each, with its bandwidth and what is used of it."""
+    """Return the specs of a node's links: one device per link, with its bandwidth and used bandwidth."""
     devices = [
         {
             "name": name,
@@ -97,4 +101,4 @@ def link_specs(driver: str, node: str, traffic: Mapping[str, LinkTraffic]) -> Sp
         }
         for name, one in sorted(traffic.items())
     ]
-    return {node: spec_of(links_driver(driver), node, {"nodeName": node}, devices)} if devices else {}
+    return {node: pool_specs(links_driver(driver), node, {"nodeName": node}, devices)} if devices else {}

@@ -1,4 +1,4 @@
-"""Prometheus metrics of a node agent, in base units: seconds, bytes and shares."""
+"""Prometheus metrics of a node agent in base units: seconds, bytes and ratios."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from poolwise.live.node_agent.records import ClaimRecord, ClaimState
 
 
 class NodeAgentMetrics:
-    """Counts what a node agent does, in a registry of its own.
+    """Metrics of one node agent, in their own registry.
 
     Attributes
     ----------
-    registry : what `endpoints.serving` shows
+    registry : registry that `endpoints.serving` exposes
     """
 
     def __init__(self) -> None:
-        self.registry = at = CollectorRegistry()
-        self._claims = Gauge(
-            "poolwise_node_claims", "Claims with devices on this node, by how far they are", ["state"], registry=at
-        )
+        self.registry = registry = CollectorRegistry()
+        self._claims = Gauge("poolwise_node_claims", "Claims with devices on this node, by state", ["state"], registry=registry)
         self.seconds = Histogram(
-            "poolwise_node_work_seconds", "Length of attaching, preparing and releasing", ["work"], buckets=SHORT, registry=at
+            "poolwise_node_work_seconds", "Duration of operations on claims", ["work"], buckets=SHORT, registry=registry
         )
-        self.failures = Counter("poolwise_node_failures", "What failed, by what it was", ["work"], registry=at)
-        self.writes = Counter("poolwise_node_slice_writes", "Slices written or deleted", registry=at)
-        self.registered = Gauge("poolwise_node_registered", "1 after the kubelet took this plugin", registry=at)
-        self.link_load = Gauge("poolwise_node_link_load_ratio", "Measured load of a link, 0 to 1", ["link"], registry=at)
-        self.link_bytes = Gauge("poolwise_node_link_bytes_per_second", "Measured traffic of a link", ["link"], registry=at)
+        self.failures = Counter("poolwise_node_failures", "Failures, by operation", ["work"], registry=registry)
+        self.writes = Counter("poolwise_node_slice_writes", "Slices written or deleted", registry=registry)
+        self.registered = Gauge("poolwise_node_registered", "1 once the kubelet has registered the plugin", registry=registry)
+        self.link_load = Gauge("poolwise_node_link_load_ratio", "Measured load of a link, 0 to 1", ["link"], registry=registry)
+        self.link_bytes = Gauge(
+            "poolwise_node_link_bytes_per_second", "Measured traffic of a link", ["link"], registry=registry
+        )
 
     def update(self, records: Iterable[ClaimRecord]) -> None:
-        """Count what is on record."""
+        """Count claims by state."""
         count = Tally(record.state for record in records)
         for state in ClaimState:
             self._claims.labels(state.value).set(count[state])

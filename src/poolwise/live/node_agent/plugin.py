@@ -1,4 +1,4 @@
-"""The DRA driver's side of a kubelet plugin: registration, prepare and unprepare, over Unix sockets."""
+"""Kubelet plugin of the DRA driver: registration, prepare and unprepare over Unix sockets."""
 
 from __future__ import annotations
 
@@ -15,22 +15,24 @@ from poolwise.live.node_agent.records import ClaimRecord
 DRA = "k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin"
 REGISTRATION = "pluginregistration.Registration"
 VERSIONS = ("v1.DRAPlugin",)
-"""Versions of the DRA service that kubelets are offered."""
-_LONGEST_PATH = 107
-"""Bytes that the path of a Unix socket may have on Linux."""
+"""Versions of the DRA service that the plugin offers."""
+_MAX_SOCKET_PATH = 107
+"""Maximum length of the path of a Unix socket on Linux (bytes)."""
 
 
 class KubeletPlugin:
-    """Answers a kubelet.
+    """Serves the requests of a kubelet.
 
     Parameters
     ----------
+    driver
+        Name of the driver.
     prepare
-        Makes the devices of a claim (namespace, name, uid) usable; returns the record, and the CDI names of each device.
+        Prepares the devices of a claim (namespace, name, uid); returns the record and the CDI names of each device.
     unprepare
-        Undoes that for a claim (uid), also where nothing was prepared.
+        Releases the devices of a claim (uid), if any.
     registered
-        Is told what the kubelet says of the registration: "" or an error.
+        Called with the result of the registration: "" or an error.
     """
 
     def __init__(
@@ -44,41 +46,43 @@ class KubeletPlugin:
 
     @asynccontextmanager
     async def serving(self, plugins: Path, registry: Path) -> AsyncIterator[None]:
-        """Serve both sockets for as long as the context lasts; raises InputError where one cannot be had."""
+        """Serve both sockets while the context is open; raises InputError if a socket cannot be created."""
         home = plugins / self.driver
         home.mkdir(parents=True, exist_ok=True, mode=0o750)
-        endpoint, introduction = home / "dra.sock", registry / f"{self.driver}-reg.sock"
+        endpoint, registration = home / "dra.sock", registry / f"{self.driver}-reg.sock"
         main, register = grpc.aio.server(), grpc.aio.server()
         main.add_generic_rpc_handlers((self._dra(),))
         register.add_generic_rpc_handlers((self._registration(endpoint),))
         try:
-            for server, socket in ((main, endpoint), (register, introduction)):
+            for server, socket in ((main, endpoint), (register, registration)):
                 _bind(server, socket)
                 await server.start()
                 socket.chmod(0o600)
             yield
         finally:
             await register.stop(0)
-            introduction.unlink(missing_ok=True)
+            registration.unlink(missing_ok=True)
             await main.stop(1)
             endpoint.unlink(missing_ok=True)
 
     def _dra(self) -> grpc.GenericRpcHandler:
-        async def prepare(asked: dra_pb2.NodePrepareResourcesRequest, _: object) -> dra_pb2.NodePrepareResourcesResponse:
-            answer = dra_pb2.NodePrepareResourcesResponse()
-            for claim in asked.claims:
-                answer.claims[claim.uid].CopyFrom(await self._prepared(claim))
-            return answer
+        async def prepare(request: dra_pb2.NodePrepareResourcesRequest, _: object) -> dra_pb2.NodePrepareResourcesResponse:
+            response = dra_pb2.NodePrepareResourcesResponse()
+            for claim in request.claims:
+                response.claims[claim.uid].CopyFrom(await self._prepare_claim(claim))
+            return response
 
-        async def unprepare(asked: dra_pb2.NodeUnprepareResourcesRequest, _: object) -> dra_pb2.NodeUnprepareResourcesResponse:
-            answer = dra_pb2.NodeUnprepareResourcesResponse()
-            for claim in asked.claims:
-                answer.claims[claim.uid].error = ""
+        async def unprepare(
+            request: dra_pb2.NodeUnprepareResourcesRequest, _: object
+        ) -> dra_pb2.NodeUnprepareResourcesResponse:
+            response = dra_pb2.NodeUnprepareResourcesResponse()
+            for claim in request.claims:
+                response.claims[claim.uid].error = ""
                 try:
                     await self._unprepare(claim.uid)
                 except PoolwiseError as error:
-                    answer.claims[claim.uid].error = str(error)
-            return answer
+                    response.claims[claim.uid].error = str(error)
+            return response
 
         return grpc.method_handlers_generic_handler(
             DRA,
@@ -96,7 +100,7 @@ class KubeletPlugin:
             },
         )
 
-    async def _prepared(self, claim: dra_pb2.Claim) -> dra_pb2.NodePrepareResourceResponse:
+    async def _prepare_claim(self, claim: dra_pb2.Claim) -> dra_pb2.NodePrepareResourceResponse:
         try:
             record, names = await self._prepare(claim.namespace, claim.name, claim.uid)
         except PoolwiseError as error:
@@ -141,15 +145,15 @@ class KubeletPlugin:
 
 
 def _bind(server: grpc.aio.Server, socket: Path) -> None:
-    """Take a socket's path, also from one that an earlier process left."""
-    if len(bytes(socket)) > _LONGEST_PATH:
+    """Bind a socket, replacing one that an earlier process has left."""
+    if len(bytes(socket)) > _MAX_SOCKET_PATH:
         raise InputError(
-            f"has more than {_LONGEST_PATH} bytes, too many for a socket", file=socket, remedy="name another folder"
+            f"the path exceeds {_MAX_SOCKET_PATH} bytes, the limit for sockets", file=socket, remedy="use another folder"
         )
     try:
         socket.unlink(missing_ok=True)
         server.add_insecure_port(f"unix:{socket}")
     except (OSError, RuntimeError) as error:
         raise InputError(
-            f"no socket can be made here: {error}", file=socket, remedy="create the folder, run as root"
+            f"cannot create the socket: {error}", file=socket, remedy="create the folder, or run as root"
         ) from error

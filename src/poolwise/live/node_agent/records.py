@@ -1,4 +1,4 @@
-"""What is attached to this node, on disk: a file for each claim, written before and after each step."""
+"""Records of attached devices on disk: one file per claim, written before and after each step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from poolwise.errors import InputError
 
 
 class ClaimState(StrEnum):
-    """How far a claim is; see `connector` for what leads from one to the next."""
+    """State of a claim; see `connector` for the transitions."""
 
     ATTACHING = "attaching"
     ATTACHED = "attached"
@@ -23,17 +23,17 @@ class ClaimState(StrEnum):
 
 
 class Attachment(msgspec.Struct, frozen=True, kw_only=True):
-    """A device of a claim, with everything that undoing it takes: it is undone as it was done, whatever the file says now.
+    """A device of a claim with the values at the time of its attachment, so that detaching does not depend on the current file.
 
     Attributes
     ----------
-    request, pool, device, share : which it is in the claim's allocation; share is "" where it is not shared
-    attach, verify, detach : commands with the values put in; empty where there is nothing to do
-    limit_s : seconds that each of them may take
+    request, pool, device, share : identity in the claim's allocation; share is "" if the device is not shared
+    attach, verify, detach : commands with values filled in; empty for none
+    limit_s : timeout of each command (s)
     environment : NAME=VALUE
-    mounts : (path of the node, path of the container, options)
-    device_nodes : (path of the node, path of the container, permissions)
-    conditions, failures : names of the conditions to report, both empty where the pod does not wait for one
+    mounts : (path on the node, path in the container, options)
+    device_nodes : (path on the node, path in the container, permissions)
+    conditions, failures : names of the conditions to report, both empty if the pod does not wait for them
     """
 
     request: str
@@ -52,18 +52,18 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def identity(self) -> tuple[str, str, str, str]:
-        """What it is in the allocation."""
+        """Request, pool, device and share in the allocation."""
         return self.request, self.pool, self.device, self.share
 
 
 class ClaimRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A claim that this node has devices of.
+    """A claim with devices on this node.
 
     Attributes
     ----------
-    allocated : when its devices were allocated: a claim may get the same ones a second time
-    reason : why attaching failed; "" where it did not
-    failed : position of the device that failed
+    allocated : time of the allocation, since a claim may get the same devices a second time
+    reason : reason of a failed attachment; "" otherwise
+    failed : position of the failed device
     """
 
     uid: str
@@ -75,16 +75,16 @@ class ClaimRecord(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     failed: int = 0
 
-    def same(self, other: ClaimRecord) -> bool:
-        """Whether both are about one allocation."""
-        mine, others = ([device.identity for device in one.devices] for one in (self, other))
-        return (self.uid, self.allocated, mine) == (other.uid, other.allocated, others)
+    def same_allocation(self, other: ClaimRecord) -> bool:
+        """Return whether both records describe the same allocation."""
+        own, others = ([device.identity for device in one.devices] for one in (self, other))
+        return (self.uid, self.allocated, own) == (other.uid, other.allocated, others)
 
 
 class Records:
-    """The records in a folder, which is held `alone`. Each is there whole or not at all.
+    """The records in a folder that this process has locked; files are replaced atomically.
 
-    Raises InputError for a record that cannot be read, which does not happen unless somebody wrote it.
+    Raises InputError for an invalid record, which only happens if another program wrote it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -98,18 +98,18 @@ class Records:
         return iter(tuple(self._all.values()))
 
     def get(self, uid: str) -> ClaimRecord | None:
-        """The record of a claim."""
+        """Return the record of a claim, None without one."""
         return self._all.get(uid)
 
     def save(self, record: ClaimRecord) -> ClaimRecord:
-        """Keep a record, on disk before this returns; what is there already is not written again."""
+        """Save a record to disk, unless it is unchanged, and return it."""
         if self._all.get(record.uid) != record:
             write_whole(self._file(record.uid), msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
             self._all[record.uid] = record
         return record
 
     def remove(self, uid: str) -> None:
-        """Forget a claim."""
+        """Delete the record of a claim."""
         self._file(uid).unlink(missing_ok=True)
         sync_folder(self.folder)
         self._all.pop(uid, None)
@@ -123,7 +123,7 @@ def _read(file: Path) -> ClaimRecord:
         return msgspec.json.decode(file.read_bytes(), type=ClaimRecord)
     except msgspec.DecodeError as error:
         raise InputError(
-            f"this record of what is attached cannot be read: {error}",
+            f"is not a valid record of attached devices: {error}",
             file=file,
-            remedy="detach by hand what the claim of this name has on this node, then remove the file",
+            remedy="detach the devices of this claim on this node manually, then remove the file",
         ) from None

@@ -1,4 +1,4 @@
-"""From a claim and the slices of a driver to what has to be attached to a node: nothing of it is trusted unchecked."""
+"""Attachments that a claim requires on a node, derived from the claim and the driver's slices; all values are validated."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from poolwise.errors import InputError
 from poolwise.live.kubernetes.objects import AllocatedDevice, PublishedDevice, ResourceClaim, ResourceSlice
 from poolwise.live.node_agent.config import TEMPLATE, NodeAgentFile, TemplateSection
 from poolwise.live.node_agent.records import Attachment, ClaimRecord
-from poolwise.live.node_agent.template import checked, filled
+from poolwise.live.node_agent.template import fill, validate_value
 from poolwise.units import to_seconds
 
 PublishedDevices = Mapping[tuple[str, str], PublishedDevice]
-"""(pool, device) -> the device as it is published."""
+"""(pool, device) -> the published device."""
 
 
-def published(slices: Iterable[ResourceSlice], driver: str) -> PublishedDevices:
-    """Devices of a driver in the newest generation of each pool."""
-    ours = [one.spec for one in slices if one.spec.driver == driver]
+def published_devices(slices: Iterable[ResourceSlice], driver: str) -> PublishedDevices:
+    """Return the devices of a driver in the newest generation of each pool."""
+    own = [one.spec for one in slices if one.spec.driver == driver]
     newest: dict[str, int] = {}
-    for spec in ours:
+    for spec in own:
         newest[spec.pool.name] = max(newest.get(spec.pool.name, 0), spec.pool.generation)
-    current = [spec for spec in ours if spec.pool.generation == newest[spec.pool.name]]
+    current = [spec for spec in own if spec.pool.generation == newest[spec.pool.name]]
     return {(spec.pool.name, device.name): device for spec in current for device in spec.devices}
 
 
-def allocated(claim: ResourceClaim, driver: str) -> list[AllocatedDevice]:
-    """Devices of a driver that a claim has."""
+def allocated_devices(claim: ResourceClaim, driver: str) -> list[AllocatedDevice]:
+    """Return the devices of a driver that are allocated to a claim."""
     allocation = claim.status.allocation
     return [] if allocation is None else [one for one in allocation.devices.results if one.driver == driver]
 
 
-def pinned_to(claim: ResourceClaim) -> str | None:
-    """The one node where a claim can be used; None where its allocation names none."""
+def pinned_node(claim: ResourceClaim) -> str | None:
+    """Return the only node on which a claim can be used, None if its allocation does not restrict it to one."""
     allocation = claim.status.allocation
     if allocation is None or allocation.node_selector is None:
         return None
@@ -46,26 +46,29 @@ def pinned_to(claim: ResourceClaim) -> str | None:
     return names[0] if len(set(names)) == 1 else None
 
 
-def record_of(claim: ResourceClaim, node: str, file: NodeAgentFile, devices: PublishedDevices) -> ClaimRecord:
-    """What a claim needs of this driver's devices on a node; raises InputError for anything that cannot be had or trusted."""
+def required_record(claim: ResourceClaim, node: str, file: NodeAgentFile, devices: PublishedDevices) -> ClaimRecord:
+    """Return the record that a claim requires on a node; raises InputError for missing devices and invalid values."""
     meta, allocation = claim.metadata, claim.status.allocation
     if allocation is None or not claim.status.reserved_for:
         raise InputError(
-            "no devices are allocated to the claim, or no pod has it", remedy="see `kubectl describe resourceclaim`"
+            "no devices are allocated to the claim, or no pod has reserved it", remedy="see `kubectl describe resourceclaim`"
         )
-    pinned = pinned_to(claim)
+    pinned = pinned_node(claim)
     if pinned not in (None, node):
-        raise InputError(f"the devices are for the node {pinned!r}, not {node}", remedy="see what bound the pod here")
+        raise InputError(
+            f"the devices are for the node {pinned!r}, not {node}", remedy="check why the pod was bound to this node"
+        )
     for one in allocation.devices.config:
         if one.get("opaque", {}).get("driver") == file.driver:
             raise InputError(
-                "the claim or its class has parameters for this driver, which takes none", remedy="remove spec.devices.config"
+                "the claim or its class has parameters for this driver, which supports none",
+                remedy="remove spec.devices.config",
             )
     common = {"driver": file.driver, "node": node, "claim.uid": meta.uid}
     common |= {"claim.name": meta.name, "claim.namespace": meta.namespace}
     for name, value in common.items():
-        checked(name, value, {})
-    found = tuple(_attachment(one, common, file, devices) for one in allocated(claim, file.driver))
+        validate_value(name, value, {})
+    found = tuple(_attachment(one, common, file, devices) for one in allocated_devices(claim, file.driver))
     if not found:
         raise InputError(f"the claim has no device of {file.driver}", remedy="see `kubectl describe resourceclaim`")
     return ClaimRecord(
@@ -81,24 +84,26 @@ def _attachment(one: AllocatedDevice, common: Mapping[str, str], file: NodeAgent
     share = one.share_id or ""
     values = {**common, "pool": one.pool, "device": one.device} | ({"share": share} if share else {})
     for name in ("pool", "device", *(["share"] if share else [])):
-        checked(name, values[name], {})
+        validate_value(name, values[name], {})
     if one.admin_access:
-        raise InputError("access for administration is not given", remedy="remove adminAccess from the request")
+        raise InputError("admin access is not supported", remedy="remove adminAccess from the request")
     device = devices.get((one.pool, one.device))
     if device is None:
         raise InputError(
-            f"no slice has the device {one.device} of the pool {one.pool}", remedy="see that its node's agent runs"
+            f"no slice has the device {one.device} of the pool {one.pool}", remedy="check that its node's agent runs"
         )
     values |= {f"attribute.{name}": text for name, text in _attributes(device, file.driver).items()}
     amounts = {name: capacity.value for name, capacity in device.capacity.items()} | (one.consumed_capacity or {})
     values |= {f"capacity.{name.removeprefix(f'{file.driver}/')}": amount for name, amount in amounts.items()}
     named = values.get(f"attribute.{TEMPLATE}")
     if named is not None and named not in file.template:
-        raise InputError(f"the device needs the template {named[:64]!r}, which this node's file lacks", remedy="add it")
+        raise InputError(
+            f"the device needs the template {named[:64]!r}, which this node's file lacks", remedy="add the template to the file"
+        )
     template = TemplateSection() if named is None else file.template[named]
 
     def put(text: str) -> str:
-        return filled(text, values, template.patterns)
+        return fill(text, values, template.patterns)
 
     return Attachment(
         request=one.request,
@@ -118,7 +123,7 @@ def _attachment(one: AllocatedDevice, common: Mapping[str, str], file: NodeAgent
 
 
 def _attributes(device: PublishedDevice, driver: str) -> dict[str, str]:
-    """Attributes as text: those of the driver, whose names may be written with it or without."""
+    """Return the driver's attributes as text; their names may have the driver as a prefix."""
     found = {}
     for name, value in device.attributes.items():
         kinds: dict[str, Any] = value

@@ -25,16 +25,16 @@ from poolwise.live.node_agent.connector import Connector
 from poolwise.live.node_agent.links import LinkMeter, link_specs
 from poolwise.live.node_agent.plugin import KubeletPlugin
 from poolwise.live.node_agent.records import Records
-from poolwise.live.node_agent.slices import Specs, publish_slices, wanted_specs
+from poolwise.live.node_agent.slices import Specs, desired_specs, publish_slices
 from poolwise.live.single_instance import exclusive_lock
 from poolwise.units import to_seconds
 
 _PUBLISH_S = 30.0
-"""Seconds between two looks whether the slices are as they should be: kubelets delete those of a plugin that is away."""
+"""Interval at which slices are validate_value (s), since kubelets delete the slices of an unavailable plugin."""
 
 
 def serve_node_agent(file: NodeAgentFile, node: str, access: Access, port: int | None) -> None:
-    """Run a node agent until SIGTERM or SIGINT. Raises InputError for folders, sockets and ports that cannot be had."""
+    """Run a node agent until SIGTERM or SIGINT; raises InputError if folders, sockets or the port are not available."""
     _make_folders(file)
     with exclusive_lock(file.folders.state, "node agent"):
         asyncio.run(_serve(file, node, access, port))
@@ -47,7 +47,7 @@ def _make_folders(file: NodeAgentFile) -> None:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700 if folder == folders.state else 0o755)
         except OSError as error:
             raise InputError(
-                f"cannot be made: {error.strerror}", file=folder, remedy="run as root, or name folders of your own"
+                f"cannot create the folder: {error.strerror}", file=folder, remedy="run as root, or configure other folders"
             ) from error
 
 
@@ -63,27 +63,27 @@ async def _serve(file: NodeAgentFile, node: str, access: Access, port: int | Non
         agent.metrics.registered.set(not error)
         (kubelet.clear if error else kubelet.set)()
         log_event(
-            "the kubelet did not take the plugin" if error else "registered",
+            "plugin_registration_failed" if error else "plugin_registered",
             logging.ERROR if error else logging.INFO,
             why=error,
         )
 
     def not_ready() -> str:
-        waits = {"the kubelet": kubelet.is_set(), "the claims": agent.synced, "the slices": published.is_set()}
-        return ", ".join(f"{what} not yet" for what, done in waits.items() if not done)
+        ready = {"the kubelet": kubelet.is_set(), "the claims": agent.synced, "the slices": published.is_set()}
+        return ", ".join(f"{what} not yet" for what, done in ready.items() if not done)
 
     plugin = KubeletPlugin(file.driver, agent.prepare, agent.unprepare, registered)
-    follower = Informer(client, CLAIMS, ResourceClaim, agent.handle_event)
-    work = [follower.run(), agent.work.watch(), _devices(agent, published), _stopped()]
+    informer = Informer(client, CLAIMS, ResourceClaim, agent.handle_event)
+    coroutines = [informer.run(), agent.queue.wait_for_error(), _publish_devices(agent, published), _wait_for_signal()]
     if file.links is not None:
-        work.append(_links(agent, LinkMeter(file.links)))
+        coroutines.append(_measure_links(agent, LinkMeter(file.links)))
     tasks: list[asyncio.Task[None]] = []
     try:
         with _endpoints(agent, not_ready, port):
             async with plugin.serving(file.folders.plugins, file.folders.registry):
                 agent.resume()
-                log_event("serving", driver=file.driver, node=node)
-                tasks = [asyncio.ensure_future(one) for one in work]
+                log_event("agent_started", driver=file.driver, node=node)
+                tasks = [asyncio.ensure_future(one) for one in coroutines]
                 done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
                     task.result()
@@ -91,7 +91,7 @@ async def _serve(file: NodeAgentFile, node: str, access: Access, port: int | Non
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await agent.work.stop()
+        await agent.queue.stop()
         await client.close()
         log_event("stopped")
 
@@ -106,7 +106,7 @@ def _endpoints(agent: NodeAgent, not_ready: Callable[[], str], port: int | None)
         yield
 
 
-async def _stopped() -> None:
+async def _wait_for_signal() -> None:
     """Wait for SIGTERM or SIGINT."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -114,37 +114,37 @@ async def _stopped() -> None:
     await stop.wait()
 
 
-async def _devices(agent: NodeAgent, published: asyncio.Event) -> None:
-    """Keep the slices of devices as they should be."""
-    wanted = wanted_specs(agent.file, agent.node)
+async def _publish_devices(agent: NodeAgent, published: asyncio.Event) -> None:
+    """Keep the slices of devices up to date."""
+    specs = desired_specs(agent.file, agent.node)
     while True:
-        if await _publish(agent, agent.file.driver, wanted):
+        if await _publish(agent, agent.file.driver, specs):
             published.set()
         await asyncio.sleep(_PUBLISH_S if published.is_set() else 1.0)
 
 
-async def _links(agent: NodeAgent, meter: LinkMeter) -> None:
-    """Measure links and tell of them, in metrics each time, in slices where enough has changed."""
+async def _measure_links(agent: NodeAgent, meter: LinkMeter) -> None:
+    """Measure links; update metrics after each sample, and slices after sufficient changes."""
     driver = agent.file.driver
-    await meter.look()
+    await meter.sample()
     while True:
         await asyncio.sleep(to_seconds(meter.section.every))
-        found = await meter.look()
+        found = await meter.sample()
         for name, traffic in found.items():
             agent.metrics.link_load.labels(name).set(traffic.load)
             agent.metrics.link_bytes.labels(name).set(traffic.used * 1e6)
-        await _publish(agent, links_driver(driver), link_specs(driver, agent.node, meter.worth_telling(found)))
+        await _publish(agent, links_driver(driver), link_specs(driver, agent.node, meter.to_publish(found)))
 
 
-async def _publish(agent: NodeAgent, driver: str, wanted: Specs) -> bool:
-    """Make slices what they should be, if the API server can be asked."""
+async def _publish(agent: NodeAgent, driver: str, specs: Specs) -> bool:
+    """Update slices and return whether the API server accepted them."""
     try:
-        writes = await publish_slices(agent.cluster, agent.node, driver, wanted)
+        writes = await publish_slices(agent.cluster, agent.node, driver, specs)
     except PoolwiseError as error:
         agent.metrics.failures.labels("publish").inc()
-        log_event("slices could not be published", logging.WARNING, driver=driver, why=str(error))
+        log_event("slice_publish_failed", logging.WARNING, driver=driver, why=str(error))
         return False
     agent.metrics.writes.inc(writes)
     if writes:
-        log_event("slices published", driver=driver, writes=writes)
+        log_event("slices_published", driver=driver, writes=writes)
     return True

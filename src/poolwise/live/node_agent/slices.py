@@ -1,4 +1,4 @@
-"""The slices that a node publishes: what they should be, and the writes that make them so."""
+"""ResourceSlices of a node: their desired specs, and the writes that publish them."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from poolwise.errors import PoolwiseError
 from poolwise.live.kubernetes.objects import ResourceSlice
 from poolwise.live.kubernetes.quantity import parse_quantity
 from poolwise.live.node_agent.cluster import AgentCluster
-from poolwise.live.node_agent.conditions import attached_names
+from poolwise.live.node_agent.conditions import condition_names
 from poolwise.live.node_agent.config import TEMPLATE, DeviceSection, NodeAgentFile, PoolSection
 
-MOST_DEVICES = 128
-"""Devices of a slice, at most: a limit of Kubernetes."""
+MAX_DEVICES = 128
+"""Kubernetes' limit of devices per slice."""
 Specs = Mapping[str, list[dict[str, Any]]]
-"""Pool -> the specs of its slices, without generation."""
+"""Pool -> the specs of its slices, without generations."""
 
 
-def wanted_specs(file: NodeAgentFile, node: str) -> Specs:
-    """What a node publishes of its devices."""
+def desired_specs(file: NodeAgentFile, node: str) -> Specs:
+    """Return the specs of the pools that a node publishes."""
     return {pool.name: _pool(file, pool) for pool in file.pool if pool.node == node}
 
 
-def spec_of(driver: str, pool: str, reach: Mapping[str, Any], devices: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Specs of a pool, of as few slices as its devices fill."""
-    parts = [devices[k : k + MOST_DEVICES] for k in range(0, len(devices), MOST_DEVICES)]
+def pool_specs(driver: str, pool: str, reach: Mapping[str, Any], devices: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the specs of a pool, with its devices divided among as few slices as possible."""
+    parts = [devices[k : k + MAX_DEVICES] for k in range(0, len(devices), MAX_DEVICES)]
     return [{"driver": driver, "pool": {"name": pool, "resourceSliceCount": len(parts)}, **reach, "devices": p} for p in parts]
 
 
 def attribute_of(value: bool | int | str) -> dict[str, Any]:
-    """An attribute as Kubernetes writes it."""
+    """Return an attribute in the syntax of Kubernetes."""
     return {"bool" if isinstance(value, bool) else "int" if isinstance(value, int) else "string": value}
 
 
@@ -44,9 +44,9 @@ def _pool(file: NodeAgentFile, pool: PoolSection) -> list[dict[str, Any]]:
     elif pool.reach == "all":
         reach = {"allNodes": True}
     else:
-        needs = [{"key": key, "operator": "In", "values": [value]} for key, value in sorted(pool.reach.items())]
-        reach = {"nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": needs}]}}
-    return spec_of(file.driver, pool.name, reach, [_device(file, pool, device) for device in pool.device])
+        expressions = [{"key": key, "operator": "In", "values": [value]} for key, value in sorted(pool.reach.items())]
+        reach = {"nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": expressions}]}}
+    return pool_specs(file.driver, pool.name, reach, [_device(file, pool, device) for device in pool.device])
 
 
 def _device(file: NodeAgentFile, pool: PoolSection, device: DeviceSection) -> dict[str, Any]:
@@ -58,30 +58,30 @@ def _device(file: NodeAgentFile, pool: PoolSection, device: DeviceSection) -> di
         found["capacity"] = {name: {"value": value} for name, value in device.capacity.items()}
     if device.shared:
         found["allowMultipleAllocations"] = True
-    if device.template is not None and file.template[device.template].attaches:
-        good, bad = attached_names(file.driver)
-        found |= {"bindingConditions": [good], "bindingFailureConditions": [bad]}
+    if device.template is not None and file.template[device.template].needs_attachment:
+        attached, failed = condition_names(file.driver)
+        found |= {"bindingConditions": [attached], "bindingFailureConditions": [failed]}
         if pool.reach != "node":
             found["bindsToNode"] = True
     return found
 
 
-async def publish_slices(cluster: AgentCluster, node: str, driver: str, wanted: Specs) -> int:
-    """Make a driver's slices of a node what they should be; returns how many writes that took, 0 where they were so.
+async def publish_slices(cluster: AgentCluster, node: str, driver: str, specs_by_pool: Specs) -> int:
+    """Update a driver's slices of a node and return the number of writes, 0 if they were up to date.
 
-    A pool that changes gets the next generation in all its slices: whoever reads in between sees that it is not complete.
-    Slices of pools that this node no longer has are deleted. They belong to the node and go with it. Raises ApiError, and
-    PoolwiseError for a pool that another node publishes as well.
+    A changed pool gets the next generation in all its slices, so that readers can detect an incomplete update. Slices of pools
+    that the node no longer has are deleted. The node owns the slices, which are deleted with it. Raises ApiError, and
+    PoolwiseError for a pool that another node publishes too.
     """
     uid = await cluster.node_uid(node)
-    there = await cluster.slices(driver)
-    ours = [one for one in there if any(owner.uid == uid for owner in one.metadata.owner_references)]
+    existing = await cluster.slices(driver)
+    own = [one for one in existing if any(owner.uid == uid for owner in one.metadata.owner_references)]
     writes = 0
-    for pool, specs in wanted.items():
-        slices = [one for one in there if one.spec.pool.name == pool]
-        if foreign := [one.metadata.name for one in slices if one not in ours]:
-            raise PoolwiseError(f"the pool {pool} of {driver} is published by another node too, in the slice {foreign[0]}")
-        if _right(slices, specs):
+    for pool, specs in specs_by_pool.items():
+        slices = [one for one in existing if one.spec.pool.name == pool]
+        if foreign := [one.metadata.name for one in slices if one not in own]:
+            raise PoolwiseError(f"another node also publishes the pool {pool} of {driver}, in the slice {foreign[0]}")
+        if _up_to_date(slices, specs):
             continue
         generation = max((one.spec.pool.generation for one in slices), default=0) + 1
         for k, spec in enumerate(specs):
@@ -90,8 +90,8 @@ async def publish_slices(cluster: AgentCluster, node: str, driver: str, wanted: 
             spec = {**spec, "pool": {**spec["pool"], "generation": generation}}
             await cluster.apply_slice({"metadata": metadata, "spec": spec})
             writes += 1
-    keep = {slice_name(node, driver, pool, k) for pool, specs in wanted.items() for k in range(len(specs))}
-    for one in ours:
+    keep = {slice_name(node, driver, pool, k) for pool, specs in specs_by_pool.items() for k in range(len(specs))}
+    for one in own:
         if one.metadata.name not in keep:
             await cluster.delete_slice(one.metadata.name)
             writes += 1
@@ -99,21 +99,23 @@ async def publish_slices(cluster: AgentCluster, node: str, driver: str, wanted: 
 
 
 def slice_name(node: str, driver: str, pool: str, k: int) -> str:
-    """The name of a pool's k-th slice, the same whenever it is asked for."""
+    """Return the deterministic name of a pool's k-th slice."""
     digest = hashlib.sha256(f"{node}\0{driver}\0{pool}".encode()).hexdigest()[:12]
     return f"{node[:200].rstrip('-.')}-{digest}-{k}"
 
 
-def _right(there: Iterable[ResourceSlice], specs: list[dict[str, Any]]) -> bool:
-    """Whether slices are what they should be, all of one generation."""
-    ordered = sorted(there, key=lambda one: (len(one.metadata.name), one.metadata.name))
+def _up_to_date(slices: Iterable[ResourceSlice], specs: list[dict[str, Any]]) -> bool:
+    """Return whether slices have the desired specs, all in one generation."""
+    ordered = sorted(slices, key=lambda one: (len(one.metadata.name), one.metadata.name))
     if len(ordered) != len(specs) or len({one.spec.pool.generation for one in ordered}) != 1:
         return False
-    return all(_plain(msgspec.to_builtins(one.spec)) == _plain(spec) for one, spec in zip(ordered, specs, strict=True))
+    return all(
+        _normalized(msgspec.to_builtins(one.spec)) == _normalized(spec) for one, spec in zip(ordered, specs, strict=True)
+    )
 
 
-def _plain(spec: Any) -> Any:
-    """A spec with exact quantities, without its generation and without what has the value that it has anyway."""
+def _normalized(spec: Any) -> Any:
+    """Return a spec with defaults filled in and exact quantities, without its generation."""
     read = msgspec.to_builtins(msgspec.convert(spec, type=type(ResourceSlice().spec)))
     pool = {name: value for name, value in read["pool"].items() if name != "generation"}
     return {**read, "pool": pool, "devices": [_exact(device) for device in read["devices"]]}

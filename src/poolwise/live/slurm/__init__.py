@@ -1,6 +1,7 @@
-"""Slurm as a platform: read by its clients, written to by a `scontrol` that stays, and read again after every write.
+"""Slurm platform: polls the cluster with Slurm's clients, and writes through long-lived `scontrol` processes.
 
-`calls` and `session` talk to Slurm, `reading` makes plain records of what it prints, `layout` makes a machine of nodes and
-licences, `requests` a job of what its user asks for, `rows` the job table. `following` compares one reading with the next,
-`platform` tells a loop; `shadow`, `order` and `place` are what becomes of decisions, `commands` what is said to Slurm for them.
+`client_calls` and `session` run the clients, `parsing` turns their output into records, `machine` builds a machine from nodes
+and licenses, `job_request` reads the request of a job, `job_rows` keeps the job table. `poller` compares consecutive polls,
+`platform` turns the differences into events. `shadow_mode`, `order_mode` and `place_mode` carry out plans; `commands` builds
+the `scontrol` commands of place mode. Every write is verified by reading Slurm's state again.
 """

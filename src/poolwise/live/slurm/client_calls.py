@@ -1,4 +1,4 @@
-"""Calls of Slurm's clients, each with a time limit: without a controller they would try again for a minute."""
+"""Calls of Slurm's clients with a timeout; without one, a client retries for a minute while the controller is down."""
 
 from __future__ import annotations
 
@@ -14,50 +14,50 @@ from poolwise.live.logs import log_event
 
 T = TypeVar("T")
 
-LIMIT_S = 10.0
-"""Seconds that one call may take."""
+TIMEOUT_S = 10.0
+"""Timeout of one call (s)."""
 
 
 class SlurmTimeoutError(PoolwiseError):
-    """Slurm does not answer, or answers with an error: its controller is down, or the call came at a bad time."""
+    """Slurm did not answer in time or returned an error; the controller may be down or restarting."""
 
 
 def environment() -> dict[str, str]:
-    """Environment of all calls: times in seconds since 1970, so that no time zone can mislead; a terminal without tricks."""
+    """Return the environment of all client calls: times in seconds since 1970, no time zone, a dumb terminal."""
     return {**os.environ, "SLURM_TIME_FORMAT": "%s", "TERM": "dumb", "LC_ALL": "C.UTF-8"}
 
 
-def ask(*command: str, limit: float = LIMIT_S) -> str:
-    """Run a client and return what it prints.
+def run_client(*command: str, timeout: float = TIMEOUT_S) -> str:
+    """Run a client and return its standard output.
 
-    Raises SlurmTimeoutError where it fails or takes too long, InputError where it is not installed.
+    Raises SlurmTimeoutError if the client fails or exceeds the timeout (s), InputError if it is not installed.
     """
     try:
         done = subprocess.run(
-            command, env=environment(), capture_output=True, timeout=limit, stdin=subprocess.DEVNULL, check=False
+            command, env=environment(), capture_output=True, timeout=timeout, stdin=subprocess.DEVNULL, check=False
         )
     except subprocess.TimeoutExpired:
-        raise SlurmTimeoutError(f"{command[0]} did not answer within {limit:g} s") from None
+        raise SlurmTimeoutError(f"{command[0]} did not answer within {timeout:g} s") from None
     except FileNotFoundError:
-        remedy = "install Slurm's clients, and let PATH find them"
-        raise InputError(f"'{command[0]}' is not installed here", remedy=remedy) from None
-    if done.returncode or b"error:" in done.stderr:  # a code of 0 comes with errors too
-        said = done.stderr.decode(errors="replace").strip() or f"exit code {done.returncode}"
-        raise SlurmTimeoutError(f"{' '.join(command[:3])}: {said}")
+        remedy = "install Slurm's clients and add them to PATH"
+        raise InputError(f"'{command[0]}' is not installed", remedy=remedy) from None
+    if done.returncode or b"error:" in done.stderr:  # clients report some errors with exit code 0
+        problem = done.stderr.decode(errors="replace").strip() or f"exit code {done.returncode}"
+        raise SlurmTimeoutError(f"{' '.join(command[:3])}: {problem}")
     return done.stdout.decode(errors="replace")
 
 
-def when_it_answers(look: Callable[[], T], patience: float = 60.0) -> T:
-    """Look at Slurm, again each second while it is silent: a controller that comes back is no reason to give up.
+def retry_until_available(query: Callable[[], T], patience: float = 60.0) -> T:
+    """Return the result of a query, retrying once per second while Slurm is unreachable.
 
-    Raises SlurmTimeoutError where it is silent for longer than `patience` (s).
+    Raises SlurmTimeoutError if Slurm stays unreachable for longer than `patience` (s).
     """
-    until = time.monotonic() + patience
+    deadline = time.monotonic() + patience
     while True:
         try:
-            return look()
+            return query()
         except SlurmTimeoutError as error:
-            if time.monotonic() >= until:
+            if time.monotonic() >= deadline:
                 raise
-            log_event("silent", logging.WARNING, why=str(error))
+            log_event("controller_unreachable", logging.WARNING, why=str(error))
             time.sleep(1.0)

@@ -1,7 +1,7 @@
-"""What is said to Slurm so that a job runs where it was decided: nodes by name, pools as licences.
+"""`scontrol` commands that make a job run where it was placed: nodes by name, pools as licenses.
 
-A heterogeneous job's leader takes no list of required nodes, and what is updated of it is updated of all components: so the
-leader comes first, with all other nodes excluded, and then each of the others by its own number.
+The leader of a heterogeneous job accepts no list of required nodes, and an update of the leader applies to all components.
+Therefore the leader is updated first, with all other nodes excluded, and then each further component by its own job id.
 """
 
 from __future__ import annotations
@@ -13,32 +13,32 @@ from poolwise.live.slurm.machine import SlurmLayout
 from poolwise.live.slurm.parsing import SlurmJob
 from poolwise.model import Placement
 
-GAVE_BACK, WAITS = "poolwise-gave-back", "poolwise-waits"
-"""Stand in the administrator's comment, where users cannot write: of a job that was given back, and of one that was held at its
-submission (`deploy/slurm/job_submit.lua`), which Slurm shows as its user's own hold."""
-FIRST = 4_000_000_000
-"""Priority of jobs that are released while others of the partition are Slurm's to start."""
+RETURNED_MARK, SUBMIT_HOLD_MARK = "poolwise-gave-back", "poolwise-waits"
+"""Marks in the administrator's comment, which users cannot write: for jobs given back to Slurm, and for jobs that
+`deploy/slurm/job_submit.lua` held at submission, which Slurm shows as held by their user."""
+TOP_PRIORITY = 4_000_000_000
+"""Priority of released jobs while the partition has other pending jobs that Slurm may start."""
 
 
 @dataclass(frozen=True)
 class SlurmAssignment:
-    """Nodes and licences that a job is given.
+    """Nodes and licenses assigned to a job.
 
     Attributes
     ----------
     name : the job
-    numbers : of its components, the leader first
-    nodes : names of nodes of each component
-    others : names of all other nodes of the partition than the leader's
-    licences : all licences of the job, its user's own ones among them
-    memory : MiB of each node for Slurm to count, None where that is as the user said
+    numbers : job ids of its components, the leader first
+    nodes : names of the nodes of each component
+    excluded : names of the partition's nodes that the leader does not use
+    licenses : all licenses of the job, including those that its user requested
+    memory : memory per node that Slurm is to count (MiB), None to keep the user's request
     """
 
     name: str
     numbers: tuple[int, ...]
     nodes: tuple[tuple[str, ...], ...]
-    others: frozenset[str]
-    licences: Mapping[str, int]
+    excluded: frozenset[str]
+    licenses: Mapping[str, int]
     memory: int | None = None
 
     @classmethod
@@ -49,19 +49,19 @@ class SlurmAssignment:
         nodes: tuple[tuple[str, ...], ...],
         layout: SlurmLayout,
         placement: Placement,
-        everywhere: frozenset[str],
+        partition_nodes: frozenset[str],
     ) -> SlurmAssignment:
-        """Cut the nodes of a job taken whole into those of its components, and add its user's own licences."""
+        """Return the assignment of a placement: split a whole-node job's nodes among its components and keep user licenses."""
         if layout.whole:
-            flat, cut, low = nodes[0], list[tuple[str, ...]](), 0
+            flat, split, low = nodes[0], list[tuple[str, ...]](), 0
             for job in gang:
-                cut.append(flat[low : low + job.nodes])
+                split.append(flat[low : low + job.nodes])
                 low += job.nodes
-            nodes = tuple(cut)
-        licences = own_licences(gang, layout) | layout.bought(placement)
+            nodes = tuple(split)
+        licenses = user_licenses(gang, layout) | layout.licenses_for(placement)
         memory = None if layout.whole else layout.local_memory(placement)
         numbers = tuple(job.number for job in gang)
-        return cls(name, numbers, nodes, everywhere - set(nodes[0]), licences, memory)
+        return cls(name, numbers, nodes, partition_nodes - set(nodes[0]), licenses, memory)
 
     @property
     def all_nodes(self) -> frozenset[str]:
@@ -69,69 +69,69 @@ class SlurmAssignment:
         return frozenset(node for part in self.nodes for node in part)
 
     def commands(self) -> list[str]:
-        """What assigns nodes and licences."""
-        bought = f"Licenses={_licences(self.licences)}"
+        """Return the commands that assign nodes and licenses."""
+        requested = f"Licenses={_format_licenses(self.licenses)}"
         memory = "" if self.memory is None else f" MinMemoryNode={self.memory}"
         if len(self.numbers) == 1:
-            return [f"update JobId={self.name} ReqNodeList={','.join(self.nodes[0])} ExcNodeList= {bought}{memory}"]
-        first = f"update JobId={self.numbers[0]} ExcNodeList={','.join(sorted(self.others))} {bought}{memory}"
+            return [f"update JobId={self.name} ReqNodeList={','.join(self.nodes[0])} ExcNodeList= {requested}{memory}"]
+        first = f"update JobId={self.numbers[0]} ExcNodeList={','.join(sorted(self.excluded))} {requested}{memory}"
         rest = zip(self.numbers[1:], self.nodes[1:], strict=True)
         return [first, *(f"update JobId={n} ExcNodeList= ReqNodeList={','.join(part)} Licenses={memory}" for n, part in rest)]
 
     def release(self, first: bool) -> list[str]:
-        """What lets the job start, `first` before all others of the partition."""
+        """Return the commands that release the job, with `TOP_PRIORITY` if it has to start `first` in the partition."""
         name = self.name if len(self.numbers) == 1 else self.numbers[0]
-        return [f"release {name}", *([f"update JobId={name} Priority={FIRST}"] if first else [])]
+        return [f"release {name}", *([f"update JobId={name} Priority={TOP_PRIORITY}"] if first else [])]
 
-    def why_not(self, gang: tuple[SlurmJob, ...] | None) -> str:
-        """Say what is not as it was assigned; "" where all is, and the job still held."""
+    def mismatch(self, gang: tuple[SlurmJob, ...] | None) -> str:
+        """Return how the job differs from the assignment; "" if it is as assigned and still held."""
         if gang is None or any(job.state != "PENDING" for job in gang):
-            return "it does not wait any more"
+            return "the job is no longer pending"
         if tuple(job.number for job in gang) != self.numbers:
-            return "it has other components"
+            return "the job's components have changed"
         if any(not job.held for job in gang):
-            return "somebody has released it"
+            return "another user has released the job"
         if any(job.held_by_user for job in gang):
-            return "its user holds it"
+            return "the job is held by its user"
         for k, (job, nodes) in enumerate(zip(gang, self.nodes, strict=True)):
             if job.nodes != len(nodes):
-                return "it asks for another number of nodes"
+                return "the job requests a different number of nodes"
             leader = k == 0 and len(gang) > 1
-            if (leader and job.excluded != self.others) or (not leader and job.required != set(nodes)):
-                return "Slurm does not show the nodes that it was given"
-            if dict(job.licences) != (dict(self.licences) if k == 0 else {}):
-                return "Slurm does not show the licences that it was given"
+            if (leader and job.excluded != self.excluded) or (not leader and job.required != set(nodes)):
+                return "Slurm does not report the nodes that were assigned"
+            if dict(job.licenses) != (dict(self.licenses) if k == 0 else {}):
+                return "Slurm does not report the licenses that were assigned"
         return ""
 
 
-def own_licences(gang: tuple[SlurmJob, ...], layout: SlurmLayout) -> dict[str, int]:
-    """Licences that a job's user asked for, but for pools and devices: these Poolwise decides."""
-    return {name: count for name, count in gang[0].licences.items() if name not in layout.licences}
+def user_licenses(gang: tuple[SlurmJob, ...], layout: SlurmLayout) -> dict[str, int]:
+    """Return the licenses that a job's user requested, without those of pools and devices, which Poolwise assigns."""
+    return {name: count for name, count in gang[0].licenses.items() if name not in layout.licenses}
 
 
-def leader(name: str, gang: tuple[SlurmJob, ...]) -> str:
-    """What Slurm calls a job in commands that are for all of its components."""
+def leader_id(name: str, gang: tuple[SlurmJob, ...]) -> str:
+    """Return the id that addresses a job in commands that apply to all of its components."""
     return str(gang[0].number) if len(gang) > 1 else name
 
 
-def cleared(name: str, gang: tuple[SlurmJob, ...], layout: SlurmLayout) -> list[str]:
-    """What takes back nodes and licences."""
-    own = f"Licenses={_licences(own_licences(gang, layout))}"
+def clear_commands(name: str, gang: tuple[SlurmJob, ...], layout: SlurmLayout) -> list[str]:
+    """Return the commands that remove assigned nodes and licenses."""
+    own = f"Licenses={_format_licenses(user_licenses(gang, layout))}"
     if len(gang) == 1:
         return [f"update JobId={name} ReqNodeList= ExcNodeList= {own}"]
     rest = [f"update JobId={job.number} ReqNodeList= ExcNodeList= Licenses=" for job in gang[1:]]
     return [f"update JobId={gang[0].number} ExcNodeList= {own}", *rest]
 
 
-def mark(name: str, text: str) -> str:
-    """What writes a mark; "" takes it away."""
+def mark_command(name: str, text: str) -> str:
+    """Return the command that writes a mark; "" removes it."""
     return f"update JobId={name} AdminComment={text}"
 
 
-def is_marked(shown: str, text: str) -> bool:
-    """Whether `scontrol show job` shows a mark."""
+def has_mark(shown: str, text: str) -> bool:
+    """Return whether the output of `scontrol show job` contains a mark."""
     return f"AdminComment={text}" in shown
 
 
-def _licences(licences: Mapping[str, int]) -> str:
-    return ",".join(f"{name}:{count}" for name, count in sorted(licences.items()) if count)
+def _format_licenses(licenses: Mapping[str, int]) -> str:
+    return ",".join(f"{name}:{count}" for name, count in sorted(licenses.items()) if count)

@@ -1,7 +1,7 @@
-"""What a job asks for: what it asked Slurm for, and in its comment what Slurm has no words for.
+"""Resource request of a job: its options to Slurm, plus `KEY=VALUE` pairs in its comment for resources that Slurm lacks.
 
-A comment such as `memory=96GiB nvme=2` asks, for each node, for 96 GiB of memory, its own and from a pool together, and for
-two devices. Other words of a comment are its user's own.
+A comment such as `memory=96GiB nvme=2` requests, per node, 96 GiB of memory (local and pool memory together) and two devices.
+Other words of the comment are ignored.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ _PAIR = re.compile(r"(?<![\w=])(?P<key>[A-Za-z_]\w*)=(?P<value>[^\s,;]+)")
 
 @dataclass(frozen=True, slots=True)
 class JobRequest:
-    """What a job asks for, in the units of a machine; two that are equal are the same to any scheduler.
+    """Request of a job in the units of the machine; schedulers treat jobs with equal requests alike.
 
     Attributes
     ----------
-    tasks : components that are alike, on nodes that jobs share; 1 where jobs take whole nodes
-    limit : ns
-    submit : ns since 1970
-    user : number of the user
-    amounts : resource -> amount of a task, of each of its nodes
+    tasks : number of identical components on shared nodes; 1 if jobs take whole nodes
+    limit : time limit (ns)
+    submit : submission time (ns since 1970)
+    user : numeric user id
+    amounts : resource -> amount per task and node
     """
 
     tasks: int
@@ -38,41 +38,40 @@ class JobRequest:
 
     @classmethod
     def of(cls, gang: tuple[SlurmJob, ...], whole: bool, unit: int, devices: Collection[str]) -> JobRequest:
-        """Read what a job asks for, in MiB rounded up to `unit` where it is memory.
+        """Read the request of a job, with memory in MiB rounded up to a multiple of `unit`.
 
-        Raises InputError, with the field, for a comment that cannot be read, and for components that are not alike where they
-        must be.
+        Raises InputError, naming the field, if a comment cannot be parsed, or if components differ on shared nodes.
         """
-        asked = [_asked(job, whole, devices) for job in gang]
+        requested = [_requested_amounts(job, whole, devices) for job in gang]
         first = gang[0]
         if whole:
-            amounts = {name: max(part[name] for part in asked) for name in asked[0]}
+            amounts = {name: max(part[name] for part in requested) for name in requested[0]}
             amounts["nodes"], tasks = sum(job.nodes for job in gang), 1
         else:
-            if any(part != asked[0] for part in asked):
+            if any(part != requested[0] for part in requested):
                 raise InputError(
-                    "components that differ cannot be placed on nodes that jobs share", field="het-job", remedy=_ALIKE
+                    "components with different requests cannot be placed on shared nodes", field="het-job", remedy=_ALIKE
                 )
-            amounts, tasks = asked[0], len(gang)
+            amounts, tasks = requested[0], len(gang)
         amounts["memory"] = -(-amounts["memory"] // unit) * unit
         return cls(tasks, first.limit, first.submit, first.user, amounts)
 
 
-_ALIKE = "submit components that ask for the same, or to a partition of whole nodes"
+_ALIKE = "submit components with equal requests, or use a partition of whole nodes"
 
 
-def _asked(job: SlurmJob, whole: bool, devices: Collection[str]) -> dict[str, int]:
-    """Amounts of each node of a component, and how many nodes."""
-    said = dict.fromkeys(devices, 0) | {"memory": 0}
+def _requested_amounts(job: SlurmJob, whole: bool, devices: Collection[str]) -> dict[str, int]:
+    """Return the amounts per node of a component, and its number of nodes."""
+    amounts = dict.fromkeys(devices, 0) | {"memory": 0}
     for pair in _PAIR.finditer(job.comment):
         key, value = pair["key"], pair["value"]
-        if key not in said:
+        if key not in amounts:
             continue
         try:
-            said[key] = parse(value, "memory" if key == "memory" else "count")
+            amounts[key] = parse(value, "memory" if key == "memory" else "count")
         except ValueError as error:
             raise InputError(str(error), file=f"comment of job {job.name}", field=key, remedy="such as memory=96GiB") from None
     memory = -(-job.memory // max(job.nodes, 1))
-    said["memory"] = said["memory"] or memory
+    amounts["memory"] = amounts["memory"] or memory
     cores = {} if whole else {"cores": -(-job.cpus // max(job.nodes, 1))}
-    return {"nodes": job.nodes, **cores, **said}
+    return {"nodes": job.nodes, **cores, **amounts}

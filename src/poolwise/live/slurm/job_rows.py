@@ -1,4 +1,4 @@
-"""The job table of a live cluster: which rows its jobs have, and who waits."""
+"""Job table of a live cluster: the rows of its jobs and the set of waiting jobs."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ import numpy as np
 from poolwise.live.slurm.job_request import JobRequest
 from poolwise.model import Continuation, JobTable, Renumbered
 
-ROOM = 4096
-"""Rows from which on those of finished jobs are left out."""
+COMPACT_ROWS = 4096
+"""Table size from which rows of finished jobs are removed."""
 
 
 class JobRows:
-    """Rows of jobs by name. A job that comes back after it was withdrawn or has run has another row.
+    """Rows of jobs by name; a job that returns after it was withdrawn or has run gets a new row.
 
     Attributes
     ----------
-    table : the jobs
+    table : all jobs
     """
 
     def __init__(self, resources: tuple[str, ...], epoch: int, continued: Continuation | None) -> None:
-        none = np.zeros(0, dtype=np.int64)
-        columns = dict.fromkeys(resources, none)
-        self.table = JobTable(none, none, none, none, columns, {"user": none}, draw=none, name=[], epoch=epoch)
+        empty = np.zeros(0, dtype=np.int64)
+        columns = dict.fromkeys(resources, empty)
+        self.table = JobTable(empty, empty, empty, empty, columns, {"user": empty}, draw=empty, name=[], epoch=epoch)
         self._continued, self._next = continued, 0 if continued is None else continued.next_draw
         self._waiting: dict[str, tuple[int, JobRequest]] = {}
         self._requests: dict[int, JobRequest] = {}
 
     def append(self, name: str, request: JobRequest) -> int:
-        """Append a job; returns its row."""
+        """Append a job and return its row."""
         draw = None if self._continued is None else self._continued.draw(name)
         if draw is None:
             draw, self._next = self._next, self._next + 1
-        one = {column: np.array([request.amounts.get(column, 0)], dtype=np.int64) for column in self.table.requests}
+        amounts = {column: np.array([request.amounts.get(column, 0)], dtype=np.int64) for column in self.table.requests}
         number = int(name.partition("_")[0])
         more = JobTable(
             np.array([number], dtype=np.int64),
             np.array([request.submit - self.table.epoch], dtype=np.int64),
             np.array([request.limit], dtype=np.int64),
             np.array([request.tasks], dtype=np.int64),
-            one,
+            amounts,
             {"user": np.array([request.user], dtype=np.int64)},
             draw=np.array([draw], dtype=np.int64),
             name=[name],
@@ -50,37 +50,37 @@ class JobRows:
         self._requests[row] = request
         return row
 
-    def arrive(self, name: str, request: JobRequest) -> int:
-        """Append a job that waits."""
+    def append_waiting(self, name: str, request: JobRequest) -> int:
+        """Append a waiting job and return its row."""
         row = self.append(name, request)
         self._waiting[name] = row, request
         return row
 
-    def wait_again(self, name: str, row: int) -> None:
-        """Let a job wait that was committed and did not start."""
+    def requeue(self, name: str, row: int) -> None:
+        """Return a job to the waiting jobs after its committed start failed."""
         self._waiting[name] = row, self._requests[row]
 
     def stop_waiting(self, name: str) -> int | None:
-        """Take a job out of those that wait; returns its row, None where it did not."""
+        """Remove a job from the waiting jobs; returns its row, None if it was not waiting."""
         found = self._waiting.pop(name, None)
         return None if found is None else found[0]
 
     def is_waiting(self, name: str) -> bool:
-        """Whether a job waits."""
+        """Return whether a job is waiting."""
         return name in self._waiting
 
     def request(self, name: str) -> JobRequest | None:
-        """What a waiting job asks for, None where it does not wait."""
+        """Return the request of a waiting job, None if it is not waiting."""
         return self._waiting[name][1] if name in self._waiting else None
 
     def waiting(self) -> Iterator[tuple[str, JobRequest]]:
-        """Iterate over the jobs that wait, and what they ask for."""
+        """Iterate over the waiting jobs and their requests."""
         return iter([(name, request) for name, (_, request) in self._waiting.items()])
 
     def compact(self, running: Collection[int]) -> Renumbered | None:
-        """Leave out the rows of jobs that are over, once they are more than half; None where they stay."""
+        """Remove the rows of finished jobs once they are more than half of the table; returns None if nothing changed."""
         live = sorted({*running, *(row for row, _ in self._waiting.values())})
-        if len(self.table) < ROOM or len(live) * 2 > len(self.table):
+        if len(self.table) < COMPACT_ROWS or len(live) * 2 > len(self.table):
             return None
         numbers = {old: new for new, old in enumerate(live)}
         self.table = self.table.taken(np.array(live, dtype=np.int64))

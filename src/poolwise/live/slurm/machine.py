@@ -1,7 +1,7 @@
-"""The partition as a machine: its nodes, taken whole or shared, and pools of racks, which Slurm counts as licences.
+"""Machine of a Slurm partition: nodes, whole or shared, and rack resources that Slurm counts as licenses.
 
-The licence `pool_rack0:1024` is the memory pool of rack0, in GiB unless said otherwise; `nvme_rack0:8` are eight devices of the
-type "nvme" that nodes of rack0 can use. A rack is called as its leaf switch or its feature.
+The license `pool_rack0:1024` is the memory pool of rack0, in GiB unless configured otherwise; `nvme_rack0:8` stands for eight
+devices of type "nvme" that nodes of rack0 can use. A rack has the name of its leaf switch or of its feature.
 """
 
 from __future__ import annotations
@@ -24,17 +24,19 @@ _POOL = ("pool", "memory")
 
 @dataclass(frozen=True, eq=False)
 class SlurmLayout:
-    """A partition as a machine.
+    """Mapping between a partition of Slurm and a machine.
 
     Attributes
     ----------
-    machine : the machine as it is built, whatever is down now
+    machine : the machine with everything up
     whole : whether jobs take whole nodes
-    unit : MiB that one licence of a memory pool stands for
-    owner : node -> owner; where nodes are taken whole that is its rack's
-    pools : licence -> owner of the memory pool
-    devices : licence -> owners of the devices, in order
-    types : types of devices
+    unit : MiB that one license of a memory pool represents
+    owner : node -> owner; for whole nodes the owner of the rack's nodes
+    pools : license -> owner of the memory pool
+    devices : license -> owners of the devices, in order
+    types : device types
+    nodes : nodes at the time when the machine was built, by name
+    racks : node -> rack
     """
 
     machine: Machine
@@ -48,93 +50,95 @@ class SlurmLayout:
     racks: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, name: str, reading: ClusterListing, racks: Mapping[str, str], whole: bool, unit: int = GIB) -> SlurmLayout:
-        """Make a machine of a reading; raises InputError where racks or nodes do not make one."""
-        if not reading.nodes:
+    def of(cls, name: str, listing: ClusterListing, racks: Mapping[str, str], whole: bool, unit: int = GIB) -> SlurmLayout:
+        """Build the machine of a listing; raises InputError if nodes or racks do not form one."""
+        if not listing.nodes:
             raise InputError(f"partition '{name}' has no nodes", field="--partition", remedy="see `sinfo`")
         order = sorted(set(racks.values()))
-        counted = any(split[0] not in _POOL and split[2] in order for split in (n.partition("_") for n in reading.licences))
+        counted = any(split[0] not in _POOL and split[2] in order for split in (n.partition("_") for n in listing.licenses))
         build = MachineBuilder(name, ("nodes" if whole else "cores", "memory", *(("devices",) if counted else ())))
-        owner = _whole(build, reading, racks, order) if whole else _shared(build, reading, racks, order, unit)
+        owner = (
+            _add_whole_nodes(build, listing, racks, order) if whole else _add_shared_nodes(build, listing, racks, order, unit)
+        )
         pools: dict[str, int] = {}
         devices: dict[str, tuple[int, ...]] = {}
-        for licence, count in reading.licences.items():
-            what, _, rack = licence.partition("_")
+        for license, count in listing.licenses.items():
+            kind, _, rack = license.partition("_")
             if rack not in order:
                 continue
-            if what in _POOL:
-                pools[licence] = build.pool(f"{rack}.pool", rack=order.index(rack), memory=count * unit)
+            if kind in _POOL:
+                pools[license] = build.pool(f"{rack}.pool", rack=order.index(rack), memory=count * unit)
             else:
                 numbers = range(count)
-                devices[licence] = tuple(
-                    build.device(f"{rack}.{what}{k}", type=what, rack=order.index(rack), devices=1) for k in numbers
+                devices[license] = tuple(
+                    build.device(f"{rack}.{kind}{k}", type=kind, rack=order.index(rack), devices=1) for k in numbers
                 )
-        types = tuple(sorted({licence.partition("_")[0] for licence in devices}))
-        return cls(Machine.of(build), whole, unit, owner, pools, devices, types, dict(reading.nodes), dict(racks))
+        types = tuple(sorted({license.partition("_")[0] for license in devices}))
+        return cls(Machine.of(build), whole, unit, owner, pools, devices, types, dict(listing.nodes), dict(racks))
 
-    def fits(self, reading: ClusterListing) -> bool:
-        """Whether a reading is of this machine: the same nodes, and no licence beyond what was there."""
+    def matches(self, listing: ClusterListing) -> bool:
+        """Return whether a listing shows this machine: the same nodes, and no license count above the machine's."""
         same = all(
-            (here := reading.nodes.get(name)) is not None and (here.cpus, here.memory) == (node.cpus, node.memory)
+            (now := listing.nodes.get(name)) is not None and (now.cpus, now.memory) == (node.cpus, node.memory)
             for name, node in self.nodes.items()
         )
-        return same and len(reading.nodes) == len(self.nodes) and self._licences_fit(reading)
+        return same and len(listing.nodes) == len(self.nodes) and self._licenses_match(listing)
 
-    def _licences_fit(self, reading: ClusterListing) -> bool:
+    def _licenses_match(self, listing: ClusterListing) -> bool:
         column = self.machine.resource("memory")
         pools = all(
-            reading.licences.get(name, 0) * self.unit <= self.machine.capacity[owner, column]
+            listing.licenses.get(name, 0) * self.unit <= self.machine.capacity[owner, column]
             for name, owner in self.pools.items()
         )
-        return pools and all(reading.licences.get(name, 0) <= len(owners) for name, owners in self.devices.items())
+        return pools and all(listing.licenses.get(name, 0) <= len(owners) for name, owners in self.devices.items())
 
     @property
-    def licences(self) -> frozenset[str]:
-        """Licences that are pools or devices of this machine."""
+    def licenses(self) -> frozenset[str]:
+        """Licenses that represent pools or devices of this machine."""
         return frozenset((*self.pools, *self.devices))
 
-    # What is there
+    # Capacity and placements
 
-    def capacity(self, reading: ClusterListing, busy: Collection[str]) -> IntArray:
-        """(n_owner, n_resource) what there is now: nodes that are usable or at work (`busy`), licences that can be had."""
+    def capacity(self, listing: ClusterListing, busy: Collection[str]) -> IntArray:
+        """Return the (n_owner, n_resource) capacity now: nodes that are usable or run jobs (`busy`), and available licenses."""
         machine = self.machine
         capacity: IntArray = machine.capacity.copy()
         for name in self.nodes:
-            if self.has(name, reading) or name in busy:
+            if self.is_usable(name, listing) or name in busy:
                 continue
             if self.whole:
                 capacity[self.owner[name], machine.resource("nodes")] -= 1
             else:
                 capacity[self.owner[name]] = 0
-        for licence, owner in self.pools.items():
+        for license, owner in self.pools.items():
             column = machine.resource("memory")
-            capacity[owner, column] = min(reading.licences.get(licence, 0) * self.unit, machine.capacity[owner, column])
-        for licence, owners in self.devices.items():
-            for owner in owners[reading.licences.get(licence, 0) :]:
+            capacity[owner, column] = min(listing.licenses.get(license, 0) * self.unit, machine.capacity[owner, column])
+        for license, owners in self.devices.items():
+            for owner in owners[listing.licenses.get(license, 0) :]:
                 capacity[owner] = 0
         return capacity
 
-    def has(self, name: str, reading: ClusterListing) -> bool:
-        """Whether a node can be used, and is no less than it was when the machine was built."""
-        node, here = self.nodes.get(name), reading.nodes.get(name)
-        if node is None or here is None:
+    def is_usable(self, name: str, listing: ClusterListing) -> bool:
+        """Return whether a node can be used and is at least as large as when the machine was built."""
+        node, now = self.nodes.get(name), listing.nodes.get(name)
+        if node is None or now is None:
             return False
-        return here.usable and here.cpus >= node.cpus and here.memory >= node.memory
+        return now.usable and now.cpus >= node.cpus and now.memory >= node.memory
 
     def placements(self, gangs: Mapping[str, tuple[SlurmJob, ...]]) -> dict[str, Placement]:
-        """Where jobs at work are; those that have nothing of this machine are left out.
+        """Return the placements of running jobs, without jobs that hold nothing of this machine.
 
-        A whole node counts once, for the first of the jobs on it. Devices of a type are alike: each job is given the next ones.
+        A whole node counts once, for the first job on it. Devices of one type are interchangeable and are assigned in order.
         """
         counted: set[str] = set()
-        given: dict[str, int] = dict.fromkeys(self.devices, 0)
+        assigned: dict[str, int] = dict.fromkeys(self.devices, 0)
         found: dict[str, Placement] = {}
         for name, gang in gangs.items():
             rows = list(self._node_rows(gang, counted))
             for job in gang:
-                rows += self._licence_rows(job, given)
+                rows += self._license_rows(job, assigned)
             if rows:
-                found[name] = Placement.of(_added(rows))
+                found[name] = Placement.of(_merged_rows(rows))
         return found
 
     def _node_rows(self, gang: tuple[SlurmJob, ...], counted: set[str]) -> Iterable[tuple[int, int, int, int]]:
@@ -152,36 +156,36 @@ class SlurmLayout:
                     counted.add(node)
                     yield 0, self.owner[node], machine.resource("nodes"), 1
 
-    def _licence_rows(self, job: SlurmJob, given: dict[str, int]) -> Iterable[tuple[int, int, int, int]]:
-        for licence, count in job.licences.items():
-            if licence in self.pools:
-                yield 0, self.pools[licence], self.machine.resource("memory"), count * self.unit
-            elif licence in self.devices:
-                owners = self.devices[licence][given[licence] : given[licence] + count]
-                given[licence] += len(owners)
+    def _license_rows(self, job: SlurmJob, assigned: dict[str, int]) -> Iterable[tuple[int, int, int, int]]:
+        for license, count in job.licenses.items():
+            if license in self.pools:
+                yield 0, self.pools[license], self.machine.resource("memory"), count * self.unit
+            elif license in self.devices:
+                owners = self.devices[license][assigned[license] : assigned[license] + count]
+                assigned[license] += len(owners)
                 yield from ((0, owner, self.machine.resource("devices"), 1) for owner in owners)
 
-    # What a decision means
+    # From placements to Slurm
 
-    def bought(self, placement: Placement) -> dict[str, int]:
-        """Licences that a placement takes."""
-        by_owner = {owner: licence for licence, owner in self.pools.items()}
-        by_owner |= {owner: licence for licence, owners in self.devices.items() for owner in owners}
-        memory, taken = self.machine.resource("memory"), dict[str, int]()
+    def licenses_for(self, placement: Placement) -> dict[str, int]:
+        """Return the licenses that a placement needs, name -> count."""
+        by_owner = {owner: license for license, owner in self.pools.items()}
+        by_owner |= {owner: license for license, owners in self.devices.items() for owner in owners}
+        memory, counts = self.machine.resource("memory"), dict[str, int]()
         for _, owner, resource, amount in placement.rows():
-            if (licence := by_owner.get(owner)) is not None:
-                taken[licence] = taken.get(licence, 0) + (-(-amount // self.unit) if resource == memory else amount)
-        return taken
+            if (license := by_owner.get(owner)) is not None:
+                counts[license] = counts.get(license, 0) + (-(-amount // self.unit) if resource == memory else amount)
+        return counts
 
     def local_memory(self, placement: Placement) -> int:
-        """MiB that a placement takes of the node from which it takes most."""
-        memory, here = self.machine.resource("memory"), set(self.owner.values())
+        """Return the largest amount of local memory that a placement takes on one node (MiB)."""
+        memory, local = self.machine.resource("memory"), set(self.owner.values())
         return max(
-            (amount for _, owner, resource, amount in placement.rows() if resource == memory and owner in here), default=0
+            (amount for _, owner, resource, amount in placement.rows() if resource == memory and owner in local), default=0
         )
 
-    def choose(self, placement: Placement, free: Collection[str]) -> tuple[tuple[str, ...], ...] | None:
-        """Nodes of each task of a placement, by name, None where they are not free. Whole nodes are those of one task."""
+    def choose_nodes(self, placement: Placement, free: Collection[str]) -> tuple[tuple[str, ...], ...] | None:
+        """Return the names of the nodes of each task, None if some are not free; whole nodes all belong to one task."""
         if not self.whole:
             names = {owner: name for name, owner in self.owner.items()}
             tasks: dict[int, list[str]] = {}
@@ -192,51 +196,53 @@ class SlurmLayout:
         nodes, chosen = self.machine.resource("nodes"), list[str]()
         for _, owner, resource, amount in placement.rows():
             if resource == nodes:
-                here = [name for name in sorted(free) if self.owner[name] == owner][:amount]
-                if len(here) < amount:
+                available = [name for name in sorted(free) if self.owner[name] == owner][:amount]
+                if len(available) < amount:
                     return None
-                chosen += here
+                chosen += available
         return (tuple(chosen),)
 
 
-def _whole(build: MachineBuilder, reading: ClusterListing, racks: Mapping[str, str], order: list[str]) -> dict[str, int]:
-    """Add one owner for the nodes of each rack; returns the owner of each node."""
+def _add_whole_nodes(
+    build: MachineBuilder, listing: ClusterListing, racks: Mapping[str, str], order: list[str]
+) -> dict[str, int]:
+    """Add one owner for the nodes of each rack and return the owner of each node."""
     owner = {}
     for number, rack in enumerate(order):
-        here = [reading.nodes[name] for name in sorted(reading.nodes) if racks[name] == rack]
-        kinds = {(node.cpus, node.memory) for node in here}
+        members = [listing.nodes[name] for name in sorted(listing.nodes) if racks[name] == rack]
+        kinds = {(node.cpus, node.memory) for node in members}
         if len(kinds) > 1:
             raise InputError(
-                f"{rack} has nodes of several types, which cannot be taken whole as one rack's",
+                f"{rack} has nodes of different sizes, but whole nodes of a rack must be identical",
                 field="--partition",
-                remedy="choose a partition of like nodes, or --nodes shared",
+                remedy="choose a partition with identical nodes per rack, or --nodes shared",
             )
-        node = here[0]
-        group = build.whole_nodes(f"{rack}.nodes", len(here), rack=number, memory=node.memory, cores=node.cpus)
-        owner.update(dict.fromkeys((node.name for node in here), group))
+        node = members[0]
+        group = build.whole_nodes(f"{rack}.nodes", len(members), rack=number, memory=node.memory, cores=node.cpus)
+        owner.update(dict.fromkeys((node.name for node in members), group))
     return owner
 
 
-def _shared(
-    build: MachineBuilder, reading: ClusterListing, racks: Mapping[str, str], order: list[str], unit: int
+def _add_shared_nodes(
+    build: MachineBuilder, listing: ClusterListing, racks: Mapping[str, str], order: list[str], unit: int
 ) -> dict[str, int]:
-    """Add each node; returns their owners. Of memory, whole units count."""
+    """Add each node, with memory rounded down to a multiple of `unit`, and return the owner of each node."""
     return {
         name: build.node(name, rack=order.index(racks[name]), cores=node.cpus, memory=node.memory // unit * unit)
-        for name, node in sorted(reading.nodes.items())
+        for name, node in sorted(listing.nodes.items())
     }
 
 
-def _added(rows: Iterable[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:
-    """Rows with the amounts of equal (task, owner, resource) added up, in the order in which they first come."""
+def _merged_rows(rows: Iterable[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:
+    """Return rows with the amounts of equal (task, owner, resource) summed, in order of first occurrence."""
     sums: dict[tuple[int, int, int], int] = {}
     for task, owner, resource, amount in rows:
         sums[task, owner, resource] = sums.get((task, owner, resource), 0) + amount
     return [(*cell, amount) for cell, amount in sums.items()]
 
 
-def spare(capacity: IntArray, placements: Iterable[Placement]) -> IntArray:
-    """(n_owner, n_resource) what placements leave; below 0 where others have taken more than there is now."""
+def free_capacity(capacity: IntArray, placements: Iterable[Placement]) -> IntArray:
+    """Return (n_owner, n_resource) capacity minus placements; negative where jobs hold more than the capacity now."""
     free: IntArray = capacity.copy()
     for placement in placements:
         placement.take_from(free)
@@ -244,5 +250,5 @@ def spare(capacity: IntArray, placements: Iterable[Placement]) -> IntArray:
 
 
 def changed_cells(before: IntArray, after: IntArray) -> list[tuple[int, int, int]]:
-    """Cells (owner, resource) in which capacities differ, with the difference."""
+    """Return the cells (owner, resource, difference) in which two capacities differ."""
     return [(int(o), int(r), int(after[o, r] - before[o, r])) for o, r in np.argwhere(before != after)]

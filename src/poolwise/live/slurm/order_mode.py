@@ -1,4 +1,4 @@
-"""Order mode: Slurm places and backfills, Poolwise says in which order, by priorities. Only those that changed are written."""
+"""Order mode: Slurm places and backfills jobs; Poolwise sets their priorities and writes only those that change."""
 
 from __future__ import annotations
 
@@ -16,136 +16,137 @@ from poolwise.errors import InputError
 from poolwise.interfaces import Dispatcher, QueuePolicy, Scheduler, opened, rule_of
 from poolwise.live.logs import log_event
 from poolwise.live.slurm.client_calls import SlurmTimeoutError
-from poolwise.live.slurm.parsing import most_cpus, read_jobs
+from poolwise.live.slurm.parsing import max_cpus, read_jobs
 from poolwise.live.slurm.platform import SlurmPlatform
-from poolwise.live.slurm.poller import GANG
+from poolwise.live.slurm.poller import Gang
 from poolwise.live.slurm.session import ScontrolPool
 from poolwise.live.slurm.shadow_mode import may_start
 from poolwise.model import Changes, CommitResult, Machine, Plan, Queue, Refusal, Snapshot, Wait
 from poolwise.units import SECOND
 
 LOWEST, HIGHEST = 1_000_000, 4_000_000_000
-"""Priorities that are set; Slurm's own, below and above, stay free for administrators."""
-AGAIN = 30 * SECOND
-"""Priorities that follow from the time waited are looked at again after so many ns."""
+"""Bounds (exclusive) of the priorities that are set; priorities outside remain free for administrators."""
+REORDER_INTERVAL = 30 * SECOND
+"""Interval (ns) after which priorities that depend on waiting time are computed again."""
 
 
 @dataclass(frozen=True)
 class Ranking(Scheduler):
-    """The queue order of a scheduler alone: its plan starts nothing and names all that wait, the first first."""
+    """Queue order of a scheduler as a scheduler of its own: its plan starts nothing and lists waiting jobs, the first first."""
 
     order: QueuePolicy
 
     @classmethod
     def of(cls, scheduler: Scheduler) -> Ranking:
-        """Take the order of a scheduler; raises InputError for one that has none."""
+        """Return the queue order of a scheduler; raises InputError if it has none."""
         rule = rule_of(scheduler)
         if rule is None:
-            problem = "order mode needs a scheduler that is a queue order with backfilling"
+            problem = "order mode requires a scheduler with a queue order and backfilling"
             raise InputError(problem, field="--scheduler", remedy="such as catalog:fm-easy, or use --mode place")
         return cls(rule.order)
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
-        """Begin a run."""
+        """Open a dispatcher for a run."""
         return _RankingDispatcher(opened(self.order))
 
 
 @dataclass
 class _RankingDispatcher(Dispatcher):
-    """A run of a ranking."""
+    """Dispatcher of one run of a `Ranking`."""
 
     order: QueuePolicy
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        """Name all jobs in the order of their priorities, ties in the order of the queue."""
+        """List all jobs by priority; ties keep the order of the queue."""
         priority = self.order.priority(queue, snapshot)
         ranked = queue.jobs[np.argsort(-priority, kind="stable")].tolist()
         return Plan(
-            tuple(Wait(job, Refusal(f"{k:,} jobs are ahead of it")) for k, job in enumerate(ranked)), snapshot.now + AGAIN
+            tuple(Wait(job, Refusal(f"{k:,} jobs are ahead of it")) for k, job in enumerate(ranked)),
+            snapshot.now + REORDER_INTERVAL,
         )
 
 
 class OrderPlatform(SlurmPlatform):
-    """Slurm decides which job starts where; the order of a plan's decisions becomes that of the priorities."""
+    """Slurm decides when and where jobs start; the order of a plan's decisions becomes the order of their priorities."""
 
-    def __init__(self, *given: Any, **more: Any) -> None:
-        self._team = ScontrolPool()
-        super().__init__(*given, **more)
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self._scontrol = ScontrolPool()
+        super().__init__(*args, **options)
 
-    def waits(self, gang: GANG) -> bool:
-        """Whether Slurm could start it now, had it the room."""
+    def is_schedulable(self, gang: Gang) -> bool:
+        """Return whether Slurm could start the job now if resources were free."""
         return may_start(gang, self.table.epoch + self.now) and not any(job.held for job in gang)
 
     def commit(self, plan: Plan) -> CommitResult:
-        """Write the priorities that have to change for the plan's order."""
+        """Write the priorities that must change to give the plan's order."""
         self.wake_at(plan.wake_at)
         names = [self.table.name(decision.job) for decision in plan.decisions if isinstance(decision, Wait)]
-        gangs = self.reading.gangs
-        now = [gangs[name][0].priority for name in names]
-        changed = {name: new for name, old, new in zip(names, now, priorities(now), strict=True) if new != old}
+        gangs = self.listing.gangs
+        current = [gangs[name][0].priority for name in names]
+        changed = {name: new for name, old, new in zip(names, current, priorities(current), strict=True) if new != old}
         if changed:
-            begun = time.monotonic()
+            started_at = time.monotonic()
             try:
-                self._team.send([f"update JobId={name} Priority={value}" for name, value in changed.items()])
+                self._scontrol.send([f"update JobId={name} Priority={value}" for name, value in changed.items()])
             except SlurmTimeoutError as error:
-                log_event("silent", logging.WARNING, why=str(error))
-            self._check(changed, time.monotonic() - begun)
+                log_event("controller_unreachable", logging.WARNING, why=str(error))
+            self._verify_priorities(changed, time.monotonic() - started_at)
         return CommitResult(plan.decisions)
 
-    def _check(self, changed: dict[str, int], seconds: float) -> None:
-        """Read again what was written; what is otherwise is written once more after the next reading."""
+    def _verify_priorities(self, changed: dict[str, int], seconds: float) -> None:
+        """Read the written priorities back; those that differ are written again after the next poll."""
         try:
-            shown = {job.name.partition("+")[0]: job for job in reversed(read_jobs(most_cpus(self.reading.nodes)))}
+            shown = {job.name.partition("+")[0]: job for job in reversed(read_jobs(max_cpus(self.listing.nodes)))}
         except SlurmTimeoutError as error:
-            log_event("silent", logging.WARNING, why=str(error))
+            log_event("controller_unreachable", logging.WARNING, why=str(error))
             return
         missed = [
             n for n, value in changed.items() if n in shown and shown[n].state == "PENDING" and shown[n].priority != value
         ]
-        log_event("ordered", changed=len(changed), missed=len(missed), seconds=round(seconds, 3))
+        log_event("priorities_written", changed=len(changed), missed=len(missed), seconds=round(seconds, 3))
         if missed:
             self.wake_at(self.now + SECOND)
 
     def close(self) -> None:
-        """End the sessions with Slurm."""
-        self._team.close()
+        """Close the sessions with Slurm."""
+        self._scontrol.close()
 
 
-def priorities(now: Sequence[int]) -> list[int]:
-    """Priorities that fall strictly from job to job, as few as possible other than those that the jobs have now.
+def priorities(current: Sequence[int]) -> list[int]:
+    """Return strictly decreasing priorities that change as few of the current ones as possible.
 
     Parameters
     ----------
-    now
-        Priorities of jobs in the order in which they are to start.
+    current
+        Current priorities of jobs in the order in which they are to start.
 
-    Those between `LOWEST` and `HIGHEST` that already fall stay, as many as can; the others are spread evenly between them.
-    Where there is no room, all are spread anew.
+    A longest strictly decreasing subsequence between `LOWEST` and `HIGHEST` is kept; the other priorities are spaced evenly
+    in between. If a gap is too small, all priorities are spaced again.
     """
-    stay = _falling(now)
-    found = list(now)
-    edges = [-1, *stay, len(now)]
+    fixed = _longest_decreasing(current)
+    found = list(current)
+    edges = [-1, *fixed, len(current)]
     for left, right in pairwise(edges):
         count = right - left - 1
-        above = HIGHEST if left < 0 else now[left]
-        below = LOWEST if right == len(now) else now[right]
+        above = HIGHEST if left < 0 else current[left]
+        below = LOWEST if right == len(current) else current[right]
         if count and above - below <= count:
-            return _spread(HIGHEST, LOWEST, len(now))
-        found[left + 1 : right] = _spread(above, below, count)
+            return _evenly_spaced(HIGHEST, LOWEST, len(current))
+        found[left + 1 : right] = _evenly_spaced(above, below, count)
     return found
 
 
-def _spread(above: int, below: int, count: int) -> list[int]:
-    """Whole numbers between two others, falling, evenly apart."""
+def _evenly_spaced(above: int, below: int, count: int) -> list[int]:
+    """Return `count` decreasing integers at even distances between two others."""
     return [above - (above - below) * k // (count + 1) for k in range(1, count + 1)]
 
 
-def _falling(now: Sequence[int]) -> list[int]:
-    """Positions of a longest strictly falling sequence of numbers between the bounds (patience sorting)."""
-    tails: list[int] = []  # negated last number of the best sequence of each length
+def _longest_decreasing(current: Sequence[int]) -> list[int]:
+    """Return the positions of a longest strictly decreasing subsequence within the bounds (patience sorting)."""
+    tails: list[int] = []  # negated last number of the best subsequence of each length
     ends: list[int] = []
-    before: list[int] = [-1] * len(now)
-    for k, value in enumerate(now):
+    before: list[int] = [-1] * len(current)
+    for k, value in enumerate(current):
         if not LOWEST < value < HIGHEST:
             continue
         at = bisect_left(tails, -value)

@@ -1,6 +1,6 @@
-"""What Slurm's clients print, as plain records. Every line is read strictly: what is not understood is an error.
+"""Parser for the output of Slurm's clients. It is strict: an unexpected field raises InputError.
 
-Users write their own comments. So the separators are drawn anew in each process: no comment can hold them.
+Comments contain arbitrary user text. The separators are therefore random per process, so that no comment can contain them.
 """
 
 from __future__ import annotations
@@ -13,53 +13,53 @@ from functools import cached_property
 from typing import TypeVar
 
 from poolwise.errors import InputError
-from poolwise.live.slurm.client_calls import ask
+from poolwise.live.slurm.client_calls import run_client
 from poolwise.slurm import durations, hostlist
 from poolwise.units import SECOND, UNKNOWN, parse
 
 T = TypeVar("T")
 
-_DRAWN = secrets.token_hex(4)
-_FIELD, _END = f"\x1f{_DRAWN}\x1f", f"\x1e{_DRAWN}\x1e"
+_NONCE = secrets.token_hex(4)
+_FIELD_END, _RECORD_END = f"\x1f{_NONCE}\x1f", f"\x1e{_NONCE}\x1e"
 JOB_FIELDS = (
     "JobArrayID", "JobID", "State", "Partition", "UserID", "NumCPUs", "tres", "TimeLimit", "SubmitTime",
     "StartTime", "NodeList", "ReqNodes", "Licenses", "PriorityLong", "Reason", "Dependency", "RestartCnt",
     "Comment",
 )  # fmt: skip
 NODE_FIELDS = ("NodeList", "StateLong", "CPUs", "Memory", "Features")
-AT_WORK = frozenset(
+ALLOCATED_STATES = frozenset(
     ("RUNNING", "CONFIGURING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING", "POWER_UP_NODE")
 )
-"""States of jobs that have nodes."""
-USABLE = frozenset(("idle", "mixed", "allocated", "completing", "planned", "allocated+", "power_saving", "powered_down"))
-"""Extended states of nodes that jobs can be given; a sign behind the state says that something is wrong."""
+"""States of jobs that hold nodes."""
+USABLE_STATES = frozenset(("idle", "mixed", "allocated", "completing", "planned", "allocated+", "power_saving", "powered_down"))
+"""Extended states of nodes that can run jobs; a flag character after the state marks a problem."""
 _ID = re.compile(r"\d+(_\d+)?(\+\d+)?")
 _WORD = re.compile(r"[\w.:@/+-]+")
-SAID = " | poolwise: "
-"""What stands between a user's comment and what Poolwise says of the job."""
+NOTE_SEPARATOR = " | poolwise: "
+"""Separator between the user's comment and the note that Poolwise appends to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlurmJob:
-    """A job, a task of an array, or a component of a heterogeneous job.
+    """A job, an array task, or a component of a heterogeneous job.
 
     Attributes
     ----------
-    name : what users call it: 12, 12_3 (task of an array), 12+1 (component)
-    number : what Slurm counts it by
+    name : the name that users see: 12, 12_3 (array task), 12+1 (component)
+    number : job id
     state, partition, reason : as Slurm writes them
-    user : number of the user
-    nodes, cpus, memory : asked of all its nodes together (MiB)
-    limit : ns, `units.UNKNOWN` where there is none
-    submit, start : ns since 1970; the start is None where Slurm names none. Of a pending job it is when it may begin
-    allocated, required, excluded : names of nodes that it has, that it must have, and that it must not have; the last are
-        read of components alone
-    licences : name -> count
-    priority : 0 where it is held
-    dependent : whether it waits for other jobs
-    restarts : times that it was requeued
-    comment : what its user said
-    said : what Poolwise has said behind it
+    user : numeric user id
+    nodes, cpus, memory : request for all nodes together (memory in MiB)
+    limit : time limit (ns), `units.UNKNOWN` without one
+    submit, start : ns since 1970; the start of a pending job is the earliest possible one, None if Slurm reports none
+    allocated, required, excluded : names of nodes that the job holds, requires and excludes; excluded nodes are read for
+        components of heterogeneous jobs only
+    licenses : name -> count
+    priority : 0 if the job is held
+    dependent : whether the job has unsatisfied dependencies
+    restarts : number of times that the job was requeued
+    comment : the user's part of the comment
+    note : the part that Poolwise appended
     """
 
     name: str
@@ -76,22 +76,22 @@ class SlurmJob:
     allocated: tuple[str, ...]
     required: frozenset[str]
     excluded: frozenset[str]
-    licences: Mapping[str, int]
+    licenses: Mapping[str, int]
     priority: int
     reason: str
     dependent: bool
     restarts: int
     comment: str
-    said: str
+    note: str
 
     @property
     def held(self) -> bool:
-        """Whether somebody holds it."""
+        """True if the job is held by its user or an administrator."""
         return self.priority == 0
 
     @property
     def held_by_user(self) -> bool:
-        """Whether its own user holds it, or an administrator in the user's name (`scontrol uhold`)."""
+        """True if the job is held by its user, or by an administrator in the user's name (`scontrol uhold`)."""
         return self.held and self.reason == "JobHeldUser"
 
 
@@ -101,8 +101,9 @@ class SlurmNode:
 
     Attributes
     ----------
-    usable : whether jobs can be given it now
-    cpus, memory : what it has (MiB)
+    usable : whether jobs can be started on it now
+    cpus, memory : configured size (memory in MiB)
+    features : its available features
     """
 
     name: str
@@ -114,27 +115,27 @@ class SlurmNode:
 
 @dataclass(frozen=True)
 class ClusterListing:
-    """Slurm at one instant.
+    """Jobs, nodes and licenses of Slurm at one instant.
 
     Attributes
     ----------
-    jobs : all jobs that are pending or at work, of all partitions
-    nodes : the partition's nodes, by name
-    licences : name -> how many can be had by jobs, reserved ones left out
+    jobs : all pending and running jobs of all partitions
+    nodes : nodes of the partition, by name
+    licenses : name -> number that jobs can use, without reserved ones
     """
 
     jobs: tuple[SlurmJob, ...]
     nodes: Mapping[str, SlurmNode]
-    licences: Mapping[str, int]
+    licenses: Mapping[str, int]
 
     @cached_property
     def gangs(self) -> dict[str, tuple[SlurmJob, ...]]:
-        """Name of a job -> its components."""
-        return gangs_of(self.jobs)
+        """Job name -> its components."""
+        return group_components(self.jobs)
 
 
-def gangs_of(jobs: Iterable[SlurmJob]) -> dict[str, tuple[SlurmJob, ...]]:
-    """Name of a job -> its components, one where it is not heterogeneous; the leader stands first."""
+def group_components(jobs: Iterable[SlurmJob]) -> dict[str, tuple[SlurmJob, ...]]:
+    """Group components by job name; the leader comes first, and a job that is not heterogeneous has one component."""
     found: dict[str, list[SlurmJob]] = {}
     for job in jobs:
         found.setdefault(job.name.partition("+")[0], []).append(job)
@@ -142,65 +143,68 @@ def gangs_of(jobs: Iterable[SlurmJob]) -> dict[str, tuple[SlurmJob, ...]]:
 
 
 def read_cluster(partition: str) -> ClusterListing:
-    """Read jobs, nodes and licences; raises SlurmTimeoutError, and InputError for what is not understood."""
+    """Read jobs, nodes and licenses; raises SlurmTimeoutError, or InputError if the output cannot be parsed."""
     nodes = {node.name: node for node in read_nodes(partition)}
-    return ClusterListing(tuple(read_jobs(most_cpus(nodes))), nodes, read_licences())
+    return ClusterListing(tuple(read_jobs(max_cpus(nodes))), nodes, read_licenses())
 
 
-def most_cpus(nodes: Mapping[str, SlurmNode]) -> int:
-    """CPUs of the widest node, 1 where there is none."""
+def max_cpus(nodes: Mapping[str, SlurmNode]) -> int:
+    """Return the largest number of CPUs of a node, 1 without nodes."""
     return max((node.cpus for node in nodes.values()), default=1)
 
 
 def read_jobs(widest: int, names: tuple[str, ...] = ()) -> list[SlurmJob]:
-    """Read all jobs that are pending or at work, or some of them.
+    """Read all pending and running jobs, or only those with the given names.
 
-    `widest`, the CPUs of the widest node, says how many nodes a pending job needs that asked for CPUs alone. (What squeue
-    prints as NumNodes is too high by one for pending jobs with several CPUs a task.)
+    `widest`, the largest number of CPUs of a node, gives the number of nodes for pending jobs that request CPUs only. (The
+    NumNodes of squeue is too high by one for pending jobs with several CPUs per task.)
     """
-    ends = [_FIELD] * (len(JOB_FIELDS) - 1) + [_END]
+    ends = [_FIELD_END] * (len(JOB_FIELDS) - 1) + [_RECORD_END]
     fields = ",".join(f"{name}:0{end}" for name, end in zip(JOB_FIELDS, ends, strict=True))
-    some = ("--jobs", ",".join(names)) if names else ()
-    jobs = [_job(row, widest) for row in _rows(ask("squeue", "--noheader", "--array", *some, "--Format", fields), JOB_FIELDS)]
+    selection = ("--jobs", ",".join(names)) if names else ()
+    text = run_client("squeue", "--noheader", "--array", *selection, "--Format", fields)
+    jobs = [_parse_job(row, widest) for row in _rows(text, JOB_FIELDS)]
     if not any("+" in job.name for job in jobs):
         return jobs
-    text = ask("squeue", "--noheader", "--array", *some, "--format", f"%i{_FIELD}%x{_END}")  # the longer form lacks it
-    excluded = {row["name"]: frozenset(_read(row, "excluded", hostlist.expand)) for row in _rows(text, ("name", "excluded"))}
+    # excluded nodes exist in the short format only
+    text = run_client("squeue", "--noheader", "--array", *selection, "--format", f"%i{_FIELD_END}%x{_RECORD_END}")
+    rows = _rows(text, ("name", "excluded"))
+    excluded = {row["name"]: frozenset(_parse_field(row, "excluded", hostlist.expand)) for row in rows}
     return [replace(job, excluded=excluded.get(job.name, frozenset())) for job in jobs]
 
 
 def read_nodes(partition: str) -> list[SlurmNode]:
     """Read the nodes of a partition."""
-    ends = [_FIELD] * (len(NODE_FIELDS) - 1) + [_END]
+    ends = [_FIELD_END] * (len(NODE_FIELDS) - 1) + [_RECORD_END]
     fields = ",".join(f"{name}:0{end}" for name, end in zip(NODE_FIELDS, ends, strict=True))
-    text = ask("sinfo", "--noheader", "--Node", "--partition", partition, "--Format", fields)
+    text = run_client("sinfo", "--noheader", "--Node", "--partition", partition, "--Format", fields)
     found = []
     for row in _rows(text, NODE_FIELDS):
         features = tuple(word for word in row["Features"].split(",") if word and word != "(null)")
-        name, state = _word(row["NodeList"], "NodeList"), row["StateLong"]
-        found.append(SlurmNode(name, state in USABLE, _whole(row, "CPUs"), _whole(row, "Memory"), features))
+        name, state = _parse_name(row["NodeList"], "NodeList"), row["StateLong"]
+        found.append(SlurmNode(name, state in USABLE_STATES, _parse_int(row, "CPUs"), _parse_int(row, "Memory"), features))
     return found
 
 
-def read_licences() -> dict[str, int]:
-    """Read how many of each licence jobs can be given: all but those that are reserved."""
+def read_licenses() -> dict[str, int]:
+    """Read the number of each license that jobs can use: the total minus reserved ones."""
     found = {}
-    for line in ask("scontrol", "--oneliner", "show", "licenses").splitlines():
-        said = dict(word.partition("=")[::2] for word in line.split())
-        if "LicenseName" in said:
-            found[_word(said["LicenseName"], "LicenseName")] = _whole(said, "Total") - (
-                _whole(said, "Reserved") if said.get("Reserved") else 0
+    for line in run_client("scontrol", "--oneliner", "show", "licenses").splitlines():
+        fields = dict(word.partition("=")[::2] for word in line.split())
+        if "LicenseName" in fields:
+            found[_parse_name(fields["LicenseName"], "LicenseName")] = _parse_int(fields, "Total") - (
+                _parse_int(fields, "Reserved") if fields.get("Reserved") else 0
             )
     return found
 
 
 def read_racks(nodes: Mapping[str, SlurmNode]) -> dict[str, str]:
-    """Read the rack of each node: its leaf switch, else its feature that begins with "rack", else "rack0"."""
+    """Read the rack of each node: its leaf switch, otherwise its feature that starts with "rack", otherwise "rack0"."""
     switches: dict[str, str] = {}
-    for line in ask("scontrol", "--oneliner", "show", "topology").splitlines():
-        said = dict(word.partition("=")[::2] for word in line.split())
-        if said.get("Level") == "0" and "SwitchName" in said:
-            switches.update(dict.fromkeys(hostlist.expand(said.get("Nodes", "")), said["SwitchName"]))
+    for line in run_client("scontrol", "--oneliner", "show", "topology").splitlines():
+        fields = dict(word.partition("=")[::2] for word in line.split())
+        if fields.get("Level") == "0" and "SwitchName" in fields:
+            switches.update(dict.fromkeys(hostlist.expand(fields.get("Nodes", "")), fields["SwitchName"]))
     racks = {}
     for name, node in nodes.items():
         feature = next((word for word in node.features if word.startswith("rack")), "rack0")
@@ -209,64 +213,64 @@ def read_racks(nodes: Mapping[str, SlurmNode]) -> dict[str, str]:
 
 
 def default_partition() -> str:
-    """Name of the partition of jobs that name none; raises InputError where there is none."""
-    for name in ask("sinfo", "--noheader", "--format", "%P").split():
+    """Return the cluster's default partition; raises InputError if there is none."""
+    for name in run_client("sinfo", "--noheader", "--format", "%P").split():
         if name.endswith("*"):
             return name.removesuffix("*")
     raise InputError("the cluster has no default partition", field="--partition", remedy="name one with --partition")
 
 
 def is_exclusive(partition: str) -> bool:
-    """Whether jobs of a partition take whole nodes; raises InputError for an unknown partition."""
-    for line in ask("scontrol", "--oneliner", "show", "partition").splitlines():
-        said = dict(word.partition("=")[::2] for word in line.split())
-        if said.get("PartitionName") == partition:
-            return said.get("OverSubscribe", "").upper() == "EXCLUSIVE"
+    """Return whether jobs of a partition take whole nodes; raises InputError for an unknown partition."""
+    for line in run_client("scontrol", "--oneliner", "show", "partition").splitlines():
+        fields = dict(word.partition("=")[::2] for word in line.split())
+        if fields.get("PartitionName") == partition:
+            return fields.get("OverSubscribe", "").upper() == "EXCLUSIVE"
     raise InputError(f"the cluster has no partition '{partition}'", field="--partition", remedy="see `sinfo`")
 
 
 def _rows(text: str, names: tuple[str, ...]) -> Iterator[dict[str, str]]:
-    for number, record in enumerate(text.split(_END)[:-1], start=1):
-        cells = record.removeprefix("\n").split(_FIELD)
+    for number, record in enumerate(text.split(_RECORD_END)[:-1], start=1):
+        cells = record.removeprefix("\n").split(_FIELD_END)
         if len(cells) != len(names):
-            raise InputError(f"{len(cells)} fields, not {len(names)}", file="Slurm", line=number, remedy=_REMEDY)
+            raise InputError(f"expected {len(names)} fields, got {len(cells)}", file="Slurm", line=number, remedy=_REMEDY)
         yield dict(zip(names, cells, strict=True))
 
 
-def _job(row: Mapping[str, str], widest: int) -> SlurmJob:
-    """Make a record of a row of squeue."""
+def _parse_job(row: Mapping[str, str], widest: int) -> SlurmJob:
+    """Parse a row of squeue."""
     name = row["JobArrayID"]
     if not _ID.fullmatch(name):
-        raise _bad("JobArrayID", name)
-    comment, _, said = (row["Comment"] if row["Comment"] != "(null)" else "").partition(SAID.strip())
-    start, cpus = row["StartTime"], _whole(row, "NumCPUs")
+        raise _parse_error("JobArrayID", name)
+    comment, _, note = (row["Comment"] if row["Comment"] != "(null)" else "").partition(NOTE_SEPARATOR.strip())
+    start, cpus = row["StartTime"], _parse_int(row, "NumCPUs")
     return SlurmJob(
         name,
-        _whole(row, "JobID"),
+        _parse_int(row, "JobID"),
         row["State"],
         row["Partition"],
-        _whole(row, "UserID"),
-        max(_read(row, "tres", _nodes), -(-cpus // widest)),
+        _parse_int(row, "UserID"),
+        max(_parse_field(row, "tres", _parse_nodes), -(-cpus // widest)),
         cpus,
-        _read(row, "tres", _memory),
-        _read(row, "TimeLimit", _limit),
-        _whole(row, "SubmitTime") * SECOND,
+        _parse_field(row, "tres", _parse_memory),
+        _parse_field(row, "TimeLimit", _parse_limit),
+        _parse_int(row, "SubmitTime") * SECOND,
         int(start) * SECOND if start.isdigit() else None,
-        tuple(_read(row, "NodeList", hostlist.expand)),
-        frozenset(_read(row, "ReqNodes", hostlist.expand)),
+        tuple(_parse_field(row, "NodeList", hostlist.expand)),
+        frozenset(_parse_field(row, "ReqNodes", hostlist.expand)),
         frozenset(),
-        _read(row, "Licenses", licences_of),
-        _whole(row, "PriorityLong"),
+        _parse_field(row, "Licenses", parse_licenses),
+        _parse_int(row, "PriorityLong"),
         row["Reason"],
         row["Dependency"] not in ("", "(null)"),
-        _whole(row, "RestartCnt"),
+        _parse_int(row, "RestartCnt"),
         comment.strip(),
-        said.strip(),
+        note.strip(),
     )
 
 
-def licences_of(text: str) -> dict[str, int]:
-    """Read a job's licences, `name:count` or `name` between commas; raises ValueError."""
+def parse_licenses(text: str) -> dict[str, int]:
+    """Parse the licenses of a job, `name:count` or `name`, separated by commas; raises ValueError."""
     found: dict[str, int] = {}
     for part in text.split(",") if text not in ("", "(null)") else ():
         name, _, count = part.strip().rpartition(":") if ":" in part else (part.strip(), "", "1")
@@ -276,17 +280,17 @@ def licences_of(text: str) -> dict[str, int]:
     return found
 
 
-def _nodes(text: str) -> int:
-    """Nodes among trackable resources such as "cpu=2,mem=600M,node=1"; raises ValueError where there are none."""
+def _parse_nodes(text: str) -> int:
+    """Return the number of nodes in trackable resources such as "cpu=2,mem=600M,node=1"; raises ValueError without one."""
     for part in text.split(","):
         name, _, value = part.partition("=")
         if name == "node":
             return int(value)
-    raise ValueError("no node")
+    raise ValueError("'node' is missing")
 
 
-def _memory(text: str) -> int:
-    """MiB among trackable resources such as "cpu=2,mem=600M,node=1"."""
+def _parse_memory(text: str) -> int:
+    """Return the memory (MiB) in trackable resources such as "cpu=2,mem=600M,node=1", 0 without any."""
     for part in text.split(","):
         name, _, value = part.partition("=")
         if name == "mem":
@@ -294,35 +298,35 @@ def _memory(text: str) -> int:
     return 0
 
 
-def _limit(text: str) -> int:
+def _parse_limit(text: str) -> int:
     if text in ("NOT_SET", "INVALID", "Partition_Limit", ""):
         return UNKNOWN
     found = durations.seconds(text)
     return UNKNOWN if found == durations.FOREVER or found >= 360 * 86400 else found * SECOND
 
 
-def _word(text: str, field: str) -> str:
+def _parse_name(text: str, field: str) -> str:
     if not _WORD.fullmatch(text):
-        raise _bad(field, text)
+        raise _parse_error(field, text)
     return text
 
 
-def _whole(row: Mapping[str, str], field: str) -> int:
+def _parse_int(row: Mapping[str, str], field: str) -> int:
     text = row.get(field, "")
     if not text.isdigit():
-        raise _bad(field, text)
+        raise _parse_error(field, text)
     return int(text)
 
 
-def _read(row: Mapping[str, str], field: str, read: Callable[[str], T]) -> T:
+def _parse_field(row: Mapping[str, str], field: str, read: Callable[[str], T]) -> T:
     try:
         return read("" if row[field] == "(null)" else row[field])
     except ValueError as error:
-        raise _bad(field, row[field]) from error
+        raise _parse_error(field, row[field]) from error
 
 
-def _bad(field: str, text: str) -> InputError:
-    return InputError(f"'{text}' is not understood", file="Slurm", field=field, remedy=_REMEDY)
+def _parse_error(field: str, text: str) -> InputError:
+    return InputError(f"cannot parse '{text}'", file="Slurm", field=field, remedy=_REMEDY)
 
 
-_REMEDY = "report it with the version of Slurm (`sinfo --version`); 22.05 is known to work"
+_REMEDY = "report this with your version of Slurm (`sinfo --version`); 22.05 is tested"

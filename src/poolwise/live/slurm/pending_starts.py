@@ -1,4 +1,4 @@
-"""Starts on their way: the job was released, and Slurm has to start it where it was decided, or it is withdrawn."""
+"""Pending starts: released jobs that Slurm must start on the assigned nodes; if it does not, the start is withdrawn."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from typing import Protocol
 
 from poolwise.live.logs import log_event
 from poolwise.live.slurm.client_calls import SlurmTimeoutError
-from poolwise.live.slurm.commands import cleared, leader
+from poolwise.live.slurm.commands import clear_commands, leader_id
 from poolwise.live.slurm.machine import SlurmLayout
-from poolwise.live.slurm.parsing import AT_WORK
-from poolwise.live.slurm.poller import GANG, CommittedRun
+from poolwise.live.slurm.parsing import ALLOCATED_STATES
+from poolwise.live.slurm.poller import CommittedRun, Gang
 from poolwise.live.slurm.session import ScontrolSession
 from poolwise.model import Ended, Event, Outcome, Placement, Started
 
-HOPELESS = ("ReqNodeNotAvail", "Licenses", "Nodes_required", "BadConstraints", "PartitionNodeLimit", "Resources")
-"""How the reasons begin for which a released job will not start at once."""
+BLOCKED_REASONS = ("ReqNodeNotAvail", "Licenses", "Nodes_required", "BadConstraints", "PartitionNodeLimit", "Resources")
+"""Prefixes of wait reasons for which a released job will not start soon."""
 
 
 class PendingStarts(Protocol):
-    """The platform that releases jobs.
+    """The part of a platform that pending starts use.
 
     Attributes
     ----------
-    grace : seconds that Slurm may take to start a released job before it is withdrawn
-    refusals : starts of a job that may be refused one after the other before it is given back
-    released : jobs that were released and are not at work yet, by name
-    refused : job -> starts that were refused one after the other
+    grace : seconds that Slurm has to start a released job before the start is withdrawn
+    refusals : consecutive refused starts after which a job is given back
+    released : released jobs that do not run yet, by name
+    refused : job -> number of consecutive refused starts
     """
 
     grace: float
@@ -39,29 +39,29 @@ class PendingStarts(Protocol):
     released: dict[str, PendingStart]
     refused: dict[str, int]
 
-    def waits(self, gang: GANG) -> bool:
-        """Whether a job can be placed."""
+    def is_schedulable(self, gang: Gang) -> bool:
+        """Return whether a job can be placed."""
         ...
 
     def tasks_of(self, row: int) -> Sequence[int]:
-        """All tasks of a job."""
+        """Return all tasks of a job."""
         ...
 
     def give_back(self, name: str, reason: str) -> int | None:
-        """Leave a job to Slurm."""
+        """Give a job back to Slurm."""
         ...
 
 
 @dataclass
 class PendingStart(CommittedRun):
-    """A start on its way: the job was released.
+    """The start of a released job that does not run yet.
 
     Attributes
     ----------
-    run, row : its numbers
-    nodes : names of the nodes that were decided
-    since : monotonic s of its release
-    withdrawn : whether it was held again since
+    run, row : its run id and job row
+    nodes : names of the assigned nodes
+    since : time of the release (monotonic s)
+    withdrawn : whether the job was held again since
     """
 
     platform: PendingStarts
@@ -72,43 +72,43 @@ class PendingStart(CommittedRun):
     since: float = field(default_factory=time.monotonic)
     withdrawn: bool = False
 
-    def settle(self, name: str, gang: GANG | None) -> Event | None:
-        """Look at the job: at work, still pending, held by somebody, or gone."""
-        at = self.platform
-        if gang is None:  # it was cancelled, or has run already
-            del at.released[name]
-            return Ended(self.run, self.row, tuple(at.tasks_of(self.row)), Outcome.FINISHED)
-        if all(job.state in AT_WORK for job in gang):
+    def resolve(self, name: str, gang: Gang | None) -> Event | None:
+        """Return the outcome of the start if the job runs, was held or is gone; withdraw the start if it is overdue."""
+        platform = self.platform
+        if gang is None:  # cancelled, or already finished
+            del platform.released[name]
+            return Ended(self.run, self.row, tuple(platform.tasks_of(self.row)), Outcome.FINISHED)
+        if all(job.state in ALLOCATED_STATES for job in gang):
             nodes = {node for job in gang for node in job.allocated}
             if nodes != self.nodes:
-                log_event("elsewhere", logging.WARNING, job=name, decided=sorted(self.nodes), runs=sorted(nodes))
-            del at.released[name]
-            at.refused.pop(name, None)
+                log_event("placement_mismatch", logging.WARNING, job=name, decided=sorted(self.nodes), runs=sorted(nodes))
+            del platform.released[name]
+            platform.refused.pop(name, None)
             return Started(self.run, self.row)
         if all(job.held for job in gang):
-            del at.released[name]
+            del platform.released[name]
             return self._refusal(name, gang)
         age = time.monotonic() - self.since
-        if age > at.grace or (age > at.grace / 4 and gang[0].reason.startswith(HOPELESS)):
+        if age > platform.grace or (age > platform.grace / 4 and gang[0].reason.startswith(BLOCKED_REASONS)):
             self._withdraw(name, gang)
         return None
 
-    def _withdraw(self, name: str, gang: GANG) -> None:
-        """Hold a job again and take back what it was given; whether that came in time is read next."""
-        log_event("withdrawn", logging.WARNING, job=name, why=gang[0].reason)
+    def _withdraw(self, name: str, gang: Gang) -> None:
+        """Hold the job again and clear its assignment; the next poll shows whether Slurm had already started it."""
+        log_event("start_withdrawn", logging.WARNING, job=name, why=gang[0].reason)
         self.withdrawn = True
         try:
-            self.platform.session.send([f"hold {leader(name, gang)}", *cleared(name, gang, self.platform.layout)])
+            self.platform.session.send([f"hold {leader_id(name, gang)}", *clear_commands(name, gang, self.platform.layout)])
         except SlurmTimeoutError as error:
-            log_event("silent", logging.WARNING, why=str(error))
+            log_event("controller_unreachable", logging.WARNING, why=str(error))
 
-    def _refusal(self, name: str, gang: GANG) -> Ended:
-        """Let a job that did not start wait again, or give it back if that came too often."""
-        at = self.platform
-        count = at.refused[name] = at.refused.get(name, 0) + 1
-        why = "Slurm did not start it in time" if self.withdrawn else "somebody held it"
-        again = at.waits(gang)
-        if count >= at.refusals:
-            again = False
-            at.give_back(name, f"Slurm refused {count} starts that Poolwise had decided")
-        return Ended(self.run, self.row, tuple(at.tasks_of(self.row)), Outcome.REFUSED, again, why)
+    def _refusal(self, name: str, gang: Gang) -> Ended:
+        """Requeue a job that did not start, or give it back after too many refusals."""
+        platform = self.platform
+        count = platform.refused[name] = platform.refused.get(name, 0) + 1
+        why = "Slurm did not start the job in time" if self.withdrawn else "another user held the job"
+        requeue = platform.is_schedulable(gang)
+        if count >= platform.refusals:
+            requeue = False
+            platform.give_back(name, f"Slurm refused {count} starts that Poolwise requested")
+        return Ended(self.run, self.row, tuple(platform.tasks_of(self.row)), Outcome.REFUSED, requeue, why)

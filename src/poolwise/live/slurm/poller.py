@@ -1,6 +1,6 @@
-"""Slurm, followed: each reading is compared with what was known, and what differs has happened.
+"""Poller of a Slurm partition: compares each poll with the known state and derives events from the differences.
 
-What is common to all modes stands here and in `platform`.
+It contains what all modes share, together with `platform`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from poolwise.interfaces import PerformanceModel
 from poolwise.live.logs import log_event
 from poolwise.live.slurm.job_request import JobRequest
 from poolwise.live.slurm.job_rows import JobRows
-from poolwise.live.slurm.machine import GIB, SlurmLayout, changed_cells, spare
-from poolwise.live.slurm.parsing import AT_WORK, ClusterListing, SlurmJob, read_cluster, read_racks
+from poolwise.live.slurm.machine import GIB, SlurmLayout, changed_cells, free_capacity
+from poolwise.live.slurm.parsing import ALLOCATED_STATES, ClusterListing, SlurmJob, read_cluster, read_racks
 from poolwise.model import (
     Arrival,
     CapacityChanged,
@@ -40,37 +40,37 @@ from poolwise.model.run_table import RunTable
 from poolwise.performance.ideal import Ideal
 from poolwise.units import HORIZON
 
-GANG = tuple[SlurmJob, ...]
+Gang = tuple[SlurmJob, ...]
 
 
 class CommittedRun(ABC):
-    """A run that was committed and is not real yet.
+    """A committed run that Slurm does not show as running yet.
 
     Attributes
     ----------
-    placement : where it is expected
+    placement : the placement that was committed
     """
 
     placement: Placement
 
     @abstractmethod
-    def settle(self, name: str, gang: GANG | None) -> Event | None:
-        """Say what became of it, in the light of a reading; None while that is open.
+    def resolve(self, name: str, gang: Gang | None) -> Event | None:
+        """Return the outcome of the run as of this poll, None if it is still open.
 
-        The job's components are None where it is gone.
+        `gang` is None if the job is gone.
         """
 
 
 @dataclass(frozen=True)
 class SlurmSettings:
-    """What a platform is told.
+    """Settings of a platform.
 
     Attributes
     ----------
-    partition : the one partition whose jobs it looks at
+    partition : the only partition whose jobs are scheduled
     whole : whether jobs take whole nodes
-    unit : MiB that a licence of a memory pool stands for
-    interval : seconds between readings
+    unit : MiB that one license of a memory pool represents
+    interval : seconds between polls
     """
 
     partition: str
@@ -80,16 +80,18 @@ class SlurmSettings:
 
 
 class SlurmPoller(ABC):
-    """What is known of a partition, brought up to each reading; the modes say what waits, and what became of starts.
+    """State of a partition, updated by each poll; modes define which jobs wait and how committed starts are resolved.
 
     Parameters
     ----------
+    settings
+        Partition, node sharing, pool unit and poll interval.
     continued
-        What an earlier run left: its time 0 and draws go on.
+        State of an earlier run, whose epoch and random draws are continued.
     estimate
-        How long runs are believed to take where they are placed, beside their time limits.
+        Performance model that predicts run times for placements, in addition to time limits.
 
-    Raises SlurmTimeoutError where Slurm does not answer.
+    Raises SlurmTimeoutError if Slurm does not answer.
     """
 
     def __init__(
@@ -97,171 +99,171 @@ class SlurmPoller(ABC):
     ) -> None:
         self.settings, self.estimate = settings, estimate if estimate is not None else Ideal()
         self._stopped = threading.Event()
-        self.reading = read_cluster(settings.partition)
+        self.listing = read_cluster(settings.partition)
         self.layout = SlurmLayout.of(
-            settings.partition, self.reading, read_racks(self.reading.nodes), settings.whole, settings.unit
+            settings.partition, self.listing, read_racks(self.listing.nodes), settings.whole, settings.unit
         )
-        epoch = continued.epoch if continued is not None and continued.epoch else _first_submission(self.reading)
+        epoch = continued.epoch if continued is not None and continued.epoch else _first_submission(self.listing)
         self.rows = JobRows(("nodes", *(() if settings.whole else ("cores",)), "memory", *self.layout.types), epoch, continued)
         self.now = time.time_ns() - epoch
-        self._run_of: dict[str, int] = {}  # name -> run, of jobs that are at work or were committed
-        self._count, self._freed_at = 0, -1
+        self._run_of: dict[str, int] = {}  # name -> run, of running and committed jobs
+        self._next_run, self._freed_at = 0, -1
         self._wake_at: int | None = None
-        self._no_machine = ""  # why what is there now makes no machine
-        self.unreadable: dict[str, InputError] = {}
-        self.aside: set[str] = set()  # jobs that the scheduler has rejected, or that were given back
+        self._machine_error = ""  # why the nodes listed now do not form a machine
+        self.invalid_requests: dict[str, InputError] = {}
+        self.ignored: set[str] = set()  # jobs that the scheduler rejected or gave back
         self._runs = RunTable(self.layout.machine.capacity.size)
         self._capacity = kept(self.layout.machine.capacity)
         self._free = self._capacity.copy()
-        self.look_around()
-        self._first = self._compare()
+        self.after_poll()
+        self._initial_events = self._compare()
 
     @property
     def table(self) -> JobTable:
-        """The jobs that have arrived."""
+        """Jobs that have arrived."""
         return self.rows.table
 
     @table.setter
     def table(self, table: JobTable) -> None:
         self.rows.table = table
 
-    # What a mode says
+    # Defined by modes
 
     @abstractmethod
-    def waits(self, gang: GANG) -> bool:
-        """Whether a pending job of the partition waits for this scheduler."""
+    def is_schedulable(self, gang: Gang) -> bool:
+        """Return whether a pending job of the partition waits for this scheduler."""
 
     def committed(self) -> Mapping[str, CommittedRun]:
-        """Runs that were committed and are not real yet, by name: none in modes that start nothing."""
+        """Return the committed runs that do not run yet, by name; empty in modes that start nothing."""
         return {}
 
-    def look_around(self) -> None:
-        """Do what the mode has to do after each reading, before anything is compared."""
+    def after_poll(self) -> None:
+        """Run the mode's actions after each poll, before the comparison."""
         return
 
-    def finish_reading(self) -> list[Event]:
-        """Do what the mode has to do after each comparison; returns what has happened by it."""
+    def after_compare(self) -> list[Event]:
+        """Run the mode's actions after each comparison and return the resulting events."""
         return []
 
     # For modes
 
-    def begin_run(self, name: str, start: Start) -> int:
-        """Add a run that was committed; returns its number. What it takes is held from now on."""
-        number = self._begin(name, start.job, start.placement, None)
+    def add_committed_run(self, name: str, start: Start) -> int:
+        """Add a committed run and return its number; its resources are occupied from now on."""
+        number = self._add_run(name, start.job, start.placement, None)
         start.placement.take_from(self._free)
         return number
 
     def name_of(self, number: int) -> str | None:
-        """Name of a run's job, None where it is over."""
+        """Return the job name of a run, None if the run has ended."""
         return self.table.name(self._runs[number].job) if number in self._runs else None
 
     def tasks_of(self, row: int) -> tuple[int, ...]:
-        """All tasks of a job."""
+        """Return all tasks of a job."""
         return tuple(range(int(self.table.tasks[row])))
 
-    def unchanged(self, name: str, gang: GANG) -> bool:
-        """Whether a waiting job asks for what it was known to ask for."""
-        return self.is_mine(gang) and self.rows.request(name) == self._request(name, gang)
+    def request_unchanged(self, name: str, gang: Gang) -> bool:
+        """Return whether a waiting job still has its known request."""
+        return self.in_partition(gang) and self.rows.request(name) == self._request(name, gang)
 
-    def set_aside(self, name: str) -> int | None:
-        """Leave a job to others until it has run; returns its row where it waited."""
-        self.aside.add(name)
+    def ignore_job(self, name: str) -> int | None:
+        """Ignore a job until it has run; returns its row if it was waiting."""
+        self.ignored.add(name)
         return self.rows.stop_waiting(name)
 
-    def is_mine(self, gang: GANG) -> bool:
-        """Whether a job is of the partition, and of no other."""
+    def in_partition(self, gang: Gang) -> bool:
+        """Return whether a job belongs to the partition, and to no other."""
         return all(job.partition == self.settings.partition for job in gang)
 
-    # Comparing
+    # Comparison of polls
 
     def _compare(self) -> tuple[Event, ...]:
-        """Bring the state up to the reading; returns what has happened."""
+        """Update the state to the last poll and return the events."""
         self.now = max(time.time_ns() - self.table.epoch, self.now + 1)
-        gangs = self.reading.gangs
+        gangs = self.listing.gangs
         events = [*self._machine_changes(), *self._ends(gangs)]
-        at_work = {name: gang for name, gang in gangs.items() if any(job.state in AT_WORK for job in gang)}
-        placed = self.layout.placements(at_work)
-        events += self._starts(at_work, placed)
+        running = {name: gang for name, gang in gangs.items() if any(job.state in ALLOCATED_STATES for job in gang)}
+        placed = self.layout.placements(running)
+        events += self._starts(running, placed)
         events += self._arrivals({name: gang for name, gang in gangs.items() if name not in self._run_of})
-        events += self._account(at_work, placed)
+        events += self._update_runs(running, placed)
         if (renumbered := self.rows.compact({run.job for run in self._runs})) is not None:
             for run in list(self._runs):
                 self._runs.expect(replace(run, job=renumbered.rows[run.job]))
             events.append(renumbered)
-        return (*events, *self.finish_reading())
+        return (*events, *self.after_compare())
 
     def _machine_changes(self) -> list[Event]:
-        """Make the machine anew if it is another one; what is there now follows in `_account`.
+        """Rebuild the machine if nodes or licenses changed; `_update_runs` then updates the capacity.
 
-        Where what is there makes no machine, the old one is kept without the nodes that have changed.
+        If the nodes no longer form a machine, the old machine is kept without the nodes that changed.
         """
-        if self.layout.fits(self.reading):
+        if self.layout.matches(self.listing):
             return []
-        racks = read_racks(self.reading.nodes)
+        racks = read_racks(self.listing.nodes)
         try:
-            layout = SlurmLayout.of(self.settings.partition, self.reading, racks, self.settings.whole, self.settings.unit)
-        except InputError as error:  # jobs at work and those that fit what is left must not suffer from it
-            if str(error) != self._no_machine:
-                log_event("machine kept as it was", logging.ERROR, why=str(error))
-            self._no_machine = str(error)
+            layout = SlurmLayout.of(self.settings.partition, self.listing, racks, self.settings.whole, self.settings.unit)
+        except InputError as error:  # running jobs, and jobs that fit the unchanged nodes, must not be affected
+            if str(error) != self._machine_error:
+                log_event("machine_rebuild_failed", logging.ERROR, why=str(error))
+            self._machine_error = str(error)
             return []
-        self.layout, self._no_machine = layout, ""
-        log_event("machine", nodes=len(self.reading.nodes), racks=len(set(racks.values())))
+        self.layout, self._machine_error = layout, ""
+        log_event("machine_rebuilt", nodes=len(self.listing.nodes), racks=len(set(racks.values())))
         runs, self._runs = list(self._runs), RunTable(self.layout.machine.capacity.size)
         empty = Placement.of([])
-        for run in runs:  # where they are now is found below
+        for run in runs:  # `_update_runs` finds their current placement
             self._runs.add(replace(run, placement=empty), empty.owner, ())
         self._capacity = kept(self.layout.machine.capacity)
         return [Wake()]
 
-    def _ends(self, gangs: dict[str, GANG]) -> list[Event]:
-        """Runs that are over, and committed ones that did not become real."""
+    def _ends(self, gangs: dict[str, Gang]) -> list[Event]:
+        """Return the ends of runs, including committed runs that did not start."""
         events: list[Event] = []
         for name, number in list(self._run_of.items()):
             gang = gangs.get(name)
-            if gang is not None and any(job.state in AT_WORK for job in gang):
+            if gang is not None and any(job.state in ALLOCATED_STATES for job in gang):
                 continue
             event: Event | None
             if (committed := self.committed().get(name)) is not None:
-                event = committed.settle(name, gang)
+                event = committed.resolve(name, gang)
             else:
                 event = Ended(number, self._runs[number].job, self._runs[number].tasks, Outcome.FINISHED)
             if isinstance(event, Ended):
-                self._end(name, number)
+                self._remove_run(name, number)
                 if event.requeue:
-                    self.rows.wait_again(name, event.job)
+                    self.rows.requeue(name, event.job)
                 events.append(event)
         return events
 
-    def _end(self, name: str, number: int) -> None:
-        """Forget a run."""
+    def _remove_run(self, name: str, number: int) -> None:
+        """Remove a run."""
         self._runs.remove(number)
         del self._run_of[name]
         self._freed_at = self.now
 
-    def _starts(self, at_work: dict[str, GANG], placed: dict[str, Placement]) -> list[Event]:
-        """Runs that are new or became real; a waiting job that somebody else started is taken back from the queue."""
+    def _starts(self, running: dict[str, Gang], placed: dict[str, Placement]) -> list[Event]:
+        """Add new runs and return starts of committed ones; a waiting job started by others leaves the queue."""
         events: list[Event] = []
-        for name in at_work:
+        for name in running:
             if name in self._run_of:
                 committed = self.committed().get(name)
-                if committed is not None and (event := committed.settle(name, at_work[name])) is not None:
+                if committed is not None and (event := committed.resolve(name, running[name])) is not None:
                     events.append(event)
                 continue
             if name not in placed:
-                continue  # it has nothing of this machine
+                continue  # the job holds nothing of this machine
             row = self.rows.stop_waiting(name)
             if row is None:
-                row = self.rows.append(name, self._request_at_work(name, at_work[name]))
+                row = self.rows.append(name, self._running_request(name, running[name]))
             else:
                 events.append(Withdrawn(row))
-            self._begin(name, row, placed[name], at_work[name])
+            self._add_run(name, row, placed[name], running[name])
         return events
 
-    def _begin(self, name: str, row: int, placement: Placement, gang: GANG | None) -> int:
-        """Add a run; returns its number."""
-        number = self._run_of[name] = self._count
-        self._count += 1
+    def _add_run(self, name: str, row: int, placement: Placement, gang: Gang | None) -> int:
+        """Add a run and return its number."""
+        number = self._run_of[name] = self._next_run
+        self._next_run += 1
         start = self.now if gang is None or gang[0].start is None else gang[0].start - self.table.epoch
         limit = int(self.table.requested[row]) if gang is None else gang[0].limit
         run = Run(number, row, self.tasks_of(row), placement, start, min(start + limit, HORIZON))
@@ -271,15 +273,15 @@ class SlurmPoller(ABC):
     def _cells(self, placement: Placement) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
         return placement.owner * len(self.layout.machine.resources) + placement.resource
 
-    def _arrivals(self, pending: dict[str, GANG]) -> list[Event]:
-        """Jobs that wait and did not, and those that no longer do. A job whose request was changed is another job."""
+    def _arrivals(self, pending: dict[str, Gang]) -> list[Event]:
+        """Return arrivals and withdrawals; a job whose request changed is withdrawn and arrives as a new job."""
         events: list[Event] = []
         waiting: dict[str, JobRequest] = {}
         for name, gang in pending.items():
             if (
-                self.is_mine(gang)
-                and name not in self.aside
-                and self.waits(gang)
+                self.in_partition(gang)
+                and name not in self.ignored
+                and self.is_schedulable(gang)
                 and (request := self._request(name, gang)) is not None
             ):
                 waiting[name] = request
@@ -288,38 +290,38 @@ class SlurmPoller(ABC):
                 events.append(Withdrawn(row))
         for name, request in waiting.items():
             if not self.rows.is_waiting(name):
-                events.append(Arrival(self.rows.arrive(name, request)))
-        for name in self.unreadable.keys() - pending.keys():
-            del self.unreadable[name]
-        self.aside &= pending.keys()
+                events.append(Arrival(self.rows.append_waiting(name, request)))
+        for name in self.invalid_requests.keys() - pending.keys():
+            del self.invalid_requests[name]
+        self.ignored &= pending.keys()
         return events
 
-    def _request(self, name: str, gang: GANG) -> JobRequest | None:
-        """What a job asks for; None, said once, where that cannot be read."""
+    def _request(self, name: str, gang: Gang) -> JobRequest | None:
+        """Return the request of a job, None if it is invalid; an invalid request is logged once."""
         try:
             request = JobRequest.of(gang, self.settings.whole, self.settings.unit, self.layout.types)
         except InputError as error:
-            if name not in self.unreadable:
-                log_event("unreadable", logging.WARNING, job=name, why=str(error))
-            self.unreadable[name] = error
+            if name not in self.invalid_requests:
+                log_event("invalid_job_request", logging.WARNING, job=name, why=str(error))
+            self.invalid_requests[name] = error
             return None
-        self.unreadable.pop(name, None)
+        self.invalid_requests.pop(name, None)
         return request
 
-    def _request_at_work(self, name: str, gang: GANG) -> JobRequest:
-        """What a job at work asks for; of one that cannot be read, what Slurm alone knows of its first component."""
+    def _running_request(self, name: str, gang: Gang) -> JobRequest:
+        """Return the request of a running job; if it is invalid, the first component's request without its comment."""
         found = self._request(name, gang)
         if found is not None:
             return found
         bare = (replace(gang[0], comment=""),)
         return JobRequest.of(bare, self.settings.whole, self.settings.unit, self.layout.types)
 
-    def _account(self, at_work: dict[str, GANG], placed: dict[str, Placement]) -> list[Event]:
-        """Move runs to where they are and to when they are expected to end, and count what is there and what is free."""
+    def _update_runs(self, running: dict[str, Gang], placed: dict[str, Placement]) -> list[Event]:
+        """Update placements and expected ends of runs, capacity and free resources; return the capacity changes."""
         for name, number in self._run_of.items():
             run = self._runs[number]
-            if name in at_work:
-                placement, first = placed.get(name, Placement.of([])), at_work[name][0]
+            if name in running:
+                placement, first = placed.get(name, Placement.of([])), running[name][0]
                 start = run.start if first.start is None else first.start - self.table.epoch
                 end = min(start + first.limit, HORIZON)
             else:
@@ -331,15 +333,15 @@ class SlurmPoller(ABC):
                 self._runs.add(replace(run, placement=placement, start=start, expected_end=end), self._cells(placement), ())
             elif end != run.expected_end:
                 self._runs.expect(replace(run, expected_end=end))
-        busy = {node for gang in at_work.values() for job in gang for node in job.allocated}
-        before, self._capacity = self._capacity, kept(self.layout.capacity(self.reading, busy))
-        self._free = spare(self._capacity, (run.placement for run in self._runs))
+        busy = {node for gang in running.values() for job in gang for node in job.allocated}
+        before, self._capacity = self._capacity, kept(self.layout.capacity(self.listing, busy))
+        self._free = free_capacity(self._capacity, (run.placement for run in self._runs))
         changes = changed_cells(before, self._capacity)
         if any(amount > 0 for _, _, amount in changes):
             self._freed_at = self.now
         return [CapacityChanged(*cell) for cell in changes]
 
 
-def _first_submission(reading: ClusterListing) -> int:
-    """When the first of the jobs that are there was submitted, now where there is none (ns since 1970)."""
-    return min([job.submit for job in reading.jobs], default=time.time_ns())
+def _first_submission(listing: ClusterListing) -> int:
+    """Return the earliest submission time of the listed jobs, now without jobs (ns since 1970)."""
+    return min([job.submit for job in listing.jobs], default=time.time_ns())

@@ -1,7 +1,7 @@
-"""A `scontrol` that stays and reads commands: six times as many updates a second as one process for each.
+"""Long-lived `scontrol` processes that read commands from a pipe: six times as many updates per second as one process each.
 
-One of them waits for the controller most of the time, so that four side by side carry out nearly twice as many (on two cores,
-a thousand priorities: 450 a second by one, 650 by two, 820 by four, 720 by eight).
+A single process mostly waits for the controller, so four parallel ones are nearly twice as fast (1,000 priority updates on two
+cores: 450/s with one process, 650 with two, 820 with four, 720 with eight).
 """
 
 from __future__ import annotations
@@ -14,39 +14,39 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from poolwise.errors import InputError
-from poolwise.live.slurm.client_calls import LIMIT_S, SlurmTimeoutError, environment
+from poolwise.live.slurm.client_calls import TIMEOUT_S, SlurmTimeoutError, environment
 
-TOGETHER = 32
-"""Commands written before their replies are read; what both pipes hold of them fits."""
-SIDE_BY_SIDE = 4
-"""Processes that share commands out which have nothing to do with each other."""
+BATCH = 32
+"""Commands written before their replies are read; a batch matches into the buffers of both pipes."""
+PROCESSES = 4
+"""Parallel processes that share independent commands."""
 _PROMPT = "scontrol: "
 
 
 class ScontrolSession:
-    """A `scontrol` process, started when it is first needed and again after it was lost.
+    """A `scontrol` process, started on first use and restarted after a failure.
 
-    A word that is no command ends each command's reply: scontrol answers it at once, by itself. It echoes commands, of long
-    ones a part between < and >. What a reply says is a hint; whoever needs to know reads Slurm's state again.
+    An invalid keyword terminates the reply of each command: scontrol rejects it at once without asking the controller. scontrol
+    also echoes commands, parts of long ones between < and >. A reply is only a hint; read Slurm's state to verify a command.
     """
 
-    def __init__(self, limit: float = LIMIT_S) -> None:
-        self.limit = limit
+    def __init__(self, timeout: float = TIMEOUT_S) -> None:
+        self.timeout = timeout
         self._process: subprocess.Popen[bytes] | None = None
         self._sent = 0
 
     def send(self, commands: Sequence[str]) -> list[str]:
-        """Carry out commands in order; returns what scontrol says to each, "" where it says nothing, as after success.
+        """Run commands in order and return the reply to each, "" without one, as after success.
 
-        Raises SlurmTimeoutError where an answer takes longer than the limit; how far the commands came is unknown then.
+        Raises SlurmTimeoutError if a reply takes longer than the timeout; some of the commands may have run by then.
         """
         replies: list[str] = []
-        for low in range(0, len(commands), TOGETHER):
-            replies += self._exchange(commands[low : low + TOGETHER])
+        for low in range(0, len(commands), BATCH):
+            replies += self._exchange(commands[low : low + BATCH])
         return replies
 
     def close(self) -> None:
-        """End the process."""
+        """Kill the process."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -59,37 +59,37 @@ class ScontrolSession:
         marks = []
         for command in commands:
             if "\n" in command or "\r" in command:
-                raise ValueError("a command is one line")
+                raise ValueError("a command must not contain line breaks")
             self._sent += 1
             marks.append(f"zzpoolwise{self._sent}")
         process = self._running()
         assert process.stdin is not None
         try:
             process.stdin.write("".join(f"{c}\n{m}\n" for c, m in zip(commands, marks, strict=True)).encode())
-            text = self._until(f"invalid keyword: {marks[-1]}\n")
+            text = self._read_until(f"invalid keyword: {marks[-1]}\n")
         except (SlurmTimeoutError, BrokenPipeError) as error:
             self.close()
             raise SlurmTimeoutError(f"scontrol: {error}") from None
         replies = []
         for command, mark in zip(commands, marks, strict=True):
             reply, _, text = text.partition(f"invalid keyword: {mark}\n")
-            said = (line.removeprefix(_PROMPT).strip() for line in reply.splitlines())
-            replies.append("; ".join(line for line in said if line.strip("<> ") not in f"{command}\n{mark}"))
+            printed = (line.removeprefix(_PROMPT).strip() for line in reply.splitlines())
+            replies.append("; ".join(line for line in printed if line.strip("<> ") not in f"{command}\n{mark}"))
         return replies
 
-    def _until(self, end: str) -> str:
-        """Read up to a line."""
+    def _read_until(self, end: str) -> str:
+        """Read the output up to and including a line."""
         assert self._process is not None and self._process.stdout is not None
-        until, found, stop = time.monotonic() + self.limit, b"", end.encode()
+        deadline, found, stop = time.monotonic() + self.timeout, b"", end.encode()
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
             while stop not in found:
-                left = until - time.monotonic()
+                left = deadline - time.monotonic()
                 if left <= 0 or not selector.select(left):
-                    raise SlurmTimeoutError(f"no answer within {self.limit:g} s")
+                    raise SlurmTimeoutError(f"no answer within {self.timeout:g} s")
                 part = os.read(self._process.stdout.fileno(), 65536)
                 if not part:
-                    raise SlurmTimeoutError(f"ended: {found.decode(errors='replace').strip()[-200:]}")
+                    raise SlurmTimeoutError(f"exited: {found.decode(errors='replace').strip()[-200:]}")
                 found += part
         return found.decode(errors="replace")
 
@@ -103,32 +103,32 @@ class ScontrolSession:
                     ["scontrol"], stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, env=environment(), bufsize=0
                 )
             except FileNotFoundError:
-                raise InputError("'scontrol' is not installed here", remedy="install Slurm's clients") from None
+                raise InputError("'scontrol' is not installed", remedy="install Slurm's clients") from None
         return self._process
 
 
 class ScontrolPool:
-    """Several sessions that share commands out: these must be for different jobs, since nothing orders them."""
+    """Several sessions that share commands, which must be for different jobs because their order is undefined."""
 
-    def __init__(self, limit: float = LIMIT_S) -> None:
-        self._sessions = [ScontrolSession(limit) for _ in range(SIDE_BY_SIDE)]
+    def __init__(self, timeout: float = TIMEOUT_S) -> None:
+        self._sessions = [ScontrolSession(timeout) for _ in range(PROCESSES)]
 
     def send(self, commands: Sequence[str]) -> list[str]:
-        """Carry out commands in any order; returns what scontrol says to each, in the order of the commands.
+        """Run commands in any order and return the replies in the order of the commands.
 
-        Raises SlurmTimeoutError, once all sessions have ended, where one of them got no answer in time.
+        Raises SlurmTimeoutError, after all sessions have finished, if a reply took too long.
         """
         replies = [""] * len(commands)
 
-        def share(first: int) -> None:
-            replies[first::SIDE_BY_SIDE] = self._sessions[first].send(commands[first::SIDE_BY_SIDE])
+        def send_share(first: int) -> None:
+            replies[first::PROCESSES] = self._sessions[first].send(commands[first::PROCESSES])
 
-        with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-            for done in [pool.submit(share, first) for first in range(min(SIDE_BY_SIDE, len(commands)))]:
+        with ThreadPoolExecutor(PROCESSES) as pool:
+            for done in [pool.submit(send_share, first) for first in range(min(PROCESSES, len(commands)))]:
                 done.result()
         return replies
 
     def close(self) -> None:
-        """End the processes."""
+        """Kill the processes."""
         for session in self._sessions:
             session.close()

@@ -1,25 +1,25 @@
-"""Shadow mode: decides, and changes nothing. The rights to read are enough."""
+"""Shadow mode: decides, but changes nothing; read access to Slurm is sufficient."""
 
 from __future__ import annotations
 
 from poolwise.live.slurm.platform import SlurmPlatform
-from poolwise.live.slurm.poller import GANG
+from poolwise.live.slurm.poller import Gang
 from poolwise.model import CommitResult, Decision, Plan, Reject, Start, Stop
 from poolwise.units import SECOND
 
 
 class ShadowPlatform(SlurmPlatform):
-    """Slurm decides; what the scheduler would have done at the same instants is refused, and stands in the record."""
+    """Slurm schedules; starts that the scheduler would have made at the same instants are rejected and recorded."""
 
-    def waits(self, gang: GANG) -> bool:
-        """Whether Slurm itself could start it now, had it the room."""
+    def is_schedulable(self, gang: Gang) -> bool:
+        """Return whether Slurm could start the job now if resources were free."""
         return may_start(gang, self.table.epoch + self.now) and not any(job.held for job in gang)
 
     def report_wait(self, job: int, why: str) -> None:
-        """Tell nobody."""
+        """Do nothing."""
 
     def commit(self, plan: Plan) -> CommitResult:
-        """Refuse what would change the cluster; rejected jobs leave the queue."""
+        """Reject starts and stops; jobs that the scheduler rejects leave the queue."""
         committed: list[Decision] = []
         rejected: list[tuple[Decision, str]] = []
         for decision in plan.decisions:
@@ -27,21 +27,21 @@ class ShadowPlatform(SlurmPlatform):
                 rejected.append((decision, "shadow mode"))
             else:
                 if isinstance(decision, Reject):
-                    self.set_aside(self.table.name(decision.job))
+                    self.ignore_job(self.table.name(decision.job))
                 committed.append(decision)
         self.wake_at(plan.wake_at)
         return CommitResult(tuple(committed), tuple(rejected))
 
 
 class ObservedPlatform(ShadowPlatform):
-    """Slurm as it is seen once, whichever mode decides there: jobs that an administrator holds wait for place mode."""
+    """A one-time view of Slurm, independent of the mode in use there: jobs held by an administrator wait for place mode."""
 
-    def waits(self, gang: GANG) -> bool:
-        """Whether it may begin, and its user does not hold it."""
+    def is_schedulable(self, gang: Gang) -> bool:
+        """Return whether the job may start and is not held by its user."""
         return may_start(gang, self.table.epoch + self.now) and not any(job.held_by_user for job in gang)
 
 
-def may_start(gang: GANG, now: int) -> bool:
-    """Whether a job is pending, depends on no other, and may begin by now (ns since 1970)."""
+def may_start(gang: Gang, now: int) -> bool:
+    """Return whether a job is pending, has no unsatisfied dependency, and may begin by now (ns since 1970)."""
     pending = all(job.state == "PENDING" and not job.dependent for job in gang)
     return pending and not any(job.reason == "BeginTime" or (job.held and (job.start or 0) > now + SECOND) for job in gang)

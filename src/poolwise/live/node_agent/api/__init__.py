@@ -1,1 +1,1 @@
-"""What kubelets and plugins say to each other; the Python modules are made from the .proto files beside them by `protoc`."""
+"""Protocols between kubelets and plugins; `protoc` generates the Python modules from the .proto files in this folder."""

@@ -109,7 +109,7 @@ class Recalculated(RecalculatedOrder):
         self._seen = 0  # runs that had ended by the last recalculation
 
     def _lacking(self, key: str, setting: str, message: str, remedy: str) -> InputError:
-        said = self.conf.said[key.lower()]
+        said = self.conf.values[key.lower()]
         problem, remedy = f"{key} is above 0, but {message}", f"{remedy}, or set {key} to 0"
         return InputError(problem, file=said.file, line=said.line or None, field=setting, remedy=remedy)
 
