@@ -1,4 +1,4 @@
-"""Node agents on a real API server, with the rights that are shipped: from a published device to its CDI file and back."""
+"""Node agents on a real API server with the shipped RBAC: from a published device to its CDI file and back."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ registry = "HOME/registry"
 
 @pytest.fixture(scope="module")
 def plane() -> Iterator[ControlPlane]:
-    """A short folder: paths of sockets are."""
+    """Use a short folder, because socket paths are limited in length."""
     folder = Path("/tmp") / f"poolwise-agents-{os.getpid()}"
     folder.mkdir()
     with control_plane(folder / "kube", KUBE_APISERVER_FLAGS="--allow-privileged") as found:
@@ -75,7 +75,7 @@ def plane() -> Iterator[ControlPlane]:
 
 
 class Agent:
-    """An agent of a node, as a process, with a token that is bound to the node."""
+    """A node's agent as a process, with a token that is bound to the node."""
 
     def __init__(self, plane: ControlPlane, node: str, text: str = FILE) -> None:
         self.plane, self.node, self.home = plane, node, plane.folder.parent / node
@@ -107,7 +107,7 @@ class Agent:
 
     @property
     def lives(self) -> int:
-        """How often it began to serve."""
+        """Number of times that it began to serve."""
         return self.log.count('"agent_started"')
 
 
@@ -118,7 +118,7 @@ def agents(plane: ControlPlane, text: str = FILE, slices: int = 3) -> Iterator[t
         lives = [agent.lives for agent in both]
         for agent in both:
             agent.begin()
-        plane.wait(lambda: all(a.lives > n for a, n in zip(both, lives, strict=True)), 60, "agents at work")
+        plane.wait(lambda: all(a.lives > n for a, n in zip(both, lives, strict=True)), 60, "both agents serve")
         plane.wait(lambda: len(plane.get("resourceslices")) == slices, 60, f"slices: {both[0].log}{both[1].log}")
         yield both
     finally:
@@ -142,7 +142,7 @@ def asking(name: str, selector: str) -> list[dict[str, Any]]:
     return [make.claim(name, make.exactly("fabric-gpu", selectors=chosen)), pod]
 
 
-def test_published_allocated_attached_bound_prepared_and_released(plane: ControlPlane, tmp_path: Path) -> None:
+def test_device_is_published_attached_prepared_and_released(plane: ControlPlane, tmp_path: Path) -> None:
     (tmp_path / "first-fit.toml").write_text(FIRST_FIT)
     with agents(plane) as (_, agent), scheduling(plane, str(tmp_path / "first-fit.toml")):
         plane.apply(asking("train", 'template == "remote"'))
@@ -151,8 +151,8 @@ def test_published_allocated_attached_bound_prepared_and_released(plane: Control
         assert [file.name for file in agent.hardware.iterdir()] == ["gpu-0"]
         uid = claim(plane, "train")["metadata"]["uid"]
         assert agent.end(signal.SIGKILL) == -9
-        agent.begin()  # it finds on record what is attached
-        plane.wait(lambda: agent.lives == 2, 60, f"a second life: {agent.log}")
+        agent.begin()  # it finds the attached device in its records
+        plane.wait(lambda: agent.lives == 2, 60, f"the restarted agent: {agent.log}")
 
         async def kubelet(prepare: bool) -> Any:
             played = Kubelet(agent.home / "registry")
@@ -169,10 +169,10 @@ def test_published_allocated_attached_bound_prepared_and_released(plane: Control
             assert asyncio.run(kubelet(False)).claims[uid].error == ""
         assert not [*agent.hardware.iterdir()] and not [*(agent.home / "cdi").iterdir()]
         generations = {one["metadata"]["name"]: one["spec"]["pool"]["generation"] for one in plane.get("resourceslices")}
-        assert {*generations.values()} == {1}, "nothing is written again where nothing changed"
+        assert {*generations.values()} == {1}, "unchanged slices are not rewritten"
 
 
-def test_a_device_that_cannot_be_attached_is_reported_and_the_pod_is_not_bound(plane: ControlPlane, tmp_path: Path) -> None:
+def test_failed_attachment_is_reported_and_the_pod_is_not_bound(plane: ControlPlane, tmp_path: Path) -> None:
     (tmp_path / "first-fit.toml").write_text(FIRST_FIT)
     with agents(plane) as (_, agent), scheduling(plane, str(tmp_path / "first-fit.toml")):
         plane.apply(asking("doomed", 'template == "dead"'))
@@ -183,8 +183,8 @@ def test_a_device_that_cannot_be_attached_is_reported_and_the_pod_is_not_bound(p
         plane.kubectl("delete", "resourceclaim", "doomed", "--wait=false")
 
 
-def test_an_agent_may_not_write_for_another_node(plane: ControlPlane) -> None:
-    """Neither slices that belong to another node, nor conditions of a claim that is allocated to another one."""
+def test_agent_cannot_write_for_another_node(plane: ControlPlane) -> None:
+    """It can write neither slices of another node nor conditions of a claim that is allocated there."""
     with agents(plane) as (publisher, agent):
         theirs = next(one["metadata"]["name"] for one in plane.get("resourceslices") if one["spec"]["driver"] == DRIVER)
         for words, user in (("own node only", agent), ("deleted", publisher)):
@@ -197,7 +197,7 @@ def test_an_agent_may_not_write_for_another_node(plane: ControlPlane) -> None:
 
 
 def lupine_client(folder: Path) -> dict[str, str]:
-    """Install the client of LUPINE from the registry, in a folder of its own; returns the environment in which it is found."""
+    """Install the LUPINE client from the registry into its own folder; return the environment that finds it."""
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), "lupine==2.1.0"]
     if subprocess.run(command, check=False, capture_output=True).returncode:
         pytest.skip("the registry does not serve lupine 2.1.0, the client of LUPINE")
@@ -206,7 +206,7 @@ def lupine_client(folder: Path) -> dict[str, str]:
 
 @contextmanager
 def bundles() -> Iterator[tuple[int, list[str]]]:
-    """A server that has no client library to give; yields its port, and what it is asked for."""
+    """A server without client libraries; yields its port and the received requests."""
     asked: list[str] = []
 
     class Refuse(BaseHTTPRequestHandler):
@@ -226,11 +226,11 @@ def bundles() -> Iterator[tuple[int, list[str]]]:
         server.server_close()
 
 
-def test_the_shipped_template_leads_the_client_of_lupine_to_its_server(plane: ControlPlane, tmp_path: Path) -> None:
-    """From the example file to the CDI file; its environment takes the real client to the server, which here has no GPU."""
+def test_shipped_template_connects_the_lupine_client_to_its_server(plane: ControlPlane, tmp_path: Path) -> None:
+    """From the example file to the CDI file; its environment leads the real client to the server, which has no GPU here."""
     client = lupine_client(tmp_path / "client")
     (tmp_path / "first-fit.toml").write_text(FIRST_FIT)
-    reach = tmp_path / "nc"  # netcat is not everywhere
+    reach = tmp_path / "nc"  # netcat may not be installed
     reach.write_text(
         f"#!{sys.executable}\nimport socket, sys\nsocket.create_connection((sys.argv[-2], int(sys.argv[-1])), 3)\n"
     )
@@ -259,15 +259,15 @@ def test_the_shipped_template_leads_the_client_of_lupine_to_its_server(plane: Co
             assert len(asked) == 1 and "application/vnd.lupine.client-bundle" in asked[0]
             plane.kubectl("delete", "pod", "remote", "--grace-period=0", "--force")
             assert asyncio.run(kubelet(False)).claims[uid].error == ""
-    print(f"\nlupine 2.1.0 asked its server for {asked[0]}; its library was not loaded: only a server with a GPU has it")
+    print(f"\nlupine 2.1.0 requested {asked[0]} from its server; its library was not loaded: only a server with a GPU has it")
 
 
 _GPU = shutil.which("nvidia-smi") is not None and bool(os.environ.get("POOLWISE_LUPINE_SERVER"))
 
 
-@pytest.mark.skipif(not _GPU, reason="a GPU and a LUPINE server ($POOLWISE_LUPINE_SERVER) are needed to use a GPU remotely")
-def test_a_cuda_program_uses_a_gpu_by_lupine() -> None:
-    """Copies through the remote driver must give the same bytes; what they cost against local ones is printed."""
+@pytest.mark.skipif(not _GPU, reason="using a remote GPU requires a GPU and a LUPINE server ($POOLWISE_LUPINE_SERVER)")
+def test_cuda_program_uses_a_remote_gpu_through_lupine() -> None:
+    """Copies through the remote driver return the same bytes; the times of remote and local copies are printed."""
     program = (
         "import ctypes, os, time\n"
         "if os.environ.get('LUPINE_SERVER'):\n    import lupine; lupine.load_native(missing_ok=False)\n"
