@@ -1,4 +1,4 @@
-"""What an answer costs, worked out workload by workload."""
+"""Costs of a solution, computed workload by workload."""
 
 import math
 
@@ -23,9 +23,9 @@ def test_completion_slowdown_energy_and_objective(problem, method):
         if m < 0:
             assert math.isnan(found.completion[w]) and math.isnan(found.theta[w])
             continue
-        memory = 1 + float(batch.profile[w].at(1 - local))  # (1 + P^m): longer by what is remote
+        memory = 1 + float(batch.profile[w].at(1 - local))  # (1 + P^m): slowdown by remote memory
         share, ratio = batch.profile[w].frequency_share, float(batch.frequency[w]) / float(modules.frequency[m])
-        pace = 1 - share + share * ratio  # phi / F where all of it follows the frequency: longer on a slower module
+        pace = 1 - share + share * ratio  # phi / F if all time scales with the frequency: longer on a slower module
         completion.append(memory * pace)
         theta = (memory - 1) * pace if problem.theta == "printed" else memory * pace - 1
         thetas.append(max(0.0, theta) if problem.clip else theta)
@@ -42,7 +42,7 @@ def test_completion_slowdown_energy_and_objective(problem, method):
 @pytest.mark.parametrize(
     ("bound", "gap"), [(8.0, 0.25), (10.0, 0.0), (-5.0, 3.0), (0.0, math.inf), (math.nan, math.nan), (10 + 1e-9, 0.0)]
 )
-def test_the_gap_is_the_share_of_the_bound_that_is_missing(bound, gap):
+def test_gap_is_relative_to_the_bound(bound, gap):
     class Ten(Solution):
         objective = 10.0
 

@@ -1,4 +1,4 @@
-"""The paper's size over its grid of eta and Delta: never above HEEP, CFM, first fit or IRoP."""
+"""`place` at the size of the paper, over its grid of eta and Delta: never worse than HEEP, CFM, first fit or IRoP."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ SHORT = Place(guard=False)
 
 
 @pytest.mark.parametrize("theta", ["printed", "relative"])
-def test_never_above_the_baselines(theta):
+def test_place_is_never_worse_than_the_baselines(theta):
     file = catalog.find("batches", "batch-150x1200")
     for eta, delta in GRID:
         problem = read_batch(file, seed=7, eta=eta, theta=theta, tolerance=delta)
@@ -24,18 +24,18 @@ def test_never_above_the_baselines(theta):
         assert verdict.valid, (eta, delta, verdict.violations)
         for name in ("heep", "cfm", "first-fit"):
             other = find_method(name).solve(problem, Limit(1.0))
-            if check_assignment(problem, other.assignment).valid:  # what breaks the accepted slowdown may cost less
+            if check_assignment(problem, other.assignment).valid:  # violating the accepted slowdown may cost less
                 assert ours.objective <= other.objective + 1e-9, (name, eta, delta)
 
 
-def test_never_above_rounding_and_close_to_its_bound():
+def test_place_is_better_than_rounding_and_close_to_its_bound():
     file = catalog.find("batches", "batch-150x1200")
     problem = read_batch(file, seed=7, eta=0.5, theta="printed")
     ours, rounded = SHORT.solve(problem, Limit(0.05)), find_method("irop").solve(problem, Limit(1.0))
     assert ours.objective < rounded.objective
     longer = SHORT.solve(problem, Limit(0.5))
     assert longer.bound <= min(longer.objective, ours.objective)
-    assert longer.gap < 0.02  # the issue's target for 1 s
+    assert longer.gap < 0.02  # the target for 1 s
     assert ours.objective / longer.bound < 1.015
     again = SHORT.solve(replace(problem), Limit(0.05))
     assert again.assignment.module.tolist() == ours.assignment.module.tolist()

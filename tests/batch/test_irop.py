@@ -1,4 +1,4 @@
-"""Rounding step by step: which module a workload is fixed to, in which order, and what is refused."""
+"""IRoP step by step: the module to which a workload is fixed, the order of workloads, and rejected choices."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ FLAT = Profile("flat", (0, 0.75), (0, 0.1))
 
 
 def problem_of(memory: list[float]) -> Problem:
-    """Three modules that are alike, and a fourth that is slower; a workload for each amount of memory."""
+    """Build three identical modules and a slower fourth, with a workload for each amount of memory."""
     n = len(memory)
     batch = Batch(
         tuple(f"w{k}" for k in range(n)),
@@ -42,55 +42,55 @@ def problem_of(memory: list[float]) -> Problem:
     [
         (0.6, 0.4, 3),  # 0.2 on each of three, 0.4 on the other
         (0.9, 0.1, 0),  # 0.3 on each
-        (0.75, 0.25, 0),  # as much on each of the four: the lowest goes first
+        (0.75, 0.25, 0),  # equal on all four: the lowest is chosen
         (0.72, 0.28, 3),
-        (0.75, 0.25 + 1e-11, 0),  # equal but for dust
+        (0.75, 0.25 + 1e-11, 0),  # equal up to rounding
         (0.75, 0.25 + 1e-7, 3),
     ],
 )
-def test_y_of_modules_that_are_alike_is_spread_evenly_over_them(alike: float, other: float, module: int) -> None:
+def test_y_is_spread_evenly_over_identical_modules(alike: float, other: float, module: int) -> None:
     rounding = Rounding.of(problem_of([10.0, 20.0]))
     assert rounding.untouched == {0: [0, 1, 2], 1: [3]}
     rounding.y = np.zeros(len(rounding.y))
     rounding.y[rounding.relaxation.assign[1]] = [alike, other]
-    assert rounding._favourite(1) == module
+    assert rounding._best_module(1) == module
 
 
-def test_what_is_open_counts_with_its_own_y_and_what_is_refused_not_at_all() -> None:
-    """Module 0 is taken by the first workload, so that two are left to share."""
+def test_open_modules_have_their_own_y_and_rejected_ones_do_not_count() -> None:
+    """The first workload opens module 0, so two identical modules are left to share."""
     rounding = Rounding.of(problem_of([10.0, 20.0]))
     rounding.y = np.zeros(len(rounding.y))
     rounding.y[rounding.relaxation.assign[0]] = [1.0, 0.0]
-    assert rounding.fix(0) and rounding.home == {0: 0} and rounding.untouched == {0: [1, 2], 1: [3]}
+    assert rounding.fix(0) and rounding.module_of == {0: 0} and rounding.untouched == {0: [1, 2], 1: [3]}
     own = int(rounding.columns[0][1])
     for y, module in (((0.3, 0.5, 0.2), 0), ((0.2, 0.5, 0.3), 3), ((0.2, 0.6, 0.2), 1)):  # own, alike, other
         rounding.y = np.zeros(max(own, rounding.relaxation.assign.max()) + 1)
         rounding.y[[own, *rounding.relaxation.assign[1]]] = y
-        assert rounding._favourite(1) == module
+        assert rounding._best_module(1) == module
     rounding.columns[0][1] = -1
     rounding.y[own] = 1.0
-    assert rounding._favourite(1) == 1
+    assert rounding._best_module(1) == 1
     rounding.relaxation.assign[1] = -1
-    assert rounding._favourite(1) is None
+    assert rounding._best_module(1) is None
 
 
 def order_of(monkeypatch: pytest.MonkeyPatch, method: Irop, problem: Problem) -> tuple[list[int], set[bool]]:
-    """Workloads in the order in which they are fixed, and whether a refusal is to be followed by solving again."""
-    order, again = [], set()
+    """Return the order in which workloads are fixed, and whether the relaxation is solved again after a rejection."""
+    order, solves_again = [], set()
     fix = Rounding.fix
 
-    def noted(self: Rounding, w: int, solve_again: bool = False) -> bool:
+    def recorded(self: Rounding, w: int, solve_again: bool = False) -> bool:
         order.append(w)
-        again.add(solve_again)
+        solves_again.add(solve_again)
         return fix(self, w, solve_again)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Rounding, "fix", noted)
+        patch.setattr(Rounding, "fix", recorded)
         assert not method.solve(problem, Limit(5)).dropped
-    return order, again
+    return order, solves_again
 
 
-def test_workloads_are_rounded_in_input_order_or_the_largest_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workloads_are_rounded_in_input_order_or_largest_first(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = problem_of([20.0, 50.0, 10.0, 50.0])
     assert order_of(monkeypatch, Irop(), problem) == ([0, 1, 2, 3], {False})
     assert order_of(monkeypatch, Irop(largest_first=True, solve_again=True), problem) == ([1, 3, 0, 2], {True})
@@ -98,8 +98,8 @@ def test_workloads_are_rounded_in_input_order_or_the_largest_first(monkeypatch: 
 
 @settings(max_examples=40, deadline=None)
 @given(problems(most=5, modules=4), st.booleans(), st.booleans())
-def test_shares_are_the_least_and_the_bound_is_that_of_the_relaxation(problem, largest_first, solve_again):
-    """Equation (6) fixes the shares beforehand; nothing is placed beyond cores and memory of a module."""
+def test_shares_are_minimal_and_the_bound_is_that_of_the_relaxation(problem, largest_first, solve_again):
+    """Equation (6) fixes the shares beforehand; no module exceeds its cores and memory."""
     found = Irop(largest_first, solve_again).solve(problem, Limit(5))
     assume(not found.dropped)
     module, local = found.assignment.module, found.assignment.local
@@ -112,37 +112,37 @@ def test_shares_are_the_least_and_the_bound_is_that_of_the_relaxation(problem, l
         assert (problem.batch.memory * local)[here].sum() <= problem.modules.memory[m] * (1 + 1e-6)
 
 
-def test_what_a_module_cannot_hold_is_refused_without_asking_the_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_module_without_room_is_rejected_without_a_solve(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = replace(problem_of([90.0, 90.0]), least_local=1.0)
     rounding = Rounding.of(problem)
     assert rounding.fix(0)
-    home = rounding.home[0]
-    monkeypatch.setattr(rounding, "_solve", lambda: pytest.fail("the solver was asked"))
+    home = rounding.module_of[0]
+    monkeypatch.setattr(rounding, "_solve", lambda: pytest.fail("the solver was called"))
     assert not rounding._fits(1, home)
     assert all(rounding._fits(1, module) for module in range(4) if module != home)
 
 
-def test_a_module_holds_what_just_fits_and_no_more_cores_or_memory() -> None:
+def test_module_holds_exactly_its_cores_and_memory() -> None:
     problem = replace(problem_of([50.0, 50.0, 50.1, 1.0]), least_local=1.0)
     rounding = Rounding.of(replace(problem, batch=replace(problem.batch, cores=np.array([4, 4, 4, 5]))))
     assert rounding.fix(0)
-    assert [rounding._fits(w, rounding.home[0]) for w in (1, 2, 3)] == [True, False, False]
+    assert [rounding._fits(w, rounding.module_of[0]) for w in (1, 2, 3)] == [True, False, False]
 
 
-def test_a_module_that_was_opened_in_vain_is_untouched_again_and_its_group_refused() -> None:
-    """Remote memory is short: on the fast modules, where half may be remote, the solver finds no room for it."""
+def test_module_opened_without_success_is_untouched_again_and_its_group_rejected() -> None:
+    """Remote memory is short: on the fast modules, where half may be remote, the program is infeasible."""
     problem = replace(problem_of([90.0, 20.0]), remote=10.0)
-    problem.__dict__["least"] = np.array([[0.5, 1.0], [1.0, 1.0]])  # what equation (6) would say, which is cached there
+    problem.__dict__["least"] = np.array([[0.5, 1.0], [1.0, 1.0]])  # overrides the cached result of equation (6)
     rounding = Rounding.of(problem)
     rounding.y = np.zeros(len(rounding.y))
-    rounding.y[rounding.relaxation.assign[0]] = [3.0, 0.5]  # as a solver might say that has not seen the limit
+    rounding.y[rounding.relaxation.assign[0]] = [3.0, 0.5]  # as from a solver that has not seen the limit
     assert rounding.fix(0)
-    assert (rounding.home, rounding.untouched) == ({0: 3}, {0: [0, 1, 2], 1: []})
+    assert (rounding.module_of, rounding.untouched) == ({0: 3}, {0: [0, 1, 2], 1: []})
     assert rounding.relaxation.assign[0].tolist() == [-1, -1]
-    assert rounding.fix(1) and rounding.home[1] == 0
+    assert rounding.fix(1) and rounding.module_of[1] == 0
 
 
-def test_on_failure_the_workload_of_lowest_priority_goes_and_it_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workload_of_lowest_priority_is_dropped_on_failure_and_rounding_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = problem_of([10.0] * 6)
     problem = replace(problem, batch=replace(problem.batch, priority=np.array([3, 1, 2, 6, 5, 4])))
     tried = []

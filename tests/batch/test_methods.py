@@ -1,4 +1,4 @@
-"""The published methods: what each promises, on drawn problems."""
+"""Published methods: their guarantees on random problems."""
 
 from dataclasses import replace
 
@@ -21,12 +21,12 @@ from tests.helpers.batch_problems import CONCAVE, brute_force, problems
 
 @settings(max_examples=40, deadline=None)
 @given(problems(most=5, modules=4, concave=True))
-def test_every_answer_is_checked_and_no_method_breaks_what_it_knows(problem):
+def test_every_solution_is_valid_except_for_slowdowns_that_a_method_ignores(problem):
     for name in ("irop", "heep", "cfm", "first-fit"):
         found = find_method(name).solve(problem, Limit(5))
         verdict = check_assignment(problem, found.assignment, partial=bool(found.dropped))
-        known = {"4j"} if name in ("cfm", "first-fit") else set()
-        assert set(verdict.count()) <= known, (name, verdict.violations)
+        ignored = {"4j"} if name in ("cfm", "first-fit") else set()
+        assert set(verdict.count()) <= ignored, (name, verdict.violations)
         assert verdict.objective == pytest.approx(found.objective, abs=1e-9)
         assert bool(found.unmet) == bool(found.dropped)
 
@@ -34,7 +34,7 @@ def test_every_answer_is_checked_and_no_method_breaks_what_it_knows(problem):
 @pytest.mark.long
 @settings(max_examples=30, deadline=None)
 @given(problems(most=4, modules=4))
-def test_rounding_never_beats_its_own_bound_nor_the_optimum(problem):
+def test_rounding_is_never_better_than_its_bound_or_the_optimum(problem):
     found, best = Irop().solve(problem, Limit(5)), brute_force(problem)
     assume(not found.dropped)
     assert found.bound_of == "F-DWLP (linear program)"
@@ -44,7 +44,7 @@ def test_rounding_never_beats_its_own_bound_nor_the_optimum(problem):
 
 
 def one_by_one(problem):
-    """The same problem with a group of one module each, even where modules are alike: the literal relaxation."""
+    """Return the literal relaxation: the same problem with each module in its own group, even if modules are identical."""
     literal, m = replace(problem), problem.modules
     alone = Groups(
         np.arange(len(m)), np.ones(len(m), dtype=np.int64), m.cores, m.frequency, m.memory,
@@ -56,7 +56,7 @@ def one_by_one(problem):
 
 @settings(max_examples=30, deadline=None)
 @given(problems(most=4, modules=4))
-def test_aggregating_identical_modules_keeps_the_relaxation_exact(problem):
+def test_aggregating_identical_modules_keeps_the_bound(problem):
     literal = one_by_one(problem)
     for fixed in (True, False):
         one, other = linear_bound(problem, fixed=fixed), linear_bound(literal, fixed=fixed)
@@ -65,7 +65,7 @@ def test_aggregating_identical_modules_keeps_the_relaxation_exact(problem):
 
 @settings(max_examples=20, deadline=None)
 @given(problems(most=4, modules=4))
-def test_the_program_grown_by_rounding_is_the_one_built_anew(problem):
+def test_program_grown_by_rounding_matches_a_fresh_one(problem):
     """After each fix the incremental program has the value of a fresh one with the same choices."""
     assume(problem.allowed.any(axis=1).all())
     grown = Rounding.of(problem)
@@ -73,7 +73,7 @@ def test_the_program_grown_by_rounding_is_the_one_built_anew(problem):
     assume(all(grown.fix(w) for w in range(len(problem.batch))))
     fresh = Rounding.of(problem)
     for w in range(len(problem.batch)):
-        module = grown.home[w]
+        module = grown.module_of[w]
         if module not in fresh.columns:
             fresh._open(module)
         fresh.relaxation.program.set_bounds(int(fresh.columns[module][w]), 1, 1)
@@ -101,7 +101,7 @@ def profile(name="p", top=1.0) -> Profile:
 
 
 @pytest.mark.parametrize("rule", ["uniform", "proportional", "optimal"])
-def test_cfm_shares_fill_the_server_and_keep_the_least(rule):
+def test_cfm_shares_fill_the_server_and_respect_the_minimum(rule):
     size, least = np.array([40.0, 60.0, 100.0]), np.array([0.25, 0.5, 0.25])
     share = shrink(rule, size, least, 120.0, [profile(), profile(top=3.0), CONCAVE])
     assert float((share * size).sum()) == pytest.approx(120.0)
@@ -109,15 +109,15 @@ def test_cfm_shares_fill_the_server_and_keep_the_least(rule):
     assert (share <= 1 + 1e-9).all()
 
 
-def test_cfm_rules_by_hand():
+def test_cfm_shares_by_hand():
     size, least = np.array([40.0, 60.0]), np.array([0.25, 0.5])
     uniform = shrink("uniform", size, least, 80.0, [profile()] * 2)
     assert uniform.tolist() == pytest.approx([0.8, 0.8])
-    proportional = shrink("proportional", size, least, 80.0, [profile()] * 2)  # excess 20, can give 30 and 30
+    proportional = shrink("proportional", size, least, 80.0, [profile()] * 2)  # excess 20; both can give up 30
     assert proportional.tolist() == pytest.approx([1 - 10 / 40, 1 - 10 / 60])
 
 
-def test_cfm_optimal_is_no_worse_than_any_split():
+def test_cfm_optimal_is_at_least_as_good_as_any_split():
     size, least, profiles = np.array([50.0, 80.0]), np.array([0.25, 0.25]), [profile(top=3.0), profile(top=0.3)]
 
     def ratio(x):
@@ -131,7 +131,7 @@ def test_cfm_optimal_is_no_worse_than_any_split():
             assert best <= ratio(np.array([first, second])) + 1e-4
 
 
-def test_cfm_server_order_follows_the_seed():
+def test_cfm_server_order_depends_on_the_seed():
     from poolwise.batch.methods.place import example
 
     problem = example()
@@ -139,13 +139,13 @@ def test_cfm_server_order_follows_the_seed():
     assert len(homes) > 1
 
 
-def test_relaxation_of_an_impossible_batch_says_what_is_short():
+def test_shortages_of_an_infeasible_batch_are_named():
     from poolwise.batch.methods.place import example
     from poolwise.batch.search.relaxation import shortages
 
     problem = example()
     tight = replace(problem, modules=replace(problem.modules, memory=np.full(2, 70.0)), remote=40.0)
-    (short,) = shortages(tight)  # 60 MiB fit neither local nor remote; a MiB more of either would do for one of them
+    (short,) = shortages(tight)  # 60 MiB fit neither local nor remote memory; more of either would fix some of it
     assert short.constraint in ("4d, 4f", "4g")
     assert short.short == pytest.approx(20)
     assert shortages(problem) == []
@@ -154,25 +154,25 @@ def test_relaxation_of_an_impossible_batch_says_what_is_short():
 
 @settings(max_examples=20, deadline=None)
 @given(problems(most=5, modules=5))
-def test_rounding_on_shared_columns_is_rounding_on_columns_of_each_module(problem):
-    """After each choice the literal relaxation, a column for each workload and module, has the same value."""
+def test_rounding_on_shared_columns_matches_rounding_on_columns_per_module(problem):
+    """After each choice the literal relaxation, with a column per workload and module, has the same value."""
     assume(problem.allowed.any(axis=1).all())
     shared = Rounding.of(problem)
     assume(shared.y is not None)
     literal = Relaxation.of(one_by_one(problem), fixed=True)
     for w in range(len(problem.batch)):
-        if not shared.fix(w, again=w % 2 == 0):
+        if not shared.fix(w, solve_again=w % 2 == 0):
             break
-        home = shared.home[w]
+        home = shared.module_of[w]
         literal.program.set_bounds(int(literal.assign[w, home]), 1, 1)
         literal.program.set_bounds(literal.active[home], 1, 1)  # z = 1 is fixed together with y = 1
         of = problem.groups.of_module
-        opened = sum(float(problem.groups.static[of[c]]) for c in set(shared.home.values()))  # no column there
+        opened = sum(float(problem.groups.static[of[c]]) for c in set(shared.module_of.values()))  # no column there
         value = shared.value + problem.weights[1] * opened
         assert literal.program.solve().objective == pytest.approx(value, abs=1e-6)
 
 
-def test_what_is_short_is_not_made_up_where_the_solver_fails(monkeypatch):
+def test_shortages_are_unknown_if_the_solver_fails(monkeypatch):
     from poolwise.batch.methods.place import example
     from poolwise.batch.methods.shrink import why
 
@@ -180,4 +180,4 @@ def test_what_is_short_is_not_made_up_where_the_solver_fails(monkeypatch):
     assert "suffice in total" in why(problem)
     failed = LinearSolution("failed", float("nan"), float("-inf"), np.zeros(0), np.zeros(0))
     monkeypatch.setattr(LinearProgram, "solve", lambda self: failed)
-    assert "not known, for the solver failed" in why(problem)
+    assert "unknown, because the solver failed" in why(problem)

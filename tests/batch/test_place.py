@@ -1,4 +1,4 @@
-"""place against everything tried, against the MILP, and against itself on changed problems."""
+"""`place` against exhaustive search, against the MILP, and against itself on changed problems."""
 
 import subprocess
 import sys
@@ -27,7 +27,7 @@ def solve(problem: Problem, method=SEARCH):
 
 @settings(max_examples=60, deadline=None)
 @given(problems())
-def test_as_good_as_trying_everything_and_bounded_by_it(problem):
+def test_place_matches_exhaustive_search_and_its_bound_holds(problem):
     best, found = brute_force(problem), solve(problem)
     if best is None:
         assert found.dropped and found.unmet
@@ -43,7 +43,7 @@ def test_as_good_as_trying_everything_and_bounded_by_it(problem):
 
 @settings(max_examples=25, deadline=None)
 @given(problems(most=3))
-def test_opt_agrees_with_trying_everything(problem):
+def test_opt_matches_exhaustive_search(problem):
     best, found = brute_force(problem), find_method("opt").solve(problem, Limit(20))
     if best is None:
         assert found.dropped
@@ -55,7 +55,7 @@ def test_opt_agrees_with_trying_everything(problem):
 
 @settings(max_examples=25, deadline=None)
 @given(problems(most=6, modules=4, remote=1e6))
-def test_linear_bounds_are_bounds_and_the_guide_climbs_to_the_linear_program(problem):
+def test_linear_and_guide_bounds_are_valid(problem):
     found = solve(problem)
     assume(not found.dropped)
     exact = linear_bound(problem, fixed=False)
@@ -67,7 +67,7 @@ def test_linear_bounds_are_bounds_and_the_guide_climbs_to_the_linear_program(pro
 @pytest.mark.long
 @settings(max_examples=25, deadline=None)
 @given(problems(remote=1e6))
-def test_more_memory_a_faster_module_or_a_looser_tolerance_never_worsens_the_optimum(problem):
+def test_more_memory_faster_modules_or_looser_tolerances_never_worsen_the_optimum(problem):
     before = solve(problem)
     assume(not before.dropped)
     roomier = replace(problem, modules=replace(problem.modules, memory=problem.modules.memory * 1.5))
@@ -79,7 +79,7 @@ def test_more_memory_a_faster_module_or_a_looser_tolerance_never_worsens_the_opt
 
 @settings(max_examples=25, deadline=None)
 @given(problems())
-def test_the_order_of_workloads_and_modules_does_not_matter(problem):
+def test_result_does_not_depend_on_the_order_of_workloads_and_modules(problem):
     batch, modules = np.arange(len(problem.batch))[::-1], np.arange(len(problem.modules))[::-1]
     turned = replace(problem, batch=problem.batch.select_rows(batch), modules=problem.modules.select_rows(modules))
     one, other = solve(problem, Place()), solve(turned, Place())
@@ -90,7 +90,7 @@ def test_the_order_of_workloads_and_modules_does_not_matter(problem):
 
 @settings(max_examples=60, deadline=None)
 @given(problems(most=4))
-def test_few_workloads_are_placed_in_the_best_way_there_is(problem):
+def test_few_workloads_are_placed_optimally(problem):
     best, found = brute_force(problem), Place().solve(problem, Limit(0.05))
     if best is None:
         assert found.dropped and found.unmet
@@ -113,7 +113,7 @@ def small(profile=CONVEX[0], n=4, **settings) -> Problem:
     return replace(example(), batch=batch, **settings)
 
 
-def test_the_least_important_go_first_and_the_constraint_is_named():
+def test_lowest_priority_is_dropped_first_and_the_constraint_is_named():
     problem = small()  # two modules of 8 cores and 150 MiB: each workload needs 87.5 MiB at this tolerance
     found = solve(problem)
     assert "4d" in found.unmet
@@ -122,7 +122,7 @@ def test_the_least_important_go_first_and_the_constraint_is_named():
     assert not check_assignment(problem, found.assignment).valid
 
 
-def test_no_way_of_placing_raises_on_an_impossible_batch():
+def test_no_method_raises_on_an_impossible_batch():
     problem = small(remote=0.0)
     for name in ("place", "opt", "irop", "heep", "cfm", "first-fit"):
         found = find_method(name).solve(problem, Limit(5))
@@ -131,7 +131,7 @@ def test_no_way_of_placing_raises_on_an_impossible_batch():
         assert check_assignment(problem, found.assignment, partial=True).count().keys() <= {"4j"}, name
 
 
-def test_a_workload_that_fits_nowhere_is_named_with_its_constraint():
+def test_workload_that_fits_nowhere_is_named_with_its_constraint():
     problem = small(n=2)
     wide = replace(problem, batch=replace(problem.batch, cores=np.array([4, 9])))
     found = solve(wide)
@@ -141,19 +141,19 @@ def test_a_workload_that_fits_nowhere_is_named_with_its_constraint():
     assert "(4j)" in solve(slow).unmet
 
 
-def test_place_refuses_a_curve_that_is_not_convex_by_name():
+def test_place_rejects_a_curve_that_is_not_convex():
     with pytest.raises(InputError, match="concave"):
         solve(small(CONCAVE))
 
 
-def test_same_seed_same_answer():
+def test_same_seed_gives_the_same_solution():
     problem = small(n=3, remote=1e4)
     first, again = solve(problem), solve(problem)
     assert first.objective == again.objective
     assert first.assignment.module.tolist() == again.assignment.module.tolist()
 
 
-def test_normalised_and_raw_weights_agree_up_to_scale_at_the_ends():
+def test_normalized_and_raw_weights_agree_for_extreme_eta():
     for eta in (0.0, 1.0):
         raw, scaled = small(n=2, remote=1e4, eta=eta), small(n=2, remote=1e4, eta=eta, normalise=True)
         assert solve(raw).energy == pytest.approx(solve(scaled).energy)
@@ -162,7 +162,7 @@ def test_normalised_and_raw_weights_agree_up_to_scale_at_the_ends():
 
 @settings(max_examples=40, deadline=None)
 @given(problems(most=8, modules=6))
-def test_never_above_what_it_begins_with_however_little_it_searches(problem):
+def test_place_is_never_worse_than_its_initial_packings(problem):
     ours = Place(guard=False, pace=1e-4).solve(problem, Limit(1.0))
     for name in ("heep", "first-fit"):
         other = find_method(name).solve(problem, Limit(1.0))
@@ -189,6 +189,6 @@ print(before["generate"] > 0, before == compiled())
 """
 
 
-def test_preparing_leaves_no_kernel_to_be_loaded_within_a_time_limit():
+def test_prepare_loads_every_kernel_before_the_time_limit():
     answer = subprocess.run([sys.executable, "-c", ONCE], capture_output=True, text=True, check=True)
     assert answer.stdout.split() == ["True", "True"]

@@ -1,4 +1,4 @@
-"""Column generation and what is packed from it: bounds that are bounds, parts that are parts."""
+"""Column generation and refinement: valid bounds, and consistent parts."""
 
 import math
 from dataclasses import replace
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.long
 
 @settings(max_examples=40, deadline=None)
 @given(problems(most=5, modules=4))
-def test_the_configuration_bound_lies_between_the_linear_program_and_the_optimum(problem):
+def test_configuration_bound_is_between_the_linear_bound_and_the_optimum(problem):
     best = brute_force(problem)
     costs = costs_of(problem)
     start, _ = fit(costs, Guide.of(costs))
@@ -34,7 +34,7 @@ def test_the_configuration_bound_lies_between_the_linear_program_and_the_optimum
     assert found.closed
     assert found.bound <= best.objective + 1e-6
     linear = linear_bound(problem, fixed=False)
-    assert math.isnan(linear) or linear - 1e-4 <= found.bound  # GLOP gives up on some programs without remote memory
+    assert math.isnan(linear) or linear - 1e-4 <= found.bound  # GLOP fails on some programs without remote memory
     for packing in (
         dive(found, 1e9, lambda: False),
         dive(found, 1e9, lambda: False, 1),
@@ -47,7 +47,7 @@ def test_the_configuration_bound_lies_between_the_linear_program_and_the_optimum
 
 @settings(max_examples=40, deadline=None)
 @given(problems(most=7, modules=4), st.data())
-def test_a_part_costs_what_it_costs_alone(problem, data):
+def test_part_has_the_same_costs_as_the_whole(problem, data):
     n = len(problem.batch)
     rows = np.array(sorted(data.draw(st.sets(st.integers(0, n - 1), min_size=1))))
     some = np.array(sorted(data.draw(st.sets(st.integers(0, len(rows) - 1), min_size=1))))
@@ -61,7 +61,7 @@ def test_a_part_costs_what_it_costs_alone(problem, data):
 
 @settings(max_examples=25, deadline=None)
 @given(problems(most=8, modules=6))
-def test_a_large_batch_is_packed_part_by_part_and_never_for_the_worse(problem):
+def test_large_batch_is_refined_part_by_part_and_never_worse(problem):
     whole = Place(guard=False, pace=0.1, few=0).solve(problem, Limit(1.0))
     patched = pytest.MonkeyPatch()
     with patched.context() as patch:
@@ -79,7 +79,7 @@ def test_a_large_batch_is_packed_part_by_part_and_never_for_the_worse(problem):
         assert parts.bound <= whole.objective + 1e-6
 
 
-def test_the_clock_cuts_only_with_the_guard_and_says_so():
+def test_clock_ends_the_search_only_with_the_guard_and_adds_a_note():
     problem = place.example()
     late = Limit(1e-9)
     assert Place(few=0).solve(problem, late).notes == (place.CUT,)
@@ -87,7 +87,7 @@ def test_the_clock_cuts_only_with_the_guard_and_says_so():
     assert check_assignment(problem, Place(few=0).solve(problem, late).assignment).valid
 
 
-def test_effort_follows_the_limit_and_has_ends():
+def test_effort_scales_with_the_time_limit_within_bounds():
     short, long = Effort(Limit(1e-3)), Effort(Limit(1e3))
     assert (short.moves, short.exchanges, short.whole) == (700, 2, False)
     assert (long.moves, long.exchanges, long.whole) == (400_000, 20, True)

@@ -49,7 +49,7 @@ class Sparse(RackPlacement):
 class Impatient(Easy):
     """A backfill of a user's own: without a rule of its own it is not taken for its parent."""
 
-    def reserving(self, state: Snapshot) -> Snapshot:
+    def reservation_state(self, state: Snapshot) -> Snapshot:
         return state.empty()
 
 

@@ -199,7 +199,7 @@ def nodes_and_pool_memory(seed: int, scope: PoolScope) -> set[str]:
 
 
 def test_each_shortage_of_racks_is_met_in_its_scope() -> None:
-    for scope, memory in (("rack", "not enough pool memory beside the free nodes"), ("system", "not enough pool memory")):
+    for scope, memory in (("rack", "not enough pool memory in reach of the free nodes"), ("system", "not enough pool memory")):
         met = set().union(*(nodes_and_pool_memory(seed, scope) for seed in range(12)))
         assert met == {"not enough free nodes", memory}
 
@@ -323,12 +323,12 @@ def test_cores_devices_and_fabrics_of_compositions(policy: Composer) -> None:
         load = replace(load, requests={**load.requests, **amounts})
         scheduler = CompositionScheduler(EDF(), policy) if seed % 2 else ListScheduler(EDF(), Skip(), policy)
         met |= run(composable(g), load, Adding(scheduler, to_composed(alone), 4), SHARING)
-    place = "a free device" if alone else "the free devices of a place"
+    place = "any free device" if alone else "the free devices of any one location"
     assert met == {
         "no node has enough free cores",
         f"not enough storage on {place} that a node with enough free cores can attach",
         f"not enough bandwidth on {place} that a node with enough free cores can attach",
-        "the fabric of the free devices attaches no more bandwidth",
+        "the fabric of the free devices has too little bandwidth left",
     }
 
 

@@ -118,7 +118,7 @@ class Checker(Scheduler, Dispatcher):
             assert why.rule is Rule.ORDER and isinstance(placement.place(snapshot.table.job(why.blocker), state), Refusal)
             return
         assert why.rule is Rule.RESERVATION and isinstance(backfill, Easy)
-        assert why.reserved == reservation(state.table.job(why.blocker), backfill.reserving(state), placement).now
+        assert why.reserved == reservation(state.table.job(why.blocker), backfill.reservation_state(state), placement).now
         state = begun(state, [start for start in before if rank[start.job] > rank[why.blocker]])
         found = placement.place(snapshot.table.job(job), state)
         assert not isinstance(found, Refusal) and state.expected_end(job, found) > why.reserved

@@ -210,7 +210,7 @@ def test_what_is_wrong_with_an_admission_is_said(tmp_path):
         ("order = { name = 'multifactor', conf = 'no.conf' }", "", "mine.toml, line 2, field 'order': no.conf: cannot be read"),
         ("backfill = { name = 'slurm', conf = 'no.conf' }", "", "mine.toml, line 2, field 'backfill': no.conf: cannot be read"),
         ("order = { name = 'multifactor', settings = { PriorityWeigthAge = 5 } }", "", "did you mean 'PriorityWeightAge'"),
-        ("order = { name = 'multifactor', conf = 'slurm.conf' }", "PriorityType=priority/basic", "it says priority/basic"),
+        ("order = { name = 'multifactor', conf = 'slurm.conf' }", "PriorityType=priority/basic", "has no priority factors"),
         (
             "order = { name = 'multifactor', conf = 'slurm.conf' }",
             "PriorityType=priority/multifactor\nPriorityWeightAge=abc",

@@ -1,4 +1,4 @@
-"""Small random problems, and their optimum by trying everything."""
+"""Small random batch problems, and their optimum by exhaustive search."""
 
 from itertools import product
 
@@ -19,7 +19,7 @@ CONCAVE = Profile("concave", (0, 0.25, 0.5, 0.75), (0, 0.5, 0.6, 0.65))
 
 
 tolerances = st.integers(0, 1500).map(lambda thousandths: thousandths / 1000)
-"""Of slowdown. One below a linear solver's own 1e-7 would be met or missed by rounding alone."""
+"""Tolerances of slowdown. One below a linear solver's tolerance of 1e-7 would be met or missed by rounding alone."""
 
 
 @st.composite
@@ -52,7 +52,7 @@ def problems(draw, most: int = 4, modules: int = 3, concave: bool = False, remot
 
 
 def brute_force(problem: Problem) -> Solution | None:
-    """All assignments, memory by trying every order of steps that a greedy could take: exact for convex curves."""
+    """Try all assignments, with memory filled in every order that a greedy could take, which is exact for convex curves."""
     best = None
     for modules in product(range(len(problem.modules)), repeat=len(problem.batch)):
         local = np.ones(len(problem.batch))
@@ -71,7 +71,7 @@ def brute_force(problem: Problem) -> Solution | None:
 
 
 def fill(problem: Problem, c: int, rows: list[int]) -> np.ndarray | None:
-    """Least shares, then MiB by MiB of a fine grid to whoever gains most per MiB, by the curve itself."""
+    """Return the minimum shares, extended step by step for the workload that gains most per MiB on its own curve."""
     g = int(problem.groups.of_module[c])
     if sum(int(problem.batch.cores[w]) for w in rows) > int(problem.modules.free_cores[c]):
         return None
@@ -86,7 +86,7 @@ def fill(problem: Problem, c: int, rows: list[int]) -> np.ndarray | None:
     while left > 1e-9:
         gains = []
         for k, w in enumerate(rows):
-            # to the next knot of the curve, or of where clipping begins
+            # up to the next knot of the curve, or to the start of clipping
             marks = [1 - r for r in problem.batch.profile[w].remote] + [1 - float(problem.harmless[w, g]), 1.0]
             above = [x for x in marks if x > share[k] + 1e-12]
             if above:
@@ -103,8 +103,8 @@ def fill(problem: Problem, c: int, rows: list[int]) -> np.ndarray | None:
 
 
 def set_cost(costs: FillCosts, g: int, items: np.ndarray) -> tuple[float, float]:
-    """Cost of a set on one bin of kind g with its best shares, and MiB that find no room there."""
-    pieces = sorted(int(k) for w in items for k in costs.rank[g, w])  # by falling gain
+    """Return the cost of a set in one bin of kind g with its best shares, and MiB without room there."""
+    pieces = sorted(int(k) for w in items for k in costs.rank[g, w])  # by descending gain
     left = float(costs.room[g] - costs.need[g, items].sum())
     value = float(costs.opening[g] + costs.base[g, items].sum())
     for k in pieces:

@@ -1,4 +1,4 @@
-"""Random flow problems, and proofs that an answer is right which know nothing of how it was found."""
+"""Random flow problems, and optimality proofs that are independent of the solvers."""
 
 from itertools import product
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 @st.composite
 def problems(draw, most_nodes=6, most_arcs=14):
-    """tail, head, lower, capacity, cost, supply: parallel arcs, self-loops, lower bounds, costs of any sign, no room."""
+    """Draw tail, head, lower, capacity, cost, supply: parallel arcs, self-loops, lower bounds, any sign of cost, no slack."""
     n = draw(st.integers(1, most_nodes))
     nodes = st.integers(0, n - 1)
     arcs = draw(
@@ -20,7 +20,7 @@ def problems(draw, most_nodes=6, most_arcs=14):
     tail, head, lower, more, cost = np.array(arcs, dtype=np.int64).reshape(-1, 5).T
     capacity = lower + more
     supply = np.zeros(n, dtype=np.int64)
-    if draw(st.integers(0, 3)):  # supplies of some flow within the bounds: feasible
+    if draw(st.integers(0, 3)):  # supplies of a flow within the bounds: feasible
         flow = lower + np.array([draw(st.integers(0, int(room))) for room in more], dtype=np.int64)
         np.add.at(supply, tail, flow)
         np.subtract.at(supply, head, flow)
@@ -31,7 +31,7 @@ def problems(draw, most_nodes=6, most_arcs=14):
 
 
 def is_feasible(tail, head, lower, capacity, supply):
-    """Hoffman's condition, over all sets of nodes: none must send more than can leave it (those within its bounds)."""
+    """Check Hoffman's condition over all sets of nodes: no set may send more than its bounds let out."""
     for inside in product((False, True), repeat=len(supply)):
         inside = np.array(inside)
         leaving, entering = inside[tail] & ~inside[head], ~inside[tail] & inside[head]
@@ -41,7 +41,7 @@ def is_feasible(tail, head, lower, capacity, supply):
 
 
 def assert_optimal(problem, flow, cost):
-    """Bounds and balances hold, and prices exist under which every arc is where its reduced cost wants it."""
+    """Assert bounds and balances, and that prices exist under which every arc satisfies complementary slackness."""
     tail, head, lower, capacity, price, supply = problem
     assert (lower <= flow).all()
     assert (flow <= capacity).all()

@@ -1,10 +1,10 @@
-"""Machines with GPUs in nodes and in a rack, for tests of several folders."""
+"""Machines with GPUs in nodes and in a rack."""
 
 from poolwise.model import Machine, MachineBuilder
 
 
 def gpu_nodes(gpus=(2, 2), *, cores=8, memory=64, rack_gpus=0, bandwidth=1000) -> Machine:
-    """Shared nodes n0, n1, ... with so many GPUs each, GPUs of the rack, and one link a node (and one for the rack's GPUs)."""
+    """Build shared nodes n0, n1, ... with the given GPUs, GPUs of the rack, and one link per node and for the rack's GPUs."""
     build = MachineBuilder("gpus", ("cores", "memory", "devices", "bandwidth"))
     nodes = [build.node(f"n{k}", shelf=k, cores=cores, memory=memory) for k in range(len(gpus))]
     homes = [node for node, count in zip(nodes, gpus, strict=True) for _ in range(count)] + [-1] * rack_gpus

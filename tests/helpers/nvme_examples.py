@@ -1,4 +1,4 @@
-"""Small machines with devices, and workloads on them, for the tests of composition."""
+"""Small machines with NVMe devices, and workloads on them, for composition tests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def machine(
     racks: Sequence[int] | None = None,
     fabric: int | None = None,
 ) -> Machine:
-    """Nodes by cores, devices by (bandwidth, storage), inside nodes or in racks; `fabric` limits rack 0."""
+    """Build nodes by cores and devices by (bandwidth, storage), inside nodes or in racks; `fabric` limits rack 0."""
     build = MachineBuilder("test", RESOURCES)
     for k, cores in enumerate(nodes):
         build.node(f"node{k}", cores=cores)
@@ -47,7 +47,7 @@ KINDS = {
 
 
 def workload(jobs: Sequence[tuple[float, str]], deadlines: Sequence[float] | None = None, factor: float = 4.0) -> Workload:
-    """Jobs as (submit s, kind); deadlines in s, else submit + factor * base time."""
+    """Build jobs from (submit s, kind), with deadlines in s, by default submit + factor * base time."""
     rows = [KINDS[kind] for _, kind in jobs]
     submit = [s for s, _ in jobs]
     due = deadlines if deadlines is not None else [s + factor * row[0] for s, row in zip(submit, rows, strict=True)]

@@ -26,7 +26,7 @@ from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy
-from poolwise.policies.order.affine import Affine, Logarithms, Powers
+from poolwise.policies.order.affine import Affine, LogTerm, PowerTerm
 from poolwise.policies.order.capped import Capped
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
@@ -147,8 +147,8 @@ OWN = (
     Lines(-3, -1, near=2),
     Lines(0, 3, 1e6),
     Lines(0, 0),
-    Affine(Powers(1.0, -1.0, -0.2), Powers(-0.1, 1.0, 1.0, -0.5, 0.3), Logarithms(-30.0, 2.0)),
-    Affine(Powers(-0.5, 0.2), logs=Logarithms(memory=1.0, pool=-3.0)),
+    Affine(PowerTerm(1.0, -1.0, -0.2), PowerTerm(-0.1, 1.0, 1.0, -0.5, 0.3), LogTerm(-30.0, 2.0)),
+    Affine(PowerTerm(-0.5, 0.2), logs=LogTerm(memory=1.0, pool=-3.0)),
 )
 """Orders of a user's own that the kernels follow without asking."""
 

@@ -1,4 +1,4 @@
-"""A machine with two nodes that jobs share and a pool beside them, and jobs whose memory is split between the two."""
+"""A machine of two shared nodes with a memory pool, and jobs whose memory is split between node and pool."""
 
 from __future__ import annotations
 
@@ -34,4 +34,4 @@ def split_jobs(submit: Sequence[int], duration: Sequence[int], memory: Sequence[
 
 
 MODEL = CpuFrequency()
-"""Slowdown P^m at the share of a run's memory that it holds in the pool."""
+"""Slowdown P^m at the fraction of a run's memory that is in the pool."""

@@ -1,4 +1,4 @@
-"""Fronts against comparing every pair, and the search against measuring everything."""
+"""Pareto fronts against pairwise comparison, and the front search against evaluating everything."""
 
 import itertools
 
@@ -12,8 +12,8 @@ from poolwise.optimize.front import front, layers, search_front
 POINTS = arrays(np.float64, st.tuples(st.integers(0, 12), st.integers(1, 3)), elements=st.sampled_from([0, 1, 2, 3, np.nan]))
 
 
-def beaten(points, k):
-    """The slow obvious reference."""
+def dominated(points, k):
+    """Return whether a point is dominated, by the slow reference."""
     return any(
         all(a <= b for a, b in zip(other, points[k], strict=True)) and any(a < b for a, b in zip(other, points[k], strict=True))
         for other in points
@@ -22,13 +22,13 @@ def beaten(points, k):
 
 
 @given(POINTS)
-def test_the_front_is_what_nothing_beats(points):
-    expected = [not np.isnan(points[k]).any() and not beaten(points, k) for k in range(len(points))]
+def test_front_contains_the_nondominated_points(points):
+    expected = [not np.isnan(points[k]).any() and not dominated(points, k) for k in range(len(points))]
     assert front(points).tolist() == expected
 
 
 @given(POINTS)
-def test_layers_peel_the_front_off(points):
+def test_layers_are_successive_fronts(points):
     found = layers(points)
     left = np.arange(len(points))
     for depth in itertools.count():
@@ -40,20 +40,20 @@ def test_layers_peel_the_front_off(points):
     assert np.isnan(points[left]).any(axis=1).all() and (found[left] == len(points)).all()
 
 
-def test_the_search_finds_a_smooth_front_without_measuring_everything():
+def test_search_finds_a_smooth_front_without_evaluating_everything():
     grid = list(itertools.product(range(30), range(30)))
-    asked = []
+    evaluated = []
 
     def measure(elements, rung):
         if rung == 2:
-            asked.extend(elements)
+            evaluated.extend(elements)
         noise = 3 * (2 - rung)  # lower rungs are less exact
         return np.array([[x + y + noise * ((7 * x + 3 * y) % 5), (29 - x) ** 2 + (29 - y)] for x, y in elements], dtype=float)
 
     found = search_front(grid, measure, 3, 60, seed=0)
-    assert sorted(found) == sorted(asked) and len(set(asked)) == len(asked) < len(grid)
+    assert sorted(found) == sorted(evaluated) and len(set(evaluated)) == len(evaluated) < len(grid)
     truth = {grid[k] for k in np.flatnonzero(front(measure(grid, 2))).tolist()}
     mine = {found[k] for k in np.flatnonzero(front(measure(found, 2))).tolist()}
     assert mine == truth
-    asked.clear()
+    evaluated.clear()
     assert search_front(grid, measure, 3, 60, seed=0) == found

@@ -1,4 +1,4 @@
-"""A network that changes from round to round: at each moment the answer costs what a cold solver's does."""
+"""Incremental minimum-cost flow: after any changes the cost equals that of a cold solver."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ capacities, costs = st.integers(0, 6), st.integers(-9, 15)
 
 
 class Twin:
-    """An incremental network beside a plain list of what it should hold."""
+    """An incremental network with a plain list of its expected content."""
 
     def __init__(self):
         self.network = IncrementalFlow()
@@ -68,8 +68,8 @@ class Twin:
             assert_optimal(problem, answer.flow[list(self.arcs)], answer.cost)
             assert answer.flow.sum() == sum(self.flow.values())
 
-    def put_into_effect(self, share):
-        """Take a part of each arc's flow out, and the supplies that it met."""
+    def realize(self, share):
+        """Withdraw a part of each arc's flow, and the supplies that it met."""
         if self.flow:
             arcs = list(self.flow)
             amounts = [int(self.flow[arc] * share) for arc in arcs]
@@ -84,7 +84,7 @@ class Twin:
 
 
 def some(data, numbers):
-    """A draw of different ones among some numbers, in any order."""
+    """Draw distinct numbers in any order."""
     return data.draw(st.lists(st.sampled_from(sorted(numbers)), unique=True, max_size=4)) if numbers else []
 
 
@@ -118,14 +118,14 @@ def balance(twin):
 
 @settings(max_examples=80)
 @given(st.data())
-def test_after_any_changes_the_answer_is_the_cold_one(data):
+def test_cost_matches_a_cold_solver_after_any_changes(data):
     twin = Twin()
     twin.add_nodes([2, 0, 0, -2])
     nodes = list(twin.supply)
     twin.add_arcs([(nodes[u], nodes[v], 3, c) for u, v, c in ((0, 1, 1), (0, 2, 2), (1, 3, 4), (2, 3, 1), (0, 3, 9))])
     twin.check()
     for _ in range(data.draw(st.integers(1, 5))):
-        twin.put_into_effect(data.draw(st.sampled_from([0.0, 0.5, 1.0])))
+        twin.realize(data.draw(st.sampled_from([0.0, 0.5, 1.0])))
         for _ in range(data.draw(st.integers(1, 3))):
             change(data, twin)
         if data.draw(st.integers(0, 9)):
@@ -134,7 +134,7 @@ def test_after_any_changes_the_answer_is_the_cold_one(data):
 
 
 @pytest.mark.parametrize(("arrivals", "departures"), [(12, 6), (6, 12), (9, 9)])
-def test_rounds_of_tasks_that_come_wait_longer_are_placed_and_go(arrivals, departures):
+def test_cost_matches_a_cold_solver_over_scheduling_rounds(arrivals, departures):
     rng = np.random.default_rng(arrivals)
     twin = Twin()
     sink, *machines = range(31)
@@ -145,9 +145,9 @@ def test_rounds_of_tasks_that_come_wait_longer_are_placed_and_go(arrivals, depar
         before = set(twin.supply)
         twin.add_nodes([1] * arrivals)
         for task in sorted(set(twin.supply) - before):
-            liked = rng.choice(machines, 8, replace=False)
+            preferred = rng.choice(machines, 8, replace=False)
             known = set(twin.arcs)
-            twin.add_arcs([(task, sink, 1, 100), *((task, int(m), 1, int(rng.integers(0, 99))) for m in liked)])
+            twin.add_arcs([(task, sink, 1, 100), *((task, int(m), 1, int(rng.integers(0, 99))) for m in preferred)])
             waiting[task] = min(set(twin.arcs) - known)
         twin.set("cost", list(waiting.values()), [twin.arcs[arc][3] + 10 for arc in waiting.values()])
         freed = rng.integers(0, 30, departures)
@@ -164,7 +164,7 @@ def test_rounds_of_tasks_that_come_wait_longer_are_placed_and_go(arrivals, depar
                 del waiting[task]
 
 
-def test_what_is_infeasible_may_become_feasible_again():
+def test_infeasible_network_may_become_feasible_again():
     network = IncrementalFlow()
     a, b = network.add_nodes([3, -3])
     (arc,) = network.add_arcs([a], [b], [2], [5])
@@ -177,7 +177,7 @@ def test_what_is_infeasible_may_become_feasible_again():
     assert network.solve().flow[arc] == 4
 
 
-def test_withdrawn_flow_is_gone_with_its_capacity():
+def test_withdrawn_flow_is_removed_with_its_capacity():
     network = IncrementalFlow()
     a, b = network.add_nodes([3, -3])
     (arc,) = network.add_arcs([a], [b], [4], [5])
@@ -189,17 +189,17 @@ def test_withdrawn_flow_is_gone_with_its_capacity():
     assert network.solve().status == "infeasible"
 
 
-def test_prices_that_drifted_out_of_range_start_again():
+def test_prices_out_of_range_are_reset():
     network = IncrementalFlow()
     a, b, c = network.add_nodes([3, 0, -3])
     network.add_arcs([a, a, b], [b, c, c], [2, 4, 2], [1, 5, 1])
     assert network.solve().cost == 9
-    network._graph.price[:] = np.array([-1, 0, 1]) * (1 << 62)  # as many rounds might leave them, sums beyond 64 bits
+    network._graph.price[:] = np.array([-1, 0, 1]) * (1 << 62)  # as after many rounds; sums exceed 64 bits
     network.set_supply([a, c], [4, -4])
     assert network.solve().cost == 14
 
 
-def test_bad_changes_are_refused_and_change_nothing():
+def test_invalid_changes_are_rejected_without_effect():
     network = IncrementalFlow()
     a, b = network.add_nodes([3, -3]).tolist()
     (arc,) = network.add_arcs([a], [b], [4], [5]).tolist()
@@ -229,7 +229,7 @@ def test_bad_changes_are_refused_and_change_nothing():
         network.set_cost([arc], [1])
 
 
-def test_the_same_changes_give_the_same_bytes():
+def test_same_changes_give_identical_flows():
     def run():
         rng = np.random.default_rng(5)
         network = IncrementalFlow()
@@ -247,7 +247,7 @@ def test_the_same_changes_give_the_same_bytes():
 
 @st.composite
 def statements(draw):
-    """Named problems without parallel arcs; names come back from statement to statement."""
+    """Named problems without parallel arcs; names recur from statement to statement."""
     names = draw(st.lists(st.integers(-3, 6), unique=True, min_size=1, max_size=7))
     ends = [(u, v) for u in range(len(names)) for v in range(len(names)) if u != v]
     arcs = draw(st.lists(st.sampled_from(ends), unique=True, max_size=12)) if ends else []
@@ -261,29 +261,29 @@ def statements(draw):
 
 @settings(max_examples=60)
 @given(st.lists(statements(), min_size=1, max_size=5), st.sampled_from([0.0, 0.5, 1.0]))
-def test_a_problem_stated_anew_is_solved_like_a_first_one(rounds, share):
-    kept = NamedFlow()
+def test_restated_problems_are_solved_like_new_ones(rounds, share):
+    named = NamedFlow()
     for names, tail, head, capacity, cost, supply in rounds:
-        answer = kept.solve(names, tail, head, capacity, cost, supply)
+        answer = named.solve(names, tail, head, capacity, cost, supply)
         cold = min_cost_flow(tail, head, 0, capacity, cost, supply)
         assert (answer.status, answer.cost) == (cold.status, cold.cost)
         if answer.optimal:
             assert_optimal((tail, head, np.zeros_like(capacity), capacity, cost, supply), answer.flow, answer.cost)
-            kept.withdraw((answer.flow * share).astype(np.int64))
+            named.withdraw((answer.flow * share).astype(np.int64))
 
 
-def test_a_statement_may_change_every_number_and_the_order_of_what_stays():
-    kept = NamedFlow()
-    assert kept.solve([1, 2, 3], [0, 1, 0], [1, 2, 2], [5, 5, 2], [1, 1, 5], [3, 0, -3]).flow.tolist() == [3, 3, 0]
-    assert kept.solve([1, 2, 3], [0, 1, 0], [1, 2, 2], [5, 5, 2], [4, 4, 5], [3, 0, -3]).flow.tolist() == [1, 1, 2]
-    assert kept.solve([1, 2, 3], [0, 1, 0], [1, 2, 2], [5, 5, 3], [4, 4, 5], [3, 0, -3]).flow.tolist() == [0, 0, 3]
-    assert kept.solve([3, 2, 1], [2, 2, 1], [0, 1, 0], [3, 5, 5], [5, 4, 4], [-4, 0, 4]).flow.tolist() == [3, 1, 1]
+def test_restatement_may_change_every_number_and_the_order_of_nodes():
+    named = NamedFlow()
+    assert named.solve([1, 2, 3], [0, 1, 0], [1, 2, 2], [5, 5, 2], [1, 1, 5], [3, 0, -3]).flow.tolist() == [3, 3, 0]
+    assert named.solve([1, 2, 3], [0, 1, 0], [1, 2, 2], [5, 5, 2], [4, 4, 5], [3, 0, -3]).flow.tolist() == [1, 1, 2]
+    assert named.solve([1, 2, 3], [0, 1, 0], [1, 2, 2], [5, 5, 3], [4, 4, 5], [3, 0, -3]).flow.tolist() == [0, 0, 3]
+    assert named.solve([3, 2, 1], [2, 2, 1], [0, 1, 0], [3, 5, 5], [5, 4, 4], [-4, 0, 4]).flow.tolist() == [3, 1, 1]
 
 
-def test_statements_are_checked_before_anything_changes():
-    kept = NamedFlow()
+def test_invalid_statements_are_rejected_without_effect():
+    named = NamedFlow()
     good = [7, 8], [0], [1], [4], [5], [3, -3]
-    assert kept.solve(*good).flow.tolist() == [3]
+    assert named.solve(*good).flow.tolist() == [3]
     for place, wrong, field in (
         (0, [7, 7], "names"),
         (1, [2], "tail"),
@@ -293,9 +293,9 @@ def test_statements_are_checked_before_anything_changes():
         (5, [1], "supply"),
     ):
         with pytest.raises(InputError) as problem:
-            kept.solve(*good[:place], wrong, *good[place + 1 :])
+            named.solve(*good[:place], wrong, *good[place + 1 :])
         assert problem.value.field == field
         assert problem.value.remedy
     with pytest.raises(InputError, match="share both ends"):
-        kept.solve([7, 8], [0, 0], [1, 1], 4, 5, [3, -3])
-    assert kept.solve(*good).flow.tolist() == [3]
+        named.solve([7, 8], [0, 0], [1, 1], 4, 5, [3, -3])
+    assert named.solve(*good).flow.tolist() == [3]

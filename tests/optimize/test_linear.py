@@ -1,4 +1,4 @@
-"""Programs that grow: the answer is that of one built at once, and every status arrives."""
+"""Incremental linear programs: same results as programs built at once, and every status."""
 
 import ctypes
 import math
@@ -16,7 +16,7 @@ numbers = st.floats(-5, 5).map(lambda v: round(v, 2))
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 4), st.integers(1, 4), st.data())
-def test_growing_a_program_gives_the_answer_of_one_built_at_once(n_row, n_column, data):
+def test_grown_program_matches_one_built_at_once(n_row, n_column, data):
     matrix = np.array(data.draw(st.lists(numbers, min_size=n_row * n_column, max_size=n_row * n_column))).reshape(n_row, -1)
     cost = data.draw(st.lists(numbers, min_size=n_column, max_size=n_column))
     limit = data.draw(st.lists(st.floats(0, 9), min_size=n_row, max_size=n_row))
@@ -54,18 +54,18 @@ def test_bounds_costs_and_coefficients_can_be_changed():
     assert (program.n_row, program.n_column) == (1, 2)
 
 
-def test_statuses_arrive():
+def test_infeasible_and_unbounded_programs_are_reported():
     impossible = LinearProgram()
     impossible.add_row(5, math.inf, [impossible.add_column(1, 0, 1)], [1])
     assert impossible.solve().status == "infeasible"
-    endless = LinearProgram()
-    endless.add_column(-1, 0, math.inf)
-    assert endless.solve().status in ("unbounded", "infeasible")
-    assert math.isnan(endless.solve().objective)
+    unbounded = LinearProgram()
+    unbounded.add_column(-1, 0, math.inf)
+    assert unbounded.solve().status in ("unbounded", "infeasible")
+    assert math.isnan(unbounded.solve().objective)
 
 
 @pytest.mark.parametrize("solver", ["highs", "scip"])
-def test_whole_numbers(solver):
+def test_integer_programs_are_solved(solver):
     program = LinearProgram(solver)
     row = program.add_row(-math.inf, 7.5)
     for cost, size in ((-3, 2), (-4, 3), (-5, 4)):
@@ -76,8 +76,8 @@ def test_whole_numbers(solver):
     assert answer.bound == pytest.approx(-9)
 
 
-def test_a_program_that_presolve_calls_infeasible_is_solved_without_it():
-    """Two steps of savings without a bound of their own, and rows that only tie them: GLOP's presolve gets it wrong."""
+def test_false_infeasibility_of_presolve_is_retried_without_presolve():
+    """Two steps of savings without bounds of their own, and rows that only tie them: GLOP's presolve is wrong here."""
     from poolwise.batch.problem.definition import Batch, Modules, Problem
     from poolwise.batch.search.relaxation import linear_bound
     from poolwise.performance.profiles import Profile
@@ -94,8 +94,8 @@ def test_a_program_that_presolve_calls_infeasible_is_solved_without_it():
 
 @settings(max_examples=40, deadline=None)
 @given(st.data())
-def test_a_program_that_grows_and_shrinks_is_the_one_built_anew(data):
-    """Columns come and go, bounds move, rows are added: each solution from the last basis has the value of a cold one."""
+def test_program_that_grows_and_shrinks_matches_a_fresh_one(data):
+    """Columns are added and removed, bounds change, rows are added: each warm solution has the value of a cold one."""
     number = st.integers(-5, 5).map(float)
     grown, rows, columns = LinearProgram(), [], []
     for _ in range(data.draw(st.integers(1, 5))):
@@ -115,11 +115,11 @@ def test_a_program_that_grows_and_shrinks_is_the_one_built_anew(data):
         one, other = grown.solve(), fresh.solve()
         assert one.status == other.status == "optimal"  # 0 is feasible, and columns are bounded
         assert one.objective == pytest.approx(other.objective, abs=1e-6)
-        kept = [column for column, *_ in columns]
-        assert one.values.sum() == pytest.approx(one.values[kept].sum(), abs=1e-7)
+        remaining = [column for column, *_ in columns]
+        assert one.values.sum() == pytest.approx(one.values[remaining].sum(), abs=1e-7)
 
 
-def test_what_a_library_prints_stays_out_of_our_output(capfd: pytest.CaptureFixture[str]) -> None:
+def test_output_of_libraries_does_not_reach_stdout(capfd: pytest.CaptureFixture[str]) -> None:
     libc = ctypes.CDLL(None)
     print("before", flush=True)
     with linear._silence():

@@ -1,4 +1,4 @@
-"""Minimum-cost flow: four solvers, one answer, with proofs; every status; nothing is rounded or overflows in silence."""
+"""Minimum-cost flow: four solvers with equal, proven costs; every status; no silent rounding or overflow."""
 
 from typing import get_args
 
@@ -15,7 +15,7 @@ SOLVERS = get_args(FlowSolver)
 
 @settings(max_examples=100)
 @given(problems())
-def test_all_solvers_find_the_optimum_or_none_does(problem):
+def test_all_solvers_find_the_optimum_or_report_infeasibility(problem):
     tail, head, lower, capacity, _, supply = problem
     answers = [min_cost_flow(*problem, solver=solver) for solver in SOLVERS]
     if is_feasible(tail, head, lower, capacity, supply):
@@ -29,7 +29,7 @@ def test_all_solvers_find_the_optimum_or_none_does(problem):
 
 
 def assignment(n_task, n_machine, seed=0):
-    """Tasks to machines with slots, any task may wait: the shape of a scheduling round, with lower bounds on some slots."""
+    """Build an assignment of tasks to machine slots where any task may wait, with lower bounds on some slots."""
     rng = np.random.default_rng(seed)
     task, machine = np.nonzero(rng.random((n_task, n_machine)) < 0.3)
     tasks, machines, sink = np.arange(n_task), n_task + np.arange(n_machine), n_task + n_machine
@@ -54,7 +54,7 @@ def test_solvers_agree_on_a_larger_graph_with_real_costs(size):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_statuses(solver):
+def test_statuses_of_all_solvers(solver):
     assert min_cost_flow([0], [1], 0, 5, 1, [3, -2], solver=solver).status == "unbalanced"
     assert min_cost_flow([0], [1], 0, 2, 1, [3, -3], solver=solver).status == "infeasible"
     assert min_cost_flow([0], [1], 3, 5, 1, [2, -2], solver=solver).status == "infeasible"
@@ -63,7 +63,7 @@ def test_statuses(solver):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_a_cycle_that_costs_less_than_nothing_is_filled_and_so_is_a_self_loop(solver):
+def test_negative_cycles_and_self_loops_are_saturated(solver):
     answer = min_cost_flow([0, 1, 0, 1], [1, 0, 1, 1], 1, [5, 5, 3, 4], [-3, 1, -2, -7], [2, -2], solver=solver)
     assert answer.flow.tolist() == [5, 5, 2, 4]
     assert answer.cost == -15 + 5 - 4 - 28
@@ -94,19 +94,19 @@ def test_cost_is_exact_beyond_64_bits(solver):
         ("supply", ([0], [1], 0, 1, 1, [[0], [0]])),
     ],
 )
-def test_bad_input_names_the_field_and_a_remedy(field, arguments):
+def test_invalid_input_names_the_field_and_a_remedy(field, arguments):
     with pytest.raises(InputError) as problem:
         min_cost_flow(*arguments)
     assert problem.value.field == field
     assert problem.value.remedy
 
 
-def test_unknown_solver_is_named_with_the_nearest():
+def test_unknown_solver_error_suggests_the_nearest():
     with pytest.raises(UnknownNameError, match="did you mean 'cost_scaling'"):
         min_cost_flow([], [], 0, 0, 0, [], solver="cost-scaling")
 
 
-def test_costs_beyond_a_solver_are_refused_and_the_remedy_takes_them():
+def test_costs_beyond_a_solver_are_rejected_and_the_suggested_solver_accepts_them():
     n = 1000
     arcs = range(n - 1), range(1, n), 0, 5
     cost = np.full(n - 1, (1 << 46) - 1)
@@ -128,7 +128,7 @@ def test_a_common_divisor_leaves_room_for_large_costs():
         assert min_cost_flow(range(n - 1), range(1, n), 0, 5, 1 << 46, supply, solver=solver).cost == 4 * (n - 1) << 46
 
 
-def test_scaling_rounds_to_millionths_and_refuses_what_does_not_fit():
+def test_scaling_rounds_to_millionths_and_rejects_costs_out_of_range():
     assert scaled(np.array([0.5, -1.0, 1.4e-6, 2.5e-6, 1e9])).tolist() == [SCALE // 2, -SCALE, 1, 2, 10**15]
     assert scaled(np.array([])).dtype == np.int64
     for wrong in (np.nan, np.inf, -1e13, 1e305):

@@ -1,4 +1,4 @@
-"""The search against asking about everything."""
+"""Monotone search against exhaustive evaluation."""
 
 import itertools
 import math
@@ -12,18 +12,18 @@ from poolwise.optimize.monotone import below, cheapest, contradictions
 
 
 class Oracle:
-    """Says what holds, and remembers what it was asked."""
+    """Predicate that records its calls."""
 
     def __init__(self, truth):
-        self.truth, self.asked = truth, []
+        self.truth, self.calls = truth, []
 
     def __call__(self, element):
-        self.asked.append(element)
+        self.calls.append(element)
         return bool(self.truth[element])
 
 
 def exhaustive(cost, truth, among=None):
-    """The slow obvious reference: the first of the cheapest among all at which it holds."""
+    """Return the first of the cheapest elements at which it holds, by the slow reference."""
     held = truth if among is None else truth & among
     elements = [e for e in itertools.product(*map(range, cost.shape)) if held[e]]
     return min(elements, key=lambda e: (cost[e], e), default=None)
@@ -31,7 +31,7 @@ def exhaustive(cost, truth, among=None):
 
 @st.composite
 def grids(draw):
-    """Costs that never fall along an axis, often with ties, and everything above some random elements."""
+    """Draw costs that never decrease along an axis, often with ties, and everything above some random elements."""
     shape = tuple(draw(st.lists(st.integers(1, 7), min_size=1, max_size=3)))
     cost = np.zeros(shape)
     for axis, n in enumerate(shape):
@@ -44,52 +44,52 @@ def grids(draw):
 
 
 @given(grids(), st.data())
-def test_it_finds_what_asking_about_everything_finds(grid, data):
+def test_search_matches_exhaustive_evaluation(grid, data):
     cost, truth = grid
     oracle = Oracle(truth)
     elements = list(itertools.product(*map(range, cost.shape)))
     known = {e: bool(truth[e]) for e in data.draw(st.lists(st.sampled_from(elements), max_size=3))}
     among = np.array(data.draw(st.lists(st.booleans(), min_size=cost.size, max_size=cost.size))).reshape(cost.shape)
     assert cheapest(cost, oracle, known, among) == exhaustive(cost, truth, among)
-    assert len(set(oracle.asked)) == len(oracle.asked) and not set(oracle.asked) & set(known)
+    assert len(set(oracle.calls)) == len(oracle.calls) and not set(oracle.calls) & set(known)
     assert cheapest(cost, Oracle(truth)) == exhaustive(cost, truth)
 
 
 @given(st.integers(1, 300), st.data())
-def test_along_one_axis_it_is_bisection(n, data):
+def test_search_along_one_axis_is_bisection(n, data):
     first = data.draw(st.integers(0, n))
     oracle = Oracle(np.arange(n) >= first)
     assert cheapest(np.arange(n) * 2.0, oracle) == (None if first == n else (first,))
-    assert len(oracle.asked) <= math.floor(math.log2(n)) + 1
+    assert len(oracle.calls) <= math.floor(math.log2(n)) + 1
 
 
-def test_over_two_axes_it_asks_about_the_border_only():
+def test_search_over_two_axes_evaluates_only_the_boundary():
     n = 40
     x, y = np.mgrid[:n, :n]
     oracle = Oracle(x * y >= 300)
     cost = 3.0 * x + 2.0 * y
     assert cheapest(cost, oracle) == exhaustive(cost, oracle.truth)
-    assert len(oracle.asked) < 2 * n
+    assert len(oracle.calls) < 2 * n
 
 
 @given(grids(), st.data())
-def test_once_two_answers_contradict_the_assumption_the_result_is_still_right(grid, data):
+def test_result_is_correct_despite_contradictory_answers(grid, data):
     cost, _ = grid
     truth = np.array(data.draw(st.lists(st.booleans(), min_size=cost.size, max_size=cost.size))).reshape(cost.shape)
     known = {e: bool(truth[e]) for e in itertools.product(*map(range, cost.shape)) if data.draw(st.booleans())}
     if contradictions(known):
         oracle = Oracle(truth)
         assert cheapest(cost, oracle, known) == exhaustive(cost, truth)
-        assert not set(oracle.asked) & set(known)
+        assert not set(oracle.calls) & set(known)
 
 
-def test_contradictions_are_named():
+def test_contradictions_are_listed():
     assert contradictions({(0, 1): True, (1, 1): False, (1, 0): False}) == [((0, 1), (1, 1))]
     assert below((0, 2), (0, 2)) and not below((0, 2), (1, 1))
 
 
-def test_a_cost_that_falls_is_refused():
-    with pytest.raises(ValueError, match="falls along axis 1"):
+def test_decreasing_cost_is_rejected():
+    with pytest.raises(ValueError, match="decreases along axis 1"):
         cheapest(np.array([[1.0, 0.5]]), lambda element: True)
     with pytest.raises(ValueError, match="NaN"):
         cheapest(np.array([np.nan]), lambda element: True)

@@ -1,4 +1,4 @@
-"""Times by affinity are exact: operations / rate, rounded up once, whatever the reference duration."""
+"""Affinity model: exact times, operations / rate rounded up once, for any reference duration."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -33,27 +33,27 @@ def test_whole_rates_round_up_exactly(operations: int, rate: int) -> None:
 
 
 @given(st.integers(1, 2**40))
-def test_a_rate_given_by_its_time_gives_that_time_back(microseconds: int) -> None:
-    """One operation at 1 / t per microsecond: the dust of the reciprocal does not add a nanosecond."""
+def test_reciprocal_rate_gives_the_exact_time(microseconds: int) -> None:
+    """One operation at 1 / t per microsecond: rounding of the reciprocal does not add a nanosecond."""
     assert compute_ns(1, 1 / microseconds) == microseconds * 1000
 
 
 @given(st.integers(1, 2**51), st.integers(1, 2**51))
-def test_any_time_is_reached_from_any_duration(time: int, work: int) -> None:
+def test_slowdown_reaches_any_time_from_any_duration(time: int, work: int) -> None:
     found = slowdown(time, work)
     assert found > -1 and with_slowdown(float(work), found) == time
 
 
-def test_nothing_takes_no_less_than_a_nanosecond() -> None:
+def test_times_are_at_least_a_nanosecond() -> None:
     assert compute_times(np.array([0.0, 1.0]), np.array([1e6, 1e6])).tolist() == [1, 1]
 
 
-def test_without_affinities_every_unit_is_alike() -> None:
+def test_units_are_equal_without_affinities() -> None:
     workload = Workload.of(np.array([0]), np.array([7]), requests={"nodes": np.array([1])})
     assert simulate(Machine.flat(1), workload, ListScheduler(), truth=Affinity()).schedule.end.tolist() == [7]
 
 
-def test_a_task_takes_as_long_as_its_operations_say_whatever_was_requested_and_is_expected_to() -> None:
+def test_time_follows_from_operations_whatever_was_requested() -> None:
     rates = np.zeros((6, 7))
     rates[0, 2] = 4.0
     case = vinesim.VineSimCase.of(vinesim.UnitList.of([(0, 0, 0)]), vinesim.TaskList.of_jobs([2], 2, 100), rates)
@@ -61,14 +61,14 @@ def test_a_task_takes_as_long_as_its_operations_say_whatever_was_requested_and_i
     simulation = Simulation(case.machine, workload, case.model)
     expected = []
 
-    def look(batch: EventBatch, outcome: CommitResult, queue: Queue) -> None:
+    def observe(batch: EventBatch, outcome: CommitResult, queue: Queue) -> None:
         expected.extend(run.expected_end for run in simulation.snapshot().runs())
 
-    loop = run_loop(simulation, Dispatch(), observer=look)
+    loop = run_loop(simulation, Dispatch(), observer=observe)
     assert simulation.recorder.schedule(case.machine, workload, loop).end.tolist() == expected == [25_000, 50_000]
 
 
-def test_a_gang_is_as_slow_as_its_slowest_unit() -> None:
+def test_gang_is_as_slow_as_its_slowest_unit() -> None:
     rates = np.zeros((6, 7))
     rates[0, 2], rates[2, 2] = 1.0, 4.0
     case = vinesim.VineSimCase.of(vinesim.UnitList.of([(2, 0, 0), (0, 0, 1)]), vinesim.TaskList.of_jobs([2], 2, 100), rates)
@@ -76,7 +76,7 @@ def test_a_gang_is_as_slow_as_its_slowest_unit() -> None:
     assert (schedule.end.tolist(), schedule.tasks.tolist()) == ([100_000], [2])
 
 
-def test_a_unit_that_cannot_run_a_task_says_so() -> None:
+def test_unit_that_cannot_run_a_task_is_an_error() -> None:
     rates = np.zeros((6, 7))
     rates[0, 2] = 1.0
     case = vinesim.VineSimCase.of(vinesim.UnitList.of([(0, 0, 0), (2, 0, 1)]), vinesim.TaskList.of_jobs([1], 2, 100), rates)
@@ -84,11 +84,11 @@ def test_a_unit_that_cannot_run_a_task_says_so() -> None:
     assert simulate(blind, case.workload, Dispatch(), truth=case.model).schedule.end.tolist() == [100_000]
     free = case.machine.capacity
     view = Snapshot(0, case.machine, case.workload.table, free, free, RunTable(free.size), case.model)
-    with pytest.raises(InputError, match="cannot run on gpu1"):
+    with pytest.raises(InputError, match="gpu1 cannot run tasks"):
         Affinity().slowdown(Run(0, 0, (0,), Placement.of([(0, 1, 0, 1)]), 0, 0), view)
 
 
-def test_data_at_one_place_travel_at_the_local_bandwidth() -> None:
+def test_transfers_within_one_position_use_the_local_bandwidth() -> None:
     rates = np.zeros((6, 7))
     rates[0, 2] = 1.0
     tasks = vinesim.TaskList.of([(2, 1000, 0, 0, 1, 5, 0)])

@@ -1,4 +1,4 @@
-"""Time by profile, neighbours and links; profile files."""
+"""Device-network model: time by profile, co-located runs and links; profile files."""
 
 from dataclasses import replace
 
@@ -44,15 +44,15 @@ def seconds(machine, jobs, profiles):
     return ((schedule.job_end - schedule.job_start) / SECOND).tolist()
 
 
-def test_alone_with_a_device_beside_it_a_job_takes_its_duration(profiles):
+def test_exclusive_job_with_a_local_device_takes_its_duration(profiles):
     assert seconds(gpu_nodes((1,)), workload(1), profiles) == [100]
 
 
-def test_alone_behind_an_idle_network_it_takes_its_remote_time(profiles):
+def test_exclusive_job_behind_an_idle_network_takes_its_remote_time(profiles):
     assert seconds(gpu_nodes((0,), rack_gpus=1), workload(1), profiles) == [150]
 
 
-def test_starting_takes_time_for_the_job_and_for_each_server_of_remote_devices(profiles):
+def test_startup_takes_time_for_the_job_and_for_each_server_of_remote_devices(profiles):
     truth = DeviceNetwork(profiles, start_s=3.0, server_s=5.0)
     columns = {"cores": np.ones(1), "gpu": np.full(1, 3)}
     job = Workload.of(np.zeros(1), np.full(1, 100 * SECOND), requests=columns, attributes={"kind": np.array(["job"])})
@@ -62,20 +62,20 @@ def test_starting_takes_time_for_the_job_and_for_each_server_of_remote_devices(p
         assert (schedule.end[0] - schedule.start[0]) / SECOND == expected
 
 
-def test_two_on_one_link_load_it_for_each_other_and_the_rest_speeds_up_when_one_ends(profiles):
+def test_jobs_on_one_link_slow_each_other_down_until_one_ends(profiles):
     # Both send 500 of the 1000 MB/s of the rack's link: load 0.5 for each, twice as long at full load: 150 s * 1.5.
     machine = gpu_nodes((0, 0), cores=4, rack_gpus=2)
     assert seconds(machine, workload(2), profiles) == [225, 225]
-    # The second comes after 150 s of which it needs all; the first is through by then.
+    # The second arrives at 150 s; the first needs all of that time and has ended by then.
     assert seconds(machine, workload(2, submit=[0, 150]), profiles) == [150, 150]
-    # Overlap of 75 s: 75 s alone, then at 2/3 of the pace until the first is done; the second has a third of its work left.
+    # Overlap of 75 s: 75 s alone, then at 2/3 of the speed until the first ends; the second has a third of its work left.
     first, second = seconds(machine, workload(2, submit=[0, 75]), profiles)
     assert first == pytest.approx(75 + 75 * 1.5)
     assert second == pytest.approx(112.5 + 150 - 75)
 
 
-def test_neighbours_cost_by_the_share_of_cores_and_devices_that_they_use(profiles):
-    # Each sees the other on 4 of 8 cores and on 1 of 2 devices: 1 + 0.1 / 2 + 0.2 / 2.
+def test_slowdown_by_neighbors_is_proportional_to_their_cores_and_devices(profiles):
+    # Each shares a node with the other, which has 4 of 8 cores and 1 of 2 devices: 1 + 0.1 / 2 + 0.2 / 2.
     assert seconds(gpu_nodes((2,)), workload(2), profiles) == pytest.approx([115, 115])
 
 
@@ -92,7 +92,7 @@ def test_sites_of_a_placement_with_local_and_remote_devices():
     assert not sites(Placement.of([(0, 0, 0, 4), (0, 2, 2, 1)]), machine).remote
 
 
-def test_the_shipped_profiles_are_those_of_the_paper_where_it_prints_any():
+def test_shipped_profiles_match_the_numbers_of_the_paper():
     known = read_device_profiles("catalog:rodinia")
     assert len(known) == 8
     assert known["nw"].loaded_s / known["nw"].remote_s == pytest.approx((1 - 0.17) / (1 - 0.49), abs=1e-4)
@@ -103,7 +103,7 @@ def test_the_shipped_profiles_are_those_of_the_paper_where_it_prints_any():
     assert all(set(NUMBERS) - set(p.assumed) <= {"loaded_s"} for p in known.values())
 
 
-def test_profiles_survive_being_written(tmp_path):
+def test_profiles_round_trip_through_a_file(tmp_path):
     known = read_device_profiles("catalog:rodinia")
     path = tmp_path / "again.csv"
     path.write_text(device_profiles_csv(known.values()))
@@ -122,23 +122,23 @@ def test_profiles_survive_being_written(tmp_path):
         ("measured here\n", "x\njob,100,0,150,300,200,1,500,0.1,0.2,4,1,,\n", 4, "kind"),
     ],
 )
-def test_a_wrong_profile_is_named_by_file_line_and_field(tmp_path, old, new, line, field):
+def test_invalid_profile_is_named_by_file_line_and_field(tmp_path, old, new, line, field):
     path = tmp_path / "p.csv"
     assert old in PROFILES
     path.write_text(PROFILES.replace(old, new))
     with pytest.raises(InputError) as error:
         read_device_profiles(path)
     assert (error.value.file, error.value.line, error.value.field) == (path, line, field)
-    with pytest.raises(InputError, match="no such file"):
+    with pytest.raises(InputError, match="profile file not found"):
         read_device_profiles(tmp_path / "missing.csv")
 
 
-def test_times_are_learned_from_finished_jobs_by_where_their_devices_were(profiles):
+def test_times_are_learned_from_finished_jobs_by_the_location_of_their_devices(profiles):
     known = read_device_profiles(profiles)
     wrong = replace(known["job"], local_s=50)
     schedule = simulate(gpu_nodes((1, 0), cores=4), workload(2), FlowScheduler(), truth=DeviceNetwork(profiles)).schedule
     mine = learn(schedule, {"job": wrong, "other": known["job"]})
-    assert (mine["job"].local_s, mine["job"].remote_s) == (100, 150)  # one after the other on the node with the GPU
+    assert (mine["job"].local_s, mine["job"].remote_s) == (100, 150)  # they run one after the other on the node with the GPU
     assert mine["other"] == known["job"]
     far = simulate(gpu_nodes((0,), rack_gpus=1), workload(1), FlowScheduler(), truth=DeviceNetwork(profiles)).schedule
     learned = learn(far, known)["job"]

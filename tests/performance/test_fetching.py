@@ -1,4 +1,4 @@
-"""Data that are fetched over shared links: a phase of the run, against a fluid of flows worked out by itself."""
+"""Fetch phase of runs over shared links, against an independent fluid model of the flows."""
 
 from collections.abc import Sequence
 
@@ -32,7 +32,7 @@ MS = 10**6  # ns
 
 
 class At(Scheduler, Dispatcher):
-    """Starts each job at once at a given node, beside a device if one is given; notes what it sees."""
+    """Starts each job at once at a given node, with a device if one is given; records the snapshots."""
 
     def __init__(self, nodes: Sequence[int], devices: Sequence[int] = ()) -> None:
         self.nodes, self.devices = nodes, devices
@@ -54,13 +54,13 @@ class At(Scheduler, Dispatcher):
         return Plan(tuple(starts))
 
 
-def jobs(submit: Sequence[int], work: Sequence[int], size: Sequence[int], place: Sequence[int], **asks: int) -> Workload:
-    """Work in ns, data in bytes at the place of a node."""
+def jobs(submit: Sequence[int], work: Sequence[int], size: Sequence[int], place: Sequence[int], **requests: int) -> Workload:
+    """Build jobs with work in ns and data in bytes at the position of a node."""
     x, y = np.array([MACHINE.position[node] for node in place]).reshape(-1, 2).T
     return Workload.of(
         np.array(submit),
         np.array(work),
-        requests={name: np.full(len(work), amount) for name, amount in asks.items()},
+        requests={name: np.full(len(work), amount) for name, amount in requests.items()},
         attributes={"data_size": np.array(size), "data_x": x, "data_y": y},
     )
 
@@ -70,7 +70,7 @@ def ends(nodes: Sequence[int], workload: Workload, truth: PerformanceModel = SHA
 
 
 def fluid(nodes: Sequence[int], workload: Workload) -> list[float]:
-    """Ends of jobs: ns by which the data of each have flowed, at max-min shares from instant to instant, and its work."""
+    """Return the ends of jobs: ns until the data of each have arrived, at max-min shares between events, plus its work."""
     paths = []
     for job, node in enumerate(nodes):
         place = workload.attributes["data_x"][job], workload.attributes["data_y"][job]
@@ -121,29 +121,29 @@ def fluid(nodes: Sequence[int], workload: Workload) -> list[float]:
     )
 )
 @example([(0, MS, 10 * MB, 0, 2), (0, MS, 10 * MB, 0, 3), (5 * MS, MS, 1, 1, 1), (5 * MS, MS, 25 * MB, 1, 0)])
-def test_transfers_are_those_of_a_fluid(entries: list[tuple[int, int, int, int, int]]) -> None:
+def test_transfers_match_a_fluid_model(entries: list[tuple[int, int, int, int, int]]) -> None:
     entries = sorted(entries)
     workload = jobs(*([entry[k] for entry in entries] for k in range(4)))
     nodes = [entry[4] for entry in entries]
     got = ends(nodes, workload)
-    np.testing.assert_allclose(got, fluid(nodes, workload), rtol=0, atol=8 * len(entries))  # each change of pace rounds up
+    np.testing.assert_allclose(got, fluid(nodes, workload), rtol=0, atol=8 * len(entries))  # each speed change rounds up
 
 
 @pytest.mark.parametrize("node", range(4))
 @pytest.mark.parametrize("size", [0, 1, 10 * MB])
-def test_alone_it_takes_what_a_transfer_takes(node: int, size: int) -> None:
-    """Up to 3 ns: the bytes of a nanosecond at the port are rounded up before they are slowed down."""
+def test_exclusive_fetch_takes_the_time_of_a_transfer(node: int, size: int) -> None:
+    """The difference is up to 3 ns: the bytes per nanosecond at the port are rounded up before the slowdown applies."""
     workload = jobs([5], [7], [size], [0])
     (alone,), (shared,) = ends([node], workload, Transfer()), ends([node], workload)
     assert 0 <= shared - alone <= 3
     assert shared > 12 or not (node and size)
 
 
-def test_work_has_flows_of_its_own_only_once_the_data_are_there() -> None:
+def test_work_has_flows_only_after_the_fetch() -> None:
     """A fetches 10 MB to node 0 and then reads device 5 at 1250 MB/s over port 1 and 0; B at node 1 fetches 10 MB from node 0.
 
-    Both fetchings cross ports 0 and 1, which give 625 to each: 16 ms and 0.4 us of latency. Had A's work its flow already, B
-    would have had less. From then on A is alone with B's 2 ms of work, which has no flow.
+    Both fetches cross ports 0 and 1, with 625 MB/s each: 16 ms and 0.4 us of latency. If A's work already had its flow, B
+    would get less. After that A is alone with B's 2 ms of work, which has no flow.
     """
     workload = jobs([0, 0], [10 * MS, 2 * MS], [10 * MB, 10 * MB], [1, 0], bandwidth=1250)
     at = At([0, 1], [5, 5])
@@ -151,7 +151,7 @@ def test_work_has_flows_of_its_own_only_once_the_data_are_there() -> None:
     assert schedule.job_end.tolist() == [26 * MS + 400, 18 * MS + 400]
 
 
-def test_who_fetches_touches_all_links_and_leaves_them_when_its_work_begins() -> None:
+def test_fetching_run_touches_all_links_until_its_work_begins() -> None:
     workload = jobs([0, 4 * MS, 12 * MS], [20 * MS, MS, MS], [10 * MB, 0, 0], [1, 1, 1])
     at = At([0, 3, 3])
     simulate(MACHINE, workload, at, truth=SHARED)
@@ -159,43 +159,43 @@ def test_who_fetches_touches_all_links_and_leaves_them_when_its_work_begins() ->
     assert at.seen[12 * MS] == [(0, 28 * MS + 400, False, ())]
 
 
-def test_no_work_is_done_while_data_are_on_their_way() -> None:
-    """Fetching takes 8 ms and 400 ns of 28: at 4 ms all work is left, at 12 ms 4 ms less 400 ns are done."""
+def test_no_work_is_done_during_the_fetch() -> None:
+    """The fetch takes 8 ms and 400 ns of 28: at 4 ms all work is left, at 12 ms 4 ms less 400 ns are done."""
     workload = jobs([0, 4 * MS, 12 * MS], [20 * MS, 1, 1], [10 * MB, 0, 0], [1] * 3)
     left = {}
 
-    class Looking(At):
+    class RecordingWork(At):
         def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
             left.update({(snapshot.now, run.job): snapshot.work_left(run.id) for run in snapshot.runs()})
             return super().schedule(queue, snapshot, changes)
 
-    simulate(MACHINE, workload, Looking([0, 3, 3]), truth=SHARED)
+    simulate(MACHINE, workload, RecordingWork([0, 3, 3]), truth=SHARED)
     assert left[4 * MS, 0] == 20 * MS
     assert left[12 * MS, 0] == 16 * MS + 400
 
 
-def test_an_end_of_fetching_that_did_not_come_true_is_not_taken_for_one() -> None:
-    """A fetches 10 MB beside B's 2.5, and would be through at 16 ms; but B is at 4, so A is at 10. A works for 6 ms: to 16."""
+def test_outdated_end_of_a_fetch_is_ignored() -> None:
+    """A fetches 10 MB while B fetches 2.5, and would end at 16 ms; but B ends at 4, so A ends at 10 and works for 6 ms."""
     assert ends([0, 0], jobs([0, 0], [6 * MS, MS], [10 * MB, MB * 5 // 2], [1, 1])) == [16 * MS + 400, 5 * MS + 400]
 
 
-def test_a_link_that_fails_in_mid_transfer_is_named() -> None:
+def test_link_that_fails_during_a_transfer_is_named() -> None:
     with pytest.raises(InputError, match="link9"):
         ends([0], jobs([0], [MS], [10 * MB], [1]), disturbances=[Disturbance(MS, 9, 1, -1250)])
 
 
-def test_a_node_whose_link_has_no_bandwidth_is_named() -> None:
+def test_node_with_a_link_without_bandwidth_is_named() -> None:
     capacity = MACHINE.capacity.copy()
     capacity[8, 1] = 0
     with pytest.raises(InputError, match="'link8' has no bandwidth"):
         simulate(MACHINE.with_capacity(capacity), jobs([0], [MS], [MB], [1]), At([0]), truth=SHARED)
 
 
-# What is expected
+# Expected ends
 
 
 def expected(truth: PerformanceModel, estimate: PerformanceModel, requested: int = 20 * MS) -> dict[int, list[int]]:
-    """Expected ends of A, 10 MB within the rack and 20 ms of work, in the passes that B and C cause at 4 and 12 ms."""
+    """Return the expected ends of A, 10 MB within the rack and 20 ms of work, in the passes of B and C at 4 and 12 ms."""
     workload = jobs([0, 4 * MS, 12 * MS], [20 * MS, 1, 1], [10 * MB, 0, 0], [1] * 3)
     workload = Workload.of(
         workload.submit,
@@ -209,22 +209,22 @@ def expected(truth: PerformanceModel, estimate: PerformanceModel, requested: int
     return {ms: [end for job, end, _, _ in at.seen[ms * MS] if job == 0] for ms in (4, 12)}
 
 
-def test_a_scheduler_that_believes_in_fetching_expects_both_phases() -> None:
-    """Fetching takes 8 ms and 400 ns; work takes 20 ms in truth, and is thought to take as long as requested."""
+def test_estimate_with_fetching_expects_both_phases() -> None:
+    """The fetch takes 8 ms and 400 ns; work takes 20 ms in truth, and is expected to take as long as requested."""
     assert expected(SHARED, SHARED) == {4: [28 * MS + 400], 12: [28 * MS + 400]}
     assert expected(SHARED, SHARED, 40 * MS) == {4: [48 * MS + 400], 12: [48 * MS + 400]}
 
 
-def test_what_only_truth_or_only_the_estimate_fetches() -> None:
-    """Who believes in no data expects 20 ms. Who believes in data that truth knows nothing of waits for them in vain."""
+def test_fetches_of_only_the_truth_or_only_the_estimate() -> None:
+    """An estimate without data expects 20 ms. An estimate with data that the truth does not have expects them forever."""
     assert expected(SHARED, Ideal()) == {4: [20 * MS], 12: [20 * MS]}
     assert expected(Ideal(), SHARED) == {4: [28 * MS + 400], 12: [28 * MS + 400]}
 
 
-def test_a_slow_transfer_is_expected_to_go_on_as_slowly_and_its_end_sets_the_work_going() -> None:
-    """A and B fetch 10 MB each over the ports of nodes 0 and 1; the estimate knows of the data and not of the sharing.
+def test_slow_fetch_is_expected_to_remain_slow_and_its_end_starts_the_work() -> None:
+    """A and B fetch 10 MB each over the ports of nodes 0 and 1; the estimate includes the data but not the sharing.
 
-    Believed: 8 ms of fetching, then 20 of work. At 16 ms the fetchings end, and the work is expected to begin then.
+    Expected: 8 ms of fetching, then 20 of work. At 16 ms the fetches end, and the work is expected to begin then.
     """
     workload = jobs([0, 0, 12 * MS, 18 * MS], [20 * MS] * 2 + [1] * 2, [10 * MB] * 2 + [0] * 2, [1, 1, 1, 1])
     at = At([0, 0, 3, 3])
@@ -233,8 +233,8 @@ def test_a_slow_transfer_is_expected_to_go_on_as_slowly_and_its_end_sets_the_wor
     assert [end for job, end, _, _ in at.seen[18 * MS] if job < 2] == [36 * MS + 400] * 2
 
 
-def test_a_start_that_is_only_imagined_fetches_too() -> None:
-    """Beside a fetching of 10 MB another has half of the links: 16 ms instead of 8. So has a third beside an imagined one."""
+def test_imagined_start_fetches_too() -> None:
+    """With another fetch of 10 MB, a fetch has half of the links: 16 ms instead of 8. The same holds for imagined starts."""
     workload = jobs([0, 0], [20 * MS, 20 * MS], [10 * MB, 10 * MB], [1, 1])
     simulation = Simulation(MACHINE, workload, SHARED)
     for _ in simulation.events():
@@ -252,7 +252,7 @@ def test_a_start_that_is_only_imagined_fetches_too() -> None:
     assert [other.fetch for other in later.runs()] == [run.fetch]
 
 
-# The table of runs
+# Table of runs
 
 
 def table_of(*runs: Run) -> RunTable:
@@ -262,7 +262,7 @@ def table_of(*runs: Run) -> RunTable:
     return table
 
 
-def test_a_run_that_has_fetched_keeps_its_place_among_those_that_started_earlier_and_later() -> None:
+def test_run_that_has_fetched_keeps_its_position_among_the_occupants() -> None:
     here = Placement.of([(0, 0, 0, 1)])
     table = table_of(*(Run(k, k, (0,), here, 0, 9, Fetch(1, 1, ((0,),), (1, 2)) if k < 3 else None) for k in range(4)))
     assert [tuple(table.occupants(owner)) for owner in range(3)] == [(0, 1, 2, 3), (0, 1, 2, 3), (0, 1, 2)]
@@ -279,14 +279,14 @@ def test_a_run_that_has_fetched_keeps_its_place_among_those_that_started_earlier
     assert not len(table) and not any(tuple(table.occupants(owner)) for owner in range(3))
 
 
-def test_the_model_keeps_its_promises() -> None:
+def test_model_passes_the_conformance_checks() -> None:
     case = units()
     case = Case(case.machine, case.workload, Dispatch(), Affinity())
     for model in (SHARED, Combined((Affinity(), NetworkSharing(), Fetching()))):
         assert [str(result) for result in check_model(model, case) if not result.ok] == []
 
 
-def test_a_workload_without_data_has_nothing_to_fetch() -> None:
+def test_workload_without_data_has_no_fetch() -> None:
     table = JobTable(*(np.array([value]) for value in (1, 0, 5, 1)), {}, {})
     free = MACHINE.capacity
     view = Snapshot(0, MACHINE, table, free, free, RunTable(free.size), SHARED)

@@ -1,4 +1,4 @@
-"""Max-min fairness: against the definition, and against filling by hand in exact fractions."""
+"""Max-min fairness: against the definition, and against progressive filling in exact fractions."""
 
 from fractions import Fraction
 
@@ -29,7 +29,7 @@ def shares(network: Network) -> np.ndarray:
 
 
 def filled(network: Network) -> list[Fraction]:
-    """Raise all rates together until something stops one of them; again with the rest."""
+    """Raise all rates together until a limit stops one of them, and repeat with the rest."""
     demand, capacity, paths = network
     rate = [Fraction(0)] * len(demand)
     active = set(range(len(demand)))
@@ -49,12 +49,12 @@ def filled(network: Network) -> list[Fraction]:
 
 
 @given(networks())
-def test_it_fills_as_by_hand(network: Network) -> None:
+def test_shares_match_progressive_filling(network: Network) -> None:
     np.testing.assert_allclose(shares(network), [float(rate) for rate in filled(network)], rtol=1e-12, atol=1e-12)
 
 
 @given(networks())
-def test_no_flow_can_gain_but_at_the_cost_of_one_that_has_no_more(network: Network) -> None:
+def test_every_flow_has_its_demand_or_a_bottleneck(network: Network) -> None:
     demand, capacity, paths = network
     rate = shares(network)
     used = [sum(rate[f] for f, path in enumerate(paths) if k in path) for k in range(len(capacity))]
@@ -70,7 +70,7 @@ def test_no_flow_can_gain_but_at_the_cost_of_one_that_has_no_more(network: Netwo
 
 @settings(max_examples=50)
 @given(networks(), st.randoms(use_true_random=False))
-def test_the_order_of_links_and_of_hops_does_not_matter(network: Network, random: object) -> None:
+def test_shares_do_not_depend_on_the_order_of_hops(network: Network, random: object) -> None:
     demand, capacity, paths = network
     hops = [(f, k) for f, path in enumerate(paths) for k in path]
     random.shuffle(hops)  # type: ignore[attr-defined]  # hypothesis' own Random
@@ -79,7 +79,7 @@ def test_the_order_of_links_and_of_hops_does_not_matter(network: Network, random
     np.testing.assert_allclose(again, shares(network), rtol=1e-12, atol=1e-12)
 
 
-def test_a_flow_without_links_gets_what_it_asks_for_and_none_is_no_case() -> None:
+def test_flow_without_links_gets_its_demand() -> None:
     assert shares(([7], [0], [set()])).tolist() == [7.0]
     assert shares(([], [3], [])).tolist() == []
 

@@ -1,4 +1,4 @@
-"""Jobs that slow down as their own measured profiles say."""
+"""Remote-memory model with measured profiles per job."""
 
 import math
 import warnings
@@ -34,7 +34,7 @@ def workload(memory: list[int], names: list[str] | None = None, **columns: np.nd
 
 
 def runs(load: Workload, model: RemoteMemory, scope: str = "rack", pool: int = 10_000) -> Schedule:
-    """Every job at once on a node of its own with 64 MiB; two racks of pools."""
+    """Run every job at once on its own node with 64 MiB; two racks have pools."""
     machine = Machine.of_racks(2, (len(load) + 1) // 2, local=64, pool=pool)
     return simulate(machine, load, ListScheduler(FCFS(), placement=RackPlacement(scope)), truth=model).schedule
 
@@ -43,9 +43,9 @@ def seconds(schedule: Schedule) -> list[float]:
     return ((schedule.job_end - schedule.job_start) / SECOND).tolist()
 
 
-def test_each_job_follows_its_profile_at_its_share_of_remote_memory() -> None:
+def test_each_job_follows_its_profile_at_its_fraction_of_remote_memory() -> None:
     load = workload([64, 80, 128, 200, 128], ["steep", "steep", "steep", "steep", "flat"])
-    # shares 0, 0.2, 0.5, 0.68: on the first piece 0.4 a unit, on the second 0.1 + 2 a unit beyond 0.25
+    # fractions 0, 0.2, 0.5, 0.68: slope 0.4 on the first piece, on the second 0.1 plus slope 2 beyond 0.25
     assert seconds(runs(load, MemoryProfiles(profiles=OWN))) == pytest.approx([100, 108, 160, 196, 100], abs=1e-8)
 
 
@@ -59,7 +59,7 @@ def test_runtimes_are_exact_to_the_nanosecond(memory: list[int], rise: list[int]
         assert ran == 100 * SECOND + math.ceil(100 * SECOND * float(profile.at(share)))
 
 
-def test_a_kernel_written_as_a_profile_gives_what_its_draw_gives() -> None:
+def test_kernel_as_a_profile_equals_the_drawn_kernel() -> None:
     memory = [100, 128, 300, 600]
     k = np.array([10, 3, 7, 9])
     kernels = tuple(Profile(f"k{i}", (0.0, 0.95), (0.0, NEAR[i] / 100 * 0.95)) for i in k.tolist())
@@ -68,22 +68,22 @@ def test_a_kernel_written_as_a_profile_gives_what_its_draw_gives() -> None:
     assert seconds(own) == pytest.approx(seconds(drawn), abs=2e-9)
 
 
-def test_jobs_without_a_profile_draw_as_before_and_are_counted() -> None:
+def test_jobs_without_a_profile_are_drawn_and_counted() -> None:
     memory = [128, 128, 500]
-    with pytest.warns(UserWarning, match="2 of 3 jobs name no profile"):
+    with pytest.warns(UserWarning, match="2 of 3 jobs have no profile"):
         mixed = runs(workload(memory, ["steep", "", ""]), MemoryProfiles(seed=5, profiles=OWN))
     drawn = runs(workload(memory), RemoteMemory(seed=5))
     assert seconds(mixed)[1:] == seconds(drawn)[1:] and seconds(mixed)[0] == pytest.approx(160)
-    assert seconds(runs(workload(memory), MemoryProfiles(seed=5))) == seconds(drawn), "nothing said, nothing changed"
+    assert seconds(runs(workload(memory), MemoryProfiles(seed=5))) == seconds(drawn), "no profiles, no change"
 
 
-def test_a_default_is_for_all_that_name_none() -> None:
+def test_default_applies_to_jobs_without_a_name() -> None:
     assert seconds(runs(workload([128, 128]), MemoryProfiles(profiles=OWN, default="steep"))) == pytest.approx([160, 160])
     load = workload([128, 128], ["flat", ""])
     assert seconds(runs(load, MemoryProfiles(profiles=OWN, default="steep"))) == pytest.approx([100, 160])
 
 
-def test_other_latencies_are_in_proportion_to_that_of_the_measurement() -> None:
+def test_slowdown_scales_with_the_latency() -> None:
     load = workload([128], ["steep"])
     assert seconds(runs(load, MemoryProfiles(profiles=OWN, near_ns=90))) == pytest.approx([130])
     assert seconds(runs(load, MemoryProfiles(profiles=OWN, measured_ns=360))) == pytest.approx([130])
@@ -92,19 +92,19 @@ def test_other_latencies_are_in_proportion_to_that_of_the_measurement() -> None:
     assert seconds(far)[0] == pytest.approx(100 * (1 + 0.6 * (0.75 + 0.25 * 1.5)))
 
 
-def test_who_expects_the_mean_takes_it_over_the_jobs() -> None:
+def test_mean_estimate_is_the_mean_over_the_jobs() -> None:
     load = workload([128, 128, 128, 64], ["steep", "steep", "flat", "flat"])
     model = MemoryProfiles(profiles=OWN, expect="mean")
     assert seconds(runs(load, model)) == pytest.approx([130, 130, 130, 100])
     assert seconds(runs(load, MemoryProfiles(profiles=OWN, expect="none"))) == [100] * 4
 
 
-def test_beyond_what_was_measured_the_last_slope_goes_on_and_is_said() -> None:
+def test_last_slope_is_extrapolated_with_a_warning() -> None:
     with pytest.warns(UserWarning, match="'steep' was measured up to 0.75"):
         assert seconds(runs(workload([320], ["steep"]), MemoryProfiles(profiles=OWN))) == pytest.approx([220])
 
 
-def test_profiles_come_from_the_file_that_a_fit_writes(tmp_path: Path) -> None:
+def test_profiles_are_read_from_the_file_of_a_fit(tmp_path: Path) -> None:
     file = tmp_path / "profiles.csv"
     file.write_text(to_csv(list(OWN)))
     load = workload([128, 128], ["steep", "flat"])
@@ -121,9 +121,9 @@ def test_profiles_come_from_the_file_that_a_fit_writes(tmp_path: Path) -> None:
         (workload([128]), MemoryProfiles(profiles=OWN), "no column 'profile'", "profile"),
         (workload([128], ["steeep"]), MemoryProfiles(profiles=OWN), "did you mean 'steep'", "profile"),
         (workload([128], ["flat"]), MemoryProfiles(profiles=OWN, column="u", default=""), "no column 'u'", "u"),
-        (workload([128], u=np.zeros(1)), MemoryProfiles(profiles=OWN, column="u"), "holds numbers", "u"),
+        (workload([128], u=np.zeros(1)), MemoryProfiles(profiles=OWN, column="u"), "contains numbers", "u"),
         (workload([128]), MemoryProfiles(profiles=OWN, default="fla"), "did you mean 'flat'", "default"),
-        (workload([128]), MemoryProfiles(profiles="nowhere.csv", default="x"), "no such file", "profiles"),
+        (workload([128]), MemoryProfiles(profiles="nowhere.csv", default="x"), "profile file not found", "profiles"),
     ],
 )
 def test_errors_name_the_column_and_the_remedy(load: Workload, model: MemoryProfiles, says: str, field: str) -> None:
@@ -133,12 +133,12 @@ def test_errors_name_the_column_and_the_remedy(load: Workload, model: MemoryProf
     assert isinstance(caught.value, UnknownNameError) == ("did you mean" in says)
 
 
-def test_a_measurement_needs_a_latency() -> None:
-    with pytest.raises(InputError, match="measured at a latency"):
+def test_latency_of_the_measurement_must_be_positive() -> None:
+    with pytest.raises(InputError, match="must be at least 1, got 0"):
         MemoryProfiles(measured_ns=0)
 
 
-def test_it_runs_on_the_reference_engine_which_says_so() -> None:
+def test_model_has_no_kernel_and_the_error_states_it() -> None:
     load, machine = workload([128], ["steep"]), Machine.of_racks(1, 1, local=64, pool=64)
     result = simulate(machine, load, ListScheduler(), truth=MemoryProfiles(profiles=OWN))
     assert result.engine == "reference"

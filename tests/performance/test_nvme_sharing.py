@@ -1,3 +1,5 @@
+"""NVMe-sharing model: shipped tables, speed changes, and table files."""
+
 import warnings
 
 import numpy as np
@@ -13,7 +15,7 @@ from poolwise.units import SECOND
 from tests.helpers.nvme_examples import SHARING, SMUFIN, machine, workload
 
 
-def test_the_shipped_tables_are_those_of_the_paper():
+def test_shipped_tables_match_the_paper():
     assert SMUFIN.time(1, 1) == 1489.15
     assert SMUFIN.time(2, 6) == 1835.62
     assert SMUFIN.time(9, 4) == 1550.5
@@ -23,7 +25,7 @@ def test_the_shipped_tables_are_those_of_the_paper():
 
 
 @pytest.mark.parametrize("frozen", [False, True])
-def test_what_is_left_goes_on_at_the_new_rate(frozen):
+def test_remaining_work_continues_at_the_new_rate(frozen):
     """Two SMUFIN on one device, the second 700 s later: a rate of 1600 / 1489.15 alone, 1600 / 1601.25 together."""
     jobs = workload([(0, "smufin"), (700, "smufin")])
     model = NvmeSharing(SHARING.tables, fixed_at_start=frozen)
@@ -37,7 +39,7 @@ def test_what_is_left_goes_on_at_the_new_rate(frozen):
     assert np.allclose(schedule.job_end / SECOND, ends, rtol=0, atol=1e-6)
 
 
-def test_more_sharers_than_the_table_covers_is_a_policys_mistake():
+def test_too_many_sharers_is_a_policy_error():
     from poolwise.performance.nvme_sharing import relative
 
     with pytest.raises(PolicyError, match="at most 6"):
@@ -57,7 +59,7 @@ def test_more_sharers_than_the_table_covers_is_a_policys_mistake():
         ("devices\n1\n", 1, "devices"),
     ],
 )
-def test_a_wrong_table_is_refused_with_the_cell(tmp_path, text, line, field):
+def test_invalid_table_is_rejected_with_the_cell(tmp_path, text, line, field):
     path = tmp_path / "wrong.csv"
     path.write_text(text)
     with pytest.raises(InputError) as caught:
@@ -65,18 +67,18 @@ def test_a_wrong_table_is_refused_with_the_cell(tmp_path, text, line, field):
     assert (caught.value.file, caught.value.line, caught.value.field) == (path, line, field)
 
 
-def test_a_table_that_falls_with_more_sharers_is_warned_of(tmp_path):
+def test_table_that_falls_with_more_sharers_causes_a_warning(tmp_path):
     path = tmp_path / "falls.csv"
     path.write_text("devices,1,2,3\n1,100,98.1,96\n")
     with pytest.warns(UserWarning, match="devices=1, sharers=3: 2.1 % faster"):
         SharingTable.read(path)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        SharingTable.read("catalog:nvme-smufin.csv")  # falls by 1.1 % on three devices: within what is tolerated
+        SharingTable.read("catalog:nvme-smufin.csv")  # falls by 1.1 % on three devices, which is tolerated
 
 
 def test_missing_tables_are_named():
-    with pytest.raises(InputError, match="no such performance table"):
+    with pytest.raises(InputError, match="performance table not found"):
         SharingTable.read("nowhere.csv")
     with pytest.raises(InputError, match="nvme-smufin"):
         SharingTable.read("catalog:nvme-smuffin.csv")

@@ -1,4 +1,4 @@
-"""Profiles: the curve, its inverse, what is refused, and fitting them to measurements."""
+"""Memory profiles: the curve, its inverse, invalid knots, and fits to measurements."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def curves(draw, convex=False):
 
 @given(curves(), st.floats(0, 7))
 @example(Profile("p", (0, 0.25, 0.5, 0.75), (0, 0, 0, 2.78e-309)), 2.0)
-def test_the_inverse_is_the_largest_share_within_a_slowdown(profile, slowdown):
+def test_inverse_is_the_largest_fraction_within_a_slowdown(profile, slowdown):
     share = float(profile.largest_remote(slowdown))
     grid = np.linspace(0, 0.75, 301)
     assert profile.at(share) <= slowdown + 1e-9
@@ -33,7 +33,7 @@ def test_the_inverse_is_the_largest_share_within_a_slowdown(profile, slowdown):
     assert np.isnan(profile.largest_remote(-0.1))
 
 
-def test_shipped_profiles_are_those_of_the_papers():
+def test_shipped_profiles_match_the_papers():
     known = shipped_profiles()
     assert float(known["kmeans"].at(0.75)) == 3.0
     assert float(known["hpcg"].at(0.75)) == 2.5
@@ -63,12 +63,12 @@ def test_shipped_profiles_are_those_of_the_papers():
         ((0, 0.5), (0, -2)),
     ],
 )
-def test_knots_that_make_no_curve_are_refused(remote, slowdown):
+def test_invalid_knots_are_rejected(remote, slowdown):
     with pytest.raises(InputError, match="profile 'bad'"):
         Profile("bad", remote, slowdown)
 
 
-def test_an_unknown_profile_is_told_the_nearest():
+def test_unknown_profile_error_suggests_the_nearest():
     with pytest.raises(UnknownNameError, match="did you mean 'kmeans'"):
         find_profile("kmean")
 
@@ -76,7 +76,7 @@ def test_an_unknown_profile_is_told_the_nearest():
 @settings(deadline=None)
 @given(seconds=st.lists(st.floats(0.1, 1e4), min_size=4, max_size=4))
 @example(seconds=[2.25198, 23.623, 58.3727, 61.0768])
-def test_a_fitted_profile_is_convex_when_it_is_read_again(seconds, tmp_path_factory):
+def test_fitted_profile_is_still_convex_after_a_round_trip(seconds, tmp_path_factory):
     measured = CompletionTimes("one", np.array([0.0, 0.25, 0.5, 0.75]), np.ones(4), np.array(seconds))
     file = tmp_path_factory.mktemp("fit") / "profiles.csv"
     file.write_text(to_csv([fit(measured).profile]))
@@ -85,7 +85,7 @@ def test_a_fitted_profile_is_convex_when_it_is_read_again(seconds, tmp_path_fact
 
 
 @given(curves(convex=True))
-def test_a_convex_curve_is_found_again_from_its_points(profile):
+def test_fit_recovers_a_convex_curve_from_its_points(profile):
     found = fit(CompletionTimes("p", SHARES, np.ones(7), 10 * (1 + profile.at(SHARES))))
     assert np.abs(found.profile.at(SHARES) - profile.at(SHARES)).max() < 1e-6
     assert found.errors.most < 1e-12
@@ -94,7 +94,7 @@ def test_a_convex_curve_is_found_again_from_its_points(profile):
 
 @settings(deadline=None)
 @given(st.lists(st.floats(5, 40), min_size=7, max_size=7), st.integers(1, 3), st.booleans())
-def test_fits_are_monotone_convex_if_asked_and_no_worse_than_others_of_their_kind(seconds, pieces, convex):
+def test_fits_are_monotone_and_convex_if_requested_and_no_worse_than_scaled_ones(seconds, pieces, convex):
     measured = CompletionTimes("p", SHARES, np.ones(7), np.array(seconds))
     found = fit(measured, pieces, convex=convex)
     assert found.profile.is_monotone
@@ -102,14 +102,14 @@ def test_fits_are_monotone_convex_if_asked_and_no_worse_than_others_of_their_kin
     assert found.errors.least <= found.errors.mean <= found.errors.most
     assert found.extra >= 0
     slowdown = measured.seconds / measured.seconds[0] - 1
-    for scale in (0.9, 1.1):  # the best of its kind is no worse than itself stretched
+    for scale in (0.9, 1.1):  # the best curve is at least as good as a scaled one
         other = scale * found.profile.at(SHARES) - slowdown
         assert found.errors.mean <= float((other**2).mean()) + 1e-9
     if pieces == 3:
         assert found.errors.mean <= fit(measured, 1, convex=convex).errors.mean + 1e-9
 
 
-def test_frequency_share_is_found():
+def test_frequency_share_is_recovered():
     frequency = np.array([1, 1.25, 1.5])
     seconds = 10 * (0.3 + 0.7 / frequency)
     measured = CompletionTimes(
@@ -124,16 +124,16 @@ def test_frequency_share_is_found():
     assert found.frequency.most < 1e-12
 
 
-def test_too_few_points_are_refused():
-    with pytest.raises(InputError, match="2 shares of remote memory for 3 pieces"):
+def test_too_few_points_are_rejected():
+    with pytest.raises(InputError, match="2 fractions of remote memory for 3 pieces"):
         fit(CompletionTimes("p", np.array([0, 0.75]), np.ones(2), np.array([1.0, 2.0])))
     with pytest.raises(InputError, match="all memory local"):
         fit(CompletionTimes("p", np.array([0.25, 0.5, 0.6, 0.75]), np.ones(4), np.ones(4)))
-    with pytest.raises(InputError, match="no share of remote memory in"):
+    with pytest.raises(InputError, match="no fraction of remote memory in"):
         fit(CompletionTimes("p", np.array([0, 0.6, 0.7, 0.75]), np.ones(4), np.ones(4)))
 
 
-def test_measurements_and_profiles_go_through_files(tmp_path):
+def test_measurements_and_profiles_round_trip_through_files(tmp_path):
     file = tmp_path / "runs.csv"
     file.write_text("workload,remote,seconds\na,0,10\na,0.25,11\na,0.5,13\na,0.75,19\na,0.75,21\n")
     found = fit(read_measurements(file)[0])

@@ -1,4 +1,4 @@
-"""Latency from its parts."""
+"""Remote-memory model: latency composed of parts."""
 
 import numpy as np
 import pytest
@@ -16,21 +16,21 @@ from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
 
 
-def test_the_parts_of_the_paper_add_up_to_its_two_latencies() -> None:
+def test_default_parts_add_up_to_the_latencies_of_the_paper() -> None:
     assert (Latency().near_ns, Latency().far_ns) == (NEAR_NS, FAR_NS)
     assert RemoteMemory(latency=Latency()).near_ns == NEAR_NS
 
 
 @given(st.builds(Latency, *[st.integers(0, 99)] * 5, st.integers(1, 4), st.integers(1, 9)))
-def test_each_part_counts_as_often_as_a_path_passes_it(parts: Latency) -> None:
+def test_each_part_counts_once_per_pass(parts: Latency) -> None:
     model = RemoteMemory(latency=parts)
     for ns, switches in ((model.near_ns, parts.near_switches), (model.far_ns, parts.far_switches)):
         path = [parts.port, parts.flight] * 4 + [parts.retimer] * 2 + [parts.switch] * switches
         assert ns == sum(path) + parts.switch_flight * (switches - 1)
 
 
-def test_latencies_cannot_be_given_twice_nor_negative() -> None:
-    with pytest.raises(InputError, match="given twice") as caught:
+def test_conflicting_and_negative_latencies_are_rejected() -> None:
+    with pytest.raises(InputError, match="conflicting latencies") as caught:
         RemoteMemory(near_ns=200, latency=Latency())
     assert caught.value.field == "latency" and caught.value.remedy
     with pytest.raises(InputError, match="at least 0") as caught:
@@ -40,7 +40,7 @@ def test_latencies_cannot_be_given_twice_nor_negative() -> None:
         Latency(near_switches=0)
 
 
-def test_both_engines_read_the_sums_of_the_parts() -> None:
+def test_engines_use_the_sums_of_the_parts() -> None:
     """One job of 100 s on a node with half of its memory remote, at 90 ns: half the slowdown of 180 ns."""
     load = Workload.of(
         np.zeros(1, dtype=np.int64),
@@ -56,7 +56,7 @@ def test_both_engines_read_the_sums_of_the_parts() -> None:
         assert schedule.job_end[0] / SECOND == pytest.approx(100 * (1 + 1.66840426 / 2 * 0.5), abs=1e-8)
 
 
-def test_models_that_are_combined_check_what_each_of_them_needs() -> None:
+def test_combined_models_check_the_inputs_of_each_model() -> None:
     second = np.full(1, 10**9)
     jobs = Workload.of(second, second, attributes={"u": np.array([1.5])}).table
     with pytest.raises(InputError, match=r"\[0, 1\)"):

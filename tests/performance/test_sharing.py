@@ -1,4 +1,4 @@
-"""Bandwidth, network and transfers: numbers by hand, and the work that shared runs get done."""
+"""Bandwidth, network and transfer models: numbers by hand, and conservation of work under sharing."""
 
 import itertools
 
@@ -18,11 +18,11 @@ from poolwise.performance.routes import Route, homes, routes
 from poolwise.performance.transfer import Transfer
 from poolwise.units import SECOND
 
-MACHINE = devices().machine  # nodes 0..3, devices 4..7 beside them, ports 8..11 of 1250, 1250, 400, 1250, trunk 12 of 1000
+MACHINE = devices().machine  # nodes 0..3, devices 4..7 inside them, ports 8..11 of 1250, 1250, 400, 1250, trunk 12 of 1000
 
 
 class At(Scheduler, Dispatcher):
-    """Starts each job at once at given owners: the first is its node, the others devices."""
+    """Starts each job at once at given owners: the first is its node, the others are devices."""
 
     def __init__(self, *places: tuple[int, ...]) -> None:
         self.places = places
@@ -40,27 +40,27 @@ class At(Scheduler, Dispatcher):
         return Plan(tuple(starts))
 
 
-def ends(at: At, truth: PerformanceModel, submit: list[int], work: list[int], asks: list[int], **more: object) -> list[float]:
-    """Seconds at which jobs end, to the microsecond (each change of pace may cost 2 ns)."""
+def ends(at: At, truth: PerformanceModel, submit: list[int], work: list[int], demand: list[int], **more: object) -> list[float]:
+    """Return the ends of jobs in seconds, to the microsecond (each speed change may cost 2 ns)."""
     workload = Workload.of(
         np.array(submit) * SECOND,
         np.array(work) * SECOND,
-        requests={"bandwidth": np.array(asks)},
+        requests={"bandwidth": np.array(demand)},
         attributes={name: np.array(values) for name, values in more.pop("attributes", {}).items()},
     )
     schedule = simulate(MACHINE, workload, at, truth=truth, **more).schedule
     return [round(end / SECOND, 6) for end in schedule.job_end.tolist()]
 
 
-def test_a_device_is_split_evenly_and_only_among_those_that_ask() -> None:
-    """2000 MB/s: A asks 1500 and has them for 100 s, then 1000 beside B (slowdown 0.5); C asks for none."""
+def test_device_is_split_evenly_among_runs_that_request_bandwidth() -> None:
+    """2000 MB/s: A requests 1500 and has them for 100 s, then 1000 with B (slowdown 0.5); C requests none."""
     at = At((0, 4), (2, 4), (1, 4))
-    # A: 100 + 200 * 1.5 = 400. C: 50 + 100. B asks 1000 and is never slower: 100 + 500.
+    # A: 100 + 200 * 1.5 = 400. C: 50 + 100. B requests 1000 and is never slower: 100 + 500.
     assert ends(at, BandwidthSharing(), [0, 50, 100], [300, 100, 500], [1500, 0, 1000]) == [400, 150, 600]
 
 
-def test_more_bandwidth_than_asked_for_helps_up_to_the_peak() -> None:
-    """Asks 2000, can use 6000: three devices make it three times as fast, four no faster (specs: 900 s / min(k, 3))."""
+def test_extra_bandwidth_helps_up_to_the_peak() -> None:
+    """Requests 2000, can use 6000: three devices are three times as fast, four no faster (spec: 900 s / min(k, 3))."""
     for held, seconds in (((4,), 900), ((4, 5), 450), ((4, 5, 6), 300), ((4, 5, 6, 7), 300)):
         peak = {"peak_bandwidth": [6000]}
         assert ends(At((0, *held)), BandwidthSharing(), [0], [900], [2000], attributes=peak) == [seconds]
@@ -69,41 +69,41 @@ def test_more_bandwidth_than_asked_for_helps_up_to_the_peak() -> None:
     assert ends(At((0, 4, 5), (1, 4, 5)), BandwidthSharing(), [0, 0], [900] * 2, [2000] * 2, attributes=peak) == [900] * 2
 
 
-def test_a_device_without_bandwidth_is_an_error_and_not_a_stall() -> None:
+def test_device_without_bandwidth_is_an_error_and_not_a_stall() -> None:
     with pytest.raises(PolicyError, match="slowdown inf"):
         ends(At((0, 4)), BandwidthSharing(), [0], [9], [10], disturbances=[Disturbance(SECOND, 4, 1, -2000)])
 
 
-def test_routes_lead_from_the_nearest_node_of_the_task_to_what_it_holds_elsewhere() -> None:
+def test_routes_start_at_the_nearest_node_of_the_task() -> None:
     placement = Placement.of([(0, 0, 0, 1), (0, 2, 0, 1), (0, 4, 1, 0), (0, 7, 1, 0), (1, 1, 0, 1), (1, 6, 1, 0)])
     assert homes(placement, MACHINE) == {0: [0, 2], 1: [1]}
-    # Device 4 stands at node 0. Device 7 is one switch from node 2, two from node 0.
+    # Device 4 is at node 0. Device 7 is one switch from node 2, two from node 0.
     assert routes(placement, MACHINE) == [Route(0, 7, (2, 3)), Route(1, 6, (1, 4, 2))]
     assert routes(placement, Machine.flat(3)) == []
 
 
-def test_links_are_shared_and_show_who_depends_on_them() -> None:
+def test_links_are_shared_and_list_the_runs_that_depend_on_them() -> None:
     """B crosses ports 0 and 2 and the trunk, A ports 0 and 1, C ports 3 and 2.
 
-    A alone asks 1000 and has it. From 100 B gets 400 at port 2 and A 850. From 200 C halves port 2: A has its 1000 again.
+    A alone requests 1000 and has it. From 100 B gets 400 at port 2 and A 850. From 200 C halves port 2: A has its 1000 again.
     """
     at = At((0, 5), (0, 6), (3, 6))
     got = ends(at, NetworkSharing(), [0, 100, 200], [1000, 100, 100], [1000, 1000, 400])
-    # C runs at half speed until 400. B does 40 by 200, 40 more by 400 and its last 20 in 50 s. Beside an unthrottled B
+    # C runs at half speed until 400. B does 40 by 200, 40 more by 400 and its last 20 in 50 s. While B is unthrottled,
     # A runs at 0.85 for 100 + 50 s, which makes it 22.5 s late.
     assert got == [1022.5, 450, 400]
-    assert at.occupants[100] == [(0,)] * 5  # all links that A can reach, those it crosses among them
+    assert at.occupants[100] == [(0,)] * 5  # all links that A can reach, including those it crosses
     assert at.occupants[200] == [(0, 1)] * 5
     assert at.occupants[400] == [(0, 1)] * 5
 
 
-def test_a_flow_of_several_devices_is_as_slow_as_its_slowest() -> None:
-    """1000 asked, 500 to each device; port 2 has 400: slowdown 0.25. What stands at the node itself makes no flow."""
+def test_run_on_several_devices_is_as_slow_as_its_slowest_flow() -> None:
+    """1000 requested, 500 to each device; port 2 has 400: slowdown 0.25. A device at the node itself has no flow."""
     assert ends(At((0, 5, 6)), NetworkSharing(), [0], [100], [1000]) == [125]
     assert ends(At((0, 4)), NetworkSharing(), [0], [100], [9999]) == [100]
 
 
-def test_a_link_that_is_down_is_named() -> None:
+def test_link_that_is_down_is_named() -> None:
     with pytest.raises(InputError, match="link10"):
         ends(At((0, 6)), NetworkSharing(), [0], [9], [10], disturbances=[Disturbance(SECOND, 10, 1, -400)])
 
@@ -118,7 +118,7 @@ def test_a_link_that_is_down_is_named() -> None:
         (3, (0, 1), 0, 0),
     ],
 )
-def test_a_transfer_takes_size_over_bottleneck_and_latency(
+def test_transfer_takes_size_over_bottleneck_plus_latency(
     node: int, place: tuple[int, int], size: int, nanoseconds: int
 ) -> None:
     columns = {"data_size": np.array([size]), "data_x": np.array([place[0]]), "data_y": np.array([place[1]])}
@@ -127,7 +127,7 @@ def test_a_transfer_takes_size_over_bottleneck_and_latency(
     assert int(schedule.job_end[0]) == nanoseconds + 50
 
 
-def test_data_where_nothing_stands_is_an_input_error() -> None:
+def test_data_at_an_empty_position_is_an_input_error() -> None:
     columns = {"data_size": np.array([5]), "data_x": np.array([9]), "data_y": np.array([0])}
     with pytest.raises(InputError, match="x = 9, y = 0"):
         simulate(MACHINE, Workload.of(np.array([0]), np.array([5]), attributes=columns), At((0,)), truth=Transfer())
@@ -139,8 +139,8 @@ def test_data_where_nothing_stands_is_an_input_error() -> None:
              min_size=1, max_size=7),
     st.sampled_from((BandwidthSharing(), NetworkSharing())),
 )  # fmt: skip
-def test_every_run_gets_exactly_its_work_done(jobs: list[tuple[int, int, int, int, int]], model: PerformanceModel) -> None:
-    """Integrate 1 / (1 + slowdown) between events, with the model asked afresh of each state: it adds up to the work."""
+def test_every_run_completes_exactly_its_work(jobs: list[tuple[int, int, int, int, int]], model: PerformanceModel) -> None:
+    """Integrate 1 / (1 + slowdown) between events, evaluating the model in each state: the sum is the work."""
     jobs = sorted(jobs)
     done = np.zeros(len(jobs))
     present: list[tuple[int, list[tuple[int, float]]]] = []
@@ -165,5 +165,5 @@ def test_every_run_gets_exactly_its_work_done(jobs: list[tuple[int, int, int, in
     for (now, speeds), (then, _) in itertools.pairwise(present):
         for job, slowdown in speeds:
             done[job] += (then - now) / (1.0 + slowdown)
-    changes = 4 * len(present)  # ns: each change of pace rounds up
+    changes = 4 * len(present)  # ns: each speed change rounds up
     np.testing.assert_allclose(done, workload.duration, rtol=1e-9, atol=changes)

@@ -162,7 +162,7 @@ def test_an_order_that_the_jobs_have_no_column_for_is_refused(file, tmp_path):
     (tmp_path / "t.txt").write_text("fp-good 0 0 0 3000000 gpu 0\n")
     head = PLAN.partition("[plan.target]")[0].replace('of = "critical"\n', "")
     file.write_text(f'{head}trace = "t.txt"\n')
-    with pytest.raises(InputError, match="no deadlines to order by"):
+    with pytest.raises(InputError, match="cannot order by deadline: the jobs have no deadlines"):
         plan.run_plan(plan.load_plan(file), tmp_path / "out", jobs=1)
 
 

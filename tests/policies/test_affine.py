@@ -1,4 +1,4 @@
-"""The affine family: its columns by plain arithmetic, and the known orders that are in it."""
+"""Affine queue orders: columns checked by plain arithmetic, and the known orders that belong to the family."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from poolwise.errors import InputError, PolicyError
 from poolwise.files.component import Component
 from poolwise.interfaces import QueuePolicy
 from poolwise.model import Machine, Workload
-from poolwise.policies.order.affine import Affine, Logarithms, Powers
+from poolwise.policies.order.affine import Affine, LogTerm, PowerTerm
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.traces.generators import generate
@@ -38,7 +38,7 @@ def test_columns_are_products_of_powers_and_sums_of_logarithms(
     )
     pool = max(memory - 2048, 0) * nodes
     demand = seconds, nodes, 1 + memory / 1024, 1 + pool / 1024
-    order = Affine(Powers(*power), Powers(2 * power[0], *power[1:]), Logarithms(*log))
+    order = Affine(PowerTerm(*power), PowerTerm(2 * power[0], *power[1:]), LogTerm(*log))
     offset, slope = order.lines(np.array([0]), one.table, MACHINE)
     product = power[0] * math.prod(d**p for d, p in zip(demand, power[1:], strict=True))
     total = sum(math.log10(d) * p for d, p in zip(demand, log, strict=True))
@@ -49,9 +49,9 @@ def test_columns_are_products_of_powers_and_sums_of_logarithms(
 @pytest.mark.parametrize(
     ("known", "member"),
     [
-        (make("orders", "sjf"), Affine(Powers(), Powers(-1.0, runtime=1.0))),
-        (make("orders", "area"), Affine(Powers(), Powers(-1.0, runtime=1.0, nodes=1.0))),
-        (make("orders", "fair"), Affine(Powers(1.0, runtime=-1.0))),
+        (make("orders", "sjf"), Affine(PowerTerm(), PowerTerm(-1.0, runtime=1.0))),
+        (make("orders", "area"), Affine(PowerTerm(), PowerTerm(-1.0, runtime=1.0, nodes=1.0))),
+        (make("orders", "fair"), Affine(PowerTerm(1.0, runtime=-1.0))),
         (make("orders", "fcfs"), Affine()),
     ],
     ids=["sjf", "area", "fair", "fcfs"],
@@ -64,14 +64,14 @@ def test_known_orders_are_members(known: QueuePolicy, member: Affine) -> None:
     assert len(runs[0].job) == 300
 
 
-def test_a_file_says_its_numbers_by_name() -> None:
+def test_component_settings_build_the_terms() -> None:
     written = Component(name="affine", rise={"scale": 1.0, "runtime": -0.5}, logs={"nodes": 2.0})
-    assert written.make("orders") == Affine(Powers(1.0, -0.5), logs=Logarithms(nodes=2.0))
+    assert written.make("orders") == Affine(PowerTerm(1.0, -0.5), logs=LogTerm(nodes=2.0))
     with pytest.raises(InputError, match="scala"):
         Component(name="affine", rise={"scala": 1.0}).make("orders")
 
 
-def test_numbers_beyond_all_bounds_are_refused() -> None:
+def test_slopes_out_of_range_are_rejected() -> None:
     load = generate("perlmutter_like", jobs=20, seed=4)
     with pytest.raises(PolicyError, match="slopes between 1e-60 and 1e\\+60"):
-        Affine(Powers(1.0, runtime=100.0)).lines(np.arange(20), load.table, MACHINE)
+        Affine(PowerTerm(1.0, runtime=100.0)).lines(np.arange(20), load.table, MACHINE)

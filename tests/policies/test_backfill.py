@@ -1,4 +1,4 @@
-"""What backfilling promises from one state, within one pass."""
+"""Guarantees of the backfill policies within one pass from one state."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ NOW = 100 * SECOND
 
 @st.composite
 def states(draw: st.DrawFn) -> tuple[Snapshot, np.ndarray, np.ndarray, RackPlacement]:
-    """A machine at work, jobs that wait (each fits the empty machine), their priorities (ties included), a placement."""
+    """A machine with runs, waiting jobs (each fits the empty machine), their priorities (ties included) and a placement."""
     machine = Machine.of_racks(draw(st.integers(1, 3)), draw(st.integers(1, 6)), local=64, pool=draw(st.integers(0, 500)))
     placement = RackPlacement(draw(st.sampled_from(("rack", "system"))))
     jobs = draw(
@@ -70,7 +70,7 @@ State = tuple[Snapshot, np.ndarray, np.ndarray, RackPlacement]
 
 @settings(max_examples=150, deadline=None)
 @given(states(), st.sampled_from((Easy(), EasyNoExtra())))
-def test_easy_leaves_the_reserved_start_of_the_head_no_later(state: State, chosen: Easy) -> None:
+def test_easy_does_not_delay_the_reservation_of_the_head(state: State, chosen: Easy) -> None:
     snapshot, jobs, priority, placement = state
     in_order, head, begun = start_in_order(waiting(snapshot, jobs), priority, snapshot, placement)
     starts = list(chosen.select(waiting(snapshot, jobs), priority, snapshot, placement))
@@ -91,7 +91,7 @@ def test_easy_leaves_the_reserved_start_of_the_head_no_later(state: State, chose
 
 @settings(max_examples=100, deadline=None)
 @given(states())
-def test_each_backfill_starts_no_fewer_than_the_stricter_one(state: State) -> None:
+def test_easy_no_extra_starts_at_least_as_many_jobs_as_no_backfill(state: State) -> None:
     snapshot, jobs, priority, placement = state
     count = [len(list(b.select(waiting(snapshot, jobs), priority, snapshot, placement))) for b in (NoBackfill(), EasyNoExtra())]
     assert count[0] <= count[1]
@@ -99,7 +99,7 @@ def test_each_backfill_starts_no_fewer_than_the_stricter_one(state: State) -> No
 
 @settings(max_examples=100, deadline=None)
 @given(states(), st.sampled_from((NoBackfill(), Easy(), EasyNoExtra(), Conservative())))
-def test_what_fits_in_order_starts_under_every_backfill(state: State, backfill: BackfillPolicy) -> None:
+def test_jobs_that_fit_in_order_start_under_every_backfill(state: State, backfill: BackfillPolicy) -> None:
     snapshot, jobs, priority, placement = state
     in_order, _, _ = start_in_order(waiting(snapshot, jobs), priority, snapshot, placement)
     starts = list(backfill.select(waiting(snapshot, jobs), priority, snapshot, placement))
@@ -108,7 +108,7 @@ def test_what_fits_in_order_starts_under_every_backfill(state: State, backfill: 
 
 
 class Picky(RackPlacement):
-    """Places only at an instant that never comes again: not monotone."""
+    """Places jobs at a single instant only, so it is not monotone."""
 
     def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
         idle = bool((snapshot.free == snapshot.capacity).all())
@@ -123,25 +123,25 @@ def waiting(snapshot: Snapshot, jobs: np.ndarray) -> Queue:
 
 
 class Unscreened(PlacementPolicy):
-    """Rack placement that leaves `screen` as it is."""
+    """Rack placement with the default `screen`."""
 
     def __init__(self, racks: RackPlacement) -> None:
         self.place = racks.place
 
 
 @given(states(), st.sampled_from([NoBackfill(), Skip(), Easy(), EasyNoExtra(), Conservative()]))
-def test_screening_changes_no_decision(state: State, backfill: BackfillPolicy) -> None:
+def test_screening_does_not_change_decisions(state: State, backfill: BackfillPolicy) -> None:
     snapshot, jobs, priority, placement = state
     chosen = [
         list(backfill.open().select(waiting(snapshot, jobs), priority, snapshot, p)) for p in (placement, Unscreened(placement))
     ]
-    said = [[(start.job, start.placement.rows()) for start in starts] for starts in chosen]
-    assert said[0] == said[1]
+    found = [[(start.job, start.placement.rows()) for start in starts] for starts in chosen]
+    assert found[0] == found[1]
 
 
 @settings(max_examples=150, deadline=None)
 @given(states(), st.booleans())
-def test_a_reservation_is_the_same_on_a_wide_machine(state: State, screens: bool) -> None:
+def test_reservation_is_the_same_by_bisection(state: State, screens: bool) -> None:
     snapshot, jobs, _, placement = state
     queue = waiting(snapshot, jobs)
     policy = placement if screens else Unscreened(placement)
@@ -154,7 +154,7 @@ def test_a_reservation_is_the_same_on_a_wide_machine(state: State, screens: bool
         assert found[0].now == found[1].now and np.array_equal(found[0].free, found[1].free)
 
 
-def test_a_placement_that_is_not_monotone_is_told_apart_from_lost_capacity() -> None:
+def test_conservative_rejects_nonmonotone_placements_but_accepts_lost_capacity() -> None:
     machine = Machine.flat(4)
     workload = Workload.of(np.zeros(2, dtype=np.int64), np.array([5, 5]) * SECOND, requests={"nodes": np.array([3, 2])})
     table, held = RunTable(machine.capacity.size), Placement.of([(0, 0, 0, 2)])
@@ -167,6 +167,6 @@ def test_a_placement_that_is_not_monotone_is_told_apart_from_lost_capacity() -> 
 
     with pytest.raises(PolicyError, match="not monotone"):
         list(Conservative().select(waiting(state(4), jobs), priority, state(4), Picky()))
-    # Job 0 needs three of the two nodes that are left; job 1 waits for the run that holds both. Then for nobody.
+    # Job 0 needs three nodes of which two are left; job 1 waits for the run that holds both, then for no other job.
     assert list(Conservative().select(waiting(state(4), jobs), priority, state(2), RackPlacement())) == []
     assert [s.job for s in Conservative().select(waiting(state(4), jobs), priority, state(4), RackPlacement())] == [1]

@@ -1,4 +1,4 @@
-"""Best fit as a cost model: fuller machines first, local devices before remote ones, waiting last."""
+"""Best-fit cost model: fuller machines first, local devices before remote ones, waiting last."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ def places(free) -> Places:
 
 
 @given(amounts, amounts)
-def test_the_less_is_left_the_cheaper(demand, free):
+def test_cost_decreases_with_the_amount_left(demand, free):
     here = places(free)
     cost = BestFit().placing(tasks(demand), here, 3)
     assert cost.shape == (len(demand), len(free), 1)
@@ -40,7 +40,7 @@ def test_the_less_is_left_the_cheaper(demand, free):
 
 
 @given(st.lists(st.integers(0, 1000), min_size=1))
-def test_waiting_costs_more_than_any_place_and_more_for_who_was_skipped_more_often(passes):
+def test_waiting_costs_more_than_any_place_and_increases_with_the_passes(passes):
     passes = np.sort(passes)
     zero = np.zeros(len(passes))
     wait = BestFit().waiting(Waiting(passes, zero, zero, len(passes)))

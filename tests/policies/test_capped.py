@@ -1,4 +1,4 @@
-"""Caps on the time waited, and an order of its own beside the head."""
+"""Caps on the waiting time, and a separate order for backfill candidates."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from tests.helpers.random_studies import difference
     st.floats(0, 100),
     st.floats(0, 5),
 )
-def test_who_is_beyond_the_cap_comes_first(jobs: list[tuple[int, int, int]], patience: float, backlogs: float) -> None:
-    """Of a job that has waited w: w > patience + backlogs * node-seconds / nodes, by plain arithmetic; not at the very edge."""
+def test_jobs_beyond_the_cap_come_first(jobs: list[tuple[int, int, int]], patience: float, backlogs: float) -> None:
+    """A job that has waited w is beyond the cap if w > patience + backlogs * node-seconds / nodes; ties are not tested."""
     jobs = sorted(jobs)
     submit, length, nodes = (np.array(column) for column in zip(*jobs, strict=True))
     load = Workload.of(submit * SECOND, length * SECOND, requests={"nodes": nodes})
@@ -48,17 +48,17 @@ def test_who_is_beyond_the_cap_comes_first(jobs: list[tuple[int, int, int]], pat
 
 
 @pytest.mark.parametrize("capped", [Capped(SmallestArea(), backlogs=0.5), Capped(SJF(), 3600.0), Capped(FCFS(), backlogs=1.0)])
-@pytest.mark.parametrize("beside", [None, SJF()])
-def test_a_busy_machine_in_both_engines(capped: Capped, beside: SJF | None) -> None:
+@pytest.mark.parametrize("backfill_order", [None, SJF()])
+def test_engines_agree_on_a_busy_machine(capped: Capped, backfill_order: SJF | None) -> None:
     load = generate("perlmutter_like", jobs=200, seed=4)
     machine = Machine.of_racks(4, 100, local=2**19, pool=2**22)
-    how = ListScheduler(capped, Easy(order=beside))
+    how = ListScheduler(capped, Easy(order=backfill_order))
     slow, fast = (simulate(machine, load, how, engine=engine) for engine in ("reference", "compiled"))
     assert (slow.engine, fast.engine) == ("reference", "compiled")
     assert difference(slow.schedule, fast.schedule) == ""
 
 
-def test_a_cap_of_nothing_is_first_come_first_served_and_a_long_one_is_none() -> None:
+def test_zero_cap_is_fcfs_and_a_long_cap_has_no_effect() -> None:
     load = generate("perlmutter_like", jobs=600, seed=4)
     machine = Machine.of_racks(4, 100, local=2**19, pool=2**22)
 
@@ -73,7 +73,7 @@ def test_a_cap_of_nothing_is_first_come_first_served_and_a_long_one_is_none() ->
     assert len({str(found) for found in (uncapped, fcfs, between, starts(ListScheduler(FCFS(), Easy(order=SJF()))))}) == 4
 
 
-def test_a_file_says_them_in_tables() -> None:
+def test_component_settings_build_capped_orders() -> None:
     written = Component(name="capped", order="area", backlogs=2.0).make("orders")
     assert written == Capped(SmallestArea(), backlogs=2.0)
     assert Component(name="easy", order={"name": "capped", "order": "sjf", "patience_s": 60.0}).make("backfills") == Easy(
@@ -83,22 +83,22 @@ def test_a_file_says_them_in_tables() -> None:
         Component(name="capped", backlogs=-1.0).make("orders")
 
 
-def test_what_waits_is_told_why_by_the_order_in_which_it_was_tried() -> None:
-    """A reason is given for each job in each pass: none, by the rule that is followed in saying why, should have started."""
+def test_every_wait_has_a_reason_under_a_backfill_order() -> None:
+    """No waiting job should have started by the rule from which its reason follows."""
     load = generate("perlmutter_like", jobs=110, seed=4, estimate_factor=2.0)
     machine = Machine.of_racks(4, 40, local=2**19, pool=2**22)
     rules = set[Rule]()
 
-    class Asked(ListDispatcher):
+    class ExplainingDispatcher(ListDispatcher):
         def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
             plan = super().schedule(queue, snapshot, changes)
             waits = set(queue.jobs.tolist()) - {start.job for start in plan.starts} - set(plan.rejected)
-            rules.update(super(Asked, self).why(job, queue, snapshot, plan).rule for job in waits)
+            rules.update(super(ExplainingDispatcher, self).why(job, queue, snapshot, plan).rule for job in waits)
             return plan
 
-    class Asking(ListScheduler):
-        def open(self, machine: Machine, seed: int) -> Asked:
-            return Asked(self)
+    class ExplainingScheduler(ListScheduler):
+        def open(self, machine: Machine, seed: int) -> ExplainingDispatcher:
+            return ExplainingDispatcher(self)
 
-    run_loop(Simulation(machine, load, Ideal()), Asking(FCFS(), Easy(order=SJF())))
+    run_loop(Simulation(machine, load, Ideal()), ExplainingScheduler(FCFS(), Easy(order=SJF())))
     assert {Rule.SHORT, Rule.RESERVATION} <= rules

@@ -1,4 +1,4 @@
-"""The order by classes: against sorting, with dispatch and without classes."""
+"""Class order: against sorting, with dispatch, and without classes."""
 
 from dataclasses import replace
 
@@ -28,15 +28,15 @@ def test_one_unit_serves_by_class_then_age(classes: list[int]) -> None:
     workload = replace(case.workload, attributes={**case.workload.attributes, "class": np.array(classes)})
     scheduler = Dispatch(order=make("orders", "classes"))
     objection = unsupported(Parts(case.machine, workload, scheduler, case.model, case.model))
-    in_turn = classes == sorted(classes)
-    assert (objection is None) == in_turn
+    in_order = classes == sorted(classes)
+    assert (objection is None) == in_order
     assert objection is None or objection.why == "order Classes has no kernel: it is not that of arrival"
     schedule = simulate(case.machine, workload, scheduler, truth=case.model).schedule
     assert schedule.job.tolist() == sorted(range(len(classes)), key=lambda job: (classes[job], job))
 
 
 @pytest.mark.parametrize("entry", POLICIES, ids=[f"{name}-{kw}" for name, kw in POLICIES])
-def test_random_studies_against_looking_at_everything(entry: tuple[str, dict[str, object]]) -> None:
+def test_random_studies_match_the_naive_scheduler(entry: tuple[str, dict[str, object]]) -> None:
     for seed in range(8):
         this, policy = study(seed, 40), policy_of(entry)
         case = this.case()
@@ -50,7 +50,7 @@ def test_random_studies_against_looking_at_everything(entry: tuple[str, dict[str
         assert [run[1:] for run in sorted(runs, key=lambda run: run[0])] == Naive(this, policy, seed, classes).run(), seed
 
 
-def test_a_workload_without_classes_is_refused() -> None:
+def test_workload_without_classes_is_rejected() -> None:
     case = vinesim.VineSimCase.of(vinesim.UnitList.of([(0, 0, 0)]), vinesim.TaskList.of_jobs([1], 2, 10), RATES)
     with pytest.raises(InputError, match="no classes") as caught:
         simulate(case.machine, case.workload, Dispatch(order=make("orders", "classes")), truth=case.model)

@@ -1,4 +1,4 @@
-"""Cost models by their equations, worked out by hand."""
+"""Cost models against their equations, computed by hand."""
 
 import numpy as np
 import pytest
@@ -29,18 +29,18 @@ def places(free=((160, 512),), capacity=((160, 512),), load=(0.0,), running=(0,)
 
 
 @given(st.floats(1, 1e4), st.floats(1, 1e4), st.floats(1, 10))
-def test_utility_is_in_the_unit_interval_while_the_goal_holds_and_below_beyond(time, goal, importance):
+def test_utility_is_in_the_unit_interval_if_the_goal_is_met_and_negative_otherwise(time, goal, importance):
     value = float(utility(np.array(time), np.array(goal), np.array(importance)))
     assert (0 <= value <= 1) if time <= goal else (-1000 <= value <= 0)
 
 
-def test_utility_at_points_worked_out_by_hand():
+def test_utility_at_points_computed_by_hand():
     value = utility(np.array([50.0, 100, 150, 150, 1e9]), np.full(5, 100.0), np.array([1.0, 1, 1, 5.5, 1]))
     assert value.tolist() == [0.5, 0, -0.5, -0.25, -1000]
     assert utility(np.array(np.nan), np.array(np.nan), np.array(np.nan)) == 0
 
 
-def test_a_placement_costs_what_is_missing_to_full_utility_times_the_preference():
+def test_placement_costs_the_missing_utility_times_the_preference():
     local = Utility().placing(tasks(), places(preferred=True), 1)[0, 0, 0]
     remote = Utility().placing(tasks(), places(remote=True), 1)[0, 0, 0]
     assert local == pytest.approx(0.5 * 65 / 117.975)
@@ -51,7 +51,7 @@ def test_a_placement_costs_what_is_missing_to_full_utility_times_the_preference(
 @pytest.mark.parametrize(
     ("home", "there", "expected"), [(0.0, 0.0, True), (0.1, 0.0, True), (0.0, 0.2, False), (0.2, 0.1, False)]
 )
-def test_an_arc_stays_if_and_only_if_the_goal_is_met_at_the_greater_load(home, there, expected):
+def test_arc_remains_if_and_only_if_the_goal_is_met_at_the_greater_load(home, there, expected):
     cost = Utility(network_aware=True).placing(tasks(load=home), places(load=[there], remote=True), 1)[0, 0, 0]
     time = NW.remote_s * (1 + NW.sensitivity * max(home, there))
     assert np.isfinite(cost) == expected == (time <= NW.goal_s)
@@ -61,14 +61,14 @@ def test_an_arc_stays_if_and_only_if_the_goal_is_met_at_the_greater_load(home, t
     assert np.isfinite(slack).all()
 
 
-def test_plain_costs_do_not_look_at_the_load():
+def test_plain_costs_ignore_the_load():
     plain = [Utility().placing(tasks(), places(load=[load], remote=True), 1)[0, 0, 0] for load in (0.0, 1.0)]
     assert plain[0] == plain[1]
     assert not Utility().looks_at
     assert Utility(network_aware=True).looks_at == {"load"}
 
 
-def test_a_kind_that_misses_its_goal_on_the_idle_machine_keeps_its_cheapest_arcs(tmp_path):
+def test_kind_that_misses_its_goal_on_the_idle_machine_keeps_its_cheapest_arcs(tmp_path):
     profiles = tmp_path / "p.csv"
     header = (
         "kind,local_s,spread,remote_s,loaded_s,goal_s,importance,link_mb_s,cpu_sensitivity,device_sensitivity,cores,memory_gib"
@@ -89,7 +89,7 @@ def test_a_kind_that_misses_its_goal_on_the_idle_machine_keeps_its_cheapest_arcs
 
 
 @given(st.lists(st.tuples(st.integers(0, 20000), st.floats(0, 1001)), min_size=1, max_size=9), st.booleans())
-def test_waiting_is_dearer_than_any_placement_and_grows_with_the_passes(rows, max_placed):
+def test_waiting_costs_more_than_any_placement_and_increases_with_the_passes(rows, max_placed):
     passes, dearest = (np.array(column) for column in zip(*rows, strict=True))
     waiting = Waiting(passes, np.zeros(len(rows)), dearest.astype(float), tasks=len(rows))
     cost = Utility(max_placed=max_placed).waiting(waiting)
@@ -98,7 +98,7 @@ def test_waiting_is_dearer_than_any_placement_and_grows_with_the_passes(rows, ma
     assert (cost > dearest).all()
 
 
-def test_cpu_mem_prefers_machines_that_are_empty_and_evenly_used():
+def test_cpu_mem_prefers_empty_and_evenly_used_machines():
     # Half of the cores and a quarter of the memory after the first copy, all and half after the second.
     cost = CpuMem().placing(tasks(demand=((80, 128),)), places(), 2)
     assert cost[0, 0].tolist() == [(500 + 250) / 2 + 15, (1000 + 500) / 2 + 62]  # var(.5, .25) = 1/64, var(1, .5) = 1/16
@@ -112,7 +112,7 @@ def test_octopus_counts_the_tasks_of_a_machine():
     assert Octopus().waiting(Waiting(np.zeros(1), np.zeros(1), np.zeros(1), 1)).tolist() == [1_000_000.0]
 
 
-def test_quincy_pays_for_data_from_afar_and_for_waiting():
+def test_quincy_charges_for_remote_data_and_for_waiting():
     three = places(
         free=((1, 1),) * 3, capacity=((1, 1),) * 3, load=(0,) * 3, running=(0,) * 3, position=((1, 2), (1, 0), (0, 2))
     )
@@ -122,7 +122,7 @@ def test_quincy_pays_for_data_from_afar_and_for_waiting():
 
 
 @pytest.mark.parametrize("name", registry.names("costs"))
-def test_every_cost_model_prices_each_class_at_each_place(name):
+def test_every_cost_model_has_a_cost_for_each_class_at_each_place(name):
     model = registry.make("costs", name)
     two = places(free=((9, 9),) * 2, capacity=((9, 9),) * 2, load=(0, 1), running=(0, 1), position=((0, 0), (1, 1)))
     cost = model.placing(tasks(kinds=("nw", "?", "srad"), demand=((1, 1),) * 3), two, 4)
@@ -131,6 +131,6 @@ def test_every_cost_model_prices_each_class_at_each_place(name):
     assert model.looks_at <= {"load", "running", "position"}
 
 
-def test_settings_that_a_model_has_not_are_named():
+def test_unknown_settings_are_named():
     with pytest.raises(InputError, match="preference"):
         registry.make("costs", "utility", preferense=1)

@@ -1,4 +1,4 @@
-"""Shares of devices: against a slow obvious placement, the promises of the field, conformance."""
+"""Shares of devices: against an exhaustive placement, packing guarantees, and conformance."""
 
 import numpy as np
 import pytest
@@ -54,15 +54,15 @@ def pods(rows, tasks=1) -> Workload:
     )
 
 
-def test_shares_are_asked_for_where_there_are_any() -> None:
-    asking = pods([(1, 1, 1, 500, ())])
-    DeviceShares().check(cluster([(4, 4, 1, 0)]), asking.table)
-    with pytest.raises(InputError, match="asks for gpu_milli"):
-        DeviceShares().check(gpu_nodes(), asking.table)
+def test_requests_for_shares_need_devices_with_the_resource() -> None:
+    requesting = pods([(1, 1, 1, 500, ())])
+    DeviceShares().check(cluster([(4, 4, 1, 0)]), requesting.table)
+    with pytest.raises(InputError, match="requests gpu_milli"):
+        DeviceShares().check(gpu_nodes(), requesting.table)
 
 
-def obvious(policy, machine, free, row):
-    """(node, devices, amount) by trying every node and looking at every device, None where nothing fits."""
+def exhaustive(policy, machine, free, row):
+    """Return (node, devices, amount) by trying every node and every device, None if nothing fits."""
     cores, memory, count, each, spec = row
     each = WHOLE if count and not policy.shared else each
     nodes = [o for o in range(machine.n_owner) if machine.kind[o] == Kind.NODE]
@@ -88,7 +88,7 @@ def obvious(policy, machine, free, row):
 
 
 nodes = st.tuples(st.integers(1, 16), st.integers(1, 16), st.integers(0, 3), st.integers(0, 2))
-asked = st.tuples(
+requested = st.tuples(
     st.integers(0, 8),
     st.integers(0, 8),
     st.integers(0, 3),
@@ -97,9 +97,9 @@ asked = st.tuples(
 )
 
 
-@given(st.lists(nodes, min_size=1, max_size=5), st.integers(0, 2), st.lists(asked, min_size=1, max_size=14), st.data())
+@given(st.lists(nodes, min_size=1, max_size=5), st.integers(0, 2), st.lists(requested, min_size=1, max_size=14), st.data())
 @settings(max_examples=60)
-def test_it_places_as_the_obvious_search_does(machine, rack_gpus, rows, data):
+def test_placement_matches_the_exhaustive_search(machine, rack_gpus, rows, data):
     machine, workload = cluster(machine, rack_gpus), pods(rows)
     policy = DeviceShares(pooled=data.draw(st.booleans()), shared=data.draw(st.booleans()))
     simulation = Simulation(machine, workload, Ideal())
@@ -108,11 +108,11 @@ def test_it_places_as_the_obvious_search_does(machine, rack_gpus, rows, data):
     states = []
     for job, row in enumerate(rows):
         states.append(snapshot.free)
-        found, wanted = policy.place(workload.job(job), snapshot), obvious(policy, machine, snapshot.free, row)
+        found, wanted = policy.place(workload.job(job), snapshot), exhaustive(policy, machine, snapshot.free, row)
         screened = policy.screen(np.arange(len(rows)), snapshot.free[None], snapshot)
-        assert screened.tolist() == [obvious(policy, machine, snapshot.free, other) is not None for other in rows]
+        assert screened.tolist() == [exhaustive(policy, machine, snapshot.free, other) is not None for other in rows]
         each = policy.screen(np.array([job]), np.stack(states), snapshot)
-        assert each.tolist() == [obvious(policy, machine, state, row) is not None for state in states]
+        assert each.tolist() == [exhaustive(policy, machine, state, row) is not None for state in states]
         if wanted is None:
             assert isinstance(found, Refusal)
             continue
@@ -124,7 +124,7 @@ def test_it_places_as_the_obvious_search_does(machine, rack_gpus, rows, data):
 
 
 def packed(policy, machine, workload):
-    """Starts of one pass; the platform refuses none of them."""
+    """Return the starts of one pass; the platform must accept all of them."""
     simulation = Simulation(machine, workload, Ideal())
     next(simulation.events())
     queue = Queue(workload.table)
@@ -137,27 +137,27 @@ def packed(policy, machine, workload):
     return [decision for decision in outcome.committed if isinstance(decision, Start)]
 
 
-def test_a_device_serves_several_tasks_and_no_more_than_it_has():
+def test_device_serves_several_tasks_up_to_its_capacity():
     machine = cluster([(64, 64, 1, 0)])
     rows = [(1, 1, 1, 300, [])] * 5
     assert len(packed(DeviceShares(), machine, pods(rows))) == 3
     assert len(packed(DeviceShares(shared=False), machine, pods(rows))) == 1
 
 
-def test_pooled_devices_serve_nodes_without():
+def test_pooled_devices_serve_nodes_without_devices():
     machine = cluster([(4, 64, 4, 0), (16, 64, 0, 0)])
     rows = [(4, 1, 1, 1000, [])] * 6
     assert len(packed(DeviceShares(), machine, pods(rows))) == 1
     assert len(packed(DeviceShares(pooled=True), machine, pods(rows))) == 4
 
 
-def test_tasks_without_devices_leave_nodes_with_devices_to_others():
+def test_tasks_without_devices_avoid_nodes_with_devices():
     machine = cluster([(8, 8, 1, 0), (16, 16, 0, 0)])
     (start,) = packed(DeviceShares(), machine, pods([(8, 8, 0, 0, [])]))
     assert start.placement.owners() == (1,)
 
 
-def test_without_the_number_of_devices_the_fewest_that_hold_the_share_are_taken():
+def test_fewest_devices_hold_the_share_if_the_job_gives_no_number():
     machine = cluster([(8, 8, 3, 0)])
     one = np.zeros(1, dtype=np.int64)
     workload = Workload.of(one, one + SECOND, requests={"gpu_milli": one + 1500})
@@ -172,23 +172,23 @@ def test_all_tasks_of_a_job_are_placed_or_none():
     assert not packed(DeviceShares(pooled=True), machine, pods([(2, 1, 1, 600, [])], tasks=3))
 
 
-def test_refusals_say_what_is_short():
+def test_refusals_state_the_shortage():
     machine = cluster([(4, 4, 1, 0)])
     workload = pods([(5, 1, 0, 0, []), (1, 1, 1, 1000, ["P100"]), (1, 1, 2, 1000, []), (4, 1, 0, 0, [])])
     simulation = Simulation(machine, workload, Ideal())
     found = [DeviceShares().place(workload.job(k), simulation.snapshot()) for k in range(3)]
     assert [str(refusal) for refusal in found] == [
         "no node has enough cores (cores: needs 5, 4 free)",
-        "too few devices of type P100 with 1000 gpu_milli on a node with room for the rest (devices: needs 1, 0 free)",
-        "too few devices with 1000 gpu_milli on a node with room for the rest (devices: needs 2, 1 free)",
+        "too few devices of type P100 with 1000 gpu_milli on a node with room for all else (devices: needs 1, 0 free)",
+        "too few devices with 1000 gpu_milli on a node with room for all else (devices: needs 2, 1 free)",
     ]
 
 
-def test_what_there_is_nothing_of_is_an_error():
+def test_request_for_a_missing_resource_is_rejected():
     one = np.zeros(1, dtype=np.int64)
     workload = Workload.of(one, one + SECOND, requests={"fpga": one + 1})
     machine = cluster([(4, 4, 1, 0)])
-    with pytest.raises(InputError, match="job 1 asks for fpga") as error:
+    with pytest.raises(InputError, match="job 1 requests fpga") as error:
         ListScheduler(placement=DeviceShares()).check(machine, workload.table)
     assert error.value.field == "fpga"
     with pytest.raises(InputError, match="no shared nodes"):
@@ -197,7 +197,7 @@ def test_what_there_is_nothing_of_is_an_error():
 
 
 @pytest.mark.parametrize("pooled", [False, True])
-def test_it_keeps_the_promises_of_placements(pooled):
+def test_policy_passes_the_conformance_checks(pooled):
     rows = np.arange(24)
     duration = (1 + rows % 5) * 60 * SECOND
     workload = Workload.of(
@@ -208,5 +208,5 @@ def test_it_keeps_the_promises_of_placements(pooled):
     )
     policy = DeviceShares(pooled, resource="devices")
     case = Case(gpu_nodes((2, 1), cores=8, rack_gpus=1), workload, ListScheduler(backfill=Skip(), placement=policy))
-    for promise in (*check_placement(policy), *check_placement(policy, case)):
-        assert not promise.problem, promise
+    for check in (*check_placement(policy), *check_placement(policy, case)):
+        assert not check.problem, check

@@ -1,4 +1,4 @@
-"""Conservative backfilling that keeps its reservations: promises hold, and a second by second reference agrees."""
+"""Conservative backfilling with kept reservations: they are never delayed, and a second-by-second reference agrees."""
 
 import pickle
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from poolwise.model.run_table import RunTable
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.platforms.simulated import Simulation
-from poolwise.policies.backfill.conservative import AvailabilityProfile, Conservative, Promises, Reservation
+from poolwise.policies.backfill.conservative import AvailabilityProfile, Conservative, IncrementalConservative, Reservation
 from poolwise.policies.order.priorities import FCFS, FM, SJF
 from poolwise.schedulers.list import ListDispatcher, ListScheduler
 from poolwise.units import SECOND
@@ -33,8 +33,8 @@ Jobs = Sequence[tuple[int, int, int, int]]  # (submit s, nodes, duration s, requ
 
 def workload(jobs: Jobs, **requests: np.ndarray) -> Workload:
     submit, nodes, duration, requested = (np.array(column) for column in zip(*sorted(jobs), strict=True))
-    asks = {"nodes": nodes, **requests}
-    return Workload.of(submit * SECOND, duration * SECOND, requested=requested * SECOND, requests=asks)
+    every = {"nodes": nodes, **requests}
+    return Workload.of(submit * SECOND, duration * SECOND, requested=requested * SECOND, requests=every)
 
 
 def starts(jobs: Jobs, backfill: Conservative, nodes: int = 4, order: object = None) -> list[int]:
@@ -43,25 +43,25 @@ def starts(jobs: Jobs, backfill: Conservative, nodes: int = 4, order: object = N
     return (schedule.job_start // SECOND).tolist()
 
 
-def test_what_arrives_later_cannot_push_a_reservation_back() -> None:
+def test_later_arrivals_do_not_delay_reservations() -> None:
     jobs = [(0, 3, 10, 10), (1, 4, 10, 10), (2, 1, 9, 9)]
-    assert starts(jobs, Conservative()) == [0, 11, 2], "made anew, the shorter job goes first"
-    assert starts(jobs, KEPT) == [0, 10, 20], "kept, the node is promised from 10 s on"
+    assert starts(jobs, Conservative()) == [0, 11, 2], "rebuilt, the shorter job goes first"
+    assert starts(jobs, KEPT) == [0, 10, 20], "kept, the node is reserved from 10 s"
 
 
-def test_what_an_early_end_leaves_is_taken_in_priority_order() -> None:
+def test_early_release_is_used_in_priority_order() -> None:
     jobs = [(0, 4, 4, 10), (1, 4, 10, 10), (2, 2, 5, 5), (3, 2, 6, 6)]
-    # Promised: 10, 20, 20. The first run ends at 4: the job of 5 s is asked first, and moves to 4; beside it the one of 6 s
-    # fits, and both end before 10, though the job of 10 s would have liked to move to 4 itself.
+    # Reserved: 10, 20, 20. The first run ends at 4: the job of 5 s is compressed first, and moves to 4; the one of 6 s fits
+    # with it, and both end before 10. The job of 10 s could also have moved to 4, but comes later in the order.
     assert starts(jobs, KEPT) == [0, 10, 4, 4]
 
 
-def test_a_run_that_lasts_longer_than_asked_moves_promises() -> None:
+def test_run_that_exceeds_its_estimate_moves_reservations() -> None:
     assert starts([(0, 4, 15, 10), (1, 4, 10, 10)], KEPT) == [0, 15]
 
 
 def slow_starts(jobs: Jobs, nodes: int) -> list[int]:
-    """The same rule on one row of free nodes per second, SJF, for runs that never last longer than asked."""
+    """The same rule on one row of free nodes per second, SJF, for runs that never exceed their estimates."""
     jobs = sorted(jobs)
     horizon = max(s for s, *_ in jobs) + sum(r for *_, r in jobs) + 1
     promised: dict[int, int] = {}
@@ -113,39 +113,39 @@ def overestimated(draw: st.DrawFn) -> Jobs:
 
 @settings(max_examples=60, deadline=None)
 @given(overestimated())
-def test_the_schedule_is_that_of_a_second_by_second_reference(jobs: Jobs) -> None:
+def test_schedule_matches_a_second_by_second_reference(jobs: Jobs) -> None:
     assert starts(jobs, KEPT) == slow_starts(jobs, 4)
 
 
 @settings(max_examples=40, deadline=None)
 @given(overestimated())
-def test_in_order_of_arrival_and_with_exact_estimates_keeping_changes_nothing(jobs: Jobs) -> None:
+def test_keeping_changes_nothing_under_fcfs_with_exact_estimates(jobs: Jobs) -> None:
     exact = [(submit, nodes, duration, duration) for submit, nodes, duration, _ in jobs]
     assert starts(exact, KEPT, order=FCFS()) == starts(exact, Conservative(), order=FCFS())
 
 
 class Watched(Scheduler, Dispatcher):
-    """Actions down what was promised to each job first, and that no promise moves back."""
+    """Records the first reservation of each job, and asserts that no reservation is delayed."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
-        self.first: dict[int, int] = {}
+        self.first_reserved: dict[int, int] = {}
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
         opened = self.scheduler.open(machine, seed)
-        assert isinstance(opened, ListDispatcher) and isinstance(opened.scheduler.backfill, Promises)
-        self.opened, self.promises = opened, opened.scheduler.backfill
+        assert isinstance(opened, ListDispatcher) and isinstance(opened.scheduler.backfill, IncrementalConservative)
+        self.opened, self.backfill = opened, opened.scheduler.backfill
         return self
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        before = {job: kept.start for job, kept in self.promises.kept.items()}
+        before = {job: reserved.start for job, reserved in self.backfill.reservations.items()}
         plan = self.opened.schedule(queue, snapshot, changes)
         if any(isinstance(decision, Reject) for decision in plan.decisions):
-            return plan  # it is asked again
-        for job, kept in self.promises.kept.items():
-            assert snapshot.now < kept.start <= before.get(job, kept.start)
-            self.first.setdefault(job, kept.start)
-        assert len(self.promises.kept) + len(plan.decisions) >= len(queue), "every job that waits has its promise"
+            return plan  # the loop runs the pass again
+        for job, reserved in self.backfill.reservations.items():
+            assert snapshot.now < reserved.start <= before.get(job, reserved.start)
+            self.first_reserved.setdefault(job, reserved.start)
+        assert len(self.backfill.reservations) + len(plan.decisions) >= len(queue), "every waiting job has a reservation"
         return plan
 
 
@@ -154,18 +154,18 @@ class Watched(Scheduler, Dispatcher):
 @given(
     overestimated(), st.lists(st.sampled_from((0, 64, 90, 128, 200)), min_size=9, max_size=9), st.sampled_from((SJF(), FM()))
 )
-def test_no_job_starts_later_than_it_was_first_promised(jobs: Jobs, memory: list[int], order: SJF | FM) -> None:
+def test_no_job_starts_later_than_its_first_reservation(jobs: Jobs, memory: list[int], order: SJF | FM) -> None:
     machine = Machine.of_racks(2, 2, local=64, pool=150)
     load = workload(jobs, memory=np.array(memory[: len(jobs)]))
     simulation = Simulation(machine, load, RemoteMemory())
     watched = Watched(ListScheduler(order, KEPT))
     loop = run_loop(simulation, watched)
     began = simulation.recorder.schedule(machine, load, loop).job_start
-    assert all(0 <= began[job] <= promise for job, promise in watched.first.items())
+    assert all(0 <= began[job] <= start for job, start in watched.first_reserved.items())
     assert not loop.waiting and not loop.refused
 
 
-def test_the_kernels_know_it() -> None:
+def test_compiled_engine_supports_kept_reservations() -> None:
     assert KEPT == pickle.loads(pickle.dumps(KEPT)) == replace(KEPT) != Conservative()
     assert Conservative().rule() == BackfillRule("everyone") != KEPT.rule() == BackfillRule("everyone", keeps=True)
     jobs = [(0, 3, 10, 10), (1, 4, 10, 10), (2, 1, 9, 9)]
@@ -174,44 +174,44 @@ def test_the_kernels_know_it() -> None:
     assert [(run.schedule.job_start // SECOND).tolist() for run in found] == [[0, 11, 2], [0, 10, 20]]
 
 
-def test_a_subclass_keeps_reservations_as_its_setting_says() -> None:
+def test_subclass_keeps_reservations_if_set() -> None:
     @dataclass(frozen=True)
     class Mine(Conservative):
         factor: float = 1.0
 
     for mine in (Mine(factor=2.0), Mine(False, 2.0)):
         assert type(mine) is Mine and mine.factor == 2.0 and mine.open() is mine
-    assert isinstance(Mine(True).open(), Promises)
+    assert isinstance(Mine(True).open(), IncrementalConservative)
 
 
-def test_promises_are_brought_forward_even_where_nothing_fits() -> None:
-    """A backfill that keeps reservations is asked at every pass, one that does not only where something fits."""
-    asked: list[int] = []
+def test_reservations_are_compressed_in_passes_where_nothing_fits() -> None:
+    """A backfill that keeps reservations runs at every pass; others run only if something fits."""
+    passes: list[int] = []
 
-    class Remembering(BackfillPolicy):
+    class EveryPass(BackfillPolicy):
         sees_every_pass: ClassVar[bool] = True
 
         def select(self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> list[Start]:
-            asked.append(snapshot.now)
+            passes.append(snapshot.now)
             return list(Conservative().select(queue, priority, snapshot, placement))
 
-    class Forgetful(Remembering):
+    class FittingPasses(EveryPass):
         sees_every_pass: ClassVar[bool] = False
 
     load = workload([(0, 4, 9, 9), (2, 1, 3, 3), (4, 1, 3, 3)])
-    simulate(Machine.flat(4), load, ListScheduler(FCFS(), Remembering()))
-    assert [now // SECOND for now in asked] == [0, 2, 4, 9]
-    asked.clear()
-    simulate(Machine.flat(4), load, ListScheduler(FCFS(), Forgetful()))
-    assert [now // SECOND for now in asked] == [0, 9]
+    simulate(Machine.flat(4), load, ListScheduler(FCFS(), EveryPass()))
+    assert [now // SECOND for now in passes] == [0, 2, 4, 9]
+    passes.clear()
+    simulate(Machine.flat(4), load, ListScheduler(FCFS(), FittingPasses()))
+    assert [now // SECOND for now in passes] == [0, 9]
 
 
 @pytest.mark.long
-def test_it_keeps_the_promises_of_a_backfill_but_for_its_memory() -> None:
+def test_policy_passes_the_conformance_checks_except_for_its_memory() -> None:
     assert [check.name for check in check_backfill(KEPT) if not check.ok] in ([], [WARM])
 
 
-def test_a_promise_holds_while_others_elsewhere_hold_more_than_there_is() -> None:
+def test_reservation_holds_while_other_owners_are_overcommitted() -> None:
     machine, table = Machine.of_racks(2, 2), Workload.of(np.zeros(1), np.ones(1), requests={"nodes": np.ones(1)}).table
     free = machine.capacity.copy()
     free[1, 0] = -1  # a node was drained below a run

@@ -1,4 +1,4 @@
-"""Slurm's multifactor priority: against what a real Slurm 22.05 printed, by hand, and in both engines."""
+"""Slurm's multifactor priority: against the output of a real Slurm 22.05, by hand, and in both engines."""
 
 from pathlib import Path
 
@@ -25,24 +25,24 @@ FILES = tuple(str(DATA / "priorities" / "fair-tree" / name) for name in ("slurm.
 
 
 @pytest.mark.parametrize("case", ["fair-tree", "size-over-time"])
-def test_every_number_that_sprio_prints(case: str) -> None:
+def test_every_number_of_sprio_is_reproduced(case: str) -> None:
     found = RecordedPriorities.read(DATA / "priorities" / case)
     assert len(found.printed) == 9
     assert found.differences() == []
 
 
-def test_every_number_that_sprio_prints_of_classic_fair_share() -> None:
-    """The dump has six digits of the effective usage: the sum may be cut one lower."""
+def test_every_number_of_sprio_with_classic_fair_share_is_reproduced() -> None:
+    """The dump has six digits of the effective usage, so the truncated sum may be one lower."""
     found = RecordedPriorities.read(DATA / "priorities" / "classic-small-first")
     assert len(found.printed) == 9
     assert [text for text in found.differences() if ", priority:" not in text] == []
     assert all(abs(int(row["priority"]) - int(found.ours[job]["priority"])) <= 1 for job, row in found.printed.items())
 
 
-def test_a_tree_by_hand() -> None:
-    """Slurm's page on fair tree: rank accounts among siblings first, users within them; those that are even rank alike.
+def test_fair_tree_and_classic_factors_by_hand() -> None:
+    """Slurm's page on fair tree: rank accounts among siblings first, then users within them; ties share a rank.
 
-    Usage 100. One account has half the shares and a tenth of the usage: its users come first, whatever they used.
+    The usage is 100. One account has half the shares and a tenth of the usage: its users come first, whatever they used.
     """
     tree = ShareTree(
         [
@@ -61,11 +61,11 @@ def test_a_tree_by_hand() -> None:
         "bob": 1.0, "ann": 4 / 5, "cy": 3 / 5, "dee": 2 / 5, "eve": 2 / 5,
     }  # fmt: skip
     classic = tree.classic(tree.effective(tree.usage), 1)
-    # ann: her own 0.09 and half of what the account's 0.1 is above it, over a quarter of all shares
+    # ann: her own 0.09 and half of the rest of the account's 0.1, over a quarter of all shares
     assert classic[2] == pytest.approx(2 ** -((0.09 + 0.01 / 2) / 0.25))
 
 
-def test_accounts_that_are_even_are_ranked_as_one() -> None:
+def test_tied_accounts_are_ranked_as_one() -> None:
     tree = ShareTree(
         [
             Association("root", "", -1, 1, 20),
@@ -83,10 +83,10 @@ def test_accounts_that_are_even_are_ranked_as_one() -> None:
 
 def study(seed: int, jobs: int = 60) -> tuple[Machine, Workload]:
     g = np.random.default_rng(seed)
-    who = np.array(["root/alpha", "daemon/alpha", "bin/alpha", "daemon/beta", "bin/gamma", "nobody/none"])[
+    users = np.array(["root/alpha", "daemon/alpha", "bin/alpha", "daemon/beta", "bin/gamma", "guest/none"])[
         g.integers(0, 6, jobs)
     ]
-    user, account = (np.array([text.split("/")[k] for text in who]) for k in (0, 1))
+    user, account = (np.array([text.split("/")[k] for text in users]) for k in (0, 1))
     return Machine.of_racks(4, 4, cores=16, local=65536), Workload.of(
         np.sort(g.integers(0, 900, jobs)) * SECOND,
         g.integers(3, 200, jobs) * SECOND,
@@ -106,27 +106,27 @@ def study(seed: int, jobs: int = 60) -> tuple[Machine, Workload]:
 @pytest.mark.filterwarnings("ignore:.*without a share")
 @settings(max_examples=12, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from(("FAIR_TREE", "NO_FAIR_TREE")), st.sampled_from(("0:00:30", "1", "5")))
-def test_both_engines_and_the_order_without_a_memory_agree(seed: int, flags: str, period: str) -> None:
-    """The order that begins anew at each pass is the slow and obvious one."""
+def test_engines_agree_with_the_stateless_order(seed: int, flags: str, period: str) -> None:
+    """The order that recomputes everything at each pass is the slow reference."""
     machine, workload = study(seed)
     order = Multifactor(*FILES, settings={"PriorityFlags": flags, "PriorityCalcPeriod": period}, recalculated=7.5)
 
-    class Forgetful(Multifactor):
+    class Stateless(Multifactor):
         def open(self) -> Multifactor:
             return self
 
         def priority(self, queue, snapshot):  # type: ignore[no-untyped-def]
             return Recalculated(self).priority(queue, snapshot)
 
-    forgetful = Forgetful(order.conf, order.shares, order.qos, order.settings, order.recalculated)
+    stateless = Stateless(order.conf, order.shares, order.qos, order.settings, order.recalculated)
     plain = simulate(machine, workload, ListScheduler(order, Easy()), engine="reference")
     fast = simulate(machine, workload, ListScheduler(order, Easy()), engine="compiled")
-    slow = simulate(machine, workload, ListScheduler(forgetful, Easy()), engine="reference")
+    slow = simulate(machine, workload, ListScheduler(stateless, Easy()), engine="reference")
     assert difference(plain.schedule, fast.schedule) == ""
     assert difference(plain.schedule, slow.schedule) == ""
 
 
-def test_a_job_that_has_just_come_has_no_age_until_the_next_recalculation() -> None:
+def test_new_job_has_no_age_until_the_next_recalculation() -> None:
     machine = Machine.flat(1)
     workload = Workload.of(
         np.array([0, 1, 30]) * SECOND, np.array([80, 10, 10]) * SECOND, attributes={"nice": np.array([0, 0, -5])}
@@ -142,17 +142,17 @@ def test_a_job_that_has_just_come_has_no_age_until_the_next_recalculation() -> N
     ("order", "words"),
     [
         (Multifactor(settings={"PriorityWeightFairshare": 1}), "no shares are given"),
-        (Multifactor(settings={"PriorityWeightQOS": 1}), "no priorities of QOS are given"),
+        (Multifactor(settings={"PriorityWeightQOS": 1}), "no QOS priorities are given"),
         (Multifactor(settings={"PriorityWeightPartition": 1}), "'main', which is not defined"),
-        (Multifactor(settings={"PriorityFlags": "DEPTH_OBLIVIOUS"}), "is not followed here"),
-        (Multifactor(settings={"PriorityWeightTRES": "gres/gpu=5"}), "is not weighed here"),
-        (Multifactor(settings={"PriorityType": "priority/basic"}), "has no factors"),
+        (Multifactor(settings={"PriorityFlags": "DEPTH_OBLIVIOUS"}), "DEPTH_OBLIVIOUS is not supported"),
+        (Multifactor(settings={"PriorityWeightTRES": "gres/gpu=5"}), "'gres/gpu' is not supported"),
+        (Multifactor(settings={"PriorityType": "priority/basic"}), "has no priority factors"),
         (Multifactor(settings={"PriorityMaxAge": "UNLIMITED"}), "must be a time above 0"),
-        (Multifactor(settings={"TRESBillingWeights": "CPU=1"}), "billing weights are not followed"),
+        (Multifactor(settings={"TRESBillingWeights": "CPU=1"}), "billing weights are not supported"),
         (Multifactor(FILES[0], FILES[1], FILES[2]), ""),
     ],
 )
-def test_what_is_missing_or_not_followed_is_said_before_the_run(order: Multifactor, words: str) -> None:
+def test_missing_files_and_unsupported_settings_are_reported_before_the_run(order: Multifactor, words: str) -> None:
     machine, workload = study(1)
     if not words:
         with pytest.warns(UserWarning, match="users without a share"):

@@ -1,4 +1,4 @@
-"""Placement on shared nodes: against all ways to place a job, and against rules spelled out, on random states."""
+"""Placement on shared nodes: against exhaustive search and explicit rules, on random states."""
 
 from itertools import combinations
 
@@ -19,19 +19,19 @@ from tests.helpers.node_machines import machine, random_jobs, random_machine
 POLICIES = {name: make("placements", name) for name in ("first_fit", "best_fit", "worst_fit", "packed")}
 
 
-def seen(on, jobs, free=None):
+def snapshot_of(on, jobs, free=None):
     free = on.capacity if free is None else free
     return Snapshot(0, on, jobs.table, on.capacity, free, RunTable(on.capacity.size), Ideal())
 
 
 def busy(g, on):
-    """Free amounts in some state: devices are taken or not."""
+    """Free amounts in a random state; devices are free or in use."""
     free = np.floor(on.capacity * g.random(on.capacity.shape) ** 0.4 + 0.3).astype(np.int64)
     return np.minimum(free, on.capacity)
 
 
 def ways(on, free, job):
-    """Every choice of nodes that can take the parts of a job, the lack of each node from its pool with it."""
+    """Yield every choice of nodes that can take the parts of a job, with its total need of pool memory."""
     eligible = eligible_owners(on, *eligible_sets(on, job.table).value[int(eligible_sets(on, job.table).of[job.index])])
     nodes = shared_nodes(on).nodes
     pools = dict(zip(nodes.tolist(), shared_nodes(on).pools("memory").tolist(), strict=True))
@@ -53,12 +53,12 @@ def ways(on, free, job):
 
 
 @pytest.mark.parametrize("block", range(4))
-def test_a_job_is_placed_exactly_if_there_is_a_way_and_with_the_least_of_the_pools(block):
+def test_job_is_placed_if_and_only_if_possible_and_with_the_least_pool_memory(block):
     for seed in range(60 * block, 60 * block + 60):
         g = np.random.default_rng(seed)
         on = random_machine(g, 7)
         jobs, free = random_jobs(g, on, 6), busy(g, on)
-        state = seen(on, jobs, free)
+        state = snapshot_of(on, jobs, free)
         for row in range(len(jobs)):
             job = jobs.job(row)
             possible = list(ways(on, free, job))
@@ -86,13 +86,13 @@ def check(found, on, free, job, possible):
             assert len(mine) == job.request(kind)
 
 
-def test_the_fitting_nodes_that_each_policy_takes():
+def test_node_choice_of_each_policy():
     on = machine(np.array([[8, 100]] * 6), np.array([0, 0, 0, 1, 1, 1]))
     free = on.capacity.copy()
     free[:, 1] = [1, 6, 4, 8, 4, 2]
     jobs = Workload.of(np.zeros(2), np.ones(2), requests={"cores": np.array([3, 3]), "nodes": np.array([1, 2])})
     chosen = {
-        name: [policy.place(jobs.job(k), seen(on, jobs, free)).owner.tolist() for k in range(2)]
+        name: [policy.place(jobs.job(k), snapshot_of(on, jobs, free)).owner.tolist() for k in range(2)]
         for name, policy in POLICIES.items()
     }
     assert chosen == {
@@ -103,14 +103,14 @@ def test_the_fitting_nodes_that_each_policy_takes():
     }
 
 
-def test_packed_takes_the_rack_with_the_fewest_able_nodes_that_holds_all_else_few_racks():
+def test_packed_uses_the_rack_with_the_fewest_able_nodes_that_holds_all_parts_else_few_racks():
     on = machine(np.array([[8, 100]] * 7), np.array([0, 0, 0, 1, 1, 2, 2]))
     jobs = Workload.of(np.zeros(4), np.ones(4), requests={"cores": np.full(4, 8), "nodes": np.array([1, 2, 3, 5])})
-    nodes = [POLICIES["packed"].place(jobs.job(k), seen(on, jobs)).owner.tolist() for k in range(4)]
+    nodes = [POLICIES["packed"].place(jobs.job(k), snapshot_of(on, jobs)).owner.tolist() for k in range(4)]
     assert nodes == [[3], [3, 4], [0, 1, 2], [0, 1, 2, 3, 4]]
 
 
-def test_partitions_and_features_say_where_a_job_may_run():
+def test_partitions_and_features_restrict_the_nodes():
     sets = {"long": np.array([1, 1, 0], dtype=bool), "short": np.array([0, 1, 1], dtype=bool)}
     on = machine(np.array([[8, 100]] * 3), np.zeros(3, dtype=np.int64), sets=sets)
     jobs = Workload.of(
@@ -122,52 +122,52 @@ def test_partitions_and_features_say_where_a_job_may_run():
             "constraint": np.array(["", "short", "", "short & long", ""]),
         },
     )
-    state = seen(on, jobs)
+    state = snapshot_of(on, jobs)
     found = [POLICIES["first_fit"].place(jobs.job(k), state).owner.tolist() for k in range(4)]
     assert found == [[1], [1], [0], [1]]
     with pytest.raises(InputError, match="unknown partition 'nights'"):
         POLICIES["first_fit"].place(jobs.job(4), state)
 
 
-def test_what_is_short_is_said_and_what_nodes_do_not_have_is_an_error():
+def test_shortages_are_stated_and_unknown_resources_rejected():
     on = machine(np.array([[8, 100]] * 3), np.zeros(3, dtype=np.int64), pools={0: 50})
     jobs = Workload.of(
         np.zeros(4),
         np.ones(4),
         requests={"cores": np.array([9, 1, 1, 1]), "nodes": np.array([1, 4, 2, 1]), "memory": np.array([1, 1, 130, 151])},
     )
-    state, policy = seen(on, jobs), POLICIES["first_fit"]
-    said = [policy.place(jobs.job(k), state) for k in range(4)]
-    assert [(refusal.resource, refusal.needed) for refusal in said] == [
+    state, policy = snapshot_of(on, jobs), POLICIES["first_fit"]
+    refusals = [policy.place(jobs.job(k), state) for k in range(4)]
+    assert [(refusal.resource, refusal.needed) for refusal in refusals] == [
         ("cores", 9),
         ("nodes", 4),
         ("memory", 260),
         ("memory", 151),
     ]
     tape = Workload.of(np.zeros(1), np.ones(1), requests={"cores": np.ones(1), "tape": np.ones(1)})
-    with pytest.raises(InputError, match="asks for tape"):
+    with pytest.raises(InputError, match="requests tape"):
         policy.check(on, tape.table)
-    refusal = policy.place(tape.job(0), seen(on, tape))
+    refusal = policy.place(tape.job(0), snapshot_of(on, tape))
     assert isinstance(refusal, Refusal) and (refusal.resource, refusal.needed) == ("tape", 1)
     many = Workload.of(np.zeros(1), np.ones(1), tasks=2, requests={"cores": np.ones(1), "nodes": np.full(1, 2)})
     with pytest.raises(InputError, match="2 tasks of 2 nodes"):
         policy.check(on, many.table)
-    assert isinstance(policy.place(many.job(0), seen(on, many)), Refusal)
+    assert isinstance(policy.place(many.job(0), snapshot_of(on, many)), Refusal)
 
 
-def test_tasks_may_share_a_node_and_parts_may_not():
+def test_tasks_may_share_a_node_but_parts_may_not():
     on = machine(np.array([[8, 100]] * 2), np.zeros(2, dtype=np.int64))
     tasks = Workload.of(np.zeros(1), np.ones(1), tasks=4, requests={"cores": np.full(1, 4)})
-    assert POLICIES["first_fit"].place(tasks.job(0), seen(on, tasks)).rows() == [
+    assert POLICIES["first_fit"].place(tasks.job(0), snapshot_of(on, tasks)).rows() == [
         (0, 0, 1, 4), (1, 0, 1, 4), (2, 1, 1, 4), (3, 1, 1, 4),
     ]  # fmt: skip
     parts = Workload.of(np.zeros(1), np.ones(1), requests={"cores": np.full(1, 4), "nodes": np.full(1, 3)})
-    assert isinstance(POLICIES["first_fit"].place(parts.job(0), seen(on, parts)), Refusal)
+    assert isinstance(POLICIES["first_fit"].place(parts.job(0), snapshot_of(on, parts)), Refusal)
 
 
 @pytest.mark.parametrize("pooled", [False, True])
-def test_tasks_are_screened_by_the_room_for_all_of_them(pooled):
-    """Exactly, where memory comes from the nodes alone; with pools none that could be placed is screened out."""
+def test_screen_counts_the_room_for_all_tasks(pooled):
+    """The screen is exact if memory comes only from nodes; with pools it never rejects a job that could be placed."""
     kept, refused = 0, 0
     for seed in range(300):
         g = np.random.default_rng(seed)
@@ -175,7 +175,7 @@ def test_tasks_are_screened_by_the_room_for_all_of_them(pooled):
         requests = {"cores": g.integers(0, 4, 8), "memory": g.integers(0, 40, 8) * pooled, "gpu": g.integers(0, 2, 8)}
         jobs = Workload.of(np.zeros(8), np.ones(8), tasks=g.integers(1, 9, 8), requests=requests)
         free = busy(g, on)
-        state = seen(on, jobs, free)
+        state = snapshot_of(on, jobs, free)
         for row in range(8):
             screened = bool(POLICIES["first_fit"].screen(np.array([row]), free[None], state)[0])
             for policy in POLICIES.values():

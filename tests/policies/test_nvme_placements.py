@@ -1,3 +1,5 @@
+"""NVMe placement policies: examples by hand, options, and rejected configurations."""
+
 from contextlib import nullcontext
 
 import numpy as np
@@ -29,7 +31,7 @@ def empty(what, jobs, now=0):
 
 
 def placed(policy, snapshot, job=0):
-    """(node, devices) that a policy chooses."""
+    """Return the (node, devices) that a policy chooses."""
     found = policy.place(snapshot.table.job(job), snapshot)
     assert not isinstance(found, Refusal), found
     nodes = len([name for name in snapshot.machine.owners if name.startswith("node")])
@@ -38,7 +40,7 @@ def placed(policy, snapshot, job=0):
 
 
 def started(policy, snapshot, *jobs):
-    """The state after some jobs started where the policy wants them."""
+    """Return the state after jobs have started where the policy places them."""
     for job in jobs:
         snapshot = snapshot.with_started(job, policy.place(snapshot.table.job(job), snapshot))
     return snapshot
@@ -59,15 +61,19 @@ def test_pooling_lets_the_third_job_of_figure_1_start_at_once():
 
 
 @pytest.mark.parametrize("kind", [CompositionScheduler, ListScheduler])
-def test_what_compositions_do_not_take_is_refused_beforehand(kind):
+def test_requests_that_compositions_do_not_allocate_are_rejected_before_the_run(kind):
     scheduler, what, one = kind(FCFS(), placement=NvmeMinimizeFragmentation()), machine(), np.ones(2, dtype=np.int64)
     for name, asks in (("storage", False), ("gpu", True)):
         jobs = JobTable(one, one - 1, one * SECOND, one, {"cores": one, name: np.array([0, 2])}, {})
-        with pytest.raises(InputError, match="asks for gpu, of which placements on compositions") if asks else nullcontext():
+        with (
+            pytest.raises(InputError, match="requests gpu, which composition placements do not allocate")
+            if asks
+            else nullcontext()
+        ):
             scheduler.check(what, jobs)
 
 
-def test_first_fit_never_takes_a_device_in_use_nor_several():
+def test_first_fit_never_takes_a_device_in_use_or_several_devices():
     what = machine(devices=((1000, 600), (2000, 600), (2000, 600)))
     snapshot = empty(what, workload([(0, "smufin")] * 3))
     policy = NvmeFirstFit()
@@ -76,7 +82,7 @@ def test_first_fit_never_takes_a_device_in_use_nor_several():
     assert isinstance(policy.place(snapshot.table.job(2), started(policy, snapshot, 0, 1)), Refusal)
 
 
-def test_first_fit_may_share_within_base_demands_only():
+def test_first_fit_with_sharing_respects_base_demands():
     what = machine(devices=((2000, 600),))
     snapshot = empty(what, workload([(0, "small")] * 7))
     policy = NvmeFirstFit(share=True)
@@ -85,7 +91,7 @@ def test_first_fit_may_share_within_base_demands_only():
     assert int(state.free[2, 2]) == 0
 
 
-def test_first_fit_takes_the_first_node_with_cores_that_has_a_free_device_inside():
+def test_first_fit_takes_the_first_node_with_cores_and_a_free_device_inside():
     what = machine(nodes=(5, 25, 25), devices=((2000, 600),) * 3, homes=(0, 2, 2))
     assert placed(NvmeFirstFit(), empty(what, workload([(0, "smufin")]))) == (2, (1,))
 
@@ -93,11 +99,11 @@ def test_first_fit_takes_the_first_node_with_cores_that_has_a_free_device_inside
 @pytest.mark.parametrize(
     ("kind", "devices"), [("smufin", (0, 1)), ("fio", (0, 1, 2)), ("capacity", (0,)), ("small", (0,)), ("compute", ())]
 )
-def test_maximize_composes_while_the_time_alone_falls(kind, devices):
+def test_maximize_composes_while_the_time_alone_decreases(kind, devices):
     assert placed(NvmeMaximizeComposition(), empty(machine(), workload([(0, kind)]))) == (0, devices)
 
 
-def test_late_and_lost_work_gets_the_fewest_devices():
+def test_late_and_lost_workloads_get_the_fewest_devices():
     late = empty(machine(), workload([(0, "smufin")], deadlines=[10]), now=10 * SECOND)
     lost = empty(machine(), workload([(0, "smufin")], deadlines=[1400]))  # two devices take 1455.48 s
     saved = empty(machine(), workload([(0, "smufin")], deadlines=[1460]))
@@ -119,7 +125,7 @@ def test_maximize_joins_the_composition_that_lives_longest():
     begun = empty(what, jobs)
     begun = begun.with_started(0, first.place(jobs.job(0), begun), end=1000 * SECOND)
     begun = begun.with_started(1, first.place(jobs.job(1), begun), end=1200 * SECOND)
-    # imagined runs are predicted anew, so both live equally long: the tie goes to the lowest device
+    # imagined runs are predicted again, so both live equally long: the tie goes to the lowest device
     assert placed(policy, begun, 2) == (0, (0,))
 
 
@@ -143,12 +149,12 @@ def test_max_extension_prefers_a_new_composition():
     what = machine(devices=((2000, 600),) * 2)
     jobs = workload([(0, "smufin"), (0, "smufin")], deadlines=[99999, 99999])
     state = started(NvmeFirstFit(), empty(what, jobs), 0)
-    assert placed(NvmeMaximizeComposition(), state, 1)[1] == (0,)  # 1601.25 s beside a resident with 1489.15 s left
+    assert placed(NvmeMaximizeComposition(), state, 1)[1] == (0,)  # 1601.25 s with a resident that has 1489.15 s left
     assert placed(NvmeMaximizeComposition(max_extension=0.1), state, 1)[1] == (0,)
     assert placed(NvmeMaximizeComposition(max_extension=0.05), state, 1)[1] == (1,)
 
 
-def test_modelled_kinds_share_with_their_own_kind_and_with_partners_only():
+def test_modeled_kinds_share_only_with_their_own_kind_and_with_partners():
     what, policy = machine(devices=((2000, 600),)), NvmeMaximizeComposition()
     jobs = workload([(0, "fio"), (0, "smufin"), (0, "small")], deadlines=[99999] * 3)
     state = started(policy, empty(what, jobs), 0)
@@ -206,7 +212,7 @@ def test_pools_are_not_mixed_and_the_lowest_serves_first():
     assert placed(policy, started(policy, state, 0), 1)[1] == (1, 2)
 
 
-def test_the_fabric_limits_what_is_attached():
+def test_fabric_limits_the_attached_devices():
     what = machine(nodes=(25,) * 3, devices=((2000, 600),) * 4, fabric=5000)
     jobs = workload([(0, "capacity")] * 3)
     policy = NvmeMaximizeComposition()
@@ -214,7 +220,7 @@ def test_the_fabric_limits_what_is_attached():
     assert placed(policy, empty(what, workload([(0, "fio")])))[1] == (0, 1)  # three would be 6000 MB/s
 
 
-def test_what_can_never_run_is_rejected_with_the_reason():
+def test_impossible_job_is_rejected_with_the_reason():
     what = machine(devices=((1000, 600),))
     jobs = workload([(0, "smufin"), (1, "small"), (2, "compute")])
     for scheduler in (CompositionScheduler(), ListScheduler(EDF(), Skip(), NvmeDisaggregationAware())):
@@ -224,7 +230,7 @@ def test_what_can_never_run_is_rejected_with_the_reason():
         assert schedule.done.tolist() == [False, True, True]
 
 
-def test_a_model_without_tables_is_refused_in_words():
+def test_model_without_tables_is_rejected():
     state = empty(machine(), workload([(0, "smufin")]))
     with pytest.raises(InputError, match="nvme_sharing"):
         NvmeFirstFit().place(
@@ -239,7 +245,7 @@ def test_a_model_without_tables_is_refused_in_words():
         EDF().priority(Queue(bare.table), state)
 
 
-def test_what_does_not_fit_blocks_nobody():
+def test_skip_does_not_let_a_job_that_does_not_fit_block_others():
     what = machine(nodes=(25,), devices=())
     jobs = workload([(0, "compute"), (1, "compute"), (2, "small")])
     jobs.requests["bandwidth"].setflags(write=True)
@@ -252,7 +258,7 @@ def test_what_does_not_fit_blocks_nobody():
     assert (blocking.job_start / SECOND).tolist() == [0, 900, 900]
 
 
-def test_edf_puts_the_earliest_deadline_first():
+def test_edf_ranks_the_earliest_deadline_first():
     jobs = workload([(0, "small"), (0, "small"), (0, "small")], deadlines=[30, 10, 20])
     queue = Queue(jobs.table)
     for job in range(3):
@@ -261,8 +267,8 @@ def test_edf_puts_the_earliest_deadline_first():
     assert np.argsort(-priority).tolist() == [1, 2, 0]
 
 
-def test_alike_compositions_are_one_candidate_however_many_there_are():
-    """Lookup goes through groups of alike compositions: their number does not grow with the machine."""
+def test_equal_compositions_are_one_candidate_regardless_of_their_number():
+    """Lookup goes through groups of equal compositions, whose number does not grow with the machine."""
     for count in (4, 64):
         what = machine(nodes=(25,) * count, devices=((2000, 600),) * count)
         jobs = workload([(0, "smufin")] * (count + 1), deadlines=[1500] * count + [9000])

@@ -1,4 +1,4 @@
-"""Jobs that ask for the same are asked about once: the same answers as for each of them."""
+"""Jobs with equal requests are evaluated once, with the same answers as one by one."""
 
 import sys
 from functools import partial
@@ -41,7 +41,7 @@ def whole() -> Machine:
 
 
 def jobs(machine: Machine, count: int, composed: bool) -> JobTable:
-    """Few kinds of jobs, in an order without meaning; some may run on some nodes alone."""
+    """Few kinds of jobs, in random order; some may run only on some nodes."""
     one, whole = np.ones(count, dtype=np.int64), "nodes" in machine.resources
     most = {"nodes": 6, "memory": 90} if whole else {"cores": 9, "memory": 80, "gpu": 3}
     requests = {name: RNG.choice([0, 1, amount // 2, amount], count) for name, amount in most.items()}
@@ -66,23 +66,23 @@ def alike_in(placement: PlacementPolicy, snapshot: Snapshot) -> IntArray | None:
     ],
     ids=["nodes", "pooled", "composed", "racks of a system", "racks"],
 )
-def test_answers_are_those_of_each_job(
+def test_answers_match_evaluating_each_job(
     placement: PlacementPolicy, machine: Machine, composed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refused = asked = 0
+    refused = evaluated = 0
     for _ in range(20):
         table, free = jobs(machine, 80, composed), RNG.integers(0, machine.capacity + 1)
         snapshot = Snapshot(0, machine, table, free, free, RunTable(free.size), Ideal())
         queue = Queue.of(table, np.sort(RNG.choice(80, 70, replace=False)))
         found = []
         for fewest in (sys.maxsize, 0):
-            monkeypatch.setattr(request_kinds, "FEWEST", fewest)
+            monkeypatch.setattr(request_kinds, "MIN_JOBS", fewest)
             found.append(placement.screen(queue.jobs, free[None], snapshot))
         assert np.array_equal(found[0], found[1])
         judged: list[int] = []
 
-        def judge(job: int, state: Snapshot, told: list[int] = judged, snapshot: Snapshot = snapshot) -> Refusal | None:
-            told.append(job)
+        def judge(job: int, state: Snapshot, calls: list[int] = judged, snapshot: Snapshot = snapshot) -> Refusal | None:
+            calls.append(job)
             answer = placement.place(Job(snapshot.table, job), snapshot)
             return None if isinstance(answer, Placement) else answer
 
@@ -90,8 +90,8 @@ def test_answers_are_those_of_each_job(
         each = Fitting().refusals(queue, snapshot, judge)
         judged.clear()
         assert Fitting().refusals(queue, snapshot, judge, partial(alike_in, placement)) == each
-        refused, asked = refused + len(each), asked + len(judged)
-    assert 0 < refused < 20 * 70 and asked < 20 * 70
+        refused, evaluated = refused + len(each), evaluated + len(judged)
+    assert 0 < refused < 20 * 70 and evaluated < 20 * 70
 
 
 def test_kinds_keep_their_numbers_when_jobs_arrive() -> None:
@@ -102,5 +102,5 @@ def test_kinds_keep_their_numbers_when_jobs_arrive() -> None:
     after = request_kinds.request_kinds(machine, table)
     assert np.array_equal(after[:40], before) and len(after) == 80
     where = table.attributes["constraint"]
-    asked = [(where[k], *(int(column[k]) for column in table.requests.values())) for k in range(80)]
-    assert len(set(zip(asked, after.tolist(), strict=True))) == len(set(asked)) == len(set(after.tolist()))
+    requested = [(where[k], *(int(column[k]) for column in table.requests.values())) for k in range(80)]
+    assert len(set(zip(requested, after.tolist(), strict=True))) == len(set(requested)) == len(set(after.tolist()))

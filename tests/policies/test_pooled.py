@@ -1,4 +1,4 @@
-"""Placement on nodes, memory pools, devices by type and composed NVMe: against rules spelled out, on random states."""
+"""Pooled placement on nodes, memory pools, devices by type and composed NVMe: against explicit rules, on random states."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ GIB = 1024
 
 
 def jobs_of(rows):
-    """Jobs that ask for (cores, GiB, bandwidth, GiB of NVMe, t4, p100)."""
+    """Jobs that request (cores, GiB, bandwidth, GiB of NVMe, t4, p100)."""
     names = ("cores", "memory", "bandwidth", "storage", "t4", "p100")
     columns = np.array(rows, dtype=np.int64).reshape(-1, len(names))
     columns[:, [1, 3]] *= GIB
@@ -53,7 +53,7 @@ requests = st.tuples(
 
 
 def possible(machine, free, job, least_local):
-    """Nodes with everything for a job without NVMe, one at a time."""
+    """Return the nodes with everything for a job without NVMe, checked one at a time."""
     column, found = machine.resource, []
     for node in machine.of_kind(Kind.NODE).tolist():
         pools = [o for o in machine.of_kind(Kind.POOL).tolist() if machine.rack[o] == machine.rack[node]]
@@ -79,7 +79,7 @@ def possible(machine, free, job, least_local):
     local_first=st.booleans(),
     seed=st.integers(0, 99),
 )
-def test_it_places_exactly_where_everything_is_there(name, rows, least_local, local_first, seed):
+def test_job_is_placed_if_and_only_if_a_node_has_everything(name, rows, least_local, local_first, seed):
     machine, jobs = MACHINES[name], jobs_of(rows)
     free = np.floor(machine.capacity * np.random.default_rng(seed).random(machine.capacity.shape) ** 0.3).astype(np.int64)
     free = np.where(
@@ -97,7 +97,7 @@ def test_it_places_exactly_where_everything_is_there(name, rows, least_local, lo
 
 
 def check(found, machine, free, job, able, least_local):
-    """All that a job asks for, from one able node, its rack's pool and devices that serve it, within what is free."""
+    """Check that a job gets all its requests from one able node, its rack's pool and devices that serve it."""
     taken = np.zeros_like(free)
     np.add.at(taken, (found.owner, found.resource), found.amount)
     assert (taken <= free).all()
@@ -140,32 +140,32 @@ def test_devices_come_from_the_rack_first_and_nvme_with_the_node():
     assert isinstance(Pooled(NvmeFirstFit()).place(jobs.job(0), empty(machine, jobs)), Refusal)
 
 
-def test_fixed_servers_refuse_what_no_server_has():
+def test_fixed_servers_refuse_jobs_that_no_server_can_hold():
     machine, jobs = MACHINES["whole-datacenter-fixed"], jobs_of([(1, 1, 0, 0, 0, 3), (17, 1, 0, 0, 0, 1)])
     for job in (0, 1):
         refusal = Pooled().place(jobs.job(job), empty(machine, jobs))
-        assert refusal == Refusal("no node has cores, memory and devices together")
+        assert refusal == Refusal("no node has enough cores, memory and devices at once")
     assert isinstance(Pooled().place(jobs.job(1), empty(MACHINES["whole-datacenter"], jobs)), Placement)
 
 
-def test_a_job_never_runs_without_what_it_asks_for():
+def test_unknown_request_is_rejected_before_the_run():
     machine = MACHINES["whole-datacenter"]
     jobs = Workload.of([0], [60], requests={"cores": [1], "memory": [1], "h100": [1]})
     for scheduler in (ListScheduler, ListFlow):
-        with pytest.raises(InputError, match="job 1 asks for h100") as error:
+        with pytest.raises(InputError, match="job 1 requests h100") as error:
             scheduler(placement=Pooled()).check(machine, jobs.table)
         assert error.value.field == "h100"
 
 
 @pytest.mark.parametrize("scheduler", [ListScheduler(placement=Pooled()), ListScheduler(placement=DeviceShares()), ListFlow()])
 @pytest.mark.parametrize("may_grow", [False, True])
-def test_a_job_that_arrives_and_asks_for_what_there_is_nothing_of_holds_up_nobody(scheduler, may_grow):
+def test_arriving_job_with_an_unknown_request_does_not_block_others(scheduler, may_grow):
     machine = MACHINES["whole-datacenter"]
     jobs = Workload.of([0, 0], [60, 60], requests={"cores": [1, 1], "memory": [1, 1], "h100": [1, 0]})
     state, queue, dispatcher = empty(machine, jobs), Queue.of(jobs.table, np.arange(2)), scheduler.open(machine, 0)
     state.may_grow = may_grow
     plan = dispatcher.schedule(queue, state, Changes())
-    why = "asks for h100, of which the machine has none where jobs are placed"
+    why = "requests h100, which the machine does not have where jobs are placed"
     if may_grow:
         assert plan.waits[0] == Refusal(why, "h100", 1, 0)
     else:
@@ -177,16 +177,16 @@ def test_a_job_that_arrives_and_asks_for_what_there_is_nothing_of_holds_up_nobod
 @pytest.mark.parametrize(
     ("policy", "field"), [(Pooled(least_local=1.5), "least_local"), (Pooled(nvme=RackPlacement()), "nvme")]
 )
-def test_wrong_settings_are_named(policy, field):
+def test_invalid_settings_are_named(policy, field):
     jobs = jobs_of([(1, 1, 0, 0, 0, 0)])
     machine = MACHINES["whole-datacenter"]
-    for asked in (lambda: policy.place(jobs.job(0), empty(machine, jobs)), lambda: policy.check(machine, jobs.table)):
+    for call in (lambda: policy.place(jobs.job(0), empty(machine, jobs)), lambda: policy.check(machine, jobs.table)):
         with pytest.raises(InputError) as error:
-            asked()
+            call()
         assert error.value.field == field
 
 
-def test_somebody_elses_choice_is_kept_or_refused():
+def test_given_node_and_devices_are_used_or_refused():
     machine, jobs = MACHINES["whole-datacenter"], jobs_of([(4, 10, 0, 0, 2, 0)])
     state, policy = empty(machine, jobs), Pooled()
     node, devices = machine.owner("rack2.fast0"), (machine.owner("rack1.t43"), machine.owner("rack3.t40"))

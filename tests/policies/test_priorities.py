@@ -25,7 +25,7 @@ FORMULAS = {
 }
 
 
-def ask(order: str, jobs: list[tuple[int, int, int, int]], now: int, **settings: object) -> tuple[Workload, list[float]]:
+def priorities(order: str, jobs: list[tuple[int, int, int, int]], now: int, **settings: object) -> tuple[Workload, list[float]]:
     submit, length, nodes, memory = (np.array(column) for column in zip(*jobs, strict=True))
     workload = Workload.of(submit, length + 5, requested=length, requests={"nodes": nodes, "memory": memory})
     machine, queue = Machine.of_racks(1, 4, local=LOCAL, pool=0), Queue(workload.table)
@@ -46,9 +46,9 @@ def ask(order: str, jobs: list[tuple[int, int, int, int]], now: int, **settings:
     ),
     later=st.integers(0, 10**15),
 )
-def test_the_formula_as_printed(order: str, jobs: list[tuple[int, int, int, int]], later: int) -> None:
+def test_priority_matches_the_printed_formula(order: str, jobs: list[tuple[int, int, int, int]], later: int) -> None:
     now = max(job[0] for job in jobs) + later
-    workload, got = ask(order, jobs, now)
+    workload, got = priorities(order, jobs, now)
     for k, value in enumerate(got):
         submit, memory = int(workload.submit[k]), int(workload.memory[k])
         expected = FORMULAS[order](
@@ -61,17 +61,17 @@ def test_the_formula_as_printed(order: str, jobs: list[tuple[int, int, int, int]
         assert value == expected
 
 
-def test_numbers_by_hand() -> None:
+def test_priorities_by_hand() -> None:
     """100 s waited, 10 s requested, 100 nodes, twice the local memory, submitted at 1000 s."""
     jobs, now = [(1000 * SECOND, 10 * SECOND, 100, 2 * LOCAL)], 1100 * SECOND
     by_hand = {"sjf": -10, "fcfs": -1000, "wfp3": 100_000, "f1": -(100 + 870 * 3), "fair": 10, "fm": 100 / (3 * 10 * 2)}
     for order, value in by_hand.items():
-        assert ask(order, jobs, now)[1] == [pytest.approx(value, rel=1e-15)]
-    assert ask("f1", jobs, now, as_printed=True)[1] == [pytest.approx(2710, rel=1e-15)]
+        assert priorities(order, jobs, now)[1] == [pytest.approx(value, rel=1e-15)]
+    assert priorities("f1", jobs, now, as_printed=True)[1] == [pytest.approx(2710, rel=1e-15)]
 
 
-@pytest.mark.parametrize("nodes", [[], [7, 1, 100], [*range(1, 50), 3, 3]])  # the last are looked up in a table
-def test_logarithms_of_nodes_are_those_of_the_standard_library(nodes: list[int]) -> None:
+@pytest.mark.parametrize("nodes", [[], [7, 1, 100], [*range(1, 50), 3, 3]])  # the last case uses a lookup table
+def test_node_logarithms_match_the_standard_library(nodes: list[int]) -> None:
     submit = np.arange(len(nodes), dtype=np.int64)
     workload = Workload.of(submit, submit + 1, requests={"nodes": np.array(nodes, dtype=np.int64)})
     assert workload.table.log10_nodes.tolist() == [math.log10(n) for n in nodes]

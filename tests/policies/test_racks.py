@@ -1,4 +1,4 @@
-"""Placement on racks with pools: which racks, whose memory, and a screen that is exact."""
+"""Placement on racks with pools: choice of racks and pools, and an exact screen."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ Rows = list[tuple[int, int, int]]
 
 
 def view(free_nodes: list[int], free_pool: list[int], jobs: list[tuple[int, int]]) -> Snapshot:
-    """Racks with so much free, and jobs of (nodes, memory)."""
+    """Racks with the given free amounts, and jobs of (nodes, memory)."""
     racks = len(free_nodes)
     machine = Machine.of_racks(racks, 20, local=LOCAL, pool=1000)
     free = np.zeros((2 * racks, 2), dtype=np.int64)
@@ -28,7 +28,7 @@ def view(free_nodes: list[int], free_pool: list[int], jobs: list[tuple[int, int]
 
 
 def rows(placement: Placement | Refusal) -> Rows | str:
-    """(owner, resource, amount) rows, or the reason."""
+    """Return (owner, resource, amount) rows, or the reason."""
     return placement.reason if isinstance(placement, Refusal) else [row[1:] for row in placement.rows()]
 
 
@@ -38,7 +38,7 @@ def rows(placement: Placement | Refusal) -> Rows | str:
         ("rack", [3, 5, 5], [0, 0, 0], (3, 10), [(1, 0, 3)]),  # most free nodes, then the lowest index
         ("rack", [9, 5, 5], [100, 300, 300], (3, 164), [(1, 0, 3), (4, 1, 300)]),  # rack 0 has nodes, not memory
         ("rack", [9, 2, 5], [100, 300, 200], (4, 164), [(1, 0, 2), (2, 0, 2), (4, 1, 200), (5, 1, 200)]),
-        ("rack", [9, 2, 5], [100, 300, 200], (6, 164), "not enough pool memory beside the free nodes"),
+        ("rack", [9, 2, 5], [100, 300, 200], (6, 164), "not enough pool memory in reach of the free nodes"),
         ("system", [9, 2, 5], [100, 300, 200], (6, 164), [(0, 0, 6), (3, 1, 100), (4, 1, 300), (5, 1, 200)]),
         ("system", [9, 2, 5], [100, 300, 200], (4, 164), [(0, 0, 4), (3, 1, 100), (4, 1, 300)]),  # own first, then most
         ("system", [9, 2, 5], [100, 300, 200], (7, 164), "not enough pool memory"),
@@ -47,7 +47,7 @@ def rows(placement: Placement | Refusal) -> Rows | str:
         ("rack", [1, 4, 4], [0, 0, 0], (5, 10), [(1, 0, 4), (2, 0, 1)]),
     ],
 )  # fmt: skip
-def test_by_hand(scope: str, nodes: list[int], pool: list[int], job: tuple[int, int], expected: Rows | str) -> None:
+def test_placements_by_hand(scope: str, nodes: list[int], pool: list[int], job: tuple[int, int], expected: Rows | str) -> None:
     snapshot = view(nodes, pool, [job])
     assert rows(RackPlacement(scope).place(snapshot.table.job(0), snapshot)) == expected
 
@@ -64,7 +64,7 @@ scopes = st.sampled_from((RackPlacement("rack"), RackPlacement("system")))
 
 @settings(max_examples=200, deadline=None)
 @given(machines, demands, scopes)
-def test_a_placement_fits_and_gives_all_that_is_asked(
+def test_placement_fits_and_satisfies_the_request(
     machine: tuple[list[int], list[int]], jobs: list[tuple[int, int]], placement: RackPlacement
 ) -> None:
     snapshot = view(*machine, jobs)
@@ -90,7 +90,7 @@ def test_a_placement_fits_and_gives_all_that_is_asked(
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(machines, min_size=1, max_size=4), demands, scopes)
-def test_the_screen_is_exact_in_every_form(
+def test_screen_is_exact_in_every_form(
     states: list[tuple[list[int], list[int]]], jobs: list[tuple[int, int]], placement: RackPlacement
 ) -> None:
     racks = len(states[0][0])

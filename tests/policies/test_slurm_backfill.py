@@ -1,4 +1,4 @@
-"""Slurm's main scheduler and its backfill by hand, and what a pass promises. Recorded days: `test_slurm_day.py`."""
+"""Slurm's main scheduler and backfill by hand, and guarantees of a pass. Recorded days: `test_slurm_day.py`."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ ALL = {"bf_window": 10**6, "bf_max_job_test": 10**6, "bf_resolution": 1, "bf_int
 
 @settings(max_examples=60, deadline=None)
 @given(states())
-def test_between_passes_nothing_is_backfilled_and_a_pass_takes_no_more_than_there_is(state: State) -> None:
+def test_only_backfill_passes_backfill_and_they_never_overcommit(state: State) -> None:
     snapshot, jobs, priority, placement = state
     queue = Queue.of(snapshot.table, jobs)
     in_order = [start.job for start in NoBackfill().select(queue, priority, snapshot, placement)]
@@ -40,8 +40,8 @@ def test_between_passes_nothing_is_backfilled_and_a_pass_takes_no_more_than_ther
 
 @settings(max_examples=60, deadline=None)
 @given(states())
-def test_what_starts_leaves_room_for_all_that_is_held(state: State) -> None:
-    """If runs end when they are expected to, every job that a pass expects to start can: what is held is never given twice."""
+def test_starts_leave_room_for_all_reservations(state: State) -> None:
+    """If runs end as expected, every job starts when a pass expects it to: no amount is reserved twice."""
     snapshot, jobs, priority, placement = state
     queue, plan = Queue.of(snapshot.table, jobs), SlurmBackfill(settings=ALL).plan(snapshot)
     ranked = jobs[np.argsort(-priority, kind="stable")].tolist()
@@ -58,7 +58,7 @@ def test_what_starts_leaves_room_for_all_that_is_held(state: State) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(states(), st.booleans(), st.sampled_from((1, 2, 100)))
-def test_every_job_that_waits_is_told_why(state: State, now: bool, depth: int) -> None:
+def test_every_waiting_job_has_a_reason(state: State, now: bool, depth: int) -> None:
     snapshot, jobs, priority, placement = state
     queue = Queue.of(snapshot.table, jobs)
     backfill = SlurmBackfill(settings={**ALL, "bf_max_job_test": depth}, begun=NOW / SECOND - (not now))
@@ -71,7 +71,7 @@ def test_every_job_that_waits_is_told_why(state: State, now: bool, depth: int) -
 
 
 def day(rows: list[tuple[int, int, int, int]], backfill: SlurmBackfill, nodes: int = 4) -> dict[int, float]:
-    """Jobs as (submit, nodes, runtime, limit), s; id -> start, s."""
+    """Run jobs given as (submit, nodes, runtime, limit) in s; return id -> start in s."""
     submit, width, runtime, limit = np.array(rows, dtype=np.int64).T
     workload = Workload.of(submit * SECOND, runtime * SECOND, requested=limit * SECOND, requests={"nodes": width})
     schedule: Schedule = simulate(Machine.flat(nodes), workload, ListScheduler(backfill=backfill)).schedule
@@ -82,65 +82,65 @@ def exact(**changed: int) -> SlurmBackfill:
     return SlurmBackfill(settings={"bf_resolution": 1, **changed})
 
 
-def test_a_job_is_backfilled_at_the_next_pass_not_before() -> None:
+def test_job_is_backfilled_at_the_next_pass_and_not_before() -> None:
     rows = [(0, 3, 100, 100), (1, 4, 10, 10), (2, 1, 50, 50)]
     assert day(rows, exact()) == {1: 0, 2: 100, 3: 30}
     assert day(rows, SlurmBackfill(settings={"bf_resolution": 1}, begun=7.5)) == {1: 0, 2: 100, 3: 7.5}
     assert day(rows, exact(bf_interval=49)) == {1: 0, 2: 100, 3: 49}
-    assert day(rows, exact(bf_interval=50)) == {1: 0, 2: 100, 3: 110}, "from 50 s on it would end as the other begins"
+    assert day(rows, exact(bf_interval=50)) == {1: 0, 2: 100, 3: 110}, "from 50 s it would end as the other begins"
 
 
-def test_the_end_of_a_reservation_is_rounded_down_to_the_resolution() -> None:
-    """The second is promised 100 to 190, which counts as 180; the third is promised 180, the fourth would run into it."""
+def test_end_of_a_reservation_is_rounded_down_to_the_resolution() -> None:
+    """The second reserves 100 to 190, which counts as 180; the third reserves from 180, and the fourth would overlap it."""
     rows = [(0, 2, 100, 100), (1, 3, 90, 90), (2, 4, 60, 60), (3, 1, 155, 155)]
     assert day(rows, exact())[4] == 30
     assert day(rows, SlurmBackfill())[4] > 180
 
 
-def test_only_so_many_jobs_are_tested_and_only_so_far_ahead() -> None:
+def test_job_test_limit_and_window_bound_a_backfill_pass() -> None:
     rows = [(0, 3, 5000, 5000), (1, 4, 10, 10), (2, 4, 10, 10), (3, 1, 50, 50)]
     assert day(rows, exact(bf_max_job_test=2))[4] == 5020, "the pass ends before it"
     assert day(rows, exact(bf_max_job_test=3))[4] == 30
     late = [(0, 3, 5000, 5000), (1, 4, 10, 10), (2, 1, 9000, 9000)]
     assert day(late, exact())[3] == 5010, "it would delay the second"
-    assert day(late, exact(bf_window=60))[3] == 30, "the second begins beyond an hour: no promise"
+    assert day(late, exact(bf_window=60))[3] == 30, "the second begins beyond an hour: no reservation"
 
 
-def test_the_main_scheduler_may_look_once_a_second() -> None:
-    """What comes between two looks is seen together."""
+def test_main_scheduler_interval_groups_events() -> None:
+    """The main scheduler considers all events between two passes together."""
     rows = [(0, 4, 3, 3), (5, 1, 9, 9), (7, 4, 1, 1)]
     assert day(rows, SlurmBackfill(every=4.0)) == {1: 0, 2: 8, 3: 20}
     assert day(rows, SlurmBackfill(every=4.0, looked=1.0))[2] == 5
 
 
 @pytest.mark.parametrize(
-    ("said", "line", "words"),
+    ("setting", "line", "words"),
     [
-        ("SchedulerParameters=bf_interval=10,bf_busy_nodes", 2, "bf_busy_nodes is not followed here"),
+        ("SchedulerParameters=bf_interval=10,bf_busy_nodes", 2, "bf_busy_nodes is not supported"),
         ("SchedulerParameters=bf_interval=soon", 2, "not a whole number above 0"),
         ("SchedulerType=sched/builtin", 2, "does not backfill"),
     ],
 )
-def test_what_is_not_followed_is_named_by_file_and_line(tmp_path: Path, said: str, line: int, words: str) -> None:
-    (tmp_path / "slurm.conf").write_text(f"ClusterName=a\n{said}\n")
+def test_unsupported_setting_is_named_by_file_and_line(tmp_path: Path, setting: str, line: int, words: str) -> None:
+    (tmp_path / "slurm.conf").write_text(f"ClusterName=a\n{setting}\n")
     with pytest.raises(InputError, match=words) as found:
         SlurmBackfill(str(tmp_path / "slurm.conf")).open()
     assert (found.value.line, bool(found.value.remedy)) == (line, True)
-    with pytest.raises(InputError, match="not followed"):
+    with pytest.raises(InputError, match="not supported"):
         SlurmBackfill(settings={"bf_wndow": 1}).open()
 
 
-def test_ends_are_taken_together_by_periods_of_half_a_minute_that_double() -> None:
-    """The first ends at 100: the period reaches to 120 and 30 s on. All that end in it are waited for, with room or without."""
+def test_ends_are_grouped_by_periods_that_start_at_half_a_minute_and_double() -> None:
+    """The first end is at 100: the period reaches to 120 plus 30 s. All ends in it count together, with room or without."""
     rows = [(0, 2, 100, 100), (0, 1, 140, 140), (1, 3, 10, 10), (2, 1, 100, 100)]
     assert day(rows, exact())[4] == 30, "the third is expected at 140, so the fourth may run until 130"
     assert day([rows[0], (0, 1, 151, 151), *rows[2:]], exact())[4] > 30, "it is expected at 100"
 
 
 @pytest.mark.parametrize(("other", "expected"), [(40, 50), (52, 60)])
-def test_a_run_on_other_nodes_hides_that_a_period_is_over(other: int, expected: int) -> None:
-    """Two of four nodes are held for a minute. A job could have the third at 50 s: it is tried then, unless a run on a held
-    node ends between that and the end of the last, at 300 s. Then it is tried when the held nodes are given back.
+def test_run_on_other_nodes_extends_the_period(other: int, expected: int) -> None:
+    """Two of four nodes are reserved for a minute. A job could have the third at 50 s, and is tried then, unless a run on a
+    reserved node ends between that and the last end, at 300 s. In that case it is tried when the reservation is released.
     """
     build = MachineBuilder("nodes", ("cores",))
     for n in range(4):
@@ -153,13 +153,13 @@ def test_a_run_on_other_nodes_hides_that_a_period_is_over(other: int, expected: 
         held.take_from(free)
         runs.add(Run(node, node, (0,), held, 0, end * SECOND), held.owner, ())
     plan = BackfillPlan(Snapshot(0, machine, table, machine.capacity, free, runs, Ideal()), 3600 * SECOND, SECOND)
-    plan._hold(ExpectedStart(0, Placement.of([(0, 0, 0, 1), (0, 1, 0, 1)])), table.job(4))
-    found = plan.expected(table.job(4), FirstNodes())
+    plan._reserve(ExpectedStart(0, Placement.of([(0, 0, 0, 1), (0, 1, 0, 1)])), table.job(4))
+    found = plan.find_start(table.job(4), FirstNodes())
     assert found is not None and found.start == expected * SECOND
 
 
-def test_the_second_period_is_twice_as_long() -> None:
-    """The first end is at 10 s: a period reaches to 60. The next are 60 s each: an end at 145 goes with that at 100."""
+def test_second_period_is_twice_as_long() -> None:
+    """The first end is at 10 s: a period reaches to 60. The next is 60 s long: an end at 145 is grouped with that at 100."""
     machine, zeros = Machine.flat(4), np.zeros(5, dtype=np.int64)
     table = Workload.of(zeros, zeros + 60 * SECOND, requests={"nodes": np.array([1, 1, 1, 1, 2])}).table
     runs, free = RunTable(machine.capacity.size), machine.capacity.copy()
@@ -168,5 +168,5 @@ def test_the_second_period_is_twice_as_long() -> None:
         held.take_from(free)
         runs.add(Run(row, row, (0,), held, 0, end * SECOND), held.owner, ())
     plan = BackfillPlan(Snapshot(0, machine, table, machine.capacity, free, runs, Ideal()), 3600 * SECOND, SECOND)
-    found = plan.expected(table.job(4), RackPlacement())
+    found = plan.find_start(table.job(4), RackPlacement())
     assert found is not None and found.start == 145 * SECOND

@@ -1,7 +1,6 @@
-"""Slurm's priorities, schedulers and choice of nodes against days that a real one has run: `tests/live/slurm/day.py`.
+"""Slurm's priorities, schedulers and node selection against recorded days of a real Slurm: `tests/live/slurm/day.py`.
 
-`day` and `same-day` are one and the same input, run twice; `busy-day` has a queue that never empties. One backfill interval is
-10 s.
+`day` and `same-day` are the same input, run twice; `busy-day` has a queue that is never empty. A backfill interval is 10 s.
 """
 
 from functools import cache
@@ -29,55 +28,55 @@ def late(name: str, *, close_calls: bool) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("name", "compared", "apart"), [("day", 301, []), ("same-day", 278, [58]), ("busy-day", 384, [])])
-def test_every_priority_at_every_recalculation(name: str, compared: int, apart: list[int]) -> None:
-    """Given when each job really ran, age and decaying usage give all priorities that the controller worked out.
+def test_every_priority_at_every_recalculation_is_reproduced(name: str, compared: int, apart: list[int]) -> None:
+    """Given the real start of each job, age and decaying usage give all priorities that the controller computed.
 
-    One job is a second older here: the log has other milliseconds than the clock.
+    One job is a second older here: the milliseconds of the log differ from those of the clock.
     """
-    day, told, others, second = recorded(name), 0, list[int](), 10_000 / 600  # of age
+    day, count, others, second = recorded(name), 0, list[int](), 10_000 / 600  # of age
     for instant, printed in day.priorities.items():
         ours = day.priorities_at(instant, [*printed])
         others += [job for job, value in printed.items() if ours[job] != value]
         assert all(abs(ours[job] - value) <= second + 1 for job, value in printed.items())
-        told += len(printed)
-    assert (told, others) == (compared, apart)
+        count += len(printed)
+    assert (count, others) == (compared, apart)
 
 
 @pytest.mark.parametrize(
     ("name", "tries", "others"),
     [("day", 1731, set()), ("same-day", 1660, set()), ("busy-day", 2259, {1_215_422, 1_236_337, 1_246_997})],
 )
-def test_every_try_of_every_backfill_pass(name: str, tries: int, others: set[int]) -> None:
-    """When and where each job that a pass tried is to start, each pass in the state in which it really began.
+def test_every_tested_job_of_every_backfill_pass_is_reproduced(name: str, tries: int, others: set[int]) -> None:
+    """Compare expected start and nodes of each job that a pass tested, each pass in its real initial state.
 
-    In three passes of `busy-day` one choice of nodes is another, for a cause that is not known, and others follow from it: 42
-    tries. Expected starts may be off by the second that a pass takes.
+    In three passes of `busy-day` one choice of nodes differs for an unknown reason, and others follow from it: 42 jobs.
+    Expected starts may differ by the second that a pass takes.
     """
-    day, told = recorded(name), 0
+    day, count = recorded(name), 0
     rows = {int(job): row for row, job in enumerate(day.workload.table.id.tolist())}
     otherwise = set()
     for ms, found in day.passes.items():
         plan = day.backfill().plan(day.state_at(ms))
         for real in found:
             ours = plan.plan_job(day.workload.job(rows[real.job]), TreeNodes())
-            told += 1
+            count += 1
             if ours is None or abs(ours.start // SECOND - real.start_s) > 1 or {*ours.placement.owners()} != real.nodes:
                 otherwise.add(ms)
-    assert (told, otherwise) == (tries, others)
+    assert (count, otherwise) == (tries, others)
 
 
 @pytest.mark.parametrize(("name", "exact", "soon"), [("day", 0.81, 0.95), ("same-day", 0.72, 0.83), ("busy-day", 0.95, 1.0)])
-def test_the_replay_of_a_day(name: str, exact: float, soon: float) -> None:
-    """Arrivals, what jobs take, and when the controller looked are given; which job starts when, and where, is not."""
+def test_replay_of_a_day_is_close_to_the_real_starts(name: str, exact: float, soon: float) -> None:
+    """The replay is given arrivals, run times and the times of scheduler passes, but not which job starts when and where."""
     off = late(name, close_calls=False)
     assert np.mean(off < 1000) >= exact and np.mean(off <= INTERVAL_MS) >= soon
 
 
 @pytest.mark.parametrize(("name", "exact"), [("day", 1.0), ("same-day", 1.0), ("busy-day", 0.96)])
-def test_what_differs_comes_from_looks_that_found_nodes_completing(name: str, exact: float) -> None:
-    """Nodes come free some ms after their job is done. Told which looks were too early for them, the replay has every start.
+def test_differences_come_from_passes_that_found_nodes_completing(name: str, exact: float) -> None:
+    """Nodes are released some ms after their job ends. Given the passes that were too early for them, every start matches.
 
-    So each start that is more than an interval off is explained by such a look before it.
+    Each start that is more than an interval off is therefore explained by such a pass before it.
     """
     off = late(name, close_calls=True)
     assert np.mean(off < 1000) >= exact and off.max() <= INTERVAL_MS
@@ -87,8 +86,8 @@ def test_what_differs_comes_from_looks_that_found_nodes_completing(name: str, ex
         assert (day.close_calls_ms <= first).any()
 
 
-def test_a_real_one_agrees_with_itself_on_three_fifths_of_the_starts() -> None:
-    """The same jobs at the same times, twice: what one knows of the input alone says no more."""
+def test_two_real_runs_agree_on_three_fifths_of_the_starts() -> None:
+    """The same jobs at the same times, run twice: the input alone predicts no more."""
     one, other = recorded("day"), recorded("same-day")
     waits = [day.columns["start_ms"] - day.columns["submit_ms"].min() for day in (one, other)]
     assert all(np.array_equal(one.columns[name], other.columns[name]) for name in ("user", "nodes", "limit_s", "nice"))

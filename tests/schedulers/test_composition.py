@@ -245,5 +245,5 @@ def test_composition_takes_any_model_that_offers_tables():
 
 def test_a_model_of_devices_without_tables_is_refused():
     for model in (Blind(), Slow(), Combined((Ideal(), Blind()))):
-        with pytest.raises(InputError, match=f"needs a performance model with sharing tables, not {type(model).__name__}"):
+        with pytest.raises(InputError, match=f"requires a performance model with sharing tables, not {type(model).__name__}"):
             simulate(machine(), workload([(0, "fio")]), CompositionScheduler(), truth=model)

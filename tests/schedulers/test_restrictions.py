@@ -189,7 +189,7 @@ def test_names_that_the_machine_does_not_have_are_errors():
     for columns, said in (
         ({"partition": ["lefd"], "user": ["ada"]}, "unknown partition 'lefd'"),
         ({"qos": ["normel"], "user": ["ada"]}, "unknown qos 'normel'"),
-        ({"qos": ["normal"]}, "the jobs do not say whose they are"),
+        ({"qos": ["normal"]}, "the jobs have no users"),
     ):
         with pytest.raises(InputError, match=said):
             simulate(on, one_each(1, **columns), ListScheduler())

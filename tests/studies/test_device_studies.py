@@ -72,7 +72,7 @@ def test_a_table_stands_beside_the_study_and_its_content_is_in_the_key(study, tm
     with pytest.raises(InputError, match="'much' is not a time") as error:
         load(study())
     assert (error.value.line, error.value.field) == (2, "devices=1, sharers=2")
-    with pytest.raises(InputError, match=r"no such performance table: none\.csv") as error:
+    with pytest.raises(InputError, match=r"performance table not found: none\.csv") as error:
         load(study(table="none.csv"))
     assert error.value.field == "performance.model"
 

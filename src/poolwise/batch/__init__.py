@@ -1,1 +1,1 @@
-"""Batches of workloads on CPU modules with small local memory: the problem, ways to place them, a checker and bounds."""
+"""Batch placement on CPU modules with small local memory: the problem, placement methods, a checker and bounds."""

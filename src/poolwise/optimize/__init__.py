@@ -1,1 +1,1 @@
-"""Optimisation: arrays in, arrays out. Nothing here knows what a row or a column means."""
+"""Optimization algorithms on arrays, independent of what rows and columns represent."""

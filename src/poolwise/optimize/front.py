@@ -1,4 +1,4 @@
-"""Points that no other point beats: Pareto fronts, layer by layer, and a search for one by halving and local moves."""
+"""Pareto fronts: nondominated points, fronts in layers, and a search by successive halving and local moves."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from poolwise.random import uniform
 
 
 def front(points: FloatArray) -> BoolArray:
-    """(n,) which of (n, d) points are beaten by no other in one coordinate without losing in another; less is better.
+    """Return a mask of the nondominated points among (n, d) points to minimize, (n,).
 
-    Equal points are all in it or all not. A point with a NaN is not.
+    Equal points are either all on the front or all off it. Points with a NaN are never on it.
     """
     points = np.asarray(points, dtype=np.float64)
     kept: BoolArray = np.asarray(~np.isnan(points).any(axis=1))
@@ -25,7 +25,7 @@ def front(points: FloatArray) -> BoolArray:
 
 
 def layers(points: FloatArray) -> IntArray:
-    """(n,) layer of each of (n, d) points: 0 on the front, 1 on the front of the rest, and so on; NaNs last of all."""
+    """Return the layer of each of (n, d) points, (n,): 0 on the front, 1 on the front of the rest, and so on; NaNs last."""
     layer = np.full(len(points), len(points), dtype=np.int64)
     left: BoolArray = np.asarray(~np.isnan(points).any(axis=1))
     depth = 0
@@ -39,32 +39,32 @@ def layers(points: FloatArray) -> IntArray:
 
 
 FrontMeasure = Callable[[Sequence[Element], int], FloatArray]
-"""(elements, rung) -> (n, d) points; a lower rung is cheaper to measure and less exact, the last one is the truth."""
+"""(elements, rung) -> (n, d) points. Lower rungs are cheaper and less exact; the last rung gives the true values."""
 
 
 def search_front(elements: Sequence[Element], measure: FrontMeasure, rungs: int, sample: int, seed: int) -> list[Element]:
-    """Look for the front of a large set: successive halving of a random sample, then local moves from what is left.
+    """Search for the front of a large set by successive halving of a random sample, then local moves from the survivors.
 
     Parameters
     ----------
     elements
-        Candidates: places in a grid. Neighbours differ by one step along one axis, or by one step up and one down.
+        Candidates, as positions in a grid. Neighbors differ by one step along one axis, or by one step up and one down.
     measure
-        Asked about elements at a rung, at the last one never twice about the same.
+        Evaluates elements at a rung; at the last rung each element is evaluated at most once.
     rungs
-        Of the halving: a third of each rung goes on to the next, by layers of the front.
+        Number of rungs of the halving. A third of each rung advances to the next, by layers of the front.
     sample
-        Elements of the first rung.
+        Number of elements at the first rung.
     seed
-        Of the sample.
+        Random seed of the sample.
 
     Returns
     -------
-    Elements measured at the last rung, in the order in which they were. Their front may miss points: nothing proves it.
+    Elements evaluated at the last rung, in the order of evaluation. Their front may miss points: it is not proven complete.
 
     Notes
     -----
-    Successive halving: Jamieson and Talwalkar 2016, here with layers of the front in the place of one loss.
+    Successive halving: Jamieson and Talwalkar 2016, here with layers of the front instead of a single loss.
     """
     known = set(elements)
     order = np.argsort(uniform(seed, "front", np.arange(len(elements))), kind="stable")
@@ -77,7 +77,7 @@ def search_front(elements: Sequence[Element], measure: FrontMeasure, rungs: int,
     points = measure(seen, rungs - 1)
     while True:
         best_now = [seen[k] for k in np.flatnonzero(front(points)).tolist()]
-        around = dict.fromkeys(n for element in best_now for n in _neighbours(element) if n in known)
+        around = dict.fromkeys(n for element in best_now for n in _neighbors(element) if n in known)
         fresh = [element for element in around if element not in set(seen)]
         if not fresh:
             return seen
@@ -85,8 +85,8 @@ def search_front(elements: Sequence[Element], measure: FrontMeasure, rungs: int,
         points = np.concatenate([points, measure(fresh, rungs - 1)])
 
 
-def _neighbours(element: Element) -> list[Element]:
-    """One step along one axis, or one up and another down: the move that keeps a sum."""
+def _neighbors(element: Element) -> list[Element]:
+    """Return the neighbors by one step along one axis, or by one step up and one down, which keeps the sum."""
     axes = range(len(element))
     moves = [{axis: step} for axis in axes for step in (-1, 1)]
     moves += [{up: 1, down: -1} for up in axes for down in axes if up != down]

@@ -1,7 +1,7 @@
-"""Linear and mixed-integer programs that grow while they are solved: one model, never rebuilt.
+"""Incremental linear and mixed-integer programs: one model that grows between solves and is never rebuilt.
 
-Solved by OR-Tools MathOpt: GLOP for linear programs, by the dual simplex method from the last basis; HiGHS or SCIP for
-integers.
+OR-Tools MathOpt solves them: GLOP solves linear programs by the dual simplex method from the last basis; HiGHS and SCIP solve
+integer programs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ortools.math_opt.python import mathopt  # type: ignore[import-untyped]
 from poolwise.arrays import FloatArray, IntArray
 
 LinearStatus = Literal["optimal", "feasible", "infeasible", "unbounded", "limit", "failed"]
-"""feasible: a solution, not proven optimal when time ran out; limit: time ran out without one."""
+"""feasible: a solution that was not proven optimal in time; limit: no solution in time."""
 LinearSolver = Literal["glop", "highs", "scip"]
 
 _SOLVERS = {"glop": mathopt.SolverType.GLOP, "highs": mathopt.SolverType.HIGHS, "scip": mathopt.SolverType.GSCIP}
@@ -42,16 +42,16 @@ Basis = tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]
 
 @dataclass(frozen=True, eq=False)
 class LinearSolution:
-    """The answer of a solver.
+    """Result of a solve.
 
     Attributes
     ----------
-    status : see `LinearStatus`; nothing else of an answer that is neither optimal nor feasible means anything
+    status : see `LinearStatus`; the other fields are only valid if it is "optimal" or "feasible"
     objective : value of the solution, NaN without one
     bound : proven lower bound on every solution, -inf without one
     values : (n_column,) the solution, NaN without one
-    duals : (n_row,) change of the objective per unit of a row's bound, NaN for programs with integers
-    detail : the solver's own words
+    duals : (n_row,) change of the objective per unit of a row's bound, NaN for integer programs
+    detail : message of the solver
     """
 
     status: LinearStatus
@@ -63,12 +63,12 @@ class LinearSolution:
 
 
 class LinearProgram:
-    """Minimise cost @ v subject to low <= A v <= high and bounds on v; columns and rows may be added, bounds moved.
+    """Minimize cost @ v subject to low <= A v <= high and bounds on v. Columns and rows may be added, and bounds changed.
 
     Parameters
     ----------
     solver
-        "glop" for linear programs; "highs" or "scip" where columns are integer.
+        "glop" for linear programs; "highs" or "scip" for integer programs.
     """
 
     def __init__(self, solver: LinearSolver = "glop") -> None:
@@ -94,7 +94,7 @@ class LinearProgram:
     def add_row(
         self, low: float, high: float, columns: Sequence[int] | IntArray = (), values: Sequence[float] | FloatArray = ()
     ) -> int:
-        """Add a row over existing columns; returns its number."""
+        """Add a row over existing columns; return its number."""
         row = self._model.add_linear_constraint(lb=low, ub=high)
         for column, value in zip(columns, values, strict=True):
             row.set_coefficient(self._columns[int(column)], float(value))
@@ -111,7 +111,7 @@ class LinearProgram:
         *,
         integer: bool = False,
     ) -> int:
-        """Add a column with its coefficients in existing rows; returns its number."""
+        """Add a column with its coefficients in existing rows; return its number."""
         column = self._model.add_variable(lb=low, ub=high, is_integer=integer)
         if cost:
             self._model.objective.set_linear_coefficient(column, cost)
@@ -122,12 +122,12 @@ class LinearProgram:
         return len(self._columns) - 1
 
     def remove_column(self, column: int) -> None:
-        """Take a column out; it keeps its number, and its value is 0 from then on."""
+        """Remove a column. It keeps its number, and its value is 0 from then on."""
         self.set_bounds(column, 0, 0)
         self._leaving.append(column)
 
     def set_bounds(self, column: int, low: float, high: float) -> None:
-        """Move a column's bounds."""
+        """Change a column's bounds."""
         self._columns[column].lower_bound, self._columns[column].upper_bound = low, high
 
     def set_cost(self, column: int, cost: float) -> None:
@@ -135,7 +135,7 @@ class LinearProgram:
         self._model.objective.set_linear_coefficient(self._columns[column], cost)
 
     def set_limit(self, row: int, low: float, high: float) -> None:
-        """Move a row's bounds."""
+        """Change a row's bounds."""
         self._rows[row].lower_bound, self._rows[row].upper_bound = low, high
 
     def set_coefficient(self, row: int, column: int, value: float) -> None:
@@ -150,7 +150,7 @@ class LinearProgram:
         threads: int | None = None,
         hint: FloatArray | None = None,
     ) -> LinearSolution:
-        """Solve the present problem, warm from the last answer where the solver can.
+        """Solve the current problem, with a warm start from the last solution if the solver supports it.
 
         Parameters
         ----------
@@ -159,7 +159,7 @@ class LinearProgram:
         gap
             Relative gap at which an integer program counts as solved.
         threads
-            Threads of SCIP; the others decide for themselves.
+            Number of threads of SCIP; the other solvers choose their own.
         hint
             (n_column,) a solution to start from.
         """
@@ -171,7 +171,7 @@ class LinearProgram:
         warm = self._kind == "glop" and self._basis is not None
         if warm:
             parameters.lp_algorithm, parameters.presolve = mathopt.LPAlgorithm.DUAL_SIMPLEX, mathopt.Emphasis.OFF
-        some = mathopt.SparseVectorFilter(skip_zero_values=True)  # reading zeros back takes longer than finding them
+        some = mathopt.SparseVectorFilter(skip_zero_values=True)  # reading back zeros takes longer than restoring them
         none: mathopt.SparseVectorFilter[mathopt.Variable] = mathopt.SparseVectorFilter(filtered_items=[])
         guide = mathopt.ModelSolveParameters(variable_values_filter=some, dual_values_filter=some, reduced_costs_filter=none)
         if hint is not None:
@@ -182,8 +182,8 @@ class LinearProgram:
             answer = self._read(self._session.solve(parameters, guide, self._start() if warm else None))
             if answer.status != "infeasible" or self._kind != "glop":
                 return answer
-            parameters.presolve = mathopt.Emphasis.OFF  # GLOP's presolve was seen to call a feasible program infeasible
-        except Exception:  # MathOpt raises what it meets, of several kinds: a warm start that went astray deserves a cold one
+            parameters.presolve = mathopt.Emphasis.OFF  # GLOP's presolve has reported feasible programs as infeasible
+        except Exception:  # MathOpt raises exceptions of several kinds; a failed warm start is retried cold
             pass
         try:
             self._session = Session(self._model, _SOLVERS[self._kind])
@@ -196,9 +196,9 @@ class LinearProgram:
             )
 
     def _start(self) -> solution_pb2.BasisProto:
-        """Build the basis to start from: the last one, new columns at their lower bounds, new rows slack.
+        """Build the initial basis: the last one, with new columns at their lower bounds and new rows slack.
 
-        Columns that are to go do so once they are out of the basis: without them it would be none.
+        Removed columns are deleted once they have left the basis; deleting a basic column would invalidate it.
         """
         assert self._basis is not None
         column = np.full(self.n_column, solution_pb2.BASIS_STATUS_AT_LOWER_BOUND)
@@ -211,10 +211,10 @@ class LinearProgram:
                 self._model.delete_variable(self._columns[k])
                 self._alive[k] = False
         self._leaving = [k for k in self._leaving if basic[k]]
-        there = np.flatnonzero(self._alive)
+        alive = np.flatnonzero(self._alive)
         start = solution_pb2.BasisProto()
-        start.variable_status.ids.extend(there.tolist())
-        start.variable_status.values.extend(column[there].tolist())
+        start.variable_status.ids.extend(alive.tolist())
+        start.variable_status.values.extend(column[alive].tolist())
         start.constraint_status.ids.extend(range(self.n_row))
         start.constraint_status.values.extend(row.tolist())
         return start
@@ -242,18 +242,18 @@ class LinearProgram:
 
 
 class Session:
-    """A solver that keeps its state from one solution of a model to the next.
+    """A solver that keeps its state between solves of a model.
 
-    `mathopt.IncrementalSolver` does this too, but turns every solution and basis into Python objects, column by column,
-    which took a fifth to a third of the time of rounding; here only numbers are read.
+    `mathopt.IncrementalSolver` does this too, but converts every solution and basis to Python objects, column by column, which
+    took a fifth to a third of the time of rounding. This class reads only numbers.
     """
 
     def __init__(self, model: mathopt.Model, kind: mathopt.SolverType) -> None:
         self._model, self._kind = model, kind
         self._changes = model.add_update_tracker()
-        self._solver = self._anew()
+        self._solver = self._create()
 
-    def _anew(self) -> core.Solver:
+    def _create(self) -> core.Solver:
         return core.new(self._kind.value, self._model.export_model(), parameters_pb2.SolverInitializerProto())
 
     def solve(
@@ -262,33 +262,33 @@ class Session:
         guide: mathopt.ModelSolveParameters,
         start: solution_pb2.BasisProto | None = None,
     ) -> result_pb2.SolveResultProto:
-        """Tell the solver what has changed since the last time, and solve; raises what MathOpt raises."""
+        """Update the solver with the changes since the last solve, and solve. Raises whatever MathOpt raises."""
         update = self._changes.export_update()
         if update is not None:
             if not self._solver.update(update):
-                self._solver = self._anew()
+                self._solver = self._create()
             self._changes.advance_checkpoint()
         nothing = callback_pb2.CallbackRegistrationProto()
-        asked = guide.to_proto()
+        request = guide.to_proto()
         if start is not None:
-            asked.initial_basis.CopyFrom(start)
+            request.initial_basis.CopyFrom(start)
         with _silence() if self._kind == mathopt.SolverType.HIGHS else nullcontext():
-            return self._solver.solve(parameters.to_proto(), asked, None, nothing, None, None)
+            return self._solver.solve(parameters.to_proto(), request, None, nothing, None, None)
 
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Keep what the library prints out of our standard output, which may be JSON: no parameter turns HiGHS' last line off."""
+    """Keep the library's output off our standard output, which may be JSON: no parameter disables the last line of HiGHS."""
     if os.name != "posix":
         yield
         return
     sys.stdout.flush()
-    ours, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
+    ours, devnull = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, 1)
     try:
         yield
     finally:
-        ctypes.CDLL(None).fflush(None)  # C buffers what it prints: it must be gone before our output is back
+        ctypes.CDLL(None).fflush(None)  # C buffers its output: flush it before our output is restored
         os.dup2(ours, 1)
         os.close(ours)
-        os.close(nowhere)
+        os.close(devnull)

@@ -1,8 +1,8 @@
-"""The cheapest element of a grid at which something holds that, where it holds, holds for everything larger too.
+"""Cheapest element of a grid that satisfies a monotone predicate: one that holds for everything larger too if it holds.
 
-An element is asked about at a time, the one that divides what is left best: along one axis that is bisection, over several
-it walks along the border between what holds and what does not. The assumption is not taken on trust: as soon as two
-answers contradict it, nothing is concluded from it any more, and every element that could be cheaper is asked about.
+The predicate is evaluated at one element at a time, the one that best divides the remaining ones: along one axis this is
+bisection, along several it follows the boundary. Monotonicity is verified: as soon as two answers contradict it, it is no
+longer used, and every element that could be cheaper is evaluated.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ Answers = Mapping[Element, bool]
 def cheapest(
     cost: FloatArray, holds: Callable[[Element], bool], known: Answers | None = None, among: BoolArray | None = None
 ) -> Element | None:
-    """Find the cheapest element at which `holds`; of equal ones the first in the order of the array.
+    """Find the cheapest element at which `holds`; on ties the first in the order of the array.
 
     Parameters
     ----------
     cost
-        (n_1, ..., n_d) of each element; must not fall along any axis.
+        (n_1, ..., n_d) cost of each element; must not decrease along any axis.
     holds
-        Asked about elements, each at most once. Assumed monotone: if it holds at x, it holds at every y >= x.
+        Predicate, evaluated at most once per element. Assumed monotone: if it holds at x, it holds at every y >= x.
     known
-        Answers from before; they are not asked again, and may contradict the assumption.
+        Earlier answers; they are not evaluated again, and may contradict the assumption.
     among
-        (n_1, ..., n_d) elements that may be chosen; all if not given.
+        (n_1, ..., n_d) mask of elements that may be chosen; by default all.
 
     Returns
     -------
-    The element, or None if it holds at none of them. It is the true one if `holds` is monotone, or if two answers show that
-    it is not; otherwise no answer says so.
+    The element, or None if the predicate holds at none of them. It is correct if `holds` is monotone, or if two answers show
+    that it is not. A violation that no answers show remains undetected.
     """
     cost = np.asarray(cost, dtype=np.float64)
     _check(cost)
@@ -64,14 +64,14 @@ def cheapest(
 
 
 def contradictions(answers: Answers) -> list[tuple[Element, Element]]:
-    """Pairs (x, y), x <= y, such that it holds at x and not at y: none if the answers fit a monotone predicate."""
+    """Return the pairs (x, y), x <= y, where it holds at x and not at y: none if the answers fit a monotone predicate."""
     held = [x for x, answer in answers.items() if answer]
     failed = [y for y, answer in answers.items() if not answer]
     return [(x, y) for x in held for y in failed if below(x, y)]
 
 
 def below(x: Element, y: Element) -> bool:
-    """Whether x <= y along every axis."""
+    """Return whether x <= y along every axis."""
     return all(a <= b for a, b in zip(x, y, strict=True))
 
 
@@ -80,23 +80,23 @@ def _check(cost: FloatArray) -> None:
         raise ValueError("a cost is NaN")
     for axis in range(cost.ndim):
         if (np.diff(cost, axis=axis) < 0).any():
-            raise ValueError(f"the cost falls along axis {axis}")
+            raise ValueError(f"the cost decreases along axis {axis}")
 
 
 def _ranks(cost: FloatArray) -> IntArray:
-    """Position of each element in the order (cost, place in the array): an order that agrees with `below`."""
+    """Return the position of each element in the order (cost, position in the array), which is compatible with `below`."""
     rank = np.empty(cost.size, dtype=np.int64)
     rank[np.argsort(cost, axis=None, kind="stable")] = np.arange(cost.size)
     return rank.reshape(cost.shape)
 
 
 def _up_to(element: Element) -> tuple[slice, ...]:
-    """All elements below one, itself included."""
+    """Return slices of all elements below one, itself included."""
     return tuple(slice(k + 1) for k in element)
 
 
 def _divide(left: BoolArray, rank: IntArray) -> Element:
-    """Choose the element whose worse answer decides most: if it holds, all dearer ones go, if not, all below it."""
+    """Choose the element that decides most in the worse case: all costlier ones if it holds, else all below it."""
     if_not = left.astype(np.int64)
     for axis in range(left.ndim):
         if_not = np.cumsum(if_not, axis=axis)
@@ -112,7 +112,7 @@ def _divide(left: BoolArray, rank: IntArray) -> Element:
 def _in_order(
     rank: IntArray, left: BoolArray, holds: Callable[[Element], bool], answers: dict[Element, bool]
 ) -> Element | None:
-    """Ask about everything from the cheapest on: slow, and right whatever the predicate."""
+    """Evaluate elements in order of cost, which is slow but correct for any predicate."""
     for place in np.argsort(rank, axis=None):
         element = tuple(int(k) for k in np.unravel_index(place, rank.shape))
         if left[element] and (answers[element] if element in answers else holds(element)):

@@ -1,1 +1,1 @@
-"""How long a job takes where it is placed. One model per file; each registers itself under a name."""
+"""Performance models: the run time of a job at its placement. Each file registers one model under a name."""

@@ -1,6 +1,6 @@
-"""Units that are good at some types of task and bad at others.
+"""Affinity model: units that run some types of tasks faster than others.
 
-Source: VineSim, sections 4.4 and 5.3.1 (affinity mapping); specs of the accelerators, "Model".
+Source: VineSim, sections 4.4 and 5.3.1 (affinity mapping); accelerator spec, "Model".
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from poolwise.registry import register
 from poolwise.units import US
 
 PREFIX = "affinity."
-"""Machine attribute "affinity.K": operations per microsecond of each owner for tasks of type K, 0 where it cannot run them."""
+"""Machine attribute "affinity.K": operations per microsecond of each owner for tasks of type K, 0 if it cannot run them."""
 
 
 @register("models", "affinity")
 @dataclass(frozen=True)
 class Affinity(PerformanceModel):
-    """A task takes operations / affinity, in nanoseconds rounded up once.
+    """Compute time of operations / affinity, in nanoseconds rounded up once.
 
-    Reads the job table's columns "task_type" and "operations" and the machine's attributes "affinity.0", "affinity.1", ...;
-    without them, and for a type below 0, every unit is as fast as any. A run on several units is as slow as its slowest.
-    Times up to 2**51 ns (26 days) are exact to the nanosecond, whatever the work is given as.
+    The model reads the job table's columns "task_type" and "operations" and the machine's attributes "affinity.0",
+    "affinity.1", and so on. Without them, and for a type below 0, all units are equally fast. A run on several units is as
+    slow as its slowest unit. Times up to 2**51 ns (26 days) are exact to the nanosecond, whatever the unit of the work.
     """
 
     def setup(self, run: Run, view: Snapshot) -> int:
-        """No time."""
+        """Return 0."""
         return 0
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
-        """Time here / work - 1; raises InputError where a unit cannot run the task."""
+        """Return time here / work - 1. Raises InputError if a unit cannot run the task."""
         table = rates(view.machine)
         if not len(table) or "operations" not in view.table.attributes:
             return 0.0
@@ -50,23 +50,23 @@ class Affinity(PerformanceModel):
         rate = min(float(table[kind, unit]) for unit in units) if kind < len(table) else 0.0
         if rate <= 0:
             names = ", ".join(view.machine.owners[unit] for unit in units)
-            raise InputError(f"a task of type {kind} cannot run on {names}", field="task_type", remedy="give it an affinity")
+            raise InputError(f"{names} cannot run tasks of type {kind}", field="task_type", remedy="give the unit an affinity")
         return slowdown(compute_ns(job.attribute("operations"), rate), int(view.work[run.job]))
 
     def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
-        """Nothing: a unit has one task at a time."""
+        """Return no owners: a unit runs one task at a time."""
         return ()
 
 
 def compute_ns(operations: float, rate: float) -> int:
-    """Ns for a number of operations at `rate` per microsecond, rounded up, at least 1; rounding errors do not count."""
+    """Return the ns for a number of operations at `rate` per microsecond, rounded up, at least 1, ignoring rounding errors."""
     exact = operations * US / rate
     nearest = round(exact)
     return max(nearest if abs(exact - nearest) <= 1e-9 * max(1.0, exact) else math.ceil(exact), 1)
 
 
 def compute_times(operations: FloatArray, rate: FloatArray) -> IntArray:
-    """Ns, as `compute_ns` of every pair; the arrays broadcast and the rates are > 0."""
+    """Return `compute_ns` of every pair, in ns. The arrays broadcast, and the rates must be positive."""
     exact = operations * US / rate
     nearest = np.rint(exact)
     up = np.where(np.abs(exact - nearest) <= 1e-9 * np.maximum(1.0, exact), nearest, np.ceil(exact))
@@ -74,13 +74,13 @@ def compute_times(operations: FloatArray, rate: FloatArray) -> IntArray:
 
 
 def slowdown(time: int, work: int) -> float:
-    """Slowdown at which `work` ns take exactly `time` ns: half a nanosecond less, so that rounding up gives it."""
+    """Return the slowdown at which `work` ns take exactly `time` ns: half a nanosecond less, since times are rounded up."""
     return 0.0 if time == work else (time - work - 0.5) / work
 
 
 @lru_cache(maxsize=8)  # a machine is compared by identity
 def rates(machine: Machine) -> FloatArray:
-    """(n_task_type, n_owner) operations per microsecond; (0, n_owner) for a machine that has no affinities."""
+    """Return operations per microsecond, (n_task_type, n_owner); (0, n_owner) for a machine without affinities."""
     found: list[FloatArray] = []
     while (column := machine.attributes.get(f"{PREFIX}{len(found)}")) is not None:
         found.append(column)

@@ -1,6 +1,6 @@
-"""Devices whose bandwidth is split evenly among the runs that share them.
+"""Bandwidth-sharing model: the bandwidth of a device is split evenly among the runs that share it.
 
-Source: specs of the NVMe composition, "Workloads" (fio: base time * sharers / devices).
+Source: NVMe-composition spec, "Workloads" (fio: base time * sharers / devices).
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ from poolwise.registry import register
 @register("models", "bandwidth_sharing")
 @dataclass(frozen=True)
 class BandwidthSharing(PerformanceModel):
-    """A run gets an even part of each device it is on; composed devices add up.
+    """Slowdown demand / share - 1, where a run gets an equal share of each of its devices; composed devices add up.
 
-    A run asks for `bandwidth` (MB/s per task) at reference speed; with less it slows down by demand / share. With more it
-    is faster only up to the job table's column "peak_bandwidth" (MB/s per task), where there is one. Runs that ask for no
+    A run requests `bandwidth` (MB/s per task) at reference speed; with less it slows down by demand / share. With more it is
+    faster only up to the job table's column "peak_bandwidth" (MB/s per task), if there is one. Runs without a request for
     bandwidth neither slow down nor count as sharers.
     """
 
     def setup(self, run: Run, view: Snapshot) -> int:
-        """No time."""
+        """Return 0."""
         return 0
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
-        """Demand / min(share, peak) - 1."""
+        """Return demand / min(share, peak) - 1."""
         job, tasks = view.table.job(run.job), len(run.tasks)
         demand = job.request("bandwidth") * tasks
         devices = self.touches(run.placement, view)
         if not demand or not devices:
             return 0.0
-        column, asks = view.machine.resource("bandwidth"), view.table.request("bandwidth")
+        column, requests = view.machine.resource("bandwidth"), view.table.request("bandwidth")
         share = 0.0
         for device in devices:
-            sharers = sum(1 for number in view.occupants(device) if asks[view.run(number).job] > 0)
+            sharers = sum(1 for number in view.occupants(device) if requests[view.run(number).job] > 0)
             share += float(view.capacity[device, column]) / sharers
         has_peak = "peak_bandwidth" in view.table.attributes
         peak = job.attribute("peak_bandwidth") * tasks if has_peak else demand
         return demand / min(share, peak) - 1.0 if share > 0 else float("inf")
 
     def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
-        """The devices of the placement that have bandwidth."""
+        """Return the devices of the placement that have bandwidth."""
         machine = view.machine
         if "bandwidth" not in machine.resources:
             return ()

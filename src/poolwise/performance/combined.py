@@ -1,4 +1,4 @@
-"""Several models at once: rates multiply, setups add."""
+"""Combination of several models: slowdown factors multiply, setup times add up."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from poolwise.registry import register
 @register("models", "combined")
 @dataclass(frozen=True)
 class Combined(PerformanceModel):
-    """Models that act on the same run: 1 + slowdown is the product of theirs, setup the sum; one of them may fetch.
+    """Product of the factors 1 + slowdown of several models, and sum of their setup times; at most one of them may fetch.
 
     Parameters
     ----------
     models
-        At least one; where a study names them, each is a name or a table with its settings beside the name.
+        At least one model. In a study, each is a name, or a table with its name and settings.
     """
 
     models: tuple[PerformanceModel, ...] = ()
@@ -30,27 +30,27 @@ class Combined(PerformanceModel):
         return tuple(part for model in self.models for part in model_parts(model))
 
     def setup(self, run: Run, view: Snapshot) -> int:
-        """Ns, the sum."""
+        """Return the sum of the setup times (ns)."""
         return sum(model.setup(run, view) for model in self.models)
 
     def fetch(self, run: Run, view: Snapshot) -> Fetch | None:
-        """Fetch of the first model that has one."""
+        """Return the fetch of the first model that has one."""
         return next((found for model in self.models if (found := model.fetch(run, view)) is not None), None)
 
     def fetch_slowdown(self, run: Run, view: Snapshot) -> float:
-        """As `slowdown`."""
+        """Return the total slowdown while the run fetches, as in `slowdown`."""
         return _product(model.fetch_slowdown(run, view) for model in self.models)
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
-        """Total s of (1 + s1)(1 + s2)...; exactly s1 where the others are 0."""
+        """Return the total s with 1 + s = (1 + s1)(1 + s2)...; exactly s1 if the others are 0."""
         return _product(model.slowdown(run, view) for model in self.models)
 
     def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
-        """The union."""
+        """Return the union of the owners of all models."""
         return tuple(sorted({owner for model in self.models for owner in model.touches(placement, view)}))
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Ask every model."""
+        """Check the inputs of every model."""
         for model in self.models:
             model.check(machine, jobs)
 

@@ -1,4 +1,4 @@
-"""Slowdown by remote memory and by a processor slower than asked for: (1 + P^m) P^f - 1, each job by its own profile.
+"""Models with measured profiles: slowdown by remote memory and CPU frequency, (1 + P^m) P^f - 1, per job.
 
 Source: Sefati et al., IRoP, equations (2) and (3).
 """
@@ -19,21 +19,21 @@ from poolwise.registry import register
 @register("models", "cpu_frequency")
 @dataclass(frozen=True)
 class CpuFrequency(FixedAtStart):
-    """Shared nodes of different frequency with memory of their own and a pool: slowdown (1 + P^m(r)) P^f - 1.
+    """Slowdown (1 + P^m(r)) P^f - 1 on shared nodes of different frequencies with local memory and a pool.
 
-    A job asks for "cores" and "memory", and for a frequency by its attribute "frequency" (none: any will do); its attribute
-    "profile" names P^m. Nodes have the attribute "frequency".
+    A job requests "cores" and "memory", and a frequency by its attribute "frequency" (without it, any node is equally fast).
+    Its attribute "profile" names P^m. Nodes have the attribute "frequency".
 
     Parameters
     ----------
     profile
-        Profile of jobs that name none.
+        Profile of jobs without one.
     """
 
     profile: str = "kmeans"
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
-        """Slowdown at the run's node and share of remote memory."""
+        """Return the slowdown at the run's node and fraction of remote memory."""
         machine, workload = view.machine, view.table
         profile = profile_of(workload, run.job, self.profile)
         local = remote = 0
@@ -59,18 +59,18 @@ class CpuFrequency(FixedAtStart):
 @register("models", "profiled_memory")
 @dataclass(frozen=True)
 class ProfiledMemory(FixedAtStart):
-    """Racks of whole nodes with memory pools: a job slows down by its own curve P^m, instead of a drawn sensitivity.
+    """Slowdown P^m by each job's own profile on racks of whole nodes with memory pools, instead of a random sensitivity.
 
     Parameters
     ----------
     profile
-        Profile of jobs that name none in their attribute "profile".
+        Profile of jobs without one in their attribute "profile".
     """
 
     profile: str = "kmeans"
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
-        """P^m at the share of the job's memory that lies outside its nodes."""
+        """Return P^m at the fraction of the job's memory that is outside its nodes."""
         memory = int(view.table.memory[run.job])
         remote = max(0, memory - view.machine.local_memory)
         if not remote:
@@ -79,6 +79,6 @@ class ProfiledMemory(FixedAtStart):
 
 
 def profile_of(workload: JobTable, job: int, default: str) -> Profile:
-    """Profile of a job: its attribute "profile" where the job table has one; raises UnknownNameError."""
+    """Return the profile of a job: that of its attribute "profile", else `default`. Raises UnknownNameError."""
     column = workload.attributes.get("profile")
     return find_profile(default if column is None else str(np.asarray(column)[job]))

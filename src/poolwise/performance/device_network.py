@@ -1,6 +1,6 @@
-"""Jobs with devices beside them or behind the network: time by profile, neighbours on the node, load of the links.
+"""Model of jobs with local or remote devices: time by profile, co-located runs on the node, load of the links.
 
-Source: Amaral et al., DRMaestro, "Trace-driven simulation implementation"; specs of the flow placement, "Simulation".
+Source: Amaral et al., DRMaestro, "Trace-driven simulation implementation"; flow-placement spec, "Simulation".
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from poolwise.units import to_ns
 @register("models", "device_network")
 @dataclass(frozen=True)
 class DeviceNetwork(PerformanceModel):
-    """Slowdown against the time alone with local devices: the duration is a draw from a profile's local times.
+    """Slowdown relative to an exclusive run with local devices, whose duration is drawn from a profile's local times.
 
-    (1 + slowdown) = co-location stretch x, if a device is remote, remote_s / local_s x (1 + sensitivity x load). The load is
-    the greater of those of the two links on the way, from all other runs. The co-location stretch adds the profile's
-    sensitivities times the share of the node's other cores, and of the device nodes' other devices, that are in use. A job's
-    kind names its profile; kinds without one always take their duration.
+    (1 + slowdown) = co-location factor x, if a device is remote, remote_s / local_s x (1 + sensitivity x load). The load is
+    the greater load of the two links on the path, caused by all other runs. The co-location factor adds the profile's
+    sensitivities times the fractions in use of the node's other cores and of the device nodes' other devices. A job's kind
+    names its profile; kinds without one always take their duration.
 
     Parameters
     ----------
     profiles
         "catalog:NAME" or a CSV file.
     start_s
-        Seconds until a job begins work.
+        Seconds before a job starts to work.
     server_s
-        Additional seconds for each place that serves a remote device to it.
+        Additional seconds for each location that serves remote devices to the job.
     """
 
     profiles: str = "catalog:rodinia"
@@ -46,11 +46,11 @@ class DeviceNetwork(PerformanceModel):
     server_s: float = 0.0
 
     def setup(self, run: Run, view: Snapshot) -> int:
-        """Latency of the start, and of a server at each place that it has remote devices at."""
+        """Return the startup latency, including that of a server at each location with remote devices (ns)."""
         return to_ns(self.start_s + self.server_s * sites(run.placement, view.machine).servers)
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
-        """Stretch less 1; that of the slowest task of a run."""
+        """Return the slowdown of the slowest task of a run."""
         profile = _profile(self.profiles, view.table, run.job)
         if profile is None:
             return 0.0
@@ -65,19 +65,19 @@ class DeviceNetwork(PerformanceModel):
         return stretch - 1.0
 
     def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
-        """The nodes of the tasks and of their devices, and the links between them where these differ."""
+        """Return the nodes of the tasks and of their devices, and the links between them where these differ."""
         site = sites(placement, view.machine)
         return tuple(sorted({*site.nodes, *site.device_nodes, *site.links}))
 
 
 def _profile(reference: str, table: JobTable, job: int) -> DeviceProfile | None:
-    """Profile of a job, None without; looked up once per job, because every change of pace asks for it."""
+    """Return the profile of a job, None without one. Cached, since every speed change asks for it."""
     found: DeviceProfile | None = table.derived(("device profile", reference), partial(_profiles, reference))[job]
     return found
 
 
 def _profiles(reference: str, table: JobTable, rows: slice) -> Column:
-    """(k,) profiles of some jobs, or None."""
+    """Return the profiles of some jobs, (k,); None for jobs without one."""
     known, kinds = read_device_profiles(reference), table.attributes.get("kind")
     found = np.full(len(table.id[rows]), None, dtype=np.object_)
     if kinds is not None:
@@ -86,11 +86,11 @@ def _profiles(reference: str, table: JobTable, rows: slice) -> Column:
 
 
 def _load(run: Run, site: Sites, view: Snapshot) -> float:
-    """Load of the fullest link on the way to any remote device, without the run itself."""
+    """Return the load of the most loaded link on the path to any remote device, without the run itself."""
     machine = view.machine
     if "bandwidth" not in machine.resources:
         return 0.0
-    asks = view.table.request("bandwidth")
+    requests = view.table.request("bandwidth")
     used = np.zeros(len(site.links))
     for k, link in enumerate(site.links):
         for number in view.occupants(link):
@@ -98,13 +98,13 @@ def _load(run: Run, site: Sites, view: Snapshot) -> float:
             if other.id != run.id:
                 there = sites(other.placement, machine)
                 if link in there.links:
-                    used[k] += int(asks[other.job]) * there.shares[there.links.index(link)]
+                    used[k] += int(requests[other.job]) * there.shares[there.links.index(link)]
     capacity = view.capacity[list(site.links), machine.resource("bandwidth")]
     return float(link_loads(used, capacity.astype(np.float64)).max(initial=0.0))
 
 
 def _cores(placement: Placement, site: Sites, view: Snapshot) -> float:
-    """Greatest share of the cores of a run's nodes that others use."""
+    """Return the largest fraction of the cores of a run's nodes that other runs use."""
     if "cores" not in view.machine.resources:
         return 0.0
     column, most = view.machine.resource("cores"), 0.0
@@ -116,7 +116,7 @@ def _cores(placement: Placement, site: Sites, view: Snapshot) -> float:
 
 
 def _devices(site: Sites, view: Snapshot) -> float:
-    """Greatest share of the devices beside those of a run that others use."""
+    """Return the largest fraction of the devices next to those of a run that other runs use."""
     if "devices" not in view.machine.resources:
         return 0.0
     column, most = view.machine.resource("devices"), 0.0
@@ -130,7 +130,7 @@ def _devices(site: Sites, view: Snapshot) -> float:
 
 @lru_cache(maxsize=8)
 def _attached(machine: Machine) -> dict[int, IntArray]:
-    """Node -> devices attached to it."""
+    """Return node -> devices attached to it."""
     owners = machine.of_kind(Kind.DEVICE)
     homes = machine.home[owners]
     return {int(home): owners[homes == home] for home in np.unique(homes).tolist() if home >= 0}

@@ -1,6 +1,6 @@
-"""How long kinds of jobs take with a device beside them, over the network, and over a loaded network: profile files.
+"""Device profiles: mean times of kinds of jobs with a local device, a remote device, and a loaded network, in CSV files.
 
-Source: Amaral et al., DRMaestro, "The inference engine" and Figure 3; specs of the flow placement, "Simulation".
+Source: Amaral et al., DRMaestro, "The inference engine" and Figure 3; flow-placement spec, "Simulation".
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ COLUMNS = ("kind", *NUMBERS, "assumed", "source")
 
 @dataclass(frozen=True)
 class DeviceProfile:
-    """A kind of job that uses a device.
+    """Profile of a kind of job that uses a device.
 
     Attributes
     ----------
     kind : name
-    local_s : mean seconds alone, the device beside the processor
+    local_s : mean seconds of an exclusive run with a device local to the processor
     spread : standard deviation of the time over its mean
-    remote_s, loaded_s : mean seconds alone with the device behind an idle network, and behind a fully loaded one
-    goal_s : completion time wished for, tau
-    importance : z of the utility, from 1 (a missed goal counts fully) to 10 (not at all)
+    remote_s, loaded_s : mean seconds of an exclusive run with a remote device, over an idle and a fully loaded network
+    goal_s : desired completion time, tau
+    importance : z of the utility, from 1 (a missed goal counts fully) to 10 (it does not count)
     link_mb_s : MB/s that it sends over a link while its device is remote
-    cpu_sensitivity, device_sensitivity : stretch by neighbours that use all the other cores of its node, and all the other
-        devices of its device's node
-    cores, memory_gib : what a task asks for
+    cpu_sensitivity, device_sensitivity : relative slowdown if other runs use all the other cores of its node, and all the
+        other devices of its device's node
+    cores, memory_gib : requests of a task
     assumed : names of the numbers that were not measured
-    source : where the others come from
+    source : source of the other numbers
     """
 
     kind: str
@@ -66,31 +66,37 @@ class DeviceProfile:
 
     @property
     def sensitivity(self) -> float:
-        """Stretch of the remote time by a fully loaded link, less 1."""
+        """Relative slowdown of the remote time by a fully loaded link."""
         return self.loaded_s / self.remote_s - 1.0
 
     def time(self, remote: bool) -> float:
-        """Mean seconds alone on an idle network."""
+        """Return the mean seconds of an exclusive run on an idle network."""
         return self.remote_s if remote else self.local_s
 
 
 def read_device_profiles(reference: str | Path) -> Mapping[str, DeviceProfile]:
-    """Read a CSV file of profiles, or "catalog:NAME" for a shipped one; by kind, in the order of the file.
+    """Read a CSV file of profiles, or "catalog:NAME" for a shipped one.
 
-    Columns: kind, the numbers, `assumed` (names of the columns that are guesses, with spaces between) and `source`. Lines
-    that begin with # are comments. Raises InputError naming file, line and field.
+    The columns are kind, the numbers, `assumed` (names of the columns that are guesses, separated by spaces) and `source`.
+    Lines that begin with # are comments.
+
+    Returns
+    -------
+    Kind -> profile, in the order of the file.
+
+    Raises InputError with file, line and field.
     """
     text = str(reference)
     shipped = text.startswith(catalog.PREFIX)
     name = text.removeprefix(catalog.PREFIX)
     path = catalog.find("device_profiles", f"{name.removesuffix('.csv')}.csv") if shipped else Path(text)
     if not path.is_file():
-        raise InputError("no such file of profiles", file=path, remedy=f'give a CSV file, or "{catalog.PREFIX}NAME"')
+        raise InputError("profile file not found", file=path, remedy=f'give a CSV file, or "{catalog.PREFIX}NAME"')
     return _read(path, path.stat().st_mtime_ns)
 
 
 def device_profiles_csv(profiles: Iterable[DeviceProfile]) -> str:
-    """Write profiles as `read_device_profiles` reads them."""
+    """Write profiles in the format that `read_device_profiles` reads."""
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(COLUMNS)
@@ -101,10 +107,10 @@ def device_profiles_csv(profiles: Iterable[DeviceProfile]) -> str:
 
 
 def learn(schedule: Schedule, profiles: Mapping[str, DeviceProfile]) -> dict[str, DeviceProfile]:
-    """Put the mean times of finished jobs into the profiles of their kinds, by where their devices were.
+    """Replace the times in profiles by the mean times of finished jobs of each kind, by the location of their devices.
 
-    A kind that was not seen in one of the states keeps its time there; the stretch of a loaded network is kept. Jobs of
-    unknown kinds teach nothing: they have no goal, and cost the neutral 1.
+    A kind that did not run in one of the states keeps its time for that state; the relative slowdown by a loaded network is
+    kept. Jobs of unknown kinds are ignored: they have no goal, and cost the neutral 1.
 
     Source: "The inference engine" (mean completion time of a type in each state of the cluster).
     """
@@ -128,7 +134,7 @@ def learn(schedule: Schedule, profiles: Mapping[str, DeviceProfile]) -> dict[str
 
 @lru_cache(maxsize=64)
 def _read(path: Path, modified: int) -> Mapping[str, DeviceProfile]:
-    """Read a file that was last modified at `modified`; a changed file is another key."""
+    """Read a file that was last modified at `modified`, which makes changed files miss the cache."""
     with path.open(newline="", encoding="utf-8") as file:
         lines = [(k, line) for k, line in enumerate(file, start=1) if not line.startswith("#")]
     rows = csv.DictReader(line for _, line in lines)
@@ -139,7 +145,7 @@ def _read(path: Path, modified: int) -> Mapping[str, DeviceProfile]:
     for (line, _), row in zip(lines[1:], rows, strict=False):
         profile = _profile(row, path, line)
         if profile.kind in found:
-            raise InputError(f"'{profile.kind}' stands twice", file=path, line=line, field="kind", remedy="keep one of them")
+            raise InputError(f"duplicate kind '{profile.kind}'", file=path, line=line, field="kind", remedy="keep one of them")
         found[profile.kind] = profile
     return MappingProxyType(found)
 
@@ -150,7 +156,7 @@ def _profile(row: dict[str, str], path: Path, line: int) -> DeviceProfile:
     for name in assumed:
         if name not in NUMBERS:
             raise InputError(
-                f"'{name}' is no number of a profile",
+                f"'{name}' is not a number of a profile",
                 file=path,
                 line=line,
                 field="assumed",
@@ -158,11 +164,11 @@ def _profile(row: dict[str, str], path: Path, line: int) -> DeviceProfile:
             )
     for name in ("local_s", "remote_s", "loaded_s", "goal_s"):
         if not values[name] > 0:
-            raise InputError("a time must be more than 0", file=path, line=line, field=name, remedy="give seconds")
+            raise InputError("a time must be above 0", file=path, line=line, field=name, remedy="give seconds")
     if not 1 <= values["importance"] <= 10:
-        raise InputError("importance lies between 1 and 10", file=path, line=line, field="importance", remedy="1 counts fully")
+        raise InputError("importance must be from 1 to 10", file=path, line=line, field="importance", remedy="1 counts fully")
     if values["cores"] != int(values["cores"]):
-        raise InputError("cores must be whole", file=path, line=line, field="cores", remedy="round it up")
+        raise InputError("cores must be a whole number", file=path, line=line, field="cores", remedy="round it up")
     numbers = {name: value for name, value in values.items() if name != "cores"}
     return DeviceProfile(row["kind"], cores=int(values["cores"]), **numbers, assumed=assumed, source=row["source"] or "")
 
@@ -173,5 +179,7 @@ def _number(text: str | None, path: Path, line: int, field: str) -> float:
     except ValueError:
         value = math.nan
     if not (math.isfinite(value) and value >= 0):
-        raise InputError(f"'{text or ''}' is no number from 0 on", file=path, line=line, field=field, remedy="correct it")
+        raise InputError(
+            f"'{text or ''}' is not a number of at least 0", file=path, line=line, field=field, remedy="correct it"
+        )
     return value

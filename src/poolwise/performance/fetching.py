@@ -1,7 +1,7 @@
-"""Data that are fetched over shared links before a task computes.
+"""Fetching model: tasks fetch data over shared links before they compute.
 
-A flow that ends leaves its bandwidth to the others while its task goes on computing, so fetching is a phase of the run with a
-pace of its own. Source: specs of the accelerators, "max-min fair sharing of links".
+When a flow ends, the other flows get its bandwidth while its task computes, so fetching is a phase of the run with a rate of
+its own. Source: accelerator spec, "max-min fair sharing of links".
 """
 
 from __future__ import annotations
@@ -18,53 +18,54 @@ from poolwise.registry import register
 @register("models", "fetching")
 @dataclass(frozen=True)
 class Fetching(PerformanceModel):
-    """A task holds its unit from the start, and computes once its data are there.
+    """Fetch phase before the computation; a task occupies its unit from the start and computes once its data have arrived.
 
-    It reads the columns of `Transfer`. The latency of the longest way passes first; it counts as a flow meanwhile. Each flow
-    asks for what the link at its unit carries; `network_sharing`, which must be combined with this model, says what it gets.
+    The model reads the columns of `Transfer`. The latency of the longest path passes first, and the flow counts during it.
+    Each flow requests the bandwidth of the link at its unit. `network_sharing`, which must be combined with this model,
+    assigns its rate.
 
     Parameters
     ----------
     switch_ns
-        Latency of each switch on the way.
+        Latency of each switch on the path.
     """
 
     switch_ns: int = 200
 
     def setup(self, run: Run, view: Snapshot) -> int:
-        """Ns of latency, the largest of all ways."""
+        """Return the latency of the longest path (ns)."""
         machine = view.machine
-        return max((latency(way, machine, self.switch_ns) for way in _ways(Data.of(run, view), machine)), default=0)
+        return max((latency(path, machine, self.switch_ns) for path in _paths(Data.of(run, view), machine)), default=0)
 
     def fetch(self, run: Run, view: Snapshot) -> Fetch | None:
-        """A flow to each unit that is not at the place of the data; None where all are.
+        """Return one flow to each unit that is not at the position of the data; None if all are.
 
-        Raises InputError where the links at the units have no bandwidth.
+        Raises InputError if the links at the units have no bandwidth.
         """
         data, machine = Data.of(run, view), view.machine
-        fabric, ways = machine.fabric, _ways(data, machine)
-        if data is None or fabric is None or not ways:
+        fabric, paths = machine.fabric, _paths(data, machine)
+        if data is None or fabric is None or not paths:
             return None
-        ports = fabric.link_owners([way[-1] for way in ways])
+        ports = fabric.link_owners([path[-1] for path in paths])
         bandwidth = int(machine.capacity[list(ports), machine.resource("bandwidth")].max())
         if bandwidth <= 0:
             raise InputError(
-                f"data must travel, but link '{machine.owners[ports[0]]}' has no bandwidth",
+                f"cannot transfer data: link '{machine.owners[ports[0]]}' has no bandwidth",
                 field="bandwidth",
-                remedy="give the link bandwidth, or leave out data_size",
+                remedy="give the link bandwidth, or remove data_size",
             )
         links = {link for unit in data.units for link in fabric.connected(unit)}
-        return Fetch(-(-data.size * 1000 // bandwidth), bandwidth, ways, fabric.link_owners(sorted(links)))
+        return Fetch(-(-data.size * 1000 // bandwidth), bandwidth, paths, fabric.link_owners(sorted(links)))
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
-        """0: work is as fast as without data."""
+        """Return 0: the computation is as fast as without data."""
         return 0.0
 
     def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
-        """Nothing: what is fetched names the links itself."""
+        """Return no owners: the fetch itself names the links."""
         return ()
 
 
-def _ways(data: Data | None, machine: Machine) -> tuple[tuple[int, ...], ...]:
-    """Links from data to each unit that is elsewhere."""
-    return () if data is None else tuple(way for unit in data.units if (way := data.way(unit, machine)))
+def _paths(data: Data | None, machine: Machine) -> tuple[tuple[int, ...], ...]:
+    """Return the links from the data to each unit at another position."""
+    return () if data is None else tuple(path for unit in data.units if (path := data.path(unit, machine)))

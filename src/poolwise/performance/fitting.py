@@ -1,7 +1,7 @@
-"""From measured completion times to profiles: P^m piecewise linear, monotone and convex, and how time follows frequency.
+"""Fit of profiles to measured completion times: P^m, piecewise linear, monotone and convex, and the share of CPU frequency.
 
-Source: Sefati et al., IRoP, section II-B and Table III. Hinges with coefficients of one sign make every such curve, so the
-best one is a least-squares problem with a handful of nonnegative unknowns.
+Source: Sefati et al., IRoP, section II-B and Table III. Every such curve is a sum of hinges with coefficients of one sign, so
+the best one solves a least-squares problem with a few nonnegative unknowns.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class CompletionTimes:
 
     Attributes
     ----------
-    name : the workload
-    remote : (k,) share of remote memory
-    frequency : (k,) frequency over the lowest measured one
-    seconds : (k,) completion time; repetitions are rows of their own
+    name : name of the workload
+    remote : (k,) fraction of remote memory
+    frequency : (k,) frequency relative to the lowest measured one
+    seconds : (k,) completion times; repetitions are separate rows
     """
 
     name: str
@@ -41,7 +41,7 @@ class CompletionTimes:
 
 @dataclass(frozen=True)
 class Errors:
-    """Squared errors of a fit over its measurements, in squared units of the normalised slowdown: Table III."""
+    """Squared errors of a fit at its measurements, in squared units of the normalized slowdown: Table III."""
 
     least: float
     mean: float
@@ -49,7 +49,7 @@ class Errors:
 
     @classmethod
     def of(cls, residuals: FloatArray) -> Errors:
-        """Square the residuals and add them up."""
+        """Compute the least, mean and largest squared residual."""
         squared = residuals**2
         return cls(float(squared.min()), float(squared.mean()), float(squared.max()))
 
@@ -60,11 +60,11 @@ class Fit:
 
     Attributes
     ----------
-    profile : the curve, with the share of time that follows frequency
-    errors : of P^m
-    extra : how much larger the mean squared error is than without the requirement of convexity
-    frequency : errors of the frequency model, None where only one frequency was measured
-    points : measured (share, slowdown) pairs, for the plot
+    profile : the curve, with the fraction of time that scales with frequency
+    errors : errors of P^m
+    extra : increase of the mean squared error by the convexity constraint
+    frequency : errors of the frequency model, None if only one frequency was measured
+    points : measured (fraction, slowdown) pairs, for the plot
     """
 
     profile: Profile
@@ -75,28 +75,42 @@ class Fit:
 
 
 def fit(measured: CompletionTimes, pieces: int = 3, *, convex: bool = True) -> Fit:
-    """Fit P^m with 1 to 3 pieces of equal width up to the farthest measured share.
+    """Fit P^m with 1 to 3 pieces of equal width up to the largest measured fraction of remote memory.
 
-    P^m is that of the lowest frequency at which memory was remote. Where several frequencies were measured, the share of the
-    time that follows frequency is fitted too. Raises InputError
-    where there are too few points: a piece needs a measured share of its own, and all memory local must be among the shares.
+    P^m is fitted at the lowest frequency with remote memory. If several frequencies were measured, the fraction of the time
+    that scales with frequency is fitted too.
+
+    Parameters
+    ----------
+    measured
+        Completion times, including some with all memory local.
+    pieces
+        Number of linear pieces; each needs a measured fraction of its own.
+    convex
+        Require a convex curve.
+
+    Raises InputError if there are too few points.
     """
     if pieces not in (1, 2, 3):
-        raise InputError(f"{pieces} pieces", field="pieces", remedy="1, 2 or 3")
+        raise InputError(f"{pieces} pieces are not supported", field="pieces", remedy="use 1, 2 or 3")
     away = measured.remote > 0
     base = measured.frequency == measured.frequency[away if away.any() else ~away].min()
     remote, seconds = measured.remote[base], measured.seconds[base]
     shares = np.unique(remote)
     if not len(shares) or shares[0] > 0:
-        raise _refuse(measured, "no completion time with all memory local", "measure remote = 0 at the frequency of the others")
+        raise _refuse(
+            measured, "no completion time with all memory local", "measure remote = 0 at the frequency of the other points"
+        )
     if len(shares) < pieces + 1:
-        raise _refuse(measured, f"{len(shares)} shares of remote memory for {pieces} pieces", f"measure {pieces + 1} or more")
+        raise _refuse(
+            measured, f"{len(shares)} fractions of remote memory for {pieces} pieces", f"measure {pieces + 1} or more"
+        )
     slowdown = seconds / seconds[remote == 0].mean() - 1
     knots = np.linspace(0, float(shares[-1]), pieces + 1)
     for low, high in pairwise(knots.tolist()):
         if not ((shares > low) & (shares <= high + 1e-12)).any():
             raise _refuse(
-                measured, f"no share of remote memory in ({low:g}, {high:g}]", "measure there, or ask for fewer pieces"
+                measured, f"no fraction of remote memory in ({low:g}, {high:g}]", "measure there, or use fewer pieces"
             )
     curve = _curve(remote, slowdown, knots, convex)
     free = _curve(remote, slowdown, knots, False)
@@ -108,8 +122,8 @@ def fit(measured: CompletionTimes, pieces: int = 3, *, convex: bool = True) -> F
 
 
 def _curve(remote: FloatArray, slowdown: FloatArray, knots: FloatArray, convex: bool) -> FloatArray:
-    """(pieces + 1,) values at the knots of the best nondecreasing (and convex) curve through the origin."""
-    from scipy.optimize import nnls  # type: ignore[import-untyped]  # no types; imported late, since it takes long
+    """Return the best nondecreasing (and convex) curve through the origin, as values at the knots, (pieces + 1,)."""
+    from scipy.optimize import nnls  # type: ignore[import-untyped]  # no types; imported lazily because it is slow
 
     def basis(at: FloatArray) -> FloatArray:
         hinges = np.maximum(at[:, None] - knots[None, :-1], 0.0)
@@ -120,7 +134,7 @@ def _curve(remote: FloatArray, slowdown: FloatArray, knots: FloatArray, convex: 
 
 
 def _frequency(measured: CompletionTimes) -> tuple[float, Errors | None]:
-    """Share s of the time that follows frequency, time = (1 - s) + s / f, from what was measured with all memory local."""
+    """Return the fraction s of the time that scales with frequency, time = (1 - s) + s / f, fitted with all memory local."""
     local = measured.remote == 0
     frequency, seconds = measured.frequency[local], measured.seconds[local]
     if len(np.unique(frequency)) < 2:
@@ -136,9 +150,9 @@ def _refuse(measured: CompletionTimes, message: str, remedy: str) -> InputError:
 
 
 def read_measurements(file: Path) -> list[CompletionTimes]:
-    """Read completion times: CSV columns workload, remote (share), seconds and optionally frequency; one row per run.
+    """Read completion times from a CSV file with columns workload, remote, seconds and optionally frequency; one row per run.
 
-    Raises InputError naming file, line and field.
+    Raises InputError with file, line and field.
     """
     rows: dict[str, list[tuple[float, float, float]]] = {}
     with file.open(newline="", encoding="utf-8") as text:
@@ -151,13 +165,13 @@ def read_measurements(file: Path) -> list[CompletionTimes]:
             remote, seconds = number(row["remote"], file, line, "remote"), number(row["seconds"], file, line, "seconds")
             frequency = number(row["frequency"], file, line, "frequency") if row.get("frequency") else 1.0
             if not 0 <= remote < 1:
-                raise InputError(f"share {remote:g}", file=file, line=line, field="remote", remedy="a share in [0, 1)")
+                raise InputError(f"invalid fraction {remote:g}", file=file, line=line, field="remote", remedy="use [0, 1)")
             for field, value in (("seconds", seconds), ("frequency", frequency)):
                 if not 0 < value < float("inf"):
                     raise InputError(f"{value:g} is not above 0", file=file, line=line, field=field, remedy="correct it")
             rows.setdefault(row["workload"], []).append((remote, frequency, seconds))
     if not rows:
-        raise InputError("no measurements", file=file, remedy="write a row for each run")
+        raise InputError("no measurements", file=file, remedy="write one row per run")
     found = []
     for name, values in rows.items():
         remote_, frequency_, seconds_ = np.array(values, dtype=np.float64).T
@@ -166,7 +180,7 @@ def read_measurements(file: Path) -> list[CompletionTimes]:
 
 
 def to_csv(profiles: list[Profile]) -> str:
-    """Profiles in the form that `read_profiles` reads."""
+    """Write profiles in the format that `read_profiles` reads."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(["workload", "remote", "slowdown", "frequency_share", "source"])

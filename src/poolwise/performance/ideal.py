@@ -1,4 +1,4 @@
-"""The machine on which placement costs nothing."""
+"""Ideal model, without any effect of the placement, and the base class of models with a fixed slowdown."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from poolwise.registry import register
 
 
 class FixedAtStart(PerformanceModel):
-    """What models have in common whose slowdown no neighbour changes, and that need no time before work begins."""
+    """Base class of models whose slowdown is fixed when a run starts, and that have no setup time."""
 
     def setup(self, run: Run, view: Snapshot) -> int:
-        """No time."""
+        """Return 0."""
         return 0
 
     def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
-        """Nothing."""
+        """Return no owners."""
         return ()
 
 
 @register("models", "ideal")
 @dataclass(frozen=True)
 class Ideal(FixedAtStart):
-    """Every run takes exactly its duration, wherever it is."""
+    """Run time equal to the duration, regardless of the placement."""
 
     @property
     def parts(self) -> tuple[PerformanceModel, ...]:
-        """None."""
+        """No models: estimates by this model take base times."""
         return ()
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
-        """0."""
+        """Return 0."""
         return 0.0
 
     def fixed(self, table: JobTable, rows: slice, machine: Machine) -> FixedSlowdown:
-        """None at all."""
+        """Return zero slowdowns."""
         none = np.zeros(len(table.requested[rows]))
         return FixedSlowdown(none, none, none)

@@ -1,6 +1,6 @@
-"""Where a placement reaches devices over the network, and how loaded its links are.
+"""Sites at which a placement reaches devices over the network, and the load of the links.
 
-Source: specs of the flow placement, "Costs" (load of the home machine's and the device machine's link).
+Source: flow-placement spec, "Costs" (load of the home machine's and the device machine's link).
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from poolwise.model import Kind, Machine, Placement
 
 @dataclass(frozen=True, slots=True)
 class Sites:
-    """What a placement is on.
+    """Nodes, devices and links that a placement uses.
 
     Attributes
     ----------
-    nodes : nodes that its tasks compute on, ascending
+    nodes : nodes on which its tasks compute, ascending
     devices : devices that it holds, ascending
-    device_nodes : nodes that the devices are attached to, ascending
-    links : links on the way to its remote devices, ascending; empty where every device is beside its task
-    shares : of each of the links, the tasks' worth of traffic that it carries (0.5: half of what one task sends)
-    servers : places that have remote devices for it: nodes, or vertices outside them
+    device_nodes : nodes to which the devices are attached, ascending
+    links : links on the paths to its remote devices, ascending; empty if every device is local to its task
+    shares : traffic on each of the links, in units of one task's traffic (0.5: half of one task's)
+    servers : number of locations that serve remote devices: nodes, or vertices outside them
     """
 
     nodes: tuple[int, ...]
@@ -37,18 +37,18 @@ class Sites:
 
     @property
     def remote(self) -> bool:
-        """Whether any device is behind the network."""
+        """True if any device is reached over the network."""
         return self.servers > 0
 
 
 def sites(placement: Placement, machine: Machine) -> Sites:
-    """Look up what a placement is on; a device is remote if it stands at another vertex than its task's nodes."""
+    """Return the sites of a placement. A device is remote if it is at another vertex than its task's nodes."""
     return _sites(machine, placement.task.tobytes(), placement.owner.tobytes())
 
 
 @lru_cache(maxsize=1 << 14)
 def _sites(machine: Machine, task: bytes, owner: bytes) -> Sites:
-    """Keyed by the bytes of the rows, which every change of pace on the way asks for again."""
+    """Compute `sites`, cached by the bytes of the rows, since every speed change on the path asks again."""
     rows = list(zip(np.frombuffer(task, dtype=np.int64).tolist(), np.frombuffer(owner, dtype=np.int64).tolist(), strict=True))
     kind = machine.kind.tolist()
     nodes = sorted({o for _, o in rows if kind[o] == Kind.NODE})
@@ -66,7 +66,7 @@ def _sites(machine: Machine, task: bytes, owner: bytes) -> Sites:
 
 
 def _away(machine: Machine, rows: list[tuple[int, int]], kind: list[int]) -> list[tuple[int, int, int]]:
-    """(task, lowest node of the task, device) of each device that a task holds at none of its nodes."""
+    """Return (task, lowest node of the task, device) for each device that is at none of its task's nodes."""
     found = []
     place = np.full(machine.n_owner, -1) if machine.fabric is None else machine.fabric.vertex
     for task, device in rows:
@@ -80,7 +80,7 @@ def _away(machine: Machine, rows: list[tuple[int, int]], kind: list[int]) -> lis
 
 @lru_cache(maxsize=8)
 def access_links(machine: Machine) -> IntArray:
-    """(n_owner,) the link by which each owner is reached: the first one at its vertex, -1 without a network."""
+    """Return the link by which each owner is reached, (n_owner,): the first one at its vertex, -1 without a network."""
     link = np.full(machine.n_owner, -1, dtype=np.int64)
     fabric = machine.fabric
     if fabric is not None:
@@ -96,7 +96,7 @@ def access_links(machine: Machine) -> IntArray:
 
 
 def link_loads(used: FloatArray, capacity: FloatArray) -> FloatArray:
-    """(n,) load in [0, 1] of links in MB/s; one without bandwidth is full as soon as it is used."""
+    """Return the loads of links in [0, 1], (n,), from MB/s; a link without bandwidth is full as soon as it is used."""
     share = np.where(used > 0, 1.0, 0.0)
     np.divide(used, capacity, out=share, where=capacity > 0)
     bounded: FloatArray = np.minimum(share, 1.0)

@@ -1,4 +1,4 @@
-"""Max-min fair shares of links: arrays in, arrays out."""
+"""Max-min fair shares of links, on arrays."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from poolwise.arrays import FloatArray, IntArray
 
 
 def max_min_shares(demand: FloatArray, capacity: FloatArray, flow: IntArray, link: IntArray) -> FloatArray:
-    """Share links so that no flow can gain unless one that has no more than it loses.
+    """Share links max-min fairly: no flow can gain without a loss for a flow that has no more.
 
-    Progressive filling: the rates of all flows rise together; a flow stops where it has what it asks for or a link of its
-    path is full. Each round fixes at least one flow.
+    Progressive filling: the rates of all flows rise together; a flow stops when it has its demand or when a link on its path
+    is full. Each round fixes at least one flow.
 
     Parameters
     ----------
@@ -34,9 +34,9 @@ def max_min_shares(demand: FloatArray, capacity: FloatArray, flow: IntArray, lin
         moving = active[flow]
         used = np.bincount(link, weights=np.where(moving, 0.0, rate[flow]), minlength=len(capacity))
         crossing = np.bincount(link[moving], minlength=len(capacity))
-        level = np.full(len(capacity), np.inf)  # where each link would be full if its flows rose alike
+        level = np.full(len(capacity), np.inf)  # rate at which each link is full if all its flows rise together
         np.divide(np.maximum(capacity - used, 0.0), crossing, out=level, where=crossing > 0)
-        reach = np.full(len(demand), np.inf)  # of each flow, by its tightest link
+        reach = np.full(len(demand), np.inf)  # rate at which the tightest link of each flow is full
         np.minimum.at(reach, flow, level[link])
         limit = np.minimum(reach, demand)
         fixed = active & (limit <= limit[active].min())

@@ -1,6 +1,6 @@
-"""Slowdown by remote memory where jobs have measured profiles of their own, instead of a drawn kernel.
+"""Remote-memory model with measured profiles per job, instead of randomly drawn kernels.
 
-Source: specs of the memory pools, "Job" (a profile of the job's own); profiles as in Sefati et al., IRoP, equation (2).
+Source: memory-pool spec, "Job" (a profile of the job's own); profiles as in Sefati et al., IRoP, equation (2).
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from poolwise.registry import register
 @register("models", "memory_profiles")
 @dataclass(frozen=True)
 class MemoryProfiles(RemoteMemory):
-    """Remote memory where the job table says which measured slowdown profile each job follows.
+    """Slowdown by remote memory from measured profiles, which the job table names.
 
-    Slowdown = P(remote / memory) at the latency of the measurement, in proportion to the latency at another one. A job
-    without a profile behaves as in `RemoteMemory`, with its draw; a warning says how many do. Parameters besides these are
-    those of `RemoteMemory`; `expect = "mean"` takes, at a job's own share of remote memory, the mean over the jobs that have a
-    profile.
+    Slowdown = P(remote / memory) at the latency of the measurement, scaled linearly to other latencies. A job without a
+    profile behaves as in `RemoteMemory`, with its random sensitivity; a warning reports the number of such jobs. The other
+    parameters are those of `RemoteMemory`; `expect = "mean"` takes, at a job's own fraction of remote memory, the mean over
+    the jobs that have a profile.
 
     Parameters
     ----------
     profiles
-        Profiles, or the CSV file that holds them, as `poolwise profile fit` writes it. The shipped ones are known too.
+        Profiles, or the CSV file that contains them, as written by `poolwise profile fit`, in addition to the shipped ones.
     column
         Text column of the job table with the name of each job's profile ("text.profile" in its file); empty for none.
     default
-        Profile of the jobs that name none; without a column, of all.
+        Profile of jobs without a name, or of all jobs if there is no column.
     measured_ns
-        Added latency of remote memory at which the profiles were measured.
+        Added latency of remote memory at which the profiles were measured (ns).
     """
 
     profiles: str | tuple[Profile, ...] = ()
@@ -53,10 +53,10 @@ class MemoryProfiles(RemoteMemory):
     def __post_init__(self) -> None:
         RemoteMemory.__post_init__(self)
         if self.measured_ns < 1:
-            raise InputError("profiles are measured at a latency", field="measured_ns", remedy="give nanoseconds, at least 1")
+            raise InputError(f"must be at least 1, got {self.measured_ns}", field="measured_ns", remedy="give nanoseconds")
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
-        """Slowdown of the job's profile at its share of remote memory, where that memory lies."""
+        """Return the slowdown of the job's profile at its fraction and location of remote memory."""
         workload, machine = view.table, view.machine
         memory = int(workload.memory[run.job])
         remote = memory - machine.local_memory
@@ -77,9 +77,9 @@ class MemoryProfiles(RemoteMemory):
         return self._mixed(near, far, self._inside(run.placement, remote, view))
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Look up the profile of every job that has remote memory; jobs that name none are counted in a warning.
+        """Look up the profile of every job with remote memory, and warn of the number of jobs without one.
 
-        Raises UnknownNameError for a name without a profile, InputError where the table does not say what it should.
+        Raises UnknownNameError for an unknown profile, and InputError if the profile column is missing or not text.
         """
         super().check(machine, jobs)
         if self.expect == "none" or not bool((jobs.memory > machine.local_memory).any()):
@@ -90,51 +90,51 @@ class MemoryProfiles(RemoteMemory):
         counts = np.bincount(names.of, minlength=len(names.value))
         without = sum(int(count) for value, count in zip(names.value, counts.tolist(), strict=True) if not value[0])
         if without and (without < len(jobs) or self.profiles):
-            warnings.warn(f"{without} of {len(jobs)} jobs name no profile: they draw a measured kernel", stacklevel=2)
+            warnings.warn(f"{without} of {len(jobs)} jobs have no profile: their sensitivity is random", stacklevel=2)
 
     def _names(self, table: JobTable) -> Kinds:
-        """Name of the profile that each job follows, "" for none."""
+        """Return the profile name of each job, "" for none."""
 
         def columns(table: JobTable, rows: slice) -> list[NDArray[np.generic]]:
             texts = table.attributes.get(self.column)
             if texts is None:
                 if self.profiles and not self.default:
-                    remedy = f"name each job's profile in a column text.{self.column}, or set default"
+                    remedy = f"add a column text.{self.column} with each job's profile, or set default"
                     raise InputError(f"the workload has no column '{self.column}'", field=self.column, remedy=remedy)
                 texts = np.full(len(table), "", dtype=np.str_)
             if texts.dtype.kind != "U":
-                remedy = f"call the column text.{self.column}"
-                raise InputError(f"the column '{self.column}' holds numbers, not names", field=self.column, remedy=remedy)
+                remedy = f"name the column text.{self.column}"
+                raise InputError(f"column '{self.column}' contains numbers, not names", field=self.column, remedy=remedy)
             return [np.where(texts[rows] == "", self.default, texts[rows])]
 
         return table.kinds(("memory profile", self.column, self.default, bool(self.profiles)), columns)
 
     def _profile(self, name: str) -> Profile:
-        """Look up a profile; raises UnknownNameError."""
+        """Return a profile by name. Raises UnknownNameError."""
         if name not in self._known:
             raise UnknownNameError.of("profile", name, self._known, field="default" if name == self.default else self.column)
         return self._known[name]
 
     @cached_property
     def _known(self) -> Mapping[str, Profile]:
-        """Profiles by name, one's own before the shipped ones."""
+        """Profiles by name; the user's own replace shipped ones."""
         if isinstance(self.profiles, str) and self.profiles:
             path = catalog.resolve("memory_profiles", self.profiles)
             if not path.is_file():
                 remedy = f'give a CSV file, or "{catalog.PREFIX}NAME"'
-                raise InputError("no such file of profiles", file=path, field="profiles", remedy=remedy)
+                raise InputError("profile file not found", file=path, field="profiles", remedy=remedy)
             return {**shipped_profiles(), **_read(path, path.stat().st_mtime_ns)}
         return {**shipped_profiles(), **{p.name: p for p in self.profiles if isinstance(p, Profile)}}
 
 
 @lru_cache(maxsize=16)
 def _read(path: Path, modified: int) -> Mapping[str, Profile]:
-    """Read a file that was last modified at `modified`; a changed file is another key."""
+    """Read a file that was last modified at `modified`, which makes changed files miss the cache."""
     return read_profiles(path)
 
 
 def _at(profile: Profile, share: float) -> float:
     if share > profile.remote[-1]:
         reach = f"{profile.remote[-1]:g} of its memory remote"
-        warnings.warn(f"profile '{profile.name}' was measured up to {reach}: extrapolated", stacklevel=2)
+        warnings.warn(f"profile '{profile.name}' was measured up to {reach}; extrapolating", stacklevel=2)
     return float(profile.at(share))

@@ -1,6 +1,6 @@
-"""Links shared max-min fairly by the runs that fetch data, or hold something elsewhere.
+"""Network-sharing model: links shared max-min fairly by runs that fetch data or hold resources elsewhere.
 
-Source: specs of the accelerators ("max-min fair sharing of links") and of the flow placement (network load).
+Source: accelerator spec ("max-min fair sharing of links") and flow-placement spec (network load).
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ from poolwise.registry import register
 @register("models", "network_sharing")
 @dataclass(frozen=True)
 class NetworkSharing(PerformanceModel):
-    """Each pool or device that a task holds elsewhere puts a flow on every link of the path to it.
+    """Slowdown demand / share - 1 of a run's slowest flow, with links shared max-min fairly by all flows.
 
-    A task asks for `bandwidth` (MB/s) at reference speed, split evenly over what it holds elsewhere; a run is as slow as
-    its slowest flow: demand / share - 1. Links carry "bandwidth" (MB/s). As long as a run fetches, its flows are those of
-    what it fetches, and no others.
+    Each pool or device that a task holds elsewhere adds a flow on every link of the path to it. A task requests `bandwidth`
+    (MB/s) at reference speed, split evenly over these flows; links have "bandwidth" (MB/s). While a run fetches, its only
+    flows are those of the fetch.
 
-    A flow's share may change with any flow of the same connected network (a neighbour that is throttled elsewhere leaves
-    more), so a run with flows depends on all links that it could reach.
+    The share of a flow may change with any flow of the same connected network, since a neighbor that is throttled elsewhere
+    leaves more bandwidth. A run with flows therefore depends on all links that it could reach.
     """
 
     def setup(self, run: Run, view: Snapshot) -> int:
-        """No time."""
+        """Return 0."""
         return 0
 
     def fetch_slowdown(self, run: Run, view: Snapshot) -> float:
-        """Slowdown of the slowest flow.
+        """Return the slowdown of the slowest flow.
 
-        Raises InputError where a link on the way has no bandwidth.
+        Raises InputError if a link on the path has no bandwidth.
         """
         return _slowdowns(view).get(run.id, 0.0)
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
-        """Slowdown of the slowest flow; 0 for a run without flows, and for one that still fetches.
+        """Return the slowdown of the slowest flow; 0 for a run without flows, or while it fetches.
 
-        Raises InputError where a link on the way has no bandwidth.
+        Raises InputError if a link on the path has no bandwidth.
         """
         return 0.0 if run.fetch is not None else _slowdowns(view).get(run.id, 0.0)
 
     def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
-        """All links of the connected network, if the placement has any flow."""
+        """Return all links of the connected network, if the placement has any flow."""
         fabric = view.machine.fabric
         found = routes(placement, view.machine)
         if fabric is None or not found:
@@ -64,18 +64,18 @@ _Known = dict[int, tuple[Placement, list[Route]]]
 
 @dataclass(frozen=True, slots=True)
 class _Shares:
-    """What the runs of one arrangement get: (arrangement, bytes of the links' capacity), routes and slowdowns by run."""
+    """Shares of all runs in one arrangement: (arrangement, bytes of the links' capacity), routes and slowdowns by run."""
 
     key: tuple[int, bytes]
     known: _Known
     slowdown: dict[int, float]
 
 
-_latest: list[_Shares] = []  # at most one: a platform asks about all runs of one arrangement in a row
+_latest: list[_Shares] = []  # at most one: a platform evaluates all runs of one arrangement in a row
 
 
 def _slowdowns(view: Snapshot) -> dict[int, float]:
-    """Slowdown of every run with flows, by number."""
+    """Return the slowdown of every run with flows, by run number."""
     machine, arrangement = view.machine, view.arrangement
     if machine.fabric is None:
         return {}
@@ -90,7 +90,7 @@ def _slowdowns(view: Snapshot) -> dict[int, float]:
 
 
 def _share(view: Snapshot, capacity: IntArray, before: _Known) -> tuple[_Known, dict[int, float]]:
-    """Share the links of `capacity` (n_link,) MB/s among all runs; routes known `before` are not searched again."""
+    """Share the links of `capacity` (n_link,) MB/s among all runs, reusing the routes in `before`."""
     known: _Known = {}
     runs: list[int] = []
     demand: list[float] = []
@@ -98,12 +98,12 @@ def _share(view: Snapshot, capacity: IntArray, before: _Known) -> tuple[_Known, 
     for run in view.runs():
         if run.fetch is not None:
             flows = [(float(run.fetch.bandwidth), path) for path in run.fetch.routes]
-        elif asked := view.table.job(run.job).request("bandwidth"):
+        elif requested := view.table.job(run.job).request("bandwidth"):
             placement, found = before.get(run.id, (None, []))
             if placement is not run.placement:
                 found = routes(run.placement, view.machine)
             known[run.id] = run.placement, found
-            flows = [(asked / sum(other.task == route.task for other in found), route.links) for route in found]
+            flows = [(requested / sum(other.task == route.task for other in found), route.links) for route in found]
         else:
             continue
         for wanted, path in flows:
@@ -117,9 +117,9 @@ def _share(view: Snapshot, capacity: IntArray, before: _Known) -> tuple[_Known, 
     for number, wanted, path, got in zip(runs, demand, paths, share.tolist(), strict=True):
         if not got > 0.0:
             raise InputError(
-                f"run {number} needs a link without bandwidth: {', '.join(_names(view.machine, path, capacity))}",
+                f"run {number} requires a link without bandwidth: {', '.join(_names(view.machine, path, capacity))}",
                 field="bandwidth",
-                remedy="give the link bandwidth, or do not place anything behind it",
+                remedy="give the link bandwidth, or place nothing behind it",
             )
         slowdown[number] = max(slowdown.get(number, 0.0), wanted / got - 1.0)
     return known, slowdown

@@ -1,6 +1,6 @@
-"""Runs that share a composition of devices take as long as was measured for its size and the number of sharers.
+"""NVMe-sharing model: measured run times by composition size and number of sharers.
 
-Source: Call et al., section IV-A and Figure 3; specs of the NVMe composition, "Workloads".
+Source: Call et al., section IV-A and Figure 3; NVMe-composition spec, "Workloads".
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from poolwise.registry import register
 class NvmeSharing(PerformanceModel):
     """Slowdown = table time / base time - 1, where the base time is the run's work (`Snapshot.work`).
 
-    The job table's text column "kind" says which table holds for a job; a kind without a table takes its base time wherever it
-    is. When sharers come and go, what is left of a run goes on at the new rate.
+    The job table's text column "kind" selects the table of a job; a kind without a table takes its base time everywhere. When
+    sharers join or leave, the remaining work of a run continues at the new rate.
 
     Raises InputError for a table that cannot be read.
 
     Parameters
     ----------
     tables
-        Kind -> its table, or the CSV file that holds it ("catalog:NAME" for a shipped one).
+        Kind -> its table, or the CSV file that contains it ("catalog:NAME" for a shipped one).
     partners
-        Kind -> other kinds that it may share a composition with; whoever is there counts as a sharer. Both kinds must name
-        each other. Unmodelled kinds share only among themselves.
+        Kind -> other kinds with which it may share a composition; all of them count as sharers. Both kinds must name each
+        other. Unmodeled kinds share only among themselves.
     fixed_at_start
-        A run keeps the speed that it started with, whoever comes or goes (what the authors' simulator does).
+        Let a run keep its initial speed regardless of later changes (as the authors' simulator does).
     """
 
     tables: Mapping[str, SharingTable | str] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class NvmeSharing(PerformanceModel):
     fixed_at_start: bool = False
 
     def __post_init__(self) -> None:
-        _ = self._read  # a wrong table is refused where it is named, not when a run begins
+        _ = self._read  # reject an invalid table at construction, not when a run starts
 
     @cached_property
     def _read(self) -> dict[str, SharingTable]:
@@ -53,15 +53,15 @@ class NvmeSharing(PerformanceModel):
         }
 
     def table(self, kind: str) -> SharingTable | None:
-        """Look up the table of a kind, None where it has none."""
+        """Return the table of a kind, None if it has none."""
         return self._read.get(kind)
 
     def setup(self, run: Run, view: Snapshot) -> int:
-        """No time."""
+        """Return 0."""
         return 0
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
-        """Table time / base time - 1 at the present number of sharers; 0 without a table or devices."""
+        """Return table time / base time - 1 at the present number of sharers; 0 without a table or devices."""
         table = self.table(kind_of(view.table, run.job))
         devices = devices_of(run.placement, view)
         if table is None or not devices:
@@ -70,29 +70,29 @@ class NvmeSharing(PerformanceModel):
         return relative(table, len(devices), len(others) + 1, int(view.work[run.job]))
 
     def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
-        """The devices of the placement, unless speeds are fixed at the start."""
+        """Return the devices of the placement, unless speeds are fixed at the start."""
         return () if self.fixed_at_start else devices_of(placement, view)
 
 
 def relative(table: SharingTable, devices: int, sharers: int, duration: int) -> float:
-    """Slowdown against a base time of `duration` ns."""
+    """Return the slowdown relative to a base time of `duration` ns."""
     if sharers > table.sharers:
         raise PolicyError(f"{sharers} runs share a composition; the performance table covers at most {table.sharers}")
     return table.time(devices, sharers) * 1e9 / duration - 1.0
 
 
 def kind_of(table: JobTable, job: int) -> str:
-    """What kind a job is, "" where the job table does not say."""
+    """Return the kind of a job, "" if the job table has none."""
     kinds = table.attributes.get("kind")
     return "" if kinds is None else str(kinds[job])
 
 
 def devices_of(placement: Placement, view: Snapshot) -> tuple[int, ...]:
-    """Devices that a placement names, ascending."""
+    """Return the devices of a placement, ascending."""
     return tuple(sorted(_devices(view.machine).intersection(placement.owner.tolist())))
 
 
 @lru_cache(maxsize=8)
 def _devices(machine: Machine) -> frozenset[int]:
-    """Owners that are devices; asked for at each change of speed, so kept."""
+    """Return the owners that are devices; cached, since each speed change asks for them."""
     return frozenset(machine.of_kind(Kind.DEVICE).tolist())

@@ -1,4 +1,4 @@
-"""How one workload slows down as its memory moves out of the node: P^m, piecewise linear, and how it follows frequency.
+"""Memory profiles: slowdown P^m of a workload by fraction of remote memory, piecewise linear, and its frequency dependence.
 
 Source: Sefati et al., IRoP, equations (2) and (3).
 """
@@ -19,27 +19,27 @@ from poolwise.arrays import FloatArray
 from poolwise.errors import InputError, UnknownNameError
 
 TOLERANCE = 1e-9
-"""Share of a slowdown that is taken for rounding, of reading and fitting: it makes no curve concave."""
+"""Fraction of a slowdown that counts as rounding of reading and fitting, and does not make a curve concave."""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """A workload's slowdown over the share of its memory that is remote, linear between knots.
+    """Slowdown of a workload by the fraction of its memory that is remote, linear between knots.
 
     Parameters
     ----------
     name
-        What files and tables call it.
+        Name in files and tables.
     remote
-        (k + 1,) shares of remote memory at the knots, from 0, ascending, below 1; the last is as far as was measured.
+        (k + 1,) fractions of remote memory at the knots, from 0, ascending, below 1; the last is the largest measured one.
     slowdown
-        (k + 1,) completion time over that with all memory local, minus 1; the first is 0.
+        (k + 1,) completion time relative to that with all memory local, minus 1; the first is 0.
     frequency_share
-        Part of the time that stretches as the frequency falls; 1 is equation (3), phi / F.
+        Fraction of the time that is inversely proportional to the frequency; 1 is equation (3), phi / F.
     source
-        Where the numbers come from.
+        Source of the numbers.
 
-    Raises InputError for knots that make no curve.
+    Raises InputError for invalid knots.
     """
 
     name: str
@@ -50,42 +50,42 @@ class Profile:
 
     def __post_init__(self) -> None:
         if len(self.remote) != len(self.slowdown) or len(self.remote) < 2:
-            raise self._refuse("remote", "needs as many slowdowns as shares, at least two")
+            raise self._refuse("remote", "must have as many fractions as slowdowns, at least two")
         if self.remote[0] != 0 or self.slowdown[0] != 0:
-            raise self._refuse("remote", "must begin at no remote memory and no slowdown")
+            raise self._refuse("remote", "must start at no remote memory and no slowdown")
         steps = np.diff(self.remote)
         if not np.isfinite([*self.remote, *self.slowdown]).all() or (steps <= 0).any() or self.remote[-1] >= 1:
-            raise self._refuse("remote", "shares must ascend from 0 and stay below 1")
+            raise self._refuse("remote", "fractions must ascend from 0 and stay below 1")
         if min(self.slowdown) <= -1:
-            raise self._refuse("slowdown", "a run cannot take no time")
+            raise self._refuse("slowdown", "slowdowns must be above -1")
         if not 0 <= self.frequency_share <= 1:
-            raise self._refuse("frequency_share", "must lie in [0, 1]")
+            raise self._refuse("frequency_share", "must be in [0, 1]")
 
     def _refuse(self, field: str, message: str) -> InputError:
         return InputError(f"profile '{self.name}': {message}", field=field, remedy="correct the profile")
 
     @cached_property
     def slopes(self) -> FloatArray:
-        """(k,) a_1 .. a_k of equation (2)."""
+        """Slopes a_1 .. a_k of equation (2), (k,)."""
         return np.diff(self.slowdown) / np.diff(self.remote)
 
     @property
     def is_monotone(self) -> bool:
-        """Whether more remote memory never helps."""
+        """True if more remote memory never helps."""
         return bool((self.slopes >= -self._rounding).all())
 
     @property
     def is_convex(self) -> bool:
-        """Whether each further share costs at least as much as the one before, as far as rounded numbers say so."""
+        """True if the slopes do not decrease, up to rounding."""
         return bool((np.diff(self.slopes) >= -self._rounding).all())
 
     @property
     def _rounding(self) -> float:
-        """By how much a slope may be off where slowdowns are written with ten digits, as `profile fit` writes them."""
+        """Error of a slope if slowdowns are written with ten digits, as by `profile fit`."""
         return float(TOLERANCE * max(1.0, np.abs(self.slowdown).max()) / np.diff(self.remote).min())
 
     def at(self, remote: ArrayLike) -> FloatArray:
-        """Slowdown P^m at shares of remote memory, (...,); beyond the last knot the last slope goes on."""
+        """Return the slowdown P^m at fractions of remote memory, (...,), extrapolated with the last slope."""
         share = np.asarray(remote, dtype=np.float64)
         beyond = np.maximum(share - self.remote[-1], 0.0)
         inside: FloatArray = np.interp(share, self.remote, self.slowdown)
@@ -93,7 +93,7 @@ class Profile:
         return total
 
     def largest_remote(self, slowdown: ArrayLike) -> FloatArray:
-        """Largest measured share whose slowdown is at most the given one, (...,); NaN below 0.
+        """Return the largest measured fraction whose slowdown is at most the given one, (...,); NaN for negative slowdowns.
 
         The inverse of equation (6) for a monotone curve.
         """
@@ -101,21 +101,21 @@ class Profile:
         found = np.zeros_like(wanted)
         for k, slope in enumerate(self.slopes.tolist()):
             low, high = self.remote[k], self.remote[k + 1]
-            with np.errstate(over="ignore"):  # on a slope next to nothing every share is within reach
+            with np.errstate(over="ignore"):  # on a nearly flat slope every fraction is reachable
                 reach = low + (wanted - self.slowdown[k]) / slope if slope > 0 else np.full_like(wanted, high)
             found = np.where(wanted >= self.slowdown[k], np.minimum(reach, high), found)
         return np.where(wanted < 0, np.nan, found)
 
     def pace(self, requested: ArrayLike, given: ArrayLike) -> FloatArray:
-        """Completion time at frequency `given` over that at `requested`: equation (3) where the share is 1."""
+        """Return the completion time at frequency `given` relative to that at `requested`: equation (3) if the share is 1."""
         ratio = np.asarray(requested, dtype=np.float64) / np.asarray(given, dtype=np.float64)
         return (1 - self.frequency_share) + self.frequency_share * ratio
 
 
 def read_profiles(file: Path) -> dict[str, Profile]:
-    """Read profiles from a CSV file with the columns workload, remote, slowdown, frequency_share, source: one row per knot.
+    """Read profiles from a CSV file with columns workload, remote, slowdown, frequency_share, source: one row per knot.
 
-    Raises InputError naming file, line and field.
+    Raises InputError with file, line and field.
     """
     knots: dict[str, list[tuple[float, float]]] = {}
     about: dict[str, tuple[float, str]] = {}
@@ -140,7 +140,7 @@ def read_profiles(file: Path) -> dict[str, Profile]:
 
 
 def number(text: str | None, file: Path, line: int, field: str) -> float:
-    """Read a cell; raises InputError for text that is no number."""
+    """Parse a cell. Raises InputError if it is not a number."""
     try:
         return float(text or "")
     except ValueError:
@@ -149,7 +149,7 @@ def number(text: str | None, file: Path, line: int, field: str) -> float:
 
 @lru_cache(maxsize=1)
 def shipped_profiles() -> dict[str, Profile]:
-    """Profiles that come with Poolwise, by name."""
+    """Return the profiles shipped with Poolwise, by name."""
     found: dict[str, Profile] = {}
     for file in sorted((catalog.FOLDER / "memory_profiles").glob("*.csv")):
         found |= read_profiles(file)
@@ -157,7 +157,7 @@ def shipped_profiles() -> dict[str, Profile]:
 
 
 def find_profile(name: str, own: Sequence[Profile] = ()) -> Profile:
-    """Look up a profile among one's own and the shipped ones; raises UnknownNameError."""
+    """Return a profile by name, among `own` ones and the shipped ones. Raises UnknownNameError."""
     known = shipped_profiles() | {profile.name: profile for profile in own}
     if name not in known:
         raise UnknownNameError.of("profile", name, known, field="profile")

@@ -1,4 +1,4 @@
-"""Slowdown by memory that lies outside the node: latency, sensitivity of the job, share of remote memory.
+"""Remote-memory model: slowdown by added latency, sensitivity of the job, and fraction of remote memory.
 
 Source: Li et al., Fair Memory, section III-A; runtime = r + ceil(r * (sld_factor * rm_ratio)).
 """
@@ -23,7 +23,7 @@ from poolwise.registry import register
 
 NEAR_NS, FAR_NS = 180, 280
 
-# Slowdown in percent of the 11 PARSEC kernels that ran, ascending, at 180 and 280 ns of added latency (Figure 5).
+# Slowdown in percent of the 11 PARSEC kernels that completed, ascending, at 180 and 280 ns of added latency (Figure 5).
 NEAR = (
     .103935594, 1.37285957, 1.37771886, 1.83561765, 4.67776163, 4.83442012,
     5.87674881, 13.7825116, 30.6614957, 106.645952, 166.840426,
@@ -36,21 +36,21 @@ FAR = (
 
 @dataclass(frozen=True)
 class Latency:
-    """Added latency of remote memory, built from parts in ns (Li et al., section III-A.2, Figure 4).
+    """Added latency of remote memory, composed of parts in ns (Li et al., section III-A.2, Figure 4).
 
-    A path through one switch passes 4 CXL ports, 2 retimers, 1 switch and 4 flights between port and retimer; every further
-    switch adds its own time and one flight between switches.
+    A path through one switch passes 4 CXL ports, 2 retimers, 1 switch and 4 hops between port and retimer; every further
+    switch adds its own latency and one hop between switches.
 
     Parameters
     ----------
     port, retimer, switch
-        What a CXL port, a retimer and a switch add.
+        Latency of a CXL port, a retimer and a switch.
     flight, switch_flight
-        What the way between a port and a retimer adds, and that between two switches.
+        Propagation delay between a port and a retimer, and between two switches.
     near_switches, far_switches
-        Switches on the way to the pool of the own rack, and to that of another, at least 1.
+        Number of switches on the path to the pool of the own rack, and of another rack, at least 1.
 
-    Raises InputError for a negative part and for a way without a switch.
+    Raises InputError for a negative part or a path without a switch.
     """
 
     port: int = 25
@@ -65,11 +65,11 @@ class Latency:
         for part in fields(self):
             least = int(part.name.endswith("switches"))
             if getattr(self, part.name) < least:
-                problem = f"{part.name} must be at least {least}, not {getattr(self, part.name)}"
-                raise InputError(problem, field=f"latency.{part.name}", remedy="correct it, or leave it out")
+                problem = f"{part.name} must be at least {least}, got {getattr(self, part.name)}"
+                raise InputError(problem, field=f"latency.{part.name}", remedy="correct it, or remove it")
 
     def ns(self, switches: int) -> int:
-        """Nanoseconds for a path through `switches` >= 1 switches: 180 for one, 280 for three by default."""
+        """Return the nanoseconds of a path through `switches` >= 1 switches: by default 180 for one and 280 for three."""
         return (
             4 * self.port
             + 2 * self.retimer
@@ -93,13 +93,21 @@ Curve = Literal["quantile", "linear", "quadratic"]
 
 
 def sld_factor(u: float, latency_ns: float, curve: Curve = "quantile") -> float:
-    """Slowdown (fraction) of a job of sensitivity `u` in [0, 1) whose whole memory lies at `latency_ns`.
+    """Return the slowdown (a fraction) of a job of sensitivity `u` in [0, 1) with its whole memory at `latency_ns`.
 
-    `quantile`: value[floor(11 u)], each job behaves as one measured kernel; `linear`: through (0, 0) and (k/11, value);
-    `quadratic` (parity with the authors' runs): a parabola through the three nearest (k/11, value), k = 1..11, which leaves
-    the measured range at both ends, rounded to two digits.
-    Between the measured latencies piecewise linear through (0, 0), (180, F180(u)), (280, F280(u)); beyond 280 ns the last
-    slope goes on, with a warning.
+    Between the measured latencies the slowdown is piecewise linear through (0, 0), (180, F180(u)), (280, F280(u)). Beyond
+    280 ns it is extrapolated with the last slope, and a warning is issued.
+
+    Parameters
+    ----------
+    u
+        Sensitivity of the job.
+    latency_ns
+        Added latency in ns.
+    curve
+        "quantile": value[floor(11 u)], so each job behaves as one measured kernel. "linear": through (0, 0) and (k/11,
+        value). "quadratic" (parity with the authors' runs): a parabola through the three nearest (k/11, value), k = 1..11,
+        which exceeds the measured range at both ends, rounded to two digits.
     """
     near, far = _curve(NEAR, u, curve), _curve(FAR, u, curve)
     if latency_ns == NEAR_NS:
@@ -109,7 +117,7 @@ def sld_factor(u: float, latency_ns: float, curve: Curve = "quantile") -> float:
     if latency_ns < NEAR_NS:
         return near * latency_ns / NEAR_NS
     if latency_ns > FAR_NS:
-        warnings.warn(f"remote latency {latency_ns} ns is beyond the measured {FAR_NS} ns: extrapolated", stacklevel=2)
+        warnings.warn(f"remote latency {latency_ns} ns is beyond the measured {FAR_NS} ns: extrapolating", stacklevel=2)
     return near + (far - near) * (latency_ns - NEAR_NS) / (FAR_NS - NEAR_NS)
 
 
@@ -118,7 +126,7 @@ def _curve(points: tuple[float, ...], u: float, curve: Curve) -> float:
         return points[int(u * 11)] / 100
     if curve == "linear":
         return float(np.interp(u, np.arange(12) / 11, (0.0, *points))) / 100
-    at = min(max(round(11 * u), 2), 10)  # the middle one of three points k/11
+    at = min(max(round(11 * u), 2), 10)  # the middle of three points k/11
     t = 11 * u - at
     below, here, above = points[at - 2 : at + 1]
     return round((here + t * (above - below) / 2 + t * t * (above - 2 * here + below) / 2) / 100, 2)
@@ -127,28 +135,28 @@ def _curve(points: tuple[float, ...], u: float, curve: Curve) -> float:
 @register("models", "remote_memory")
 @dataclass(frozen=True)
 class RemoteMemory(FixedAtStart):
-    """Runs slow down in proportion to the share of their memory that is remote, fixed at the start.
+    """Slowdown proportional to the fraction of a run's memory that is remote, fixed when the run starts.
 
-    On whole nodes that is what exceeds the local memory. On shared nodes it is what each part took from a pool when it was
-    placed; the pool of the machine is as far as that of another rack.
+    On whole nodes, remote memory is the excess over the local memory. On shared nodes, it is the memory that each part took
+    from a pool at placement; the pool of the machine is as far away as the pool of another rack.
 
     Parameters
     ----------
     seed
-        Seed of the sensitivities u; the draw of a job depends on (seed, job id) alone. The job table's column "u" goes first.
+        Random seed of the sensitivities u. A draw depends only on (seed, job id). The job table's column "u" takes precedence.
     curve
         "quantile" (default), "linear" or "quadratic", see `sld_factor`.
     near_ns, far_ns
-        Added latency of memory in the own rack and in another.
+        Added latency of memory in the own rack and in another rack.
     latency
-        The parts that both latencies are built from, instead of the two sums.
+        The parts of both latencies, instead of the two sums.
     expect
-        "own" (each job's own slowdown), "mean" (of the curve over u, the same for all) or "none" (0): the last two are
-        what a scheduler may believe that does not know its jobs.
+        "own" (each job's own slowdown), "mean" (mean of the curve over u, the same for all jobs) or "none" (0). The last two
+        are estimates of a scheduler without knowledge of its jobs.
     spread
-        A job over several racks is as slow as its "worst" rack (default), as the "mean" of its memory, or all remote
-        memory counts as "far" as soon as any of it leaves the rack's pool ("paper": scope system at 280 ns for all). On
-        shared nodes it is as slow as its "worst" part, or as the "mean" of its parts.
+        Slowdown of a job on several racks: that of its "worst" rack (default), the "mean" over its memory, or "paper", which
+        treats all remote memory as far once any of it is outside the rack's pool (scope "system" at 280 ns for all). On
+        shared nodes: that of the "worst" part, or the "mean" of the parts.
     """
 
     seed: int = 0
@@ -164,9 +172,9 @@ class RemoteMemory(FixedAtStart):
             return
         given, built = (self.near_ns, self.far_ns), (self.latency.near_ns, self.latency.far_ns)
         if given not in ((NEAR_NS, FAR_NS), built):
-            problem = f"latencies are given twice: {given[0]} and {given[1]} ns, and parts of {built[0]} and {built[1]} ns"
+            problem = f"conflicting latencies: {given[0]} and {given[1]} ns, and parts of {built[0]} and {built[1]} ns"
             raise InputError(problem, field="latency", remedy="give the parts, or near_ns and far_ns")
-        object.__setattr__(self, "near_ns", built[0])  # engines and copies read the sums, however they were given
+        object.__setattr__(self, "near_ns", built[0])  # engines and copies read the sums, whichever form was given
         object.__setattr__(self, "far_ns", built[1])
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
@@ -175,7 +183,7 @@ class RemoteMemory(FixedAtStart):
             sensitivity(jobs, self.seed)
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
-        """sld_factor * rm_ratio of the run at its placement, by the memory that it uses where that is measured."""
+        """Return sld_factor * rm_ratio of the run at its placement, by the memory that it uses if that is measured."""
         workload, memory = view.table, view.memory_of(run)
         if "nodes" not in view.machine.resources:
             return self._of_parts(run, memory, view)
@@ -189,7 +197,7 @@ class RemoteMemory(FixedAtStart):
         return self._mixed(near, far, inside) * (remote / memory)
 
     def _of_parts(self, run: Run, memory: int, view: Snapshot) -> float:
-        """Slowdown of a run on shared nodes, where each row of a pool is what one part lacks."""
+        """Return the slowdown of a run on shared nodes, where each row of a pool is the remote memory of one part."""
         placement, machine = run.placement, view.machine
         if self.expect == "none" or "memory" not in machine.resources:
             return 0.0
@@ -208,7 +216,7 @@ class RemoteMemory(FixedAtStart):
         return float(mean if self.spread == "mean" else max(each))
 
     def fixed(self, table: JobTable, rows: slice, machine: Machine) -> FixedSlowdown | None:
-        """Both factors of each job, weighted with its share of remote memory; None for a latency below 0."""
+        """Return both factors of each job, weighted with its fraction of remote memory; None for a negative latency."""
         if min(self.near_ns, self.far_ns) < 0:
             return None
         memory = table.memory[rows]
@@ -222,7 +230,7 @@ class RemoteMemory(FixedAtStart):
         return FixedSlowdown(near, far, share, self.spread)
 
     def _factor(self, ns: int, table: JobTable, rows: slice, some: BoolArray) -> FloatArray:
-        """(n,) `sld_factor` of those of some rows that have remote memory, `some` (n,); 0 for the others."""
+        """Return `sld_factor` of the rows with remote memory, `some` (n,), as (n,); 0 for the others."""
         factor = np.zeros(len(some))
         if self.expect == "none" or not some.any():
             return factor
@@ -237,19 +245,19 @@ class RemoteMemory(FixedAtStart):
         return factor
 
     def _mixed(self, near: float, far: float, inside: float) -> float:
-        """Slowdown with a share `inside` of the remote memory near and the rest far."""
+        """Return the slowdown with a fraction `inside` of the remote memory near and the rest far."""
         if inside == 1.0:
             return near
         return far if self.spread == "paper" else inside * near + (1 - inside) * far
 
     def _at(self, latency_ns: int, table: JobTable, job: int) -> float:
-        """Slowdown of a job whose whole memory lies at a latency."""
+        """Return the slowdown of a job whose whole memory is at a latency."""
         if self.expect == "mean":
             return mean_factor(latency_ns, self.curve)
         return sld_factor(float(sensitivity(table, self.seed)[job]), latency_ns, self.curve)
 
     def _inside(self, placement: Placement, remote: int, view: Snapshot) -> float:
-        """Share of the remote memory that lies in the pool of the node's own rack, of the worst rack or on average."""
+        """Return the fraction of the remote memory in the pool of the node's own rack, for the worst rack or on average."""
         layout, machine = view.machine.racks, view.machine
         nodes: dict[int, int] = {}
         memory: dict[int, int] = {}
@@ -267,13 +275,13 @@ class RemoteMemory(FixedAtStart):
 
 @lru_cache(maxsize=16)
 def mean_factor(latency_ns: int, curve: Curve) -> float:
-    """Mean of `sld_factor` over u."""
+    """Return the mean of `sld_factor` over u."""
     us = (np.arange(1100) + 0.5) / 1100
     return float(np.mean([sld_factor(float(u), latency_ns, curve) for u in us]))
 
 
 def sensitivity(table: JobTable, seed: int) -> FloatArray:
-    """(n_job,) u in [0, 1): the table's own column "u", else drawn from (seed, job id).
+    """Return u in [0, 1), (n_job,): the table's column "u", else drawn from (seed, job id).
 
     Raises InputError for values outside [0, 1).
     """
@@ -282,7 +290,7 @@ def sensitivity(table: JobTable, seed: int) -> FloatArray:
         column = table.attributes.get("u")
         u = uniform(seed, "remote_memory", table.id[rows]) if column is None else column[rows].astype(np.float64)
         if len(u) and not (float(u.min()) >= 0.0 and float(u.max()) < 1.0 and math.isfinite(float(u.sum()))):
-            raise InputError("sensitivities must lie in [0, 1)", field="u", remedy="correct the column or leave it out")
+            raise InputError("sensitivities must be in [0, 1)", field="u", remedy="correct the column, or remove it")
         return u
 
     return table.derived(("sensitivity", seed), make)

@@ -1,4 +1,4 @@
-"""Which links a run uses: from each task's node to what it holds elsewhere."""
+"""Routes of a run over the network, from each task's node to the resources that it holds elsewhere."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NODE, _LINK = int(Kind.NODE), int(Kind.LINK)
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Links between a task's node and something it holds elsewhere.
+    """Links between a task's node and a resource that it holds elsewhere.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class Route:
 
 
 def homes(placement: Placement, machine: Machine) -> dict[int, list[int]]:
-    """Where each task computes: the nodes it holds, or all it holds (but links) where that is no node; by task."""
+    """Return the owners on which each task computes: its nodes, or, if it has none, all that it holds except links."""
     held: dict[int, list[int]] = {}
     nodes: dict[int, list[int]] = {}
     columns = placement.task.tolist(), placement.owner.tolist(), machine.kind[placement.owner].tolist()
@@ -40,9 +40,10 @@ def homes(placement: Placement, machine: Machine) -> dict[int, list[int]]:
 
 
 def routes(placement: Placement, machine: Machine) -> list[Route]:
-    """Routes of a placement: each pool and device that is not on a node's own vertex, from the nearest node of its task.
+    """Return the routes of a placement to each pool and device at another vertex, from the nearest node of its task.
 
-    Ties between nodes go to the lowest. Nothing where the network is not modelled. Raises InputError if there is no way.
+    Ties between nodes go to the lowest. There are no routes if the network is not modeled. Raises InputError if a resource
+    is unreachable.
     """
     fabric = machine.fabric
     if fabric is None:

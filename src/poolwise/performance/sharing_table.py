@@ -16,7 +16,7 @@ from poolwise.errors import InputError
 
 CATALOG = "catalog:"
 TOLERATED_FALL = 0.02
-"""A table that falls by more than this fraction with one more sharer gets a warning: sharing should not help."""
+"""A table that falls by more than this fraction with one more sharer causes a warning, since sharing should not help."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class SharingTable:
 
     Attributes
     ----------
-    seconds : seconds[k - 1][s - 1] = run time when s runs share a composition of k devices; the last row stands for all
-        larger compositions, more sharers than columns are not allowed
+    seconds : seconds[k - 1][s - 1] is the run time when s runs share a composition of k devices; the last row applies to all
+        larger compositions, and more sharers than columns are not allowed
     partners : other kinds that may share a composition with this one; they count as sharers like its own
     """
 
@@ -35,57 +35,57 @@ class SharingTable:
 
     @property
     def sharers(self) -> int:
-        """Most runs that may share a composition."""
+        """Maximum number of runs that may share a composition."""
         return len(self.seconds[0])
 
     def time(self, devices: int, sharers: int) -> float:
-        """Seconds on a composition of `devices` that `sharers` runs share (itself included)."""
+        """Return the seconds on a composition of `devices` that `sharers` runs share (itself included)."""
         return self.seconds[min(devices, len(self.seconds)) - 1][sharers - 1]
 
     @classmethod
     def read(cls, reference: str | Path) -> SharingTable:
         """Read a CSV file, or "catalog:NAME" for a shipped one.
 
-        The header is "devices,1,2,..." (numbers of sharers), each row a composition size from 1 on, the cells seconds.
-        Raises InputError naming file, line and cell.
+        The header is "devices,1,2,..." (numbers of sharers); each row is a composition size, from 1; cells are seconds.
+        Raises InputError with file, line and cell.
         """
         text = str(reference)
         path = catalog.find("sharing_tables", text.removeprefix(CATALOG)) if text.startswith(CATALOG) else Path(text)
         if not path.is_file():
             raise InputError(
-                f"no such performance table: {path.name}", file=path, remedy=f'give a CSV file, or "{CATALOG}NAME"'
+                f"performance table not found: {path.name}", file=path, remedy=f'give a CSV file, or "{CATALOG}NAME"'
             )
         return _read(path, path.stat().st_mtime_ns)
 
 
 @runtime_checkable
 class OffersTables(Protocol):
-    """What a performance model must be able to say for composition to look ahead with it."""
+    """Interface of performance models with sharing tables, with which composition policies can look ahead."""
 
     @property
     def fixed_at_start(self) -> bool:
-        """Whether a run keeps the speed that it started with, whoever comes or goes."""
+        """True if a run keeps its initial speed regardless of later changes."""
         ...
 
     def table(self, kind: str) -> SharingTable | None:
-        """Look up the table of a kind of workload, None where it takes its base time wherever it is."""
+        """Return the table of a kind of workload, None if the kind takes its base time everywhere."""
         ...
 
 
 @lru_cache(maxsize=64)
 def _read(path: Path, modified: int) -> SharingTable:
-    """Read a file that was last modified at `modified`; a changed file is another key."""
+    """Read a file that was last modified at `modified`, which makes changed files miss the cache."""
     with path.open(newline="", encoding="utf-8") as file:
         try:
             rows = [(k, row) for k, row in enumerate(csv.reader(file), start=1) if row and not row[0].startswith("#")]
         except (UnicodeDecodeError, csv.Error) as error:
             raise InputError(f"not a CSV table: {error}", file=path, remedy="save it as UTF-8 text") from error
     if len(rows) < 2:
-        raise InputError("the table is empty", file=path, remedy='write "devices,1,2,..." and a row for each size')
+        raise InputError("the table is empty", file=path, remedy='write the header "devices,1,2,..." and one row per size')
     (line, header), *body = rows
     if [cell.strip() for cell in header] != ["devices", *map(str, range(1, len(header)))] or len(header) < 2:
         raise InputError(
-            f"the header is '{','.join(header)}'", file=path, line=line, field="devices", remedy='write "devices,1,2,3,..."'
+            f"invalid header '{','.join(header)}'", file=path, line=line, field="devices", remedy='write "devices,1,2,3,..."'
         )
     table = SharingTable(tuple(_row(path, line, k, row, len(header)) for k, (line, row) in enumerate(body, start=1)))
     _warn_of_falls(path, table)
@@ -99,15 +99,15 @@ def _row(path: Path, line: int, size: int, row: list[str], width: int) -> tuple[
             file=path,
             line=line,
             field="devices",
-            remedy="write a row for each size: 1, 2, 3, ...",
+            remedy="write one row per size: 1, 2, 3, ...",
         )
     if len(row) != width:
         raise InputError(
-            f"{len(row) - 1} times for {width - 1} numbers of sharers",
+            f"expected {width - 1} times, one per number of sharers, got {len(row) - 1}",
             file=path,
             line=line,
             field=f"devices={size}",
-            remedy="give one time for each number of sharers",
+            remedy="give one time per number of sharers",
         )
     return tuple(_cell(path, line, f"devices={size}, sharers={s}", text) for s, text in enumerate(row[1:], start=1))
 
@@ -118,7 +118,7 @@ def _cell(path: Path, line: int, field: str, text: str) -> float:
     except ValueError:
         seconds = math.nan
     if not (math.isfinite(seconds) and seconds > 0):
-        raise InputError(f"'{text}' is not a time", file=path, line=line, field=field, remedy="give seconds, more than 0")
+        raise InputError(f"'{text}' is not a time", file=path, line=line, field=field, remedy="give seconds above 0")
     return seconds
 
 
@@ -128,6 +128,6 @@ def _warn_of_falls(path: Path, table: SharingTable) -> None:
             if more < fewer * (1 - TOLERATED_FALL):
                 fall = 100 * (1 - more / fewer)
                 warnings.warn(
-                    f"{path}: devices={k}, sharers={s}: {fall:.1f} % faster than with one sharer less; is that measured?",
+                    f"{path}: devices={k}, sharers={s}: {fall:.1f} % faster than with one sharer less; check the measurement",
                     stacklevel=5,
                 )

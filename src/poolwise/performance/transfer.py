@@ -1,6 +1,6 @@
-"""Time to bring a task's data to where it runs.
+"""Transfer model: uncontended time to move a task's data to its unit, size / bottleneck + latency.
 
-Source: VineSim, section 3 and Table 4; specs of the accelerators, "Model". Uncontended: size / bottleneck + latency.
+Source: VineSim, section 3 and Table 4; accelerator spec, "Model".
 """
 
 from __future__ import annotations
@@ -20,55 +20,55 @@ from poolwise.registry import register
 @register("models", "transfer")
 @dataclass(frozen=True)
 class Transfer(PerformanceModel):
-    """Before work begins, data travels from where it lies to where the task runs; nothing within one place.
+    """Setup time to move data from its position to the task before it computes; none within one position.
 
-    Reads the job table's columns "data_size" (bytes; without it nothing travels), "data_x" and "data_y" (the place, as in
-    `Machine.position`). A run whose tasks fetch to several places waits for the last.
+    The model reads the job table's columns "data_size" (bytes; without it there is no transfer), "data_x" and "data_y" (the
+    position, as in `Machine.position`). A run whose tasks fetch to several positions waits for the last.
 
     Parameters
     ----------
     switch_ns
-        Latency of each switch that a path goes through, one fewer than its links, besides the links' own.
+        Latency of each switch on a path, in addition to that of the links; a path has one switch fewer than links.
     local
-        MB/s between owners at one place; 0: such transfers take no time.
+        MB/s between owners at one position; 0 means that such transfers take no time.
     """
 
     switch_ns: int = 200
     local: int = 0
 
     def setup(self, run: Run, view: Snapshot) -> int:
-        """Ns: bytes / least bandwidth on the path (1 MB = 10^6 B), rounded up, + latency.
+        """Return the transfer time (ns): bytes / least bandwidth on the path (1 MB = 10^6 B), rounded up, + latency.
 
-        Raises InputError where data lies at a place that is not on the network.
+        Raises InputError if the data is at a position that is not on the network.
         """
         data = Data.of(run, view)
         return 0 if data is None else max(self._time(data, unit, view) for unit in data.units)
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
-        """0."""
+        """Return 0."""
         return 0.0
 
     def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
-        """Nothing: bandwidth is not shared here."""
+        """Return no owners: transfers do not share bandwidth."""
         return ()
 
     def _time(self, data: Data, unit: int, view: Snapshot) -> int:
         machine = view.machine
-        if data.beside(unit, machine):
+        if data.is_local(unit, machine):
             return -(-data.size * 1000 // self.local) if self.local else 0
-        links = data.way(unit, machine)
+        links = data.path(unit, machine)
         if not links:
             return 0
         assert machine.fabric is not None
         bandwidth = machine.fabric.bottleneck(links, view.capacity[:, machine.resource("bandwidth")])
         if bandwidth <= 0:
-            raise InputError(f"no bandwidth on the way from {data.place} to '{machine.owners[unit]}'", field="bandwidth")
+            raise InputError(f"no bandwidth on the path from {data.place} to '{machine.owners[unit]}'", field="bandwidth")
         return -(-data.size * 1000 // bandwidth) + latency(links, machine, self.switch_ns)
 
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """What has to be brought to where a run computes.
+    """Input data that must be moved to the units of a run.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Data:
 
     @classmethod
     def of(cls, run: Run, view: Snapshot) -> Data | None:
-        """Data of a run; None where it has none."""
+        """Return the input data of a run, None if it has none."""
         job = view.table.job(run.job)
         size = int(job.attribute("data_size")) if "data_size" in view.table.attributes else 0
         if not size:
@@ -93,38 +93,38 @@ class Data:
             size, place, tuple(sorted({unit for units in homes(run.placement, view.machine).values() for unit in units}))
         )
 
-    def beside(self, unit: int, machine: Machine) -> bool:
-        """Whether a unit stands at the place of the data."""
+    def is_local(self, unit: int, machine: Machine) -> bool:
+        """Return whether a unit is at the position of the data."""
         return tuple(machine.position[unit].tolist()) == self.place
 
-    def way(self, unit: int, machine: Machine) -> tuple[int, ...]:
-        """Links from the data to a unit, none where both stand at one place.
+    def path(self, unit: int, machine: Machine) -> tuple[int, ...]:
+        """Return the links from the data to a unit, none if both are at one position.
 
-        Raises InputError where there is no network, or none at the place of the data.
+        Raises InputError if there is no network, or none at the position of the data.
         """
-        if self.beside(unit, machine):
+        if self.is_local(unit, machine):
             return ()
         if machine.fabric is None:
             raise InputError(
-                "data must travel, but the machine has no network",
+                "cannot transfer data: the machine has no network",
                 field="link",
-                remedy="add [[link]] sections, or leave out data_size",
+                remedy="add [[link]] sections, or remove data_size",
             )
         return machine.fabric.path(_at(self.place, machine), unit)
 
 
 def latency(links: tuple[int, ...], machine: Machine, switch_ns: int) -> int:
-    """Ns of latency of a path, which must not be empty: of its links, and of the switches between them."""
+    """Return the latency (ns) of the links of a path, which must not be empty, and of the switches between them."""
     assert machine.fabric is not None
     return machine.fabric.path_latency(links) + switch_ns * (len(links) - 1)
 
 
 def _at(place: tuple[int, int], machine: Machine) -> int:
-    """Lowest owner at a place that is on the network."""
+    """Return the lowest owner at a position that is on the network."""
     found = places(machine).get(place)
     if found is None:
         raise InputError(
-            f"data lies at x = {place[0]}, y = {place[1]}, where nothing is on the network",
+            f"data is at x = {place[0]}, y = {place[1]}, where nothing is on the network",
             field="data_x",
             remedy="put a node or device there, or move the data",
         )
@@ -133,7 +133,7 @@ def _at(place: tuple[int, int], machine: Machine) -> int:
 
 @lru_cache(maxsize=8)  # a machine is compared by identity
 def places(machine: Machine) -> dict[tuple[int, int], int]:
-    """Lowest owner on the network at each place (x, y)."""
+    """Return the lowest owner on the network at each position (x, y)."""
     found: dict[tuple[int, int], int] = {}
     if machine.fabric is not None:
         for owner in np.flatnonzero(machine.fabric.vertex >= 0).tolist():

@@ -149,7 +149,7 @@ class _Cache:
         self.lanes.add(queue, queue.jobs.tolist(), snapshot)
         runs = [(leaf, run) for leaf in np.flatnonzero(alive).tolist() if (run := units.run_on(leaf)) is not None]
         self._leaf = {run.id: leaf for leaf, run in runs}
-        self._moving = policy.lines and any(self._moves(run) for _, run in runs)  # whether expected ends may move
+        self._moving = policy.queues_tasks and any(self._moves(run) for _, run in runs)  # whether expected ends may move
         self._planned: list[tuple[int, tuple[int, ...]]] = []  # jobs and tasks that the last plan starts
         self._last_in_line: TaskQueueTurn | None = None  # the latest turn of all tasks that were ever in line
 
@@ -160,7 +160,7 @@ class _Cache:
         """
         if changes.requeued or changes.capacity or self._planned != [(s.job, s.tasks) for s, _ in changes.started]:
             return None
-        units, lines = self.units, self.policy.lines
+        units, lines = self.units, self.policy.queues_tasks
         units.snapshot = snapshot
         over = frozenset(changes.ended)
         for start, number in changes.started:
@@ -189,10 +189,10 @@ class _Cache:
         policy, units = self.policy, self.units
 
         def take(turn: TaskQueueTurn, task: Task) -> bool:
-            leaf = policy.choose(task, units) if policy.lines or len(units.idle) else WAIT
+            leaf = policy.choose(task, units) if policy.queues_tasks or len(units.idle) else WAIT
             if leaf < 0:
                 return False
-            response = units.response(task.job, leaf) if policy.lines else 0
+            response = units.response(task.job, leaf) if policy.queues_tasks else 0
             if leaf in units.idle:
                 units.occupy(leaf, response)
                 starts.append((task, leaf))

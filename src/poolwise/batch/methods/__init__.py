@@ -1,1 +1,1 @@
-"""Methods of batch placement, one file each."""
+"""Batch placement methods, one file each."""

@@ -1,7 +1,7 @@
-"""CFM: the first server that holds all memory, else the first that holds the least shares, which then shrink to fit.
+"""CFM: the first server that holds all memory, else the first that holds the minimum shares, which are then shrunk to fit.
 
-Source: Amaro et al., Can Far Memory Improve Job Throughput?, EuroSys 2020, and how its authors ran it: servers are looked
-at in random order, and shares follow one of three rules. It knows no accepted slowdown.
+Source: Amaro et al., Can Far Memory Improve Job Throughput?, EuroSys 2020, and its authors' runs: servers are tried in random
+order, and shares follow one of three rules. Accepted slowdowns are ignored.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from poolwise.registry import register
 
 Shares = Literal["uniform", "proportional", "optimal"]
 PRECISION = 1e-6
-"""Share of an item's memory below which moving more from one to another is not worth it."""
+"""Fraction of an item's memory below which moving memory between items is not worthwhile."""
 
 
 @register("methods", "cfm")
 @dataclass(frozen=True)
 class Cfm(Method):
-    """Cluster far memory.
+    """Cluster far memory (Amaro et al.): random server order, with local memory shares shrunk by one of three rules.
 
     Parameters
     ----------
     shares
-        How shares on a server shrink: all alike ("uniform"), by what each can give up ("proportional"), or so that the
-        local memory-time product saved is largest for the extra time ("optimal").
+        Rule for shrinking the shares on a server: equally ("uniform"), in proportion to what each workload can give up
+        ("proportional"), or so that the saved local memory-time product per extra time is largest ("optimal").
     seed
-        Seed of the order in which servers are tried.
+        Random seed of the server order.
     remote_core
-        One more core on a server that uses remote memory, for its path.
+        Reserve one more core on each server that uses remote memory, for its data path.
     """
 
     shares: Shares = "optimal"
@@ -45,11 +45,11 @@ class Cfm(Method):
     remote_core: bool = False
 
     def solve(self, problem: Problem, limit: Limit) -> Solution:
-        """Place what fits; a workload that fits nowhere is dropped."""
+        """Place all workloads that fit; a workload that fits nowhere is dropped."""
         batch, modules = problem.batch, problem.modules
         least = np.array([max(problem.least_local, 1 - p.remote[-1]) for p in batch.profile])
         cores, whole, floor = modules.free_cores.copy(), np.zeros(len(modules)), np.zeros(len(modules))
-        far = np.zeros(len(modules))  # MiB that the items of a module leave to remote memory
+        far = np.zeros(len(modules))  # MiB of remote memory used by the items of a module
         module, dropped = np.full(len(batch), -1, dtype=np.int64), []
         for w in range(len(batch)):
             order = np.argsort(uniform(self.seed, "cfm", w, np.arange(len(modules))), kind="stable")
@@ -83,7 +83,7 @@ class Cfm(Method):
 
 
 def shrink(rule: Shares, size: FloatArray, least: FloatArray, room: float, profiles: list[Profile]) -> FloatArray:
-    """(k,) local shares of the workloads on one server with `room` MiB; `size` MiB and `least` shares, (k,)."""
+    """Return local shares of the workloads on one server with `room` MiB, (k,), from `size` MiB and `least` shares, (k,)."""
     if float(size.sum()) <= room:
         return np.ones(len(size))
     if rule == "uniform":
@@ -96,7 +96,7 @@ def shrink(rule: Shares, size: FloatArray, least: FloatArray, room: float, profi
 
 
 def _at_least(share: FloatArray, size: FloatArray, least: FloatArray, room: float) -> FloatArray:
-    """Raise shares to the least ones, and lower the others alike until they fit."""
+    """Raise shares to the least ones, and lower the others equally until all fit."""
     fixed = np.zeros(len(share), dtype=np.bool_)
     while bool((share[~fixed] < least[~fixed] - 1e-12).any()):
         fixed |= share < least
@@ -106,10 +106,10 @@ def _at_least(share: FloatArray, size: FloatArray, least: FloatArray, room: floa
 
 
 def _optimal(share: FloatArray, size: FloatArray, least: FloatArray, profiles: list[Profile]) -> FloatArray:
-    """Descend from the proportional shares, moving memory between two workloads at a time while the ratio falls.
+    """Descend from the proportional shares, moving memory between two workloads at a time while the ratio decreases.
 
-    Minimises sum m (1 - p) (x T(x) - T(1)) / sum m (1 - p) (1 - x) T(x) at a constant sum of x m; all have just begun, so
-    the progress p is 0.
+    Minimizes sum m (1 - p) (x T(x) - T(1)) / sum m (1 - p) (1 - x) T(x) at a constant sum of x m. All workloads start
+    together, so the progress p is 0.
     """
 
     def ratio(x: FloatArray) -> float:

@@ -1,4 +1,4 @@
-"""First fit: the first module with room, all memory local if any module offers that. Ignores the accepted slowdowns.
+"""First fit: the first module with room, all memory local if any module allows it. Ignores accepted slowdowns.
 
 Source: Sefati et al., IRoP, section V-A.
 """
@@ -18,10 +18,10 @@ from poolwise.registry import register
 @register("methods", "first-fit")
 @dataclass(frozen=True)
 class FirstFit(Method):
-    """Input order; the first module with cores and memory for all of it, else the first with cores and the least share."""
+    """First fit in input order: the first module with all memory local, else the first with cores and the minimum share."""
 
     def solve(self, problem: Problem, limit: Limit) -> Solution:
-        """Place what fits; a workload that fits nowhere is dropped."""
+        """Place all workloads that fit; a workload that fits nowhere is dropped."""
         batch, modules = problem.batch, problem.modules
         cores, memory, remote = modules.free_cores.copy(), modules.memory.copy(), problem.remote
         module, local, dropped = np.full(len(batch), -1, dtype=np.int64), np.ones(len(batch)), []

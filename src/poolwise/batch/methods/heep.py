@@ -1,6 +1,6 @@
-"""HEEP: large workloads first, efficient modules first, the first that fits.
+"""HEEP: first fit of large workloads on efficient modules.
 
-Source: Ajibola, El-Gorashi, Elmirghani 2021, as Sefati et al. compare with it; the sort keys are assumed.
+Source: Ajibola, El-Gorashi, Elmirghani 2021, as compared by Sefati et al.; the sort keys are assumed.
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ from poolwise.registry import register
 @register("methods", "heep")
 @dataclass(frozen=True)
 class Heep(Method):
-    """Workloads by cores, then memory, descending; modules by energy per core and frequency; shares of equation (6)."""
+    """First fit of workloads by cores, then memory, descending, on modules by energy per core and frequency.
+
+    Local memory shares follow equation (6).
+    """
 
     def solve(self, problem: Problem, limit: Limit) -> Solution:
-        """Place what fits; a workload that fits nowhere is dropped."""
+        """Place all workloads that fit; a workload that fits nowhere is dropped."""
         batch, modules, of = problem.batch, problem.modules, problem.groups.of_module
         cores, memory, remote = modules.free_cores.copy(), modules.memory.copy(), problem.remote
         waste = (modules.static + modules.dynamic) / (modules.cores * modules.frequency)

@@ -1,8 +1,8 @@
-"""Iterative rounding: fix one workload at a time where the relaxation of F-DWLP likes it most, and solve again.
+"""IRoP: iterative rounding. Fix one workload at a time at its largest value in the LP relaxation of F-DWLP, and solve again.
 
-Source: Sefati et al., IRoP, Algorithm 1 and equation (6). Modules without a workload are alike within a group and share one
-column for each workload: the relaxation's value is that of the literal one, whose solution is read as spread evenly over them,
-as an interior point method returns it. A module that gets a workload gets rows and columns of its own.
+Source: Sefati et al., IRoP, Algorithm 1 and equation (6). Modules without a workload are identical within a group and share one
+column per workload. The relaxation has the value of the literal one; its solution is read as spread evenly over these
+modules, as an interior point method returns it. A module that gets a workload gets rows and columns of its own.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from poolwise.batch.search.relaxation import Relaxation
 from poolwise.registry import register
 
 TIE = 1e-9
-"""Values of y closer than this are equal; the lowest module goes first."""
+"""Values of y closer than this count as equal; the lowest module is then chosen."""
 
 ROUNDING = 1e-6
-"""Relative excess of local memory that only the solver may judge."""
+"""Relative excess of local memory below which only the solver decides feasibility."""
 
 
 @register("methods", "irop")
 @dataclass(frozen=True)
 class Irop(Method):
-    """IRoP exactly as Algorithm 1 says; on failure the workload of lowest priority is left out, and the algorithm begins again.
+    """IRoP, Algorithm 1 as printed; on failure it drops the workload of lowest priority and starts again.
 
     Parameters
     ----------
     largest_first
-        Round workloads by local memory needed, descending, instead of in input order.
+        Round workloads by required local memory, descending, instead of in input order.
     solve_again
-        After a refusal solve again before the next module is chosen, as the text of section IV-B says; the listing of
-        Algorithm 1 goes on with the y it has, which is several times faster.
+        Solve again after a rejected choice, before the next module is chosen, as in the text of section IV-B. The listing of
+        Algorithm 1 continues with the previous y, which is several times faster.
     """
 
     largest_first: bool = False
     solve_again: bool = False
 
     def solve(self, problem: Problem, limit: Limit) -> Solution:
-        """Round; the bound is that of the relaxation of F-DWLP. Takes the time it takes."""
+        """Round the relaxation of F-DWLP, whose value is the bound. Ignores the time limit."""
         return place_most(problem, self._attempt, one_by_one=True)
 
     def _attempt(self, problem: Problem) -> Solution | None:
@@ -62,46 +62,47 @@ class Irop(Method):
         for w in order.tolist():
             if not rounding.fix(w, self.solve_again):
                 return None
-        module = np.array([rounding.home[w] for w in range(len(problem.batch))], dtype=np.int64)
+        module = np.array([rounding.module_of[w] for w in range(len(problem.batch))], dtype=np.int64)
         local = problem.least[np.arange(len(module)), problem.groups.of_module[module]]
         return Solution(problem, Assignment(module, local), bound=bound, bound_of="F-DWLP (linear program)")
 
 
 @dataclass(eq=False)
 class Rounding:
-    """The one relaxation while it is rounded; `home` says where the workloads fixed so far are.
+    """State of the rounding of one relaxation.
 
     Attributes
     ----------
-    columns : module in use -> (n,) its columns of y, -1 where a workload may not be
+    columns : module in use -> (n,) its columns of y, -1 where a workload must not run
     untouched : group -> its modules without a workload, ascending
-    y : (n_column,) the last solution, None where there is none
+    module_of : workload -> module, of the workloads fixed so far
+    y : (n_column,) the last solution, None if there is none
     """
 
     problem: Problem
     relaxation: Relaxation
     columns: dict[int, IntArray] = field(default_factory=dict)
     untouched: dict[int, list[int]] = field(default_factory=dict)
-    home: dict[int, int] = field(default_factory=dict)
+    module_of: dict[int, int] = field(default_factory=dict)
     y: FloatArray | None = None
     value: float = math.nan
 
     @classmethod
     def of(cls, problem: Problem) -> Rounding:
-        """Relax and solve (lines 1 and 2)."""
+        """Relax and solve the problem (lines 1 and 2)."""
         it = cls(problem, Relaxation.of(problem, fixed=True))
         it.untouched = {g: members.tolist() for g, members in problem.groups.ids()}
         it._solve()
         return it
 
-    def fix(self, w: int, again: bool = False) -> bool:
-        """Find a module for a workload (lines 4 to 15); False where none is feasible.
+    def fix(self, w: int, solve_again: bool = False) -> bool:
+        """Fix a workload to a module (lines 4 to 15); return False if no module is feasible.
 
-        A program that turned out infeasible has no y to offer: the next module is chosen by the y of the last feasible one,
-        or, with `again`, of the one without the refused choice.
+        An infeasible program has no y. The next module is therefore chosen by the y of the last feasible program or, with
+        `solve_again`, of the program without the rejected choice.
         """
         while True:
-            module = self._favourite(w)
+            module = self._best_module(w)
             if module is None:
                 return False
             opened = module not in self.columns
@@ -109,21 +110,21 @@ class Rounding:
                 self._open(module)
             column = int(self.columns[module][w])
             if self._fits(w, module) and self._fix_and_solve(column):
-                self.home[w] = module
+                self.module_of[w] = module
                 self._settle(w, module)
                 return True
             self.relaxation.program.set_bounds(column, 0, 0)
-            if opened:  # what fails on one untouched module fails on all like it
+            if opened:  # a choice that fails on one untouched module fails on all identical ones
                 self._close(module, w)
             else:
                 self.columns[module][w] = -1
-            if again:
+            if solve_again:
                 self._solve()
 
     def _fits(self, w: int, module: int) -> bool:
-        """Whether a module holds a workload beside those fixed there: where it does not, no solver need be asked."""
+        """Return whether a module holds a workload along with those fixed there; if not, the solver need not be called."""
         problem, g = self.problem, int(self.problem.groups.of_module[module])
-        rows = [w, *(v for v, home in self.home.items() if home == module)]
+        rows = [w, *(v for v, fixed in self.module_of.items() if fixed == module)]
         cores = int(problem.batch.cores[rows].sum())
         local = float((problem.least[rows, g] * problem.batch.memory[rows]).sum())
         return bool(cores <= problem.groups.free_cores[g] and local <= float(problem.groups.memory[g]) * (1 + ROUNDING))
@@ -133,7 +134,7 @@ class Rounding:
         return self._solve()
 
     def _settle(self, w: int, module: int) -> None:
-        """Take a fixed workload out of every other module: (4b) bars it there already, but the solver need not carry it on."""
+        """Remove a fixed workload from all other modules, where (4b) excludes it already, to shrink the program."""
         program, it = self.relaxation.program, self.relaxation
         for g in np.flatnonzero(it.assign[w] >= 0).tolist():
             program.remove_column(int(it.assign[w, g]))
@@ -143,8 +144,8 @@ class Rounding:
                 program.remove_column(int(columns[w]))
                 columns[w] = -1
 
-    def _favourite(self, w: int) -> int | None:
-        """Find the module with the largest y of a workload among those not yet refused."""
+    def _best_module(self, w: int) -> int | None:
+        """Return the module with the largest y of a workload among those not yet rejected."""
         best, choice = -math.inf, None
         candidates: list[tuple[int, float]] = []
         for module, columns in self.columns.items():
@@ -169,7 +170,7 @@ class Rounding:
         return answer.status == "optimal"
 
     def _open(self, module: int) -> None:
-        """Give a module rows and columns of its own; it is on, so z = 1 needs no column (its cost is the same for all)."""
+        """Give a module its own rows and columns. It is on, so z = 1 needs no column (its cost is the same for all)."""
         problem, it = self.problem, self.relaxation
         batch, groups, lp = problem.batch, problem.groups, self.relaxation.program
         g = int(groups.of_module[module])
@@ -179,7 +180,7 @@ class Rounding:
         room = lp.add_row(-math.inf, float(groups.memory[g]) * it.mib)
         columns = np.full(len(batch), -1, dtype=np.int64)
         slowdown, energy = problem.weights
-        waiting = [w for w in range(len(batch)) if w not in self.home and it.assign[w, g] >= 0]
+        waiting = [w for w in range(len(batch)) if w not in self.module_of and it.assign[w, g] >= 0]
         least = problem.least[waiting, g]
         theta = problem.slowdown(np.array(waiting), np.full(len(waiting), g), least)
         for k, w in enumerate(waiting):
@@ -191,7 +192,7 @@ class Rounding:
         self.columns[module] = columns
 
     def _close(self, module: int, w: int) -> None:
-        """Take an opening back: the module is untouched again, and workload w is refused on all of its group."""
+        """Undo an opening: the module is untouched again, and workload w is rejected on its whole group."""
         it, g = self.relaxation, int(self.problem.groups.of_module[module])
         for column in self.columns.pop(module).tolist():
             if column >= 0:

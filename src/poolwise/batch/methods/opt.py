@@ -1,7 +1,7 @@
-"""The optimum of DWLP as a mixed-integer program, with a time limit and the gap that is left.
+"""Optimum of DWLP by mixed-integer programming, with a time limit and the remaining integrality gap.
 
-Source: Sefati et al., IRoP, Problem 1. Local memory beyond the least is a row of steps for each workload and module; where
-P^m is convex the solver fills them in order by itself, elsewhere a binary variable for each step enforces it.
+Source: Sefati et al., IRoP, Problem 1. Local memory beyond the minimum is a sequence of steps for each workload and module.
+Where P^m is convex, the solver fills them in order; elsewhere a binary variable per step enforces the order.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from poolwise.optimize.linear import LinearProgram, LinearSolver
 from poolwise.registry import register
 
 Entry = tuple[int, int, list[tuple[int, float]]]
-"""(module, column of y, steps: (column, width))."""
+"""(module, column of y, steps as (column, width))."""
 
 
 @register("methods", "opt")
 @dataclass(frozen=True)
 class Opt(Method):
-    """Solve Problem 1 with SCIP or HiGHS.
+    """Exact solution of Problem 1 with SCIP or HiGHS.
 
     Parameters
     ----------
     solver
         "scip" or "highs".
     gap
-        Relative gap at which the answer counts as optimal.
+        Relative gap at which a solution counts as optimal.
     """
 
     solver: LinearSolver = "scip"
     gap: float = 1e-6
 
     def solve(self, problem: Problem, limit: Limit) -> Solution:
-        """Solve; raises PoolwiseError where the time ends without any assignment."""
+        """Solve the problem. Raises PoolwiseError if no assignment is found in time."""
         return place_most(problem, lambda part: self._attempt(part, limit))
 
     def _attempt(self, problem: Problem, limit: Limit) -> Solution | None:
@@ -54,7 +54,7 @@ class Opt(Method):
             detail = f"{answer.status}: {answer.detail}" if answer.detail else answer.status
             raise PoolwiseError(
                 f"the solver found no assignment in {limit.seconds:g} s ({detail})\n"
-                "  remedy: give it more time, or use --method place"
+                "  remedy: increase the time limit, or use --method place"
             )
         assignment = program.read(answer.values)
         status = "optimal" if answer.status == "optimal" else "limit"
@@ -63,7 +63,7 @@ class Opt(Method):
 
 @dataclass(eq=False)
 class Program:
-    """The program and what its columns stand for."""
+    """The mixed-integer program and the meaning of its columns."""
 
     problem: Problem
     lp: LinearProgram
@@ -72,7 +72,7 @@ class Program:
 
     @classmethod
     def of(cls, problem: Problem, solver: LinearSolver) -> Program:
-        """Write Problem 1 down. No more modules of a group are used than there are workloads."""
+        """Build Problem 1. At most as many modules of a group are included as there are workloads."""
         it = cls(problem, LinearProgram(solver), [[] for _ in range(len(problem.batch))])
         lp, groups, n = it.lp, problem.groups, len(problem.batch)
         it.mib = 1 / max(1.0, float(groups.memory.max()))
@@ -85,7 +85,7 @@ class Program:
         return it
 
     def _module(self, module: int, g: int, cover: list[int], outside: int, before: int) -> int:
-        """Rows and columns of a module; identical modules are switched on in order. Returns the column of z."""
+        """Add rows and columns of a module; identical modules are switched on in order. Return the column of z."""
         problem, lp, groups = self.problem, self.lp, self.problem.groups
         batch, (slowdown, energy) = problem.batch, problem.weights
         cores, room = lp.add_row(-math.inf, 0), lp.add_row(-math.inf, 0)
@@ -117,7 +117,7 @@ class Program:
             width, gain = width * self.mib, gain / self.mib
             row = lp.add_row(-math.inf, 0, [y], [-width])
             step = lp.add_column(-slowdown * gain, 0, width, [row, room, outside], [1, 1, -1])
-            if earlier is not None and not convex:  # this step only once the one before is full
+            if earlier is not None and not convex:  # this step may fill only once the previous one is full
                 full = lp.add_column(0, 0, 1, integer=True)
                 lp.add_row(0, math.inf, [earlier[0], full], [1, -earlier[1]])
                 lp.add_row(-math.inf, 0, [step, full], [1, -width])
@@ -126,7 +126,7 @@ class Program:
         return found
 
     def read(self, values: np.ndarray) -> Assignment:
-        """Read module and local share of each workload."""
+        """Extract the module and local share of each workload from a solution."""
         problem = self.problem
         module, local = np.full(len(problem.batch), -1, dtype=np.int64), np.ones(len(problem.batch))
         for w, entries in enumerate(self.entries):

@@ -1,6 +1,6 @@
-"""Our own way of placing a batch: guided best fit, exchanges, annealing, then column generation and diving.
+"""Poolwise's own method: guided best fit, exchanges and annealing, then column generation and diving.
 
-It optimises DWLP itself: local memory is shared out again inside every move, so shares are never fixed beforehand.
+It optimizes DWLP itself: local memory is divided again within every move, so shares are never fixed beforehand.
 """
 
 from __future__ import annotations
@@ -36,30 +36,30 @@ from poolwise.kernels.batch.search import total
 from poolwise.registry import register
 
 SEARCH_SHARE = 0.4
-"""Share of the time limit at which the clock ends the search that comes before column generation."""
+"""Fraction of the time limit at which the clock ends the search that precedes column generation."""
 LINEAR: BoundOf = "DWLP (linear program)"
 CONFIGURATIONS: BoundOf = "DWLP"
 PRICES = 8
-"""Times that the price of remote memory is raised before it counts as too small."""
-CUT = "the clock ended the search early: on this machine the answer depends on its speed"
+"""Number of times that the price of remote memory is raised before the search gives up."""
+CUT = "the clock ended the search early, so the result depends on the speed of this machine"
 
 
 @register("methods", "place")
 @dataclass(frozen=True)
 class Place(Method):
-    """Guided best fit, exchanges and annealing with water filling inside every move, then column generation and diving.
+    """Guided best fit, exchanges and annealing with water filling in every move, then column generation and diving.
 
     Parameters
     ----------
     seed
-        Seed of all random numbers.
+        Random seed.
     pace
-        Factor on what is done for each second of the time limit.
+        Factor on the work done per second of the time limit.
     guard
-        Whether the clock may end the search early; without it the answer depends on nothing but the inputs, up to the time
-        limit from which whole numbers are tried.
+        Let the clock end the search early. Without it the result depends only on the inputs, up to the time limit from
+        which integer programs are solved.
     few
-        Workloads up to which every way to place them is tried instead.
+        Maximum number of workloads for which all placements are enumerated instead.
     """
 
     seed: int = 0
@@ -68,11 +68,11 @@ class Place(Method):
     few: int = FEW
 
     def solve(self, problem: Problem, limit: Limit) -> Solution:
-        """Place the batch within the time limit; the bound is of DWLP."""
+        """Place the batch within the time limit; the bound applies to DWLP."""
         return place_most(problem, lambda part: self._attempt(part, Effort(limit, self.seed, self.guard, self.pace)))
 
     def prepare(self) -> None:
-        """Load the kernels, or compile them if no process has before: this does not count towards any time limit."""
+        """Load the kernels, or compile them if no process has done so; this does not count towards any time limit."""
         for method in (self, replace(self, few=0)):
             method._attempt(example(), Effort(Limit(0.05), guard=False))
 
@@ -85,7 +85,7 @@ class Place(Method):
             if exact is None:
                 return None
             return Solution(problem, assignment_of(problem, costs, exact), "optimal", exact.cost, CONFIGURATIONS)
-        found = _start(problem, costs, effort)
+        found = _initial_packing(problem, costs, effort)
         if found is None:
             return None
         packing, prices = found
@@ -100,8 +100,8 @@ class Place(Method):
         return Solution(problem, assignment_of(problem, costs, packing), status, bound, of, notes=notes)
 
 
-def _start(problem: Problem, costs: FillCosts, effort: Effort) -> tuple[BinPacking, Guide] | None:
-    """Place everything within the remote memory, no dearer than HEEP or first fit does; None where no way is found."""
+def _initial_packing(problem: Problem, costs: FillCosts, effort: Effort) -> tuple[BinPacking, Guide] | None:
+    """Place everything within the remote memory, at most at the cost of HEEP or first fit; return None if this fails."""
     greedy, remote = greedy_packings(problem, effort.limit), problem.remote
     found = _search(costs, greedy, effort)
     if found is None or outside(costs, found[0]) <= remote * FULL:
@@ -119,26 +119,26 @@ def _start(problem: Problem, costs: FillCosts, effort: Effort) -> tuple[BinPacki
 
 
 def _search(costs: FillCosts, greedy: list[BinPacking], effort: Effort) -> tuple[BinPacking, Guide] | None:
-    """Place everything, or None; the result is never worse than any of `greedy`."""
+    """Place everything, or return None; the result is never worse than any of `greedy`."""
     prices = Guide.of(costs)
     start, bins = fit(costs, prices)
     for known in greedy:
         other = rebuild(costs, known, most_items(costs))
         if start.left or total(other) < start.cost:
             start, bins = BinPacking.of(other), other
-    late = lambda: effort.late(SEARCH_SHARE)  # noqa: E731  # a name for what three calls take
+    late = lambda: effort.late(SEARCH_SHARE)  # noqa: E731  # shared by three calls
     if start.left:
         start, bins = squeeze(costs, effort.seed, late)
         if start.left:
             return None
     if len(costs.load) > LARGE:
-        return start, prices  # a larger batch is bettered part by part
+        return start, prices  # larger batches are improved part by part
     packing, _ = improve(costs, start, bins, effort.moves, effort.seed, late)
     return exchange_all(costs, packing, effort.exchanges, effort.seed, late), prices
 
 
 def greedy_packings(problem: Problem, limit: Limit) -> list[BinPacking]:
-    """What HEEP and first fit do, where it is valid: the search begins no worse than they end."""
+    """Return the valid packings among those of HEEP and first fit, so that the search starts no worse than they end."""
     found = []
     for method in (Heep(), FirstFit()):
         assignment = method.solve(problem, limit).assignment
@@ -153,13 +153,13 @@ def greedy_packings(problem: Problem, limit: Limit) -> list[BinPacking]:
 
 
 def _first_price(costs: FillCosts) -> float:
-    """A price of remote memory that is felt but changes little: a hundredth of the largest saving per MiB."""
+    """Return a noticeable but small price of remote memory: a hundredth of the largest saving per MiB."""
     saving = float(costs.gain.max()) if costs.gain.size else 0.0
     return max(saving, float(costs.opening.max()) / float(costs.room.max()), 1e-9) / 100
 
 
 def example() -> Problem:
-    """Build a problem of two workloads, to run every kernel once."""
+    """Build a problem of two workloads that runs every kernel once."""
     from poolwise.batch.problem.definition import Batch, Modules
     from poolwise.performance.profiles import find_profile
 

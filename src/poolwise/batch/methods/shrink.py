@@ -1,4 +1,4 @@
-"""Which workloads to leave out where not all can be placed: those of lowest priority first, as the paper suggests."""
+"""Selection of workloads to drop if not all can be placed: lowest priority first, as the paper suggests."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Attempt = Callable[[Problem], Solution | None]
 
 
 def place_most(problem: Problem, attempt: Attempt, *, one_by_one: bool = False) -> Solution:
-    """Place all workloads, or the largest set that leaves out only workloads of less priority than any it keeps.
+    """Place all workloads, or the largest set that drops only workloads of lower priority than any it keeps.
 
-    Workloads that could not run even alone are left out first, whatever their priority. `attempt` returns None where it
-    finds no placement. The set is found by halving, which asks that fewer workloads are never harder to place;
-    `one_by_one` gives up one at a time instead (Sefati et al., section IV-B).
+    Workloads that could not run even alone are dropped first, whatever their priority. `attempt` returns None if it finds no
+    placement. The set is found by bisection, which assumes that fewer workloads are never harder to place; `one_by_one`
+    drops one at a time instead (Sefati et al., section IV-B).
     """
     hopeless = np.flatnonzero(~possible(problem)).tolist()
     unmet = impossible(problem, hopeless[0]) if hopeless else ""
@@ -36,15 +36,15 @@ def place_most(problem: Problem, attempt: Attempt, *, one_by_one: bool = False) 
 
 
 def why(problem: Problem) -> str:
-    """Say which constraint the batch as a whole cannot meet."""
+    """Return the constraint that the batch as a whole cannot meet."""
     found = shortages(problem)
     if found is None:
-        return "no way was found to place all workloads; what they lack in total is not known, for the solver failed"
+        return "found no placement of all workloads; the total shortage is unknown, because the solver failed"
     if found:
         return "; ".join(str(shortage) for shortage in found)
     return (
-        "cores (4c), local memory (4d) and remote memory (4g) suffice in total, but no way was found to pack whole workloads "
-        "into the modules (4b)"
+        "cores (4c), local memory (4d) and remote memory (4g) suffice in total, but no packing of whole workloads into the "
+        "modules (4b) was found"
     )
 
 
@@ -80,7 +80,7 @@ def _nothing(problem: Problem) -> Solution:
 
 
 def _widen(problem: Problem, part: Solution, kept: IntArray, dropped: list[int], unmet: str) -> Solution:
-    """Turn a solution of some of the workloads into one of all, the others not placed."""
+    """Extend a solution of some of the workloads to all of them, with the others not placed."""
     if not dropped:
         return part
     rows = np.sort(kept)

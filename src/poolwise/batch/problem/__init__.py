@@ -1,1 +1,1 @@
-"""The batch placement problem, its answers, and a checker that shares no code with the methods."""
+"""The batch placement problem, its solutions, and a checker that shares no code with the methods."""

@@ -1,4 +1,4 @@
-"""An answer: which module each workload runs on, how much of its memory is local there, and what that costs."""
+"""Assignments of workloads to modules with their local memory shares, and solutions with cost and bound."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ AssignmentStatus = Literal["placed", "optimal", "limit"]
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """Where the workloads of a batch run.
+    """Assignment of the workloads of a batch.
 
     Attributes
     ----------
-    module : (n,) module of each workload, -1 where it was not placed
-    local : (n,) x, share of its memory that is local
+    module : (n,) module of each workload, -1 if it was not placed
+    local : (n,) x, fraction of its memory that is local
     """
 
     module: IntArray
@@ -34,23 +34,23 @@ class Assignment:
 
     @property
     def placed(self) -> IntArray:
-        """Rows of the workloads that were placed."""
+        """Rows of the placed workloads."""
         return np.flatnonzero(self.module >= 0)
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """An assignment of a problem and what is known about it.
+    """An assignment of a problem, with its status and bound.
 
     Attributes
     ----------
-    problem, assignment : the question and the answer
-    status : "placed" (a heuristic's answer), "optimal" (within the solver's tolerance), "limit" (best found in the time)
-    bound : proven lower bound on the objective, NaN where none was asked for
-    bound_of : the problem that the bound belongs to; a bound of F-DWLP says nothing about DWLP
-    dropped : rows that could not be placed, in the order in which they were given up
-    unmet : why they could not, empty where all were placed
-    notes : sentences that a reader must know
+    problem, assignment : the problem and its assignment
+    status : "placed" (by a heuristic), "optimal" (within the solver's tolerance), "limit" (best found within the time limit)
+    bound : proven lower bound on the objective, NaN if there is none
+    bound_of : the problem to which the bound applies; a bound of F-DWLP does not apply to DWLP
+    dropped : rows that could not be placed, in the order in which they were dropped
+    unmet : the constraint that prevented it, empty if all were placed
+    notes : sentences to show to the user
     """
 
     problem: Problem
@@ -64,7 +64,7 @@ class Solution:
 
     @cached_property
     def theta(self) -> FloatArray:
-        """(n,) slowdown theta of each workload, NaN where it was not placed."""
+        """Slowdown theta of each workload, (n,), NaN if it was not placed."""
         problem, rows = self.problem, self.assignment.placed
         theta = np.full(len(problem.batch), np.nan)
         groups = problem.groups.of_module[self.assignment.module[rows]]
@@ -73,7 +73,7 @@ class Solution:
 
     @cached_property
     def completion(self) -> FloatArray:
-        """(n,) completion time (1 + P^m) phi / F over the one asked for, whatever theta the problem minimises."""
+        """Completion time (1 + P^m) phi / F relative to the requested one, (n,), whichever theta the problem minimizes."""
         problem, rows = self.problem, self.assignment.placed
         ratio = np.full(len(problem.batch), np.nan)
         groups = problem.groups.of_module[self.assignment.module[rows]]
@@ -83,7 +83,7 @@ class Solution:
 
     @cached_property
     def energy(self) -> float:
-        """Static energy of the modules that are on for the batch, dynamic energy of its cores (equation 1, summed)."""
+        """Static energy of the modules that the batch turns on, plus dynamic energy of its cores (equation 1, summed)."""
         groups, batch = self.problem.groups, self.problem.batch
         rows = self.assignment.placed
         modules = self.assignment.module[rows]
@@ -93,13 +93,13 @@ class Solution:
 
     @cached_property
     def objective(self) -> float:
-        """Equation (4a) over the workloads that were placed."""
+        """Equation (4a) over the placed workloads."""
         slowdown, energy = self.problem.weights
         return slowdown * float(np.nansum(self.theta)) + energy * self.energy
 
     @property
     def gap(self) -> float:
-        """How far the objective lies above the bound, as a share of the bound; NaN without one."""
+        """Relative gap between objective and bound, as a fraction of the bound; NaN without a bound."""
         if np.isnan(self.bound):
             return float("nan")
         excess = self.objective - self.bound

@@ -1,4 +1,4 @@
-"""Does an assignment keep every constraint of Problem 1? Worked out from the data alone, sharing no code with any method.
+"""Checker of assignments against every constraint of Problem 1, computed from the data alone without code of the methods.
 
 Source: Sefati et al., IRoP, equations (4b) to (4l).
 """
@@ -12,12 +12,12 @@ from poolwise.batch.problem.definition import Problem
 from poolwise.performance.profiles import Profile
 
 SLACK = 1e-7
-"""Relative rounding that is forgiven: solvers work to 1e-7 or better."""
+"""Relative tolerance for rounding: solvers work to 1e-7 or better."""
 
 
 @dataclass(frozen=True)
 class Violation:
-    """A broken constraint: its equation number, where, and by how much."""
+    """A violated constraint: its equation number, its place, the amount and the limit."""
 
     constraint: str
     where: str
@@ -30,18 +30,18 @@ class Violation:
 
 @dataclass(frozen=True)
 class CheckedAssignment:
-    """What the checker found; `objective` is its own reckoning of (4a)."""
+    """Result of the check; `objective` is computed independently by equation (4a)."""
 
     violations: tuple[Violation, ...]
     objective: float
 
     @property
     def valid(self) -> bool:
-        """Whether every constraint holds."""
+        """True if every constraint holds."""
         return not self.violations
 
     def count(self) -> dict[str, int]:
-        """Constraint -> violations."""
+        """Return constraint -> number of violations."""
         counts: dict[str, int] = {}
         for violation in self.violations:
             counts[violation.constraint] = counts.get(violation.constraint, 0) + 1
@@ -49,7 +49,7 @@ class CheckedAssignment:
 
 
 def check_assignment(problem: Problem, assignment: Assignment, *, partial: bool = False) -> CheckedAssignment:
-    """Check an assignment; `partial` accepts that workloads were not placed (they were reported as dropped)."""
+    """Check an assignment; `partial` accepts workloads that were not placed (and reported as dropped)."""
     found: list[Violation] = []
     cores: dict[int, int] = {}
     memory: dict[int, float] = {}
@@ -66,7 +66,7 @@ def check_assignment(problem: Problem, assignment: Assignment, *, partial: bool 
         share = min(max(1.0 - x, 0.0), 1.0)
         profile = batch.profile[w]
         if share > profile.remote[-1] + SLACK:
-            found.append(Violation("4h", f"workload {name} goes beyond its profile", share, profile.remote[-1]))
+            found.append(Violation("4h", f"workload {name} exceeds its profile", share, profile.remote[-1]))
         phi, given = float(batch.frequency[w]), float(modules.frequency[c])
         pace = 1 - profile.frequency_share + profile.frequency_share * phi / given
         theta = _curve(profile, share) * pace
@@ -94,7 +94,7 @@ def check_assignment(problem: Problem, assignment: Assignment, *, partial: bool 
 
 
 def _curve(profile: Profile, share: float) -> float:
-    """Walk along the knots to a share of remote memory."""
+    """Interpolate P^m along the knots at a fraction of remote memory."""
     total, here = 0.0, 0.0
     for knot, low, high in zip(profile.remote[1:], profile.slowdown[:-1], profile.slowdown[1:], strict=True):
         if share <= knot or knot == profile.remote[-1]:

@@ -1,7 +1,7 @@
-"""The problem: a batch of workloads, the CPU modules they may run on, one shared remote memory, and what is minimised.
+"""Batch placement problem: workloads, the CPU modules that may run them, one shared remote memory, and the objective.
 
-Source: Sefati et al., IRoP, Problems 1 and 2, equation (6); what the paper leaves open is in the explanation of
-batch placement.
+Source: Sefati et al., IRoP, Problems 1 and 2, equation (6); the explanation page on batch placement covers what the paper
+leaves open.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Columns:
         return len(self.name)
 
     def select_rows(self, rows: IntArray) -> Self:
-        """Some of the rows, (k,), in that order."""
+        """Return some of the rows, (k,), in that order."""
         columns = {column.name: getattr(self, column.name) for column in fields(self)}
         some = {
             name: tuple(column[r] for r in rows.tolist()) if isinstance(column, tuple) else column[rows]
@@ -50,7 +50,7 @@ class Batch(Columns):
     frequency : (n,) phi, in the unit of the modules' frequencies
     memory : (n,) mu, MiB
     tolerance : (n,) Delta, largest accepted slowdown theta
-    priority : (n,) int64; where not all can be placed, the lowest go first (the last of equals)
+    priority : (n,) int64; if not all can be placed, the lowest are dropped first (the last of equal ones)
     profile : n profiles P^m
     """
 
@@ -72,25 +72,27 @@ class Batch(Columns):
         ):
             if len(values) and not (float(np.min(values)) >= least and np.isfinite(values).all()):
                 worst = self.name[int(np.argmin(values))]
-                raise InputError(f"workload '{worst}': {field_} is too small or no number", field=field_, remedy="correct it")
+                raise InputError(
+                    f"workload '{worst}': {field_} is too small or not a number", field=field_, remedy="correct it"
+                )
         for profile in self.profile:
             if not profile.is_monotone:
                 raise InputError(
-                    f"profile '{profile.name}' falls as more memory is remote, so no share of memory bounds the slowdown",
+                    f"profile '{profile.name}' decreases with more remote memory, so no share of memory bounds the slowdown",
                     field="profile",
-                    remedy="fit a monotone one with `poolwise profile fit`",
+                    remedy="fit a monotone profile with `poolwise profile fit`",
                 )
 
     @cached_property
     def kinds(self) -> list[tuple[Profile, IntArray]]:
-        """Each profile with the rows of the workloads that have it."""
+        """Profiles with the rows of the workloads that have them."""
         rows: dict[Profile, list[int]] = {}
         for w, profile in enumerate(self.profile):
             rows.setdefault(profile, []).append(w)
         return [(profile, np.array(own, dtype=np.int64)) for profile, own in rows.items()]
 
     def curve(self, rows: IntArray, remote: FloatArray) -> FloatArray:
-        """(k, ...) P^m of workloads (k,) at shares of remote memory (k, ...)."""
+        """Return P^m of workloads (k,) at fractions of remote memory (k, ...), (k, ...)."""
         value = np.empty_like(remote)
         kind = np.empty(len(self), dtype=np.int64)
         for number, (_, own) in enumerate(self.kinds):
@@ -102,22 +104,22 @@ class Batch(Columns):
 
     @cached_property
     def by_priority(self) -> IntArray:
-        """(n,) rows, the most important first; input order among equals."""
+        """Rows by descending priority, (n,); input order among equals."""
         return np.argsort(-self.priority, kind="stable")
 
 
 @dataclass(frozen=True, eq=False)
 class Modules(Columns):
-    """CPU modules with the local memory that only they can reach.
+    """CPU modules with local memory that only they can reach.
 
     Attributes
     ----------
     name : m names
     cores : (m,) int64, N, all cores of the module
     frequency : (m,) F
-    memory : (m,) L, MiB of local memory that is free
-    static, dynamic : (m,) I^s and I^d, energy of the module when on, and more of it at full load
-    free_cores : (m,) int64, cores that are free
+    memory : (m,) L, MiB of free local memory
+    static, dynamic : (m,) I^s and I^d, energy of the module when on, and additional energy at full load
+    free_cores : (m,) int64, free cores
     on : (m,) whether the module is on already, so that its static energy is spent in any case
     """
 
@@ -133,7 +135,7 @@ class Modules(Columns):
         for array in (self.cores, self.frequency, self.memory, self.static, self.dynamic, self.free_cores, self.on):
             frozen(array)
         if len(self.name) and (float(self.frequency.min()) <= 0 or int(self.cores.min()) < 1):
-            raise InputError("a module needs a core and a frequency above 0", field="module", remedy="correct it")
+            raise InputError("a module needs at least one core and a frequency above 0", field="module", remedy="correct it")
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,20 +145,21 @@ class Problem:
     Parameters
     ----------
     batch, modules
-        What is placed, and where.
+        Workloads to place, and modules to place them on.
     remote
         M, MiB of remote memory.
     eta
-        Weight of energy in [0, 1]; 1 - eta is that of the slowdowns.
+        Weight of energy in [0, 1]; the slowdowns have the weight 1 - eta.
     theta
-        "printed": P^m(1 - x) phi / F, as equation (4i) has it: with all memory local it is 0 on any module;
-        "relative": (1 + P^m(1 - x)) phi / F - 1, which charges slow modules too.
+        "printed": P^m(1 - x) phi / F, as in equation (4i), which is 0 on any module if all memory is local;
+        "relative": (1 + P^m(1 - x)) phi / F - 1, which penalizes slow modules too.
     clip
-        Count a negative theta (a run faster than asked) as 0.
+        Count a negative theta (a run faster than requested) as 0.
     normalise
-        Divide the slowdowns by the sum of the tolerances, and energy by what the cores cost on the best module when full.
+        Divide the slowdowns by the sum of the tolerances, and energy by the cost of the cores on the best module at full
+        load.
     least_local
-        Smallest share of local memory, .25 in equation (4h).
+        Minimum fraction of local memory, .25 in equation (4h).
     """
 
     batch: Batch
@@ -171,20 +174,22 @@ class Problem:
 
     def __post_init__(self) -> None:
         if not 0 <= self.eta <= 1:
-            raise InputError(f"eta is {self.eta}", field="eta", remedy="give a number in [0, 1]")
+            raise InputError(f"must be in [0, 1], got {self.eta}", field="eta", remedy="give a number in [0, 1]")
         if not 0 < self.least_local <= 1:
-            raise InputError(f"the least local share is {self.least_local}", field="least_local", remedy="a number in (0, 1]")
+            raise InputError(
+                f"must be in (0, 1], got {self.least_local}", field="least_local", remedy="give a number in (0, 1]"
+            )
         if not self.remote >= 0:
-            raise InputError("remote memory is negative", field="remote", remedy="give 0 or more")
+            raise InputError("remote memory must not be negative", field="remote", remedy="give 0 or more")
         object.__setattr__(self, "groups", Groups.of(self.modules))
 
     def with_batch(self, rows: IntArray) -> Problem:
-        """Return the problem of some of the workloads, (k,) rows; weights stay those of the whole batch only if raw."""
+        """Return the problem of some workloads, (k,) rows; only raw weights are those of the whole batch."""
         return replace(self, batch=self.batch.select_rows(rows))
 
     @cached_property
     def weights(self) -> tuple[float, float]:
-        """What one unit of theta, and one of energy, adds to the objective."""
+        """Contributions of one unit of theta and one unit of energy to the objective."""
         if not self.normalise:
             return 1 - self.eta, self.eta
         full = (self.modules.static + self.modules.dynamic) / self.modules.cores
@@ -194,7 +199,7 @@ class Problem:
 
     @cached_property
     def pace(self) -> FloatArray:
-        """(n, g) P^f: completion time on a module of the group over that at the frequency asked for, all memory local."""
+        """P^f, (n, g): completion time on a module of the group relative to the requested frequency, with all memory local."""
         pace = np.empty((len(self.batch), len(self.groups)))
         for profile, rows in self.batch.kinds:
             pace[rows] = profile.pace(self.batch.frequency[rows, None], self.groups.frequency)
@@ -202,12 +207,12 @@ class Problem:
 
     @cached_property
     def offset(self) -> FloatArray:
-        """(n, g) theta with all memory local, not clipped."""
+        """Unclipped theta with all memory local, (n, g)."""
         return np.zeros_like(self.pace) if self.theta == "printed" else self.pace - 1
 
     @cached_property
     def least(self) -> FloatArray:
-        """(n, g) x of equation (6): least local share that keeps theta <= Delta; NaN where no share does."""
+        """Minimum x of equation (6) that keeps theta <= Delta, (n, g); NaN if no share does."""
         allowed = (self.batch.tolerance[:, None] - self.offset) / self.pace
         least = np.empty_like(allowed)
         for profile, rows in self.batch.kinds:
@@ -216,7 +221,7 @@ class Problem:
 
     @cached_property
     def harmless(self) -> FloatArray:
-        """(n, g) share of remote memory up to which more local memory lowers theta no further: above 0 only if clipped."""
+        """Fraction of remote memory below which theta no longer decreases, (n, g); above 0 only if theta is clipped."""
         share = np.zeros_like(self.pace)
         if self.clip:
             for profile, rows in self.batch.kinds:
@@ -225,7 +230,7 @@ class Problem:
         return share
 
     def steps(self, w: int, g: int) -> list[tuple[float, float]]:
-        """Local memory beyond the least, from the farthest piece inwards: (MiB, theta saved per MiB)."""
+        """Return steps of local memory beyond the minimum, from the outermost piece inwards: (MiB, theta saved per MiB)."""
         profile, size, pace = self.batch.profile[w], float(self.batch.memory[w]), float(self.pace[w, g])
         found = []
         for k in range(len(profile.slopes) - 1, -1, -1):
@@ -239,21 +244,21 @@ class Problem:
 
     @cached_property
     def allowed(self) -> BoolArray:
-        """(n, g) whether a workload alone may run on an empty module of the group."""
+        """Mask of the groups on whose empty modules a workload may run alone, (n, g)."""
         groups = self.groups
         fits = (self.batch.cores[:, None] <= groups.free_cores) & ~np.isnan(self.least)
         room: BoolArray = np.nan_to_num(self.least, nan=2.0) * self.batch.memory[:, None] <= groups.memory * (1 + 1e-12)
         return fits & room
 
     def slowdown(self, rows: IntArray, groups: IntArray, local: FloatArray) -> FloatArray:
-        """(k,) theta of workloads on modules of groups with shares of local memory, all (k,)."""
+        """Return theta of workloads on modules of groups with given fractions of local memory; all arrays are (k,)."""
         theta: FloatArray = self.pace[rows, groups] * self.batch.curve(rows, 1 - local) + self.offset[rows, groups]
         return np.maximum(theta, 0.0) if self.clip else theta
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Modules that nothing tells apart, counted: a placement on one of them is one on any.
+    """Groups of identical modules with their counts: placements on members of a group are interchangeable.
 
     Attributes
     ----------
@@ -310,7 +315,7 @@ class Groups:
         return len(self.count)
 
     def members(self, group: int) -> IntArray:
-        """(count,) modules of a group, ascending."""
+        """Return the modules of a group, (count,), ascending."""
         return np.flatnonzero(self.of_module == group)
 
     def ids(self) -> Iterator[tuple[int, IntArray]]:

@@ -1,1 +1,1 @@
-"""Search for packings: bounds, columns, exchanges and what they cost."""
+"""Search for packings: costs, exchanges, annealing, column generation and bounds."""

@@ -1,10 +1,10 @@
-"""Column generation: the configuration bound on DWLP, and packings made of the module contents that it found.
+"""Column generation: the configuration bound on DWLP, and packings made of the generated columns.
 
-A column is a set of workloads on one module of a group with its best local shares; the linear program over all columns is
-far tighter than the aggregated one, and pricing finds the column it lacks. The duals begin near the prices of the aggregated
-program, and that of an item that stays uncovered is raised step by step: from duals that mean nothing yet, generation
-took three times as long. Source: Gilmore, Gomory 1961; penalties near an estimate of the duals by du Merle, Villeneuve,
-Desrosiers, Hansen 1999; the bound at any duals is Lagrange's.
+A column is a set of workloads on one module of a group, with its best local shares. The linear program over all columns is far
+tighter than the aggregated one; pricing finds columns of negative reduced cost. The duals start near the prices of the
+aggregated program, and the penalty of an uncovered item is raised step by step: generation from arbitrary duals took three
+times as long. Source: Gilmore, Gomory 1961; penalties near an estimate of the duals by du Merle, Villeneuve, Desrosiers,
+Hansen 1999; the bound at any duals is the Lagrangian bound.
 """
 
 from __future__ import annotations
@@ -21,45 +21,45 @@ from poolwise.kernels.batch.master import Master, add, bar, empty_master, genera
 from poolwise.random import uniform
 
 STEP = 0.5
-"""By how much the cost of an uncovered item rises, as a share of its reach."""
+"""Increase of the penalty of an uncovered item, as a fraction of its reach."""
 SMALL = 0.1
-"""Least size of a dual, as a share of the mean, where reach is shared out by size."""
+"""Minimum size of a dual, as a fraction of the mean, when the reach is distributed by size."""
 DEARER, FAR = 4.0, 1e9
-"""Factor on the reach of an uncovered item that no column covers, and where that ends."""
+"""Factor on the reach of an uncovered item that no column covers, and its limit."""
 KEEP = 20
-"""Columns taken from one pricing of one group."""
+"""Columns kept from one pricing of one group."""
 LOOKS, LOOKS_MOST = 50_000, 20_000_000
-"""Items that one pricing looks at, and how many where fewer brought no column; past them the relaxed value bounds it."""
+"""Items that one pricing visits, and the limit after pricings without a column; beyond it the relaxation bounds the pricing."""
 ROUNDS = 5
 """Steps of the search for the price of room in one pricing."""
 ROOM = 4000
-"""Columns that a master has room for at first."""
+"""Initial column capacity of a master."""
 CLOSED = 1e-5
-"""Relative distance between master and bound at which generation ends."""
+"""Relative gap between master and bound at which generation ends."""
 UNCOVERED = 1e-6
-"""Level of an uncovered item that is not rounding."""
+"""Level of an uncovered item that exceeds rounding."""
 SURE = 0.8
-"""Columns that the master likes more than this are fixed together."""
+"""Columns with a master value above this are fixed together."""
 WHOLE_GAP = 1e-4
-"""Relative gap at which the integer solution is good enough."""
+"""Relative gap at which the integer solution is accepted."""
 SPREAD = 0.5
-"""Largest share by which a dive but the first takes a level for less than it is."""
+"""Largest relative reduction of the master values by random perturbation, in all dives but the first."""
 
 
 @dataclass(frozen=True, eq=False)
 class GeneratedColumns:
-    """The result of column generation.
+    """Result of column generation.
 
     Attributes
     ----------
     costs, master
-        The problem, and the linear program with the columns so far.
+        The problem, and the restricted master program with the columns so far.
     bound, duals
         The best bound, and the (m,) duals that prove it.
     price
-        (g,) price of room at which pricing begins.
+        (g,) initial price of room in the pricing.
     reach
-        (n,) how far the dual of each item may yet be from where it began.
+        (n,) maximum remaining distance of each item's dual from its initial value.
     closed
         Whether no column is missing.
     """
@@ -74,15 +74,15 @@ class GeneratedColumns:
 
     @property
     def spent(self) -> int:
-        """Operations done so far, by generation and dives."""
+        """Operations so far, by generation and dives."""
         return int(self.master.spent[0])
 
 
 def first_columns(costs: FillCosts, remote: float, prices: Guide, packing: BinPacking) -> GeneratedColumns:
-    """Begin with the bins of a packing, and with duals near the guiding prices.
+    """Build the initial master from the bins of a packing, with duals near the guiding prices.
 
-    Those prices sum up to a bound, and good duals to no more than the packing costs: what lies between is their reach.
-    `costs` must not charge for remote memory, of which there are `remote` MiB.
+    The prices sum up to a bound, and good duals sum up to at most the cost of the packing; the difference is their reach.
+    `costs` must not charge for remote memory, of which `remote` MiB exist.
     """
     n = len(costs.load)
     master = empty_master(costs, remote, ROOM, ROOM * most_items(costs))
@@ -97,9 +97,9 @@ def first_columns(costs: FillCosts, remote: float, prices: Guide, packing: BinPa
 
 
 def generate_columns(found: GeneratedColumns, effort: float, late: Late, looks_most: int = LOOKS_MOST) -> GeneratedColumns:
-    """Generate columns until the bound meets the master, it is `late`, or `effort` operations are done (see `Master.spent`).
+    """Generate columns until the bound meets the master, `late` returns True, or `effort` operations are done (`Master.spent`).
 
-    No pricing looks at more than `looks_most` items.
+    No pricing visits more than `looks_most` items.
     """
     costs, master, price, reach, n = found.costs, found.master, found.price, found.reach, len(found.costs.load)
     charged, scratch, effort = costs._replace(outside=np.zeros(1)), _scratch(n), effort + master.spent[0]
@@ -115,12 +115,12 @@ def generate_columns(found: GeneratedColumns, effort: float, late: Late, looks_m
         proven, added = generate(costs, charged, master, looks, ROUNDS, price, *scratch)
         if proven > bound:
             bound, duals = proven, master.dual.copy()
-        bare = -1 - master.basis[(master.basis < 0) & (master.basis >= -n) & (master.level > UNCOVERED)]
-        master.dear[bare] += STEP * reach[bare]
+        uncovered_items = -1 - master.basis[(master.basis < 0) & (master.basis >= -n) & (master.level > UNCOVERED)]
+        master.dear[uncovered_items] += STEP * reach[uncovered_items]
         if added:
             looks = max(LOOKS, looks // 10)
-        elif len(bare) and reach[bare].max() < FAR:
-            reach[bare] *= DEARER
+        elif len(uncovered_items) and reach[uncovered_items].max() < FAR:
+            reach[uncovered_items] *= DEARER
         elif looks < looks_most:
             looks = min(10 * looks, looks_most)
         else:
@@ -130,13 +130,13 @@ def generate_columns(found: GeneratedColumns, effort: float, late: Late, looks_m
 
 
 def dive(found: GeneratedColumns, effort: float, late: Late, turn: int = 0) -> BinPacking:
-    """Round the master: fix what it likes best, price for what is left, solve again, until all is covered.
+    """Round the master by diving: fix its largest columns, price for the remaining items, and solve again until all have one.
 
-    It ends before that where it is `late` or `effort` operations are done; items that stay uncovered have slot -1. The columns
-    priced on the way stay with the master. Each turn but the first reads the levels a little differently.
+    The dive ends early if `late` returns True or `effort` operations are done; items that remain uncovered have slot -1.
+    Columns priced on the way are kept in the master. Every turn but the first perturbs the master values.
     """
     base, before = found.master, int(found.master.used[0])
-    master = base._replace(  # a copy whose charges and basis may be changed, with the same columns
+    master = base._replace(  # a copy with the same columns, whose charges and basis may change
         charge=base.charge.copy(), inverse=base.inverse.copy(), basis=base.basis.copy(), level=base.level.copy(),
         dual=base.dual.copy(), dear=base.dear.copy(),
     )  # fmt: skip
@@ -146,15 +146,15 @@ def dive(found: GeneratedColumns, effort: float, late: Late, turn: int = 0) -> B
     price, effort = found.price.copy(), effort + found.spent
     while found.spent < effort and not late():
         optimise(master)
-        liked = np.empty(int(master.used[0]))
-        levels(master, liked)
-        liked[fixed] = 0.0
-        chosen = np.flatnonzero(liked > SURE)
+        value = np.empty(int(master.used[0]))
+        levels(master, value)
+        value[fixed] = 0.0
+        chosen = np.flatnonzero(value > SURE)
         if not len(chosen):
             if turn:
-                liked *= 1 - SPREAD * uniform(turn, "batch/dive", np.arange(len(liked)))
-            chosen = np.argmax(liked, keepdims=True)
-            if liked[chosen[0]] <= UNCOVERED:
+                value *= 1 - SPREAD * uniform(turn, "batch/dive", np.arange(len(value)))
+            chosen = np.argmax(value, keepdims=True)
+            if value[chosen[0]] <= UNCOVERED:
                 break
         bar(master, chosen, covered)
         fixed += chosen.tolist()
@@ -167,7 +167,7 @@ def dive(found: GeneratedColumns, effort: float, late: Late, turn: int = 0) -> B
 
 
 def _packed(found: GeneratedColumns, columns: list[int]) -> BinPacking:
-    """Bins of some columns: those that share no item with an earlier one, as far as there are bins."""
+    """Return the bins of columns that share no item with an earlier one, while bins of their kind are available."""
     master, slot = found.master, np.full(found.master.n, -1, dtype=np.int64)
     kind, taken = np.zeros(master.n, dtype=np.int64), np.zeros(len(found.costs.available), dtype=np.int64)
     for number, k in enumerate(columns):
@@ -179,23 +179,23 @@ def _packed(found: GeneratedColumns, columns: list[int]) -> BinPacking:
 
 
 def _scratch(n: int) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return the arrays in which a pricing leaves the sets that it found."""
+    """Return work arrays for the sets found by a pricing."""
     return np.empty((KEEP, n), dtype=np.int64), np.empty(KEEP, dtype=np.int64), np.empty(KEEP)
 
 
 def _has_room(master: Master, costs: FillCosts) -> bool:
-    """Whether a master has room for what one pricing may find."""
+    """Return whether a master has room for the columns of one pricing."""
     columns, entries = len(costs.available) * KEEP + 1, (len(costs.available) * KEEP + 1) * most_items(costs)
     count = int(master.used[0])
     return bool(count + columns < len(master.kind) and master.first[count] + entries < len(master.items))
 
 
 def choose_whole(found: GeneratedColumns, start: BinPacking, seconds: float) -> BinPacking | None:
-    """Solve the master over its columns with whole numbers, from a packing; None where nothing better is found.
+    """Solve the integer master over the existing columns, starting from a packing; return None if nothing better is found.
 
-    Columns too dear at the duals to be in a better answer are left out.
+    Columns whose reduced cost excludes them from a better solution are left out.
     """
-    from poolwise.optimize.linear import LinearProgram  # brings the solver, which a short search does not need
+    from poolwise.optimize.linear import LinearProgram  # loads the solver, which a short search does not need
 
     m, n, last = found.master, found.master.n, len(found.master.limit) - 1
     own = [tuple(np.sort(items).tolist()) for _, items in start.sets()]

@@ -1,4 +1,4 @@
-"""A problem as the arrays that the search works on: what each workload needs, costs and saves on each group of modules."""
+"""Arrays for the search: requirements, costs and savings of each workload on each group of modules."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from poolwise.kernels.batch.fill import FillCosts
 
 
 def costs_of(problem: Problem, outside: float = 0.0) -> FillCosts:
-    """Build the arrays; groups are kinds of bins, pieces of P^m are steps from the farthest inwards.
+    """Build the arrays. Groups become kinds of bins; pieces of P^m become steps, from the outermost inwards.
 
-    `outside` is the price of a MiB of remote memory. Raises InputError where P^m is not convex: filling local memory by
-    falling gain would then not be optimal.
+    `outside` is the price of a MiB of remote memory. Raises InputError if P^m is not convex, because filling local memory by
+    descending gain would then not be optimal.
     """
     batch, groups = problem.batch, problem.groups
     for profile, _ in batch.kinds:
         if not profile.is_convex:
             raise InputError(
-                f"profile '{profile.name}' is not convex, which place and its bound need",
+                f"profile '{profile.name}' is not convex, which place and its bound require",
                 field="profile",
-                remedy="fit a convex one (poolwise profile fit), or use --method opt, irop or heep",
+                remedy="fit a convex profile (poolwise profile fit), or use --method opt, irop or heep",
             )
     n, g, pieces = len(batch), len(groups), max((len(p.slopes) for p in batch.profile), default=1)
     slowdown, energy = problem.weights
@@ -38,7 +38,7 @@ def costs_of(problem: Problem, outside: float = 0.0) -> FillCosts:
             step = len(profile.slopes) - 1 - j
             width[rows, :, step] = np.maximum(outer - inner, 0.0) * batch.memory[rows, None]
             density[rows, :, step] = slope * problem.pace[rows] / batch.memory[rows, None]
-    rank, order = _ranks(density)  # by theta alone: where only energy counts, memory still goes where it helps
+    rank, order = _ranks(density)  # by theta alone: even if only energy has weight, memory goes where it helps
     flat = np.arange(g)[:, None]
     return FillCosts(
         load=batch.cores.copy(),
@@ -59,7 +59,7 @@ def costs_of(problem: Problem, outside: float = 0.0) -> FillCosts:
 
 
 def part_of(costs: FillCosts, rows: IntArray, available: IntArray) -> FillCosts:
-    """Costs of some of the workloads, (k,) rows, on (g,) modules of each group."""
+    """Return the costs of some workloads, (k,) rows, on `available` modules of each group, (g,)."""
     kinds, _, pieces = costs.rank.shape
     old = costs.rank[:, rows].reshape(kinds, -1)
     order, flat = np.argsort(old, axis=1, kind="stable"), np.arange(kinds)[:, None]
@@ -81,13 +81,13 @@ def part_of(costs: FillCosts, rows: IntArray, available: IntArray) -> FillCosts:
 
 
 def _theta(problem: Problem, remote: FloatArray) -> FloatArray:
-    """(n, g) theta at shares of remote memory, (n, g)."""
+    """Return theta at fractions of remote memory, (n, g) each."""
     theta: FloatArray = problem.pace * problem.batch.curve(np.arange(len(remote)), remote) + problem.offset
     return np.maximum(theta, 0.0) if problem.clip else theta
 
 
 def _ranks(density: FloatArray) -> tuple[IntArray, IntArray]:
-    """(g, n, p) rank of each step among all of its group, ascending within an item; (g, n * p) step of each rank."""
+    """Return the rank of each step within its group, (g, n, p), ascending per item, and the step of each rank, (g, n * p)."""
     n, g, p = density.shape
     flat = density.transpose(1, 0, 2).reshape(g, n * p)
     order = np.argsort(-flat, axis=1, kind="stable")

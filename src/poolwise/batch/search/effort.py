@@ -1,4 +1,4 @@
-"""How much of each kind of search a time limit stands for: the same on every machine, so that answers are the same."""
+"""Effort of each kind of search per second of time limit: fixed counts, so that results are the same on every machine."""
 
 from __future__ import annotations
 
@@ -7,37 +7,37 @@ from dataclasses import dataclass
 from poolwise.batch.methods.method import Limit
 
 MOVES = 700_000
-"""Moves of annealing for each second."""
+"""Annealing moves per second."""
 MOVES_MOST = 400_000
-"""Moves beyond which annealing improves nothing that column generation would not."""
+"""Annealing moves beyond which column generation achieves the same improvements."""
 EXCHANGES, EXCHANGES_LEAST, EXCHANGES_MOST = 40, 2, 20
-"""Rounds of exchange after a packing is made, for each second; the least and the most of them."""
+"""Exchange rounds after a packing is built: per second, minimum and maximum."""
 ARITHMETIC, DIVING = 0.34e9, 0.2e9
-"""Operations of column generation, and of dives, for each second: about a third of it, and a fifth."""
+"""Operations of column generation and of dives per second: about a third of it, and a fifth."""
 EXCHANGE = 120
-"""Operations of a round of exchange, for each pair of bins."""
+"""Operations of an exchange round per pair of bins."""
 DIVES = 60
-"""Largest number of dives; there is always one."""
+"""Maximum number of dives; there is always one."""
 WHOLE = 3.0
-"""Seconds from which a restricted master is solved with whole numbers, which looks at the clock."""
+"""Seconds from which a restricted master is solved as an integer program, which depends on the clock."""
 
 
 @dataclass(eq=False)
 class Effort:
-    """What one placement may spend.
+    """Budget of one placement.
 
     Parameters
     ----------
     limit
         The time limit.
     seed
-        Seed of all random numbers.
+        Random seed.
     guard
-        Whether the clock may end a search early, on a machine too slow for what the limit stands for.
+        Let the clock end a search early on a machine that is too slow for the budget.
     pace
-        Factor on all of it.
+        Factor on the whole budget.
     cut
-        Whether the clock has ended a search early.
+        Set once the clock has ended a search early.
     """
 
     limit: Limit
@@ -47,24 +47,24 @@ class Effort:
     cut: bool = False
 
     def late(self, share: float) -> bool:
-        """Whether a share of the time limit is over; never without the guard."""
+        """Return whether a fraction of the time limit has passed; always False without the guard."""
         over = self.guard and self.limit.spent > self.limit.seconds * share
         self.cut |= over
         return over
 
     @property
     def seconds(self) -> float:
-        """Time limit, at the pace."""
+        """Time limit times the pace."""
         return self.limit.seconds * self.pace
 
     @property
     def moves(self) -> int:
-        """Moves of annealing."""
+        """Annealing moves."""
         return min(int(self.seconds * MOVES), MOVES_MOST)
 
     @property
     def exchanges(self) -> int:
-        """Rounds of exchange."""
+        """Exchange rounds."""
         return min(max(int(self.seconds * EXCHANGES), EXCHANGES_LEAST), EXCHANGES_MOST)
 
     @property
@@ -79,5 +79,5 @@ class Effort:
 
     @property
     def whole(self) -> bool:
-        """Whether there is time for whole numbers."""
+        """True if there is time to solve an integer program."""
         return self.seconds >= WHOLE

@@ -1,4 +1,4 @@
-"""The best packing of a few items: every partition of them into bins is tried, each bin of every kind."""
+"""Optimal packing of a few items by enumeration of all their partitions into bins of all kinds."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from poolwise.kernels.batch.fill import FillCosts
 from poolwise.kernels.batch.master import add, empty_master
 
 FEW = 6
-"""Items of which all partitions are tried; there are 203."""
+"""Number of items up to which all partitions are enumerated; 6 items have 203."""
 FULL = 1 + 1e-9
-"""Share of a room that rounding may take."""
+"""Relative tolerance of a bin's room for rounding."""
 
 
 class Content(NamedTuple):
-    """Items (as bits) on a bin of a kind: what they cost with their best shares, and MiB that find no room."""
+    """Items (as bits) in a bin of a kind, with their cost at the best shares and MiB of remote memory."""
 
     cost: float
     items: int
@@ -27,10 +27,10 @@ class Content(NamedTuple):
 
 
 def pack_few(costs: FillCosts, remote: float) -> BinPacking | None:
-    """Pack all items at least cost; None where nothing keeps within `remote` MiB of remote memory.
+    """Pack all items at least cost; return None if no packing keeps within `remote` MiB of remote memory.
 
-    `costs` must not charge for remote memory. Branch and bound: the next bin holds the first item that is left; an item costs
-    no less than the least that it could, were the cost of a bin shared evenly.
+    `costs` must not charge for remote memory. Branch and bound: the next bin contains the first remaining item; the bound of
+    an item is its least share of a bin's cost, if that is divided evenly.
     """
     n = len(costs.load)
     contents = _contents(costs)
@@ -42,7 +42,7 @@ def pack_few(costs: FillCosts, remote: float) -> BinPacking | None:
     best, chosen = math.inf, None
     bins: list[Content] = []
 
-    def go_on(left: int, cost: float, room: float) -> None:
+    def extend(left: int, cost: float, room: float) -> None:
         nonlocal best, chosen
         if not left:
             if cost < best:
@@ -55,11 +55,11 @@ def pack_few(costs: FillCosts, remote: float) -> BinPacking | None:
                 continue
             available[one.kind] -= 1
             bins.append(one)
-            go_on(left & ~one.items, cost + one.cost, room - one.outside)
+            extend(left & ~one.items, cost + one.cost, room - one.outside)
             bins.pop()
             available[one.kind] += 1
 
-    go_on((1 << n) - 1, 0.0, remote * FULL)
+    extend((1 << n) - 1, 0.0, remote * FULL)
     if chosen is None:
         return None
     slot, kind = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
@@ -69,7 +69,7 @@ def pack_few(costs: FillCosts, remote: float) -> BinPacking | None:
 
 
 def _contents(costs: FillCosts) -> list[Content]:
-    """Every set of items on every kind of bin that holds it."""
+    """Return every set of items on every kind of bin that holds it."""
     n = len(costs.load)
     master = empty_master(costs, 0.0, len(costs.available) << n, n * len(costs.available) << n)
     found = []

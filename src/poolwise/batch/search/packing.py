@@ -1,4 +1,4 @@
-"""Packing by search: best fit guided by the prices of the linear relaxation, then annealing. See the kernels."""
+"""Packing by local search: best fit guided by prices of the LP relaxation, then annealing. The kernels do the work."""
 
 from __future__ import annotations
 
@@ -17,25 +17,28 @@ from poolwise.kernels.batch.guide import guide, priced
 from poolwise.kernels.batch.search import Bins, anneal, best_fit, empty_bins, put_all, split, total
 
 TRIES = (0.99, 0.95)
-"""Best fit is tried at these shares of the guiding prices: the whole price leaves ties."""
+"""Fractions of the guiding prices at which best fit is tried: the full price causes ties."""
 LARGE = 500
-"""Number of items from which there is time for one try only."""
+"""Number of items from which there is time for only one attempt."""
 HOT, COLD = 0.2, 0.001
-"""Temperatures of the annealing, as shares of what a bin costs on average."""
+"""Initial and final temperature of the annealing, as fractions of the average cost of a bin."""
 
 WARM = 0.02
-"""Temperature where a packing is good already."""
+"""Initial temperature for a packing that is already good."""
 IDLE = 4
-"""Rounds of exchange without a gain after which there is likely none."""
+"""Exchange rounds without a gain after which the search stops."""
 Late = Callable[[], bool]
-"""Whether the time is over."""
+"""Returns whether the time is over."""
 SQUEEZE = 1000
-"""Moves for each item when any packing at all is looked for."""
+"""Moves per item in the search for any complete packing."""
 
 
 @dataclass(frozen=True, eq=False)
 class BinPacking:
-    """Items in bins: slot of each item (n,), kind of bin of each slot (n,), cost; -1 and infinity where some found no place."""
+    """Items in bins: slot of each item (n,), kind of each slot (n,), cost, and `left`, the number of items without a place.
+
+    Items without a place have slot -1, and the cost is then infinite.
+    """
 
     slot: IntArray
     kind: IntArray
@@ -44,7 +47,7 @@ class BinPacking:
 
     @classmethod
     def of(cls, bins: Bins, left: int = 0) -> BinPacking:
-        """Record the contents of some bins."""
+        """Record the contents of bins."""
         return cls(bins.where.copy(), bins.kind.copy(), total(bins), left)
 
     def sets(self) -> Iterator[tuple[int, IntArray]]:
@@ -58,7 +61,7 @@ class BinPacking:
 
 @dataclass(frozen=True, eq=False)
 class Guide:
-    """Prices that guide the packing: bound on the cost, (g,) of room, (g,) of scarce bins, (n,) of each item."""
+    """Prices that guide the packing: a bound on the cost, and prices of room (g,), scarce bins (g,) and items (n,)."""
 
     bound: float
     price: FloatArray
@@ -67,14 +70,14 @@ class Guide:
 
     @classmethod
     def of(cls, costs: FillCosts, rounds: int = 400) -> Guide:
-        """Climb to good prices."""
+        """Optimize the prices by ascent."""
         price, rent, item = np.zeros(len(costs.available)), np.zeros(len(costs.available)), np.zeros(len(costs.load))
         bound = guide(costs, rounds, price, rent, item)
         return cls(bound, price, rent, item)
 
 
 def most_items(costs: FillCosts) -> int:
-    """Largest number of items that any bin could hold."""
+    """Return an upper bound on the number of items per bin."""
     most = 1
     loads = np.cumsum(np.sort(costs.load))
     for g in range(len(costs.available)):
@@ -86,7 +89,7 @@ def most_items(costs: FillCosts) -> int:
 
 
 def fit(costs: FillCosts, prices: Guide) -> tuple[BinPacking, Bins]:
-    """Best fit by marginal cost, heaviest first, at a few shares of the guiding prices; the best of them."""
+    """Return the best of a few best-fit packings by marginal cost, heaviest first, at fractions of the guiding prices."""
     least = np.where(costs.allowed, costs.need / np.maximum(costs.room[:, None], 1e-9), np.inf).min(axis=0)
     load, least = costs.load / max(1, int(costs.capacity.max())), np.where(np.isfinite(least), least, 0.0)
     most, best = most_items(costs), None
@@ -94,7 +97,7 @@ def fit(costs: FillCosts, prices: Guide) -> tuple[BinPacking, Bins]:
     for share in TRIES if len(load) < LARGE else TRIES[:1]:
         bins = empty_bins(costs, most)
         left = best_fit(priced(costs, prices.price, prices.rent, share), bins, order, False)
-        bins = rebuild(costs, BinPacking.of(bins), most)  # at what it costs without those prices
+        bins = rebuild(costs, BinPacking.of(bins), most)  # at the true costs, without the prices
         found = BinPacking.of(bins, left)
         if best is None or (found.left, found.cost) < (best[0].left, best[0].cost):
             best = found, bins
@@ -105,7 +108,7 @@ def fit(costs: FillCosts, prices: Guide) -> tuple[BinPacking, Bins]:
 def improve(
     costs: FillCosts, start: BinPacking, bins: Bins, moves: int, seed: int, late: Late, hot: float = HOT
 ) -> tuple[BinPacking, bool]:
-    """Anneal from a packing; also whether all moves were made before it was `late`."""
+    """Anneal from a packing; also return whether all moves were made before `late` returned True."""
     slot, kind = start.slot.copy(), start.kind.copy()
     n_bin = max(1, int(bins.open[-1]))
     per_bin = max(abs(start.cost) / n_bin, 1e-9)
@@ -122,7 +125,7 @@ def improve(
 
 
 def exchange_all(costs: FillCosts, start: BinPacking, rounds: int, seed: int, late: Late) -> BinPacking:
-    """Exchange an item of every bin at once, a number of rounds; never for the worse."""
+    """Exchange an item of every bin at once, for a number of rounds; the result is never worse."""
     bins, state, best, idle = rebuild(costs, start, most_items(costs)), _random(seed), start.cost, 0
     for _ in range(rounds):
         if late() or idle == IDLE:
@@ -136,14 +139,14 @@ def exchange_all(costs: FillCosts, start: BinPacking, rounds: int, seed: int, la
 
 
 def _random(seed: int) -> NDArray[np.uint64]:
-    """State of the kernels' random numbers."""
+    """Return the random state of the kernels."""
     return np.array([(seed * 0x9E3779B97F4A7C15 + 0x2545F4914F6CDD1D) & (2**64 - 1) or 1], dtype=np.uint64)
 
 
 def squeeze(costs: FillCosts, seed: int, late: Late) -> tuple[BinPacking, Bins]:
-    """Look for any packing of all items: those without a place wait in bins of a further kind, which annealing empties.
+    """Search for any packing of all items: items without a place are in bins of an extra kind, which annealing empties.
 
-    `left` of the packing says how many were still waiting in the end.
+    `left` of the packing is the number of items that remain there.
     """
     kinds, n = costs.need.shape
     dear = 10 * (float(costs.opening.max()) + float(np.abs(costs.base).max()) + 1)
@@ -169,7 +172,7 @@ def squeeze(costs: FillCosts, seed: int, late: Late) -> tuple[BinPacking, Bins]:
 
 
 def rebuild(costs: FillCosts, packing: BinPacking, most: int) -> Bins:
-    """Bins of a packing, of those of its items that are in bins of known kinds."""
+    """Return the bins of a packing, without items in bins of unknown kinds."""
     bins = empty_bins(costs, most)
     known = packing.kind < len(costs.available)
     bins.kind[:] = np.where(known, packing.kind, 0)
@@ -178,7 +181,7 @@ def rebuild(costs: FillCosts, packing: BinPacking, most: int) -> Bins:
 
 
 def assignment_of(problem: Problem, costs: FillCosts, packing: BinPacking) -> Assignment:
-    """Name the modules of a packing (lowest free index of each group first) and fill their local memory."""
+    """Assign modules to the bins of a packing (lowest free index of each group first) and fill their local memory."""
     bins, module, amount = rebuild(costs, packing, most_items(costs)), np.full(len(costs.load), -1), np.zeros(len(costs.load))
     split(costs, bins, amount)
     members = {g: iter(rows.tolist()) for g, rows in problem.groups.ids()}

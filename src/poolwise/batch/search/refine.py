@@ -1,6 +1,6 @@
-"""Improves a packing that the search has made: column generation for duals and a bound, dives, whole numbers.
+"""Refinement of a packing by column generation (duals and a bound), dives and integer programming.
 
-A large batch is taken part by part: the bins of a part are emptied, and what was in them is packed again.
+A large batch is refined part by part: the bins of a part are emptied, and their items are packed again.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from poolwise.kernels.batch.search import best_fit
 from poolwise.random import uniform
 
 MASTER_SHARE, DIVE_SHARE = 0.75, 0.92
-"""Shares of the time limit at which the clock ends column generation, and diving."""
+"""Fractions of the time limit at which the clock ends column generation, and diving."""
 WARM_MOVES = 0.25
-"""Share of the moves for annealing after the first dive."""
+"""Fraction of the moves for annealing after the first dive."""
 PROVEN = 1e-6
-"""Relative distance between cost and bound at which a packing is optimal."""
+"""Relative gap between cost and bound at which a packing counts as optimal."""
 FULL = 1 + 1e-9
-"""Share of the remote memory that rounding may take."""
+"""Relative tolerance of the remote memory for rounding."""
 PART, PART_SECONDS = 120, 0.05
-"""Items of a part of a large batch, and the time limit whose effort one part gets."""
+"""Number of items in a part of a large batch, and the time limit that sets the effort for one part."""
 PARTS_SHARE = 0.8
-"""Share of the time limit that goes to parts."""
+"""Fraction of the time limit for parts."""
 
 
 def refine(costs: FillCosts, remote: float, packing: BinPacking, prices: Guide, effort: Effort) -> tuple[BinPacking, float]:
-    """Improve a packing, and prove a bound. `costs` must not charge for remote memory, of which there are `remote` MiB."""
-    late = lambda: effort.late(MASTER_SHARE)  # noqa: E731  # a name for what two calls take
+    """Improve a packing, and prove a bound. `costs` must not charge for remote memory, of which `remote` MiB exist."""
+    late = lambda: effort.late(MASTER_SHARE)  # noqa: E731  # shared by two calls
     found = generate_columns(first_columns(costs, remote, prices, packing), effort.arithmetic, late, LOOKS)
     proving, diving, dearest = effort.arithmetic - found.spent, effort.diving, 0.0
     for turn in range(DIVES):
@@ -43,7 +43,7 @@ def refine(costs: FillCosts, remote: float, packing: BinPacking, prices: Guide, 
         packing = better(costs, remote, packing, _polish(found, dived, effort, anneal=turn == 0))
         took = found.spent - before + EXCHANGE * effort.exchanges * len(np.unique(dived.slot)) ** 2
         diving, dearest = diving - took, max(dearest, took)
-        if turn == 0:  # a first answer is worth more than the last columns, and the proof that there are no more
+        if turn == 0:  # an early result is worth more than the last columns and the proof that none is missing
             found = generate_columns(found, proving, late)
         if is_proven(packing, found.bound) or dearest > diving or effort.late(DIVE_SHARE):
             break
@@ -53,7 +53,7 @@ def refine(costs: FillCosts, remote: float, packing: BinPacking, prices: Guide, 
 
 
 def refine_parts(costs: FillCosts, remote: float, packing: BinPacking, effort: Effort) -> BinPacking:
-    """Improve a packing part by part; new parts are drawn until the effort is spent."""
+    """Improve a packing part by part; new parts are drawn at random until the effort is spent."""
     slot, kind = packing.slot.copy(), packing.kind.copy()
     spare, turn, left = remote - outside(costs, packing), 0, max(1, int(effort.seconds / PART_SECONDS * PARTS_SHARE))
     while left and not effort.late(DIVE_SHARE):
@@ -71,7 +71,7 @@ def refine_parts(costs: FillCosts, remote: float, packing: BinPacking, effort: E
 
 
 def _repack(costs: FillCosts, slot: IntArray, kind: IntArray, slots: IntArray, spare: float, effort: Effort) -> float:
-    """Empty some slots and pack what was in them again, in place; returns the remote memory that is then spare."""
+    """Empty some slots and pack their items again, in place; return the remote memory that is then spare."""
     rows = np.flatnonzero(np.isin(slot, slots))
     others = np.setdiff1d(slot, slots)
     taken = np.bincount(kind[others], minlength=len(costs.available))
@@ -91,12 +91,12 @@ def _repack(costs: FillCosts, slot: IntArray, kind: IntArray, slots: IntArray, s
 
 
 def is_proven(packing: BinPacking, bound: float) -> bool:
-    """Whether a packing is as good as any."""
+    """Return whether a packing is proven optimal."""
     return packing.cost - bound <= PROVEN * max(1.0, abs(bound))
 
 
 def outside(costs: FillCosts, packing: BinPacking) -> float:
-    """MiB that a packing leaves to remote memory: what exceeds each module's room, however it is shared."""
+    """Return the MiB of remote memory that a packing uses: the excess over each module's room, however it is shared."""
     inside = packing.slot >= 0
     held = np.bincount(packing.slot[inside], costs.size[inside], minlength=len(packing.kind))
     used = np.unique(packing.slot[inside])
@@ -104,12 +104,12 @@ def outside(costs: FillCosts, packing: BinPacking) -> float:
 
 
 def _polish(found: GeneratedColumns, dived: BinPacking, effort: Effort, *, anneal: bool) -> BinPacking | None:
-    """Place what a dive leaves out where it costs least, exchange, and anneal a little; None where something has no place."""
+    """Place the items that a dive left over at least cost, exchange and anneal; return None if an item has no place."""
     costs = found.costs
     bins = rebuild(costs, dived, most_items(costs))
     if best_fit(costs, bins, np.flatnonzero(dived.slot < 0), False):
         return None
-    late = lambda: effort.late(1.0)  # noqa: E731  # a name for what two calls take
+    late = lambda: effort.late(1.0)  # noqa: E731  # shared by two calls
     packing = exchange_all(costs, BinPacking.of(bins), effort.exchanges, effort.seed, late)
     if anneal:
         bins = rebuild(costs, packing, most_items(costs))
@@ -118,7 +118,7 @@ def _polish(found: GeneratedColumns, dived: BinPacking, effort: Effort, *, annea
 
 
 def better(costs: FillCosts, remote: float, one: BinPacking, other: BinPacking | None) -> BinPacking:
-    """Return the cheaper packing, the other only if it is complete and keeps within the remote memory."""
+    """Return the cheaper packing; the other one counts only if it is complete and keeps within the remote memory."""
     if other is None or other.left or other.cost >= one.cost:
         return one
     return other if outside(costs, other) <= remote * FULL else one

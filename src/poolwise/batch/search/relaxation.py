@@ -1,7 +1,8 @@
-"""The aggregated linear relaxation: one column for each workload on each group of identical modules.
+"""Aggregated LP relaxation: one column for each workload on each group of identical modules.
 
-Averaging a solution of the literal relaxation over the modules of a group gives one of this, and spreading one of this
-evenly gives a literal one: their optima are the same, at a thousandth of the size. Source: Sefati et al., Problems 1 and 2.
+Averaging a solution of the literal relaxation over the modules of a group gives a solution of this one, and spreading one
+evenly gives a literal one. Their optima are therefore equal, at a thousandth of the size. Source: Sefati et al., Problems 1
+and 2.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from poolwise.batch.problem.definition import Problem
 from poolwise.optimize.linear import LinearProgram
 
 SHORT = 1e-6
-"""Share of a total below which a shortage is rounding."""
+"""Fraction of a total below which a shortage counts as rounding."""
 
 
 @dataclass(frozen=True)
 class Shortage:
-    """What the batch as a whole lacks on the machine: (constraint, name, amount short, amount available)."""
+    """Shortage of the batch as a whole on the machine: constraint, resource, missing amount, available amount."""
 
     constraint: str
     resource: str
@@ -28,19 +29,19 @@ class Shortage:
     total: float
 
     def __str__(self) -> str:
-        return f"the batch lacks {self.short:.6g} of {self.total:.6g} {self.resource} ({self.constraint})"
+        return f"the batch needs {self.short:.6g} more than the {self.total:.6g} {self.resource} available ({self.constraint})"
 
 
 @dataclass(eq=False)
 class Relaxation:
-    """Rows and columns of the aggregated program; `local` is None for F-DWLP, whose shares are fixed.
+    """Rows and columns of the aggregated program, for DWLP or for F-DWLP, whose shares are fixed.
 
     Attributes
     ----------
-    assign : (n, g) column of y, -1 where the workload may not be
+    assign : (n, g) column of y, -1 where the workload must not run
     active : (g,) column of z
     cover : (n,) rows of (4b); cores, room : (g,) rows of (4c) and (4d); outside : row of (4g)
-    core, mib : what a core and a MiB count in the rows: 1 over the largest module, so that coefficients are near 1
+    core, mib : coefficients of a core and a MiB in the rows: 1 over the largest module, so that coefficients are near 1
     """
 
     program: LinearProgram = field(default_factory=LinearProgram)
@@ -55,7 +56,7 @@ class Relaxation:
 
     @classmethod
     def of(cls, problem: Problem, *, fixed: bool) -> Relaxation:
-        """Build it for F-DWLP (`fixed`: shares of equation 6) or DWLP (shares free, P^m convex)."""
+        """Build the program of F-DWLP (`fixed`: shares of equation 6) or DWLP (shares free, P^m convex)."""
         batch, groups, (slowdown, energy) = problem.batch, problem.groups, problem.weights
         it = cls(assign=np.full((len(batch), len(groups)), -1, dtype=np.int64))
         it.core, it.mib = 1 / max(1, int(groups.cores.max())), 1 / max(1.0, float(groups.memory.max()))
@@ -88,23 +89,23 @@ class Relaxation:
         for width, gain in problem.steps(w, g):
             row = lp.add_row(-math.inf, 0, [y], [-width * self.mib])
             lp.add_column(-slowdown * gain / self.mib, 0, math.inf, [row, self.room[g], self.outside], [1, 1, -1])
-        spare = float(problem.harmless[w, g]) * size  # memory that saves nothing still spares the remote memory
+        spare = float(problem.harmless[w, g]) * size  # memory that saves no slowdown still saves remote memory
         if spare > 0:
             row = lp.add_row(-math.inf, 0, [y], [-spare * self.mib])
             lp.add_column(0.0, 0, math.inf, [row, self.room[g], self.outside], [1, 1, -1])
 
 
 def linear_bound(problem: Problem, *, fixed: bool) -> float:
-    """Optimum of the aggregated relaxation; infinity where it is infeasible, NaN where the solver failed."""
+    """Return the optimum of the aggregated relaxation; infinity if it is infeasible, NaN if the solver failed."""
     answer = Relaxation.of(problem, fixed=fixed).program.solve()
     return math.inf if answer.status == "infeasible" else answer.objective if answer.status == "optimal" else math.nan
 
 
 def shortages(problem: Problem) -> list[Shortage] | None:
-    """What the batch lacks even if workloads could be split over modules: constraints that no assignment meets.
+    """Return the shortages of the batch even if workloads could be split over modules: constraints that no assignment meets.
 
-    Every workload must be possible by itself. Empty where the relaxation is feasible: then only packing can fail. None where
-    the solver failed.
+    Every workload must be possible by itself. Empty if the relaxation is feasible, so that only packing can fail; None if the
+    solver failed.
     """
     it = Relaxation.of(problem, fixed=False)
     lp, groups = it.program, problem.groups

@@ -1,6 +1,6 @@
 """One pass of conservative backfilling whose reservations are kept: they only move forward, unless they no longer hold.
 
-The same as `policies.backfill.conservative.Promises`, reservation by reservation.
+The same as `policies.backfill.conservative.IncrementalConservative`, reservation by reservation.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Minimum-cost flow: the cheapest way to send supplies through a network of arcs with bounds. Arrays in, arrays out.
+"""Minimum-cost flow: the cheapest way to send supplies through a network of arcs with bounds, on arrays.
 
-One function, four exact solvers to choose from, each in a file of its name: `ortools` (the library's push-relabel, the
-default), `cycle_canceling`, `successive_shortest_path` and `cost_scaling`. `incremental.IncrementalFlow` keeps the residual
-graph between rounds of a problem that changes little.
+One function with four exact solvers, each in a file of its name: `ortools` (the library's push-relabel, the default),
+`cycle_canceling`, `successive_shortest_path` and `cost_scaling`. `incremental.IncrementalFlow` keeps the residual graph between
+rounds of a problem that changes little.
 """
 
 from __future__ import annotations
@@ -32,35 +32,39 @@ def min_cost_flow(
     *,
     solver: FlowSolver = "ortools",
 ) -> Flow:
-    """Find the cheapest flow that sends every supply.
+    """Find the cheapest flow that sends all supplies.
 
     Parameters
     ----------
     tail, head
-        (n_arc,) nodes that an arc leads from and to; parallel arcs and self-loops are allowed.
+        (n_arc,) nodes from which and to which an arc leads; parallel arcs and self-loops are allowed.
     lower, capacity
-        (n_arc,) least and most flow, 0 <= lower <= capacity; one number stands for all arcs.
+        (n_arc,) minimum and maximum flow, 0 <= lower <= capacity; a scalar applies to all arcs.
     cost
-        (n_arc,) whole costs of a unit of flow, of any sign (`scaled` makes them of real ones); one number stands for all.
+        (n_arc,) integer costs per unit of flow, of any sign (`scaled` makes them of real ones); a scalar applies to all arcs.
     supply
-        (n_node,) what a node sends, less than zero for what it takes.
+        (n_node,) supply of a node, negative for demand.
     solver
-        Where optima tie, solvers may answer with different flows of equal cost; each gives the same each time.
+        Solver to use. If optima tie, solvers may return different flows of equal cost; each one is deterministic.
+
+    Returns
+    -------
+    The optimal flow, or a flow with the status "infeasible" or "unbalanced".
 
     Raises
     ------
     InputError
-        Arrays of different lengths, numbers that are not whole or out of range, unknown nodes, empty bounds; costs too
-        large for this solver.
+        Arrays of different lengths, numbers that are not integer or out of range, unknown nodes, empty bounds, or costs too
+        large for the solver.
     UnknownNameError
-        No such solver.
+        Unknown solver.
     """
     if solver not in get_args(FlowSolver):
         raise UnknownNameError.of("solver", solver, get_args(FlowSolver))
     network = Network.of(tail, head, lower, capacity, cost, supply)
     if network.supply.sum() != 0:
         return Flow.none("unbalanced", network.n_arc)
-    # Imported when asked for: our own solvers load Numba, which takes longer than most problems.
+    # Imported on demand: our own solvers load Numba, which takes longer than most problems.
     above: IntArray | None = import_module(f"{__name__}.{solver}").solve(network)
     if above is None:
         return Flow.none("infeasible", network.n_arc)

@@ -1,4 +1,4 @@
-"""Cost scaling (Goldberg, Tarjan 1990): any flow that carries the supplies, refined by push-relabel."""
+"""Cost scaling (Goldberg, Tarjan 1990): start from any feasible flow and refine it by push-relabel."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from poolwise.optimize.min_cost_flow.residual import feasible, flow_of, put_cost
 
 
 def solve(network: Network) -> IntArray | None:
-    """(n_arc,) cheapest flow above the base, None where none carries the supplies.
+    """Return the cheapest flow above the base, (n_arc,), or None if the problem is infeasible.
 
     Raises
     ------
     InputError
-        The prices of the scaled costs, which reach n_node times a path's cost, would leave 64 bits.
+        The prices of the scaled costs, up to n_node times the cost of a path, would exceed 64 bits.
     """
     factor = network.n_node + 1
     largest = int(np.abs(network.cost).max(initial=0)) * factor
@@ -31,5 +31,5 @@ def solve(network: Network) -> IntArray | None:
     raise InputError(
         f"costs too large for cost scaling on a graph of {network.n_node} nodes",
         field="cost",
-        remedy="the solver successive_shortest_path takes them",
+        remedy="use the solver successive_shortest_path",
     )

@@ -1,4 +1,4 @@
-"""Cycle cancelling (Klein 1967): any flow that carries the supplies, then cycles that cost less than nothing are filled."""
+"""Cycle canceling (Klein 1967): start from any feasible flow and saturate cycles of negative cost."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from poolwise.optimize.min_cost_flow.residual import feasible, flow_of, put_cost
 
 
 def solve(network: Network) -> IntArray | None:
-    """(n_arc,) cheapest flow above the base, None where none carries the supplies."""
+    """Return the cheapest flow above the base, (n_arc,), or None if the problem is infeasible."""
     g = feasible(network, np.zeros_like(network.cost))
     if g is None:
         return None

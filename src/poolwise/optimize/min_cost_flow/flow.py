@@ -1,4 +1,4 @@
-"""What a solver answers."""
+"""Result of a minimum-cost flow solver."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ FlowStatus = Literal["optimal", "infeasible", "unbalanced"]
 
 @dataclass(frozen=True, eq=False)
 class Flow:
-    """What a solver found.
+    """Result of a solver.
 
     Attributes
     ----------
-    status : see `FlowStatus`; flow and cost of an answer that is not optimal are zeros and mean nothing
+    status : see `FlowStatus`; flow and cost are zeros without meaning unless it is "optimal"
     flow : (n_arc,) flow on each arc, lower bounds included
-    cost : sum of flow x cost, exact whatever its size
+    cost : sum of flow x cost, exact for any size
     """
 
     status: FlowStatus
@@ -30,17 +30,17 @@ class Flow:
 
     @classmethod
     def of(cls, flow: IntArray, cost: IntArray) -> Flow:
-        """Optimal flow on arcs with these costs."""
+        """Build the result of an optimal flow on arcs with these costs."""
         most = float(np.abs(cost).max(initial=0)) * float(flow.sum(dtype=np.float64))
         fits = most < 1 << 62
         return cls("optimal", flow, int(flow @ cost) if fits else int(flow.astype(object) @ cost.astype(object)))
 
     @classmethod
     def none(cls, status: FlowStatus, n_arc: int) -> Flow:
-        """No flow, and why."""
+        """Build a result without a flow, with the reason."""
         return cls(status, np.zeros(n_arc, dtype=np.int64), 0)
 
     @property
     def optimal(self) -> bool:
-        """Whether the flow may be used."""
+        """True if the flow may be used."""
         return self.status == "optimal"

@@ -1,9 +1,8 @@
-"""Minimum-cost flow of a problem that changes a little from round to round: the residual graph is kept.
+"""Incremental minimum-cost flow: keeps the residual graph of a problem that changes a little from round to round.
 
-A change leaves some nodes with too much or too little, and some arcs that their flow no longer suits. Those arcs are filled
-or emptied, which turns their trouble into the nodes'; then what is too much travels to where it is too little along
-shortest paths, from the prices that the last round left. So the work is that of the changes, and the answer costs exactly
-what a cold solver's would.
+A change leaves some nodes with excess or deficit, and some arcs whose flow violates the optimality conditions. Those arcs are
+saturated or emptied, which moves the imbalance to nodes. Excess then travels to deficits along shortest paths, starting from
+the prices of the last round. The work is proportional to the changes, and the cost equals that of a cold solver exactly.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ T = TypeVar("T", bound=np.generic)
 
 
 class IncrementalFlow:
-    """A network whose nodes, arcs and numbers change between solutions.
+    """A network whose nodes, arcs and numbers change between solves.
 
-    Nodes and arcs go by the numbers that `add_nodes` and `add_arcs` return; those of removed ones are given again. No call
-    may name one twice. Arcs have no lower bounds and lead from one node to another. Bad input is an InputError and changes
-    nothing.
+    Nodes and arcs are identified by the numbers that `add_nodes` and `add_arcs` return; numbers of removed ones are reused. No
+    call may name one twice. Arcs have no lower bounds, and self-loops are not allowed. Invalid input raises InputError and
+    changes nothing.
     """
 
     def __init__(self) -> None:
@@ -36,21 +35,21 @@ class IncrementalFlow:
         self._scratch = scratch(0)
         self._supply = np.empty(0, dtype=np.int64)
         self._used: BoolArray = np.empty(0, dtype=np.bool_)  # nodes in use
-        self._fresh: BoolArray = np.empty(0, dtype=np.bool_)  # nodes that have no price yet
-        self._raise = np.empty(0, dtype=np.int64)  # capacity that arcs get in the second half of a solution
+        self._fresh: BoolArray = np.empty(0, dtype=np.bool_)  # nodes without a price
+        self._raise = np.empty(0, dtype=np.int64)  # capacity that arcs gain in the second half of a solve
 
     @property
     def n_node(self) -> int:
-        """All nodes are numbered below this."""
+        """Upper bound of the node numbers (excluded)."""
         return len(self._used)
 
     @property
     def n_arc(self) -> int:
-        """All arcs are numbered below this."""
+        """Upper bound of the arc numbers (excluded)."""
         return len(self._raise)
 
     def add_nodes(self, supply: ArrayLike) -> IntArray:
-        """Add nodes that send their supply (less than zero: take it); (k,) their numbers."""
+        """Add nodes with a supply (negative for demand); return their numbers, (k,)."""
         supply = whole_numbers("supply", supply)
         nodes = _free(~self._used, len(supply))
         self._grow(int(nodes.max(initial=-1)) + 1, 0)
@@ -59,7 +58,7 @@ class IncrementalFlow:
         return nodes
 
     def add_arcs(self, tail: ArrayLike, head: ArrayLike, capacity: ArrayLike, cost: ArrayLike) -> IntArray:
-        """Add arcs between nodes in use; (k,) their numbers."""
+        """Add arcs between nodes in use; return their numbers, (k,)."""
         start = whole_numbers("tail", tail)
         k = len(start)
         end, most, price = (
@@ -69,8 +68,8 @@ class IncrementalFlow:
         )
         for name, nodes in (("tail", start), ("head", end)):
             refuse_entry(name, ~_known(self._used, nodes), nodes, "is not a node", "add nodes before their arcs")
-        refuse_entry("head", start == end, end, "is the arc's tail as well", "leave the arc out")
-        refuse_entry("capacity", most < 0, most, "is less than 0", "turn the arc round")
+        refuse_entry("head", start == end, end, "is also the arc's tail", "remove the arc")
+        refuse_entry("capacity", most < 0, most, "is less than 0", "reverse the arc")
         arcs = _free(self._graph.head[0::2] < 0, k)
         self._grow(0, int(arcs.max(initial=-1)) + 1)
         g = self._graph
@@ -80,15 +79,15 @@ class IncrementalFlow:
         return arcs
 
     def remove_arcs(self, arcs: ArrayLike) -> None:
-        """Take arcs out; what they carried is back at their tails."""
+        """Remove arcs; their flow returns to their tails."""
         arcs = self._arcs(arcs)
         self._limit(arcs, np.zeros(len(arcs), dtype=np.int64))
         self._graph.head[2 * arcs] = self._graph.head[2 * arcs + 1] = -1
 
     def remove_nodes(self, nodes: ArrayLike) -> None:
-        """Take nodes out, with their supplies and all their arcs."""
+        """Remove nodes with their supplies and all their arcs."""
         nodes = self._nodes(nodes)
-        gone = np.zeros(self.n_node + 1, dtype=np.bool_)  # the last stands for the ends of arcs not in use, -1
+        gone = np.zeros(self.n_node + 1, dtype=np.bool_)  # the last entry is for the ends of unused arcs, -1
         gone[nodes] = True
         ends = gone[self._graph.head]
         self.remove_arcs(np.flatnonzero(ends[0::2] | ends[1::2]))
@@ -96,50 +95,52 @@ class IncrementalFlow:
         self._supply[nodes] = self._graph.excess[nodes] = 0
 
     def set_supply(self, nodes: ArrayLike, supply: ArrayLike) -> None:
-        """Change what nodes send."""
+        """Change the supplies of nodes."""
         nodes = self._nodes(nodes)
         supply = whole_numbers("supply", supply, len(nodes))
         self._graph.excess[nodes] += supply - self._supply[nodes]
         self._supply[nodes] = supply
 
     def set_cost(self, arcs: ArrayLike, cost: ArrayLike) -> None:
-        """Change what a unit of flow costs on arcs."""
+        """Change the costs per unit of flow of arcs."""
         arcs = self._arcs(arcs)
         cost = whole_numbers("cost", cost, len(arcs))
         g = self._graph
         g.cost[2 * arcs], g.cost[2 * arcs + 1] = cost, -cost
 
     def set_capacity(self, arcs: ArrayLike, capacity: ArrayLike) -> None:
-        """Change the most that arcs may carry; what is above it is back at their tails."""
+        """Change the capacities of arcs; flow above them returns to their tails."""
         arcs = self._arcs(arcs)
         capacity = whole_numbers("capacity", capacity, len(arcs))
-        refuse_entry("capacity", capacity < 0, capacity, "is less than 0", "turn the arc round")
+        refuse_entry("capacity", capacity < 0, capacity, "is less than 0", "reverse the arc")
         self._limit(arcs, capacity)
 
     def withdraw(self, arcs: ArrayLike, amount: ArrayLike) -> None:
-        """Take flow that has been put into effect out of the network, with the capacity that it used.
+        """Remove realized flow from the network, along with the capacity that it used.
 
-        Its supplies are still there: lower them too (`set_supply`), or it will flow again.
+        Its supplies remain: reduce them too (`set_supply`), or the flow is sent again.
         """
         arcs = self._arcs(arcs)
         amount = whole_numbers("amount", amount, len(arcs))
         carried = self._graph.room[2 * arcs + 1]
-        refuse_entry("amount", (amount < 0) | (amount > carried), amount, "is not within the arc's flow", "withdraw what flows")
+        refuse_entry(
+            "amount", (amount < 0) | (amount > carried), amount, "is not within the arc's flow", "withdraw at most the flow"
+        )
         self._take_back(arcs, amount)
 
     def solve(self) -> Flow:
-        """Cheapest flow of the present network, (n_arc,) by the arcs' numbers."""
+        """Return the cheapest flow of the current network, (n_arc,) by the arcs' numbers."""
         g = self._graph
         check_range(self.n_node, g.room[0::2] + g.room[1::2] + self._raise, g.cost[0::2], self._supply)
         if self._supply.sum() != 0:
             return Flow.none("unbalanced", self.n_arc)
-        if np.abs(g.price).max(initial=0) >= MOST:  # prices may drift together over many rounds: start from none again
+        if np.abs(g.price).max(initial=0) >= MOST:  # prices may drift over many rounds: reset them
             g.price[:] = 0
         link(g)
         appraise(g, np.flatnonzero(self._fresh), self._fresh)
         mend(g)
-        # New capacity comes after the new supplies have found their place: in each half one side of what must be sent is
-        # then at nodes with few arcs, where searches are short. At once they took five times as long on scheduling rounds.
+        # New capacity is added after the new supplies have been routed: in each half, one side of the imbalance is then at
+        # nodes with few arcs, where searches are short. Adding both at once took five times as long on scheduling rounds.
         self._settle()
         raised = np.flatnonzero(self._raise)
         widen(g, raised, self._raise[raised])
@@ -149,7 +150,7 @@ class IncrementalFlow:
         return Flow.of(flow_of(g), g.cost[0::2])
 
     def _settle(self) -> int:
-        """Send what is in excess to where it is short, from the side with fewer arcs a node; how much is left."""
+        """Route excess to deficits, from the side with fewer arcs per node; return the remaining imbalance."""
         g = self._graph
         ahead, back = np.flatnonzero(g.excess > 0), np.flatnonzero(g.excess < 0)
         if not len(ahead):
@@ -168,7 +169,7 @@ class IncrementalFlow:
         self._take_back(arcs, np.maximum(-room, 0))
 
     def _take_back(self, arcs: IntArray, amount: IntArray) -> None:
-        """Take flow, and the capacity that it used, off arcs."""
+        """Remove flow, and the capacity that it used, from arcs."""
         g = self._graph
         g.room[2 * arcs + 1] -= amount
         np.add.at(g.excess, g.head[2 * arcs + 1], amount)
@@ -188,7 +189,7 @@ class IncrementalFlow:
         return arcs
 
     def _grow(self, n_node: int, n_arc: int) -> None:
-        """Make room for nodes and arcs below these numbers, by half as much again at least."""
+        """Enlarge the arrays to hold nodes and arcs below these numbers, by at least half."""
         n, m = self.n_node, self.n_arc
         if n_node > n or n_arc > m:
             n_node, n_arc = (max(new, old * 3 // 2) if new > old else old for new, old in ((n_node, n), (n_arc, m)))
@@ -201,24 +202,24 @@ class IncrementalFlow:
 
 
 def _longer(array: NDArray[T], n: int) -> NDArray[T]:
-    """(n,) array with zeros behind what was there."""
+    """Return an array extended to (n,) with zeros."""
     return np.concatenate((array, np.zeros(n - len(array), dtype=array.dtype)))
 
 
 def _free(unused: BoolArray, k: int) -> IntArray:
-    """(k,) first numbers that are not in use, those beyond the array last."""
+    """Return the first k numbers that are not in use, (k,), those beyond the array last."""
     return np.append(np.flatnonzero(unused), np.arange(len(unused), len(unused) + k))[:k]
 
 
 def _known(used: BoolArray, numbers: IntArray) -> BoolArray:
-    """(k,) whether numbers are in use."""
+    """Return whether numbers are in use, (k,)."""
     inside = (numbers >= 0) & (numbers < len(used))
     known: BoolArray = inside & np.append(used, False)[np.where(inside, numbers, -1)]
     return known
 
 
 def _again(numbers: IntArray, n: int) -> BoolArray:
-    """(k,) whether a number, below n, comes again later on."""
+    """Return whether each number, below n, occurs again later, (k,)."""
     last = np.empty(n, dtype=np.int64)
     last[numbers] = np.arange(len(numbers))
     again: BoolArray = last[numbers] != np.arange(len(numbers))

@@ -1,4 +1,4 @@
-"""Minimum-cost flow of a problem that is given again each round with named nodes: the residual graph is kept between rounds."""
+"""Minimum-cost flow of a problem that is restated each round with named nodes, keeping the residual graph between rounds."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from poolwise.optimize.min_cost_flow.flow import Flow
 from poolwise.optimize.min_cost_flow.incremental import IncrementalFlow
 from poolwise.optimize.min_cost_flow.network import refuse_entry, whole_numbers
 
-_BITS = 31  # of a node's number in the key of an arc
+_BITS = 31  # bits of a node's number in the key of an arc
 
 
 class NamedFlow:
-    """A network that is given its present state each round, and works out what has changed.
+    """A network that is given its full state each round and derives the changes.
 
-    The graph can be built again from the present state; only the names must stay the same. It may be dropped at any time: a
-    fresh one finds a flow of the same cost, only slower.
+    Callers can rebuild their graph each round; only the names must be stable. The object may be dropped at any time: a new one
+    finds a flow of the same cost, but takes longer.
 
     Attributes
     ----------
-    network : the residual graph, nodes and arcs by its own numbers
+    network : the residual graph, with its own numbers of nodes and arcs
     """
 
     def __init__(self) -> None:
@@ -34,12 +34,12 @@ class NamedFlow:
     def solve(
         self, names: ArrayLike, tail: ArrayLike, head: ArrayLike, capacity: ArrayLike, cost: ArrayLike, supply: ArrayLike
     ) -> Flow:
-        """Cheapest flow of the problem.
+        """Return the cheapest flow of the problem.
 
         Parameters
         ----------
         names
-            (n_node,) a whole number for each node, the same in each round for what is the same.
+            (n_node,) an integer for each node that identifies it in all rounds.
         tail, head
             (n_arc,) rows of `names`; no two arcs may share both ends.
         capacity, cost, supply
@@ -54,25 +54,25 @@ class NamedFlow:
         )
         for field, rows in (("tail", start), ("head", end)):
             outside = (rows < 0) | (rows >= len(names))
-            refuse_entry(field, outside, rows, f"is not a node: there are {len(names)}", "give rows of the names")
-        refuse_entry("capacity", most < 0, most, "is less than 0", "turn the arc round")
-        refuse_entry("head", start == end, end, "is the arc's tail as well", "leave the arc out")
+            refuse_entry(field, outside, rows, f"is not a node: there are {len(names)}", "use rows of the names")
+        refuse_entry("capacity", most < 0, most, "is less than 0", "reverse the arc")
+        refuse_entry("head", start == end, end, "is also the arc's tail", "remove the arc")
         _distinct("names", np.sort(names))
         _distinct("head", np.sort(start * len(names) + end))
-        nodes = self._meet_nodes(names, supply)
-        self._stated = self._meet_arcs(nodes[start], nodes[end], most, price)
+        nodes = self._update_nodes(names, supply)
+        self._stated = self._update_arcs(nodes[start], nodes[end], most, price)
         answer = self.network.solve()
         return Flow(answer.status, answer.flow[self._stated], answer.cost)
 
     def withdraw(self, amount: ArrayLike) -> None:
-        """Take flow (n_arc,) that has been put into effect out: the next statement is then expected without it.
+        """Remove realized flow (n_arc,), because the next statement is expected without it.
 
-        Not needed for the answer, only for its speed: what is taken out need not be sent back.
+        The result does not depend on this; it only saves the work of sending the flow back.
         """
         self.network.withdraw(self._stated, amount)
 
-    def _meet_nodes(self, names: IntArray, supply: IntArray) -> IntArray:
-        """(n_node,) numbers of the named nodes: those that are gone removed, new ones added."""
+    def _update_nodes(self, names: IntArray, supply: IntArray) -> IntArray:
+        """Remove nodes that are gone and add new ones; return the numbers of the named nodes, (n_node,)."""
         found, row = _find(names, self._names)
         stay = np.zeros(len(self._names), dtype=np.bool_)
         stay[row[found]] = True
@@ -89,8 +89,8 @@ class NamedFlow:
         self._names, self._nodes = names[order], nodes[order]
         return nodes
 
-    def _meet_arcs(self, tail: IntArray, head: IntArray, capacity: IntArray, cost: IntArray) -> IntArray:
-        """(n_arc,) numbers of the arcs between these nodes: those that are gone removed, new ones added."""
+    def _update_arcs(self, tail: IntArray, head: IntArray, capacity: IntArray, cost: IntArray) -> IntArray:
+        """Remove arcs that are gone and add new ones; return the numbers of the arcs between these nodes, (n_arc,)."""
         keys = tail << _BITS | head
         found, row = _find(keys, self._keys)
         stay = np.zeros(len(self._keys), dtype=np.bool_)
@@ -111,7 +111,7 @@ def _nothing() -> IntArray:
 
 
 def _find(wanted: IntArray, known: IntArray) -> tuple[BoolArray, IntArray]:
-    """Whether each wanted number (k,) is among the known, which ascend, and its row there (where it is)."""
+    """Return whether each wanted number (k,) is among the ascending known ones, and its row there (if it is)."""
     row = np.searchsorted(known, wanted)
     found: BoolArray = np.append(known, 0)[row] == wanted
     return found & (row < len(known)), row
@@ -119,7 +119,7 @@ def _find(wanted: IntArray, known: IntArray) -> tuple[BoolArray, IntArray]:
 
 def _distinct(field: str, ascending: IntArray) -> None:
     if (ascending[1:] == ascending[:-1]).any():
-        remedy = "name each node once" if field == "names" else "add up the capacities of arcs that cost the same"
+        remedy = "name each node once" if field == "names" else "merge the arcs, with the sum of their capacities"
         raise InputError(
-            "two entries are the same" if field == "names" else "two arcs share both ends", field=field, remedy=remedy
+            "two nodes have the same name" if field == "names" else "two arcs share both ends", field=field, remedy=remedy
         )

@@ -1,4 +1,4 @@
-"""A flow problem as solvers want it: checked, without lower bounds or self-loops, costs divided by what they have in common."""
+"""Normalized flow problems for the solvers: validated, without lower bounds or self-loops, costs divided by their gcd."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.errors import InputError
 
 SCALE = 10**6
-"""Integer units of cost in a cost of 1."""
+"""Integer units of cost per unit of real cost."""
 
 MOST = 1 << 59
-"""No sum of capacities and no cost of a path may reach this: what is left of 64 bits is for prices and their differences."""
+"""Bound on sums of capacities and on the cost of a path. The remaining bits of 64 are for prices and their differences."""
 
 
 def scaled(cost: FloatArray) -> IntArray:
-    """Whole costs of real ones: times `SCALE`, rounded to the nearest, ties to even.
+    """Convert real costs to integers: times `SCALE`, rounded to the nearest, ties to even.
 
     Raises
     ------
     InputError
-        A cost is not a number, infinite, or too large to be counted in units of 1 / SCALE.
+        A cost is NaN, infinite, or too large to be counted in units of 1 / SCALE.
     """
     cost = np.asarray(cost, dtype=np.float64)
     with np.errstate(over="ignore"):
@@ -31,26 +31,26 @@ def scaled(cost: FloatArray) -> IntArray:
     wrong = np.flatnonzero(~(np.abs(whole) < MOST))
     if len(wrong):
         raise InputError(
-            f"{cost.flat[wrong[0]]} of arc {wrong[0]} cannot be counted in units of 1 / {SCALE}",
+            f"cost {cost.flat[wrong[0]]} of arc {wrong[0]} cannot be counted in units of 1 / {SCALE}",
             field="cost",
-            remedy=f"keep costs within +-{MOST // SCALE:.0e}; leave out an arc that must not be used",
+            remedy=f"keep costs within +-{MOST // SCALE:.0e}; remove an arc that must not be used",
         )
     return whole.astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """What is left to decide: flow between zero and `capacity` on each arc, above the `base` that every answer carries.
+    """The residual decision problem: flow between zero and `capacity` on each arc, above a fixed `base`.
 
     Attributes
     ----------
-    n_node : nodes
+    n_node : number of nodes
     tail, head : (n_arc,)
-    capacity : (n_arc,) most flow above the base
-    cost : (n_arc,) whole costs divided by `divisor`
-    supply : (n_node,) what a node sends (less than zero: takes), the base taken off
-    base : (n_arc,) the lower bound; for a self-loop, which no balance sees, all of its flow
-    divisor : greatest common divisor of the costs, so that they need as few bits as they can
+    capacity : (n_arc,) maximum flow above the base
+    cost : (n_arc,) integer costs divided by `divisor`
+    supply : (n_node,) supply of a node (negative for demand), net of the base
+    base : (n_arc,) the lower bound; for a self-loop, which no node balance includes, all of its flow
+    divisor : greatest common divisor of the costs, so that they need as few bits as possible
     """
 
     n_node: int
@@ -66,7 +66,7 @@ class Network:
     def of(
         cls, tail: ArrayLike, head: ArrayLike, lower: ArrayLike, capacity: ArrayLike, cost: ArrayLike, supply: ArrayLike
     ) -> Network:
-        """Check a problem and take its lower bounds off; the arguments are those of `min_cost_flow`."""
+        """Validate a problem and remove its lower bounds; the arguments are those of `min_cost_flow`."""
         need = whole_numbers("supply", supply)
         n_node = len(need)
         start = whole_numbers("tail", tail)
@@ -81,7 +81,7 @@ class Network:
             refuse_entry(
                 name, (nodes < 0) | (nodes >= n_node), nodes, f"is not a node: there are {n_node}", "number nodes from 0"
             )
-        refuse_entry("lower", low < 0, low, "is less than 0", "turn the arc round")
+        refuse_entry("lower", low < 0, low, "is less than 0", "reverse the arc")
         refuse_entry("capacity", high < low, high, "is less than the arc's lower bound", "raise it or lower the bound")
         check_range(n_node, high, price, need)
         base = np.where((start == end) & (price < 0), high, low)
@@ -98,44 +98,44 @@ class Network:
 
 
 def check_range(n_node: int, capacity: IntArray, cost: IntArray, supply: IntArray) -> None:
-    """Refuse numbers whose sums could leave 64 bits; the sums are of floats, whose rounding the limit leaves room for."""
+    """Reject numbers whose sums could exceed 64 bits. The sums are of floats; the limit allows for their rounding."""
     for name, values in (("capacity", capacity), ("supply", supply)):
         if np.abs(values.astype(np.float64)).sum() >= MOST:
             raise InputError(
-                "the sum over the graph does not fit 64 bits",
+                "the sum over the graph exceeds 64 bits",
                 field=name,
-                remedy="an arc never carries more than all supplies and lower bounds together: that is capacity enough",
+                remedy="cap capacities at the sum of all supplies and lower bounds, which an arc never exceeds",
             )
     if np.abs(cost.astype(np.float64)).max(initial=0.0) * max(n_node, 1) >= MOST:
         raise InputError(
-            f"a path through {n_node} nodes could cost more than 64 bits hold",
+            f"a path through {n_node} nodes could cost more than 64 bits can represent",
             field="cost",
-            remedy="use smaller costs, or merge nodes that are alike",
+            remedy="use smaller costs, or merge equal nodes",
         )
 
 
 def whole_numbers(name: str, values: ArrayLike, n: int | None = None) -> IntArray:
-    """(n,) int64 of whole numbers, one number standing for all where n is known; anything else is refused, never rounded."""
+    """Convert integers to (n,) int64, broadcasting a scalar if n is known. Raises InputError for anything else."""
     array = np.asarray(values)
     if array.size == 0 and array.ndim == 1:
-        array = array.astype(np.int64)  # an empty list has no type to speak of
+        array = array.astype(np.int64)  # an empty list has no meaningful type
     if n is not None and array.ndim == 0:
         array = np.broadcast_to(array, n)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise InputError(
-            f"shape {array.shape} of type {array.dtype} is not a list of whole numbers",
+            f"shape {array.shape} of type {array.dtype} is not a list of integers",
             field=name,
-            remedy="real costs become whole with `scaled`" if name == "cost" else "give one whole number an entry",
+            remedy="convert real costs with `scaled`" if name == "cost" else "give one integer per entry",
         )
     if n is not None and len(array) != n:
-        raise InputError(f"{len(array)} values for {n} entries", field=name, remedy="give one value an entry")
+        raise InputError(f"{len(array)} values for {n} entries", field=name, remedy="give one value per entry")
     if array.dtype == np.uint64 and array.size and array.max() >= MOST:
-        raise InputError(f"{array.max()} does not fit 64 bits", field=name, remedy="use smaller numbers")
+        raise InputError(f"{array.max()} exceeds 64 bits", field=name, remedy="use smaller numbers")
     return array.astype(np.int64)
 
 
 def refuse_entry(name: str, wrong: BoolArray, values: NDArray[np.int64], what: str, remedy: str) -> None:
-    """Raise an InputError about the first entry that is wrong, if any is."""
+    """Raise an InputError about the first wrong entry, if there is one."""
     if wrong.any():
         entry = int(np.flatnonzero(wrong)[0])
-        raise InputError(f"{values[entry]}, entry {entry}, {what}", field=name, remedy=remedy)
+        raise InputError(f"{values[entry]} at entry {entry} {what}", field=name, remedy=remedy)

@@ -16,12 +16,12 @@ _LIMITS = {
 
 
 def solve(network: Network) -> IntArray | None:
-    """(n_arc,) flow above the base, None where none carries the supplies.
+    """Return the cheapest flow above the base, (n_arc,), or None if the problem is infeasible.
 
     Raises
     ------
     InputError
-        The library's prices, which reach n_node times a path's cost, or its sums of capacities would leave 64 bits.
+        The library's prices, up to n_node times the cost of a path, or its sums of capacities would exceed 64 bits.
     """
     problem = SimpleMinCostFlow()
     ends = (end.astype(np.int32) for end in (network.tail, network.head))
@@ -36,6 +36,6 @@ def solve(network: Network) -> IntArray | None:
         raise InputError(
             f"numbers too large for OR-Tools on a graph of {network.n_node} nodes ({status.name})",
             field=_LIMITS[status],
-            remedy="the solver successive_shortest_path takes them",
+            remedy="use the solver successive_shortest_path",
         )
-    raise PoolwiseError(f"OR-Tools gave up on a minimum-cost flow: {status.name}")
+    raise PoolwiseError(f"OR-Tools failed on a minimum-cost flow: {status.name}")

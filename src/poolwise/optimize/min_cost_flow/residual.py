@@ -1,4 +1,4 @@
-"""Residual graphs of networks, as the kernels take them."""
+"""Residual graphs of networks, in the form that the kernels use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from poolwise.optimize.min_cost_flow.network import Network
 
 
 def empty_graph(n_node: int, n_arc: int) -> ResidualGraph:
-    """Graph none of whose arcs is in use."""
+    """Return a graph without arcs in use."""
     n, m = n_node, 2 * n_arc
     head, first = np.full(m, -1, dtype=np.int64), np.full((2, n), -1, dtype=np.int64)
     cost, room, excess, prices = (np.zeros(k, dtype=np.int64) for k in (m, m, n, n))
@@ -20,14 +20,14 @@ def empty_graph(n_node: int, n_arc: int) -> ResidualGraph:
 
 
 def scratch(n_node: int) -> Scratch:
-    """Room for searches in a graph."""
+    """Return work arrays for searches in a graph."""
     return Scratch(np.zeros(1, dtype=np.int64), *np.zeros((len(Scratch._fields) - 1, n_node), dtype=np.int64))
 
 
 def feasible(network: Network, cost: IntArray) -> ResidualGraph | None:
-    """Graph that holds a flow cheapest under the given costs (n_arc,), None where nothing carries the supplies.
+    """Return a graph with a minimum-cost flow under the given costs (n_arc,), None if the problem is infeasible.
 
-    With costs of zero: some flow.
+    With costs of zero it contains any feasible flow.
     """
     g = empty_graph(network.n_node, network.n_arc)
     g.head[0::2], g.head[1::2] = network.head, network.tail
@@ -41,10 +41,10 @@ def feasible(network: Network, cost: IntArray) -> ResidualGraph | None:
 
 
 def put_costs(g: ResidualGraph, cost: IntArray) -> None:
-    """Put costs (n_arc,) on a graph's arcs."""
+    """Set the costs (n_arc,) of a graph's arcs."""
     g.cost[0::2], g.cost[1::2] = cost, -cost
 
 
 def flow_of(g: ResidualGraph) -> IntArray:
-    """(n_arc,) flow that a graph holds."""
+    """Return the flow in a graph, (n_arc,)."""
     return g.room[1::2].copy()

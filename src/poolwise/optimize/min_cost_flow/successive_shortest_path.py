@@ -1,4 +1,4 @@
-"""Successive shortest paths with prices: source by source, to the nearest node that can take (Edmonds, Karp 1972)."""
+"""Successive shortest paths with node prices, from each source to the nearest node with a deficit (Edmonds, Karp 1972)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from poolwise.optimize.min_cost_flow.residual import feasible, flow_of
 
 
 def solve(network: Network) -> IntArray | None:
-    """(n_arc,) cheapest flow above the base, None where none carries the supplies."""
+    """Return the cheapest flow above the base, (n_arc,), or None if the problem is infeasible."""
     g = feasible(network, network.cost)
     return None if g is None else flow_of(g)

@@ -1,1 +1,1 @@
-"""Admission: which waiting jobs may be considered at all."""
+"""Admission policies, which decide which waiting jobs the scheduler may consider."""

@@ -1,7 +1,7 @@
-"""The limits that a machine sets: those of its partitions for one job, and those of its qualities of service (QOS).
+"""Machine limits: partition limits per job and limits of a quality of service (QOS).
 
-Source: the limits MaxTime and MaxNodes of partitions, MaxWall, MaxJobsPerUser, MaxTRESPerUser and GrpTRES of QOS, as Slurm's
-"Resource limits" describes them.
+Source: the partition limits MaxTime and MaxNodes and the QOS limits MaxWall, MaxJobsPerUser, MaxTRESPerUser and GrpTRES, as
+described in Slurm's "Resource limits".
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from poolwise.registry import register
 from poolwise.units import NEVER, UNKNOWN, format_time, to_seconds
 
 QOS, USER, JOBS, NODES = "qos", "user", "jobs", "nodes"
-_NOTHING = ("", "-1")
+_UNSET = ("", "-1")
 
 
 @register("admissions", "machine_limits")
 @dataclass(frozen=True)
 class MachineLimits(AdmissionPolicy):
-    """A job beyond the limits of all its partitions, or of its QOS by itself, never runs; one whose QOS is full waits.
+    """Reject jobs that exceed the limits of all their partitions or of their QOS; hold jobs back while their QOS is full.
 
-    Each job is held against what runs when its turn comes, so a pass never starts more than a QOS may have.
+    Each job is checked against the runs at the time it is considered, so a pass never exceeds the limits of a QOS.
     """
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Raise InputError for partitions and QOS that the machine does not have, and for limits per user without users."""
+        """Raise InputError for unknown partitions and QOS, and for per-user limits if the jobs have no users."""
         if machine.partitions:
             taking_partitions(machine, jobs, slice(0, len(jobs)))
         column = jobs.attributes.get(QOS)
@@ -42,13 +42,13 @@ class MachineLimits(AdmissionPolicy):
             _find(machine, str(name))
         if USER not in jobs.attributes and (limited := next((qos for qos in machine.qos if qos.per_user), None)):
             raise InputError(
-                f"QOS '{limited.name}' limits each user, and the jobs do not say whose they are",
+                f"QOS '{limited.name}' limits each user, but the jobs have no users",
                 field=USER,
-                remedy="give a log with users, or leave per_user out",
+                remedy="use a log with users, or remove per_user",
             )
 
     def never(self, job: int, snapshot: Snapshot) -> Refusal | None:
-        """The limits that the job is beyond by itself."""
+        """Return the limit that the job exceeds by itself, None if it exceeds none."""
         table, machine = snapshot.table, snapshot.machine
         if why := beyond(machine, table, job):
             return Refusal(why)
@@ -56,28 +56,28 @@ class MachineLimits(AdmissionPolicy):
         if qos is None:
             return None
         if qos.max_time < requested < UNKNOWN:
-            return Refusal(f"QOS '{qos.name}' allows {format_time(to_seconds(qos.max_time))} a job")
+            return Refusal(f"QOS '{qos.name}' allows at most {format_time(to_seconds(qos.max_time))} per job")
         for whose, name, most in _limits(qos):
-            asked = _asked(table, job, name, int(table.tasks[job]), 1)
-            if asked > most:
-                return Refusal(f"QOS '{qos.name}' allows {most} {name} {whose}", name, asked, most)
+            requested_amount = _amount(table, job, name, int(table.tasks[job]), 1)
+            if requested_amount > most:
+                return Refusal(f"QOS '{qos.name}' allows at most {most} {name} {whose}", name, requested_amount, most)
         return None
 
     def admits(self, queue: Queue, snapshot: Snapshot) -> BoolArray | None:
-        """The jobs whose QOS has room for them."""
+        """Return a mask of the waiting jobs whose QOS has room for them, (n_queued,); None if no QOS has such limits."""
         if not any(qos.per_user or qos.total for qos in snapshot.machine.qos):
             return None
-        held = _Held(snapshot.machine, queue.table, snapshot.runs())
-        return np.array([held.full(job, len(queue.tasks(job))) is None for job in queue.jobs.tolist()], dtype=np.bool_)
+        usage = _LimitUsage(snapshot.machine, queue.table, snapshot.runs())
+        return np.array([usage.exceeded(job, len(queue.tasks(job))) is None for job in queue.jobs.tolist()], dtype=np.bool_)
 
     def why(self, job: int, queue: Queue, snapshot: Snapshot) -> Refusal:
-        """The limit that is reached."""
-        found = _Held(snapshot.machine, queue.table, snapshot.runs()).full(job, len(queue.tasks(job)))
+        """Return the limit that the job would exceed."""
+        found = _LimitUsage(snapshot.machine, queue.table, snapshot.runs()).exceeded(job, len(queue.tasks(job)))
         return found if found is not None else super().why(job, queue, snapshot)
 
 
 def barred(machine: Machine, table: JobTable) -> IntArray:
-    """(k,) rows of jobs that may never run, where no QOS limits what jobs have at a time: see `MachineLimits.never`."""
+    """Return the rows of jobs that may never run, (k,), if no QOS limits concurrent use; see `MachineLimits.never`."""
     found = np.zeros(len(table), dtype=np.bool_)
     if machine.partitions:
         found |= taking_partitions(machine, table, slice(0, len(table))) == NO_PARTITION
@@ -88,47 +88,47 @@ def barred(machine: Machine, table: JobTable) -> IntArray:
     return np.flatnonzero(found)
 
 
-class _Held:
-    """What the runs have of each limited amount, for each QOS and user."""
+class _LimitUsage:
+    """Current use of each limited amount, per QOS and user."""
 
     def __init__(self, machine: Machine, table: JobTable, runs: Iterable[Run]) -> None:
         self.machine, self.table = machine, table
         self.amounts: Counter[tuple[str, str, str]] = Counter()  # QOS, user ("" for all of them), amount's name
-        self.working: set[int] = set()  # jobs with a run
+        self.running: set[int] = set()  # jobs with a run
         for run in runs:
             qos = qos_of(machine, table, run.job)
             if qos is not None:
                 for whose, name, _ in _limits(qos):
-                    new = run.job not in self.working
-                    self.amounts[self._key(qos, whose, run.job, name)] += _asked(table, run.job, name, len(run.tasks), new)
-            self.working.add(run.job)
+                    new = run.job not in self.running
+                    self.amounts[self._key(qos, whose, run.job, name)] += _amount(table, run.job, name, len(run.tasks), new)
+            self.running.add(run.job)
 
-    def full(self, job: int, tasks: int) -> Refusal | None:
-        """The limit of its QOS beyond which a job with so many tasks would go; None if it would go beyond none."""
+    def exceeded(self, job: int, tasks: int) -> Refusal | None:
+        """Return the QOS limit that a job would exceed with this many more tasks; None if it exceeds none."""
         qos = qos_of(self.machine, self.table, job)
         for whose, name, most in () if qos is None else _limits(qos):
             assert qos is not None
-            asked = _asked(self.table, job, name, tasks, job not in self.working)
+            requested = _amount(self.table, job, name, tasks, job not in self.running)
             left = most - self.amounts[self._key(qos, whose, job, name)]
-            if asked > left:
-                return Refusal(f"QOS '{qos.name}' allows {most} {name} {whose}", name, asked, max(left, 0))
+            if requested > left:
+                return Refusal(f"QOS '{qos.name}' allows at most {most} {name} {whose}", name, requested, max(left, 0))
         return None
 
     def _key(self, qos: QualityOfService, whose: str, job: int, name: str) -> tuple[str, str, str]:
         return qos.name, str(self.table.attributes[USER][job]) if whose == _PER_USER else "", name
 
 
-_PER_USER, _IN_ALL = "a user", "in all"
+_PER_USER, _IN_ALL = "per user", "in total"
 
 
 def _limits(qos: QualityOfService) -> Iterator[tuple[str, str, int]]:
-    """(whose, amount's name, most) of a QOS."""
+    """Yield the limits of a QOS as (whose, name of the amount, maximum)."""
     yield from ((_PER_USER, name, most) for name, most in qos.per_user)
     yield from ((_IN_ALL, name, most) for name, most in qos.total)
 
 
-def _asked(table: JobTable, job: int, name: str, tasks: int, jobs: int) -> int:
-    """What so many tasks of a job count of an amount; `jobs` is what they count of the jobs themselves."""
+def _amount(table: JobTable, job: int, name: str, tasks: int, jobs: int) -> int:
+    """Return the limited amount that a number of tasks of a job uses; `jobs` is their count under a limit on jobs."""
     if name == JOBS:
         return jobs
     nodes = int(table.nodes[job])
@@ -136,7 +136,7 @@ def _asked(table: JobTable, job: int, name: str, tasks: int, jobs: int) -> int:
 
 
 def qos_of(machine: Machine, table: JobTable, job: int) -> QualityOfService | None:
-    """QOS of a job, the default one where it names none; None without one. Raises InputError for an unknown one."""
+    """Return the QOS of a job, by default that of the machine; None if there is none. Raises InputError if it is unknown."""
     if not machine.qos:
         return None
     column = table.attributes.get(QOS)
@@ -144,7 +144,7 @@ def qos_of(machine: Machine, table: JobTable, job: int) -> QualityOfService | No
 
 
 def _find(machine: Machine, name: str) -> QualityOfService | None:
-    if name in _NOTHING:
+    if name in _UNSET:
         name = default_of(machine.qos)
     found = next((qos for qos in machine.qos if qos.name == name), None)
     if found is None and name:

@@ -1,1 +1,1 @@
-"""Backfills: which waiting jobs start now, given their priorities."""
+"""Backfill policies, which select the waiting jobs that start now, given their priorities."""

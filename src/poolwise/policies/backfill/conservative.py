@@ -1,7 +1,7 @@
-"""Conservative backfilling: every waiting job has a reservation, none delays one of higher priority.
+"""Conservative backfilling: every waiting job has a reservation, and none delays a job of higher priority.
 
-Source: Mu'alem and Feitelson 2001; specs of the memory pools, "Backfilling": reservations are rebuilt at each pass in
-priority order, each job taking the earliest interval in which it fits beside those before it; or they are kept.
+Source: Mu'alem and Feitelson 2001; memory-pool spec, "Backfilling". Each pass rebuilds the reservations in priority order,
+each job in the earliest interval where it fits along with the reservations before it, or keeps those of the last pass.
 """
 
 from __future__ import annotations
@@ -25,43 +25,43 @@ from poolwise.units import HORIZON, NEVER
 @register("backfills", "conservative")
 @dataclass(frozen=True)
 class Conservative(BackfillPolicy):
-    """Reserve in priority order, each job the earliest interval that is free; start those whose interval begins now.
+    """Reserve the earliest free interval for each job in priority order; start the jobs whose interval begins now.
 
     Parameters
     ----------
     keep_reservations
-        Keep the reservations from pass to pass instead of making all anew: see `Promises`.
+        Keep reservations from pass to pass instead of rebuilding them; see `IncrementalConservative`.
     """
 
     keep_reservations: bool = False
 
     def open(self) -> BackfillPolicy:
-        """Begin a run."""
-        return Promises() if self.keep_reservations else self
+        """Return the policy of one run."""
+        return IncrementalConservative() if self.keep_reservations else self
 
     @property
     def remembers(self) -> str:
-        """The reservations, where they are kept."""
+        """Kept reservations, if the policy keeps them."""
         return "kept reservations" if self.keep_reservations else ""
 
     def select(self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
-        """Choose the starts, as if nothing had been promised before.
+        """Select the starts, with reservations built from scratch.
 
-        Reservations only take away, so a job that does not fit from now on beside those made so far never will. Behind the
-        last job that may still start now reservations have no effect, and are not made: most passes end after a few.
+        Reservations only take capacity, so a job that does not fit from now on never will in the same pass. Behind the last
+        job that may still start now, reservations have no effect and are skipped; most passes end after a few jobs.
         """
         if self.keep_reservations:
-            return Promises().select(queue, priority, snapshot, placement)
+            return IncrementalConservative().select(queue, priority, snapshot, placement)
         jobs, profile = queue.jobs, AvailabilityProfile(snapshot)
         waiting = jobs[np.argsort(-priority, kind="stable")]
         starts: list[Start] = []
-        able, at = profile.able_now(waiting, np.arange(len(waiting)), placement), 0
+        able, at = profile.startable(waiting, np.arange(len(waiting)), placement), 0
         while len(able):
             job = int(waiting[at])
             reserved = profile.reserve(queue.job(job), placement)
             if reserved is not None and reserved.start == snapshot.now:
                 starts.append(Start(job, queue.tasks(job), reserved.placement))
-            able, at = profile.able_now(waiting, able[np.searchsorted(able, at, side="right") :], placement), at + 1
+            able, at = profile.startable(waiting, able[np.searchsorted(able, at, side="right") :], placement), at + 1
         return starts
 
     def why(
@@ -73,101 +73,102 @@ class Conservative(BackfillPolicy):
         placement: PlacementPolicy,
         starts: Sequence[Start],
     ) -> Reason:
-        """Name the first reservation in the order of priority with which a job that fits now no longer fits throughout."""
+        """Name the first reservation, in priority order, that keeps a job that fits now from fitting for its whole run."""
         if self.keep_reservations:
             return super().why(job, queue, priority, snapshot, placement, starts)
         passed = PassedOver.of(job, queue, priority, snapshot, placement, starts)
-        if (short := passed.short()) is not None:
+        if (short := passed.shortage()) is not None:
             return short
         profile = AvailabilityProfile(snapshot)
         for row in passed.ranked[: passed.rank[job]]:
             reserved = profile.reserve(queue.job(row), placement)
             if profile.fit(queue.job(job), 0, placement)[0] is None:
                 begins = None if reserved is None else reserved.start
-                text = "it fits, but would run into a job of higher priority when that job's reservation begins"
+                text = "it fits, but would overlap the reservation of a job of higher priority"
                 if begins == snapshot.now:
-                    text = "it fits, but would run into reservations with the start of a job of higher priority"
+                    text = "it fits, but once a job of higher priority starts, it would overlap reservations"
                 return Reason.of(
-                    Rule.RESERVATION, text, profile.first_lack(queue.job(job), placement), blocker=row, reserved=begins
+                    Rule.RESERVATION, text, profile.first_shortage(queue.job(job), placement), blocker=row, reserved=begins
                 )
-        raise passed.contradiction()
+        raise passed.inconsistency()
 
     def rule(self) -> BackfillRule:
-        """Everyone has a reservation, made anew at each pass, or kept."""
+        """Return the rule: every waiting job has a reservation, rebuilt at each pass or kept."""
         return BackfillRule("everyone", keeps=self.keep_reservations)
 
 
 class Reservation(NamedTuple):
-    """An interval (ns) and what is held in it."""
+    """An interval (ns) and the placement reserved in it."""
 
     start: int
     placement: Placement
     end: int
 
 
-class Promises(BackfillPolicy):
-    """Conservative backfilling whose reservations are promises: whatever arrives later, a job's reservation only moves forward.
+class IncrementalConservative(BackfillPolicy):
+    """Conservative backfilling that keeps reservations: later arrivals never delay them, and early releases compress them.
 
-    A job is promised the earliest interval that is free beside all promises made before, jobs that come together in priority
-    order. As runs end early, jobs move forward into what they leave, in priority order, until none can. With exact estimates
-    on unchanging capacity, in scope rack, no job starts later than it was first promised. Where runs last longer than
-    expected or capacity is lost, promises that no longer hold are made anew.
+    A new job reserves the earliest interval that is free of all earlier reservations; jobs that arrive together do so in
+    priority order. As runs end early, jobs move into the capacity they leave, in priority order, until no job can move. With
+    exact estimates on constant capacity, in scope "rack", no job starts later than its first reservation. Reservations that
+    no longer hold, because runs last longer than expected or capacity is lost, are made again.
 
-    The promises are the memory of a run: a dispatcher that is opened in the middle of a run makes others.
+    The reservations are state of the run: a dispatcher that is opened in the middle of a run makes others.
 
-    Source: Mu'alem and Feitelson 2001, section 2 (compression); specs of the memory pools, "Backfilling".
+    Source: Mu'alem and Feitelson 2001, section 2 (compression); memory-pool spec, "Backfilling".
     """
 
-    sees_every_pass: ClassVar[bool] = True  # a job may be promised something in a pass that starts nothing
+    sees_every_pass: ClassVar[bool] = True  # a pass that starts nothing may still make reservations
 
     def __init__(self) -> None:
-        self.kept: dict[int, Reservation] = {}  # by row, of jobs that wait
+        self.reservations: dict[int, Reservation] = {}  # by row, of waiting jobs
 
     def select(self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
-        """Bring the reservations forward, make those of new jobs, and choose the starts."""
+        """Compress the reservations, make those of new jobs, and select the starts."""
         jobs, profile = queue.jobs, AvailabilityProfile(snapshot)
         ranked: list[int] = jobs[np.argsort(-priority, kind="stable")].tolist()
-        self.kept = self._still_held(ranked, profile)
-        turns = sorted(ranked, key=lambda job: job not in self.kept)  # stable: in priority order, new jobs last
-        while self._bring_forward(turns, queue, profile, placement):
-            turns = ranked
-        starting = [job for job in ranked if job in self.kept and self.kept[job].start == snapshot.now]
-        return [Start(job, queue.tasks(job), self.kept.pop(job).placement) for job in starting]
+        self.reservations = self._restore_valid(ranked, profile)
+        order = sorted(ranked, key=lambda job: job not in self.reservations)  # stable: in priority order, new jobs last
+        while self._compress(order, queue, profile, placement):
+            order = ranked
+        starting = [job for job in ranked if job in self.reservations and self.reservations[job].start == snapshot.now]
+        return [Start(job, queue.tasks(job), self.reservations.pop(job).placement) for job in starting]
 
-    def _still_held(self, ranked: list[int], profile: AvailabilityProfile) -> dict[int, Reservation]:
-        """Put the reservations that still hold into the profile, those that begin first before others."""
+    def _restore_valid(self, ranked: list[int], profile: AvailabilityProfile) -> dict[int, Reservation]:
+        """Enter the reservations that still hold into the profile, the earliest first, and return them."""
         held: dict[int, Reservation] = {}
-        for job in sorted((job for job in ranked if job in self.kept), key=lambda job: self.kept[job].start):
-            start, found, end = self.kept[job]
+        by_start = sorted((job for job in ranked if job in self.reservations), key=lambda job: self.reservations[job].start)
+        for job in by_start:
+            start, found, end = self.reservations[job]
             late = max(profile.snapshot.now - start, 0)
             if late and profile.snapshot.machine.windows:
-                continue  # later it might run into one
+                continue  # the shifted interval might overlap a window
             moved = Reservation(start + late, found, min(end + late, HORIZON))
             if profile.holds(moved):
                 profile.occupy(moved)
                 held[job] = moved
         return held
 
-    def _bring_forward(self, jobs: list[int], queue: Queue, profile: AvailabilityProfile, placement: PlacementPolicy) -> bool:
-        """Let each job in turn take the earliest interval that is free beside all the others; whether any moved."""
+    def _compress(self, jobs: list[int], queue: Queue, profile: AvailabilityProfile, placement: PlacementPolicy) -> bool:
+        """Move each job in turn to the earliest interval free of all other reservations; return whether any job moved."""
         moved = False
         for job in jobs:
-            before = self.kept.get(job)
+            before = self.reservations.get(job)
             if before is not None:
                 if before.start == profile.snapshot.now:
                     continue
                 profile.release(before)
             found = profile.earliest(queue.job(job), placement)
             if found is not None and (before is None or found.start < before.start):
-                self.kept[job] = found
+                self.reservations[job] = found
                 moved = True
-            if job in self.kept:
-                profile.occupy(self.kept[job])
+            if job in self.reservations:
+                profile.occupy(self.reservations[job])
         return moved
 
 
 class AvailabilityProfile:
-    """What is free from each of a list of instants on."""
+    """Availability profile: the amounts free from each of a list of instants on."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
@@ -176,62 +177,60 @@ class AvailabilityProfile:
             ends.append(some)
             free.append(states)
         self.count = sum(len(some) for some in ends)
-        room = 2 * self.count + 16  # buffers that grow by doubling: a reservation adds one instant
+        room = 2 * self.count + 16  # buffers double when full: a reservation adds up to two instants
         self._times = np.concatenate([*ends, np.zeros(room - self.count, dtype=np.int64)])
         self._windows = {window.end for window in snapshot.machine.windows}
         self._free = np.concatenate([*free, np.zeros((room - self.count, *snapshot.free.shape), dtype=np.int64)])
 
     @property
     def times(self) -> IntArray:
-        """(k,) instants, ascending."""
+        """Instants in ascending order, (k,)."""
         return self._times[: self.count]
 
     @property
     def free(self) -> IntArray:
-        """(k, n_owner, n_resource) what is free from each instant on."""
+        """Amounts free from each instant on, (k, n_owner, n_resource)."""
         return self._free[: self.count]
 
-    def able_now(self, jobs: IntArray, positions: IntArray, placement: PlacementPolicy) -> IntArray:
-        """(k,) those of the `positions` whose jobs may fit from now on for the time they request."""
+    def startable(self, jobs: IntArray, positions: IntArray, placement: PlacementPolicy) -> IntArray:
+        """Return the `positions` whose jobs may fit from now on for their requested time, (k,)."""
         if not len(positions):
             return positions
-        view, asked = self.snapshot, jobs[positions]
-        until = self.times.searchsorted(view.now + np.minimum(view.table.requested[asked], HORIZON - view.now))
+        view, rows = self.snapshot, jobs[positions]
+        until = self.times.searchsorted(view.now + np.minimum(view.table.requested[rows], HORIZON - view.now))
         least = np.minimum.accumulate(self.free[: int(until.max())])  # (m, n_owner, n_resource) over [now, instant m]
-        return positions[placement.screen(asked, least[until - 1], view)]
+        return positions[placement.screen(rows, least[until - 1], view)]
 
     def reserve(self, job: Job, placement: PlacementPolicy) -> Reservation | None:
-        """Take the earliest interval in which the job fits throughout; None while lost capacity leaves it none."""
+        """Reserve the earliest interval in which the job fits throughout; return None if lost capacity leaves it none."""
         found = self.earliest(job, placement)
         if found is not None:
             self.occupy(found)
         return found
 
     def earliest(self, job: Job, placement: PlacementPolicy) -> Reservation | None:
-        """Find the earliest interval in which the job fits throughout; None while lost capacity leaves it none."""
+        """Find the earliest interval in which the job fits throughout; return None if lost capacity leaves it none."""
         view, row, times = self.snapshot, np.array([job.index], dtype=np.int64), self.times
-        shut = np.flatnonzero(~placement.screen(row, self.free, view))  # instants at which the job surely does not fit
-        blocked = np.append(times[shut], NEVER)  # when a start at k meets the next such instant
-        following = blocked[np.searchsorted(shut, np.arange(len(times)))]
+        infeasible = np.flatnonzero(~placement.screen(row, self.free, view))  # instants at which the job surely does not fit
+        blocked = np.append(times[infeasible], NEVER)  # when a start at instant k meets the next such instant
+        following = blocked[np.searchsorted(infeasible, np.arange(len(times)))]
         for k in np.flatnonzero(times + np.minimum(job.requested, HORIZON - times) <= following).tolist():
             found, end = self.fit(job, k, placement)
             if found is not None:
                 return Reservation(int(times[k]), found, end)
         if isinstance(placement.place(job, view.empty()), Refusal):
             return None
-        raise PolicyError(
-            f"job in row {job.index} fits at no time, though it fits the empty machine: its placement policy is not monotone"
-        )
+        raise PolicyError(f"job in row {job.index} fits the empty machine but at no time: its placement policy is not monotone")
 
     def fit(self, job: Job, k: int, placement: PlacementPolicy) -> tuple[Placement | None, int]:
-        """Placement and end for a start at instant k: the runtime depends on the placement, which depends on the interval."""
+        """Return placement and end for a start at instant k. Placement and run time depend on each other, so this iterates."""
         times, view = self.times, self.snapshot
         start, length = int(times[k]), job.requested
         until = 0
         found: Placement | None = None
         while True:
             before, until = until, max(int(times.searchsorted(min(start + length, HORIZON))), k + 1)
-            if until == before:  # longer than thought, but it meets no further instant: nothing else is known
+            if until == before:  # the longer run meets no further instant, so the free amounts are the same
                 return found, min(start + length, HORIZON)
             state = view.imagined(start, self.free[k:until].min(axis=0))
             answer = placement.place(job, state)
@@ -243,34 +242,34 @@ class AvailabilityProfile:
                 return found, min(start + length, HORIZON)
             length = needed
 
-    def first_lack(self, job: Job, placement: PlacementPolicy) -> Refusal:
-        """Find what a job that would start now lacks at the first instant from which on it no longer fits."""
+    def first_shortage(self, job: Job, placement: PlacementPolicy) -> Refusal:
+        """Return the shortage of a job that would start now, at the first instant from which it no longer fits."""
         view = self.snapshot
         for least in np.minimum.accumulate(self.free):
             found = placement.place(job, view.imagined(view.now, least))
             if isinstance(found, Refusal):
                 return found
         raise PolicyError(
-            f"job in row {job.index} fits at every instant and yet not throughout: its placement policy is not monotone"
+            f"job in row {job.index} fits at every instant but not throughout: its placement policy is not monotone"
         )
 
     def holds(self, reservation: Reservation) -> bool:
-        """Whether what a reservation holds is free throughout its interval."""
+        """Return whether the reserved amounts are free throughout the interval of the reservation."""
         if reservation.start == reservation.end:
-            return True  # at the horizon
+            return True  # an empty interval at the horizon
         first = int(self.times.searchsorted(reservation.start, side="right")) - 1
         least = self.free[first : int(self.times.searchsorted(reservation.end))].min(axis=0)
         return bool((self._amounts(reservation.placement) <= np.maximum(least, 0)).all())
 
     def occupy(self, reservation: Reservation) -> None:
-        """Take what a reservation holds out of what is free in its interval."""
+        """Subtract the reserved amounts from what is free in the interval of the reservation."""
         if reservation.start == reservation.end:
-            return  # at the horizon
+            return  # an empty interval at the horizon
         first, last = self._instant(reservation.start), self._instant(reservation.end)
         self._free[first:last] -= self._amounts(reservation.placement)
 
     def release(self, reservation: Reservation) -> None:
-        """Undo `take`; an instant at which nothing changes any more is none, unless a window ends then."""
+        """Undo `occupy`, and remove instants at which nothing changes any more, except ends of windows."""
         if reservation.start == reservation.end:
             return
         first, last = self._instant(reservation.start), self._instant(reservation.end)
@@ -282,13 +281,13 @@ class AvailabilityProfile:
                 self.count -= 1
 
     def _amounts(self, placement: Placement) -> IntArray:
-        """(n_owner, n_resource) what a placement holds."""
+        """Return the amounts that a placement holds, (n_owner, n_resource)."""
         held = np.zeros(self._free.shape[1:], dtype=np.int64)
         placement.give_to(held)
         return held
 
     def _instant(self, time: int) -> int:
-        """Position of an instant, which is added if there is none; what is free does not change at it."""
+        """Return the position of an instant, which is inserted if missing, with the free amounts of the instant before."""
         at = int(self.times.searchsorted(time))
         if at < self.count and int(self.times[at]) == time:
             return at

@@ -1,6 +1,6 @@
-"""EASY backfilling with every resource counted, not nodes alone.
+"""EASY backfilling that counts every resource, not only nodes.
 
-Source: Lifka 1995; the definition that is tested is that of the specs of the memory pools, "Backfilling".
+Source: Lifka 1995; the tests follow the definition in the memory-pool spec, "Backfilling".
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from poolwise.policies.backfill.passed_over import PassedOver
 from poolwise.registry import register
 
 WIDE = 8192
-"""Amounts of a machine from which on states are not looked at many at once."""
+"""Number of amounts (owners times resources) from which states are evaluated one by one instead of in batches."""
 
 
 @register("backfills", "easy")
 @dataclass(frozen=True)
 class Easy(BackfillPolicy):
-    """Start jobs in priority order until one does not fit (the head); then any that does not delay the head's reservation.
+    """Start jobs in priority order up to the first that does not fit (the head); backfill jobs that do not delay the head.
 
-    The shadow time is the earliest expected end at which the head can be placed, expected releases applied in order, with
-    nodes and pool memory. A later job may start now if it fits now and its expected end is not after the shadow time, or
-    (`extra`) the head can still be placed at the shadow time beside this job's allocation, which is then kept for the next
-    candidates.
+    The shadow time is the earliest expected end at which the head can be placed, counting nodes and pool memory, with the
+    expected releases applied in order. A later job may start now if it fits now and its expected end is not after the shadow
+    time, or (`extra`) if the head can still be placed at the shadow time along with this job. The job's allocation is then
+    part of the state at the shadow time for the next candidates.
 
     Parameters
     ----------
     extra
-        Whether the second condition counts.
+        Apply the second condition.
     order
-        The order in which jobs are tried beside the head; the queue's if not given.
+        Order in which candidates behind the head are tried; by default that of the queue.
     """
 
     extra: bool = True
@@ -46,15 +46,15 @@ class Easy(BackfillPolicy):
 
     @property
     def own_order(self) -> QueuePolicy | None:
-        """The order given."""
+        """Order of the backfill candidates."""
         return self.order
 
     def open(self) -> BackfillPolicy:
-        """Begin a run of the order given."""
+        """Return the policy of one run, with its order opened."""
         return self if self.order is None else replace(self, order=opened(self.order))
 
     def select(self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
-        """Choose the starts."""
+        """Select the starts."""
         jobs = queue.jobs
         starts, head, state = start_in_order(queue, priority, snapshot, placement)
         if head < 0:
@@ -65,8 +65,8 @@ class Easy(BackfillPolicy):
         able = able[placement.screen(jobs[able], state.free[None], state)]
         if not len(able):
             return starts
-        tried = priority if self.order is None else self.order.priority(queue, snapshot)
-        candidates = able[np.argsort(-tried[able], kind="stable")]
+        backfill_priority = priority if self.order is None else self.order.priority(queue, snapshot)
+        candidates = able[np.argsort(-backfill_priority[able], kind="stable")]
         starts.extend(self._backfill(queue, int(jobs[head]), jobs[candidates], state, placement))
         return starts
 
@@ -74,7 +74,7 @@ class Easy(BackfillPolicy):
         self, queue: Queue, head: int, candidates: IntArray, state: Snapshot, placement: PlacementPolicy
     ) -> Iterable[Start]:
         reserved = queue.job(head)
-        then = reservation(reserved, self.reserving(state), placement)
+        then = reservation(reserved, self.reservation_state(state), placement)
         shadow = then.now
         for job in candidates.tolist():
             found = placement.place(queue.job(job), state)
@@ -84,10 +84,10 @@ class Easy(BackfillPolicy):
             if end > shadow:
                 if not self.extra:
                     continue
-                kept = then.with_started(job, found, end=end)
-                if isinstance(placement.place(reserved, kept), Refusal):
+                delayed = then.with_started(job, found, end=end)
+                if isinstance(placement.place(reserved, delayed), Refusal):
                     continue
-                then = kept
+                then = delayed
             yield Start(job, queue.tasks(job), found)
             state = state.with_started(job, found, end=end)
 
@@ -100,19 +100,19 @@ class Easy(BackfillPolicy):
         placement: PlacementPolicy,
         starts: Sequence[Start],
     ) -> Reason:
-        """Say which of the two conditions a job that fits does not meet."""
+        """Name the condition that a job that fits does not meet."""
         if self.order is not None:
-            priority = _as_tried(queue, priority, self.order.priority(queue, snapshot), starts)
+            priority = _combined_priority(queue, priority, self.order.priority(queue, snapshot), starts)
         passed = PassedOver.of(job, queue, priority, snapshot, placement, starts)
-        if (short := passed.short()) is not None:
+        if (short := passed.shortage()) is not None:
             return short
         if not passed.ahead:
-            raise passed.contradiction()
+            raise passed.inconsistency()
         head = passed.ahead[0]
-        state = snapshot.with_starts(passed.between(0, passed.rank[head]))
-        then = reservation(queue.job(head), self.reserving(state), placement)
+        state = snapshot.with_starts(passed.starts_between(0, passed.rank[head]))
+        then = reservation(queue.job(head), self.reservation_state(state), placement)
         shadow = then.now
-        for start in passed.between(passed.rank[head], passed.rank[job]):
+        for start in passed.starts_between(passed.rank[head], passed.rank[job]):
             end = state.expected_end(start.job, start.placement)
             if end > shadow:
                 then = then.with_started(start.job, start.placement, end=end)
@@ -122,32 +122,34 @@ class Easy(BackfillPolicy):
             return Reason.of(Rule.SHORT, found.reason, found)
         end = state.expected_end(job, found)
         if end <= shadow:
-            raise passed.contradiction()
+            raise passed.inconsistency()
         if not self.extra:
-            text = "it fits, but would end after the head's reservation begins"
+            text = "it fits, but would end after the shadow time, when the head job's reservation begins"
             return Reason.of(Rule.RESERVATION, text, blocker=head, reserved=shadow)
-        lack = passed.lack(head, then.with_started(job, found, end=end))
+        lack = passed.refusal(head, then.with_started(job, found, end=end))
         if lack is None:
-            raise passed.contradiction()
-        text = f"it fits, but beside it the head would have {lack.reason} when its reservation begins"
+            raise passed.inconsistency()
+        text = f"it fits, but would delay the head job's reservation: {lack.reason}"
         return Reason.of(Rule.RESERVATION, text, lack, blocker=head, reserved=shadow)
 
-    def reserving(self, state: Snapshot) -> Snapshot:
-        """State on which the head's reservation is made: the true one."""
+    def reservation_state(self, state: Snapshot) -> Snapshot:
+        """Return the state on which the head's reservation is computed; here the true one."""
         return state
 
     def rule(self) -> BackfillRule:
-        """EASY, with or without the second condition."""
+        """Return the rule: EASY, with or without the second condition."""
         return BackfillRule("head", self.extra)
 
 
-def _as_tried(queue: Queue, priority: FloatArray, tried: FloatArray, starts: Sequence[Start]) -> FloatArray:
-    """(n_queued,) priorities that follow both orders: by the queue's up to the head, by `tried` behind it."""
+def _combined_priority(
+    queue: Queue, priority: FloatArray, backfill_priority: FloatArray, starts: Sequence[Start]
+) -> FloatArray:
+    """Return (n_queued,) priorities that rank by the queue's order up to the head and by the backfill order behind it."""
     ranked = np.argsort(-priority, kind="stable")
     waits = ~np.isin(queue.jobs[ranked], [start.job for start in starts])
     behind = int(np.argmax(waits)) + 1
     ranked[behind:] = np.sort(ranked[behind:])
-    ranked[behind:] = ranked[behind:][np.argsort(-tried[ranked[behind:]], kind="stable")]
+    ranked[behind:] = ranked[behind:][np.argsort(-backfill_priority[ranked[behind:]], kind="stable")]
     found = np.empty(len(priority))
     found[ranked] = -np.arange(len(priority))
     return found
@@ -156,20 +158,20 @@ def _as_tried(queue: Queue, priority: FloatArray, tried: FloatArray, starts: Seq
 @register("backfills", "easy_no_extra")
 @dataclass(frozen=True)
 class EasyNoExtra(Easy):
-    """EASY with the first condition only: backfilled jobs end before the head's reservation begins."""
+    """EASY with the first condition only: backfilled jobs end by the shadow time, when the head's reservation begins."""
 
     extra: bool = False
 
     def rule(self) -> BackfillRule:
-        """EASY without the second condition, unless that was asked for."""
+        """Return the rule: EASY without the second condition, unless `extra` is set."""
         return BackfillRule("head", self.extra)
 
 
 def reservation(head: Job, state: Snapshot, placement: PlacementPolicy) -> Snapshot:
-    """Find the state at the head's shadow time; the state after the last release if the head fits at none."""
+    """Return the state at the head's shadow time, or after the last release if the head fits at no time."""
     row = np.array([head.index], dtype=np.int64)
     if state.free.size >= WIDE:
-        return _reservation_on_a_wide_machine(head, row, state, placement)
+        return _reservation_by_bisection(head, row, state, placement)
     last = state.now
     for ends, free in state.futures():
         last = int(ends[-1])
@@ -180,10 +182,10 @@ def reservation(head: Job, state: Snapshot, placement: PlacementPolicy) -> Snaps
     return state.at(last)
 
 
-def _reservation_on_a_wide_machine(head: Job, row: IntArray, state: Snapshot, placement: PlacementPolicy) -> Snapshot:
-    """Find the same by bisection of the ends at which the head may fit: more free is never screened out where less is not.
+def _reservation_by_bisection(head: Job, row: IntArray, state: Snapshot, placement: PlacementPolicy) -> Snapshot:
+    """Return the same for a wide machine, by bisection of the expected ends: `screen` is monotone in the free amounts.
 
-    States of which each is as large as the machine are looked at one by one, not a thousand of them.
+    Each state is as large as the machine, so states are evaluated one at a time.
     """
     ends = state.ends()
 

@@ -1,7 +1,7 @@
-"""EASY as in some published runs: the head's reservation counts nodes and forgets the memory pools.
+"""EASY as run in some publications: the head's reservation counts nodes and ignores the memory pools.
 
-Only here so that their numbers can be explained (specs of the memory pools, "Parity"). The head may be delayed without bound:
-at its shadow time there are nodes, but perhaps no pool memory.
+It exists to reproduce their numbers (memory-pool spec, "Parity"). The head may be delayed without bound: enough nodes are
+free at its shadow time, but perhaps not enough pool memory.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from poolwise.registry import register
 @register("backfills", "easy_nodes_only")
 @dataclass(frozen=True)
 class EasyNodesOnly(Easy):
-    """EASY whose reservation treats every pool as inexhaustible; what starts now must still fit with its pool memory."""
+    """EASY whose reservation assumes inexhaustible pools; jobs that start now must still fit, pool memory included."""
 
-    def reserving(self, state: Snapshot) -> Snapshot:
-        """State with pools that nothing can empty."""
+    def reservation_state(self, state: Snapshot) -> Snapshot:
+        """Return the state with inexhaustible pools."""
         free = state.free.copy()
         free[state.machine.of_kind(Kind.POOL)] = inexhaustible(state.machine)
         return state.imagined(state.now, free)
 
     def rule(self) -> BackfillRule:
-        """EASY that counts no pools for the head."""
+        """Return the rule: EASY that ignores pools in the head's reservation."""
         return BackfillRule("head", self.extra, counts_pools=False)
 
 
 def inexhaustible(machine: Machine) -> int:
-    """Amount that no pool runs out of, and the sum of all pools still fits 64 bits."""
+    """Return an amount that no pool runs out of, while the sum over all pools still fits 64 bits."""
     return int(np.iinfo(np.int64).max) // (4 * max(1, len(machine.of_kind(Kind.POOL))))

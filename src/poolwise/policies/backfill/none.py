@@ -1,4 +1,4 @@
-"""No backfilling: strict priority order, the first job that does not fit blocks the rest."""
+"""No backfilling: strict priority order, in which the first job that does not fit blocks the rest."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class NoBackfill(BackfillPolicy):
     """Start jobs in priority order until one does not fit."""
 
     def select(self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
-        """Choose the starts."""
+        """Select the starts."""
         starts, _, _ = start_in_order(queue, priority, snapshot, placement)
         return starts
 
@@ -34,18 +34,18 @@ class NoBackfill(BackfillPolicy):
         placement: PlacementPolicy,
         starts: Sequence[Start],
     ) -> Reason:
-        """Name the head of the queue, where the job itself would fit."""
+        """Name the head of the queue if the job itself would fit."""
         passed = PassedOver.of(job, queue, priority, snapshot, placement, starts)
-        if (short := passed.short()) is not None:
+        if (short := passed.shortage()) is not None:
             return short
-        lack = passed.lack(passed.ahead[0], snapshot.with_starts(starts)) if passed.ahead else None
+        lack = passed.refusal(passed.ahead[0], snapshot.with_starts(starts)) if passed.ahead else None
         if lack is None:
-            raise passed.contradiction()
-        text = f"it fits, but nothing is backfilled, and the head of the queue has {lack.reason}"
+            raise passed.inconsistency()
+        text = f"it fits, but the policy does not backfill, and the head job waits: {lack.reason}"
         return Reason.of(Rule.ORDER, text, lack, blocker=passed.ahead[0])
 
     def rule(self) -> BackfillRule:
-        """Nobody has a reservation."""
+        """Return the rule: no job has a reservation."""
         return BackfillRule("nobody")
 
 
@@ -57,12 +57,12 @@ def start_in_order(
     Returns
     -------
     starts
-        In the order of their priorities.
+        The starts in priority order.
     head
-        Position in the queue of the first job that does not fit, -1 if all started: the first maximum of what is left, found
-        by one linear scan per start, without a sort.
+        Position in the queue of the first job that does not fit, -1 if all started. It is the first maximum of the remaining
+        priorities, found by one linear scan per start, without a sort.
     snapshot
-        The state with the starts in it.
+        The state with these starts.
     """
     jobs = queue.jobs
     left = np.arange(len(jobs))

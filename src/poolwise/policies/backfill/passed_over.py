@@ -1,4 +1,4 @@
-"""A waiting job that a pass left where it was: in which state it was considered, and who stood before it."""
+"""Context of a waiting job that a pass did not start, from which backfill policies explain why it waits."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from poolwise.model import Queue, Reason, Refusal, Rule, Snapshot, Start
 
 @dataclass(frozen=True)
 class PassedOver:
-    """A waiting job in a pass that did not start it. Nothing is decided anew.
+    """A waiting job that a pass did not start, with the state in which the pass considered it. Nothing is decided again.
 
-    The state in which a job was considered is the snapshot with the starts that came before it.
+    A job is considered in the snapshot plus the starts that precede it in priority order.
 
     Attributes
     ----------
-    job : row
-    queue, snapshot : before the pass
-    placement : the policy by which jobs are placed
-    ranked : rows of the queue in the order of priority
-    rank : row -> position in it
+    job : row of the job
+    queue, snapshot : queue and state before the pass
+    placement : placement policy of the scheduler
+    ranked : rows of the queue in priority order
+    rank : row -> position in `ranked`
     starts : starts of the pass, in the order of their decision
-    ahead : rows of higher priority that were left waiting, in the order of priority; the first is the head
+    ahead : rows of higher priority that also wait, in priority order; the first is the head
     """
 
     job: int
@@ -49,28 +49,28 @@ class PassedOver:
         placement: PlacementPolicy,
         starts: Sequence[Start],
     ) -> PassedOver:
-        """Find the passed-over job, given what `BackfillPolicy.why` is given."""
+        """Build the context from the arguments of `BackfillPolicy.why`."""
         ranked: list[int] = queue.jobs[np.argsort(-priority, kind="stable")].tolist()
         rank = {row: k for k, row in enumerate(ranked)}
         started = {start.job for start in starts}
         ahead = [row for row in ranked[: rank[job]] if row not in started]
         return cls(job, queue, snapshot, placement, ranked, rank, starts, ahead)
 
-    def between(self, first: int, end: int) -> list[Start]:
-        """Starts of the jobs at positions first <= rank < end."""
+    def starts_between(self, first: int, end: int) -> list[Start]:
+        """Return the starts of the jobs with first <= rank < end."""
         return [start for start in self.starts if first <= self.rank[start.job] < end]
 
-    def lack(self, row: int, state: Snapshot) -> Refusal | None:
-        """What a job lacks in a state, None where it fits."""
+    def refusal(self, row: int, state: Snapshot) -> Refusal | None:
+        """Return the placement's refusal of a job in a state, None if the job fits."""
         found = self.placement.place(self.queue.job(row), state)
         return found if isinstance(found, Refusal) else None
 
-    def short(self) -> Reason | None:
-        """Say which resource the jobs before it have left too little of, None where it fits beside them."""
-        lack = self.lack(self.job, self.snapshot.with_starts(self.between(0, self.rank[self.job])))
+    def shortage(self) -> Reason | None:
+        """Return the resource that jobs of higher priority left short, None if the job fits along with them."""
+        lack = self.refusal(self.job, self.snapshot.with_starts(self.starts_between(0, self.rank[self.job])))
         return None if lack is None else Reason.of(Rule.SHORT, lack.reason, lack)
 
-    def contradiction(self) -> PolicyError:
-        """Error for a job that should have started."""
+    def inconsistency(self) -> PolicyError:
+        """Return the error for a job that waits although the policy's own rule starts it."""
         job, now = int(self.snapshot.table.id[self.job]), self.snapshot.now
-        return PolicyError(f"job {job} was left waiting at {now} ns, although by the scheduler's rule it starts there")
+        return PolicyError(f"job {job} was left waiting at {now} ns, although the scheduler's own rule starts it then")

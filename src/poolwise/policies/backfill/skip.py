@@ -1,4 +1,4 @@
-"""List scheduling without a head: what does not fit is skipped and blocks nobody."""
+"""List scheduling without a head: a job that does not fit is skipped and blocks no other job."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from poolwise.registry import register
 @register("backfills", "skip")
 @dataclass(frozen=True)
 class Skip(BackfillPolicy):
-    """Try every job once in priority order and start whatever fits; nothing is reserved, so large jobs may starve.
+    """Try every job once in priority order and start all that fit. Nothing is reserved, so large jobs may starve.
 
-    Source: Graham 1966 (list scheduling); specs of the NVMe composition, "Policies" (one that does not fit does not block
-    the rest).
+    Source: Graham 1966 (list scheduling); NVMe-composition spec, "Policies" (a job that does not fit does not block the
+    rest).
     """
 
     def select(self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
-        """Choose the starts."""
+        """Select the starts."""
         jobs = queue.jobs
         able = np.flatnonzero(placement.screen(jobs, snapshot.free[None], snapshot))
         for job in jobs[able[np.argsort(-priority[able], kind="stable")]].tolist():
@@ -42,9 +42,9 @@ class Skip(BackfillPolicy):
         placement: PlacementPolicy,
         starts: Sequence[Start],
     ) -> Reason:
-        """Say what the job lacks beside the starts of higher priority: nothing else holds a job back."""
+        """Return the job's shortage given the starts of higher priority; nothing else can hold a job back."""
         passed = PassedOver.of(job, queue, priority, snapshot, placement, starts)
-        short = passed.short()
+        short = passed.shortage()
         if short is None:
-            raise passed.contradiction()
+            raise passed.inconsistency()
         return short

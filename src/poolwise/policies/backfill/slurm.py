@@ -1,6 +1,6 @@
-"""Slurm's main scheduler and its backfill: strict order at each event, reservations for many jobs at intervals.
+"""Slurm's main scheduler and backfill scheduler: strict priority order at events, reservations at backfill intervals.
 
-Source: slurm.conf(5) of Slurm 22.05, "SchedulerParameters"; its scheduling guide; and what a real one does (`tests/live`).
+Source: slurm.conf(5) of Slurm 22.05, "SchedulerParameters"; its scheduling guide; and observed behavior (`tests/live`).
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from poolwise.registry import register
 from poolwise.slurm.conf import SlurmConf
 from poolwise.units import MINUTE, NEVER, SECOND
 
-FOLLOWED: Final = {"bf_interval": 30, "bf_window": 1440, "bf_max_job_test": 500, "bf_resolution": 60}
-"""Parameters that decide, and their defaults: s, min, jobs, s."""
-HARMLESS: Final = (
+SUPPORTED: Final = {"bf_interval": 30, "bf_window": 1440, "bf_max_job_test": 500, "bf_resolution": 60}
+"""Supported parameters and their defaults in s, min, jobs and s."""
+IGNORED: Final = (
     "batch_sched_delay", "bf_continue", "bf_max_time", "bf_yield_interval", "bf_yield_sleep", "default_queue_depth", "defer",
     "max_rpc_cnt", "max_sched_time", "sched_interval", "sched_max_job_start", "sched_min_interval",
 )  # fmt: skip
-"""Parameters that say how soon Slurm gets round to what it does; here it takes no time."""
+"""Accepted parameters without effect: they limit Slurm's own processing time, which is zero here."""
 
 
 @dataclass(frozen=True)
-class SlurmTimetable:
-    """When Slurm's backfill runs, how far it looks, and how exactly: ns, but for `depth`, jobs that a pass tests."""
+class BackfillParameters:
+    """Interval, window and resolution of Slurm's backfill in ns, and its depth, the number of jobs that a pass tests."""
 
     interval: int
     window: int
@@ -45,25 +45,25 @@ class SlurmTimetable:
 @register("backfills", "slurm")
 @dataclass(frozen=True)
 class SlurmBackfill(BackfillPolicy):
-    """Start jobs in priority order until one does not fit; every `bf_interval`, backfill behind it.
+    """Start jobs in priority order until one does not fit; every `bf_interval`, backfill the jobs behind it.
 
-    A backfill pass takes the first `bf_max_job_test` jobs by priority. What each is to get is held from its expected start on
-    (`BackfillPlan`), if that is within `bf_window`; it starts if that is now. All partitions have all nodes, so that the first
-    job that does not fit stops the main scheduler in each of them.
+    A backfill pass tests the first `bf_max_job_test` jobs by priority. It reserves each job's expected placement from its
+    expected start (`BackfillPlan`), if that lies within `bf_window`, and starts the job if it can start now. All partitions
+    contain all nodes, so the first job that does not fit stops the main scheduler in each of them.
 
     Parameters
     ----------
     conf
-        A `slurm.conf`; its SchedulerParameters decide. Without one Slurm's defaults hold.
+        A `slurm.conf` with SchedulerParameters. Without one, Slurm's defaults apply.
     settings
-        SchedulerParameters to replace, such as bf_interval.
+        Values that override SchedulerParameters, such as bf_interval.
     begun
-        Seconds from time 0 to a backfill pass; others follow and precede it at steps of the interval.
+        Time of one backfill pass, in seconds from time 0. The others precede and follow it at multiples of the interval.
     every
-        Seconds between two looks of the main scheduler at the queue: what happens between them it sees together. A real
-        Slurm looks once a second and a little; 0 looks at each event.
+        Seconds between two passes of the main scheduler, which considers all events in between together. A real Slurm takes
+        a little more than one second; 0 runs a pass at each event.
     looked
-        Seconds from time 0 to such a look.
+        Time of one pass of the main scheduler, in seconds from time 0.
     """
 
     conf: str | None = None
@@ -73,33 +73,33 @@ class SlurmBackfill(BackfillPolicy):
     looked: float = 0.0
 
     def open(self) -> BackfillPolicy:
-        """Read slurm.conf."""
-        _ = self.timetable
+        """Read slurm.conf and return the policy of one run."""
+        _ = self.parameters
         return self
 
     @cached_property
-    def timetable(self) -> SlurmTimetable:
-        """What the parameters say; raises InputError for one that decides and is not followed here."""
+    def parameters(self) -> BackfillParameters:
+        """Parameters of the backfill; raises InputError for a parameter that is not supported."""
         conf = SlurmConf.of({}) if self.conf is None else SlurmConf.read_file(self.conf)
         kind = conf.text("SchedulerType", "sched/backfill")
         if kind != "sched/backfill":
-            raise conf.refuse("SchedulerType", f"{kind} does not backfill", 'choose backfill = "none" instead')
-        said = conf.pairs("SchedulerParameters")
-        if unknown := sorted({*said} - {*FOLLOWED, *HARMLESS}):
-            remedy = f"leave it out of a copy of the file; followed: {', '.join(FOLLOWED)}"
-            raise conf.refuse("SchedulerParameters", f"{unknown[0]} is not followed here", remedy)
-        if unknown := sorted({*self.settings} - {*FOLLOWED}):
-            raise InputError(f"'{unknown[0]}' is not followed here", field="settings", remedy=f"known: {', '.join(FOLLOWED)}")
+            raise conf.refuse("SchedulerType", f"{kind} does not backfill", 'use backfill = "none" instead')
+        configured = conf.pairs("SchedulerParameters")
+        if unknown := sorted({*configured} - {*SUPPORTED, *IGNORED}):
+            remedy = f"remove it from a copy of the file; supported: {', '.join(SUPPORTED)}"
+            raise conf.refuse("SchedulerParameters", f"{unknown[0]} is not supported", remedy)
+        if unknown := sorted({*self.settings} - {*SUPPORTED}):
+            raise InputError(f"'{unknown[0]}' is not supported", field="settings", remedy=f"supported: {', '.join(SUPPORTED)}")
         found = {}
-        for name, default in FOLLOWED.items():
-            text = str(self.settings.get(name, said.get(name, default)))
+        for name, default in SUPPORTED.items():
+            text = str(self.settings.get(name, configured.get(name, default)))
             if not text.isdigit() or int(text) == 0:
-                message, remedy = f"{name}={text} is not a whole number above 0", "correct it"
+                message, remedy = f"{name}={text} is not a whole number above 0", "use a whole number of at least 1"
                 if name in self.settings:
                     raise InputError(message, field="settings", remedy=remedy)
                 raise conf.refuse("SchedulerParameters", message, remedy)
             found[name] = int(text)
-        return SlurmTimetable(
+        return BackfillParameters(
             found["bf_interval"] * SECOND,
             found["bf_window"] * MINUTE,
             found["bf_max_job_test"],
@@ -107,37 +107,37 @@ class SlurmBackfill(BackfillPolicy):
         )
 
     def wake_at(self, now: int) -> int:
-        """The next look of the main scheduler, or the next backfill pass."""
-        return min(self.next_backfill(now), self.next_look(now))
+        """Return the time (ns) of the next pass of either scheduler."""
+        return min(self.next_backfill(now), self.next_main_pass(now))
 
-    def next_look(self, now: int) -> int:
-        """The first look (ns) after a time, `NEVER` where the main scheduler looks at each event."""
+    def next_main_pass(self, now: int) -> int:
+        """Return the time (ns) of the main scheduler's next pass; `NEVER` if it runs at each event."""
         return _after(now, self.looked, int(self.every * SECOND)) if self.every else NEVER
 
     def next_backfill(self, now: int) -> int:
-        """The first backfill pass (ns) after a time."""
-        return _after(now, self.begun, self.timetable.interval)
+        """Return the time (ns) of the next backfill pass after `now` (ns)."""
+        return _after(now, self.begun, self.parameters.interval)
 
-    def looks(self, now: int) -> bool:
-        """Whether the main scheduler looks at the queue at a time (ns)."""
-        return self.next_look(now - 1) in (now, NEVER)
+    def runs_main(self, now: int) -> bool:
+        """Return whether the main scheduler runs at a time (ns)."""
+        return self.next_main_pass(now - 1) in (now, NEVER)
 
     def backfills(self, now: int) -> bool:
-        """Whether a time (ns) is that of a backfill pass."""
+        """Return whether a backfill pass runs at a time (ns)."""
         return self.next_backfill(now - 1) == now
 
-    def _main(
+    def _main_pass(
         self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy
     ) -> tuple[list[Start], bool, Snapshot]:
-        """What the main scheduler starts, whether it leaves anyone waiting, and the state after it."""
-        if not self.looks(snapshot.now):
+        """Return the main scheduler's starts, whether any job may still wait, and the state after them."""
+        if not self.runs_main(snapshot.now):
             return [], True, snapshot
         starts, head, state = start_in_order(queue, priority, snapshot, placement)
         return starts, head >= 0, state
 
     def select(self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
-        """Choose the starts: those of the main scheduler, then those of the backfill if this is its time."""
-        starts, waits, state = self._main(queue, priority, snapshot, placement)
+        """Select the starts of the main scheduler, then those of the backfill if a backfill pass is due."""
+        starts, waits, state = self._main_pass(queue, priority, snapshot, placement)
         if not waits or not self.backfills(snapshot.now):
             return starts
         plan = self.plan(state)
@@ -148,13 +148,13 @@ class SlurmBackfill(BackfillPolicy):
         return starts
 
     def _tested(self, queue: Queue, priority: FloatArray, starts: Sequence[Start]) -> IntArray:
-        """(k,) rows that a backfill pass tests: the first by priority of those that the main scheduler left."""
+        """Return the rows that a backfill pass tests, (k,): the first by priority that the main scheduler did not start."""
         ranked = queue.jobs[np.argsort(-priority, kind="stable")]
-        return ranked[~np.isin(ranked, [start.job for start in starts])][: self.timetable.depth]
+        return ranked[~np.isin(ranked, [start.job for start in starts])][: self.parameters.depth]
 
     def plan(self, state: Snapshot) -> BackfillPlan:
         """Begin a backfill pass."""
-        return BackfillPlan(state, self.timetable.window, self.timetable.resolution)
+        return BackfillPlan(state, self.parameters.window, self.parameters.resolution)
 
     def why(
         self,
@@ -165,21 +165,20 @@ class SlurmBackfill(BackfillPolicy):
         placement: PlacementPolicy,
         starts: Sequence[Start],
     ) -> Reason:
-        """Say what a job lacks; or that backfill is yet to come; or whose reservation it would run into."""
+        """Name the job's shortage, the next backfill pass, or the reservation that the job would overlap."""
         passed = PassedOver.of(job, queue, priority, snapshot, placement, starts)
-        if (short := passed.short()) is not None:
+        if (short := passed.shortage()) is not None:
             return short
         if not passed.ahead:
-            raise passed.contradiction()
-        main, _, state = self._main(queue, priority, snapshot, placement)
+            raise passed.inconsistency()
+        main, _, state = self._main_pass(queue, priority, snapshot, placement)
         if not self.backfills(snapshot.now):
-            text = (
-                f"it fits, but the head of the queue does not, and the next backfill pass is in {_left(self, snapshot.now)} s"
-            )
-            return Reason.of(Rule.ROUND, text, passed.lack(passed.ahead[0], state), blocker=passed.ahead[0])
+            wait = _seconds_to_backfill(self, snapshot.now)
+            text = f"it fits, but the head job does not, and the next backfill pass is in {wait} s"
+            return Reason.of(Rule.ROUND, text, passed.refusal(passed.ahead[0], state), blocker=passed.ahead[0])
         tested = self._tested(queue, priority, main)
         if job not in tested:
-            text = f"it fits, but a backfill pass tests no more than {self.timetable.depth} jobs (bf_max_job_test)"
+            text = f"it fits, but a backfill pass tests only {self.parameters.depth} jobs (bf_max_job_test)"
             return Reason.of(Rule.ROUND, text, blocker=passed.ahead[0])
         blocker, reserved, plan = passed.ahead[0], None, self.plan(state)
         for row in tested[: int(np.flatnonzero(tested == job)[0])].tolist():
@@ -187,15 +186,15 @@ class SlurmBackfill(BackfillPolicy):
             if not plan.starts_now(queue.job(job), placement):
                 blocker, reserved = row, None if found is None else found.start
                 break
-        text = "it fits, but would run into the reservation of a job of higher priority"
+        text = "it fits, but would overlap the reservation of a job of higher priority"
         return Reason.of(Rule.RESERVATION, text, blocker=blocker, reserved=reserved)
 
 
 def _after(now: int, first_s: float, step: int) -> int:
-    """The first instant (ns) after `now` that is a number of steps from an instant given in seconds."""
+    """Return the first instant (ns) after `now` that is a multiple of `step` (ns) away from `first_s` (s)."""
     first = int(first_s * SECOND)
     return ((now - first) // step + 1) * step + first
 
 
-def _left(backfill: SlurmBackfill, now: int) -> str:
+def _seconds_to_backfill(backfill: SlurmBackfill, now: int) -> str:
     return f"{(backfill.next_backfill(now) - now) / SECOND:g}"

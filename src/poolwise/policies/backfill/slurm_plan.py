@@ -1,7 +1,7 @@
-"""One pass of Slurm's backfill: for each job in turn when it could start, and what is held for it from then on.
+"""One pass of Slurm's backfill: the expected start of each job in turn, and the reservation made for it.
 
-Every rule here was read in the log of a Slurm 22.05.8 (DebugFlags=Backfill,BackfillMap,SelectType); `tests/policies/` holds
-them against all that it decided in recorded days. slurm.conf(5) describes bf_resolution, bf_window and bf_window_linear.
+The rules were derived from the log of Slurm 22.05.8 (DebugFlags=Backfill,BackfillMap,SelectType); `tests/policies/` checks
+them against all decisions in recorded days. slurm.conf(5) describes bf_resolution, bf_window and bf_window_linear.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from poolwise.model import Job, Kind, Placement, Refusal, Snapshot
 from poolwise.units import HORIZON, OVERDUE, SECOND
 
 PRECISION: Final = 30 * SECOND
-"""Ends of runs within it are taken together at first, then twice as many ("bf_window_linear": by default it doubles)."""
+"""First period in which ends of runs are grouped; it doubles with each period ("bf_window_linear": the default doubles)."""
 
 
 class ExpectedStart(NamedTuple):
-    """When (ns) a job could start, and where."""
+    """Expected start (ns) and placement of a job."""
 
     start: int
     placement: Placement
 
 
 class _Segment(NamedTuple):
-    """An interval (ns), and the (n_owner, n_resource) amounts held in it for jobs that wait."""
+    """An interval (ns) and the (n_owner, n_resource) amounts reserved in it for waiting jobs."""
 
     begin: int
     end: int
@@ -37,19 +37,19 @@ class _Segment(NamedTuple):
 
 
 class BackfillPlan:
-    """What a pass has found so far: the runs, those that it has started among them, and what is held for jobs that wait.
+    """State of a backfill pass: the runs, including those it has started, and the reservations of waiting jobs.
 
-    Times count in whole seconds, rounded down. What a job is to get is held from its expected start to the end of its limit,
-    both rounded down to the resolution, with the whole of each shared node.
+    Times are in whole seconds, rounded down. A reservation extends from the expected start to the end of the job's time limit,
+    both rounded down to the resolution, and covers the whole of each shared node.
 
     Parameters
     ----------
     state
-        The state in which the pass begins.
+        The state at the start of the pass.
     window
-        How far it looks ahead (ns).
+        Planning horizon (ns), Slurm's bf_window.
     resolution
-        Steps in which it counts time (ns).
+        Time resolution of reservations (ns), Slurm's bf_resolution.
     """
 
     def __init__(self, state: Snapshot, window: int, resolution: int) -> None:
@@ -62,12 +62,12 @@ class BackfillPlan:
             shared = machine.capacity[:, machine.resource("nodes")] == 0
         self._shared = nodes & shared
         self._counted = np.flatnonzero((nodes & ~shared) | (machine.kind == Kind.POOL))
-        self._see(state)
+        self._set_state(state)
 
-    def _see(self, state: Snapshot) -> None:
-        """Bring the runs up to a state, in the order of their ends, those that end together in that of their jobs.
+    def _set_state(self, state: Snapshot) -> None:
+        """Recompute the releases of the runs in a state, ordered by expected end, ties by job.
 
-        One that is overdue is expected to end a second from now.
+        An overdue run is expected to end one second from now.
         """
         self._state, machine = state, state.machine
         soon = self.now + OVERDUE
@@ -80,41 +80,41 @@ class BackfillPlan:
             run.placement.give_to(amounts)
         order = np.argsort(ends, kind="stable")
         self._ends, released = ends[order], released[order]
-        self._everywhere = order >= len(runs)  # the end of a window concerns every job
+        self._everywhere = order >= len(runs)  # the end of a window matters to every job
         self._holds = released > 0
         self._free = state.free + np.concatenate([np.zeros_like(state.free)[None], released.cumsum(axis=0)])
 
     def plan_job(self, job: Job, placement: PlacementPolicy) -> ExpectedStart | None:
-        """Find a job's start. It is a run from then on if that is now; else what it is to get is held for it.
+        """Find a job's start. A job that can start now becomes a run; otherwise its expected start is reserved.
 
-        None where no start is known; nothing is held of what would begin beyond the window.
+        Return None if no start is known. Starts beyond the window are returned without a reservation.
         """
-        found = self.expected(job, placement)
+        found = self.find_start(job, placement)
         if found is None:
             return None
         if found.start <= self.now:
-            self._see(self._state.with_started(job.index, found.placement))
+            self._set_state(self._state.with_started(job.index, found.placement))
         elif found.start <= self.now + self._window:
-            self._hold(found, job)
+            self._reserve(found, job)
         return found
 
-    def expected(self, job: Job, placement: PlacementPolicy) -> ExpectedStart | None:
-        """Find when a job could start; None where that is not known.
+    def find_start(self, job: Job, placement: PlacementPolicy) -> ExpectedStart | None:
+        """Find the expected start of a job; return None if no start is known.
 
-        It is tried from now on, beside all that is held up to the end of its limit: when enough runs are over it fits. If
-        by then something that was held is given back, it is tried again from that instant; and if it would run into what is
-        held later, from its start.
+        The job is tried from now on, against all reservations up to the end of its limit; it fits once enough runs have
+        ended. If a reservation is released by then, the job is tried again from that instant; if it would conflict with a
+        later reservation, it is tried again from its own start.
         """
         begin = self.now
         while True:
-            held, later = self._held(begin, _end(begin, job))
-            found = self._fit(job, held, placement)
+            reserved, later = self._reserved(begin, _end(begin, job))
+            found = self._first_fit(job, reserved, placement)
             if found is not None:
                 found = found._replace(start=max(found.start, begin))
                 if found.start <= self.now:
                     return found
                 if later is None or found.start <= later:
-                    if found.start == begin or not self._meets(found, job):
+                    if found.start == begin or not self._conflicts(found, job):
                         return found
                     later = found.start
             if later is None:
@@ -122,12 +122,12 @@ class BackfillPlan:
             begin = later
 
     def starts_now(self, job: Job, placement: PlacementPolicy) -> bool:
-        """Whether a job fits now beside all that is held up to the end of its limit."""
-        found = self._fit(job, self._held(self.now, _end(self.now, job))[0], placement)
+        """Return whether a job fits now along with all reservations up to the end of its limit."""
+        found = self._first_fit(job, self._reserved(self.now, _end(self.now, job))[0], placement)
         return found is not None and found.start <= self.now
 
-    def _held(self, begin: int, end: int) -> tuple[list[_Segment], int | None]:
-        """What is held in an interval, and when first any of the most of it is given back."""
+    def _reserved(self, begin: int, end: int) -> tuple[list[_Segment], int | None]:
+        """Return the segments in an interval, and the time at which their maximum first decreases (None: never)."""
         met, held, later = list[_Segment](), np.zeros_like(self._state.free), None
         for segment, following in zip(self._segments, [*self._segments[1:], None], strict=True):
             if segment.end <= begin:
@@ -141,20 +141,20 @@ class BackfillPlan:
                 later = segment.end
         return met, later
 
-    def _fit(self, job: Job, held: list[_Segment], placement: PlacementPolicy) -> ExpectedStart | None:
-        """When a job first fits beside what is held, as runs end; None where it does not even then.
+    def _first_fit(self, job: Job, reserved: list[_Segment], placement: PlacementPolicy) -> ExpectedStart | None:
+        """Return the first start at which a job fits along with reservations as runs end; None if it never fits.
 
-        Nodes have names: one that is held at any time in the interval is no node for the job. What is counted (pools, nodes
-        that are taken whole) needs to be there at each time.
+        Shared nodes are individual: a job cannot use one that is reserved at any time in the interval. Counted resources
+        (pools and exclusive nodes) only need to be available at each time.
         """
-        most = np.maximum.reduce([segment.held for segment in held])
+        most = np.maximum.reduce([segment.held for segment in reserved])
         times, over = [self.now], [0]
-        for time, count in self._precise(self._state.capacity > most):
+        for time, count in self._tested_instants(self._state.capacity > most):
             times.append(time)
             over.append(count)
         free, rows = self._free[over] - most, self._counted
         if len(rows):
-            each = (self._free[np.maximum(over, self._over(at.begin))][:, rows] - at.held[rows] for at in held)
+            each = (self._free[np.maximum(over, self._ended_by(at.begin))][:, rows] - at.held[rows] for at in reserved)
             free[:, rows] = np.minimum.reduce([self._free[over][:, rows], *each])
         free = np.maximum(free, 0)
         row = np.array([job.index], dtype=np.int64)
@@ -164,13 +164,12 @@ class BackfillPlan:
                 return ExpectedStart(times[k], found)
         return None
 
-    def _precise(self, usable: BoolArray) -> Iterator[tuple[int, int]]:
-        """Instants at which a job is tried, and how many of the runs are over by then.
+    def _tested_instants(self, usable: BoolArray) -> Iterator[tuple[int, int]]:
+        """Yield the instants at which a job is tried, and the number of runs that have ended by then.
 
-        Runs are taken off together whose ends lie up to the end of a period: the first period ends `PRECISION` after the next
-        whole multiple of it behind the first end, further ones are twice as long each and follow it without a gap. A run that
-        holds nothing of what is `usable`, (n_owner, n_resource), is passed over, and with it the question whether the period
-        is over before the next one.
+        Runs that end within one period are grouped. The first period ends `PRECISION` after the next whole multiple of it
+        behind the first end; each further period is twice as long and follows without a gap. Runs that hold none of the
+        `usable` (n_owner, n_resource) amounts are skipped, along with the test whether the period has ended before the next.
         """
         mine = self._everywhere | (self._holds & usable).any(axis=(1, 2))
         ends, period, k = self._ends.tolist(), PRECISION, 0
@@ -194,24 +193,24 @@ class BackfillPlan:
             period *= 2
 
     def _span(self, found: ExpectedStart, job: Job) -> tuple[int, int]:
-        """The interval for which a start is held."""
+        """Return the interval for which a start is reserved."""
         step = self._resolution
         return found.start // step * step, _end(found.start, job) // step * step
 
-    def _meets(self, found: ExpectedStart, job: Job) -> bool:
-        """Whether a start would take what is held for others in its interval."""
+    def _conflicts(self, found: ExpectedStart, job: Job) -> bool:
+        """Return whether a start would use amounts that are reserved for other jobs in its interval."""
         (begin, end), amounts = self._span(found, job), self._amounts(found.placement)
         return any(
-            bool((amounts > np.maximum(self._free[self._over(max(found.start, segment.begin))] - segment.held, 0)).any())
+            bool((amounts > np.maximum(self._free[self._ended_by(max(found.start, segment.begin))] - segment.held, 0)).any())
             for segment in self._segments
             if segment.begin < end and segment.end > begin
         )
 
-    def _over(self, time: int) -> int:
-        """How many runs are over at a time (ns)."""
+    def _ended_by(self, time: int) -> int:
+        """Return the number of runs that have ended by a time (ns)."""
         return int(self._ends.searchsorted(time, side="right"))
 
-    def _hold(self, found: ExpectedStart, job: Job) -> None:
+    def _reserve(self, found: ExpectedStart, job: Job) -> None:
         (begin, end), amounts = self._span(found, job), self._amounts(found.placement)
         segments = list[_Segment]()
         for segment in self._segments:
@@ -222,7 +221,7 @@ class BackfillPlan:
         self._segments = segments
 
     def _amounts(self, placement: Placement) -> IntArray:
-        """(n_owner, n_resource) what is held for a placement: of a shared node all that it has."""
+        """Return the amounts that a placement reserves, (n_owner, n_resource): all of each shared node."""
         held = np.zeros_like(self._state.free)
         placement.give_to(held)
         whole = self._shared & (held > 0).any(axis=1)
@@ -231,10 +230,10 @@ class BackfillPlan:
 
 
 def _seconds(time: int) -> int:
-    """A time (ns), rounded down to a whole second."""
+    """Round a time (ns) down to a whole second."""
     return time // SECOND * SECOND
 
 
 def _end(begin: int, job: Job) -> int:
-    """The end of a job's limit (ns)."""
+    """Return the end of a job's time limit (ns)."""
     return begin + min(job.requested, HORIZON - begin)

@@ -1,1 +1,1 @@
-"""What placing and waiting cost in flow scheduling: one cost model per file; `model` says what they have in common."""
+"""Cost models of flow scheduling: the costs of placing a task and of letting it wait. `model` defines their interface."""

@@ -1,4 +1,4 @@
-"""Best fit: the fuller a machine is of what a task asks for, the cheaper. The opposite of Firmament's models."""
+"""Best-fit cost model: placing is cheaper on fuller machines, the opposite of Firmament's models."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from poolwise.policies.cost.model import CostModel, Places, TaskClasses, Waiting
 from poolwise.registry import register
 
 REMOTE = 1.0
-"""More than the costs of a best fit can differ by: devices of the own node come first."""
+"""Exceeds every difference between best-fit costs, so that devices of the own node come first."""
 UNSCHEDULED = 1000.0
 
 
 @register("costs", "best_fit")
 @dataclass(frozen=True)
 class BestFit(CostModel):
-    """The less a machine would have left, the cheaper: keeps room for large tasks, where spreading would leave none.
+    """Best fit: placing is cheaper the less the machine would have left, which keeps room for large tasks.
 
-    The cost is the mean, over the resources that the task asks for, of the fraction of the machine that one task leaves free;
-    a device over the network costs 1 more. Waiting costs more than any placement, and more for jobs skipped more often.
+    The cost is the mean, over the requested resources, of the fraction of the machine that one task leaves free; a device over
+    the network costs 1 more. Waiting costs more than any placement, and more for jobs that have been skipped more often.
     """
 
     @property
     def looks_at(self) -> frozenset[str]:
-        """Nothing but what is free."""
+        """No columns besides the free amounts."""
         return frozenset()
 
     def placing(self, tasks: TaskClasses, places: Places, copies: int) -> FloatArray:
-        """The same for every copy: a flow can only have later copies that cost more."""
+        """Return the same cost for every copy, since flows require non-decreasing costs of copies."""
         left = places.free[None] - tasks.demand[:, None]
         asked = tasks.demand > 0
         share = left / np.maximum(places.capacity, 1)[None] * asked[:, None]
@@ -39,5 +39,5 @@ class BestFit(CostModel):
         return cost
 
     def waiting(self, waiting: Waiting) -> FloatArray:
-        """Cost that is linear in the passes."""
+        """Return the cost of waiting, linear in the number of passes."""
         return UNSCHEDULED + waiting.passes.astype(np.float64)

@@ -1,6 +1,6 @@
-"""Firmament's model of processors and memory: the emptier and the more evenly used a machine, the cheaper.
+"""Firmament's CPU and memory cost model: placing is cheaper on emptier and more evenly used machines.
 
-Source: specs of the flow placement, "Baselines" (versions of Firmament differ; this is the one stated there).
+Source: flow-placement spec, "Baselines" (versions of Firmament differ; this is the one given there).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ UNSCHEDULED = 2_560_000.0
 @register("costs", "cpu_mem")
 @dataclass(frozen=True)
 class CpuMem(CostModel):
-    """The emptier and the more evenly a machine's cores and memory are used, the cheaper (Firmament).
+    """CPU-memory model (Firmament): placing is cheaper the emptier a machine is, and the more evenly cores and memory are used.
 
     With f the used fraction after placing: (floor(W f_cpu) + floor(W f_mem)) / 2 + floor(W var(f_cpu, f_mem)), W = 1000. Each
     further copy of a class on a machine is an arc of its own, at most 50. A resource that the machine lacks counts as
@@ -30,11 +30,11 @@ class CpuMem(CostModel):
 
     @property
     def looks_at(self) -> frozenset[str]:
-        """Nothing but what is free."""
+        """No columns besides the free amounts."""
         return frozenset()
 
     def placing(self, tasks: TaskClasses, places: Places, copies: int) -> FloatArray:
-        """Cost of the first, second, ... copy."""
+        """Return the cost of the first, second, ... copy."""
         copy = np.arange(1, min(copies, MOST_COPIES) + 1)
         used = [self._used(tasks, places, name, copy) for name in ("cores", "memory") if name in tasks.resources]
         cores, memory = (used + [np.zeros((len(tasks), len(places), len(copy)))] * 2)[:2]
@@ -44,7 +44,7 @@ class CpuMem(CostModel):
 
     @staticmethod
     def _used(tasks: TaskClasses, places: Places, name: str, copy: np.ndarray) -> FloatArray:
-        """(n_class, n_place, n_copy) fraction of a resource in use with each number of copies there."""
+        """Return the used fraction of a resource with each number of copies, (n_class, n_place, n_copy)."""
         column = tasks.resources.index(name)
         demand, capacity = tasks.demand[:, column], places.capacity[:, column]
         used = (capacity - places.free[:, column])[None, :, None] + demand[:, None, None] * copy
@@ -52,5 +52,5 @@ class CpuMem(CostModel):
         return fraction
 
     def waiting(self, waiting: Waiting) -> FloatArray:
-        """More than any placement."""
+        """Return a cost above that of any placement."""
         return np.full(len(waiting.passes), UNSCHEDULED)

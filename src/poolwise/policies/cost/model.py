@@ -1,4 +1,4 @@
-"""What a cost model of flow scheduling is: the cost of placing a task somewhere, and the cost of letting it wait."""
+"""Interface of cost models for flow scheduling: the cost of placing a task at a place, and of letting it wait."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from poolwise.arrays import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class TaskClasses:
-    """Classes of tasks that ask for the same; in a phase of devices, of requests for one device.
+    """Classes of tasks with equal requests; in a device phase, classes of requests for one device.
 
     Attributes
     ----------
     resources : n_resource names of the columns of demands and amounts; devices count under the name of their kind
-    demand : (n_class, n_resource) what one task asks for
-    kind : n_class names of what the tasks are, "" where the job table does not say
-    load : (n_class,) load in [0, 1] of the link of the node that a task was placed on, 0 before it has one
-    local : (n_class,) whether an idle node of the machine could give a task its devices by itself
-    data : (n_class,) bytes of input data, 0 where the job table does not say
+    demand : (n_class, n_resource) amounts that one task requests
+    kind : n_class kinds of the tasks, "" if the job table has none
+    load : (n_class,) load in [0, 1] of the link of the node on which a task was placed, 0 before it has one
+    local : (n_class,) whether an idle node of the machine could provide a task's devices by itself
+    data : (n_class,) bytes of input data, 0 if the job table has none
     data_at : (n_class, 2) position (rack, shelf) of the input data
     """
 
@@ -39,16 +39,16 @@ class TaskClasses:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Classes of machines, or of devices, that offer the same.
+    """Classes of machines, or of devices, with equal offers.
 
     Attributes
     ----------
     free, capacity : (n_place, n_resource) of one machine; for devices their number
-    running : (n_place,) tasks that run there
+    running : (n_place,) running tasks
     load : (n_place,) load in [0, 1] of the link
     position : (n_place, 2) (rack, shelf)
-    preferred : whether the task should rather be there: it finds its devices where its processor is
-    remote : whether it would reach its devices over the network from there
+    preferred : whether the task prefers these places, because its devices are where its processor is
+    remote : whether the task would reach its devices over the network
     """
 
     free: IntArray
@@ -65,13 +65,13 @@ class Places:
 
 @dataclass(frozen=True, eq=False)
 class Waiting:
-    """Jobs that may be left waiting in a phase.
+    """Jobs that may wait in a phase.
 
     Attributes
     ----------
-    passes : (n_job,) scheduling passes that a job has been skipped
+    passes : (n_job,) scheduling passes in which a job has been skipped
     waited_s : (n_job,) seconds since submission
-    dearest : (n_job,) cost of the dearest arc that one of its tasks has in this phase, 0 without any
+    dearest : (n_job,) cost of the most expensive arc of its tasks in this phase, 0 without any
     tasks : tasks in the phase, of all jobs
     """
 
@@ -82,10 +82,10 @@ class Waiting:
 
 
 class CostModel(Protocol):
-    """Costs of a flow network's arcs, real numbers; `optimize.min_cost_flow.scaled` makes them whole.
+    """Costs of the arcs of a flow network, as real numbers; `optimize.min_cost_flow.scaled` makes them whole.
 
-    Machines that are alike in what is free and in the columns that `looks_at` names are merged into one node of the graph.
-    Register with `@register("costs", NAME)`.
+    Machines with equal free amounts and equal values in the columns of `looks_at` are merged into one node of the graph.
+    Register a cost model with `@register("costs", NAME)`.
     """
 
     @property
@@ -94,19 +94,26 @@ class CostModel(Protocol):
         ...
 
     def placing(self, tasks: TaskClasses, places: Places, copies: int) -> FloatArray:
-        """Cost of placing a task of each class at each place.
+        """Return the cost of placing a task of each class at each place.
+
+        Parameters
+        ----------
+        tasks, places
+            Classes of tasks and of places.
+        copies
+            Maximum number of tasks of one class on one machine.
 
         Returns
         -------
-        (n_class, n_place, 1), or (n_class, n_place, copies) where the second copy on a machine has another cost than the first;
-        inf where it must not go.
+        (n_class, n_place, 1), or (n_class, n_place, copies) if the second copy on a machine has another cost than the first;
+        inf where a task must not be placed.
         """
         ...
 
     def waiting(self, waiting: Waiting) -> FloatArray:
-        """(n_job,) cost of leaving one task of each job unscheduled."""
+        """Return the cost of leaving one task of each job unscheduled, (n_job,)."""
         ...
 
     def hopeless(self, tasks: TaskClasses) -> BoolArray:
-        """(n_class,) which tasks would miss their goal on the idle machine too; none of a model without goals."""
+        """Return which tasks would miss their goal even on the idle machine, (n_class,); none for models without goals."""
         return np.zeros(len(tasks), dtype=np.bool_)

@@ -1,6 +1,6 @@
-"""Firmament's simplest model: the fewer tasks run on a machine, the cheaper.
+"""Firmament's Octopus cost model: placing is cheaper on machines that run fewer tasks.
 
-Source: specs of the flow placement, "Baselines".
+Source: flow-placement spec, "Baselines".
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ UNSCHEDULED = 1_000_000.0
 @register("costs", "octopus")
 @dataclass(frozen=True)
 class Octopus(CostModel):
-    """The fewer tasks run on a machine, the cheaper: 100 for each, those placed before in the round among them (Firmament)."""
+    """Octopus (Firmament): placing costs 100 per task on the machine, including those placed earlier in the round."""
 
     @property
     def looks_at(self) -> frozenset[str]:
-        """How many tasks run there."""
+        """The number of running tasks."""
         return frozenset({"running"})
 
     def placing(self, tasks: TaskClasses, places: Places, copies: int) -> FloatArray:
-        """Cost of the first, second, ... copy."""
+        """Return the cost of the first, second, ... copy."""
         cost = EACH * (places.running[None, :, None] + np.arange(copies))
         return np.broadcast_to(cost, (len(tasks), len(places), copies)).astype(np.float64)
 
     def waiting(self, waiting: Waiting) -> FloatArray:
-        """More than any placement."""
+        """Return a cost above that of any placement."""
         return np.full(len(waiting.passes), UNSCHEDULED)

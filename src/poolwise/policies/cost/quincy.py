@@ -1,6 +1,6 @@
-"""Quincy's model: a task should run near its data, or wait a little for it.
+"""Quincy's cost model: tasks run near their data, or wait a little for such a place.
 
-Source: Isard et al., Quincy, section 4; specs of the flow placement, "Baselines".
+Source: Isard et al., Quincy, section 4; flow-placement spec, "Baselines".
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ GB = 1e9
 @register("costs", "quincy")
 @dataclass(frozen=True)
 class Quincy(CostModel):
-    """Data read from the rack or from beyond costs by the gigabyte, waiting by the second (Quincy).
+    """Quincy: reading data from the rack or from beyond costs per gigabyte, waiting costs per second.
 
-    Jobs say where their data is by the attributes data_x and data_y (rack and shelf) and data_size (bytes).
+    The attributes data_x, data_y (rack and shelf) and data_size (bytes) of the jobs describe their data.
 
     Parameters
     ----------
     rack, remote
-        Cost of a gigabyte from another machine of the rack, and from another rack (assumed).
+        Cost per gigabyte from another machine of the rack, and from another rack (assumed).
     wait
-        Cost of a second waited.
+        Cost per second of waiting.
     unscheduled
         Cost of waiting from the start (assumed).
     """
@@ -40,16 +40,16 @@ class Quincy(CostModel):
 
     @property
     def looks_at(self) -> frozenset[str]:
-        """Where the machine stands."""
+        """The position of the machine."""
         return frozenset({"position"})
 
     def placing(self, tasks: TaskClasses, places: Places, copies: int) -> FloatArray:
-        """Cost of the data that is not at the place."""
+        """Return the cost of reading the data that is not at the place."""
         same = tasks.data_at[:, None, :] == places.position[None, :, :]
         each = np.where(same.all(axis=2), 0.0, np.where(same[:, :, 0], self.rack, self.remote))
         cost: FloatArray = each * (tasks.data[:, None] / GB)
         return cost[:, :, None]
 
     def waiting(self, waiting: Waiting) -> FloatArray:
-        """Half the seconds waited and a constant."""
+        """Return `unscheduled` plus `wait` times the seconds waited."""
         return self.unscheduled + self.wait * waiting.waited_s

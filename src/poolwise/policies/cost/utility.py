@@ -1,6 +1,6 @@
-"""Utility of the expected completion time, and what the network does to it.
+"""Utility cost model: utility of the expected completion time, with or without the load of the network.
 
-Source: Amaral et al., DRMaestro, equations 6 to 8 and "The network-aware (NA) policy"; specs of the flow placement, "Costs".
+Source: Amaral et al., DRMaestro, equations 6 to 8 and "The network-aware (NA) policy"; flow-placement spec, "Costs".
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ from poolwise.policies.cost.model import CostModel, Places, TaskClasses, Waiting
 from poolwise.registry import register
 
 MOST_PASSES = 10_000
-"""W, the passes a job was skipped, counts up to here (assumed)."""
+"""Cap of W, the number of passes in which a job was skipped (assumed)."""
 WORST = -1000.0
-"""Utility is clipped here, so that a single hopeless task cannot outweigh all others (assumed)."""
+"""Lower bound of the utility, so that a single hopeless task cannot outweigh all others (assumed)."""
 
 
 @register("costs", "utility")
 @dataclass(frozen=True)
 class Utility(CostModel):
-    """Utility of the expected completion time against the goal, network-aware if asked to (DRMaestro).
+    """Utility of the expected completion time relative to the goal, optionally network-aware (DRMaestro).
 
-    (1 - U) P to place, 1 + W + the dearest arc to wait.
+    Placing costs (1 - U) P; waiting costs 1 + W + the cost of the most expensive arc.
 
     Parameters
     ----------
     profiles
         Times of the kinds of jobs: "catalog:NAME" or a CSV file. A kind without a profile has utility 0.
     network_aware
-        Reckon with the present load of the links, and take away arcs on which the goal would be missed; a task waits then for a
-        better moment.
+        Take the present load of the links into account, and remove arcs on which the goal would be missed; a task then waits
+        for a better moment.
     slack
-        Part of the goal by which a network-aware placement may exceed it.
+        Fraction of the goal by which a network-aware placement may exceed it.
     preference
         P of preferred places; it is 1 elsewhere (assumed).
     max_placed
-        Waiting costs more than all placements together: no task waits that could be placed by moving others.
+        Make waiting more expensive than all placements together: no task waits that could be placed by moving others.
     """
 
     profiles: str = "catalog:rodinia"
@@ -50,13 +50,13 @@ class Utility(CostModel):
 
     @property
     def looks_at(self) -> frozenset[str]:
-        """The load, if it is network-aware."""
+        """The load, if the model is network-aware."""
         return frozenset({"load"} if self.network_aware else ())
 
     def placing(self, tasks: TaskClasses, places: Places, copies: int) -> FloatArray:
-        """Equation 7; inf where the goal would be missed, unless it would be missed on an idle machine anyway.
+        """Return equation 7; inf where the goal would be missed, unless it would be missed on an idle machine anyway.
 
-        A kind that would lose every arc on an idle machine keeps the cheapest of those that are fastest there.
+        A kind that would lose every arc on an idle machine keeps the cheapest of its fastest arcs there.
         """
         table = self._table(tasks)
         idle = np.array([profile.time(places.remote) if profile else np.nan for profile in table])[:, None]
@@ -73,11 +73,11 @@ class Utility(CostModel):
         return cost[:, :, None]
 
     def hopeless(self, tasks: TaskClasses) -> BoolArray:
-        """(n_class,) whether a task would lose every arc on an idle machine."""
+        """Return whether a task would lose every arc on an idle machine, (n_class,)."""
         return self._hopeless(tasks, self._table(tasks))[0] if self.network_aware else np.zeros(len(tasks), dtype=np.bool_)
 
     def _hopeless(self, tasks: TaskClasses, table: list[DeviceProfile | None]) -> tuple[BoolArray, FloatArray]:
-        """(n_class,) see `hopeless`, and the least time on an idle machine."""
+        """Return `hopeless` (n_class,), and the least time on an idle machine (n_class,)."""
         local, remote = _column(table, "local_s")[:, 0], _column(table, "remote_s")[:, 0]
         best = np.where(tasks.local, np.minimum(local, remote), remote)
         return self._missed(best, _column(table, "goal_s")[:, 0]), best
@@ -91,7 +91,7 @@ class Utility(CostModel):
         return missed
 
     def waiting(self, waiting: Waiting) -> FloatArray:
-        """Equation 8, or with `max_placed` a cost so high that waiting is the last resort."""
+        """Return equation 8, or with `max_placed` a cost so high that waiting is the last resort."""
         patience = np.minimum(waiting.passes, MOST_PASSES).astype(np.float64)
         if self.max_placed:
             return 1.0 + patience + waiting.tasks * float(waiting.dearest.max(initial=0.0))
@@ -99,16 +99,16 @@ class Utility(CostModel):
 
 
 def utility(time: FloatArray, goal: FloatArray, importance: FloatArray) -> FloatArray:
-    """U of an expected completion time: in [0, 1] where the goal holds, below 0 beyond; 0 where a time is unknown.
+    """Return the utility U of a completion time: in [0, 1] if the goal is met, below 0 otherwise; 0 for unknown times.
 
     Parameters
     ----------
     time
         (...,) expected completion time, phi.
     goal
-        (...,) average completion time wished for, tau > 0.
+        (...,) desired average completion time, tau > 0.
     importance
-        (...,) z, from 1 (a missed goal counts fully) to 10 (not at all).
+        (...,) z, from 1 (a missed goal counts fully) to 10 (it does not count).
 
     Source: equation 6, clipped at `WORST`.
     """
@@ -119,5 +119,5 @@ def utility(time: FloatArray, goal: FloatArray, importance: FloatArray) -> Float
 
 
 def _column(table: list[DeviceProfile | None], name: str) -> FloatArray:
-    """(n_class, 1) one attribute of each profile, NaN without one."""
+    """Return one attribute of each profile, (n_class, 1); NaN without a profile."""
     return np.array([getattr(profile, name) if profile else np.nan for profile in table], dtype=np.float64)[:, None]

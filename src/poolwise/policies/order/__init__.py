@@ -1,1 +1,1 @@
-"""Queue orders: which waiting job comes first. One-line priorities share `priorities.py`."""
+"""Queue orders: rules that rank the waiting jobs. The published one-formula priorities are in `priorities`."""

@@ -1,7 +1,7 @@
-"""A family of queue orders with numbers to choose: lines over the time waited, whose slopes and offsets are powers of demands.
+"""Parametric queue orders: priorities that are affine in the waiting time, with power-law slopes and offsets.
 
-First come, first served, shortest job first, smallest area first and w / r are in it, and Fair Memory nearly. What is worth
-choosing among them is what `poolwise search` looks for.
+The family contains first come first served, shortest job first, smallest area first and w / r, and nearly contains Fair
+Memory. `poolwise search` optimizes its parameters.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from poolwise.model.table_columns import log10
 from poolwise.registry import register
 
 GIB = 1024
-"""MiB in a GiB."""
+"""MiB per GiB."""
 
 
-class AskedFor(NamedTuple):
-    """log10 of what jobs ask for, (k,) each.
+class LogDemand(NamedTuple):
+    """Base-10 logarithms of the jobs' requests, (k,) each.
 
     Attributes
     ----------
-    runtime : requested seconds
-    nodes : nodes of a task
+    runtime : requested run time in seconds
+    nodes : nodes per task
     memory : 1 + GiB of memory per node
-    pool : 1 + GiB in all that do not fit into the nodes' own memory
+    pool : 1 + total GiB beyond the nodes' local memory
     """
 
     runtime: FloatArray
@@ -39,17 +39,17 @@ class AskedFor(NamedTuple):
     pool: FloatArray
 
     @classmethod
-    def of(cls, jobs: IntArray, table: JobTable, machine: Machine) -> AskedFor:
-        """Look up what jobs (k,) ask for; worked out once for each row of the table."""
+    def of(cls, jobs: IntArray, table: JobTable, machine: Machine) -> LogDemand:
+        """Look up the requests of jobs (k,); each row of the table is evaluated only once."""
         local = machine.local_memory
-        memory = _gib(table, "memory", lambda table, rows: table.memory[rows])
-        pool = _gib(table, local, lambda table, rows: np.maximum(table.memory[rows] - local, 0) * table.nodes[rows])
+        memory = _log10_gib(table, "memory", lambda table, rows: table.memory[rows])
+        pool = _log10_gib(table, local, lambda table, rows: np.maximum(table.memory[rows] - local, 0) * table.nodes[rows])
         return cls(table.log10_requested[jobs], table.log10_nodes[jobs], memory[jobs], pool[jobs])
 
 
 @dataclass(frozen=True)
-class Powers:
-    """scale * runtime^a * nodes^b * memory^c * pool^d; see `AskedFor`. The exponents are the fields."""
+class PowerTerm:
+    """Product of powers, scale * runtime^a * nodes^b * memory^c * pool^d, whose exponents are the fields; see `LogDemand`."""
 
     scale: float = 0.0
     runtime: float = 0.0
@@ -57,63 +57,70 @@ class Powers:
     memory: float = 0.0
     pool: float = 0.0
 
-    def of(self, demand: AskedFor) -> FloatArray:
-        """(k,) products; infinite or NaN beyond what float64 holds, which `AffineOrder.lines` refuses."""
+    def evaluate(self, demand: LogDemand) -> FloatArray:
+        """Return the (k,) products. Overflows give infinity or NaN, which `AffineOrder.lines` rejects."""
         with np.errstate(over="ignore", invalid="ignore"):
-            return self.scale * np.power(10.0, _weighted(self, demand))
+            return self.scale * np.power(10.0, _weighted_sum(self, demand))
 
 
 @dataclass(frozen=True)
-class Logarithms:
-    """a * log10 runtime + b * log10 nodes + c * log10 memory + d * log10 pool; see `AskedFor`. The factors are the fields."""
+class LogTerm:
+    """Weighted sum of logarithms, a * runtime + b * nodes + c * memory + d * pool, whose weights are the fields.
+
+    The logarithms have base 10; see `LogDemand`.
+    """
 
     runtime: float = 0.0
     nodes: float = 0.0
     memory: float = 0.0
     pool: float = 0.0
 
-    def of(self, demand: AskedFor) -> FloatArray:
-        """(k,) sums."""
-        return _weighted(self, demand)
+    def evaluate(self, demand: LogDemand) -> FloatArray:
+        """Return the (k,) weighted sums."""
+        return _weighted_sum(self, demand)
 
 
 @register("orders", "affine")
 @dataclass(frozen=True)
 class Affine(AffineOrder):
-    """A line over the seconds waited: w * slope + offset + logs, each of the job's requested runtime, nodes and memory.
+    """Highest value of an affine function of the waiting time first: w * slope + offset, w in seconds.
+
+    `rise` gives the slope; `start` and `logs` add up to the offset. All three depend on the job's requested run time, nodes
+    and memory.
 
     Parameters
     ----------
     rise
-        What a job gains a second; by default 1 for every job: first come, first served.
+        Priority gained per second of waiting. The default is 1 for every job, which is first come, first served.
     start
-        What it has when it is submitted.
+        Power-law part of the priority at submission.
     logs
-        What it has when it is submitted, in logarithms: with a rise of 1 / T for all, ten times as short is worth T seconds.
+        Logarithmic part of the priority at submission. With a rise of 1 / T for all jobs and a weight of -1 on the run time,
+        a job that is ten times shorter ranks as if it had waited T seconds longer.
     """
 
-    rise: Powers = field(default_factory=lambda: Powers(scale=1.0))
-    start: Powers = field(default_factory=Powers)
-    logs: Logarithms = field(default_factory=Logarithms)
+    rise: PowerTerm = field(default_factory=lambda: PowerTerm(scale=1.0))
+    start: PowerTerm = field(default_factory=PowerTerm)
+    logs: LogTerm = field(default_factory=LogTerm)
 
     def slope(self, jobs: IntArray, table: JobTable, machine: Machine) -> FloatArray:
-        """(k,) gains a second."""
-        return self.rise.of(AskedFor.of(jobs, table, machine))
+        """Return the (k,) priorities gained per second."""
+        return self.rise.evaluate(LogDemand.of(jobs, table, machine))
 
     def offset(self, jobs: IntArray, table: JobTable, machine: Machine) -> FloatArray:
-        """(k,) priorities at submission."""
-        demand = AskedFor.of(jobs, table, machine)
-        return self.start.of(demand) + self.logs.of(demand)
+        """Return the (k,) priorities at submission."""
+        demand = LogDemand.of(jobs, table, machine)
+        return self.start.evaluate(demand) + self.logs.evaluate(demand)
 
 
-def _weighted(factors: Powers | Logarithms, demand: AskedFor) -> FloatArray:
-    """(k,) sums of the logarithms times the factors of the same name, in the order of `AskedFor`."""
+def _weighted_sum(weights: PowerTerm | LogTerm, demand: LogDemand) -> FloatArray:
+    """Return the (k,) sums of weights times logarithms, added in the order of the fields of `LogDemand`."""
     total = np.zeros(len(demand.runtime))
-    for name in AskedFor._fields:
-        total = total + getattr(factors, name) * getattr(demand, name)
+    for name in LogDemand._fields:
+        total = total + getattr(weights, name) * getattr(demand, name)
     return total
 
 
-def _gib(table: JobTable, key: Hashable, mib: Callable[[JobTable, slice], IntArray]) -> FloatArray:
-    """(n_job,) log10 of 1 + GiB, of a column of MiB."""
+def _log10_gib(table: JobTable, key: Hashable, mib: Callable[[JobTable, slice], IntArray]) -> FloatArray:
+    """Return log10(1 + GiB) of a column in MiB, (n_job,)."""
     return table.derived(("affine", key), lambda table, rows: log10(1.0 + mib(table, rows) / GIB))

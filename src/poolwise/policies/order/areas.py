@@ -1,4 +1,4 @@
-"""Orders of the Fair Memory family that look at a job's area: small ones first, without regard to the time waited."""
+"""Smallest-area-first queue orders of the Fair Memory family, which ignore the waiting time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SmallestArea(QueuePolicy):
     kind: ClassVar[OrderKind] = "static"
 
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        """(n_queued,) -(r * n)."""
+        """Return the (n_queued,) priorities, -(r * n)."""
         jobs, workload = queue.jobs, queue.table
         return -(workload.requested_s[jobs] * workload.nodes[jobs])
 
@@ -29,12 +29,12 @@ class SmallestArea(QueuePolicy):
 @register("orders", "memory_area")
 @dataclass(frozen=True)
 class SmallestMemoryArea(QueuePolicy):
-    """Smallest area first, memory counted: -(r * n * memory_overload), the overload as in Fair Memory."""
+    """Smallest memory-weighted area first: -(r * n * memory_overload), with the overload as in Fair Memory."""
 
     kind: ClassVar[OrderKind] = "static"
 
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        """(n_queued,) -(r * n * memory_overload)."""
+        """Return the (n_queued,) priorities, -(r * n * memory_overload)."""
         jobs, workload = queue.jobs, queue.table
         memory, local = workload.memory[jobs], snapshot.machine.local_memory
         overload = np.where(memory <= local, 1.0, memory / max(local, 1))

@@ -1,4 +1,4 @@
-"""Another queue order with a cap on the time waited."""
+"""Queue order with a cap on the waiting time."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from poolwise.registry import register
 @register("orders", "capped")
 @dataclass(frozen=True)
 class Capped(CappedOrder):
-    """Jobs that have waited for longer than patience_s + backlogs * (age of the backlog) first, the oldest in front.
+    """Jobs that have waited longer than patience_s + backlogs * (age of the backlog) first, oldest first; others by `order`.
 
     Parameters
     ----------
     order
-        The order of all other jobs.
+        Order of all other jobs.
     patience_s
-        Seconds, at least 0.
+        Fixed part of the cap in seconds, at least 0.
     backlogs
-        Times the age of the backlog, at least 0: what the waiting jobs ask for, in node-seconds, over the nodes of the machine.
+        Multiple of the age of the backlog that is added to the cap, at least 0. The age of the backlog is the node-seconds
+        that the waiting jobs request, divided by the nodes of the machine.
     """
 
     order: QueuePolicy = field(default_factory=FCFS)

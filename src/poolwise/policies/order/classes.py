@@ -1,4 +1,4 @@
-"""Classes of jobs: latency-critical ones before batch."""
+"""Class-based queue order: latency-critical jobs before batch jobs."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from poolwise.registry import register
 @register("orders", "classes")
 @dataclass(frozen=True)
 class Classes(QueuePolicy):
-    """The lowest class first: -c, where c is the job table's column "class"; within a class first come, first served.
+    """Lowest class first, -c for the job table's column "class"; first come, first served within a class.
 
-    Head-of-line priorities (Cobham 1954): a job of a higher class never waits behind one of a lower, and what runs is not
-    stopped.
+    These are non-preemptive head-of-line priorities (Cobham 1954): a job never waits behind one of a less urgent class, and
+    running jobs are not stopped.
     """
 
     kind: ClassVar[OrderKind] = "static"
 
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        """(n_queued,) -c. Raises InputError where the job table has no classes."""
+        """Return the (n_queued,) priorities, -c. Raises InputError if the job table has no classes."""
         number = queue.table.attributes.get("class")
         if number is None:
             raise InputError(
-                "the workload has no classes to order by",
+                "cannot order by class: the jobs have no classes",
                 field="class",
-                remedy="give each job a class, 0 the most urgent, or choose another order",
+                remedy="give each job a class (0 is the most urgent), or choose another order",
             )
         return -(number[queue.jobs].astype(np.float64))

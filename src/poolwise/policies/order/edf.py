@@ -1,4 +1,4 @@
-"""Earliest deadline first."""
+"""Earliest-deadline-first queue order."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from poolwise.units import SECOND
 class EDF(QueuePolicy):
     """Earliest deadline first: -d, where d is the job table's column "deadline" (ns) in seconds (Call et al., section III-C).
 
-    A deadline that has passed does not change the order: what is late goes first.
+    A missed deadline does not change the order: overdue jobs stay first.
     """
 
     kind: ClassVar[OrderKind] = "static"
 
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        """(n_queued,) -d. Raises InputError where the job table has no deadlines."""
+        """Return the (n_queued,) priorities, -d. Raises InputError if the job table has no deadlines."""
         deadline = queue.table.attributes.get("deadline")
         if deadline is None:
             raise InputError(
-                "the workload has no deadlines to order by",
+                "cannot order by deadline: the jobs have no deadlines",
                 field="deadline",
                 remedy="give each job a deadline in ns, or choose another order",
             )

@@ -1,7 +1,8 @@
-"""The published queue orders that are one formula each.
+"""Published queue orders that are a single formula.
 
-w is the time waited, s the submit time since the trace began (at least 1), both in seconds; r the requested time in
-seconds, n the nodes, m the memory per node. The float64 operations stand in exactly this order in every engine.
+Symbols: w is the waiting time and s the submit time since the start of the trace (at least 1), both in seconds; r is the
+requested run time in seconds, n the nodes and m the memory per node. Every engine evaluates the float64 operations in the
+order written here.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class FCFS(QueuePolicy):
     kind: ClassVar[OrderKind] = "static"
 
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        """(n_queued,) -s."""
+        """Return the (n_queued,) priorities, -s."""
         return -queue.table.submit_s[queue.jobs]
 
 
@@ -37,39 +38,42 @@ class SJF(QueuePolicy):
     kind: ClassVar[OrderKind] = "static"
 
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        """(n_queued,) -r."""
+        """Return the (n_queued,) priorities, -r."""
         return -queue.table.requested_s[queue.jobs]
 
 
 @register("orders", "wfp3")
 @dataclass(frozen=True)
 class WFP3(AgingOrder):
-    """(w/r)^3 * n: old and short first, large ones not starved (Tang et al. 2009)."""
+    """(w / r)^3 * n: favors old and short jobs without starving large ones (Tang et al. 2009)."""
 
     kind: ClassVar[OrderKind] = "cubic"
 
     def pace(self, jobs: IntArray, table: JobTable, machine: Machine) -> FloatArray:
-        """(k,) r."""
+        """Return r, (k,) seconds."""
         return table.requested_s[jobs]
 
     def weight(self, jobs: IntArray, table: JobTable, machine: Machine) -> FloatArray:
-        """(k,) n."""
+        """Return n, (k,) nodes."""
         return table.nodes[jobs].astype(np.float64)
 
 
 @register("orders", "f1")
 @dataclass(frozen=True)
 class F1(QueuePolicy):
-    """Regression from brute-force simulation, small first: -(log10(r) * n + 870 * log10(s)) (Carastan-Santos, de Camargo 2017).
+    """Smallest log10(r) * n + 870 * log10(s) first, a regression on simulations (Carastan-Santos, de Camargo 2017).
 
-    `as_printed` takes the sign that the Fair Memory paper prints, which its authors' own runs used: largest first.
+    Parameters
+    ----------
+    as_printed
+        Use the sign printed in the Fair Memory paper, which its authors also ran: largest jobs first.
     """
 
     as_printed: bool = False
     kind: ClassVar[OrderKind] = "static"
 
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        """(n_queued,) -(log10(r) * n + 870 * log10(s))."""
+        """Return the (n_queued,) priorities, -(log10(r) * n + 870 * log10(s)), or their negatives if `as_printed`."""
         jobs, workload = queue.jobs, queue.table
         value = workload.log10_requested[jobs] * workload.nodes[jobs] + 870 * workload.log10_submit[jobs]
         return value if self.as_printed else -value
@@ -78,10 +82,10 @@ class F1(QueuePolicy):
 @register("orders", "fair")
 @dataclass(frozen=True)
 class FAIR(AgingOrder):
-    """w / r: the expansion of the waiting time."""
+    """Largest expansion factor first: w / r, the waiting time relative to the requested run time."""
 
     def pace(self, jobs: IntArray, table: JobTable, machine: Machine) -> FloatArray:
-        """(k,) r."""
+        """Return r, (k,) seconds."""
         return table.requested_s[jobs]
 
 
@@ -90,11 +94,11 @@ class FAIR(AgingOrder):
 class FM(AgingOrder):
     """Fair Memory: w / ((log10(n) + 1) * r * memory_overload) (Li et al., section III-E).
 
-    memory_overload = 1 where the memory per node fits into the local memory, else their ratio.
+    memory_overload is the ratio of the memory per node to the local memory, at least 1.
     """
 
     def pace(self, jobs: IntArray, table: JobTable, machine: Machine) -> FloatArray:
-        """(k,) (log10(n) + 1) * r * memory_overload."""
+        """Return (log10(n) + 1) * r * memory_overload, (k,)."""
         memory, local = table.memory[jobs], machine.local_memory
         overload = np.where(memory <= local, 1.0, memory / max(local, 1))
         pace: FloatArray = (table.log10_nodes[jobs] + 1) * table.requested_s[jobs] * overload

@@ -1,1 +1,1 @@
-"""Placement policies: where a job runs."""
+"""Placement policies: where jobs run."""

@@ -1,4 +1,4 @@
-"""Placement around windows that are known beforehand: a job that would run into one does not start on its nodes."""
+"""Placement around maintenance and reservation windows: a job does not start on nodes whose window it would overlap."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from poolwise.arrays import BoolArray, IntArray
 from poolwise.interfaces import PlacementPolicy
 from poolwise.model import Job, JobTable, Machine, Placement, Refusal, ReservedWindow, Snapshot
 
-_WHO = (("user", "users"), ("account", "accounts"))
-"""Column of the job table, and the names in a window that it is looked up in."""
+_USER_COLUMNS = (("user", "users"), ("account", "accounts"))
+"""Column of the job table, and the attribute of a window that lists its allowed values."""
 
 
 @dataclass(frozen=True)
 class AvoidWindows(PlacementPolicy):
-    """Another placement, with nothing free on the nodes of a window that the job may not use and would run into.
+    """Place by another policy, with nothing free on the nodes of windows that the job may not use and would overlap.
 
-    A job that may not use a window starts on its nodes only if it is expected to end by the window's start, counted with the
-    time it requests and the slowdown expected where it is placed; or from the window's end on.
+    A job that may not use a window starts on its nodes only if it is expected to end before the window starts, based on its
+    requested time and the slowdown expected at its placement, or once the window has ended.
     """
 
     knows_eligibility: ClassVar[bool] = True
     placement: PlacementPolicy
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Ask the placement."""
+        """Check the inner placement."""
         self.placement.check(machine, jobs)
 
     def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
-        """Place the job beside the windows that it would run into, which may be more where it runs more slowly."""
+        """Place the job around the windows that it would overlap. A slower placement may overlap more of them, so iterate."""
         now, machine = snapshot.now, snapshot.machine
         ahead = [window for window in machine.windows if window.end > now and not may_use(job, window)]
         end, shut, met = now + job.requested, np.zeros(machine.n_owner, dtype=np.bool_), list[ReservedWindow]()
@@ -49,27 +49,29 @@ class AvoidWindows(PlacementPolicy):
                 return found
 
     def _why(self, job: Job, snapshot: Snapshot, met: list[ReservedWindow], refusal: Refusal) -> Refusal:
-        """Name the first window that is in the way, where nothing else is."""
+        """Name the first window in the way, if nothing else is."""
         if isinstance(self.placement.place(job, snapshot), Refusal):
             return refusal
         first = min(met, key=lambda window: window.start)
-        return Refusal(f"{refusal.reason} beside window '{first.name}'", refusal.resource, refusal.needed, refusal.free)
+        return Refusal(f"{refusal.reason} outside window '{first.name}'", refusal.resource, refusal.needed, refusal.free)
 
     def screen(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
-        """Ask the placement, which sees nodes of windows as free: the states that it is asked about are of many times."""
+        """Screen by the inner placement, with nodes of windows as free: the states in `free` belong to different times."""
         return self.placement.screen(jobs, free, snapshot)
 
 
 def users_of(jobs: JobTable, window: ReservedWindow) -> BoolArray:
-    """(n_job,) which jobs may use the nodes of a window."""
+    """Return which jobs may use the nodes of a window, (n_job,)."""
     found, attributes = np.zeros(len(jobs), dtype=np.bool_), jobs.attributes
-    for column, names in _WHO:
+    for column, names in _USER_COLUMNS:
         if column in attributes:
             found |= np.isin(attributes[column].astype(np.str_), sorted(getattr(window, names)))
     return found
 
 
 def may_use(job: Job, window: ReservedWindow) -> bool:
-    """Whether a job may use the nodes of a window."""
+    """Return whether a job may use the nodes of a window."""
     attributes = job.table.attributes
-    return any(column in attributes and str(attributes[column][job.index]) in getattr(window, names) for column, names in _WHO)
+    return any(
+        column in attributes and str(attributes[column][job.index]) in getattr(window, names) for column, names in _USER_COLUMNS
+    )

@@ -1,4 +1,4 @@
-"""Jobs that ask for the same are asked about once."""
+"""Kinds of jobs: jobs with identical requests are evaluated once."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from poolwise.model import JobTable, Machine
 from poolwise.model.eligibility import eligible_sets
 from poolwise.model.table_columns import Column
 
-FEWEST = 64
-"""Jobs below which each is asked about."""
+MIN_JOBS = 64
+"""Number of jobs below which each job is evaluated by itself."""
 
 
 def request_kinds(machine: Machine, table: JobTable) -> IntArray:
-    """(n_job,) numbers, the same for jobs that ask for the same and may run on the same nodes."""
+    """Return a kind for each job, (n_job,), equal for jobs with the same requests and the same eligible nodes."""
     names = tuple(sorted(table.requests))
 
     def columns(table: JobTable, rows: slice) -> Sequence[Column]:
@@ -26,18 +26,18 @@ def request_kinds(machine: Machine, table: JobTable) -> IntArray:
     return table.kinds(("requests", names, bool(machine.node_sets), machine.partitions), columns).of
 
 
-def once_a_kind(jobs: IntArray, numbers: Callable[[], IntArray], ask: Callable[[IntArray], BoolArray]) -> BoolArray:
-    """(k,) answers for (k,) rows of the job table, the same for jobs of one kind: `ask` is given one of each.
+def once_per_kind(jobs: IntArray, kinds_of: Callable[[], IntArray], evaluate: Callable[[IntArray], BoolArray]) -> BoolArray:
+    """Return (k,) answers for (k,) rows of the job table, calling `evaluate` with only one job of each kind.
 
-    `numbers` gives the kinds, (n_job,) from 0 on. Of ten thousand jobs that wait few differ.
+    `kinds_of` returns the kinds, (n_job,), counted from 0. Among ten thousand waiting jobs few kinds occur.
     """
-    if len(jobs) < FEWEST:
-        return ask(jobs)
-    kinds = numbers()[jobs]
+    if len(jobs) < MIN_JOBS:
+        return evaluate(jobs)
+    kinds = kinds_of()[jobs]
     one = np.full(int(kinds.max()) + 1, -1)
     one[kinds] = jobs
-    there = one >= 0
+    present = one >= 0
     answers = np.zeros(len(one), dtype=np.bool_)
-    answers[there] = ask(one[there])
+    answers[present] = evaluate(one[present])
     found: BoolArray = answers[kinds]
     return found

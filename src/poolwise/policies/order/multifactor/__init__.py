@@ -1,3 +1,3 @@
-"""Slurm's multifactor priority: `order` is the queue order, `rules` what slurm.conf says, `shares` the tree of shares."""
+"""Slurm's multifactor priority: the queue order (`order`), its `slurm.conf` keys (`rules`) and the share tree (`shares`)."""
 
 from poolwise.policies.order.multifactor.order import Multifactor as Multifactor

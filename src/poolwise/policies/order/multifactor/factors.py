@@ -1,13 +1,12 @@
-"""The factors of a job that never change: its size, partition, quality of service, resources, and nice value.
+"""Time-invariant factors of the multifactor priority: job size, partition, quality of service, TRES and nice value.
 
-Source: Slurm's documentation, "Multifactor Priority Plugin"; held against Slurm 22.05 to the printed digit (`tests/live`).
+Source: Slurm's documentation, "Multifactor Priority Plugin"; verified digit by digit against Slurm 22.05 (`tests/live`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from poolwise.units import MINUTE
 
 @dataclass(frozen=True)
 class ClusterSize:
-    """Nodes, CPUs and MiB of a machine, as Slurm counts them."""
+    """Nodes, CPUs and MiB of memory of a machine, counted as Slurm does."""
 
     nodes: int
     cpu: int
@@ -29,7 +28,7 @@ class ClusterSize:
 
     @classmethod
     def of(cls, machine: Machine) -> ClusterSize:
-        """Count a machine's nodes, taken whole or shared."""
+        """Count the nodes of a machine, exclusive and shared ones."""
         owners, capacity = machine.of_kind(Kind.NODE), machine.capacity
         count = capacity[owners, machine.resource("nodes")] if "nodes" in machine.resources else np.zeros(len(owners), np.int64)
         whole = count > 0
@@ -43,11 +42,11 @@ class ClusterSize:
 
 @dataclass(frozen=True)
 class FixedFactors:
-    """Works out, for rows of a job table, the weighted factors that never change.
+    """Weighted factors that never change, computed for rows of a job table.
 
     Attributes
     ----------
-    rules, conf : what slurm.conf says
+    rules, conf : the priority settings and the whole slurm.conf
     machine : gives the size of the cluster
     qualities : QOS -> priority
     """
@@ -58,7 +57,7 @@ class FixedFactors:
     qualities: Mapping[str, int]
 
     def job_size(self, table: JobTable, rows: slice) -> FloatArray:
-        """(k,) weighted job size, from (nodes / N + CPUs / C) / 2, each in 0 to 1."""
+        """Return the weighted job size, (k,): (nodes / N + CPUs / C) / 2, clipped to 0 to 1, times its weight."""
         rules, size = self.rules, ClusterSize.of(self.machine)
         nodes, cpu = (amount.astype(np.float64) for amount in _nodes_and_cpus(table, rows, self.machine))
         if not rules.job_size:
@@ -74,15 +73,15 @@ class FixedFactors:
         return np.clip(factor, 0.0, 1.0) * float(rules.job_size)
 
     def partition(self, table: JobTable, rows: slice) -> FloatArray:
-        """(k,) weighted partition, from its PriorityJobFactor over the largest."""
+        """Return the weighted partition factor, (k,): PriorityJobFactor relative to the largest one."""
         factors = {name: section.whole("PriorityJobFactor", 1) for name, section in self.conf.partitions.items()}
         default = self.conf.default_partition
         names = _texts(table, "partition", rows, default)
         if not self.rules.partition:
             return np.zeros(len(names))
         for name in sorted({*names} - {*factors}):
-            remedy = f"define it by PartitionName=, or give the job another: {', '.join(factors) or 'none is defined'}"
-            problem = f"jobs ask for the partition '{name}', which is not defined"
+            remedy = f"define it with PartitionName=, or use one of: {', '.join(factors) or 'none is defined'}"
+            problem = f"jobs request partition '{name}', which is not defined"
             raise InputError(problem, file=self.conf.file, field="PartitionName", remedy=remedy)
         most = max(factors.values(), default=0)
         scale = 1.0 if "NO_NORMAL_PART" in self.rules.flags else float(most)
@@ -90,7 +89,7 @@ class FixedFactors:
         return np.array([known[name] for name in names], dtype=np.float64) * float(self.rules.partition)
 
     def quality(self, table: JobTable, rows: slice) -> FloatArray:
-        """(k,) weighted QOS, from its priority over the largest; 0 for a QOS that the dump does not name."""
+        """Return the weighted QOS factor, (k,): priority relative to the largest one; 0 for a QOS that is not in the dump."""
         most = max(self.qualities.values(), default=0)
         scale = 1.0 if "NO_NORMAL_QOS" in self.rules.flags else float(most)
         known = {name: value / scale if scale else 0.0 for name, value in self.qualities.items()}
@@ -98,9 +97,9 @@ class FixedFactors:
         return np.array([known.get(name, 0.0) for name in names], dtype=np.float64) * float(self.rules.qos)
 
     def resources(self, table: JobTable, rows: slice) -> FloatArray:
-        """(k,) weighted TRES, each amount over what the job's partition has."""
+        """Return the weighted TRES factor, (k,): each amount relative to the total of the job's partition."""
         nodes, cpu = _nodes_and_cpus(table, rows, self.machine)
-        asked = {"cpu": cpu, "mem": table.memory[rows] * nodes, "node": nodes}
+        requested = {"cpu": cpu, "mem": table.memory[rows] * nodes, "node": nodes}
         total = np.zeros(len(nodes))
         if not self.rules.tres:
             return total
@@ -111,15 +110,15 @@ class FixedFactors:
             if weight is None:
                 continue
             if "NO_NORMAL_TRES" in self.rules.flags:
-                factor = asked[resource].astype(np.float64)
+                factor = requested[resource].astype(np.float64)
             else:
                 whole = np.array([sizes[name][resource] for name in names], dtype=np.float64)
-                factor = np.divide(asked[resource], whole, out=np.zeros(len(whole)), where=whole > 0)
+                factor = np.divide(requested[resource], whole, out=np.zeros(len(whole)), where=whole > 0)
             total += factor * weight
         return total
 
     def _partition_size(self, name: str) -> dict[str, int]:
-        """What a partition has: its own nodes where slurm.conf lists some of them, else the machine."""
+        """Return the TRES of a partition: those of its own nodes if slurm.conf lists them, else those of the machine."""
         section = self.conf.partitions.get(name)
         if section is not None and section.text("Nodes", "ALL").upper() != "ALL":
             hosts = self.conf.hosts(name)
@@ -132,23 +131,18 @@ class FixedFactors:
         return {"cpu": size.cpu, "mem": size.mem, "node": size.nodes}
 
     def nice(self, table: JobTable, rows: slice) -> FloatArray:
-        """(k,) nice values, which are taken off; 0 where the table has none."""
+        """Return the nice values, (k,), which are subtracted; 0 if the table has none."""
         column = table.attributes.get("nice")
         count = len(range(*rows.indices(len(table))))
         return np.zeros(count) if column is None else np.asarray(column[rows], dtype=np.float64)
 
     def billing(self, table: JobTable, rows: slice) -> FloatArray:
-        """(k,) what a second of each job costs: its CPUs."""
+        """Return the billing rate of each job per second, (k,): its CPUs."""
         return _nodes_and_cpus(table, rows, self.machine)[1].astype(np.float64)
 
 
-def texts_of(table: JobTable, name: str) -> Any:
-    """(n_job,) texts of an attribute, None where the table has no such column."""
-    return table.attributes.get(name)
-
-
 def _texts(table: JobTable, name: str, rows: slice, default: str) -> list[str]:
-    """Texts of an attribute in some rows; the default where the table has none or a text is empty."""
+    """Return an attribute of some rows as text, with the default for missing columns and empty values."""
     column = table.attributes.get(name)
     if column is None:
         return [default] * len(range(*rows.indices(len(table))))
@@ -156,7 +150,7 @@ def _texts(table: JobTable, name: str, rows: slice, default: str) -> list[str]:
 
 
 def _nodes_and_cpus(table: JobTable, rows: slice, machine: Machine) -> tuple[IntArray, IntArray]:
-    """(k,) nodes and (k,) CPUs of each job: whole nodes bring all of theirs, of each shared node it takes its own."""
+    """Return the (k,) nodes and (k,) CPUs of each job: all CPUs of exclusive nodes, only the requested ones of shared nodes."""
     nodes = table.nodes[rows] * table.tasks[rows]
     own = table.request("cores")[rows] * nodes
     each = machine.per_node.get("cores")

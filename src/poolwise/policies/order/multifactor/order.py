@@ -1,6 +1,6 @@
-"""The queue order `multifactor`: the priorities that Slurm would give.
+"""Queue order `multifactor`: job priorities as computed by Slurm's multifactor plugin.
 
-Source: Slurm's documentation, "Multifactor Priority Plugin", and what Slurm 22.05 prints (`tests/live`).
+Source: Slurm's documentation, "Multifactor Priority Plugin", and the output of Slurm 22.05 (`tests/live`).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from poolwise.slurm.dumps import QOS_REMEDY, SHARES_REMEDY, read_priorities, rea
 from poolwise.units import SECOND
 
 MOST = float(0xFFFFFFFF)
-"""The highest priority that Slurm can give."""
+"""Highest priority in Slurm."""
 
 
 class PriorityTerms(NamedTuple):
-    """What each factor, weighted, adds to the priorities of some jobs; (k,) each. What is nice is taken off."""
+    """Weighted contribution of each factor to the priorities of jobs, (k,) each. Only `nice` is subtracted."""
 
     age: FloatArray
     fair_share: FloatArray
@@ -45,26 +45,26 @@ class PriorityTerms(NamedTuple):
 @register("orders", "multifactor")
 @dataclass(frozen=True)
 class Multifactor(PreparedOrder):
-    """Slurm's multifactor priority: age, fair share, job size, partition, QOS, TRES and nice, cut to a whole number.
+    """Slurm's multifactor priority: age, fair share, job size, partition, QOS, TRES and nice, truncated to a whole number.
 
-    As in Slurm a priority changes only when it is recalculated, every PriorityCalcPeriod: a job that has just been submitted
-    has no age, whatever has happened since the last recalculation. Usage counts up to the last one, too.
+    As in Slurm, priorities change only when they are recalculated, once per PriorityCalcPeriod. A newly submitted job has no
+    age until the next recalculation, and usage counts up to the last one.
 
-    Jobs are told apart by the columns user, account, qos, partition and nice of the job table, where it has them; a job
-    without a partition has the default one, without a QOS that named normal.
+    Jobs are distinguished by the columns user, account, qos, partition and nice of the job table, where present. A job
+    without a partition is in the default one; a job without a QOS has the QOS "normal".
 
     Parameters
     ----------
     conf
-        A `slurm.conf`; its weights, limits and flags decide. Without one all weights are 0, as by default in Slurm.
+        A `slurm.conf`, which sets weights, limits and flags. Without one all weights are 0, which is Slurm's default.
     shares
-        A dump of `sshare --all --long --parsable2`: the tree of shares and what was used before time 0.
+        A dump of `sshare --all --long --parsable2`: the share tree and the usage before time 0.
     qos
         A dump of `sacctmgr --parsable2 show qos format=Name,Priority`.
     settings
-        Keys of slurm.conf to replace, such as PriorityWeightAge.
+        Values that override keys of slurm.conf, such as PriorityWeightAge.
     recalculated
-        Seconds from time 0 to a recalculation; others follow and precede it at steps of the period.
+        Time of one recalculation in seconds from time 0. The others precede and follow it at multiples of the period.
     """
 
     conf: str | None = None
@@ -75,88 +75,88 @@ class Multifactor(PreparedOrder):
     kind: ClassVar[OrderKind] = "recalculated"
 
     def open(self) -> QueuePolicy:
-        """Read the files and begin a run."""
+        """Read the files and return the order of one run."""
         return Recalculated(self)
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Raise InputError for what the files lack, and warn of jobs whose users have no share."""
+        """Raise InputError if the files are incomplete, and warn of jobs whose users have no share."""
         Recalculated(self).check(machine, jobs)
 
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        """(n_queued,) priorities, worked out from all that has run; `open` gives an order that remembers the last usage."""
+        """Return the (n_queued,) priorities, computed from the whole history; `open` returns an order that caches the usage."""
         return self.open().priority(queue, snapshot)
 
 
 class Recalculated(RecalculatedOrder):
-    """The order in a run. It keeps columns of the job table and the usage as of the last recalculation, both caches."""
+    """Multifactor order of one run, with cached columns of the job table and the usage as of the last recalculation."""
 
     def __init__(self, chosen: Multifactor) -> None:
         self.chosen = chosen
         lower = {key.lower() for key in KEYS}
         if unknown := [key for key in chosen.settings if key.lower() not in lower]:
-            raise UnknownNameError.of("key of slurm.conf that decides priorities", unknown[0], KEYS, field="settings")
+            raise UnknownNameError.of("priority key of slurm.conf", unknown[0], KEYS, field="settings")
         conf = SlurmConf.of({}) if chosen.conf is None else SlurmConf.read_file(chosen.conf)
         self.conf = conf.with_values(chosen.settings) if chosen.settings else conf
         self.rules = PriorityRules.of(self.conf)
         if self.rules.qos and chosen.qos is None:
-            raise self._lacking("PriorityWeightQOS", "qos", "no priorities of QOS are given", QOS_REMEDY)
+            raise self._missing_dump("PriorityWeightQOS", "qos", "no QOS priorities are given", QOS_REMEDY)
         if self.rules.fair_share and chosen.shares is None:
-            raise self._lacking("PriorityWeightFairshare", "shares", "no shares are given", SHARES_REMEDY)
+            raise self._missing_dump("PriorityWeightFairshare", "shares", "no shares are given", SHARES_REMEDY)
         self.qualities = {} if chosen.qos is None else read_priorities(Path(chosen.qos))
         self._machine: Machine | None = None
-        self._key: object = object()  # names this run's columns in the job table
+        self._key: object = object()  # identifies this run's columns in the job table
         self._usage: Usage | None = None
-        self._seen = 0  # runs that had ended by the last recalculation
+        self._counted = 0  # number of runs that had ended by the last recalculation
 
-    def _lacking(self, key: str, setting: str, message: str, remedy: str) -> InputError:
-        said = self.conf.values[key.lower()]
+    def _missing_dump(self, key: str, setting: str, message: str, remedy: str) -> InputError:
+        weight = self.conf.values[key.lower()]
         problem, remedy = f"{key} is above 0, but {message}", f"{remedy}, or set {key} to 0"
-        return InputError(problem, file=said.file, line=said.line or None, field=setting, remedy=remedy)
+        return InputError(problem, file=weight.file, line=weight.line or None, field=setting, remedy=remedy)
 
     @cached_property
     def tree(self) -> ShareTree:
-        """The tree of shares."""
-        assert self.chosen.shares is not None  # seen to above
+        """Share tree of the associations."""
+        assert self.chosen.shares is not None  # checked in __init__
         return ShareTree(read_shares(Path(self.chosen.shares)))
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Raise InputError for what the files lack, and warn of jobs whose users have no share."""
+        """Raise InputError if the files are incomplete, and warn of jobs whose users have no share."""
         self._fixed(jobs, machine)
         if not self.rules.fair_share:
             return
-        nobody = int((self._whose(jobs) < 0).sum())
-        if nobody:
-            share = f"{nobody:,} of {len(jobs):,} jobs"
-            warnings.warn(f"{share} are of users without a share in {self.chosen.shares}: their fair share is 0", stacklevel=2)
+        without = int((self._associations(jobs) < 0).sum())
+        if without:
+            which = f"{without:,} of {len(jobs):,} jobs belong to users without a share in {self.chosen.shares}"
+            warnings.warn(f"{which}: their fair-share factor is 0", stacklevel=2)
 
     def last(self, now: int) -> int:
-        """The last recalculation (ns) up to a time (ns)."""
+        """Return the time (ns) of the last recalculation at or before `now` (ns)."""
         period, first = self.rules.period * SECOND, int(self.chosen.recalculated * SECOND)
         return (now - first) // period * period + first
 
     def following(self, recalculated: int) -> int:
-        """The recalculation (ns) after another."""
+        """Return the time (ns) of the recalculation after the given one."""
         return recalculated + self.rules.period * SECOND
 
     def at(self, recalculated: int, jobs: IntArray, snapshot: Snapshot) -> FloatArray:
-        """(k,) priorities of jobs, (k,) rows, from a recalculation (ns) until the next; those submitted later have no age."""
+        """Return the (k,) priorities of jobs from one recalculation (ns) to the next; jobs submitted in between have no age."""
         age, share, size, partition, quality, resources, nice = self.terms(recalculated, jobs, snapshot)
-        total = age + share + size + partition + quality + resources - nice  # in this order, as Slurm adds
+        total = age + share + size + partition + quality + resources - nice  # in Slurm's order of addition
         whole: FloatArray = np.floor(np.clip(total, 1.0, MOST))
         return whole
 
     def terms(self, when: int, jobs: IntArray, snapshot: Snapshot) -> PriorityTerms:
-        """What each factor adds to the priorities of jobs, (k,) rows."""
+        """Return the weighted contribution of each factor to the priorities of jobs, (k,) rows."""
         table, rules = snapshot.table, self.rules
         waited = np.maximum(when // SECOND - table.submit[jobs] // SECOND, 0).astype(np.float64)
         age = np.minimum(waited / float(rules.max_age), 1.0) * float(rules.age)
         share = self._share(when, jobs, snapshot) * float(rules.fair_share) if rules.fair_share else np.zeros(len(jobs))
         return PriorityTerms(age, share, *(column[jobs] for column in self._fixed(table, snapshot.machine)))
 
-    # Columns that never change
+    # Columns that do not change
 
     def _fixed(self, table: JobTable, machine: Machine) -> tuple[FloatArray, ...]:
-        """(n_job,) each: size, partition, QOS, resources, nice, all weighted."""
+        """Return the weighted columns job size, partition, QOS, TRES and nice, (n_job,) each."""
         if self._machine is not machine:
             self._machine, self._key = machine, object()
         factors = FixedFactors(self.rules, self.conf, machine, self.qualities)
@@ -169,56 +169,56 @@ class Recalculated(RecalculatedOrder):
 
     # Fair share
 
-    def _whose(self, table: JobTable) -> IntArray:
-        """(n_job,) position of each job's user in the tree, -1 for nobody."""
+    def _associations(self, table: JobTable) -> IntArray:
+        """Return the position of each job's user in the share tree, (n_job,); -1 for users without a share."""
 
         def make(table: JobTable, rows: slice) -> IntArray:
             users, accounts = table.attributes.get("user"), table.attributes.get("account")
             if users is None:
                 raise InputError(
-                    "the jobs have no users, so no fair share", field="user",
-                    remedy="read a log that names users, or set PriorityWeightFairshare to 0",
+                    "cannot compute fair share: the jobs have no users", field="user",
+                    remedy="read a log with users, or set PriorityWeightFairshare to 0",
                 )  # fmt: skip
             names = users[rows].tolist()
-            whose = [None] * len(names) if accounts is None else accounts[rows].tolist()
-            found = [self.tree.find(None if a is None else str(a), str(u)) for a, u in zip(whose, names, strict=True)]
+            charged = [None] * len(names) if accounts is None else accounts[rows].tolist()
+            found = [self.tree.find(None if a is None else str(a), str(u)) for a, u in zip(charged, names, strict=True)]
             return np.array(found, dtype=np.int64)
 
         found: IntArray = table.derived((self._key, "whose"), make)
         return found
 
     def _share(self, when: int, jobs: IntArray, snapshot: Snapshot) -> FloatArray:
-        """(k,) fair share factors at a recalculation (ns)."""
-        usage = self._used(when, snapshot)
+        """Return the fair-share factors, (k,), as of a recalculation (ns)."""
+        usage = self._usage_at(when, snapshot)
         if "NO_FAIR_TREE" in self.rules.flags:
             factor = self.tree.classic(usage.effective, self.rules.damping)
         else:
             factor = self.tree.fair_tree(usage.amount)
-        return np.append(factor, 0.0)[self._whose(snapshot.table)[jobs]]  # -1 is the 0 at the end
+        return np.append(factor, 0.0)[self._associations(snapshot.table)[jobs]]  # position -1 selects the appended 0
 
-    def _used(self, when: int, snapshot: Snapshot) -> Usage:
-        """Usage of all associations at a recalculation (ns)."""
+    def _usage_at(self, when: int, snapshot: Snapshot) -> Usage:
+        """Return the usage of all associations as of a recalculation (ns)."""
         table, history = snapshot.table, snapshot.history
         if history is None:
             raise InputError(
-                "this platform keeps no history of runs, so that no fair share can be worked out", field="shares",
+                "cannot compute fair share: this platform keeps no history of runs", field="shares",
                 remedy="set PriorityWeightFairshare to 0",
             )  # fmt: skip
         known = self._usage
         if known is None or known.at > when:
-            known, self._seen = Usage(self.tree, self.rules.decay, self.last(0)), 0
+            known, self._counted = Usage(self.tree, self.rules.decay, self.last(0)), 0
         self._usage = known
         if known.at == when:
             return known
         running = list(snapshot.runs())
-        job = np.concatenate([history.job[self._seen :], np.array([run.job for run in running], dtype=np.int64)])
-        start = np.concatenate([history.start[self._seen :], np.array([run.start for run in running], dtype=np.int64)])
-        ended = history.end[self._seen :]
+        job = np.concatenate([history.job[self._counted :], np.array([run.job for run in running], dtype=np.int64)])
+        start = np.concatenate([history.start[self._counted :], np.array([run.start for run in running], dtype=np.int64)])
+        ended = history.end[self._counted :]
         end = np.concatenate([ended, np.full(len(running), snapshot.now + 1, dtype=np.int64)])
         factors = FixedFactors(self.rules, self.conf, snapshot.machine, self.qualities)
         billing = self._column(table, "billing", factors.billing)[job]
-        whose = self._whose(table)[job]
+        whose = self._associations(table)[job]
         while known.at < when:
             known.advance(known.at + self.rules.period * SECOND, whose, start, end, billing)
-        self._seen += int(np.searchsorted(ended, when, side="left"))
+        self._counted += int(np.searchsorted(ended, when, side="left"))
         return known

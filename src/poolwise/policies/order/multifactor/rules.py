@@ -1,4 +1,4 @@
-"""What `slurm.conf` says about priorities: weights, limits and flags.
+"""Priority settings of `slurm.conf`: weights, limits and flags.
 
 Source: slurm.conf(5) of Slurm 22.05, the keys that begin with "Priority".
 """
@@ -13,17 +13,17 @@ from poolwise.slurm.conf import SlurmConf
 from poolwise.slurm.durations import FOREVER
 
 FLAGS = ("NO_FAIR_TREE", "FAIR_TREE", "SMALL_RELATIVE_TO_TIME", "NO_NORMAL_PART", "NO_NORMAL_QOS", "NO_NORMAL_TRES")
-"""PriorityFlags that decide and are followed."""
+"""Supported PriorityFlags that change priorities."""
 HARMLESS = ("CALCULATE_RUNNING", "ACCRUE_ALWAYS", "NO_NORMAL_ASSOC")
-"""PriorityFlags that change nothing here: no job is held, and running jobs have no use for a priority."""
+"""Accepted PriorityFlags without effect here: no job is held, and running jobs do not need a priority."""
 KEYS = (
     "PriorityType", "PriorityFlags", "PriorityUsageResetPeriod", "PriorityWeightAge", "PriorityWeightFairshare",
     "PriorityWeightJobSize", "PriorityWeightPartition", "PriorityWeightQOS", "PriorityWeightTRES", "PriorityMaxAge",
     "PriorityCalcPeriod", "PriorityDecayHalfLife", "FairShareDampeningFactor", "PriorityFavorSmall", "TRESBillingWeights",
 )  # fmt: skip
-"""Keys of slurm.conf that are read, and that `settings` may replace."""
+"""Keys of slurm.conf that the order reads, and that `settings` may override."""
 TRES = ("cpu", "mem", "node")
-"""Resources that PriorityWeightTRES and TRESBillingWeights may weigh, in the order in which Slurm adds them up."""
+"""Resources that PriorityWeightTRES and TRESBillingWeights may weight, in Slurm's order of addition."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class PriorityRules:
     tres : resource of `TRES` -> weight
     max_age, period, half_life : s; a half-life of 0 lets usage count forever
     damping : FairShareDampeningFactor
-    favor_small : whether the smaller job comes first
-    flags : PriorityFlags that are set
+    favor_small : PriorityFavorSmall: smaller jobs get the larger job-size factor
+    flags : the PriorityFlags that are set
     """
 
     age: int = 0
@@ -55,20 +55,20 @@ class PriorityRules:
 
     @classmethod
     def of(cls, conf: SlurmConf) -> PriorityRules:
-        """Read them; raises InputError for what is not followed here, naming file and line."""
+        """Read the settings. Raises InputError with file and line for settings that are not supported."""
         kind = conf.text("PriorityType", "priority/multifactor" if str(conf.file) == "settings" else "priority/basic")
         if kind != "priority/multifactor":
-            problem = f"it says {kind}, which has no factors"
-            raise InputError(problem, file=conf.file, field="PriorityType", remedy='choose order = "fcfs" instead')
+            problem = f"'{kind}' has no priority factors"
+            raise InputError(problem, file=conf.file, field="PriorityType", remedy='use order = "fcfs" instead')
         flags = frozenset(conf.words("PriorityFlags"))
         if unknown := sorted(flags - {*FLAGS, *HARMLESS}):
-            raise conf.refuse("PriorityFlags", f"{unknown[0]} is not followed here", f"known: {', '.join((*FLAGS, *HARMLESS))}")
+            raise conf.refuse("PriorityFlags", f"{unknown[0]} is not supported", f"supported: {', '.join((*FLAGS, *HARMLESS))}")
         if conf.text("PriorityUsageResetPeriod", "NONE").upper() not in ("NONE", ""):
-            raise conf.refuse("PriorityUsageResetPeriod", "resetting the usage is not followed here", "leave the key out")
+            raise conf.refuse("PriorityUsageResetPeriod", "usage resets are not supported", "remove the key")
         for section in (conf, *conf.partitions.values()):
             if section.text("TRESBillingWeights", ""):
-                remedy = "leave the key out: usage and job size then count cores"
-                raise section.refuse("TRESBillingWeights", "billing weights are not followed here", remedy)
+                remedy = "remove the key; usage and job size then count cores"
+                raise section.refuse("TRESBillingWeights", "billing weights are not supported", remedy)
         found = cls(
             conf.whole("PriorityWeightAge", 0),
             conf.whole("PriorityWeightFairshare", 0),
@@ -84,14 +84,14 @@ class PriorityRules:
             flags,
         )
         if unknown := sorted({*found.tres} - {*TRES}):
-            remedy = f"known: {', '.join(TRES)}"
-            raise conf.refuse("PriorityWeightTRES", f"'{unknown[0]}' is not weighed here", remedy)
+            remedy = f"supported: {', '.join(TRES)}"
+            raise conf.refuse("PriorityWeightTRES", f"'{unknown[0]}' is not supported", remedy)
         for key, value in (("PriorityMaxAge", found.max_age), ("PriorityCalcPeriod", found.period)):
             if value in (0, FOREVER):
-                raise conf.refuse(key, "must be a time above 0", "write such as 7-0 or 5")
+                raise conf.refuse(key, "must be a time above 0", "write, for example, 7-0 or 5")
         return found
 
     @property
     def decay(self) -> float:
-        """Part of the usage that is left after a second, as Slurm works it out: 1 - 0.693 / half-life."""
+        """Fraction of the usage that remains after one second, with Slurm's arithmetic: 1 - 0.693 / half-life."""
         return 1.0 - 0.693 / self.half_life if self.half_life > 0 else 1.0

@@ -1,4 +1,4 @@
-"""The tree of shares: who is owed how much of a machine, and the factor that follows from what was used.
+"""Share tree and usage: the fair-share factors of associations.
 
 Source: Slurm's documentation, "Fair Tree Fairshare Algorithm" and "Classic Fairshare Algorithm".
 """
@@ -17,11 +17,11 @@ from poolwise.units import SECOND
 
 
 class ShareTree:
-    """Accounts and the users in them, parents before children.
+    """Accounts and users in the order of the dump, parents before children.
 
     Attributes
     ----------
-    associations : as in the dump
+    associations : the associations of the dump
     """
 
     def __init__(self, associations: Sequence[Association]) -> None:
@@ -32,17 +32,17 @@ class ShareTree:
 
     @cached_property
     def parent(self) -> IntArray:
-        """(n,) position of the account above, -1 for the root."""
+        """Positions of the parent accounts, (n,); -1 for the root."""
         return np.array([one.parent for one in self.associations], dtype=np.int64)
 
     @cached_property
     def usage(self) -> FloatArray:
-        """(n,) usage in the dump."""
+        """Usage in the dump, (n,)."""
         return np.array([one.usage for one in self.associations], dtype=np.float64)
 
     @cached_property
     def children(self) -> list[list[int]]:
-        """Positions of what is directly below each association."""
+        """Positions of the direct children of each association."""
         found: list[list[int]] = [[] for _ in self.associations]
         for k, one in enumerate(self.associations):
             if one.parent >= 0:
@@ -51,7 +51,7 @@ class ShareTree:
 
     @cached_property
     def level_share(self) -> FloatArray:
-        """(n,) shares over those of all siblings; 1 for the root."""
+        """Shares relative to those of all siblings, (n,); 1 for the root."""
         found = np.ones(len(self))
         for below in self.children:
             total = sum(self.associations[k].shares for k in below)
@@ -64,27 +64,27 @@ class ShareTree:
         return {(one.account, one.user): k for k, one in enumerate(self.associations) if one.user}
 
     @cached_property
-    def _alone(self) -> dict[str, int]:
-        """Users by name who are in one account only."""
+    def _single_account_users(self) -> dict[str, int]:
+        """Positions of the users that belong to exactly one account, by name."""
         names = [one.user for one in self.associations if one.user]
         return {user: k for (_, user), k in self._users.items() if names.count(user) == 1}
 
     def find(self, account: str | None, user: str) -> int:
-        """Position of a user in an account (None: in the only one that has this user), -1 for nobody."""
-        return self._alone.get(user, -1) if account is None else self._users.get((account, user), -1)
+        """Return the position of a user in an account, or in the user's only account if it is None; -1 if not found."""
+        return self._single_account_users.get(user, -1) if account is None else self._users.get((account, user), -1)
 
     def above(self, user: int) -> list[int]:
-        """A user and all accounts above, the root last."""
+        """Return the positions of a user and of all accounts above it, the root last."""
         found = [user]
         while (parent := self.associations[found[-1]].parent) >= 0:
             found.append(parent)
         return found
 
     def fair_tree(self, usage: FloatArray) -> FloatArray:
-        """(n,) factor of each user by fair tree, given the (n,) usage; 0 for accounts.
+        """Return the fair-tree factor of each user, (n,), given the (n,) usage; 0 for accounts.
 
-        Siblings are ranked by level fair share, shares over usage, both relative to the siblings; accounts that are even are
-        ranked as one. The factor is the rank of the user, counted from the last, over the number of users.
+        Siblings are ranked by level fair share, the ratio of shares to usage, both relative to the siblings. Tied accounts
+        are merged and ranked as one. The factor is the user's rank, counted from the last, over the number of users.
         """
         level = [self._level_fair_share(k, usage) for k in range(len(self))]
         users = sum(1 for one in self.associations if one.user)
@@ -123,21 +123,21 @@ class ShareTree:
         return share / used if used else math.inf
 
     def effective(self, usage: FloatArray, above: FloatArray | None = None) -> FloatArray:
-        """(n,) effective usage by the classic algorithm: of what was used, and of what the account above used.
+        """Return the effective usage of the classic algorithm, (n,): own usage blended with the parent account's.
 
-        `above` (n,) says what that of accounts is taken to be, where not what follows from the same usage.
+        `above` (n,) overrides the effective usage of parent accounts, which otherwise follows from the same usage.
         """
         found, total = np.ones(len(self)), float(usage[0])
         for k, one in enumerate(self.associations):
             if one.parent >= 0:
                 used = float(usage[k]) / total if total else 0.0
-                theirs = found[one.parent] if above is None else above[one.parent]
+                parents = found[one.parent] if above is None else above[one.parent]
                 top = self.associations[one.parent].parent < 0
-                found[k] = used if top else used + (theirs - used) * self.level_share[k]
+                found[k] = used if top else used + (parents - used) * self.level_share[k]
         return found
 
     def classic(self, effective: FloatArray, damping: float) -> FloatArray:
-        """(n,) factor of each user by the classic algorithm: 2 ** -(effective usage / normalized shares / damping)."""
+        """Return the classic factor of each user, (n,): 2 ** -(effective usage / normalized shares / damping)."""
         share, factor = np.ones(len(self)), np.zeros(len(self))
         for k, one in enumerate(self.associations):
             if one.parent >= 0:
@@ -147,25 +147,25 @@ class ShareTree:
 
 
 class Usage:
-    """What each association has used, as of the last recalculation.
+    """Usage of each association as of the last recalculation.
 
-    Slurm's arithmetic: at a recalculation all usage decays by d ** (seconds since the last), then each run that is at work
-    adds its seconds since then, times d ** those seconds, times its billing, to its user and to all accounts above. What a
-    run does between the last recalculation and its end counts for nobody: Slurm 22.05 was seen to do so, to the digit.
+    The arithmetic is Slurm's: at a recalculation all usage decays by d ** (seconds since the last one). Each active run then
+    adds its seconds since the last one, times d ** those seconds, times its billing, to its user and to all accounts above.
+    The time between the last recalculation and the end of a run is never charged, as observed to the digit in Slurm 22.05.
 
     Parameters
     ----------
     tree
-        Who shares; its usage is that of time `at`.
+        The share tree, with the usage as of `at`.
     decay
-        Part of the usage that is left after a second.
+        Fraction of the usage that remains after one second.
     at
-        Ns; the recalculation after which the dump was written.
+        Time (ns) of the recalculation after which the dump was written.
 
     Attributes
     ----------
     amount : (n,) usage
-    effective : (n,) effective usage; where users are concerned, that of the accounts above is as of the recalculation before
+    effective : (n,) effective usage; that of a user depends on the accounts' as of the previous recalculation
     """
 
     def __init__(self, tree: ShareTree, decay: float, at: int) -> None:
@@ -175,16 +175,16 @@ class Usage:
         self.effective = np.where(np.isnan(printed), tree.effective(self.amount), printed)
 
     def advance(self, to: int, whose: IntArray, start: IntArray, end: IntArray, billing: FloatArray) -> None:
-        """Recalculate at `to` (ns), given all runs that were at work since the last recalculation.
+        """Recalculate at `to` (ns), given all runs that were active since the last recalculation.
 
         Parameters
         ----------
         whose
-            (k,) user of each run, -1 for nobody.
+            (k,) position of each run's user, -1 for users without a share.
         start, end
-            (k,) ns; a run that has ended before `to` does not count.
+            (k,) ns; runs that ended before `to` do not count.
         billing
-            (k,) what a second of each run costs.
+            (k,) billing rate of each run per second.
         """
         before = self.tree.effective(self.amount)
         self.amount *= self.decay ** float(to // SECOND - self.at // SECOND)

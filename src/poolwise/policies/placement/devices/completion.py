@@ -1,4 +1,4 @@
-"""What a placement policy must be able to do for a flow to choose node and devices in its place."""
+"""Interface of placement policies that complete a placement whose node and devices a flow has chosen."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from poolwise.model import Job, Machine, Placement, Refusal, Snapshot
 
 @runtime_checkable
 class CompletionPolicy(PlacementPolicy, Protocol):
-    """A placement policy that can add the rest where the node and the devices of a job are given."""
+    """Placement policy that can complete a placement whose node and devices are given."""
 
     def whole_devices(self, machine: Machine) -> Mapping[str, IntArray]:
-        """Type of device -> (n,) owners, ascending, of the devices that jobs ask for by type and take whole.
+        """Return device type -> (n,) owners, ascending, of the devices that jobs request by type and use exclusively.
 
-        Raises InputError for a machine on which the policy does not work.
+        Raises InputError if the policy does not support the machine.
         """
         ...
 
     def least(self, memory: IntArray) -> IntArray:
-        """(n,) MiB that must be in the node, of (n,) MiB."""
+        """Return the MiB that must be in the node, (n,), of (n,) MiB of memory."""
         ...
 
     def place_at(self, job: Job, node: int, devices: tuple[int, ...], snapshot: Snapshot) -> Placement | Refusal:
-        """Place a job on a given node with given devices, and with whatever else it needs."""
+        """Place a job on a given node with given devices, along with everything else it needs."""
         ...

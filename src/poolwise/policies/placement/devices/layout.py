@@ -1,4 +1,4 @@
-"""Shared nodes, and devices of which a job may take a share: the shape on which shares of devices are placed."""
+"""Layout of shared nodes and devices that several jobs may share, used by `shares`."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from poolwise.model.shared_nodes import SharedNodes, shared_nodes
 
 @dataclass(frozen=True, eq=False)
 class ShareLayout(SharedNodes):
-    """Shared nodes with the devices that have a resource of which a job may take a part.
+    """Shared nodes and devices with a resource of which a job may take a share.
 
     Attributes
     ----------
-    largest : (n_resource,) largest amount of each on any node, by which amounts are made comparable
-    share : column of the machine of which devices give parts
+    largest : (n_resource,) largest amount of each on any node, which normalizes amounts
+    share : column of the resource that is shared
     whole : largest amount of it on any device
-    rank : (n_device,) devices of the most plentiful type first, then by owner
+    rank : (n_device,) position of each device, those of the most plentiful type first, then by owner
     """
 
     largest: FloatArray
@@ -31,7 +31,7 @@ class ShareLayout(SharedNodes):
     _accepted: dict[str, BoolArray] = field(default_factory=dict)
 
     def accepted(self, spec: str) -> BoolArray:
-        """(n_device,) devices whose type a job accepts: types joined by "|", any type where the text is empty."""
+        """Return a mask of the devices whose type a job accepts, (n_device,): types joined by "|", all if the text is empty."""
         found = self._accepted.get(spec)
         if found is None:
             wanted = {name.strip() for name in spec.split("|")} - {""}
@@ -39,7 +39,7 @@ class ShareLayout(SharedNodes):
         return found
 
     def on_nodes(self, values: IntArray | BoolArray) -> FloatArray:
-        """(n_node,) sums of (n_device,) values over the devices of each node."""
+        """Sum (n_device,) values over the devices of each node, (n_node,)."""
         inside = self.home >= 0
         found = np.bincount(self.home[inside], weights=values[inside], minlength=len(self.nodes))
         return found.astype(np.float64)
@@ -47,7 +47,7 @@ class ShareLayout(SharedNodes):
 
 @lru_cache(maxsize=8)
 def share_layout(machine: Machine, resource: str) -> ShareLayout:
-    """Read a machine; raises InputError for one without shared nodes."""
+    """Read the layout of a machine. Raises InputError if it has no shared nodes."""
     every = shared_nodes(machine)
     shared, share = every.only(every.having(resource)), every.column(resource)
     _, of, many = np.unique(shared.type, return_inverse=True, return_counts=True)

@@ -1,4 +1,4 @@
-"""Placement of one task on all that a datacenter offers: node, memory of node and pool, devices by type, composed NVMe."""
+"""Placement of a task on a node with memory from node and pool, devices by type, and composed NVMe devices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from poolwise.policies.placement.devices.requests import check_requests, foreign
 from poolwise.policies.placement.nvme.composition import CompositionPolicy, refused
 from poolwise.policies.placement.nvme.compositions import Compositions
 from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimizeFragmentation
-from poolwise.policies.placement.request_kinds import once_a_kind, request_kinds
+from poolwise.policies.placement.request_kinds import once_per_kind, request_kinds
 from poolwise.registry import register
 from poolwise.user_code import place_of
 
@@ -28,21 +28,21 @@ EVERY_NODE, NO_NODE = -1, -2
 @register("placements", "pooled")
 @dataclass(frozen=True)
 class Pooled(CompletionPolicy):
-    """A task on a shared node; what the node lacks comes from pools.
+    """Place one task on a shared node; memory, devices and NVMe that the node lacks come from pools.
 
-    The composition policy chooses the NVMe devices and the node, and is shown only nodes on which the rest is there. Memory is
-    taken from the node, what is missing from the pool of its rack (or the machine's). Devices that the job asks for by their
-    type are taken from the node, then from its rack, then from elsewhere, the lowest first; those inside a node serve that
-    node alone, as in `device_layout`. So servers that share nothing and pooled ones differ in the machine file only.
+    The composition policy `nvme` chooses the NVMe devices and the node among the nodes where everything else is available.
+    Memory is taken from the node, the rest from the pool of its rack (or the machine's pool). Devices requested by type are
+    taken from the node, then from its rack, then from elsewhere, the lowest first; devices inside a node serve only that
+    node, as in `device_layout`. Servers without pools and pooled servers therefore differ only in the machine file.
 
     Parameters
     ----------
     nvme
         A placement of the family "nvme_", whether or not jobs need NVMe.
     least_local
-        Least share of a job's memory in its node.
+        Minimum fraction of a job's memory in its node.
     local_first
-        Nodes that hold all of a job's memory are tried before those that need the pool.
+        Try nodes that hold all of a job's memory before those that need the pool.
     """
 
     nvme: PlacementPolicy = field(default_factory=NvmeMinimizeFragmentation)
@@ -50,29 +50,29 @@ class Pooled(CompletionPolicy):
     local_first: bool = True
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Raise InputError where `nvme` is no composition policy, `least_local` no share, or a request nowhere to be met."""
+        """Raise InputError for invalid `nvme` or `least_local` and for requests that the machine can never meet."""
         self._check_settings()
         check_requests(jobs, _known(pooled_layout(machine)))
 
     def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
-        """Place a job of one task. Raises InputError for settings, as `check` does."""
+        """Place a job of one task. Raises InputError for invalid settings, as `check` does."""
         layout = pooled_layout(snapshot.machine)
-        foreign = refused(job) or _several(job) or foreign_request(job, _known(layout))
+        foreign = refused(job) or _multi_node_refusal(job) or foreign_request(job, _known(layout))
         return foreign or self._place(job, snapshot, self._able(job, snapshot.free, layout), ())
 
     def place_at(self, job: Job, node: int, devices: tuple[int, ...], snapshot: Snapshot) -> Placement | Refusal:
-        """Place a job on a given node with given devices, and with whatever else it needs."""
+        """Place a job on a given node with given devices, along with everything else it needs."""
         layout = pooled_layout(snapshot.machine)
-        if (foreign := _several(job) or foreign_request(job, _known(layout))) is not None:
+        if (foreign := _multi_node_refusal(job) or foreign_request(job, _known(layout))) is not None:
             return foreign
         able = self._able(job, snapshot.free, layout) & (layout.nodes == node)
         free = snapshot.free[list(devices), layout.device_column] if devices else np.ones(0)
         if any(not layout.reaches(snapshot.machine, node, device) for device in devices) or (free < 1).any():
-            return Refusal("the devices are taken, or cannot be reached from the node")
+            return Refusal("the devices are in use or not reachable from the node")
         return self._place(job, snapshot, able, devices)
 
     def screen(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
-        """(k,) False where no node has the cores and the memory, or the machine not the devices or the capacity."""
+        """Return (k,) booleans, False if no node has the cores and memory, or the machine lacks devices or capacity."""
         layout, table = pooled_layout(snapshot.machine), snapshot.table
         cores, memory = free[:, layout.nodes, layout.cores], _memory(free, layout)
         devices = {k: (free[:, owners, layout.device_column] > 0).sum(axis=1) for k, owners in layout.kinds.items()}
@@ -87,10 +87,10 @@ class Pooled(CompletionPolicy):
                 able &= storage >= table.request("storage")[jobs]
             return able
 
-        return fits(jobs) if len(free) > 1 else once_a_kind(jobs, lambda: request_kinds(snapshot.machine, table), fits)
+        return fits(jobs) if len(free) > 1 else once_per_kind(jobs, lambda: request_kinds(snapshot.machine, table), fits)
 
     def alike(self, machine: Machine, table: JobTable) -> IntArray | None:
-        """(n_job,) numbers of jobs that ask for the same, and for no NVMe: of that more matters, such as deadlines."""
+        """Return kinds of jobs with equal requests, (n_job,). Each job with NVMe is its own kind, since more columns matter."""
         if place_of(self.nvme) is not None:
             return None
         composed = (table.request("bandwidth") > 0) | (table.request("storage") > 0)
@@ -98,26 +98,26 @@ class Pooled(CompletionPolicy):
         return found
 
     def whole_devices(self, machine: Machine) -> dict[str, IntArray]:
-        """Type of device -> (n,) owners: all devices without bandwidth and storage."""
+        """Return device type -> (n,) owners, for all devices without bandwidth and storage."""
         return pooled_layout(machine).kinds
 
     def least(self, memory: IntArray) -> IntArray:
-        """(n,) MiB that must be in the node, of (n,) MiB."""
+        """Return the MiB that must be in the node, (n,), of (n,) MiB of memory."""
         least: IntArray = np.ceil(self.least_local * memory).astype(np.int64)
         return least
 
     def _check_settings(self) -> None:
         if not 0 <= self.least_local <= 1:
-            raise InputError(f"{self.least_local} is no share", field="least_local", remedy="give a number from 0 to 1")
+            raise InputError(f"must be from 0 to 1, got {self.least_local}", field="least_local", remedy="use a fraction of 1")
         if not isinstance(self.nvme, CompositionPolicy):
             raise InputError(
-                f"{type(self.nvme).__name__} does not place on compositions",
+                f"{type(self.nvme).__name__} is not a composition policy",
                 field="nvme",
-                remedy="choose one of the nvme_ placements",
+                remedy="use one of the nvme_ placements",
             )
 
     def _able(self, job: Job, free: IntArray, layout: PooledLayout) -> BoolArray:
-        """(n_node,) nodes on which there is everything but NVMe."""
+        """Return a mask of the nodes on which everything except NVMe is available, (n_node,)."""
         self._check_settings()
         local = free[layout.nodes, layout.memory]
         able: BoolArray = free[layout.nodes, layout.cores] >= job.request("cores")
@@ -143,7 +143,7 @@ class Pooled(CompletionPolicy):
         return found
 
     def _why_not(self, job: Job, snapshot: Snapshot) -> Refusal:
-        """Say what is short in the whole machine, or else that no node has all of it."""
+        """Return what is short in the whole machine, or else that no node has all of it."""
         layout, free = pooled_layout(snapshot.machine), snapshot.free
         for kind, owners in layout.kinds.items():
             if job.request(kind) > (there := int((free[owners, layout.device_column] > 0).sum())):
@@ -151,11 +151,11 @@ class Pooled(CompletionPolicy):
         if job.request("cores") > (most := int(free[layout.nodes, layout.cores].max())):
             return Refusal("no node has enough free cores", "cores", job.request("cores"), most)
         if job.memory > (most := int(_memory(free[None], layout).max())):
-            return Refusal("no node has enough free memory in itself and its pool", "memory", job.memory, most)
-        return Refusal("no node has cores, memory and devices together")
+            return Refusal("no node has enough free local and pool memory", "memory", job.memory, most)
+        return Refusal("no node has enough cores, memory and devices at once")
 
     def _compose(self, job: Job, snapshot: Snapshot, able: BoolArray, layout: PooledLayout) -> Placement | Refusal:
-        """Node, cores and NVMe, by the composition policy, which sees no cores on any other node."""
+        """Choose node, cores and NVMe by the composition policy, which sees no free cores on any other node."""
         assert isinstance(self.nvme, CompositionPolicy)
         free = snapshot.free.copy()
         free[layout.nodes[~able], layout.cores] = -1
@@ -163,7 +163,7 @@ class Pooled(CompletionPolicy):
         return self.nvme.choose(view.need(job.index), view)
 
     def _complete(self, job: Job, snapshot: Snapshot, found: Placement, devices: tuple[int, ...]) -> Placement:
-        """Add memory and devices to a node and its NVMe."""
+        """Add memory and devices to the chosen node and NVMe."""
         machine, free = snapshot.machine, snapshot.free
         layout, rows = pooled_layout(machine), found.rows()
         node = next(owner for owner in found.owners() if machine.kind[owner] == Kind.NODE)
@@ -181,17 +181,17 @@ class Pooled(CompletionPolicy):
 
 
 def _known(layout: PooledLayout) -> tuple[str, ...]:
-    """What jobs may ask for: of nodes, one."""
+    """Return the resources that jobs may request, among them the count of nodes, which must be 1."""
     return (*layout.known, "nodes")
 
 
-def _several(job: Job) -> Refusal | None:
-    """Refusal of a job of several nodes."""
-    return Refusal("a task is placed on one node", "nodes", job.nodes, 1) if job.nodes > 1 else None
+def _multi_node_refusal(job: Job) -> Refusal | None:
+    """Return the refusal of a job with several nodes, else None."""
+    return Refusal("tasks on several nodes are not supported", "nodes", job.nodes, 1) if job.nodes > 1 else None
 
 
 def _memory(free: IntArray, layout: PooledLayout) -> IntArray:
-    """(k, n_node) MiB that a job can have on each node, from it and its pool, in (k, n_owner, n_resource) free amounts."""
+    """Return the free local and pool MiB of each node, (k, n_node), from free amounts (k, n_owner, n_resource)."""
     pool = np.where(layout.pool >= 0, np.maximum(free[:, layout.pool, layout.memory], 0), 0)
     total: IntArray = np.maximum(free[:, layout.nodes, layout.memory], 0) + pool
     return total
@@ -199,15 +199,15 @@ def _memory(free: IntArray, layout: PooledLayout) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class PooledLayout(SharedNodes):
-    """Shared nodes and what they reach.
+    """Shared nodes and the pools and devices that they reach.
 
     Attributes
     ----------
-    pool : (n_node,) memory pool of each node: its rack's, else the machine's, -1 without
-    kinds : type of device -> (n_device,) owners, of the types that are taken whole (those without bandwidth and storage)
-    serves : type -> (n_device,) position of the node that each device serves; `EVERY_NODE`, or `NO_NODE` where its own has left
+    pool : (n_node,) memory pool of each node: that of its rack, else the machine's, -1 without one
+    kinds : device type -> (n_device,) owners, for the types that are used exclusively (those without bandwidth and storage)
+    serves : type -> (n_device,) position of the node that each device serves; `EVERY_NODE`, or `NO_NODE` if its own has left
     nvme : (n_nvme,) the other devices
-    cores, memory, device_column, storage : columns, -1 where the machine has none
+    cores, memory, device_column, storage : columns, -1 if the machine does not have the resource
     """
 
     pool: IntArray
@@ -221,15 +221,15 @@ class PooledLayout(SharedNodes):
 
     @property
     def known(self) -> tuple[str, ...]:
-        """What jobs may ask for."""
+        """Resources that jobs may request."""
         return (*_ON_NODES, *_ON_NVME, *self.kinds)
 
     def reaches(self, machine: Machine, node: int, device: int) -> bool:
-        """Whether a device serves a node."""
+        """Return whether a device serves a node."""
         return int(machine.home[device]) in (-1, node)
 
     def nearest(self, machine: Machine, node: int, kind: str, free: IntArray, most: int) -> list[int]:
-        """So many free devices of a type that serve a node: its own, those of its rack, others, the lowest first."""
+        """Return up to `most` free devices of a type that serve a node: its own, those of its rack, others, lowest first."""
         owners, home = self.kinds[kind], machine.home[self.kinds[kind]]
         able = owners[(free[owners, self.device_column] > 0) & ((home == -1) | (home == node))]
         ranked = np.lexsort((able, machine.rack[able] != machine.rack[node], machine.home[able] != node))
@@ -239,9 +239,9 @@ class PooledLayout(SharedNodes):
 
 @lru_cache(maxsize=8)  # a machine is compared by identity
 def pooled_layout(machine: Machine) -> PooledLayout:
-    """Read a machine; raises InputError for one without shared nodes that have cores and memory."""
+    """Read the layout of a machine. Raises InputError if it has no shared nodes with cores and memory."""
     shared = shared_nodes(machine, *_ON_NODES)
-    is_nvme = np.isin(shared.type, shared.type[shared.having(*_ON_NVME)])  # also those that have left
+    is_nvme = np.isin(shared.type, shared.type[shared.having(*_ON_NVME)])  # including devices that have left
     kinds = shared.only(~is_nvme).by_type()
     return PooledLayout(
         **vars(shared),
@@ -257,7 +257,7 @@ def pooled_layout(machine: Machine) -> PooledLayout:
 
 
 def _serves(home: IntArray, nodes: IntArray) -> IntArray:
-    """(n_device,) position of the node that each device serves, of the (n_device,) nodes in which they are."""
+    """Return the position of the node that each device serves, (n_device,), given the nodes that contain them, (n_device,)."""
     place = np.minimum(np.searchsorted(nodes, home), len(nodes) - 1)
     return np.where(home == -1, EVERY_NODE, np.where(nodes[place] == home, place, NO_NODE))
 

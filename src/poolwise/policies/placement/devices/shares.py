@@ -1,4 +1,4 @@
-"""Tasks on shared nodes with shares of devices: of the own node or a pool, or of any node."""
+"""Placement of tasks on shared nodes with shares of devices, of the own node, a pool, or any node."""
 
 from __future__ import annotations
 
@@ -16,30 +16,31 @@ from poolwise.policies.placement.devices.requests import check_requests, foreign
 from poolwise.registry import register
 
 _AVOID = 1000.0
-"""Outweighs all that a best fit may leave over: free devices are kept for tasks that ask for them."""
+"""Penalty that exceeds any best-fit score: free devices are kept for tasks that request them."""
 
 
 @register("placements", "device_shares")
 @dataclass(frozen=True)
 class DeviceShares(PlacementPolicy):
-    """Best fit on shared nodes, with parts of devices: a device may serve several tasks, each with a share of it.
+    """Best fit on shared nodes with fractional devices: a device may serve several tasks, each with a share of it.
 
-    A task takes what it asks of nodes on one node, or on each of as many different `nodes` as it asks for. Its share it takes
-    from as many devices as the attribute "gpus" says (the fewest that hold it, without), the same from each. It accepts the
-    device types of its attribute "gpu_spec" ("T4|P100"), any where that is empty. On a node it takes the fullest devices with
-    room, so that whole ones stay whole. Of the nodes it takes the one that is left with the least, each resource over the most
-    that a node has of it (best fit); tasks that take no device from their node keep away from nodes with free devices.
+    A task takes its node resources on one node, or on each of as many different `nodes` as it requests. It takes equal shares
+    from as many devices as the attribute "gpus" states, or from the fewest that hold them if there is no such attribute. It
+    accepts the device types in its attribute "gpu_spec" ("T4|P100"), or any type if that is empty. On a node it takes the
+    fullest devices with room, so that whole devices stay free. It takes the node with the least left over, where each
+    resource is normalized by the largest amount on any node (best fit). Tasks that take no device from their node avoid nodes
+    with free devices.
 
     Parameters
     ----------
     pooled
-        A task whose node has the rest but not the devices takes them from anywhere, those of the most plentiful types first;
-        devices of the own node are preferred. Otherwise devices inside a node serve that node alone, and those in none (of a
-        rack, of the machine) serve all.
+        Allow a task whose node has everything but the devices to take devices from anywhere, the most plentiful types first;
+        devices of its own node are preferred. Otherwise devices inside a node serve only that node, and devices outside nodes
+        (of a rack or of the machine) serve all nodes.
     resource
-        What devices are shared in.
+        Resource in which devices are shared.
     shared
-        Several tasks may have shares of one device; otherwise a task that asks for a part of a device gets all of it.
+        Let several tasks share a device; otherwise a task that requests a share of a device gets all of it.
     """
 
     pooled: bool = False
@@ -47,11 +48,11 @@ class DeviceShares(PlacementPolicy):
     shared: bool = True
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Raise InputError for a machine without shared nodes, and for a request that is nowhere to be met."""
+        """Raise InputError for a machine without shared nodes, and for requests that the machine can never meet."""
         check_requests(jobs, self._known(share_layout(machine, self.resource)))
 
     def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
-        """Place each node of each task in turn. Raises InputError for a machine without shared nodes."""
+        """Place each node of each task in turn. Raises InputError if the machine has no shared nodes."""
         layout = share_layout(snapshot.machine, self.resource)
         if (foreign := foreign_request(job, self._known(layout))) is not None:
             return foreign
@@ -67,33 +68,33 @@ class DeviceShares(PlacementPolicy):
                     return found
                 node, devices = found
                 free[node] -= need.node
-                offered[node] = -1  # the nodes of a task are different ones
+                offered[node] = -1  # a task uses different nodes
                 left[devices] -= need.each
                 rows += _rows(task, node, devices, need, layout)
         return Placement.of(rows)
 
     def _known(self, layout: ShareLayout) -> tuple[str, ...]:
-        """What jobs may ask for."""
+        """Return the resources that jobs may request."""
         return (*layout.names, *((self.resource,) if layout.share >= 0 else ()), "nodes")
 
     def screen(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
-        """(k,) False where no node has what one task asks for and reaches its devices."""
+        """Return (k,) booleans, False if no node has what one task requests and reaches its devices."""
         n = max(len(jobs), len(free)) if len(jobs) else 0
         layout, rows = share_layout(snapshot.machine, self.resource), np.broadcast_to(jobs, (n,))
         table, found = snapshot.table, np.zeros(n, dtype=np.bool_)
-        alike = self._alike(table, layout)
-        kinds = alike.of[rows]
+        requests = self._device_requests(table, layout)
+        kinds = requests.of[rows]
         for kind in np.unique(kinds).tolist():
             mine = np.flatnonzero(kinds == kind)
             states = free[mine] if len(free) > 1 else free
-            able = self._reaching(alike.value[kind], layout, states)
+            able = self._reaching(requests.value[kind], layout, states)
             for name, k in zip(layout.names, layout.columns.tolist(), strict=True):
                 able = able & (states[:, layout.nodes, k] >= table.request(name)[rows[mine], None])
             found[mine] = able.any(axis=1)
         return found
 
     def _reaching(self, shape: tuple[int, int, str], layout: ShareLayout, free: IntArray) -> BoolArray:
-        """(s, n_node) whether a node reaches the devices of one task, in (s, n_owner, n_resource) states."""
+        """Return whether each node reaches the devices of one task, (s, n_node), in states (s, n_owner, n_resource)."""
         count, each, spec = shape
         if not count:
             return np.ones((len(free), len(layout.nodes)), dtype=np.bool_)
@@ -104,20 +105,20 @@ class DeviceShares(PlacementPolicy):
         return able
 
     def _need(self, job: Job, layout: ShareLayout) -> _Need:
-        alike = self._alike(job.table, layout)
-        count, each, spec = alike.value[int(alike.of[job.index])]
+        requests = self._device_requests(job.table, layout)
+        count, each, spec = requests.value[int(requests.of[job.index])]
         node = np.array([job.request(name) for name in layout.names], dtype=np.int64)
         return _Need(node, count, each, layout.accepted(spec), spec)
 
-    def _alike(self, table: JobTable, layout: ShareLayout) -> Kinds:
-        """Jobs by what they ask of devices: (devices, share of each, accepted types)."""
+    def _device_requests(self, table: JobTable, layout: ShareLayout) -> Kinds:
+        """Return kinds of jobs by their request for devices: (devices, share of each, accepted types)."""
         whole, of_nodes = layout.whole, self.resource in layout.names
         return table.kinds(
             ("device shares", self, whole, of_nodes), lambda table, rows: self._shares(table, rows, whole, of_nodes)
         )
 
     def _shares(self, table: JobTable, rows: slice, whole: int, of_nodes: bool) -> tuple[Column, Column, Column]:
-        """(k,) devices of one task, share of each, and accepted types, of some jobs; nothing of a resource that nodes have."""
+        """Return devices of one task, share of each and accepted types, (k,) each; no devices if nodes have the resource."""
         total = table.request(self.resource)[rows] * (not of_nodes)
         gpus, spec = (table.attributes.get(name) for name in ("gpus", "gpu_spec"))
         count = np.zeros_like(total) if gpus is None else gpus[rows].astype(np.int64)
@@ -127,37 +128,37 @@ class DeviceShares(PlacementPolicy):
         return count, each, types
 
     def _choose(self, need: _Need, layout: ShareLayout, free: IntArray, left: IntArray) -> tuple[int, IntArray] | Refusal:
-        """Position of a node and positions of devices; free amounts of nodes (n_node, n_resource), of devices (n_device,)."""
+        """Return the position of a node and positions of devices, given free amounts (n_node, n_resource) and (n_device,)."""
         room: BoolArray = np.all(free >= need.node, axis=1)
         if not room.any():
             return _no_node(need, layout, free)
         over = ((free - need.node) / layout.largest).sum(axis=1)
         idle = layout.on_nodes(left) / max(layout.whole, 1)
         if not need.count:
-            return _least(over + _AVOID * idle, room), np.zeros(0, dtype=np.int64)
+            return _argmin_where(over + _AVOID * idle, room), np.zeros(0, dtype=np.int64)
         fit: BoolArray = np.logical_and(need.accepted, left >= need.each)
         inside: BoolArray = np.logical_and(room, layout.on_nodes(fit) >= need.count)
         if inside.any():
-            node = _least(over + idle, inside)
+            node = _argmin_where(over + idle, inside)
             return node, _fullest(fit & (layout.home == node), need.count, left, layout)
         reached = fit if self.pooled else fit & (layout.home < 0)
         if int(reached.sum()) < need.count:
             return self._too_few(need, layout, fit, reached, room)
-        node = _least(over + _AVOID * idle, room)
+        node = _argmin_where(over + _AVOID * idle, room)
         return node, _fullest(reached, need.count, left, layout)
 
     def _too_few(self, need: _Need, layout: ShareLayout, fit: BoolArray, reached: BoolArray, room: BoolArray) -> Refusal:
         kind = f" of type {need.spec}" if need.spec else ""
         where, most = "anywhere", int(reached.sum())
         if not self.pooled:
-            where = "on a node with room for the rest" + (", or in a pool" if (layout.home < 0).any() else "")
+            where = "on a node with room for all else" + (", or in a pool" if (layout.home < 0).any() else "")
             most = max(most, int(layout.on_nodes(fit)[room].max(initial=0)))
         return Refusal(f"too few devices{kind} with {need.each} {self.resource} {where}", "devices", need.count, most)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Need:
-    """What one task asks for: (n_resource,) of its node, and `each` of `count` of the (n_device,) accepted devices."""
+    """Request of one task: (n_resource,) of its node, and `each` of `count` of the (n_device,) accepted devices."""
 
     node: IntArray
     count: int
@@ -166,13 +167,13 @@ class _Need:
     spec: str
 
 
-def _least(score: FloatArray, able: BoolArray) -> int:
-    """Position of the least score, the first of equal ones."""
+def _argmin_where(score: FloatArray, able: BoolArray) -> int:
+    """Return the position of the least score among the able ones, the first on ties."""
     return int(np.argmin(np.where(able, score, np.inf)))
 
 
 def _fullest(fit: BoolArray, count: int, left: IntArray, layout: ShareLayout) -> IntArray:
-    """(count,) positions of the fitting devices with the least left, those of plentiful types first."""
+    """Return the (count,) fitting devices with the least left, those of plentiful types first on ties."""
     there = np.flatnonzero(fit)
     key = left[there] * (len(fit) + 1) + layout.rank[there]
     if count < len(there):
@@ -188,10 +189,10 @@ def _rows(task: int, node: int, devices: IntArray, need: _Need, layout: ShareLay
 
 
 def _no_node(need: _Need, layout: ShareLayout, free: IntArray) -> Refusal:
-    """The resource of which no node has enough, or that no node has all of them together."""
+    """Return the resource that no node has enough of, or a refusal for the combination of all of them."""
     most = free.max(axis=0)
     short = np.flatnonzero(most < need.node)
     if len(short):
         k = int(short[0])
         return Refusal(f"no node has enough {layout.names[k]}", layout.names[k], int(need.node[k]), int(most[k]))
-    return Refusal("no node has enough of everything at once")
+    return Refusal("no node has enough of all requested resources at once")

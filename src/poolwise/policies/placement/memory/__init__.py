@@ -1,1 +1,1 @@
-"""Placement of whole nodes with memory pools in their racks."""
+"""Placement on whole nodes with memory pools in their racks."""

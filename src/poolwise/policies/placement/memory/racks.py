@@ -1,6 +1,6 @@
-"""Placement of rigid jobs on racks with memory pools: one rack if one can hold the job, else the fewest that offer most.
+"""Placement of rigid jobs on racks with memory pools: one rack if one can hold the job, else as few racks as possible.
 
-Source: specs of the memory pools, "Placement"; Li et al., section IV-A (consolidate while keeping racks balanced).
+Source: memory-pool spec, "Placement"; Li et al., section IV-A (consolidate while keeping racks balanced).
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from poolwise.registry import register
 @register("placements", "racks")
 @dataclass(frozen=True)
 class RackPlacement(PlacementPolicy):
-    """Whole nodes of racks, remote memory from the rack's pool or from any; all tasks of a job together, as one job's nodes.
+    """Place all tasks of a job on whole nodes of one rack if possible; remote memory is in the rack's pool or in any pool.
 
-    The offer of a rack is min(free nodes, pool free / remote memory per node); in scope "system" the pools are one sum and
-    the offer is the free nodes. Among racks whose offer holds the whole job: most free nodes, then lowest index. Otherwise
-    racks by (offer, free nodes) descending, then index, filled in that order. In scope "system" a node's own rack's pool
-    is used first, then the pools with most free memory (lowest index), split freely. Where runs hold more than there is by now,
-    nothing is free.
+    The offer of a rack is min(free nodes, free pool memory / remote memory per node). In scope "system" the pools are summed
+    and the offer is the free nodes. Among racks whose offer holds the whole job, the one with the most free nodes is chosen,
+    then the lowest index. Otherwise racks are filled by (offer, free nodes) in descending order, then by index. In scope
+    "system" the pool of a node's own rack is used first, then the pools with the most free memory (lowest index), split
+    freely. Overcommitted resources count as zero.
 
     Parameters
     ----------
     scope
-        "rack": a node may use only its rack's pool; "system": any pool.
+        "rack": a node may use only the pool of its rack; "system": any pool.
     """
 
     knows_eligibility: ClassVar[bool] = True
     scope: PoolScope = "rack"
 
     def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
-        """Place all nodes of a job, or say whether nodes or pool memory are short."""
+        """Place all nodes of a job, or return whether nodes or pool memory are short."""
         layout = snapshot.machine.racks
         free = np.maximum(snapshot.free[layout.nodes, layout.node_column], 0).tolist()
         if snapshot.machine.node_sets:
@@ -57,7 +57,7 @@ class RackPlacement(PlacementPolicy):
             return Refusal("not enough pool memory", "memory", n * remote, sum(pool))
         nodes = _spread(n, offer, free)
         if nodes is None:
-            return Refusal("not enough pool memory beside the free nodes", "memory", n * remote, sum(offer) * remote)
+            return Refusal("not enough pool memory in reach of the free nodes", "memory", n * remote, sum(offer) * remote)
         rows = [(0, layout.nodes.item(r), layout.node_column, k) for r, k in enumerate(nodes) if k]
         if remote:
             memory = [k * remote for k in nodes]
@@ -66,9 +66,9 @@ class RackPlacement(PlacementPolicy):
         return Placement.of(rows)
 
     def resized(self, placement: Placement, remote: int, free: IntArray, machine: Machine) -> Placement | Refusal:
-        """Give the nodes of a placement other remote memory, `remote` MiB each, or say that pool memory is short.
+        """Resize the remote memory of a placement to `remote` MiB per node, or return a refusal if pool memory is short.
 
-        `free`, (n_owner, n_resource), includes what the placement gives back.
+        `free`, (n_owner, n_resource), includes the amounts that the placement releases.
         """
         layout, rows = machine.racks, [row for row in placement.rows() if row[2] != machine.racks.memory_column]
         nodes = {owner: amount for _, owner, resource, amount in rows if resource == layout.node_column}
@@ -82,7 +82,7 @@ class RackPlacement(PlacementPolicy):
         return Placement.of(rows)
 
     def screen(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
-        """(k,) exactly the jobs (or states) for which `place` finds room."""
+        """Return (k,) booleans, True exactly for the jobs (or states) that `place` accepts."""
         layout, workload = snapshot.machine.racks, snapshot.table
         nodes = np.maximum(free[:, layout.nodes, layout.node_column], 0)
         if snapshot.machine.node_sets:
@@ -92,7 +92,7 @@ class RackPlacement(PlacementPolicy):
         remote = np.maximum(workload.memory[jobs] - snapshot.machine.local_memory, 0)
         if not remote.any():
             return fits
-        ask = np.flatnonzero(fits)  # the rest needs no division
+        ask = np.flatnonzero(fits)  # the others need no division
         pool = np.where(layout.pools >= 0, np.maximum(free[:, layout.pools, layout.memory_column], 0), 0)
         nodes, pool = (column[ask] if len(column) > 1 else column for column in (nodes, pool))
         if len(jobs) > 1:
@@ -105,11 +105,11 @@ class RackPlacement(PlacementPolicy):
         return fits
 
     def alike(self, machine: Machine, table: JobTable) -> IntArray | None:
-        """(n_job,) numbers of jobs that ask for the same."""
+        """Return kinds of jobs with equal requests, (n_job,)."""
         return request_kinds(machine, table)
 
     def rule(self) -> RackRule:
-        """These racks, and which pools a node may use."""
+        """Return the rule: this placement, with the pools that a node may use."""
         return RackRule(self.scope)
 
     def _pool_free(self, snapshot: Snapshot) -> list[int]:
@@ -119,21 +119,21 @@ class RackPlacement(PlacementPolicy):
 
 
 def _spread(n: int, offer: list[int], free: list[int]) -> list[int] | None:
-    """Nodes to take from each rack, None if the offers do not add up to n."""
+    """Return the nodes to take from each rack, None if the offers do not add up to n."""
     nodes = [0] * len(offer)
     whole = [r for r, k in enumerate(offer) if k >= n]
     if whole:
-        nodes[max(whole, key=free.__getitem__)] = n  # the first of equals
+        nodes[max(whole, key=free.__getitem__)] = n  # the first on ties
         return nodes
     ranked = sorted(range(len(offer)), key=free.__getitem__, reverse=True)
-    for r in sorted(ranked, key=offer.__getitem__, reverse=True):  # both keep the order of equals
+    for r in sorted(ranked, key=offer.__getitem__, reverse=True):  # both sorts are stable
         nodes[r] = min(n, max(offer[r], 0))
         n -= nodes[r]
     return None if n else nodes
 
 
 def _borrow(wanted: list[int], pool: list[int]) -> list[int]:
-    """MiB from each pool when any pool may serve any node: the own rack's first, then those with most left."""
+    """Return MiB from each pool if any pool may serve any node: the own rack's pool first, then those with most memory left."""
     own = [min(w, max(p, 0)) for w, p in zip(wanted, pool, strict=True)]
     rest = sum(wanted) - sum(own)
     for r in sorted(range(len(pool)), key=lambda r: (-(pool[r] - own[r]), r)):

@@ -1,1 +1,1 @@
-"""Placement of jobs on nodes that they share: cores, memory and devices of one node or several."""
+"""Placement on shared nodes: cores, memory and devices of one node or several."""

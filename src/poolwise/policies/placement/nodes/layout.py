@@ -1,4 +1,4 @@
-"""Shared nodes with what parts of jobs may ask of them: the shape on which `placement` works."""
+"""Layout of shared nodes and the resources that parts of jobs may request, used by `placement`."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class NodeLayout(SharedNodes):
     Attributes
     ----------
     rack : (n_node,) rack of each node
-    pool : (n_node,) memory pool that serves each node, -1 where there is none
-    memory, device_column : columns of the machine, -1 where it has none
-    counted : (name, column) of what nodes have themselves, memory apart, cores first
-    inside : type of device -> (n_node, most) owners of those inside each node, ascending, -1 where there are fewer
+    pool : (n_node,) memory pool that serves each node, -1 if there is none
+    memory, device_column : columns of the machine, -1 if it does not have the resource
+    counted : (name, column) of the nodes' own resources except memory, cores first
+    inside : device type -> (n_node, most) owners of the devices inside each node, ascending, padded with -1
     """
 
     rack: IntArray
@@ -38,45 +38,45 @@ class NodeLayout(SharedNodes):
 
     @property
     def known(self) -> tuple[str, ...]:
-        """What a job may ask for."""
+        """Resources that a job may request."""
         memory = (MEMORY,) if self.memory >= 0 and (MEMORY in self.names or bool((self.pool >= 0).any())) else ()
         return (NODES, *(name for name, _ in self.counted), *memory, *self.inside)
 
     def local(self, free: IntArray) -> IntArray:
-        """(..., n_node) MiB free in each node itself, of (..., n_owner, n_resource) free amounts."""
+        """Return the free MiB of each node itself, (..., n_node), from free amounts (..., n_owner, n_resource)."""
         if self.memory < 0:
             return np.zeros((*free.shape[:-2], len(self.nodes)), dtype=np.int64)
         return np.maximum(free[..., self.nodes, self.memory], 0)
 
     def pooled(self, free: IntArray) -> IntArray:
-        """(..., n_node) MiB free in the pool that serves each node."""
+        """Return the free MiB in the pool that serves each node, (..., n_node)."""
         if self.memory < 0:
             return np.zeros((*free.shape[:-2], len(self.nodes)), dtype=np.int64)
         return np.where(self.pool >= 0, np.maximum(free[..., self.pool, self.memory], 0), 0)
 
     def devices_free(self, kind: str, free: IntArray) -> IntArray:
-        """(..., n_node) free devices of a type inside each node."""
+        """Return the number of free devices of a type inside each node, (..., n_node)."""
         inside = self.inside[kind]
         there = (free[..., inside, self.device_column] > 0) & (inside >= 0)
         count: IntArray = there.sum(axis=-1)
         return count
 
     def offers(self, free: IntArray) -> Iterator[tuple[str, IntArray]]:
-        """Name and (..., n_node) amounts of each thing that nodes have, memory apart."""
+        """Yield the name and the free amounts (..., n_node) of each resource of the nodes except memory."""
         for name, column in self.counted:
             yield name, free[..., self.nodes, column]
         for kind in self.inside:
             yield kind, self.devices_free(kind, free)
 
     def eligible(self, table: JobTable, row: int) -> BoolArray:
-        """(n_node,) on which nodes a job may run."""
+        """Return a mask of the nodes on which a job may run, (n_node,)."""
         sets = eligible_sets(self.machine, table)
         return eligible_owners(self.machine, *sets.value[int(sets.of[row])])[self.nodes]
 
 
 @lru_cache(maxsize=8)  # a machine is compared by identity
 def node_layout(machine: Machine) -> NodeLayout:
-    """Read a machine; raises InputError for one without shared nodes that have cores."""
+    """Read the layout of a machine. Raises InputError if it has no shared nodes with cores."""
     shared = shared_nodes(machine, "cores")
     named = {name: machine.resource(name) for name in shared.names if name != MEMORY}
     counted = (("cores", named.pop("cores")), *named.items())
@@ -93,7 +93,7 @@ def node_layout(machine: Machine) -> NodeLayout:
 
 
 def _by_node(shared: SharedNodes, devices: IntArray, home: IntArray) -> IntArray:
-    """(n_node, most) devices of each node, ascending, -1 behind the last."""
+    """Return the devices of each node in ascending order, (n_node, most), padded with -1."""
     held = np.bincount(home, minlength=len(shared.nodes))
     found = np.full((len(shared.nodes), int(held.max(initial=0))), -1, dtype=np.int64)
     for node in np.flatnonzero(held).tolist():

@@ -1,4 +1,4 @@
-"""What placement policies on composed devices have in common: they choose on `Compositions`, new or kept by a scheduler."""
+"""Base classes of placement policies on composed devices, which decide on a `Compositions` view."""
 
 from __future__ import annotations
 
@@ -11,70 +11,70 @@ from poolwise.policies.placement.nvme.compositions import Candidate, Composition
 from poolwise.policies.placement.nvme.need import Need
 
 _TAKEN = ("cores", "bandwidth", "storage", "nodes")
-"""What composition policies take of a machine; each job one node."""
+"""Resources that composition policies allocate; each job uses one node."""
 
 
 @runtime_checkable
 class CompositionPolicy(PlacementPolicy, Protocol):
-    """A placement policy that can use an existing view of the compositions."""
+    """Placement policy that can decide on an existing view of the compositions."""
 
     @property
     def counts_waiting(self) -> bool:
-        """Whether `choose` depends on what else is waiting (`Compositions.waiting`)."""
+        """True if `choose` depends on the waiting jobs (`Compositions.waiting`)."""
         return False
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Raise InputError for requests besides cores, bandwidth and storage, of which nothing would be taken."""
-        remedy = 'choose placement = "pooled", which takes whatever a datacenter has'
-        check_requests(jobs, _TAKEN, "placements on compositions take nothing", remedy)
+        """Raise InputError for requests besides cores, bandwidth and storage, which would not be allocated."""
+        remedy = 'use placement = "pooled", which allocates all resources'
+        check_requests(jobs, _TAKEN, "composition placements do not allocate", remedy)
 
     def choose(self, need: Need, view: Compositions) -> Placement | Refusal:
-        """Find nodes and devices for a workload; late ones carry no deadline (`Need.at`)."""
+        """Choose a node and devices for a workload; late workloads carry no deadline (`Need.at`)."""
         ...
 
     def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
-        """Place a job in what is free now. Reads the whole machine: the scheduler "composition" keeps that up to date."""
+        """Place a job in the free resources. Reads the whole machine; the scheduler "composition" updates a view instead."""
         view = Compositions(snapshot)
         return refused(job) or self.choose(view.need(job.index), view)
 
 
 class Composer(CompositionPolicy, Protocol):
-    """A composition policy that first chooses one node for devices from anywhere, then the devices."""
+    """Composition policy that first chooses one node for pooled devices, then the devices."""
 
-    alone: ClassVar[bool] = False
-    """Whether a workload gets one device at most; otherwise free devices of a place are composed."""
+    single_device: ClassVar[bool] = False
+    """Whether a workload gets at most one device; otherwise free devices of one location are composed."""
 
     def first(self, need: Need, view: Compositions) -> int:
-        """Node that the policy prefers, -1 where none has the cores."""
+        """Return the node that the policy prefers, -1 if no node has enough cores."""
         ...
 
     def compose(self, need: Need, view: Compositions, first: int) -> tuple[int, tuple[int, ...]] | None:
-        """(node, devices) for a workload that needs devices, None where there are none."""
+        """Return (node, devices) for a workload that needs devices, None if there are none."""
         ...
 
     def choose(self, need: Need, view: Compositions) -> Placement | Refusal:
-        """Find a node, and devices if the workload needs them."""
+        """Choose a node, and devices if the workload needs them."""
         node = self.first(need, view)
         if node < 0:
             return no_cores(need, view)
         if not need.nvme:
             return view.place(need, node)
         found = self.compose(need, view, node)
-        return no_devices(need, view, self.alone) if found is None else view.place(need, *found)
+        return no_devices(need, view, self.single_device) if found is None else view.place(need, *found)
 
 
 def refused(job: Job) -> Refusal | None:
-    """Refusal of a job that no composition policy can ever place."""
+    """Return the refusal of a job that no composition policy can ever place, else None."""
     if int(job.table.tasks[job.index]) > 1:
-        return Refusal("jobs of several tasks cannot be placed on composed devices", "tasks", job.tasks, 1)
+        return Refusal("jobs with several tasks cannot be placed on composed devices", "tasks", job.tasks, 1)
     return None
 
 
-def open_to(need: Need, view: Compositions, late_shares: bool) -> list[Candidate]:
-    """Groups of compositions in use where a workload has room and meets its deadline.
+def joinable_groups(need: Need, view: Compositions, late_shares: bool) -> list[Candidate]:
+    """Return the groups of compositions in use where a workload has room and meets its deadline.
 
-    A late workload has none to meet, so all are open to it. Without `late_shares` none is: a deadline that has passed can be
-    met nowhere, which is how the published sharing ratios of overloaded machines come about.
+    A late workload has no deadline left to meet, so it may join all of them. Without `late_shares` it may join none: a passed
+    deadline cannot be met anywhere, which reproduces the published sharing ratios of overloaded machines.
     """
     if need.late and not late_shares:
         return []
@@ -82,22 +82,22 @@ def open_to(need: Need, view: Compositions, late_shares: bool) -> list[Candidate
 
 
 def no_cores(need: Need, view: Compositions) -> Refusal:
-    """Refusal for want of cores."""
+    """Return the refusal for lack of cores."""
     return Refusal("no node has enough free cores", "cores", need.cores, int(view.cores.max()))
 
 
-def no_devices(need: Need, view: Compositions, alone: bool) -> Refusal:
-    """Refusal for want of free devices that a node with cores can attach: of storage, of bandwidth with it, or of the fabric.
+def no_devices(need: Need, view: Compositions, single_device: bool) -> Refusal:
+    """Return what free devices lack that a node with enough cores can attach: storage, then bandwidth, then the fabric.
 
-    A workload that can join nothing in use starts once what is named is there, on one of the devices that have most of it or,
-    unless devices serve `alone`, on any of the place that has most of it.
+    A workload that cannot join a composition starts once the stated amount is available, on one of the devices that have most
+    of it or, unless `single_device`, on any device of the location that has most of it.
     """
     places = [k for k, home in enumerate(view.layout.inside) if home < 0 or view.free_cores(home) >= need.cores]
-    sizes = [size for place in places for size in view.free.offers(place, alone)]
+    sizes = [size for place in places for size in view.free.offers(place, single_device)]
     where = (
-        "a free device that a node with enough free cores can attach"
-        if alone
-        else ("the free devices of a place that a node with enough free cores can attach")
+        "any free device that a node with enough free cores can attach"
+        if single_device
+        else "the free devices of any one location that a node with enough free cores can attach"
     )
     most = max((storage for _, storage in sizes), default=0)
     if most < need.storage:
@@ -105,8 +105,8 @@ def no_devices(need: Need, view: Compositions, alone: bool) -> Refusal:
     most = max((bandwidth for bandwidth, storage in sizes if storage >= need.storage), default=0)
     if most < need.bandwidth:
         return Refusal(f"not enough bandwidth on {where}", "bandwidth", need.bandwidth, most)
-    blocked = [found for place in places if (found := view.free.blocked(place, need, alone)) is not None]
+    blocked = [found for place in places if (found := view.free.blocked(place, need, single_device)) is not None]
     if blocked:
         needed, free = min(blocked, key=lambda found: found[0] - found[1])
-        return Refusal("the fabric of the free devices attaches no more bandwidth", "bandwidth", needed, free)
-    return Refusal("no free devices to its liking can be attached to a node with enough free cores")
+        return Refusal("the fabric of the free devices has too little bandwidth left", "bandwidth", needed, free)
+    return Refusal("the policy accepts no free devices that a node with enough free cores can attach")

@@ -1,7 +1,7 @@
-"""Composed devices as placement policies see them: what is in use by whom, what is free, and which compositions are alike.
+"""View of composed devices for placement policies: compositions in use, free devices, and groups of equal compositions.
 
-Compositions that offer a workload the same (kinds, size, sharers, room, free cores of their node) form one group, so that
-finding the best candidate looks at groups, of which there are as many on a thousand devices as on ten.
+Compositions that offer a workload the same (kinds, size, sharers, room, free cores of their node) form one group. The search
+for the best candidate visits groups, and their number does not grow with the number of devices.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from poolwise.units import with_slowdown
 
 @dataclass(slots=True)
 class Resident:
-    """A run on a composition: `number` is -1 for one that was started in this pass; end and deadline in ns."""
+    """A run on a composition. `number` is -1 for a run that was started in this pass; end and deadline are in ns."""
 
     need: Need
     number: int
@@ -31,10 +31,10 @@ class Resident:
 
 
 class GroupKey(NamedTuple):
-    """What compositions of one group have in common.
+    """Properties that all compositions of one group share.
 
-    `bandwidth` is the room left under the residents' base demands (below 0 where modelled sharers ask for more than there
-    is), `storage` the room left, `cores` what is free on the node.
+    `bandwidth` is the room left under the residents' base demands (negative if modeled sharers request more than there is),
+    `storage` is the room left, and `cores` are the free cores of the node.
     """
 
     kinds: frozenset[str]
@@ -47,7 +47,7 @@ class GroupKey(NamedTuple):
 
 @dataclass(slots=True)
 class Group:
-    """Compositions that are alike, in the two orders in which policies want them; `unsafe` ones rest elsewhere."""
+    """Equal compositions in the two orders that policies use; closed compositions are not listed."""
 
     by_end: list[tuple[int, int]] = field(default_factory=list)  # (-end, lowest device)
     by_device: list[int] = field(default_factory=list)
@@ -55,25 +55,25 @@ class Group:
 
 @dataclass(slots=True)
 class Composition:
-    """Devices (ascending) composed for a node, and who shares them; named by its lowest device."""
+    """Devices (ascending) composed for a node, with their sharers; identified by the lowest device."""
 
     devices: tuple[int, ...]
     node: int
     residents: list[Resident]
     key: GroupKey
     end: int  # latest expected end of a resident, ns
-    resting: bool = False  # no sharer may join now, or a resident would miss its deadline
+    closed: bool = False  # no sharer may join for now: a resident would miss its deadline
 
 
 class Candidate(NamedTuple):
-    """A group in which a workload would take `time` ns."""
+    """A group in which a workload would run for `time` ns."""
 
     time: int
     key: GroupKey
 
 
 class Compositions:
-    """The devices and nodes of a machine at one instant, kept up to date by `refresh` and `take`.
+    """Devices and nodes of a machine at one instant, updated by `refresh` and `allocate`.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class Compositions:
     cores : (n_node,) free cores, in the order of `layout.nodes`
     free : devices in no composition
     demand : [bandwidth, storage] base demand of all runs on devices
-    waiting : [bandwidth, storage] base demand of the queue, None where the caller does not know it
+    waiting : [bandwidth, storage] base demand of the queue, None if the caller does not provide it
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -98,19 +98,18 @@ class Compositions:
         self._groups: dict[frozenset[str], dict[GroupKey, Group]] = {}
         self._of: dict[int, Composition] = {}  # any device -> its composition
         self._on_node: dict[int, dict[int, None]] = {}  # node -> lowest devices of its compositions
-        self._resting: list[tuple[int, int, Composition]] = []  # (until, counter, composition)
-        self._rests = 0
-        self._needs: dict[int, Need] = {}  # what jobs need never changes, except that they become late
+        self._closed: list[tuple[int, int, Composition]] = []  # heap of (until, counter, composition)
+        self._closures = 0
+        self._needs: dict[int, Need] = {}  # needs of jobs change only when a deadline passes
         self._room: dict[int, list[int]] = {}  # device -> [bandwidth, storage] not reserved
         self._read(layout.devices.tolist())
 
-    # Keeping up to date
+    # Updates
 
     def refresh(self, snapshot: Snapshot, owners: Iterable[int]) -> bool:
-        """Take in a later state, in which nothing but `owners` has changed.
+        """Advance to a later state that differs only in `owners`.
 
-        Returns whether more may fit than before as far as devices go: some were read again, or a composition that rested
-        may be joined now.
+        Return whether the devices may fit more than before: some were read again, or a closed composition reopened.
         """
         self.snapshot, self.now = snapshot, snapshot.now
         devices: set[int] = set()
@@ -122,18 +121,18 @@ class Compositions:
                 composition = self._of.get(owner)
                 devices.update(composition.devices if composition is not None else (owner,))
         for device in sorted(devices):
-            self._forget(device)
+            self._dissolve(device)
         self._read(sorted(devices))
         more = bool(devices)
-        while self._resting and self._resting[0][0] <= self.now:
-            _, _, composition = heapq.heappop(self._resting)
-            if composition.resting and self._of.get(composition.devices[0]) is composition:
-                composition.resting, more = False, True
-                self._insert(composition)
+        while self._closed and self._closed[0][0] <= self.now:
+            _, _, composition = heapq.heappop(self._closed)
+            if composition.closed and self._of.get(composition.devices[0]) is composition:
+                composition.closed, more = False, True
+                self._add_to_group(composition)
         return more
 
     def allocate(self, need: Need, placement: Placement) -> None:
-        """Let a workload start where a policy has placed it."""
+        """Start a workload at the placement that a policy has chosen."""
         node, devices = -1, []
         for owner in placement.owners():
             if owner in self._node:
@@ -149,7 +148,7 @@ class Compositions:
         composition = self._of.get(devices[0])
         residents = composition.residents if composition is not None else []
         for device in devices:
-            self._forget(device)
+            self._dissolve(device)
         residents = [*residents, Resident(need, -1, 0)]
         if self.sharing.changes:
             for resident in residents:
@@ -172,11 +171,11 @@ class Compositions:
             owners = snapshot.run(numbers[0]).placement.owners()
             node = next((o for o in owners if o in self._node), None)
             if node is None:
-                continue  # it has left the machine, and its run is still to end: nobody may join, and nothing is free
+                continue  # the node has left and its run is about to end: the devices are neither free nor joinable
             residents = [Resident(self.need(snapshot.run(n).job), n, 0) for n in numbers]
             composed = tuple(o for o in owners if o in self.layout.place)
             for resident in residents:
-                # an imagined start changes the speed of its neighbours, which the snapshot's own ends do not show
+                # an imagined start changes the speed of its neighbors, which the snapshot's own ends do not reflect
                 resident.end = (
                     self._end_with(resident, len(composed), len(residents))
                     if min(numbers) < 0
@@ -186,7 +185,7 @@ class Compositions:
         self.free.add(free, snapshot)
 
     def _end_with(self, resident: Resident, size: int, sharers: int) -> int:
-        """Expected end of a resident from now on with a constant number of sharers."""
+        """Return the expected end (ns) of a resident if the number of sharers stays constant from now on."""
         if resident.number >= 0 and not self.sharing.changes:
             return self.snapshot.run(resident.number).expected_end
         left = self.snapshot.work_left(resident.number) if resident.number >= 0 else float(resident.need.requested)
@@ -212,15 +211,15 @@ class Compositions:
             self.free.remove(device)
         self._on_node.setdefault(node, {})[devices[0]] = None
         self.free.attached[layout.place[devices[0]]] += sum(int(capacity[d, layout.bandwidth]) for d in devices)
-        self._insert(composition)
+        self._add_to_group(composition)
 
-    def _forget(self, device: int) -> None:
-        """Dissolve the composition of a device, or take a free device off the list; `_read` or `_compose` follows."""
+    def _dissolve(self, device: int) -> None:
+        """Dissolve the composition of a device, or remove a free device from the list; `_read` or `_compose` follows."""
         self.free.remove(device)
         composition = self._of.get(device)
         if composition is None:
             return
-        self._withdraw(composition)
+        self._remove_from_group(composition)
         for other in composition.devices:
             del self._of[other]
         del self._on_node[composition.node][composition.devices[0]]
@@ -237,19 +236,19 @@ class Compositions:
         self.cores[k] = free
         for device in self._on_node.get(node, ()):
             composition = self._of[device]
-            self._withdraw(composition)
+            self._remove_from_group(composition)
             composition.key = composition.key._replace(cores=free)
-            if not composition.resting:
-                self._insert(composition)
+            if not composition.closed:
+                self._add_to_group(composition)
 
-    def _insert(self, composition: Composition) -> None:
+    def _add_to_group(self, composition: Composition) -> None:
         groups = self._groups.setdefault(composition.key.kinds, {})
         group = groups.setdefault(composition.key, Group())
         insort(group.by_end, (-composition.end, composition.devices[0]))
         insort(group.by_device, composition.devices[0])
 
-    def _withdraw(self, composition: Composition) -> None:
-        if composition.resting:
+    def _remove_from_group(self, composition: Composition) -> None:
+        if composition.closed:
             return
         groups = self._groups[composition.key.kinds]
         group = groups[composition.key]
@@ -258,10 +257,10 @@ class Compositions:
         if not group.by_device:
             del groups[composition.key]
 
-    # Questions of policies
+    # Queries by policies
 
     def need(self, job: int) -> Need:
-        """What a job needs as of now: late ones carry no deadline (`Need.at`)."""
+        """Return the need of a job at the current time; late jobs carry no deadline (`Need.at`)."""
         known = self._needs.get(job)
         need = (Need.of(job, self.snapshot, self.sharing) if known is None else known).at(self.now)
         if need is not known:
@@ -269,11 +268,11 @@ class Compositions:
         return need
 
     def composition(self, device: int) -> Composition | None:
-        """Composition of a device, None where it is free."""
+        """Return the composition of a device, None if the device is free."""
         return self._of.get(device)
 
     def candidates(self, need: Need) -> Iterator[Candidate]:
-        """Groups in which a workload has room beside residents of kinds that it may share with, whatever its deadline."""
+        """Yield the groups where a workload has room and may share with the residents' kinds, regardless of its deadline."""
         for kinds, groups in self._groups.items():
             if not need.shares_with(kinds, self.sharing):
                 continue
@@ -287,11 +286,11 @@ class Compositions:
                     yield Candidate(need.time(key.size, key.sharers + 1), key)
 
     def lowest(self, candidate: Candidate) -> int:
-        """Lowest device of a candidate group, whether or not its residents are safe."""
+        """Return the lowest device of a candidate group, whether or not its residents are safe."""
         return self._groups[candidate.key.kinds][candidate.key].by_device[0]
 
     def first_by_end(self, candidates: Iterable[Candidate], rank: Callable[[Candidate, int], tuple[float, ...]]) -> Pick | None:
-        """Find the safe composition of least (rank, device); in a group the rank may depend on the end, later ends first.
+        """Find the safe composition with the least (rank, device). Within a group, rank must not improve with earlier ends.
 
         `rank` gets a candidate and the composition's end (ns).
         """
@@ -306,7 +305,7 @@ class Compositions:
             if self._safe(composition):
                 return Pick(composition, candidate)
             group = self._groups[candidate.key.kinds][candidate.key]
-            self._rest(composition)
+            self._close(composition)
             if group.by_end:
                 end, device = group.by_end[0]
                 heapq.heapreplace(heads, (rank(candidate, -end), device, candidate))
@@ -315,7 +314,7 @@ class Compositions:
         return None
 
     def first_by_device(self, candidates: Iterable[Candidate], rank: Callable[[Candidate], float]) -> Pick | None:
-        """Find the safe composition of least (rank, device), where the rank is the same throughout a group."""
+        """Find the safe composition with the least (rank, device), where the rank is constant within a group."""
         heads = [(rank(c), self._groups[c.key.kinds][c.key].by_device[0], c) for c in candidates]
         heapq.heapify(heads)
         while heads:
@@ -324,7 +323,7 @@ class Compositions:
             if self._safe(composition):
                 return Pick(composition, candidate)
             group = self._groups[candidate.key.kinds][candidate.key]
-            self._rest(composition)
+            self._close(composition)
             if group.by_device:
                 heapq.heapreplace(heads, (value, group.by_device[0], candidate))
             else:
@@ -332,7 +331,7 @@ class Compositions:
         return None
 
     def _safe(self, composition: Composition) -> bool:
-        """Whether every resident that will meet its deadline still would with one more sharer from now on."""
+        """Return whether every resident on track to meet its deadline still would with one more sharer from now on."""
         if not self.sharing.changes:
             return True
         size, sharers = composition.key.size, composition.key.sharers
@@ -341,11 +340,11 @@ class Compositions:
             for r in composition.residents
         )
 
-    def _rest(self, composition: Composition) -> None:
-        """Set an unsafe composition aside until its residents have progressed far enough.
+    def _close(self, composition: Composition) -> None:
+        """Close an unsafe composition to new sharers until its residents have progressed far enough.
 
-        With rates 1/a now and 1/b with one more sharer (b > a), a resident that would end `late` ns too late ends in time
-        once late / (b/a - 1) ns have passed. The margin is for rounding: `_safe` decides.
+        With rates 1/a now and 1/b with one more sharer (b > a), a resident that would end `late` ns after its deadline ends
+        in time once late / (b/a - 1) ns have passed. The margin covers rounding; `_safe` decides.
         """
         size, sharers, wait = composition.key.size, composition.key.sharers, 0.0
         for r in composition.residents:
@@ -355,19 +354,19 @@ class Compositions:
             ratio = (1 + r.need.slowdown(size, sharers + 1)) / (1 + r.need.slowdown(size, sharers))
             if late > 0 and ratio > 1:
                 wait = max(wait, late / (ratio - 1))
-        self._withdraw(composition)
-        composition.resting = True
+        self._remove_from_group(composition)
+        composition.closed = True
         until = self.now + max(1, int(wait * (1 - 1e-9)) - 1000)
-        self._rests += 1
-        heapq.heappush(self._resting, (until, self._rests, composition))
+        self._closures += 1
+        heapq.heappush(self._closed, (until, self._closures, composition))
 
-    # Placing
+    # Placement
 
     def place(self, need: Need, node: int, devices: tuple[int, ...] = ()) -> Placement:
-        """Rows of a workload on a node and devices that have room for it.
+        """Return the placement of a workload on a node and devices that have room for it.
 
-        Storage is taken from the lowest devices first. A modelled workload reserves no bandwidth: its table covers what
-        sharing costs.
+        Storage is taken from the lowest devices first. A modeled workload reserves no bandwidth: its table covers the cost
+        of sharing.
         """
         rows = [(0, node, self.layout.cores, need.cores)]
         bandwidth, storage = 0 if need.table is not None else need.bandwidth, need.storage
@@ -381,27 +380,27 @@ class Compositions:
     # Nodes
 
     def first_node(self, cores: int) -> int:
-        """Lowest node with at least `cores` free cores, -1 if there is none."""
+        """Return the lowest node with at least `cores` free cores, -1 if there is none."""
         k = int((self.cores >= cores).argmax())
         return int(self.layout.nodes[k]) if self.cores[k] >= cores else -1
 
     def emptiest_node(self, cores: int) -> int:
-        """Node of least beta = 1 - free / installed cores (eq. 3) among those with room, the lowest of several, or -1."""
+        """Return the node with room and the least beta = 1 - free / installed cores (eq. 3), the lowest on ties, or -1."""
         k = int(np.where(self.cores >= cores, self._share, -1.0).argmax())
         return int(self.layout.nodes[k]) if self.cores[k] >= cores else -1
 
     def beta(self, node: int) -> float:
-        """1 - free / installed cores of a node (eq. 3)."""
+        """Return beta = 1 - free / installed cores of a node (eq. 3)."""
         k = self._node[node]
         return 1 - int(self.cores[k]) / max(int(self.installed_cores[k]), 1)
 
     def free_cores(self, node: int) -> int:
-        """Free cores of a node."""
+        """Return the free cores of a node."""
         return int(self.cores[self._node[node]])
 
 
 class Pick(NamedTuple):
-    """A composition in use that a policy chose, and what the workload would find there."""
+    """A composition in use that a policy chose, with the candidate group that describes it."""
 
     composition: Composition
     candidate: Candidate

@@ -1,4 +1,4 @@
-"""Disaggregation-aware: maximize composition or minimize fragmentation, by how much of the devices is in demand.
+"""Disaggregation-aware placement: maximize composition or minimize fragmentation, depending on the load of the devices.
 
 Source: Call et al., section III-C and equation 4.
 """
@@ -23,17 +23,17 @@ CompositionChoice = Literal["maximize_composition", "minimize_fragmentation"]
 @register("placements", "nvme_disaggregation_aware")
 @dataclass(frozen=True)
 class NvmeDisaggregationAware(CompositionPolicy):
-    """Maximize composition where both loads are at most 1/2, or bandwidth is at least 0.7 and capacity at most 0.7.
+    """Maximize composition if both loads are at most 1/2, or if bandwidth is at least 0.7 and capacity at most 0.7.
 
-    Otherwise minimize fragmentation. A load is the base demand of the running workloads over what is installed.
+    Otherwise minimize fragmentation. A load is the base demand of the running workloads relative to the installed amount.
 
     Parameters
     ----------
     count_waiting
-        Whether waiting workloads count as demand too (only with the scheduler "composition", which knows the queue).
+        Count waiting workloads as demand too. Only the scheduler "composition" supports this.
     capacity_alone
-        Decide by the capacity alone: maximize composition while its load is at most 0.7, whatever the bandwidth's is. Stated
-        nowhere; inferred from the published composition sizes.
+        Decide by capacity alone: maximize composition while its load is at most 0.7, regardless of the bandwidth load. The
+        paper does not state this; it is inferred from the published composition sizes.
     """
 
     maximize: NvmeMaximizeComposition = field(default_factory=NvmeMaximizeComposition)
@@ -43,16 +43,18 @@ class NvmeDisaggregationAware(CompositionPolicy):
 
     @property
     def counts_waiting(self) -> bool:
-        """As configured."""
+        """True if waiting workloads count as demand."""
         return self.count_waiting
 
     def choose(self, need: Need, view: Compositions) -> Placement | Refusal:
-        """Ask the policy that the present load calls for."""
+        """Choose by the policy that the present load selects."""
         bandwidth, storage = view.demand
         if self.count_waiting:
             if view.waiting is None:
                 raise InputError(
-                    "count_waiting needs a scheduler that shows the queue", field="count_waiting", remedy="use 'composition'"
+                    "count_waiting requires a scheduler that provides the queue",
+                    field="count_waiting",
+                    remedy="use 'composition'",
                 )
             bandwidth, storage = bandwidth + view.waiting[0], storage + view.waiting[1]
         installed = view.layout.installed
@@ -62,7 +64,7 @@ class NvmeDisaggregationAware(CompositionPolicy):
 
 
 def rule(bandwidth_load: float, capacity_load: float, capacity_alone: bool = False) -> CompositionChoice:
-    """Equation 4, or its limit of the capacity alone."""
+    """Return the policy that equation 4 selects, or its variant by capacity alone."""
     low = bandwidth_load <= 0.5 and capacity_load <= 0.5
     steep = (bandwidth_load >= 0.7 or capacity_alone) and capacity_load <= 0.7
     return "maximize_composition" if low or steep else "minimize_fragmentation"

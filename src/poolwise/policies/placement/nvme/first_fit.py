@@ -1,4 +1,4 @@
-"""First fit: the first free device with room, on the first node with cores."""
+"""First fit: the first free device with room, on the first node with enough cores."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from poolwise.registry import register
 @register("placements", "nvme_first_fit")
 @dataclass(frozen=True)
 class NvmeFirstFit(Composer):
-    """The first free device with room on the first node with cores; never several devices, never one in use.
+    """Take the first free device with room on the first node with enough cores; never several devices or one in use.
 
-    It knows no performance model and expects base times. Source: Call et al., section IV-C.
+    The policy uses no performance model and expects base times. Source: Call et al., section IV-C.
 
     Parameters
     ----------
     share
-        Whether a device in use may be taken too, within the base bandwidth and capacity that its users leave.
+        Also accept a device in use, within the base bandwidth and capacity that its users leave.
     """
 
     share: bool = False
-    alone: ClassVar[bool] = True
+    single_device: ClassVar[bool] = True
 
     def first(self, need: Need, view: Compositions) -> int:
-        """Return the first node with cores."""
+        """Return the first node with enough cores."""
         return view.first_node(need.cores)
 
     def compose(self, need: Need, view: Compositions, first: int) -> tuple[int, tuple[int, ...]] | None:
-        """Find the first device and its node."""
+        """Return the first device and its node."""
         found = [*self._shared(need, view), *self._free(need, view, first)]
         if not found:
             return None
@@ -40,7 +40,7 @@ class NvmeFirstFit(Composer):
         return node, (device,)
 
     def _free(self, need: Need, view: Compositions, first: int) -> list[tuple[int, int]]:
-        """(device, node) first in each place."""
+        """Return the first free (device, node) of each location."""
         found = []
         for place, home in enumerate(view.layout.inside):
             node = first if home < 0 else home
@@ -50,7 +50,7 @@ class NvmeFirstFit(Composer):
         return found
 
     def _shared(self, need: Need, view: Compositions) -> list[tuple[int, int]]:
-        """(device, node) of the first one in use that has room under the base demands."""
+        """Return (device, node) of the first devices in use that have room under the base demands."""
         if not self.share:
             return []
         room = [c for c in view.candidates(need) if c.key.size == 1 and c.key.bandwidth >= need.bandwidth]

@@ -1,4 +1,4 @@
-"""Devices in no composition, by place and size, and the fewest of them that cover a need."""
+"""Devices in no composition, by location and size, and the smallest sets of them that cover a need."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from poolwise.policies.placement.nvme.layout import DeviceLayout
 from poolwise.policies.placement.nvme.need import Need
 
 DeviceSize = tuple[int, int]
-"""(bandwidth MB/s, storage MiB) of a device."""
+"""(bandwidth in MB/s, storage in MiB) of a device."""
 
 
 class FreeDevices:
-    """Free devices of every place; devices of one size are interchangeable and kept in ascending order.
+    """Free devices of every location. Devices of one size are interchangeable and kept in ascending order.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class FreeDevices:
         self._size: dict[int, DeviceSize] = {}
 
     def add(self, devices: list[int], snapshot: Snapshot) -> None:
-        """Put devices on the list."""
+        """Add devices to the list."""
         layout, capacity = self.layout, snapshot.capacity
         sizes = capacity[np.ix_(devices, [layout.bandwidth, layout.storage])].tolist()
         for device, (bandwidth, storage) in zip(devices, sizes, strict=True):
@@ -43,18 +43,18 @@ class FreeDevices:
             self._limit[place] = int(capacity[fabric, layout.bandwidth]) if fabric >= 0 else -1
 
     def remove(self, device: int) -> None:
-        """Take a device off the list if it is there."""
+        """Remove a device from the list if it is present."""
         size = self._size.pop(device, None)
         if size is not None:
             devices = self._free[self.layout.place[device]][size]
             del devices[bisect_left(devices, device)]
 
     def size(self, device: int) -> DeviceSize:
-        """(bandwidth, storage) of a free device."""
+        """Return (bandwidth, storage) of a free device."""
         return self._size[device]
 
     def first(self, place: int, need: Need) -> int:
-        """Lowest device of a place that covers a need alone, -1 if there is none."""
+        """Return the lowest device of a location that covers a need by itself, -1 if there is none."""
         found = [
             devices[0]
             for (bandwidth, storage), devices in self._free[place].items()
@@ -62,16 +62,16 @@ class FreeDevices:
         ]
         return min(found, default=-1)
 
-    def offers(self, place: int, alone: bool) -> list[DeviceSize]:
-        """What the free devices of a place have: each `alone`, or all of them together."""
-        if alone:
+    def offers(self, place: int, single_device: bool) -> list[DeviceSize]:
+        """Return the sizes of the free devices of a location: of each if `single_device`, else of all of them together."""
+        if single_device:
             return [size for size, devices in self._free[place].items() if devices]
         bandwidth, storage = (sum(size[k] * len(devices) for size, devices in self._free[place].items()) for k in (0, 1))
         return [(bandwidth, storage)]
 
-    def blocked(self, place: int, need: Need, alone: bool) -> tuple[int, int] | None:
-        """MB/s of devices that cover a need if a fabric alone stands in the way, and MB/s that it still attaches."""
-        if alone:
+    def blocked(self, place: int, need: Need, single_device: bool) -> tuple[int, int] | None:
+        """Return (MB/s of covering devices, MB/s the fabric can still attach) if only the fabric prevents it, else None."""
+        if single_device:
             able = [b for (b, s), devices in self._free[place].items() if devices and b >= need.bandwidth and s >= need.storage]
             bandwidth = min(able, default=-1)
         else:
@@ -80,10 +80,10 @@ class FreeDevices:
         return None if self._attachable(place, bandwidth) else (bandwidth, self._limit[place] - self.attached[place])
 
     def covers(self, place: int, need: Need, *, any_fabric: bool = False) -> Iterator[tuple[int, ...]]:
-        """Yield devices that cover a need together: the fewest first, then one more each time; among equals the least surplus.
+        """Yield sets of devices that cover a need together: a smallest set first, then one device more each time.
 
-        With `any_fabric` as if no fabric limited what is attached. All sizes of a composition are tried on a place with
-        several sizes of device, none where there is one.
+        Among sets of one size the least surplus is chosen. With `any_fabric` the limits of fabrics are ignored. On a location
+        with several device sizes, all combinations of sizes are tried; with one size there is only one.
         """
         sizes = sorted(size for size, devices in self._free[place].items() if devices)
         largest = [max((size[k] for size in sizes), default=0) for k in (0, 1)]
@@ -105,7 +105,7 @@ class FreeDevices:
     def _cover(
         self, place: int, need: Need, chosen: tuple[DeviceSize, ...], any_fabric: bool
     ) -> tuple[float, tuple[int, ...]] | None:
-        """(surplus, devices) of a choice of sizes, None where it falls short, is not there or exceeds the fabric."""
+        """Return (surplus, devices) for a choice of sizes, None if it falls short, is not available or exceeds the fabric."""
         bandwidth, storage = sum(size[0] for size in chosen), sum(size[1] for size in chosen)
         if bandwidth < need.bandwidth or storage < need.storage or not (any_fabric or self._attachable(place, bandwidth)):
             return None
@@ -124,5 +124,5 @@ class FreeDevices:
 
 
 def _ratio(need: int, each: int) -> int:
-    """How many of `each` make up a need."""
+    """Return the number of devices of size `each` that make up a need."""
     return -(-need // each) if need else 0

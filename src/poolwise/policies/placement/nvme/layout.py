@@ -1,4 +1,4 @@
-"""Shared nodes and the devices they can attach, the shape on which composition works."""
+"""Layout of shared nodes and the devices that they can attach, used by composition policies."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from poolwise.model.shared_nodes import SharedNodes, shared_nodes
 
 @dataclass(frozen=True, eq=False)
 class DeviceLayout(SharedNodes):
-    """Devices by the place from which they are attached.
+    """Devices by the location from which they are attached.
 
-    Devices of one place may be composed: those inside a node, those of a rack, those of the machine. Devices inside a node
-    serve that node, all others serve every node. A pool of the same rack (or of the machine) that has bandwidth is the
-    place's fabric: the devices attached from there never exceed it together.
+    Devices of one location may be composed: those inside a node, those of a rack, or those of the machine. Devices inside a
+    node serve only that node; all others serve every node. A pool of the same rack (or of the machine) that has bandwidth is
+    the fabric of the location: the attached devices never exceed it in total.
 
     Attributes
     ----------
-    place : device -> number of its place; places count from 0 in the order of their first device
-    inside : n_place nodes that the devices of a place are inside of, -1 where they are pooled
-    fabric : n_place owners of the fabric limit, -1 without
-    cores, bandwidth, storage : columns of the resources, -1 where the machine has none
-    bandwidth_unit, storage_unit : the largest device's, by which room is made comparable (1 without devices)
+    place : device -> number of its location; locations count from 0 in the order of their first device
+    inside : n_place nodes that contain the devices of a location, -1 for pooled devices
+    fabric : n_place owners of the fabric limit, -1 without one
+    cores, bandwidth, storage : columns of the resources, -1 if the machine does not have them
+    bandwidth_unit, storage_unit : amounts of the largest device, which normalize room (1 without devices)
     installed : (bandwidth, storage) of all devices
     """
 
@@ -42,7 +42,7 @@ class DeviceLayout(SharedNodes):
 
 @lru_cache(maxsize=8)
 def device_layout(machine: Machine) -> DeviceLayout:
-    """Read a machine as shared nodes with devices; raises InputError for one without shared nodes."""
+    """Read a machine as shared nodes with devices. Raises InputError if it has no shared nodes."""
     every = shared_nodes(machine, "cores")
     bandwidth, storage = every.column("bandwidth"), every.column("storage")
     shared = every.only(every.having("bandwidth", "storage") & (min(bandwidth, storage) >= 0))

@@ -1,13 +1,13 @@
-"""Maximize composition: share what is in use, else compose as many free devices as make the workload faster.
+"""Maximize composition: join a composition in use, else compose as many free devices as speed up the workload.
 
-Source: Call et al., Algorithm 1 and equation 1; specs of the NVMe composition, "Policies".
+Source: Call et al., Algorithm 1 and equation 1; NVMe-composition spec, "Policies".
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from poolwise.policies.placement.nvme.composition import Composer, open_to
+from poolwise.policies.placement.nvme.composition import Composer, joinable_groups
 from poolwise.policies.placement.nvme.compositions import Candidate, Compositions, Pick
 from poolwise.policies.placement.nvme.need import Need
 from poolwise.registry import register
@@ -16,22 +16,22 @@ from poolwise.registry import register
 @register("placements", "nvme_maximize_composition")
 @dataclass(frozen=True)
 class NvmeMaximizeComposition(Composer):
-    """Join the composition that outlives the workload longest; without one compose devices while that shortens its time.
+    """Join the composition that outlives the workload longest; otherwise compose devices while each one shortens its time.
 
-    Candidates are the compositions in use where the workload meets its deadline and no resident is made to miss its own,
-    by TTL(job) - TTL(composition), then fitness, ascending. New compositions take the last number of free devices at which
-    the modelled time alone still fell, within the workload's peak bandwidth; a workload that is late, or that no number can
-    save, gets the fewest that cover its need.
+    Candidates are the compositions in use where the workload meets its deadline and makes no resident miss its own. They are
+    ranked by TTL(job) - TTL(composition), then by fitness, ascending. A new composition takes the last number of free devices
+    at which the modeled time alone still decreased, within the workload's peak bandwidth. A workload that is late, or that
+    no number of devices can save, gets the fewest devices that cover its need.
 
     Parameters
     ----------
     max_extension
-        A candidate whose life the workload would extend by more than this fraction of its time loses to a new composition
-        if one is possible; None for never (Algorithm 1 as printed).
+        Prefer a new composition, if possible, to a candidate whose life the workload would extend by more than this fraction
+        of its time; None never does (Algorithm 1 as printed).
     smallest_k_meeting_deadline
         Compose the fewest devices that meet the deadline instead of the fastest composition.
     late_shares
-        Whether a workload whose deadline has passed may join a composition in use (`open_to`).
+        Let a workload whose deadline has passed join a composition in use (`joinable_groups`).
     """
 
     max_extension: float | None = None
@@ -39,12 +39,12 @@ class NvmeMaximizeComposition(Composer):
     late_shares: bool = True
 
     def first(self, need: Need, view: Compositions) -> int:
-        """Return the first node with cores."""
+        """Return the first node with enough cores."""
         return view.first_node(need.cores)
 
     def compose(self, need: Need, view: Compositions, first: int) -> tuple[int, tuple[int, ...]] | None:
-        """Find a composition in use, or free devices."""
-        candidates = open_to(need, view, self.late_shares)
+        """Choose a composition in use, or free devices."""
+        candidates = joinable_groups(need, view, self.late_shares)
         pick = view.first_by_end(candidates, lambda c, end: (c.time - (end - view.now), _fitness(c, need, view)))
         joined = None if pick is None else (pick.composition.node, pick.composition.devices)
         if pick is not None and not self._extends_too_far(pick, view):
@@ -56,7 +56,7 @@ class NvmeMaximizeComposition(Composer):
         return self.max_extension is not None and time - (pick.composition.end - view.now) > self.max_extension * time
 
     def _new(self, need: Need, view: Compositions, first: int) -> tuple[int, tuple[int, ...]] | None:
-        """(node, devices) of the place that serves best: deadline met, then least time, then fewest devices, lowest place."""
+        """Return (node, devices) of the best location: deadline met, then least time, fewest devices, lowest location."""
         best: tuple[tuple[bool, int, int, int], int, tuple[int, ...]] | None = None
         for place, home in enumerate(view.layout.inside):
             node = first if home < 0 else home
@@ -73,7 +73,7 @@ class NvmeMaximizeComposition(Composer):
         return None if best is None else best[1:]
 
     def _devices(self, need: Need, view: Compositions, place: int) -> tuple[int, ...] | None:
-        """Free devices of one place: the last number at which the time fell, the fewest if that does not save the deadline."""
+        """Return free devices of one location: the last number at which the time fell, or the fewest if still too late."""
         covers = view.free.covers(place, need)
         fewest = best = next(covers, None)
         if fewest is None or best is None or need.late:
@@ -90,7 +90,7 @@ class NvmeMaximizeComposition(Composer):
 
 
 def _fitness(candidate: Candidate, need: Need, view: Compositions) -> float:
-    """Room left after the workload, in devices: equation 1 with each term at least 0 and made comparable."""
+    """Return the room left after the workload, in devices: equation 1 with terms clipped at 0 and normalized."""
     key, layout = candidate.key, view.layout
     return (
         max(0, key.bandwidth - need.bandwidth) / layout.bandwidth_unit

@@ -1,6 +1,6 @@
-"""Minimize fragmentation: fill devices and the cores of their node evenly.
+"""Minimize fragmentation: fill devices and the cores of their nodes evenly.
 
-Source: Call et al., Algorithm 2, equations 2 and 3; specs of the NVMe composition, "Policies".
+Source: Call et al., Algorithm 2, equations 2 and 3; NVMe-composition spec, "Policies".
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from poolwise.policies.placement.nvme.composition import Composer, open_to
+from poolwise.policies.placement.nvme.composition import Composer, joinable_groups
 from poolwise.policies.placement.nvme.compositions import Candidate, Compositions
 from poolwise.policies.placement.nvme.need import Need
 from poolwise.registry import register
@@ -17,17 +17,17 @@ from poolwise.registry import register
 @register("placements", "nvme_minimize_fragmentation")
 @dataclass(frozen=True)
 class NvmeMinimizeFragmentation(Composer):
-    """Join the composition of least alpha; without one take the fewest devices that cover the need on the emptiest node.
+    """Join the composition of least alpha; otherwise compose the fewest devices that cover the need, on the emptiest node.
 
-    With ratio = 0 for what the workload does not need, else need / max(free, need):
+    With ratio = need / max(free, need), or 0 for resources that the workload does not need:
     alpha = (1 - (ratio_bandwidth + ratio_storage) / 2) / (cores / free cores of the composition's node).
 
     Parameters
     ----------
     alpha_as_printed
-        Equation 2 as it is printed: the ratios are not halved, and it is infinite where it divides by 0 or less.
+        Use equation 2 as printed: the ratios are not halved, and alpha is infinite where it would divide by 0 or less.
     late_shares
-        Whether a workload whose deadline has passed may join a composition in use (`open_to`).
+        Let a workload whose deadline has passed join a composition in use (`joinable_groups`).
     """
 
     alpha_as_printed: bool = False
@@ -38,8 +38,8 @@ class NvmeMinimizeFragmentation(Composer):
         return view.emptiest_node(need.cores)
 
     def compose(self, need: Need, view: Compositions, first: int) -> tuple[int, tuple[int, ...]] | None:
-        """Find a composition in use, or free devices."""
-        candidates = open_to(need, view, self.late_shares)
+        """Choose a composition in use, or free devices."""
+        candidates = joinable_groups(need, view, self.late_shares)
         pick = view.first_by_device(candidates, lambda c: self._alpha(c, need))
         return self._new(need, view, first) if pick is None else (pick.composition.node, pick.composition.devices)
 
@@ -53,7 +53,7 @@ class NvmeMinimizeFragmentation(Composer):
         return (1 - used) / (need.cores / key.cores) if need.cores else math.inf
 
     def _new(self, need: Need, view: Compositions, emptiest: int) -> tuple[int, tuple[int, ...]] | None:
-        """(node, devices) of the place that needs fewest devices, then has the emptiest node, then is lowest."""
+        """Return (node, devices) of the location that needs the fewest devices, then has the emptiest node, then is lowest."""
         best: tuple[tuple[int, float, int], int, tuple[int, ...]] | None = None
         for place, home in enumerate(view.layout.inside):
             node = emptiest if home < 0 else home

@@ -1,4 +1,4 @@
-"""What a workload needs of nodes and devices, and how long it would take on a composition."""
+"""Needs of a workload for nodes and devices, and its expected time on a composition."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from poolwise.units import NEVER, with_slowdown
 
 @dataclass(frozen=True)
 class Sharing:
-    """What the scheduler believes about sharing: the tables of its estimate, and whether residents change speed."""
+    """The scheduler's model of sharing: the tables of its estimate, and whether residents change speed during a run."""
 
     model: OffersTables
     changes: bool
@@ -22,9 +22,9 @@ class Sharing:
 
     @classmethod
     def of(cls, estimate: Estimate) -> Sharing:
-        """Find the model that offers tables in an estimate; one without parts means base times everywhere.
+        """Find the model with sharing tables in an estimate; an estimate without models means base times everywhere.
 
-        Raises InputError for any other model that has no tables to look ahead with.
+        Raises InputError for a model without sharing tables.
         """
         models = model_parts(estimate)
         for model in models:
@@ -32,38 +32,38 @@ class Sharing:
                 return cls(model, not model.fixed_at_start)
         if models:
             raise InputError(
-                f"composition needs a performance model with sharing tables, not {type(estimate).__name__}",
+                f"composition requires a performance model with sharing tables, not {type(estimate).__name__}",
                 field="performance.model",
-                remedy="choose nvme_sharing with a table for each kind, or ideal for base times",
+                remedy="use nvme_sharing with a table for each kind, or ideal for base times",
             )
         return cls(NvmeSharing(), False)
 
     def table(self, kind: str) -> SharingTable | None:
-        """Table of a kind, None where it takes its base time."""
+        """Return the table of a kind, None if the kind takes its base time."""
         if kind not in self.tables:
             self.tables[kind] = self.model.table(kind)
         return self.tables[kind]
 
     def most_sharers(self, kinds: frozenset[str], need: Need) -> int:
-        """Most runs that the tables of all kinds on a composition cover."""
+        """Return the maximum number of runs that the tables of all kinds on a composition cover."""
         assert need.table is not None
         return min([need.table.sharers, *(table.sharers for kind in kinds if (table := self.table(kind)) is not None)])
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """One workload as composition sees it.
+    """One workload as seen by composition policies.
 
     Attributes
     ----------
-    kind : its kind where that has a table, else "": all unmodelled kinds share alike
+    kind : its kind if that has a table, else "": all unmodeled kinds share in the same way
     bandwidth : MB/s, base demand
     storage : MiB
     peak : MB/s beyond which more bandwidth is of no use
     requested : ns, base time
     duration : ns of work that the table's times are relative to, as the scheduler knows it
     deadline : ns, `NEVER` without one
-    late : whether its deadline has passed, so that nothing constrains it any more
+    late : whether its deadline has passed, so that it constrains nothing any more
     """
 
     job: int
@@ -98,24 +98,24 @@ class Need:
         )
 
     def at(self, now: int) -> Need:
-        """Drop a deadline that has passed: late work is placed without one."""
+        """Return the need at a time: without a deadline once that has passed."""
         return self if now < self.deadline else replace(self, deadline=NEVER, late=True)
 
     @property
     def nvme(self) -> bool:
-        """Whether it needs devices at all."""
+        """True if the workload needs devices at all."""
         return self.bandwidth > 0 or self.storage > 0
 
     def slowdown(self, devices: int, sharers: int) -> float:
-        """Expected slowdown on a composition of `devices` with `sharers` sharers, itself included."""
+        """Return the expected slowdown on a composition of `devices` with `sharers` sharers, itself included."""
         return 0.0 if self.table is None else relative(self.table, devices, sharers, self.duration)
 
     def time(self, devices: int, sharers: int) -> int:
-        """Ns it is expected to take there from beginning to end."""
+        """Return the expected total time (ns) on such a composition."""
         return with_slowdown(float(self.requested), self.slowdown(devices, sharers))
 
     def shares_with(self, kinds: frozenset[str], sharing: Sharing) -> bool:
-        """Whether it may share with residents of these kinds: its own, partners on both sides, or all unmodelled."""
+        """Return whether it may share with residents of these kinds: its own, mutual partners, or all unmodeled kinds."""
         if kinds == {self.kind}:
             return True
         if self.table is None:

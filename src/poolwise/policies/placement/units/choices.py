@@ -1,4 +1,4 @@
-"""Which units a job's tasks may take at all, whatever is idle."""
+"""Units that a job's tasks may use at all, whatever is idle."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from poolwise.policies.placement.units.layout import ANY_TYPE, Tier, UnitLayout
 
 
 class Choices:
-    """The units of a machine and the preferences of jobs."""
+    """Units of a machine and unit preferences of jobs."""
 
     def __init__(self, layout: UnitLayout, table: JobTable) -> None:
         self.layout, self.table = layout, table
         self._able: dict[int, tuple[int, ...]] = {}
         self._tiers: dict[tuple[int, ...], tuple[Tier, ...]] = {}
 
-    def attribute(self, name: str, job: int, otherwise: int) -> int:
-        """A whole number of a job; `otherwise` where the table has no such column."""
+    def attribute(self, name: str, job: int, default: int) -> int:
+        """Return an integer attribute of a job; `default` if the table has no such column."""
         column = self.table.attributes.get(name)
-        return otherwise if column is None else int(column[job])
+        return default if column is None else int(column[job])
 
     def able(self, job: int) -> tuple[int, ...]:
-        """Types that can run a job's tasks."""
+        """Return the unit types that can run a job's tasks."""
         kind = self.attribute("task_type", job, 0)
         if kind not in self._able:
             self._able[kind] = self.layout.able(kind)
         return self._able[kind]
 
     def preferred(self, job: int) -> int | None:
-        """Number of the unit type that a job prefers; None where it prefers none."""
+        """Return the number of the unit type that a job prefers, None if it has no preference."""
         wanted = self.attribute("preferred_type", job, ANY_TYPE)
         return None if wanted == ANY_TYPE or not len(self.layout.code) else wanted
 
     def tiers(self, job: int, columns: Sequence[str], find: Callable[[int, Choices], tuple[Tier, ...]]) -> tuple[Tier, ...]:
-        """Tiers of a job under a policy: what `find` says, asked once for jobs that are alike in the columns.
+        """Return a job's tiers under a policy, calling `find` once for all jobs with equal values in `columns`.
 
-        A policy brings its own columns and `find`; one object serves one policy.
+        A policy brings its own columns and `find`, so one object serves one policy.
         """
         key = tuple(self.attribute(name, job, 0) for name in columns)
         if key not in self._tiers:

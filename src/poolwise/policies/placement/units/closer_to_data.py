@@ -1,4 +1,4 @@
-"""The idle unit that is nearest to the task's data."""
+"""Placement on the idle unit nearest to the task's data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from poolwise.registry import register
 @register("placements", "closer_to_data")
 @dataclass(frozen=True)
 class CloserToData(TieredPolicy):
-    """An idle unit at the place of the data, else in their rack, else anywhere; blind to affinity.
+    """Choose an idle unit at the position of the data, else in its rack, else anywhere; ignores affinity.
 
     Source: VineSim, sections 5.3.2 and 8.8, CLOSER_TO_DATA.
     """
@@ -22,7 +22,7 @@ class CloserToData(TieredPolicy):
     key: ClassVar[tuple[str, ...]] = ("task_type", "data_x", "data_y")
 
     def tiers(self, job: int, choices: Choices) -> tuple[Tier, ...]:
-        """Place, rack, all; what an earlier tier holds is never idle when a later one is looked at."""
+        """Return the tiers position, rack and all units. They may overlap: a tier is only used if no earlier one is idle."""
         layout, able = choices.layout, choices.able(job)
         x, y = choices.attribute("data_x", job, 0), choices.attribute("data_y", job, 0)
         place = tuple(layout.of_place[k, x, y] for k in able if (k, x, y) in layout.of_place)

@@ -1,4 +1,4 @@
-"""Wait a bounded time for a better unit."""
+"""Delay scheduling: wait a bounded time for a better unit."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from poolwise.registry import register
 @register("placements", "delay")
 @dataclass(frozen=True)
 class Delay(UnitPolicy):
-    """The idle unit with the least transfer + compute; one that is worse than the best unit, only after a wait.
+    """Choose the idle unit with the least transfer + compute time; wait a bounded time if a busy unit would be better.
 
-    A task waits, counted from its arrival, at most `patience` times what the best idle unit would cost it over the best
-    unit of all; so it never loses more than that factor of what it tried to save. Ties by (x, y), then the order of the
-    deployment. Source: delay scheduling (Zaharia et al. 2010), with a bound in proportion to what is at stake.
+    A task waits, counted from its arrival, at most `patience` times the extra time of the best idle unit over the best unit
+    of all. It therefore never loses more than that factor of the possible saving. Ties are broken by (x, y), then by the
+    order of the deployment. Source: delay scheduling (Zaharia et al. 2010), with a bound proportional to the saving.
 
     Parameters
     ----------
     patience
-        0 takes what is idle at once; 1 waits as long as the better unit would save.
+        0 takes an idle unit at once; 1 waits for as long as the better unit would save.
     """
 
     patience: float = 1.0
@@ -32,12 +32,14 @@ class Delay(UnitPolicy):
     looks_at: ClassVar[tuple[str, ...]] = SHAPE
 
     def check_settings(self) -> None:
-        """Refuse a patience that is no number of 0 or more."""
+        """Raise InputError unless the patience is a finite number of at least 0."""
         if not (isinstance(self.patience, float | int) and 0 <= self.patience < math.inf):
-            raise InputError(f"{self.patience!r} is not a number of 0 or more", field="patience", remedy="such as 1")
+            raise InputError(
+                f"must be a number of at least 0, got {self.patience!r}", field="patience", remedy="use, for example, 1"
+            )
 
     def choose(self, task: Task, units: Units) -> int:
-        """Take an idle unit of the best offer that has one, if no other is better or the wait is over."""
+        """Choose an idle unit of the best offer that has one, if no other offer is better or the wait is over."""
         offers = units.offers(task.job)
         idle = [(offer.response, leaf) for offer in offers if (leaf := units.first(offer.ranges)) >= 0]
         if not idle:

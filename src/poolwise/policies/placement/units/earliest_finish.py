@@ -1,4 +1,4 @@
-"""The unit, idle or busy, on which the task ends first."""
+"""Placement on the unit, idle or busy, on which the task ends first."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from poolwise.units import NEVER
 @register("placements", "earliest_finish")
 @dataclass(frozen=True)
 class EarliestFinish(UnitPolicy):
-    """Least end over all units: now or when the unit has finished the tasks before, + transfer + compute.
+    """Choose the unit with the earliest end: now, or when the unit has finished its queued tasks, + transfer + compute.
 
-    A task for which a busy unit ends sooner stands in line there, so that the next one counts it in. Ties by (x, y), then
-    the order of the deployment. Times are uncontended estimates. Source: specs of the accelerators, "Policies"; the rule is
-    that of HEFT's processor selection (Topcuoglu et al. 2002) without insertion.
+    If a busy unit gives the earliest end, the task joins the queue of that unit, and later decisions count it. Ties are
+    broken by (x, y), then by the order of the deployment. Times are uncontended estimates. Source: accelerator spec,
+    "Policies"; the rule is HEFT's processor selection (Topcuoglu et al. 2002) without insertion.
     """
 
-    lines: ClassVar[bool] = True
+    queues_tasks: ClassVar[bool] = True
 
     def choose(self, task: Task, units: Units) -> int:
-        """Compare the first idle and the soonest busy unit of each offer."""
+        """Choose among the first idle and the first available busy unit of each offer."""
         best, chosen = (NEVER, NEVER), WAIT
         for response, ranges in units.offers(task.job):
             if units.now + response > best[0]:
-                break  # the later offers take longer still
+                break  # later offers take even longer
             idle = units.first(ranges)
             for ready, leaf in ((units.now, idle), units.soonest(ranges)):
                 if leaf >= 0:

@@ -1,4 +1,4 @@
-"""Any idle unit, as if all were alike."""
+"""Placement on a random idle unit."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from poolwise.registry import register
 @register("placements", "flat")
 @dataclass(frozen=True)
 class Flat(TieredPolicy):
-    """A random idle unit that can run the task, each as likely as the others. Source: VineSim, section 5.3.2, FLAT."""
+    """Choose an idle unit that can run the task uniformly at random. Source: VineSim, section 5.3.2, FLAT."""
 
     tie: Tie = "random"
 
     def tiers(self, job: int, choices: Choices) -> tuple[Tier, ...]:
-        """All units that can run the task."""
+        """Return one tier with all units that can run the task."""
         return (tuple(choices.layout.of_type[kind] for kind in choices.able(job)),)

@@ -1,4 +1,4 @@
-"""The idle unit that is best at the task."""
+"""Placement on the idle unit with the highest affinity."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from poolwise.registry import register
 @register("placements", "high")
 @dataclass(frozen=True)
 class High(TieredPolicy):
-    """An idle unit with the highest affinity to the task, blind to where data lie.
+    """Choose an idle unit with the highest affinity to the task; ignores the position of the data.
 
     Source: VineSim, section 5.3.2, HIGH ("best available" in section 8).
     """
 
     def tiers(self, job: int, choices: Choices) -> tuple[Tier, ...]:
-        """Types by affinity, those of equal affinity together."""
+        """Return one tier per affinity, highest first."""
         layout, by_rate = choices.layout, dict[float, list[int]]()
         kind = choices.attribute("task_type", job, 0)
         for able in choices.able(job):

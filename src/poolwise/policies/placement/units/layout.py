@@ -1,4 +1,4 @@
-"""Processing units in the order in which they are searched: by type, rack, shelf, then as the machine lists them."""
+"""Layout of processing units in search order: by type, rack, shelf, then machine order."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from poolwise.model import Kind, Machine
 from poolwise.performance.affinity import rates
 
 LeafRange = tuple[int, int]
-"""Leaves from the first to the second (excluded)."""
+"""Range of leaves: first, and end (excluded)."""
 Tier = tuple[LeafRange, ...]
-"""Units among which nothing but the tie rule chooses; no two ranges overlap."""
+"""Units between which only the tie rule decides; the ranges do not overlap."""
 ANY_TYPE = 5
-"""Number of the unit type "unspecified"; a task that prefers it prefers none."""
+"""Number of the unit type "unspecified", which means no preference."""
 
 
 @dataclass(frozen=True, eq=False)
 class UnitLayout:
-    """Units as leaves 0..n-1, so that those of one type, of a rack and type, and of a place and type stand together.
+    """Units as leaves 0..n-1, so that units of one type, of one (type, rack) and of one (type, position) are contiguous.
 
     Attributes
     ----------
     owner : (n_unit,) owner of each leaf
     leaf : owner -> leaf
-    rank : (n_unit,) position of each leaf by (x, y), then the order of the machine: the tie rule
-    column : of the resource "slots"
-    types : names of the types that there are, in the order of their leaves
-    code : (n_type,) their numbers, from the machine's attribute "unit_type"; (0,) without it
+    rank : (n_unit,) position of each leaf by (x, y), then machine order: the tie rule
+    column : column of the resource "slots"
+    types : names of the unit types of the machine, in the order of their leaves
+    code : (n_type,) numbers of the types, from the machine's attribute "unit_type"; (0,) without it
     of_type, of_rack, of_place : ranges by type; (type, x); (type, x, y)
-    rate : (n_task_type, n_type) operations per microsecond, (0, n_type) where units have no affinities
+    rate : (n_task_type, n_type) operations per microsecond, (0, n_type) if the units have no affinities
     """
 
     owner: IntArray
@@ -50,11 +50,11 @@ class UnitLayout:
 
     @classmethod
     def of(cls, machine: Machine) -> UnitLayout:
-        """Lay out the units of a machine, its nodes with slots; raises InputError if it has none."""
+        """Lay out the units of a machine, its nodes with slots. Raises InputError if it has none."""
         return _layout(machine)
 
     def able(self, kind: int) -> tuple[int, ...]:
-        """Types that can run tasks of a type, ascending."""
+        """Return the unit types that can run tasks of a type, in ascending order."""
         if not len(self.rate):
             return tuple(range(len(self.types)))
         if not 0 <= kind < len(self.rate):
@@ -71,7 +71,7 @@ def _layout(machine: Machine) -> UnitLayout:
         raise InputError(
             f"machine '{machine.name}' has no processing units",
             field="slots",
-            remedy="read a deployment (--format vinesim), or give nodes the resource slots",
+            remedy="read a deployment (--format vinesim), or give the nodes slots",
         )
     types = tuple(dict.fromkeys(machine.type[unit] for unit in units.tolist()))
     kind = np.array([types.index(machine.type[unit]) for unit in units.tolist()], dtype=np.int64)
@@ -102,7 +102,7 @@ def _codes(machine: Machine, types: tuple[str, ...]) -> IntArray:
 
 
 def _ranges(*columns: IntArray) -> dict[tuple[int, ...], LeafRange]:
-    """Stretches of equal values of sorted columns."""
+    """Return the ranges of equal values in sorted columns."""
     table = np.stack(columns, axis=1)
     begins = np.flatnonzero(np.concatenate([[True], (table[1:] != table[:-1]).any(axis=1)])).tolist()
     return {tuple(table[low].tolist()): (low, high) for low, high in pairwise([*begins, len(table)])}
@@ -114,7 +114,9 @@ def _rates(machine: Machine, owner: IntArray, kind: IntArray, types: tuple[str, 
     if (table != table[:, first][:, kind]).any():
         k = types[int(kind[int(np.argmax((table != table[:, first][:, kind]).any(axis=0)))])]
         raise InputError(
-            f"units of type '{k}' differ in affinity", field="affinity", remedy="give units that differ types of their own"
+            f"units of type '{k}' differ in affinity",
+            field="affinity",
+            remedy="give units of different affinity different types",
         )
     by_type: FloatArray = table[:, first]
     return by_type

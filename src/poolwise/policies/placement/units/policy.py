@@ -1,4 +1,4 @@
-"""What a policy for units decides: which unit a task goes to. The rest follows, a job at a time or task by task."""
+"""Base classes of unit policies, which choose a processing unit for each task."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ WAIT = -1
 
 
 class UnitPolicy(PlacementPolicy, ABC):
-    """Places tasks on processing units, one task a unit.
+    """Place tasks on processing units, one task per unit.
 
-    The scheduler `dispatch` asks `choose` task by task; under any other scheduler `place` puts all tasks of a job on idle
+    The scheduler `dispatch` calls `choose` for each task. Under any other scheduler, `place` puts all tasks of a job on idle
     units at once, or none.
     """
 
     may_wait: ClassVar[bool] = True
-    """Whether a task may be left waiting while a unit is idle that it might have (`allowed`)."""
+    """Whether a task may wait while a unit is idle that it is allowed to use (`allowed`)."""
     looks_at: ClassVar[tuple[str, ...]] = ()
-    """Columns besides the task type and the preferred type that decide whether a task waits while a unit is idle that could
-    run it: tasks that differ in them do not wait for each other."""
-    lines: ClassVar[bool] = False
-    """Whether tasks may stand in line at busy units; the choices must then stay right while time passes as expected."""
+    """Columns, in addition to the task type and the preferred type, that decide whether a task waits while a suitable unit is
+    idle. Tasks that differ in them do not wait for each other."""
+    queues_tasks: ClassVar[bool] = False
+    """Whether tasks may queue at busy units. Choices must then remain valid while time passes as expected."""
 
     @abstractmethod
     def choose(self, task: Task, units: Units) -> int:
-        """Leaf of the unit that a task goes to; one that is busy means standing in line there, `WAIT` means to wait.
+        """Return the leaf of the chosen unit: an idle one, a busy one to queue there, or `WAIT`.
 
-        A policy that waits while an allowed unit is idle says when to ask again (`units.ask_at`) if no event does.
+        A policy that waits while an allowed unit is idle sets `units.ask_at` to be called again without an event.
         """
 
     def check_settings(self) -> None:
-        """Raise InputError for settings that mean nothing; callers do so before they ask the policy."""
+        """Raise InputError for invalid settings; callers do so before they use the policy."""
         return
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
@@ -48,11 +48,11 @@ class UnitPolicy(PlacementPolicy, ABC):
         self.check_settings()
 
     def allowed(self, job: int, choices: Choices) -> Tier:
-        """All units that a job's tasks may ever take, busy or not."""
+        """Return all units that a job's tasks may ever use, busy or not."""
         return tuple(choices.layout.of_type[kind] for kind in choices.able(job))
 
     def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
-        """Find an idle unit for each task; raises InputError on a machine without units."""
+        """Find an idle unit for each task. Raises InputError on a machine without units."""
         self.check_settings()
         units = Units(snapshot)
         rows: list[tuple[int, int, int, int]] = []
@@ -62,7 +62,7 @@ class UnitPolicy(PlacementPolicy, ABC):
             task = Task(job.index, number)
             leaf = self.choose(task, units)
             if leaf < 0 or leaf not in units.idle:
-                return Refusal("no idle unit to its liking", "slots", job.tasks, len(units.idle) + len(rows))
+                return Refusal("no idle unit that the policy accepts", "slots", job.tasks, len(units.idle) + len(rows))
             units.occupy(leaf)
             rows.append((number, int(units.layout.owner[leaf]), units.layout.column, 1))
         return Placement.of(rows)
@@ -70,12 +70,12 @@ class UnitPolicy(PlacementPolicy, ABC):
 
 @dataclass(frozen=True)
 class TieredPolicy(UnitPolicy):
-    """Takes a unit of the first tier in which one is idle.
+    """Choose a unit of the first tier that has an idle one.
 
     Parameters
     ----------
     tie
-        Within a tier: "order" takes the first by (x, y), then in the order of the deployment; "random" any.
+        Rule within a tier: "order" takes the first by (x, y), then by the order of the deployment; "random" takes any.
     """
 
     tie: Tie = "order"
@@ -85,20 +85,20 @@ class TieredPolicy(UnitPolicy):
     """Columns on which the tiers depend."""
 
     def check_settings(self) -> None:
-        """Refuse a tie rule that is not known."""
+        """Raise UnknownNameError for an unknown tie rule."""
         if self.tie not in get_args(Tie):
             raise UnknownNameError.of("tie rule", self.tie, get_args(Tie), field="tie")
 
     @abstractmethod
     def tiers(self, job: int, choices: Choices) -> tuple[Tier, ...]:
-        """Units that a job's tasks may take, best first; all that ever come into question."""
+        """Return the units that a job's tasks may use, best tier first; units in no tier are never used."""
 
     def allowed(self, job: int, choices: Choices) -> Tier:
-        """The units of all tiers."""
+        """Return the units of all tiers."""
         return tuple(part for tier in choices.tiers(job, self.key, self.tiers) for part in tier)
 
     def choose(self, task: Task, units: Units) -> int:
-        """Find the first tier with an idle unit; `WAIT` if none is idle."""
+        """Choose a unit of the first tier with an idle one; return `WAIT` if none is idle."""
         for tier in units.tiers(task.job, self.key, self.tiers):
             leaf = units.first(tier) if self.tie == "order" else units.random(tier, units.draw(task))
             if leaf >= 0:

@@ -1,4 +1,4 @@
-"""A unit of the type that the task prefers."""
+"""Placement on units of the type that the task prefers."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Reading = Literal["only", "first"]
 @register("placements", "pref")
 @dataclass(frozen=True)
 class Pref(TieredPolicy):
-    """An idle unit of the preferred type. A task that prefers the type "unspecified" takes any.
+    """Choose an idle unit of the preferred type. A task with the preference "unspecified" takes any type.
 
-    Source: VineSim, sections 5.2.1 and 5.3.2, PREF: the paper allows both readings.
+    Source: VineSim, sections 5.2.1 and 5.3.2, PREF. The paper allows both readings.
 
     Parameters
     ----------
     reading
-        "only": never a unit of another type; "first": one of another type if none of the preferred is idle.
+        "only" never uses another type; "first" uses another type if no unit of the preferred one is idle.
     """
 
     reading: Reading = "only"
@@ -32,15 +32,15 @@ class Pref(TieredPolicy):
     key: ClassVar[tuple[str, ...]] = ("task_type", "preferred_type")
 
     def check_settings(self) -> None:
-        """Refuse a reading that is not known."""
+        """Raise UnknownNameError for an unknown reading."""
         super().check_settings()
         if self.reading not in get_args(Reading):
             raise UnknownNameError.of("reading", self.reading, get_args(Reading), field="reading")
 
     def tiers(self, job: int, choices: Choices) -> tuple[Tier, ...]:
-        """The preferred type, then under "first" the others."""
+        """Return the preferred type, then, under "first", the others."""
         able, wanted = choices.able(job), choices.preferred(job)
         layout = choices.layout
-        liked = tuple(layout.of_type[k] for k in able if wanted is None or layout.code[k] == wanted)
+        preferred = tuple(layout.of_type[k] for k in able if wanted is None or layout.code[k] == wanted)
         others = tuple(layout.of_type[k] for k in able if wanted is not None and layout.code[k] != wanted)
-        return tuple(tier for tier in (liked, others if self.reading == "first" else ()) if tier)
+        return tuple(tier for tier in (preferred, others if self.reading == "first" else ()) if tier)

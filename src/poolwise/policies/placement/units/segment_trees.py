@@ -1,12 +1,12 @@
-"""Binary trees over a row of leaves: which are set, and which holds the least. Each answer takes log2(leaves) steps."""
+"""Segment trees over leaves: a set of leaves and a range minimum. Each operation takes O(log n) steps."""
 
 from __future__ import annotations
 
 from poolwise.units import NEVER
 
 
-class Marks:
-    """A set of leaves, counted: `tree[1]` is the number of all that are set, the children of k are 2k and 2k + 1."""
+class BitTree:
+    """Set of leaves with counts: `tree[1]` is the size of the set, and the children of node k are 2k and 2k + 1."""
 
     def __init__(self, size: int) -> None:
         self.base = 1 << max(size - 1, 0).bit_length()
@@ -19,7 +19,7 @@ class Marks:
         return self.tree[1]
 
     def set_leaf(self, leaf: int, there: bool) -> None:
-        """Add a leaf, or take it out."""
+        """Add a leaf or remove it."""
         k = self.base + leaf
         change = int(there) - self.tree[k]
         while change and k:
@@ -27,7 +27,7 @@ class Marks:
             k >>= 1
 
     def before(self, leaf: int) -> int:
-        """Number of set leaves below `leaf`."""
+        """Return the number of set leaves below `leaf`."""
         k, count = self.base + leaf, 0
         if leaf == self.base:
             return self.tree[1]
@@ -38,11 +38,11 @@ class Marks:
         return count
 
     def count(self, low: int, high: int) -> int:
-        """Number of set leaves from low to high (excluded)."""
+        """Return the number of set leaves from low to high (excluded)."""
         return self.before(high) - self.before(low)
 
     def at(self, number: int) -> int:
-        """Set leaf at position `number` (from 0) among the set leaves."""
+        """Return the set leaf at position `number` (from 0) among the set leaves."""
         k = 1
         while k < self.base:
             k *= 2
@@ -52,7 +52,7 @@ class Marks:
         return k - self.base
 
     def first(self, low: int, high: int) -> int:
-        """First set leaf from low to high (excluded), -1 if there is none."""
+        """Return the first set leaf from low to high (excluded), -1 if there is none."""
         below = self.before(low)
         if below >= self.tree[1]:
             return -1
@@ -60,8 +60,8 @@ class Marks:
         return leaf if leaf < high else -1
 
 
-class Least:
-    """A number for each leaf, `NEVER` at first."""
+class MinTree:
+    """Number per leaf with range minima; `NEVER` initially."""
 
     def __init__(self, size: int) -> None:
         self.base = 1 << max(size - 1, 0).bit_length()
@@ -76,7 +76,7 @@ class Least:
         return self.tree[1]
 
     def set_leaf(self, leaf: int, value: int) -> None:
-        """Set a leaf's number."""
+        """Set the number of a leaf."""
         k = self.base + leaf
         self.tree[k] = value
         while k > 1:
@@ -87,9 +87,9 @@ class Least:
             self.tree[k] = value
 
     def first(self, low: int, high: int) -> tuple[int, int]:
-        """(least number, first leaf that has it) from low to high (excluded); (NEVER, -1) if none has one."""
+        """Return (least number, first leaf with it) from low to high (excluded); (NEVER, -1) if all are `NEVER`."""
         best, where = NEVER, -1
-        parts = []  # subtrees of the range, from the left
+        parts = []  # subtrees that cover the range, from the left
         right = []
         a, b = self.base + low, self.base + high
         while a < b:

@@ -1,4 +1,4 @@
-"""The units of a machine at one moment: which are idle, when the others will be, and what a task could have."""
+"""View of a machine's units at one instant: idle units, expected ends of the others, and offers for tasks."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from poolwise.arrays import FloatArray
 from poolwise.model import Placement, Run, Snapshot
 from poolwise.policies.placement.units.choices import Choices
 from poolwise.policies.placement.units.layout import LeafRange, Tier, UnitLayout
-from poolwise.policies.placement.units.segment_trees import Least, Marks
+from poolwise.policies.placement.units.segment_trees import BitTree, MinTree
 from poolwise.random import uniform
 from poolwise.units import HORIZON, NEVER
 
 
 class Task(NamedTuple):
-    """One task: row of its job, its number there."""
+    """One task: row of its job and its number within the job."""
 
     job: int
     task: int
 
 
 class UnitOffer(NamedTuple):
-    """Units that serve a task alike: of one type and at one distance from its data.
+    """Equivalent units for a task: of one type and at one distance from its data.
 
-    `response` is transfer + compute there, ns, uncontended, as the scheduler believes.
+    `response` is the uncontended transfer + compute time in ns, as the scheduler expects it.
     """
 
     response: int
@@ -34,37 +34,37 @@ class UnitOffer(NamedTuple):
 
 
 class Units(Choices):
-    """A view that is built from a snapshot, and brought up to date by `take` and `give_back`.
+    """Units of a machine, built from a snapshot and updated by `occupy`, `release` and `stand_in_line`.
 
     Attributes
     ----------
     idle : leaves without a task
-    ends : ns at which each busy leaf is expected to end its task, `NEVER` for idle ones
-    until : ns at which each leaf is expected to have finished the tasks in line as well
-    line : leaf -> (task, response) of those that stand in line there
-    ask_at : ns at which a policy wants to be asked again, `NEVER` if it does not
+    ends : expected end (ns) of the task on each busy leaf, `NEVER` for idle ones
+    until : time (ns) at which each leaf is expected to have finished its queued tasks too
+    line : leaf -> (task, response) of the tasks in its queue
+    ask_at : time (ns) at which a policy asks to be called again, `NEVER` if it does not
     """
 
     def __init__(self, snapshot: Snapshot, seed: int = 0) -> None:
         super().__init__(UnitLayout.of(snapshot.machine), snapshot.table)
         self.seed = seed
         n = len(self.layout.owner)
-        self.idle, self.ends, self.until = Marks(n), Least(n), Least(n)
+        self.idle, self.ends, self.until = BitTree(n), MinTree(n), MinTree(n)
         self.line: dict[int, deque[tuple[Task, int]]] = {}
         self.ask_at = NEVER
         self._offers: dict[tuple[int, ...], tuple[UnitOffer, ...]] = {}
         self._draws: tuple[int, FloatArray] = (-1, np.zeros(0))
         self.snapshot = snapshot
         for leaf in range(n):
-            self._look(leaf)
+            self._read_leaf(leaf)
 
     @property
     def now(self) -> int:
-        """Ns."""
+        """Time of the snapshot (ns)."""
         return self.snapshot.now
 
     def run_on(self, leaf: int) -> Run | None:
-        """Find the run that a leaf is busy with; others may depend on it without being there."""
+        """Return the run that occupies a leaf, None if there is none. Runs that only depend on the leaf do not count."""
         owner = int(self.layout.owner[leaf])
         for number in self.snapshot.occupants(owner):
             run = self.snapshot.run(number)
@@ -72,10 +72,10 @@ class Units(Choices):
                 return run
         return None
 
-    def _look(self, leaf: int) -> None:
-        """Read a leaf from the snapshot: it has one task at a time, however many slots it has.
+    def _read_leaf(self, leaf: int) -> None:
+        """Read a leaf from the snapshot. It runs one task at a time, however many slots it has.
 
-        One that has lost its slots takes no other task when the one that it has ends: it is neither idle nor busy.
+        A unit that has lost its slots accepts no other task when the current one ends: it is neither idle nor busy.
         """
         cell = int(self.layout.owner[leaf]), self.layout.column
         if self.snapshot.capacity[cell] <= 0:
@@ -90,12 +90,12 @@ class Units(Choices):
         self.until.set_leaf(leaf, end)
 
     def occupy(self, leaf: int, response: int = 0) -> None:
-        """Let a task have an idle leaf, for `response` ns where that is known."""
+        """Start a task on an idle leaf, for `response` ns where that is known."""
         self.idle.set_leaf(leaf, False)
         self._busy_until(leaf, self.now + response if response else NEVER)
 
     def release(self, leaf: int) -> tuple[Task, int] | None:
-        """Let a task end now; returns the first in line there, which has the leaf from now on."""
+        """End the task of a leaf now; return the first task of its queue, which starts there, with the leaf."""
         line = self.line.get(leaf)
         if not line:
             self.idle.set_leaf(leaf, True)
@@ -106,24 +106,24 @@ class Units(Choices):
         return task, leaf
 
     def stand_in_line(self, leaf: int, task: Task, response: int) -> None:
-        """Let a task wait for a leaf that is busy."""
+        """Queue a task at a busy leaf."""
         self.line.setdefault(leaf, deque()).append((task, response))
         self.until.set_leaf(leaf, self.until[leaf] + response)
 
     def draw(self, task: Task) -> float:
-        """Random number in [0, 1) of a task: the same whenever it is asked for."""
+        """Return the random number in [0, 1) of a task, which is always the same."""
         if self._draws[0] != task.job or len(self._draws[1]) <= task.task:
             count = max(int(self.table.tasks[task.job]), task.task + 1)
             self._draws = task.job, uniform(self.seed, "dispatch", int(self.table.draw[task.job]), np.arange(count))
         return float(self._draws[1][task.task])
 
     def first(self, tier: Tier) -> int:
-        """Idle leaf of a tier that stands first by (x, y), then in the machine; -1 if none is idle."""
+        """Return the first idle leaf of a tier by (x, y), then machine order; -1 if none is idle."""
         found = [leaf for low, high in tier if (leaf := self.idle.first(low, high)) >= 0]
         return min(found, key=self.layout.rank.__getitem__) if len(found) > 1 else found[0] if found else -1
 
     def random(self, tier: Tier, draw: float) -> int:
-        """Idle leaf of a tier, each as likely as the others; -1 if none is idle."""
+        """Return an idle leaf of a tier, chosen uniformly by `draw` in [0, 1); -1 if none is idle."""
         counts = [self.idle.count(low, high) for low, high in tier]
         number = int(draw * sum(counts))
         for (low, _), count in zip(tier, counts, strict=True):
@@ -133,7 +133,7 @@ class Units(Choices):
         return -1
 
     def soonest(self, tier: Tier) -> tuple[int, int]:
-        """(ns, leaf) of the busy unit of a tier that is free first, ties as in `first`; (NEVER, -1) without one."""
+        """Return (ns, leaf) of the busy unit of a tier that is available first, ties as in `first`; (NEVER, -1) if none."""
         found = [self.until.first(low, high) for low, high in tier]
         return min(
             (entry for entry in found if entry[1] >= 0),
@@ -142,13 +142,13 @@ class Units(Choices):
         )
 
     def placement(self, leaf: int, task: int) -> Placement:
-        """Placement of a task on a unit."""
+        """Return the placement of a task on a unit."""
         return Placement.of([(task, int(self.layout.owner[leaf]), self.layout.column, 1)])
 
     def offers(self, job: int) -> tuple[UnitOffer, ...]:
-        """What the machine can offer to a job's tasks: its types at their distances from the data, least response first.
+        """Return the offers for a job's tasks, one per type and distance from the data, least response first.
 
-        Units of one type stand for each other within the data's place, within its rack, and beyond.
+        Units of one type are equivalent at the position of the data, within its rack, and beyond.
         """
         shape = (int(self.table.requested[job]), *(self.attribute(name, job, 0) for name in SHAPE))
         if shape not in self._offers:
@@ -161,11 +161,11 @@ class Units(Choices):
         return self._offers[shape]
 
     def response(self, job: int, leaf: int) -> int:
-        """Ns of transfer + compute of a job's task on a leaf."""
+        """Return transfer + compute (ns) of a job's task on a leaf."""
         return next(offer.response for offer in self.offers(job) if any(low <= leaf < high for low, high in offer.ranges))
 
     def _distances(self, job: int) -> list[Tier]:
-        """Ranges of each type: all of it where no data travel, else place, rest of the rack, other racks."""
+        """Return ranges of each type: all of it if the task has no data, else position, rest of the rack and other racks."""
         layout = self.layout
         found: list[Tier] = []
         x, y = self.attribute("data_x", job, 0), self.attribute("data_y", job, 0)
@@ -182,7 +182,7 @@ class Units(Choices):
 
 
 LONGEST = HORIZON // 2
-"""The longest response (ns): ends are cut off at the horizon, and what is left until then shrinks as time goes by."""
+"""Longest response (ns). Ends are clipped at the horizon, so longer responses would shrink as time passes."""
 SHAPE = ("task_type", "preferred_type", "data_size", "data_x", "data_y", "operations")
 """Columns on which the response of a task depends."""
 
