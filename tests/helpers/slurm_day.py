@@ -1,4 +1,4 @@
-"""A recorded day of a real Slurm (see `tests/live/slurm/day.py`), and its replay."""
+"""A recorded day of a real Slurm (`tests/live/slurm/day.py`), and its replay."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from poolwise.slurm.hostlist import expand
 from poolwise.units import MS, NEVER
 
 CLOSE_MS = 15
-"""Longest observed time that nodes stayed completing after the end of their job."""
+"""Maximum observed time that nodes remain completing after their job has ended."""
 SLACK_MS = 30
-"""Tolerance of the one-minute interval between recalculations."""
+"""Maximum deviation of the interval between recalculations from a minute."""
 
 
 def sixteen_racked_nodes() -> Machine:
-    """Return the recorded machine, with each node by name."""
+    """The recorded machine, each node by its name."""
     build = MachineBuilder("4 x 4 nodes", ("cores", "memory"))
     for n in range(16):
         build.node(f"n{n:03}", type="any", rack=n // 4, cores=16, memory=65536)
@@ -43,13 +43,13 @@ def sixteen_racked_nodes() -> Machine:
 
 @dataclass(frozen=True)
 class RecordedTimes(SlurmBackfill):
-    """Slurm's main scheduler and backfill, run exactly at the given instants (ns, ascending)."""
+    """Slurm's schedulers, with main and backfill passes exactly at given instants (ns), ascending."""
 
-    all_looks: tuple[int, ...] = ()
+    all_main_passes: tuple[int, ...] = ()
     all_backfills: tuple[int, ...] = ()
 
-    def next_look(self, now: int) -> int:
-        return _next(self.all_looks, now)
+    def next_main_pass(self, now: int) -> int:
+        return _next(self.all_main_passes, now)
 
     def next_backfill(self, now: int) -> int:
         return _next(self.all_backfills, now)
@@ -61,7 +61,7 @@ def _next(instants: Sequence[int], now: int) -> int:
 
 
 class Found(NamedTuple):
-    """Result of a backfill pass for a job: its earliest start (s) and its nodes."""
+    """Result of a backfill pass for a job: its earliest start (s), now or later, and its nodes."""
 
     job: int
     start_s: int
@@ -70,15 +70,15 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True)
 class RecordedDay:
-    """Jobs of a day in order of submission, in ms since a time of the controller's clock that is a multiple of ten minutes.
+    """Jobs of a day in order of submission; ms count from a multiple of ten minutes on the controller's clock.
 
     Attributes
     ----------
     folder : folder of the recording
     columns : name -> (n_job,) texts or numbers
-    recalculations, backfills, looks : times of priority recalculations, backfill passes and main scheduler passes (ms)
-    priorities : time of a recalculation (ms) -> id of a waiting job -> its priority
-    passes : time of a backfill pass (ms) -> its results, in the order in which it tried jobs
+    recalculations, backfills, looks : ms of priority recalculations, backfill passes and main scheduler passes
+    priorities : ms of a recalculation -> id of a waiting job -> the priority computed by the controller
+    passes : ms of a backfill pass -> its results, in the order in which it tested jobs
     """
 
     folder: Path
@@ -110,39 +110,39 @@ class RecordedDay:
 
     @cached_property
     def decided_ms(self) -> np.ndarray:
-        """(n_job,) time of the scheduler pass that started each job, a few ms before its start (ms)."""
+        """Ms of the pass that started each job, (n_job,), a few ms before the start."""
         start, by = self.columns["start_ms"], self.columns["by"]
         looks, passes = (np.array(ats)[np.searchsorted(ats, start, side="right") - 1] for ats in (self.looks, self.backfills))
         return np.where(by == "main", looks, passes)
 
     def with_freed_nodes(self) -> RecordedDay:
-        """Return the day with jobs that last until the controller could reuse their nodes."""
+        """Return the same day, with jobs that last until the controller could use their nodes."""
         return replace(self, columns={**self.columns, "end_ms": self._freed_ms})
 
     @property
     def close_calls_ms(self) -> np.ndarray:
-        """(k,) ends of jobs shortly before a main scheduler pass (ms)."""
+        """Ms of the ends that were too shortly before a main pass, (k,)."""
         return self.columns["end_ms"][self._freed_ms > self.columns["end_ms"]]
 
     @cached_property
     def _freed_ms(self) -> np.ndarray:
-        """(n_job,) time at which the controller could reuse each job's nodes: its end, or after a pass shortly after its end.
+        """Ms at which the controller could use each job's nodes, (n_job,): at its end, or after a main pass that was too early.
 
-        A pass within `CLOSE_MS` of an end that gave none of the job's nodes to another job may have found them completing.
+        A main pass within `CLOSE_MS` of an end that started no job on its nodes may have found them still completing.
         """
         freed = self.columns["end_ms"].copy()
         given = {at: set[int]() for at in self.looks}
         for at, nodes in zip(self.decided_ms.tolist(), self.columns["ran_on"], strict=True):
             given.setdefault(at, set()).update(nodes_of(nodes))
         for row, at in enumerate(freed.tolist()):
-            look = _next(self.looks, at - 1)
-            if look - at <= CLOSE_MS and not given[look] & nodes_of(self.columns["ran_on"][row]):
-                freed[row] = look + 1
+            main_pass = _next(self.looks, at - 1)
+            if main_pass - at <= CLOSE_MS and not given[main_pass] & nodes_of(self.columns["ran_on"][row]):
+                freed[row] = main_pass + 1
         return freed
 
     @cached_property
     def workload(self) -> Workload:
-        """The jobs, with durations from the scheduling decision to the end."""
+        """The jobs, with the time from the decision to start each to its end."""
         known = self.columns
         submit, start, end = known["submit_ms"] * MS, self.decided_ms * MS, known["end_ms"] * MS
         per_node = known["cpus"] // known["nodes"]
@@ -156,12 +156,12 @@ class RecordedDay:
         )
 
     def order(self) -> Multifactor:
-        """Return the order as configured on the controller."""
+        """Return the order with the controller's configuration."""
         files = (str(self.folder / name) for name in ("slurm.conf", "sshare.txt", "qos.txt"))
         return Multifactor(*files, recalculated=self.recalculations[0] / 1000)
 
     def priorities_at(self, recalculated_ms: int, jobs: Sequence[int]) -> dict[int, int]:
-        """Return priorities of jobs, by id, after a recalculation, based on the recorded runs."""
+        """Return the priorities of jobs, by id, after a recalculation, given the real runs of all jobs."""
         known, machine, table = self.columns, sixteen_racked_nodes(), self.workload.table
         history, runs = RunHistory(), RunTable(machine.capacity.size)
         now = (recalculated_ms + SLACK_MS) * MS
@@ -179,17 +179,17 @@ class RecordedDay:
         return {int(table.id[row]): int(value) for row, value in zip(rows, found, strict=True)}
 
     def backfill(self) -> RecordedTimes:
-        """Return Slurm's schedulers as configured, run at the recorded instants."""
+        """Return Slurm's schedulers with the recorded configuration and pass times."""
         looks, backfills = (tuple(at * MS for at in ats) for ats in (self.looks, self.backfills))
-        return RecordedTimes(str(self.folder / "slurm.conf"), all_looks=looks, all_backfills=backfills)
+        return RecordedTimes(str(self.folder / "slurm.conf"), all_main_passes=looks, all_backfills=backfills)
 
     def replay(self) -> Schedule:
-        """Run the day's jobs on the same machine under Slurm's order and backfill."""
+        """Run the jobs of the day on the same machine under Slurm's order and backfill."""
         how = ListScheduler(self.order(), self.backfill(), TreeNodes())
         return simulate(sixteen_racked_nodes(), self.workload, how).schedule
 
     def late_ms(self, schedule: Schedule) -> np.ndarray:
-        """Return (n_job,) by how many ms each job starts later in the replay than recorded."""
+        """Return the delay of each job's start in the replay, (n_job,) ms."""
         starts = np.empty(len(schedule.job), dtype=np.int64)
         starts[schedule.job] = schedule.start
         return starts // MS - self.decided_ms
@@ -208,5 +208,5 @@ class RecordedDay:
 
 
 def nodes_of(text: str) -> frozenset[int]:
-    """Return the numbers of the nodes in a host list of Slurm: n[000-003,007]."""
+    """Parse a Slurm host list, n[000-003,007], into node numbers."""
     return frozenset(int(name.removeprefix("n")) for name in expand(text))
