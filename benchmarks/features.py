@@ -11,9 +11,9 @@ import numpy as np
 from benchmarks.case import Figures, case, seconds
 from benchmarks.workloads import perlmutter, perlmutter_jobs
 from poolwise.arrays import FloatArray
-from poolwise.engines.compiled_engine import Parts
+from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.list_scheduling.loading import load_all
-from poolwise.engines.select import family_of
+from poolwise.engines.select import find_engine
 from poolwise.engines.simulate import simulate
 from poolwise.interfaces import OrderKind, QueuePolicy
 from poolwise.model import Queue, Snapshot
@@ -67,36 +67,36 @@ class OwnModel(RemoteMemory):
     """A model that states no fixed slowdowns."""
 
 
-def fastest() -> Parts:
+def fastest() -> RunSpec:
     """FM with EASY on racks with pools."""
-    return Parts(perlmutter(28), perlmutter_jobs(JOBS, load=0.9), ListScheduler(FM()), RemoteMemory(), RemoteMemory())
+    return RunSpec(perlmutter(28), perlmutter_jobs(JOBS, load=0.9), ListScheduler(FM()), RemoteMemory(), RemoteMemory())
 
 
-def _with(**changes: Any) -> Callable[[Parts], Parts]:
+def _with(**changes: Any) -> Callable[[RunSpec], RunSpec]:
     return lambda parts: replace(parts, **changes)
 
 
-def _scheduled(**changes: Any) -> Callable[[Parts], Parts]:
+def _scheduled(**changes: Any) -> Callable[[RunSpec], RunSpec]:
     return _with(scheduler=replace(ListScheduler(FM()), **changes))
 
 
-def _modelled(model: RemoteMemory) -> Callable[[Parts], Parts]:
+def _modelled(model: RemoteMemory) -> Callable[[RunSpec], RunSpec]:
     return _with(truth=model, estimate=model)
 
 
-def _long(parts: Parts) -> Parts:
+def _long(parts: RunSpec) -> RunSpec:
     requested = parts.workload.requested.copy()
     requested[::100] = HORIZON
     return replace(parts, workload=replace(parts.workload, requested=requested))
 
 
-def _tasks(parts: Parts) -> Parts:
+def _tasks(parts: RunSpec) -> RunSpec:
     halves = np.where(parts.workload.nodes % 2 == 0, 2, 1)
     requests = {**parts.workload.requests, "nodes": parts.workload.nodes // halves}
     return replace(parts, workload=replace(parts.workload, tasks=halves, requests=requests))
 
 
-FEATURES: Mapping[str, Callable[[Parts], Parts]] = {
+FEATURES: Mapping[str, Callable[[RunSpec], RunSpec]] = {
     "EASY, an order that is static or ages": lambda parts: parts,
     "a backfill of your own that states a rule": _scheduled(backfill=StatedBackfill()),
     "any pool for any node (scope system)": _scheduled(placement=RackPlacement("system")),
@@ -116,9 +116,9 @@ FEATURES: Mapping[str, Callable[[Parts], Parts]] = {
 """Feature, as the page on performance names it -> how it changes the fastest run."""
 
 
-def engine_of(parts: Parts) -> str:
+def engine_of(parts: RunSpec) -> str:
     """Engine that `auto` takes for a run."""
-    family, _ = family_of(parts)
+    family, _ = find_engine(parts)
     return "reference" if family is None else "compiled"
 
 
@@ -129,7 +129,7 @@ def features() -> Figures:
     return in_turn({name: change(fastest()) for name, change in FEATURES.items()})
 
 
-def in_turn(runs: Mapping[str, Parts]) -> Figures:
+def in_turn(runs: Mapping[str, RunSpec]) -> Figures:
     """Processor time of some runs, over that of the first."""
     for parts in runs.values():
         if engine_of(parts) == "compiled":
@@ -143,7 +143,7 @@ def in_turn(runs: Mapping[str, Parts]) -> Figures:
     return {name: time / least for name, time in spent.items()}
 
 
-def _seconds(parts: Parts, repeat: int = 1) -> float:
+def _seconds(parts: RunSpec, repeat: int = 1) -> float:
     def run() -> object:
         return simulate(
             parts.machine,

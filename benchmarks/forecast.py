@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.case import Figures, case, seconds
 from benchmarks.workloads import LOCAL_MIB
 from poolwise.engines import simulate
-from poolwise.engines.select import FAMILIES
+from poolwise.engines.select import ENGINES
 from poolwise.forecasting.backtest import situation_at
 from poolwise.forecasting.known_state import KnownState
 from poolwise.forecasting.scenarios import Known, horizon_of, plan, sample_starts
@@ -58,7 +58,7 @@ def deep_queue(order: str) -> KnownState:
 @case("forecast", seconds_200=("<=", 2.0), seconds_50=("<=", 0.5))
 def forecast() -> Figures:
     """1,000 waiting jobs under FCFS, SJF and FM with EASY: the slowest of the three, with 200 samples and with 50."""
-    for family in FAMILIES[:2]:
+    for family in ENGINES[:2]:
         family.load()
     figures: Figures = {}
     for order in ORDERS:

@@ -11,11 +11,11 @@ import numpy as np
 from benchmarks.case import Figures, case
 from benchmarks.features import in_turn
 from benchmarks.shared_nodes import shared, shared_jobs
-from poolwise.engines.compiled_engine import Parts
+from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.shared_nodes.replay import load, load_rare
 from poolwise.model import Failures, Partition, QualityOfService, ReservedWindow
 from poolwise.performance.ideal import Ideal
-from poolwise.platforms.failures import trouble_of
+from poolwise.platforms.failures import draw_failures
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.order.priorities import FCFS, FM
 from poolwise.policies.placement.nodes.placement import EmptiestNodes, FirstNodes, FullestNodes, PackedNodes
@@ -26,44 +26,44 @@ JOBS, NODES = 1_000, 50
 FIRST = ListScheduler(FCFS(), placement=FirstNodes())
 
 
-def fastest() -> Parts:
+def fastest() -> RunSpec:
     """FCFS with EASY and first fit."""
-    return Parts(shared(NODES), shared_jobs(JOBS, NODES, 0.9), FIRST, Ideal(), Ideal())
+    return RunSpec(shared(NODES), shared_jobs(JOBS, NODES, 0.9), FIRST, Ideal(), Ideal())
 
 
-def _scheduled(**changes: Any) -> Callable[[Parts], Parts]:
+def _scheduled(**changes: Any) -> Callable[[RunSpec], RunSpec]:
     return lambda parts: replace(parts, scheduler=replace(FIRST, **changes))
 
 
-def _on(**changes: Any) -> Callable[[Parts], Parts]:
+def _on(**changes: Any) -> Callable[[RunSpec], RunSpec]:
     return lambda parts: replace(parts, machine=replace(parts.machine, **changes))
 
 
-def _failing(parts: Parts) -> Parts:
+def _failing(parts: RunSpec) -> RunSpec:
     failures = Failures(owners=tuple(range(NODES)), mtbf=10 * DAY, mttr=4 * HOUR)
-    _, disturbances, _ = trouble_of(replace(parts.machine, failures=failures), parts.workload, 0)
+    _, disturbances, _ = draw_failures(replace(parts.machine, failures=failures), parts.workload, 0)
     return replace(parts, disturbances=disturbances)
 
 
-def _divided(parts: Parts) -> Parts:
+def _divided(parts: RunSpec) -> RunSpec:
     sets = {"low": np.arange(NODES) < 80, "high": np.arange(NODES) >= 20}
     parts = replace(parts, machine=replace(parts.machine, node_sets=sets))
     names = np.array(["low", "high", "low,high"])
     return replace(parts, workload=replace(parts.workload, attributes={"partition": names[np.arange(JOBS) % 3]}))
 
 
-def _tiers(parts: Parts) -> Parts:
+def _tiers(parts: RunSpec) -> RunSpec:
     parts = _divided(parts)
     limited = (Partition("low", max_time=12 * HOUR), Partition("high", tier=2))
     return replace(parts, machine=replace(parts.machine, partitions=limited))
 
 
-def _aging(parts: Parts) -> Parts:
+def _aging(parts: RunSpec) -> RunSpec:
     parts = _tiers(parts)
     return replace(parts, scheduler=replace(FIRST, order=FM()))
 
 
-def _closed(parts: Parts) -> Parts:
+def _closed(parts: RunSpec) -> RunSpec:
     attributes = {"preceding": parts.workload.id - 50, "think_s": np.zeros(JOBS)}
     return replace(parts, workload=replace(parts.workload, attributes=attributes, closed_loop=True))
 
@@ -74,7 +74,7 @@ UPKEEP = tuple(
 )
 LIMITS = (QualityOfService("normal", True, total=(("nodes", NODES),)),)
 
-FEATURES: Mapping[str, Callable[[Parts], Parts]] = {
+FEATURES: Mapping[str, Callable[[RunSpec], RunSpec]] = {
     "EASY, first fit": lambda parts: parts,
     "best fit": _scheduled(placement=FullestNodes()),
     "worst fit": _scheduled(placement=EmptiestNodes()),

@@ -1,4 +1,4 @@
-"""What the loop refuses, seen through a whole run: schedulers that decide about jobs that do not wait."""
+"""The scheduling loop rejects decisions about jobs that do not wait."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +16,7 @@ LATER = Workload.of(np.array([0, 5, 50]) * 10**9, np.full(3, 10**10))
 
 
 class Deciding(Scheduler, Dispatcher):
-    """A list scheduler that also rejects what a function says, given (pass, queue, snapshot)."""
+    """A list scheduler that also rejects the jobs returned by a function of (pass, queue, snapshot)."""
 
     def __init__(self, reject: Callable[[int, Queue, Snapshot], list[int]], first: bool = False) -> None:
         self.reject, self.first, self.count = reject, first, 0
@@ -36,16 +36,16 @@ class Deciding(Scheduler, Dispatcher):
     [
         (lambda number, queue, snapshot: [2] if number == 0 else [], 2),  # has not arrived
         (lambda number, queue, snapshot: [0] if number == 1 else [], 0),  # runs
-        (lambda number, queue, snapshot: [1, 1] if number == 1 else [], 1),  # was rejected a moment ago
+        (lambda number, queue, snapshot: [1, 1] if number == 1 else [], 1),  # has just been rejected
     ],
     ids=["not there yet", "running", "rejected"],
 )
-def test_a_rejected_job_that_does_not_wait_is_an_error(reject: Callable[..., list[int]], row: int) -> None:
+def test_rejecting_a_job_that_does_not_wait_is_an_error(reject: Callable[..., list[int]], row: int) -> None:
     with pytest.raises(PolicyError, match=f"job in row {row}, which is not waiting"):
         simulate(Machine.flat(1), LATER, Deciding(reject))
 
 
-def test_a_waiting_job_may_be_rejected_and_is_counted_under_its_reason() -> None:
+def test_rejected_waiting_job_is_counted_by_reason() -> None:
     found = simulate(Machine.flat(1), LATER, Deciding(lambda number, queue, snapshot: [1] if number == 1 else [])).schedule
     assert (found.rejected, found.waiting) == ({1: "because"}, ())
     assert found.done.tolist() == [True, False, True]

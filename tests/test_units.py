@@ -1,4 +1,4 @@
-"""Quantities with units: against fractions built from what the prefixes mean, not from the table of the package."""
+"""Quantities with units, compared with fractions computed from the prefixes, independently of the package's table."""
 
 import math
 from fractions import Fraction
@@ -46,15 +46,15 @@ WANTED: dict[str, dict[str, Fraction]] = {
 EACH = [(dimension, unit) for dimension, units in WANTED.items() for unit in units]
 
 
-def test_there_are_these_units_and_no_others() -> None:
+def test_set_of_units() -> None:
     assert {dimension: set(units) for dimension, units in UNITS.items()} == {k: set(v) for k, v in WANTED.items()}
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("dimension", "unit"), EACH)
 @given(number=st.decimals(0, 10_000, places=3))
-def test_a_quantity_is_its_number_times_its_unit_rounded_up(dimension: str, unit: str, number) -> None:
-    """Up to one part in 1e9, which is taken for the dust of a multiplication."""
+def test_quantity_is_number_times_unit_rounded_up(dimension: str, unit: str, number) -> None:
+    """Up to one part in 1e9, which counts as a rounding error of the multiplication."""
     exact = Fraction(number) * WANTED[dimension][unit]
     found = parse(f"{number} {unit}", dimension)
     assert found == math.ceil(exact) or abs(found - exact) <= Fraction(1, 10**9) * max(1, exact)
@@ -86,23 +86,23 @@ def test_a_quantity_is_its_number_times_its_unit_rounded_up(dimension: str, unit
         (2.5, "count", 3),
     ],
 )
-def test_by_hand(text: str | float, dimension: str, base: int) -> None:
+def test_parse_matches_hand_computed_values(text: str | float, dimension: str, base: int) -> None:
     found = parse(text, dimension)
     assert found == base and type(found) is int
 
 
 @pytest.mark.parametrize(
-    ("text", "dimension", "said"),
+    ("text", "dimension", "message"),
     [
         ("64", "memory", "the unit is missing"),
         (64, "memory", "the unit is missing"),
-        ("64 gib", "memory", "unit 'gib' is unknown here; units of memory: B, KiB"),
-        ("7 us", "memory", "unit 'us' is unknown"),
+        ("64 gib", "memory", "unknown unit 'gib'; units of memory: B, KiB"),
+        ("7 us", "memory", "unknown unit 'us'"),
         ("7 W", "count", "units of count: none"),
         ("-1 s", "time", "finite and not negative"),
         ("1e999 s", "time", "finite and not negative"),
         ("seven us", "time", "is not a quantity; write a number and a unit, such as '7 us'"),
-        ("1 2 s", "time", "unit '2' is unknown|is not a quantity"),
+        ("1 2 s", "time", "unknown unit '2'|is not a quantity"),
         ("", "money", "such as '900 \\$'"),
         ("x", "memory", "such as '64 GiB'"),
         ("x", "bandwidth", "such as '2 GB/s'"),
@@ -113,33 +113,33 @@ def test_by_hand(text: str | float, dimension: str, base: int) -> None:
         (True, "count", "got True"),
     ],
 )
-def test_what_is_no_quantity_is_refused(text: str | float, dimension: str, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_invalid_quantity_is_refused(text: str | float, dimension: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         parse(text, dimension)
 
 
-def test_names_of_durations() -> None:
+def test_duration_constants() -> None:
     assert (US, MS, SECOND) == (10**3, 10**6, 10**9)
     assert tuple(parse(text, "time") for text in ("1 min", "1 h", "1 d")) == (MINUTE, HOUR, DAY)
 
 
 @given(st.integers(0, 2**52))
-def test_nanoseconds_come_back(ns: int) -> None:
+def test_nanoseconds_round_trip(ns: int) -> None:
     assert abs(to_ns(to_seconds(ns)) - ns) <= 1
     assert to_seconds(ns) == ns / 1e9
 
 
 @pytest.mark.parametrize(("seconds", "ns"), [(0, 0), (1e-10, 1), (1.5e-9, 2), (1e-9, 1), (0.25, 250_000_000), (2, 2 * NS)])
-def test_a_part_of_a_nanosecond_counts_as_one(seconds: float, ns: int) -> None:
+def test_fraction_of_a_nanosecond_rounds_up(seconds: float, ns: int) -> None:
     assert to_ns(seconds) == ns
 
 
 @given(st.integers(0, 2**40), st.integers(0, 2**12))
-def test_a_stretched_run_is_the_work_and_what_is_added_rounded_up(work: int, sixteenths: int) -> None:
+def test_slowdown_adds_extra_time_rounded_up(work: int, sixteenths: int) -> None:
     assert with_slowdown(work, sixteenths / 16) == work + math.ceil(Fraction(work * sixteenths, 16))
 
 
-def test_stretching_rounds_up_once_and_may_shrink() -> None:
+def test_slowdown_rounds_once_and_may_be_negative() -> None:
     assert (with_slowdown(10, 0), with_slowdown(10, 0.31), with_slowdown(10, -0.5)) == (10, 14, 5)
     assert with_slowdown(9.2, 0.0) == 10
 
@@ -157,7 +157,7 @@ def test_stretching_rounds_up_once_and_may_shrink() -> None:
         (0, "0 MiB"),
     ],
 )
-def test_memory_in_the_unit_that_reads_best(mib: float, text: str) -> None:
+def test_format_memory(mib: float, text: str) -> None:
     assert format_memory(mib) == text
 
 
@@ -193,18 +193,18 @@ def test_memory_in_the_unit_that_reads_best(mib: float, text: str) -> None:
         (-90, "-1 min 30 s"),
     ],
 )
-def test_durations_are_said_as_people_say_them(seconds: float, text: str) -> None:
+def test_format_time(seconds: float, text: str) -> None:
     assert format_time(seconds) == text
 
 
 @pytest.mark.parametrize(
     ("seconds", "unit"), [(0, "s"), (179, "s"), (180, "min"), (10_799, "min"), (10_800, "h"), (259_200, "days"), (1e9, "days")]
 )
-def test_an_axis_has_a_unit_that_people_count_in(seconds: float, unit: str) -> None:
+def test_shared_time_unit(seconds: float, unit: str) -> None:
     size, name = shared_time_unit(seconds)
     assert name == unit and (seconds / size >= 3 or unit == "s")
 
 
 @given(st.integers(1, 2**30))
-def test_what_is_written_of_memory_reads_back(mib: int) -> None:
+def test_formatted_memory_round_trips(mib: int) -> None:
     assert parse(format_memory(mib), "memory") == pytest.approx(mib, rel=1e-5, abs=1)

@@ -20,7 +20,7 @@ import polars as pl
 
 from poolwise import engines, registry
 from poolwise.diagnostics import Diagnostics
-from poolwise.engines.order_contract import try_promise
+from poolwise.engines.order_contract import check_order_contract
 from poolwise.interfaces import BackfillPolicy, PerformanceModel, PlacementPolicy, QueuePolicy, Scheduler
 from poolwise.metrics import Measure, MeasuredRun, Metric, Outcomes
 from poolwise.metrics.latency import job_latency_us
@@ -185,7 +185,7 @@ def simulate(
     """
     chosen = scheduler if scheduler is not None else list_scheduler(order, backfill, placement, scope)
     model = truth if truth is not None else default_model(machine, seed)
-    promises = try_promise(chosen, machine, workload)
+    promises = check_order_contract(chosen, machine, workload)
     result = engines.simulate(
         machine,
         workload,

@@ -1,4 +1,4 @@
-"""Names for the array types used in signatures; shapes stand in each docstring."""
+"""Names of the array types used in signatures; docstrings state the shapes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BoolArray = NDArray[np.bool_]
 
 
 def blocks(size: int) -> Iterator[slice]:
-    """Slices that cover `size` rows, each small enough for intermediate results to stay in a processor's cache.
+    """Return slices that cover `size` rows, each small enough for intermediate results to stay in the processor's cache.
 
     Touching memory for the first time costs more than a sum or two.
     """
@@ -27,8 +27,8 @@ def frozen(array: NDArray[np.generic]) -> NDArray[np.generic]:
     return array
 
 
-def kept(array: IntArray) -> IntArray:
-    """Return an array that will not change: the same one if it owns its data and is read-only, else a copy."""
+def immutable(array: IntArray) -> IntArray:
+    """Return a read-only array with the same values: the array itself if it is read-only and owns its data, else a copy."""
     if array.base is None and not array.flags.writeable:
         return array
     copy = array.copy()
@@ -36,6 +36,6 @@ def kept(array: IntArray) -> IntArray:
     return copy
 
 
-def same(before: IntArray, now: IntArray) -> bool:
-    """Whether two arrays are equal, which needs no look where they are one and the same that was `kept`."""
+def arrays_equal(before: IntArray, now: IntArray) -> bool:
+    """Return whether two arrays are equal, in constant time if they are the same `immutable` array."""
     return before is now or np.array_equal(before, now)

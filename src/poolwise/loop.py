@@ -1,4 +1,4 @@
-"""The only scheduling loop: take the events of an instant, ask the dispatcher, commit its decisions."""
+"""The scheduling loop of all platforms: collect the events of an instant, call the dispatcher, commit its decisions."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ from poolwise.model import (
 
 Observer = Callable[[EventBatch, CommitResult, Queue], None]
 ROUNDS = 16
-"""So often a dispatcher is asked in one pass, each time without the jobs that the platform has set aside by then."""
+"""Calls of a dispatcher per pass at most, each without the jobs that the platform has set aside so far in the pass."""
 
 
 @dataclass
 class LoopResult:
-    """What the loop itself has recorded.
+    """Record of the loop itself.
 
     Attributes
     ----------
     passes : scheduling passes
     opened : number of times that a dispatcher was opened: once, and again whenever the machine or the numbering of jobs changed
     rejected : row of the job table -> reason
-    refused : commits that the platform refused (a simulated platform refuses only a policy's mistake)
-    waiting : rows that were still waiting when the events ended
+    refused : decisions that the platform refused (a simulated platform refuses only a policy's mistake)
+    waiting : rows of the jobs that were still waiting when the events ended
     """
 
     passes: int = 0
@@ -69,15 +69,31 @@ def run_loop(
 ) -> LoopResult:
     """Drive a platform with a scheduler until its events end.
 
-    The scheduler is opened on the platform's machine, and opened anew whenever that machine changes (an owner
-    joined or left) or the rows of the job table were renumbered.
+    The scheduler is opened on the platform's machine, and opened again whenever that machine changes (an owner joined or left)
+    or the rows of the job table are renumbered.
 
     Parameters
     ----------
+    platform
+        The simulated or real machine.
+    scheduler
+        The scheduler whose decisions are committed.
+    seed
+        Random seed of the scheduler.
     observer
-        Called after each instant (progress, explanations); it must not change what it is shown.
+        Called after each instant (progress, explanations); it must not modify its arguments.
     continued
-        What an earlier run left for this one: the jobs' waiting counts go on.
+        State of an earlier run that this one continues: the jobs keep their waiting counts.
+
+    Returns
+    -------
+    LoopResult
+        Passes, rejected and waiting jobs, and refused decisions.
+
+    Raises
+    ------
+    PolicyError
+        If the scheduler makes an invalid decision.
     """
     loop = Loop(platform, scheduler, seed, continued)
     for batch in platform.events():
@@ -89,14 +105,14 @@ def run_loop(
 
 
 class Loop:
-    """A loop between two instants: the queue, the open dispatcher, and what it is to be told.
+    """State of the loop between two instants: the queue, the open dispatcher, and the changes to report to it.
 
     Attributes
     ----------
-    queue : the jobs that wait
-    aside : row -> why, of those that the platform set aside in the last pass (`CommitResult.aside`)
-    dispatcher : the one that is open; None before the first pass
-    result : what has been seen so far
+    queue : the waiting jobs
+    aside : row -> reason, for jobs that the platform set aside in the last pass (`CommitResult.aside`)
+    dispatcher : the open dispatcher; None before the first pass
+    result : the record so far
     """
 
     def __init__(self, platform: Platform, scheduler: Scheduler, seed: int = 0, continued: Continuation | None = None) -> None:
@@ -106,18 +122,17 @@ class Loop:
         self.aside: dict[int, str] = {}
         self.dispatcher: Dispatcher | None = None
         self._opened_on: tuple[Machine, int] | None = None
-        self._told: set[int] = set()  # jobs whose arrival was reported, so that a second report changes nothing
+        self._reported: set[int] = set()  # jobs whose arrival was reported; further reports are ignored
         self._runs: dict[int, Start | None] = {run.id: None for run in platform.snapshot().runs()}
-        self._started: list[tuple[Start, int]] = []  # since the dispatcher was last asked
+        self._started: list[tuple[Start, int]] = []  # since the last call of the dispatcher
         self._refused: list[tuple[Start, str]] = []
         self._resized: list[int] = []
 
     def apply_events(self, batch: EventBatch) -> CommitResult:
         """Apply the events of an instant to the queue, and schedule.
 
-        Starts that became real are no reason for a pass. A plan that does nothing but reject or resize is followed by another
-        pass, unless nothing else had happened than the arrival of what was rejected: jobs rejected on arrival are no reason
-        for one.
+        A batch of `Started` events triggers no pass. A plan that only rejects or resizes is followed by another pass, unless
+        the instant contained nothing but arrivals of the jobs rejected: jobs rejected on arrival trigger no pass.
         """
         if batch.events and all(isinstance(event, Started) for event in batch.events):
             return CommitResult()
@@ -136,11 +151,11 @@ class Loop:
 
     @property
     def considered(self) -> Queue:
-        """The jobs that wait and are not set aside."""
+        """Waiting jobs that are not set aside."""
         return self.queue.only(np.setdiff1d(self.queue.jobs, list(self.aside))) if self.aside else self.queue
 
     def open(self) -> Dispatcher:
-        """Discard the dispatcher, if there is one, and open another on the machine as it is now."""
+        """Discard the dispatcher, if there is one, and open another on the current machine."""
         snapshot = self.platform.snapshot()
         self.dispatcher = self.scheduler.open(snapshot.machine, self.seed)
         self._opened_on = snapshot.machine, snapshot.table.edition
@@ -148,7 +163,7 @@ class Loop:
         return self.dispatcher
 
     def _schedule(self, changes: Changes) -> CommitResult:
-        """Ask the dispatcher and commit what it says; where that sets jobs aside, ask again, so that they hold up nobody."""
+        """Call the dispatcher and commit its plan; repeat if the platform sets jobs aside, so that they block no other job."""
         outcome = after = self._ask(changes)
         for _ in range(ROUNDS - 1):
             if not after.aside or self.aside.keys() >= set(self.queue.jobs.tolist()):
@@ -160,7 +175,7 @@ class Loop:
         return outcome
 
     def _ask(self, changes: Changes) -> CommitResult:
-        """Ask the dispatcher about the jobs that are not set aside, and commit what it says."""
+        """Call the dispatcher with the jobs that are not set aside, and commit its plan."""
         snapshot = self.platform.snapshot()
         dispatcher = self.dispatcher
         known = self._opened_on
@@ -185,7 +200,7 @@ class Loop:
         return outcome
 
     def _check(self, plan: Plan) -> None:
-        """Raise PolicyError where a plan rejects what does not wait, or no longer would by then."""
+        """Raise PolicyError if a plan rejects a job that does not wait, or that the plan has already started or rejected."""
         if not any(isinstance(decision, Reject) for decision in plan.decisions):
             return
         settled: set[int] = set()
@@ -211,13 +226,13 @@ class Loop:
         for event in batch.events:
             match event:
                 case Arrival(job, tasks):
-                    if job not in self._told:
-                        self._told.add(job)
+                    if job not in self._reported:
+                        self._reported.add(job)
                         self.queue.add(job, tasks, self._passes(job))
                         arrived.append(job)
                 case Ended(number, job, tasks, outcome, requeue, reason):
                     if number not in self._runs:
-                        continue  # told before
+                        continue  # already reported
                     start = self._runs.pop(number)
                     ended.append(number)
                     if outcome is Outcome.REFUSED and start is not None:
@@ -238,15 +253,15 @@ class Loop:
                 case Renumbered(rows):
                     self.queue.renumber(rows)
                     self.queue.table = self.platform.table
-                    self._told = {rows[job] for job in self._told if job in rows}
+                    self._reported = {rows[job] for job in self._reported if job in rows}
                 case Wake():
                     woke = True
                 case Stalled():
-                    pass  # a snapshot shows who stands still
+                    pass  # snapshots list stalled runs
                 case Started():
-                    pass  # what it takes is held since its commit; nothing waits for it
+                    pass  # its resources have been allocated since its commit
                 case _:
-                    raise PolicyError(f"the loop does not know the event {event!r}")
+                    raise PolicyError(f"the loop does not support the event {event!r}")
         started, refused, resized = tuple(self._started), tuple(self._refused), tuple(self._resized)
         self._started, self._refused, self._resized = [], [], []
         return Changes(
@@ -263,5 +278,5 @@ class Loop:
         )
 
     def _passes(self, job: int) -> int:
-        """Passes that a job has waited in the run that this one continues."""
+        """Return the passes that a job has waited in the run that this one continues."""
         return 0 if self.continued is None else self.continued.passes.get(self.queue.table.name(job), 0)

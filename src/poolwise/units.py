@@ -1,4 +1,4 @@
-"""Quantities with units, and the base units that engines count in.
+"""Quantities with units, and the base units of engines.
 
 Engines count time in int64 nanoseconds and resources in integers of a base unit: MiB for memory and storage capacity,
 MB/s for bandwidth, whole cores, nodes and devices. Text carries its unit ("64 GiB", "7 us"); a float becomes an integer
@@ -21,23 +21,23 @@ HOUR = 3600 * SECOND
 DAY = 86400 * SECOND
 
 NEVER = 2**63 - 1
-"""The instant (ns) that never comes: the deadline of a job without one, an end that is not expected."""
+"""An instant (ns) that is never reached: the deadline of a job without one, an end that is not expected."""
 
 UNKNOWN = 2**60
-"""The requested time (ns) where none was given: longer than any real one, 36 years, and yet sums of a few fit 64 bits."""
+"""Requested time (ns) of a job without one: 36 years, longer than any real one, yet sums of a few fit 64 bits."""
 
 OVERDUE = SECOND
 """A run past its expected end is expected to end this many ns from now (specs of the memory pools, backfilling)."""
 
 HORIZON = 290 * 31_557_600 * SECOND
-"""The latest instant (ns), 290 Julian years: what is expected to end later ends then; a clock that runs beyond is an error."""
+"""The latest instant (ns), 290 Julian years: later expected ends are cut off there, and a clock beyond it is an error."""
 
 LONGEST = 2**63 - 1024
-"""The longest time (ns) that both int64 and float64 hold exactly; longer ones are cut off there, which is beyond `HORIZON`."""
+"""The longest time (ns) that int64 and float64 both represent exactly; longer ones saturate there, beyond `HORIZON`."""
 
 Dimension = Literal["time", "memory", "bandwidth", "count", "power", "money"]
 
-# unit -> size in the base unit of its dimension (ns, MiB, MB/s, 1, W, $). Decimal and binary prefixes are told apart.
+# unit -> size in the base unit of its dimension (ns, MiB, MB/s, 1, W, $). Decimal and binary prefixes are distinct.
 UNITS: dict[str, dict[str, float]] = {
     "time": {"ns": NS, "us": US, "ms": MS, "s": SECOND, "min": MINUTE, "h": HOUR, "d": DAY},
     "memory": {
@@ -56,10 +56,10 @@ _QUANTITY = re.compile(r"\s*([-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(
 
 
 def parse(text: str | int | float, dimension: Dimension) -> int:
-    """Read a quantity such as "64 GiB" or "7 us" into a whole number of base units, rounded up.
+    """Parse a quantity such as "64 GiB" or "7 us" into a whole number of base units, rounded up.
 
-    Raises ValueError (with the units that would do) for a missing or foreign unit, a sign, or text that is no number.
-    A bare number is taken only for counts.
+    Raises ValueError (which lists the valid units) for a missing or unknown unit, a negative or infinite number, or text that
+    is not a quantity. A number without a unit is valid only for counts.
     """
     units = UNITS[dimension]
     if isinstance(text, bool):
@@ -70,7 +70,7 @@ def parse(text: str | int | float, dimension: Dimension) -> int:
     number, unit = float(match[1].replace("_", "")), match[2]
     if unit not in units:
         known = ", ".join(u for u in units if u) or "none"
-        problem = f"unit '{unit}' is unknown here" if unit else "the unit is missing"
+        problem = f"unknown unit '{unit}'" if unit else "the unit is missing"
         raise ValueError(f"'{text}': {problem}; units of {dimension}: {known}")
     if not math.isfinite(number) or number < 0:
         raise ValueError(f"'{text}': must be finite and not negative")
@@ -97,7 +97,7 @@ def to_seconds(ns: int) -> float:
 
 
 def with_slowdown(work_ns: float, slowdown: float) -> int:
-    """Nanoseconds that `work_ns` of reference work take at a slowdown: work + ceil(work * slowdown), rounded up once.
+    """Return the ns that `work_ns` of reference work take at a slowdown: work + ceil(work * slowdown), rounded up once.
 
     Source: specs of the memory pools, runtime = r + ceil(r * (sld_factor * rm_ratio)).
     """
@@ -105,7 +105,7 @@ def with_slowdown(work_ns: float, slowdown: float) -> int:
 
 
 def format_memory(mib: float) -> str:
-    """Write MiB with the binary unit that reads best: 524288 -> '512 GiB'."""
+    """Format MiB with the most readable binary unit: 524288 -> '512 GiB'."""
     for unit, size in (("TiB", 2**20), ("GiB", 2**10)):
         if abs(mib) >= size:
             return f"{mib / size:.6g} {unit}"
@@ -114,15 +114,15 @@ def format_memory(mib: float) -> str:
 
 _TIMES = ((86400, "day", "days"), (3600, "h", "h"), (60, "min", "min"), (1, "s", "s"))
 _MINUTE = 59.95
-"""What is shorter rounds to less than a minute in three digits."""
+"""Seconds below which a duration rounds to less than a minute with three digits."""
 _WHOLE = 10
-"""From so many of a unit on, the next smaller one is not said."""
+"""Count of a unit from which the next smaller unit is omitted."""
 
 
 def format_time(seconds: float) -> str:
-    """Write a duration as people say it, in two units at most: 7380 -> '2 h 3 min', 1.13e6 -> '13 days', 42.4 -> '42.4 s'.
+    """Format a duration with at most two units: 7380 -> '2 h 3 min', 1.13e6 -> '13 days', 42.4 -> '42.4 s'.
 
-    From 1 ns up without an exponent; "-" for what is not finite.
+    Durations of 1 ns and more have no exponent; values that are not finite give "-".
     """
     if not math.isfinite(seconds):
         return "-"
@@ -141,5 +141,5 @@ def format_time(seconds: float) -> str:
 
 
 def shared_time_unit(seconds: float) -> tuple[float, str]:
-    """Choose the unit (s, name) of an axis that is so long: one in which it counts three or more, 's' for short ones."""
+    """Return the unit (s, name) for an axis of this length: the largest with at least three units, else 's'."""
     return next(((size, many) for size, _, many in _TIMES if seconds >= 3 * size), (1, "s"))

@@ -96,7 +96,7 @@ class Mine:
     def priority(self, queue, snapshot):
         return -queue.waited_s(snapshot.now)
 """,
-        "Mine breaks the promise of its kind: it is static, but the job in row",
+        "Mine does not behave as its kind declares: it is static, but the priority of the job in row",
         8,
     ),
     "syntax": ("class Mine(:\n", "cannot be imported", None),
@@ -134,7 +134,7 @@ def test_an_order_that_keeps_its_promise_is_said_to_have_on_the_sample(commands,
     kept = ORDERS["broken"][0].replace("-queue.waited_s(snapshot.now)", "-queue.table.requested_s[queue.jobs]")
     code, captured = run(written(tmp_path, "kept", kept).name, capsys, "--engine", "reference", "--set", "workload.jobs=300")
     assert code == 0
-    assert "Mine says that it is static: that held for the first 200 jobs" in " ".join(captured.err.split())
+    assert "Mine is declared static: verified at each pass for the first 200 jobs" in " ".join(captured.err.split())
 
 
 def test_what_nothing_waits_for_is_said_not_to_be_tested(tmp_path):
@@ -142,9 +142,9 @@ def test_what_nothing_waits_for_is_said_not_to_be_tested(tmp_path):
     machine = Machine.of_racks(4, 500, local=10**6, cores=32)
     workload = read("catalog:example-sacct.txt", machine)
     found = api.simulate(workload, machine, f"{written(tmp_path, 'idle', kept)}:Mine", engine_name="reference")
-    assert any("not tested, since none of the first 200 jobs waited" in note for note in found.notes)
+    assert any("not checked, because none of the first 200 jobs waited" in note for note in found.notes)
     assert api.simulate(workload, machine, "sjf", engine_name="reference").notes == ()
-    with pytest.raises(PolicyError, match="breaks the promise"):
+    with pytest.raises(PolicyError, match="does not behave as its kind declares"):
         api.simulate(workload, Machine.of_racks(1, 16, local=10**6, cores=32), f"{written(tmp_path, 'broken')}:Mine")
 
 

@@ -1,4 +1,4 @@
-"""Racks whose capacity changes: the compiled engine against the reference engine, byte for byte."""
+"""Racks whose capacity changes: compiled and reference engine produce the same bytes."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def test_conservative_backfilling() -> None:
 
 
 @pytest.mark.parametrize("requeue", [True, False])
-def test_the_run_that_started_last_is_lost(requeue: bool) -> None:
-    """Three nodes of one rack: the second job started last, and its node is down from 5 s to 20 s."""
+def test_latest_started_run_is_lost(requeue: bool) -> None:
+    """Three nodes of one rack: the second job starts last and loses its node from 5 s to 20 s."""
     on = Machine.of_racks(1, 3, local=10, pool=10)
     jobs = Workload.of(np.array([0, 1]) * SECOND, np.full(2, 10 * SECOND), requests={"nodes": np.array([2, 1])})
     lost = [Disturbance(5 * SECOND, 0, 0, -1), Disturbance(20 * SECOND, 0, 0, 1)]
@@ -52,8 +52,8 @@ def test_the_run_that_started_last_is_lost(requeue: bool) -> None:
         assert (found.end // SECOND).tolist() == ([10, 5, 20] if requeue else [10, 5])
 
 
-def test_nobody_waits_for_a_job_whose_pool_is_away() -> None:
-    """The first of two that wait for the only node needs the pool, which is away from 1 s to 300 s."""
+def test_job_without_its_pool_does_not_block_the_queue() -> None:
+    """The first of two jobs waiting for the only node needs the pool, which is unavailable from 1 s to 300 s."""
     on = Machine.of_racks(1, 1, local=10, pool=10)
     asked = {"nodes": np.ones(3, np.int64), "memory": np.array([10, 20, 10])}
     jobs = Workload.of(np.array([0, 0, 5]) * SECOND, np.array([10, 10, 100]) * SECOND, requests=asked)
@@ -64,8 +64,8 @@ def test_nobody_waits_for_a_job_whose_pool_is_away() -> None:
         assert (found.job_start // SECOND).tolist() == [0, 300, 10]
 
 
-def test_jobs_are_lost_again_and_again() -> None:
-    """More runs than jobs: all nodes are down every other second."""
+def test_jobs_can_be_lost_repeatedly() -> None:
+    """More runs than jobs, since all nodes are down every other second."""
     on = Machine.of_racks(2, 2, local=10, pool=10)
     downs = range(SECOND, 300 * SECOND, 2 * SECOND)
     jobs = Workload.of(np.zeros(4, np.int64), np.full(4, 5 * SECOND), requests={"nodes": np.array([1, 3, 1, 4])})
@@ -79,8 +79,8 @@ def test_jobs_are_lost_again_and_again() -> None:
     assert difference(plain, fast) == "" and fast.n_run > 250
 
 
-def test_failures_of_a_machine_file_have_a_kernel() -> None:
-    """Outages that are given and others that are drawn, node by node."""
+def test_machine_failures_are_compiled() -> None:
+    """Given and random outages of nodes."""
     g = np.random.default_rng(3)
     on = Machine.of_racks(4, 8, local=50, pool=300)
     owners = tuple(on.racks.nodes.tolist())
@@ -98,13 +98,13 @@ def test_failures_of_a_machine_file_have_a_kernel() -> None:
 @pytest.mark.parametrize(
     ("why", "how"),
     [
-        ("reservations are kept", ListScheduler(backfill=Conservative(keep_reservations=True))),
-        ("is asked or has a cap", ListScheduler(Capped(SJF(), 5.0, 1.0))),
-        ("an order of its own", ListScheduler(backfill=Easy(order=SJF()))),
-        ("beside a warm-up", WarmUp.before(ListScheduler(), 1)),
+        ("held reservations", ListScheduler(backfill=Conservative(keep_reservations=True))),
+        ("called at each pass or has a cap", ListScheduler(Capped(SJF(), 5.0, 1.0))),
+        ("a backfill order of its own", ListScheduler(backfill=Easy(order=SJF()))),
+        ("with a warm-up", WarmUp.before(ListScheduler(), 1)),
     ],
 )
-def test_what_has_no_kernel_beside_changes_is_named(why: str, how: ListScheduler) -> None:
+def test_unsupported_combinations_with_capacity_changes_are_named(why: str, how: ListScheduler) -> None:
     jobs = Workload.of(np.zeros(2, np.int64), np.full(2, SECOND), requests={"nodes": np.ones(2, np.int64)})
     with pytest.raises(InputError, match=why):
         simulate(Machine.flat(4), jobs, how, disturbances=[Disturbance(5, 0, 0, -1)], engine="compiled")

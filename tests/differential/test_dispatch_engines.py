@@ -1,4 +1,4 @@
-"""Compiled dispatch against the reference engine, byte for byte."""
+"""Task dispatch: compiled and reference engine produce the same bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from poolwise.engines import Disturbance, simulate
-from poolwise.engines.compiled_engine import Parts
+from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.dispatch.replay import unsupported
 from poolwise.errors import InputError
 from poolwise.performance.affinity import Affinity
@@ -30,15 +30,15 @@ def test_random_studies(block: int) -> None:
 
 
 def test_random_studies_without_compiling() -> None:
-    """The kernels are plain Python as well: with the compiler off they do the same."""
+    """With the compiler disabled, the kernels run as Python code with the same result."""
     script = "from tests.helpers.random_dispatch import compare\nfor seed in range(100, 108): compare(seed, 40)\n"
-    path = os.pathsep.join(sys.path)  # the package and the helpers of these tests, wherever they were found here
+    path = os.pathsep.join(sys.path)  # so that the subprocess finds the package and the test helpers
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": path, "PYTHONWARNINGS": "ignore"}
     subprocess.run([sys.executable, "-c", script], check=True, env=environment)
 
 
 def test_many_tasks_on_many_units() -> None:
-    """Four hundred units of two types in ten racks, overloaded, with data: 500 tasks."""
+    """500 tasks with data on 400 units of two types in ten racks, overloaded."""
     g = np.random.default_rng(0)
     rates = np.zeros((6, 7))
     rates[0, :2], rates[2, :2] = (60_000, 60_000), (12_000, 1_200_000)
@@ -53,7 +53,7 @@ def test_many_tasks_on_many_units() -> None:
         assert difference(*runs) == "", entry
 
 
-def test_auto_takes_the_kernel_where_there_is_one() -> None:
+def test_auto_selects_the_compiled_engine_if_supported() -> None:
     case = study(2).case()
     shared = study(2).case(contended=True)
     for entry in POLICIES:
@@ -70,30 +70,30 @@ def test_auto_takes_the_kernel_where_there_is_one() -> None:
 
 
 class Twice(Combined):
-    """One derived from what is put together, and not that: it may count in another way."""
+    """A subclass of a combined model, which may compute slowdowns differently."""
 
 
 class Stated(Combined):
-    """A model of a user's own that states its parts."""
+    """A user-defined model that states its parts."""
 
     parts = property(lambda self: self.models)
 
 
-def test_parts_of_models_are_what_kernels_know() -> None:
+def test_combined_models_are_compiled_by_their_parts() -> None:
     case = study(2).case()
     models, plain = (Affinity(), Transfer()), simulate(case.machine, case.workload, Dispatch(), truth=case.model)
     for truth in (Combined((Combined(models[:1]), Ideal(), *models[1:])), Stated(models)):
         result = simulate(case.machine, case.workload, Dispatch(), truth=truth)
         assert result.engine == "compiled" and difference(result.schedule, plain.schedule) == ""
-    for truth, why in ((Twice(models), "model Twice"), (Combined((*models, Transfer(local=3))), "counts twice")):
-        assert why in str(unsupported(Parts(case.machine, case.workload, Dispatch(), truth, truth)))
+    for truth, why in ((Twice(models), "model Twice"), (Combined((*models, Transfer(local=3))), "given twice")):
+        assert why in str(unsupported(RunSpec(case.machine, case.workload, Dispatch(), truth, truth)))
 
 
-def test_a_network_of_unequal_ports_is_left_to_the_reference() -> None:
+def test_network_of_unequal_ports_uses_the_reference_engine() -> None:
     case = study(2).case()
     capacity = case.machine.capacity.copy()
     port = case.machine.owners.index("port.0.0")
     capacity[port, case.machine.resource("bandwidth")] = 7
     machine = case.machine.with_capacity(capacity)
-    assert "equal ports" in str(unsupported(Parts(machine, case.workload, Dispatch(), case.model, case.model)))
-    assert not unsupported(Parts(machine, case.workload, Dispatch(), Affinity(), Affinity()))
+    assert "equal ports" in str(unsupported(RunSpec(machine, case.workload, Dispatch(), case.model, case.model)))
+    assert not unsupported(RunSpec(machine, case.workload, Dispatch(), Affinity(), Affinity()))

@@ -1,4 +1,4 @@
-"""The compiled engine against the reference engine, byte for byte, and against the golden schedules."""
+"""List scheduling on racks: compiled and reference engine produce the same bytes, equal to the golden schedules."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ def test_random_studies_with_scanned_queues(block: int) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("block", range(10))
-def test_random_studies_with_the_index_from_the_first_or_the_ninth_job_on(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columns, "DEEP_QUEUE", 8 * (block % 2))  # odd ones change between index and scan
+def test_random_studies_with_tree_from_first_or_ninth_job(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "DEEP_QUEUE", 8 * (block % 2))  # odd blocks switch between tree and scans
     for seed in range(1000 + 20 * block, 1000 + 20 * block + 20):
         compare(seed)
 
 
 @pytest.mark.parametrize("deep", [0, 10_000])
 def test_random_studies_of_months_and_years_and_several_tasks(deep: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ends and requests up to the horizon of 290 years and beyond it, where both engines say the same."""
+    """Ends and requests up to and beyond the horizon of 290 years, where both engines raise the same error."""
     monkeypatch.setattr(columns, "DEEP_QUEUE", deep)
     said = [compare(seed, (*EASY_FAMILY, "conservative", "kept"), 40, units=LONG) for seed in range(5000 + deep, 5060 + deep)]
     assert said.count("") > 20 and sum("290 years" in text for text in said) > 5
@@ -54,8 +54,8 @@ def test_random_studies_of_months_and_years_and_several_tasks(deep: int, monkeyp
 
 @pytest.mark.long
 @pytest.mark.parametrize("deep", [0, 8, 10_000])
-def test_orders_of_a_users_own_with_slopes_of_any_sign(deep: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Negative, zero and mixed slopes with ties, in the index from the first job on, from the ninth on, and in scans."""
+def test_user_defined_orders_with_slopes_of_any_sign(deep: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative, zero and mixed slopes with ties, in trees from the first or ninth job on, and in scans."""
     monkeypatch.setattr(columns, "DEEP_QUEUE", deep)
     for seed in range(4000 + deep, 4000 + deep + 90):
         compare(seed, orders=[OWN[seed % len(OWN)]])
@@ -63,8 +63,8 @@ def test_orders_of_a_users_own_with_slopes_of_any_sign(deep: int, monkeypatch: p
 
 @pytest.mark.long
 @pytest.mark.parametrize("deep", [0, 8])
-def test_caps_and_orders_beside_the_head_in_the_index(deep: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Caps beyond which nobody, some or all are, fixed and relative to the backlog; another order beside the head or not."""
+def test_caps_and_backfill_orders_in_the_tree(deep: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fixed and backlog-relative caps exceeded by no, some or all jobs, with and without a backfill order."""
     monkeypatch.setattr(columns, "DEEP_QUEUE", deep)
     for seed in range(7000 + deep, 7090 + deep):
         capped = Capped(OWN[seed % len(OWN)], (0.0, 5.0, 60.0)[seed % 3], (0.0, 0.1, 0.5, 2.0)[seed % 4])
@@ -73,8 +73,8 @@ def test_caps_and_orders_beside_the_head_in_the_index(deep: int, monkeypatch: py
 
 @pytest.mark.parametrize("patience_s", [0.0, 1800.0, 7200.0])
 @pytest.mark.parametrize("backfill", [Easy(), Easy(order=SJF()), Easy(order=FM())])
-def test_caps_in_the_index_are_those_of_scans(patience_s: float, backfill: Easy, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With scarce pools, where a start may let in who was refused before it: nobody has a second turn in a pass."""
+def test_caps_in_the_tree_match_scans(patience_s: float, backfill: Easy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With scarce pools, a start may make an earlier candidate startable, but no job is tested twice in a pass."""
     workload = generate("perlmutter_like", jobs=3000, load=1.1, hungry=True, seed=7)
     machine = Machine.of_racks(6, 256, local=65_536, pool=4 << 20)
     found = []
@@ -89,14 +89,14 @@ def test_caps_in_the_index_are_those_of_scans(patience_s: float, backfill: Easy,
 
 
 @pytest.mark.parametrize("deep", [0, 8, 10_000])
-def test_an_order_that_is_recalculated(deep: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the index and in scans, with reservations for one and for everyone, and after a warm-up."""
+def test_recalculated_order(deep: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In trees and scans, with EASY and conservative backfilling, and after a warm-up."""
     monkeypatch.setattr(columns, "DEEP_QUEUE", deep)
     for seed in range(4300 + deep, 4300 + deep + 24):
         compare(seed, ("none", "easy", "easy", "easy_no_extra", "conservative"), most=80, orders=[Stepped()])
 
 
-def test_orders_of_a_users_own_with_conservative_backfilling() -> None:
+def test_user_defined_orders_with_conservative_backfilling() -> None:
     for seed in range(4200, 4218):
         compare(seed, ("conservative",), most=60, orders=[OWN[seed % len(OWN)]])
 
@@ -106,13 +106,13 @@ def test_random_studies_with_conservative_backfilling() -> None:
         compare(seed, ("conservative",), most=100)
 
 
-def test_random_studies_with_reservations_that_are_kept() -> None:
+def test_random_studies_with_held_reservations() -> None:
     for seed in range(6000, 6040):
         compare(seed, ("kept",), most=60)
 
 
 def test_random_studies_without_compiling() -> None:
-    """The kernels are plain Python as well: with the compiler off they do the same, index or not."""
+    """With the compiler disabled, the kernels run as Python code with the same result, with and without the tree."""
     script = (
         "from poolwise.engines.list_scheduling import columns\n"
         "from tests.helpers.random_studies import compare\n"
@@ -120,7 +120,7 @@ def test_random_studies_without_compiling() -> None:
         "    columns.DEEP_QUEUE = deep\n"
         "    for seed in range(3000, 3012): compare(seed, ('none', 'easy', 'easy_no_extra', 'conservative', 'kept'), most=40)\n"
     )
-    path = os.pathsep.join(sys.path)  # the package and the helpers of these tests, wherever they were found here
+    path = os.pathsep.join(sys.path)  # so that the subprocess finds the package and the test helpers
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": path, "PYTHONWARNINGS": "ignore"}
     subprocess.run([sys.executable, "-c", script], check=True, env=environment)
 
@@ -143,7 +143,7 @@ def test_golden_schedules(backfill: str, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.long
 @pytest.mark.parametrize(("order", "pool_tib", "load"), [("fm", 28, 2.5), ("f1", 8, 3.0)])
 def test_fourteen_thousand_jobs_with_thousands_waiting(order: str, pool_tib: int, load: float) -> None:
-    """Shortcuts that were right with hundreds of jobs were seen to be wrong here.
+    """Some shortcuts that were right with hundreds of jobs were wrong at this size.
 
     Arrivals and ends on a grid of an hour keep the reference engine's passes few; so memory is taken but slows no one.
     """
@@ -163,8 +163,8 @@ def test_fourteen_thousand_jobs_with_thousands_waiting(order: str, pool_tib: int
     assert depth.max() > 3000
 
 
-def test_placements_of_more_rows_than_were_laid_out() -> None:
-    """Each job takes the nodes and the memory of all six racks."""
+def test_record_grows_for_large_placements() -> None:
+    """Each job uses nodes and memory of all six racks."""
     jobs = np.arange(400)
     workload = Workload.of(
         jobs * SECOND, np.full(400, 2) * SECOND, requests={"nodes": np.full(400, 12), "memory": np.full(400, 100)}

@@ -1,4 +1,4 @@
-"""The compiled engine on shared nodes against the reference engine, byte for byte."""
+"""Shared nodes: compiled and reference engine produce the same bytes."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def test_random_studies(block: int) -> None:
         compare_shared(seed)
 
 
-def test_a_head_that_takes_no_memory_of_pools_comes_after_one_that_does() -> None:
-    """The shadow time of one is found in another way than the other's, and must not be taken for it."""
+def test_head_without_pool_memory_follows_one_with_it() -> None:
+    """The two heads have different algorithms for the shadow time, whose cached results must not be mixed up."""
     compare_shared(12355, most=70, pools=True)
 
 
@@ -52,41 +52,41 @@ def test_conservative_backfilling() -> None:
         compare_shared(seed, ("conservative",), most=60)
 
 
-def test_many_nodes_with_parts_on_dozens_of_them() -> None:
+def test_many_nodes_with_parts_on_dozens() -> None:
     for seed in range(500, 510):
         compare_shared(seed, most=80, nodes=70)
 
 
-def test_nodes_that_fail() -> None:
+def test_failing_nodes() -> None:
     found = [compare_failing(seed, 120, nodes=20 if seed % 5 == 0 else 9) for seed in range(1100, 1122)]
-    found.append(compare_failing(1408, 200, nodes=40))  # many are at work when one is lost
+    found.append(compare_failing(1408, 200, nodes=40))  # many runs are active when one is lost
     assert sum(schedule.outcome.count(Outcome.LOST) for schedule in found) > 40
 
 
-def test_nodes_that_fail_under_conservative_backfilling() -> None:
+def test_failing_nodes_with_conservative_backfilling() -> None:
     found = [compare_failing(seed, 50, ("conservative",)) for seed in range(1800, 1816)]
     assert sum(schedule.outcome.count(Outcome.LOST) for schedule in found) > 20
 
 
 @pytest.mark.long
-def test_nodes_that_fail_beside_memory_pools() -> None:
+def test_failing_nodes_with_memory_pools() -> None:
     for seed in range(1200, 1260):
         compare_failing(seed, pools=True, nodes=20 if seed % 5 == 0 else 9)
 
 
-def test_memory_that_one_job_takes_of_a_pool_is_not_taken_for_the_nodes() -> None:
+def test_borrowed_memory_is_not_counted_as_node_memory() -> None:
     compare_shared(404, pools=True)
 
 
 def test_windows() -> None:
     for seed in range(1300, 1330):
         compare_windows(seed, nodes=20 if seed % 5 == 0 else 9)
-    for seed, nodes in ((1743, 9), (1452, 40)):  # several start beside a head that waits for the end of a window
+    for seed, nodes in ((1743, 9), (1452, 40)):  # several jobs start while the head waits for the end of a window
         compare_windows(seed, 150, nodes=nodes)
 
 
-def test_a_head_may_start_before_a_window_once_a_run_has_ended_early() -> None:
-    """Promised the end of the window at first, it is promised 6 s when the first job ends at 3 s: the last must wait."""
+def test_early_end_lets_the_head_start_before_a_window() -> None:
+    """The head's reservation moves from the end of the window to 6 s when a job ends early at 3 s; the last job must wait."""
     on = machine(np.array([[4, 100]] * 2), np.zeros(2, dtype=np.int64))
     on = replace(on, windows=(ReservedWindow("w", 14 * SECOND, 20 * SECOND, np.ones(2, dtype=np.bool_)),))
     jobs = Workload.of(
@@ -100,8 +100,8 @@ def test_a_head_may_start_before_a_window_once_a_run_has_ended_early() -> None:
         assert starts.tolist() == [0, 0, 0, 6, 20, 25]
 
 
-def test_windows_that_recur_for_a_queue_of_long_jobs() -> None:
-    """A head that no gap between two windows holds waits for the last of them; others start beside it."""
+def test_recurring_windows_with_long_jobs() -> None:
+    """A head that fits between no two windows waits for the last one, while other jobs are backfilled."""
     on = machine(np.array([[4, 100]] * 4), np.zeros(4, dtype=np.int64))
     starts = range(10 * SECOND, 200 * SECOND, 20 * SECOND)
     half = np.arange(4) < 2
@@ -117,7 +117,7 @@ def test_windows_that_recur_for_a_queue_of_long_jobs() -> None:
 
 
 def _on_both(windows: list[tuple[int, int, int]], order: str, rows: list[tuple[int, int, int, int, str]]) -> list[int]:
-    """Starts (s) on three nodes of four cores, the same on both engines.
+    """Return the starts (s) on three nodes of four cores, which must be the same in both engines.
 
     Windows are (node, start, end), jobs (submit, duration, nodes, cores, user); ada may use the nodes of windows.
     """
@@ -135,32 +135,32 @@ def _on_both(windows: list[tuple[int, int, int]], order: str, rows: list[tuple[i
     return (fast.job_start // SECOND).tolist()
 
 
-def test_a_window_that_comes_nearer_lets_a_job_start_elsewhere() -> None:
-    """The fourth job would take node 0, on which the third waits; from 21 s on it would run into a window there.
+def test_approaching_window_moves_a_job_to_other_nodes() -> None:
+    """The fourth job would use node 0, which the third needs; from 21 s on it would overlap a window there.
 
-    Nothing but an arrival happens between, of a job that does not start.
+    The only event in between is the arrival of a job that does not start.
     """
     rows = [(0, 1000, 1, 2, "b"), (0, 100, 1, 4, "b"), (1, 5, 2, 4, "b"), (1, 300, 1, 2, "b"), (50, 9, 3, 4, "b")]
-    first = [(0, 1, 1, 4, "b")]  # takes node 0 at first, so that the next two stand on the other nodes
+    first = [(0, 1, 1, 4, "b")]  # occupies node 0 first, so that the next two use the other nodes
     assert _on_both([(0, 320, 400)], "fcfs", first + rows)[1:5] == [0, 0, 100, 50]
 
 
-def test_of_two_jobs_that_ask_for_the_same_the_longer_one_starts_elsewhere() -> None:
-    """As above, and the longer of two would run into the window at once."""
+def test_longer_of_two_equal_requests_avoids_the_window() -> None:
+    """As above, and the longer of two jobs would overlap the window immediately."""
     rows = [(0, 1, 1, 4, "b"), (0, 1000, 1, 2, "b"), (0, 100, 1, 4, "b"), (1, 5, 2, 4, "b")]
     late = [(2, 290, 1, 2, "b"), (2, 400, 1, 2, "b")]
     assert _on_both([(0, 320, 400)], "fcfs", rows + late)[3:] == [100, 105, 2]
 
 
-def test_another_head_that_asks_for_the_same_at_the_same_time_may_use_more_nodes() -> None:
-    """Both wait for the windows' end: the longer one cannot start on node 1 then, the shorter one may start on either."""
+def test_shorter_head_may_use_more_nodes_before_a_window() -> None:
+    """Both wait for the end of the windows: then the longer one cannot start on node 1, the shorter one on either."""
     windows = [(0, 0, 50), (1, 0, 50), (2, 0, 900), (1, 100, 200)]
     rows = [(0, 80, 1, 4, "b"), (0, 2000, 3, 4, "b"), (1, 20, 1, 4, "b"), (2, 500, 1, 4, "ada")]
     assert _on_both(windows, "sjf", rows)[2:] == [50, 2]
 
 
-def test_groups_of_windows_have_the_same_numbers_in_any_order_of_the_nodes() -> None:
-    """Placement by rack lays nodes out in another order than the machine's."""
+def test_window_groups_are_independent_of_node_order() -> None:
+    """Placement by rack orders nodes differently from the machine."""
     on = machine(np.array([[4, 100]] * 6), np.array([2, 0, 1, 2, 0, 1]))
     of = (np.arange(6) < 2, np.arange(6) % 2 == 0, np.arange(6) > 3, np.arange(6) < 2)
     on = replace(on, windows=tuple(ReservedWindow(f"w{k}", k, k + 1, inside) for k, inside in enumerate(of)))
@@ -171,12 +171,12 @@ def test_groups_of_windows_have_the_same_numbers_in_any_order_of_the_nodes() -> 
         assert numbers.tolist() == window_groups(on, np.arange(6))[1].tolist()
 
 
-def test_jobs_of_few_kinds_beside_windows_that_some_users_may_use() -> None:
+def test_windows_with_user_access_and_few_kinds_of_jobs() -> None:
     for seed in range(1600, 1606):
         compare_recurring(seed)
 
 
-def test_windows_that_kernels_cannot_plan_around_are_named() -> None:
+def test_unsupported_windows_are_named() -> None:
     on = machine(np.array([[4, 100]] * 5), np.zeros(5, dtype=np.int64))
     jobs = Workload.of(np.zeros(1, np.int64), np.full(1, SECOND), requests={"cores": np.ones(1, np.int64)})
     many = tuple(ReservedWindow(f"w{n}", 0, SECOND, np.arange(5) == n) for n in range(5))
@@ -186,19 +186,19 @@ def test_windows_that_kernels_cannot_plan_around_are_named() -> None:
     for windows, how, why in (
         (replace(on, windows=many), FIRST, "more than 4 groups"),
         (replace(on, windows=many[:1]), conservative, "under conservative backfilling"),
-        (replace(on, windows=many[:1]), replace(FIRST, order=Curious()), "asked at each pass"),
+        (replace(on, windows=many[:1]), replace(FIRST, order=Curious()), "called at each pass"),
         (replace(pooled, windows=(whole,)), FIRST, "memory pools"),
     ):
         with pytest.raises(InputError, match=why):
             simulate(windows, jobs, how, engine="compiled")
-    with pytest.raises(InputError, match="float64 does not hold"):
+    with pytest.raises(InputError, match="float64 cannot represent"):
         long = Workload.of(np.zeros(1, np.int64), np.full(1, 2**53 + 1), requests={"cores": np.ones(1, np.int64)})
         simulate(replace(on, windows=many[:1]), long, FIRST, engine="compiled")
 
 
 @pytest.mark.parametrize("pools", [{}, {0: 1000}])
-def test_lost_runs_need_more_rows_than_there_are_jobs(pools: dict[int, int]) -> None:
-    """Jobs that are lost again and again: their node is down every other second."""
+def test_record_grows_for_lost_runs(pools: dict[int, int]) -> None:
+    """Jobs are lost repeatedly, since their node is down every other second."""
     on = machine(np.array([[4, 100]]), np.zeros(1, dtype=np.int64), pools=pools)
     downs = range(SECOND, 400 * SECOND, 2 * SECOND)
     on = replace(on, failures=Failures(tuple(Outage((0,), down, down + SECOND) for down in downs)))
@@ -209,29 +209,29 @@ def test_lost_runs_need_more_rows_than_there_are_jobs(pools: dict[int, int]) -> 
 
 
 @pytest.mark.parametrize("amount", [-1, -4])
-def test_part_of_a_node_and_a_node_that_is_not_repaired_have_no_kernel(amount: int) -> None:
+def test_partial_or_permanent_outages_are_unsupported(amount: int) -> None:
     on = machine(np.array([[4, 100]]), np.zeros(1, dtype=np.int64))
     jobs = Workload.of(np.zeros(1, np.int64), np.full(1, SECOND), requests={"cores": np.ones(1, np.int64)})
     lost = [Disturbance(5, 0, on.resource("cores"), amount)]
     if amount == -4:
         lost.append(Disturbance(5, 0, on.resource("memory"), -100))
-    with pytest.raises(InputError, match="other than by nodes that fail and are repaired"):
+    with pytest.raises(InputError, match="not only by failures and repairs of nodes"):
         simulate(on, jobs, FIRST, engine="compiled", disturbances=lost)
 
 
-def test_more_nodes_given_back_between_two_questions_than_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_releases_than_the_ring_buffer_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(520, 532):
-        monkeypatch.setattr(node_arrays, "MOST_GIVEN", 1 + seed % 3)
+        monkeypatch.setattr(node_arrays, "MAX_RELEASED", 1 + seed % 3)
         compare_shared(seed, most=80, nodes=70 if seed % 2 else 9)
 
 
-def test_orders_of_a_users_own_with_slopes_of_any_sign() -> None:
+def test_user_defined_orders_with_slopes_of_any_sign() -> None:
     for seed in range(700, 700 + 2 * len(OWN)):
         compare_shared(seed, orders=[OWN[seed % len(OWN)]])
 
 
 def test_random_studies_without_compiling() -> None:
-    """The kernels are plain Python as well: with the compiler off they do the same."""
+    """With the compiler disabled, the kernels run as Python code with the same result."""
     script = (
         "from tests.helpers.shared_studies import compare_shared\n"
         "for seed in range(900, 916):\n"
@@ -245,9 +245,9 @@ def test_random_studies_without_compiling() -> None:
 
 @pytest.mark.parametrize("placement", PLACEMENTS)
 def test_fifteen_hundred_nodes(placement: str) -> None:
-    """Shortcuts that were right on a few nodes may be wrong here; jobs of hundreds of nodes wait."""
+    """Shortcuts that are right on a few nodes may be wrong here; jobs of hundreds of nodes wait."""
     machine, jobs = shared(1500), shared_jobs(500, 1500, 5.0, seed=7)
-    hour = 3600 * 10**9  # few instants, so that the reference engine has few passes to make
+    hour = 3600 * 10**9  # few instants, hence few passes of the reference engine
     workload = Workload.of(
         -(-jobs.submit // hour) * hour,
         -(-jobs.duration // (6 * hour)) * 6 * hour,

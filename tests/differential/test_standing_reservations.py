@@ -1,4 +1,4 @@
-"""Conservative backfilling that looks anew only for reservations that may have changed, against making all of them anew."""
+"""Conservative backfilling with cached reservations, compared with rebuilding all of them in each pass."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poolwise.engines import simulate
-from poolwise.engines.compiled_engine import Parts
+from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.list_scheduling import replay as racks
-from poolwise.engines.select import family_of
+from poolwise.engines.select import find_engine
 from poolwise.interfaces import QueuePolicy
 from poolwise.kernels.list_scheduling import state
 from poolwise.model import Machine, Workload
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:remote latency")
 
 
 def _crowd(g: np.random.Generator, jobs: int, machine: Machine) -> Workload:
-    """Jobs more than half of which wait, many of them narrow and short enough to be backfilled.
+    """Draw jobs of which more than half wait, many narrow and short enough to be backfilled.
 
     Requests are exact, too long (runs end early) and, in some workloads, too short; ends and arrivals often coincide.
     """
@@ -55,7 +55,7 @@ def _crowd(g: np.random.Generator, jobs: int, machine: Machine) -> Workload:
     )
 
 
-def _study(seed: int, jobs: int) -> tuple[Parts, bool]:
+def _study(seed: int, jobs: int) -> tuple[RunSpec, bool]:
     g = np.random.default_rng(seed)
     machine = Machine.of_racks(int(g.integers(1, 5)), 6, local=64, pool=int(g.choice([150, 400, 2000])))
     order: QueuePolicy = ORDERS[int(g.integers(len(ORDERS)))]
@@ -64,7 +64,7 @@ def _study(seed: int, jobs: int) -> tuple[Parts, bool]:
     scheduler = ListScheduler(
         order, Conservative(), make("placements", "racks", scope="rack" if g.random() < 0.9 else "system")
     )
-    parts = Parts(machine, _crowd(g, jobs, machine), scheduler, truth, estimate)
+    parts = RunSpec(machine, _crowd(g, jobs, machine), scheduler, truth, estimate)
     if g.random() < 0.15 and order.kind in ("static", "linear"):
         at = int(g.integers(1, 100)) * SECOND
         parts = replace(parts, disturbances=(Disturbance(at, 0, 0, -2), Disturbance(at + 90 * SECOND, 0, 0, 2)))
@@ -102,8 +102,8 @@ def test_larger_crowds_of_waiting_jobs(block: int) -> None:
         _compare(seed, 140)
 
 
-def _anew(parts: Parts) -> tuple[list[int], list[int]]:
-    """Jobs and starts of a run whose kernel knows nothing of its last pass at any."""
+def _rebuilt(parts: RunSpec) -> tuple[list[int], list[int]]:
+    """Return jobs and starts of a run whose kernel discards its cached reservations before each pass."""
     rule = parts.scheduler.rule()
     assert rule is not None
     columns = racks.RunColumns(parts, rule)
@@ -111,7 +111,7 @@ def _anew(parts: Parts) -> tuple[list[int], list[int]]:
     arrays.now[state.PAUSE] = 1
     while (wanted := kernel("reservations", arrays)) != state.DONE:
         if wanted == state.PAUSED:
-            arrays.now[state.PAUSE], arrays.now[state.STANDING] = arrays.now[state.PASSES] + 1, 0
+            arrays.now[state.PAUSE], arrays.now[state.PROFILE_VALID] = arrays.now[state.PASSES] + 1, 0
         elif wanted == state.INSTANTS:
             arrays = arrays._replace(profile=columns.profile(2 * int(arrays.now[state.ROWS])))
             arrays.now[state.RANKED] = 0
@@ -124,14 +124,14 @@ def _anew(parts: Parts) -> tuple[list[int], list[int]]:
 
 @pytest.mark.parametrize("order", ["fcfs", "fm", "sjf"])
 @pytest.mark.parametrize("factor", [1.0, 2.5])
-def test_long_queues_beside_scarce_pools(order: str, factor: float) -> None:
-    """What stands from pass to pass is what a pass that knows nothing finds; and some does stand."""
+def test_cached_reservations_match_rebuilt_ones_with_scarce_pools(order: str, factor: float) -> None:
+    """Cached reservations equal those of a pass from scratch, and some are reused."""
     machine = Machine.of_racks(6, 256, local=65_536, pool=8 << 20)
     jobs = generate("perlmutter_like", jobs=1_500, load=2.0, seed=3, estimate_factor=factor)
-    parts = Parts(machine, jobs, ListScheduler(make("orders", order), Conservative()), RemoteMemory(), RemoteMemory())
-    family, why = family_of(parts)
+    parts = RunSpec(machine, jobs, ListScheduler(make("orders", order), Conservative()), RemoteMemory(), RemoteMemory())
+    family, why = find_engine(parts)
     assert family is not None, why
     schedule = simulate(machine, jobs, parts.scheduler, truth=parts.truth, estimate=parts.estimate, engine="compiled").schedule
-    assert (schedule.job.tolist(), schedule.start.tolist()) == _anew(parts)
+    assert (schedule.job.tolist(), schedule.start.tolist()) == _rebuilt(parts)
     waiting = np.searchsorted(np.sort(jobs.submit), schedule.start, side="right") - np.arange(len(schedule.start))
     assert waiting.max() > 60

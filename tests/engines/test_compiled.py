@@ -1,4 +1,4 @@
-"""What the compiled engine takes, what it says about the rest, and what it says while compiling."""
+"""Runs that the compiled engine supports, obstacles of the others, and log messages during compilation."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ JOBS = Workload.of(
 
 @dataclass(frozen=True)
 class Sparse(RackPlacement):
-    """A placement of a user's own is not taken for its parent."""
+    """A user-defined placement, which is not treated as its parent class."""
 
 
 @dataclass(frozen=True)
 class Impatient(Easy):
-    """A backfill of a user's own: without a rule of its own it is not taken for its parent."""
+    """A user-defined backfill without its own rule, which is not treated as its parent class."""
 
     def reservation_state(self, state: Snapshot) -> Snapshot:
         return state.empty()
@@ -55,12 +55,12 @@ class Impatient(Easy):
 
 @dataclass(frozen=True)
 class Slower(RemoteMemory):
-    """A model of a user's own: without slowdowns of its own it is not taken for its parent."""
+    """A user-defined model without its own slowdowns, which is not treated as its parent class."""
 
 
 @dataclass(frozen=True)
 class Renamed(Easy):
-    """A backfill of a user's own that says which rule it follows."""
+    """A user-defined backfill that states its rule."""
 
     def rule(self) -> BackfillRule:
         return BackfillRule("head", extra=False)
@@ -68,15 +68,15 @@ class Renamed(Easy):
 
 @dataclass(frozen=True)
 class Grandchild(Renamed):
-    """A class further down states no rule either."""
+    """A subclass that does not restate the rule."""
 
 
-def test_auto_takes_the_kernels_and_says_so() -> None:
+def test_auto_selects_the_compiled_engine() -> None:
     assert simulate(MACHINE, JOBS, ListScheduler()).engine == "compiled"
     assert simulate(MACHINE, JOBS, ListScheduler(), engine="reference").engine == "reference"
 
 
-def test_a_backfill_that_states_a_rule_is_replayed_by_it() -> None:
+def test_backfill_is_replayed_by_its_stated_rule() -> None:
     g = np.random.default_rng(3)
     jobs = Workload.of(
         np.sort(g.integers(0, 60, 80)) * SECOND, g.integers(1, 20, 80) * SECOND, requests={"nodes": g.integers(1, 9, 80)}
@@ -88,7 +88,7 @@ def test_a_backfill_that_states_a_rule_is_replayed_by_it() -> None:
     assert found[0].job_start.tolist() == found[1].job_start.tolist() != found[2].job_start.tolist()
 
 
-def test_each_rule_is_that_of_its_own_class() -> None:
+def test_rules_are_not_inherited() -> None:
     assert rule_of(Easy()) == BackfillRule("head") != rule_of(EasyNodesOnly()) == BackfillRule("head", counts_pools=False)
     assert rule_of(EasyNoExtra()) == rule_of(Easy(extra=False)) == BackfillRule("head", extra=False)
     assert rule_of(NoBackfill()) == BackfillRule("nobody") and rule_of(Conservative()) == BackfillRule("everyone")
@@ -96,19 +96,19 @@ def test_each_rule_is_that_of_its_own_class() -> None:
         assert rule_of(backfill) is None
 
 
-def test_a_linear_order_that_gives_no_pace_is_an_error() -> None:
+def test_linear_order_without_pace_is_an_error() -> None:
     class Longest(QueuePolicy):
         kind: ClassVar[OrderKind] = "linear"
 
         def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
             return queue.waited_s(snapshot.now)
 
-    with pytest.raises(PolicyError, match="Longest is linear, but no AgingOrder"):
+    with pytest.raises(PolicyError, match="Longest is linear but not an AgingOrder"):
         simulate(MACHINE, JOBS, ListScheduler(order=Longest()))
 
 
 @pytest.mark.parametrize(("pace", "weight"), [(0.0, 1.0), (np.nan, 1.0), (1e61, 1.0), (1.0, np.inf), (1.0, 1e-61)])
-def test_paces_and_weights_that_nothing_can_count_with_are_an_error(pace: float, weight: float) -> None:
+def test_extreme_paces_and_weights_are_an_error(pace: float, weight: float) -> None:
     class Extreme(AgingOrder):
         def pace(self, jobs: IntArray, table: Workload, machine: Machine) -> FloatArray:
             return np.full(len(jobs), pace)
@@ -121,8 +121,8 @@ def test_paces_and_weights_that_nothing_can_count_with_are_an_error(pace: float,
             simulate(MACHINE, JOBS, ListScheduler(order=Extreme()), engine=engine)
 
 
-def test_no_order_that_keeps_its_promise_is_asked_in_mid_run() -> None:
-    """Static ones are asked once, those that age for their columns alone."""
+def test_static_and_aging_orders_are_called_once() -> None:
+    """Static orders are called once for priorities, aging ones once for their columns."""
 
     class Once(QueuePolicy):
         kind: ClassVar[OrderKind] = "static"
@@ -149,7 +149,7 @@ def test_no_order_that_keeps_its_promise_is_asked_in_mid_run() -> None:
 @pytest.mark.parametrize(
     ("reason", "change"),
     [
-        ("a pass after each event", {"disturbances": [Disturbance(SECOND, 0, 0, -1)], "pass_per_event": True}),
+        ("pass_per_event", {"disturbances": [Disturbance(SECOND, 0, 0, -1)], "pass_per_event": True}),
         ("observer", {"observer": lambda *_: None}),
         ("backfill Impatient", {"scheduler": ListScheduler(backfill=Impatient())}),
         ("performance model Combined", {"truth": Combined((Ideal(),))}),
@@ -161,22 +161,22 @@ def test_no_order_that_keeps_its_promise_is_asked_in_mid_run() -> None:
         ("model Slower", {"truth": Slower()}),
     ],
 )
-def test_what_has_no_kernel_runs_on_the_reference_engine(reason: str, change: dict[str, Any]) -> None:
+def test_unsupported_runs_use_the_reference_engine(reason: str, change: dict[str, Any]) -> None:
     study = {"machine": MACHINE, "workload": JOBS, "scheduler": ListScheduler(), **change}
     assert simulate(**study).engine == "reference"
     with pytest.raises(InputError, match=reason):
         simulate(**study, engine="compiled")
 
 
-def test_a_scheduler_of_no_family_is_named() -> None:
+def test_unsupported_scheduler_is_named() -> None:
     with pytest.raises(InputError, match="no kernel runs this: scheduler CompositionScheduler has no kernel"):
         simulate(MACHINE, JOBS, CompositionScheduler(), engine="compiled")
 
 
-def test_kernels_are_loaded_for_what_may_need_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_needed_kernels_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[str] = []
-    watched = tuple(replace(family, load=lambda name=family.name: loaded.append(name)) for family in select.FAMILIES)
-    monkeypatch.setattr(select, "FAMILIES", watched)
+    watched = tuple(replace(family, load=lambda name=family.name: loaded.append(name)) for family in select.ENGINES)
+    monkeypatch.setattr(select, "ENGINES", watched)
     case = vinesim.VineSimCase.of(
         vinesim.UnitList.of([(0, 0, 0)]), vinesim.TaskList.of_jobs([1], 2, 10), np.ones((6, 7)), "1us"
     )
@@ -195,7 +195,7 @@ def test_an_unknown_engine_is_an_input_error() -> None:
 
 
 @pytest.mark.parametrize("kind", ["static", "opaque"])
-def test_priorities_that_are_no_numbers_are_an_error(kind: OrderKind) -> None:
+def test_nan_priorities_are_an_error(kind: OrderKind) -> None:
     class Broken(QueuePolicy):
         def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
             return np.full(len(queue), np.nan)
@@ -206,7 +206,7 @@ def test_priorities_that_are_no_numbers_are_an_error(kind: OrderKind) -> None:
             simulate(MACHINE, JOBS, ListScheduler(order=Broken()), engine=engine)
 
 
-def test_an_opaque_order_sees_the_queue_and_the_machine_as_the_reference_shows_them() -> None:
+def test_opaque_order_sees_the_same_state_in_both_engines() -> None:
     class Witness(QueuePolicy):
         kind: ClassVar[OrderKind] = "opaque"
 
@@ -237,21 +237,21 @@ def test_an_opaque_order_sees_the_queue_and_the_machine_as_the_reference_shows_t
 
 @pytest.mark.parametrize("engine", ["reference", "compiled"])
 @pytest.mark.parametrize(("submit", "duration"), [(HORIZON + 1, SECOND), (HORIZON, 1), (1, HORIZON), (0, 2**63 - 1)])
-def test_time_without_end_is_refused(engine: str, submit: int, duration: int) -> None:
+def test_times_beyond_the_horizon_are_an_error(engine: str, submit: int, duration: int) -> None:
     jobs = Workload.of(np.array([submit]), np.array([duration]))
     with pytest.raises(InputError, match="290 years"):
         simulate(Machine.flat(1), jobs, ListScheduler(), engine=engine)
 
 
 @pytest.mark.parametrize("engine", ["reference", "compiled"])
-def test_a_job_of_290_years_runs_behind_one_that_asks_for_longer(engine: str) -> None:
+def test_job_of_290_years_runs_after_one_with_a_longer_request(engine: str) -> None:
     day = 86_400 * SECOND
     jobs = Workload.of(np.array([0, 1]), np.array([day, HORIZON - 2 * day]), requested=np.array([2**63 - 1, HORIZON]))
     schedule = simulate(Machine.flat(1), jobs, ListScheduler(), engine=engine).schedule
     assert schedule.start.tolist() == [0, day] and schedule.end.tolist() == [day, HORIZON - day]
 
 
-def test_all_tasks_of_a_job_run_together() -> None:
+def test_tasks_of_a_job_run_together() -> None:
     jobs = Workload.of(np.array([0, 0]), np.array([9, 1]), tasks=np.array([3, 2]), requests={"nodes": np.array([2, 2])})
     for engine in ("reference", "compiled"):
         schedule = simulate(MACHINE, jobs, ListScheduler(), engine=engine).schedule
@@ -259,7 +259,7 @@ def test_all_tasks_of_a_job_run_together() -> None:
         assert schedule.amount[: schedule.offset[1]].sum() == 6 and schedule.done.all()
 
 
-def test_each_kernel_is_compiled_for_one_kind_of_arrays() -> None:
+def test_each_kernel_has_one_signature() -> None:
     from poolwise.kernels.list_scheduling.replay import replay
 
     for order in (FCFS(), SJF()):

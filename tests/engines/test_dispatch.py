@@ -1,4 +1,4 @@
-"""Compiled dispatch on more units than a block and a region hold, start for start as the reference engine."""
+"""Compiled dispatch on more units than a block or a region holds, compared with the reference engine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KINDS = (0, 2, 3)
 
 
 def case_of(g: np.random.Generator, n_unit: int, n_task: int, places: tuple[int, int], gap: float) -> vinesim.VineSimCase:
-    """Three types in some racks and shelves, three types of tasks, data here and there, few durations: ties everywhere."""
+    """Build a case with three types of units and tasks, scattered data and few distinct durations, hence many ties."""
     units = [(int(kind), int(g.integers(places[0])), int(g.integers(places[1]))) for kind in g.choice(KINDS, n_unit)]
     rates = np.zeros((6, 7))
     rates[np.ix_(KINDS, [0, 1, 2])] = g.choice([0.0, 1.0, 2.0, 8.0], (3, 3), p=[0.2, 0.3, 0.3, 0.2])
@@ -35,7 +35,7 @@ def case_of(g: np.random.Generator, n_unit: int, n_task: int, places: tuple[int,
 
 
 def replayed(case: vinesim.VineSimCase, entry: tuple[str, dict[str, object]], seed: int = 0) -> Schedule:
-    """Schedule of both engines."""
+    """Return the schedule of both engines, which must be equal."""
     reference, compiled = (
         simulate(case.machine, case.workload, Dispatch(policy_of(entry)), truth=case.model, seed=seed, engine=engine).schedule
         for engine in ("reference", "compiled")
@@ -46,8 +46,8 @@ def replayed(case: vinesim.VineSimCase, entry: tuple[str, dict[str, object]], se
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
-def test_blocks(seed: int) -> None:
-    """Some hundred units, at times all busy, at times hardly any."""
+def test_dispatch_across_blocks(seed: int) -> None:
+    """A few hundred units, sometimes all busy, sometimes almost none."""
     g = np.random.default_rng(seed)
     case = case_of(g, int(g.integers(60, 300)), 400, (4, 3), float(g.choice([0, 0.01, 0.1, 1])))
     for entry in TIERED:
@@ -56,8 +56,8 @@ def test_blocks(seed: int) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("entry", [("flat", {}), ("high", {}), ("closer_to_data", {})])
-def test_regions(entry: tuple[str, dict[str, object]]) -> None:
-    """More units than a region holds, tasks for all of them at once: some wait for the last."""
+def test_dispatch_across_regions(entry: tuple[str, dict[str, object]]) -> None:
+    """More units than a region holds, and more simultaneous tasks than units."""
     g = np.random.default_rng(9)
     case = case_of(g, 4_200, 5_500, (60, 2), 0)
     schedule = replayed(case, entry)
@@ -65,7 +65,7 @@ def test_regions(entry: tuple[str, dict[str, object]]) -> None:
     assert schedule.start[-1] > 0 and np.isin(schedule.owner, beyond).any()
 
 
-def test_any_number_of_units_stands_in_its_digits() -> None:
+def test_idle_counts_represent_any_number_of_units() -> None:
     for n in (1, 63, 64, 65, 4_095, 4_096, 64**3, 64**3 + 1):
         idle = all_idle(n)
         assert idle.total[0] == n and len(idle.regions) == max(64, n // 4096 + 1)

@@ -1,4 +1,4 @@
-"""What if, from a machine at work: runs go on, and what waits is started by whoever is named."""
+"""Simulations from a machine state: current runs continue, and the given scheduler starts the waiting jobs."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def state(*, ids: bool = True) -> MachineState:
 
 
 @pytest.mark.parametrize("ids", [True, False])
-def test_runs_go_on_and_what_waits_is_started(ids: bool) -> None:
+def test_current_runs_continue_and_waiting_jobs_start(ids: bool) -> None:
     found = state_run(state(ids=ids), HOUR)
     assert (found.unsaid, found.overdue) == (1, 1)
     schedule = simulate(state().machine, found.workload, list_scheduler(), engine="reference", initial=found.initial).schedule
@@ -32,6 +32,6 @@ def test_runs_go_on_and_what_waits_is_started(ids: bool) -> None:
     }
     names = [30, 10, 50, 20, 40] if ids else [1, 2, 3, 4, 5]
     seconds = {names.index(name): (int(start) / SECOND, int(end) / SECOND) for name, (start, end) in ran.items()}
-    assert seconds[0] == (0, 20) and seconds[1] == (0, 11), "what runs goes on; what is overdue for a second"
-    assert seconds[2] == (20, 3620), "who does not say how long is taken to run an hour, and does not backfill"
+    assert seconds[0] == (0, 20) and seconds[1] == (0, 11), "current runs continue, an overdue one for a second"
+    assert seconds[2] == (20, 3620), "a job without a limit is assumed to run for an hour, and is not backfilled"
     assert seconds[3] == (14, 18) and seconds[4] == (10, 14), "the others fit before it"

@@ -1,4 +1,4 @@
-"""Runs that go on from a state: from every mid-state that is tried the rest equals a replay of the whole log."""
+"""Warm starts: from each tested intermediate state, the rest equals a replay of the whole log."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BACKFILLS = ("none", "easy", "easy", "easy_no_extra", "easy_nodes_only", "conser
 
 
 def with_u(load: Workload, g: np.random.Generator) -> Workload:
-    """The jobs' sensitivities stand in the workload: they must not be drawn by row, which differs in the rest."""
+    """Store the sensitivities of jobs in the workload, since random ones depend on the row, which differs in the rest."""
     return replace(load, attributes={**load.attributes, "u": g.random(len(load))})
 
 
@@ -62,14 +62,14 @@ def on_shared_nodes(seed: int) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("deep", [0, 8, 10_000])
-def test_the_rest_of_a_run_on_racks(deep: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_warm_start_on_racks_matches_the_full_run(deep: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(columns, "DEEP_QUEUE", deep)
     for seed in range(7000 + deep, 7030 + deep):
         on_racks(seed)
 
 
 @pytest.mark.long
-def test_the_rest_of_a_run_on_shared_nodes() -> None:
+def test_warm_start_on_shared_nodes_matches_the_full_run() -> None:
     for seed in range(7100, 7140):
         on_shared_nodes(seed)
 
@@ -85,7 +85,7 @@ def two_at_work(end: int = 5) -> tuple[Machine, Workload, Initial]:
 
 
 @pytest.mark.parametrize("engine", ["reference", "compiled"])
-def test_runs_at_work_stand_first_and_what_waits_is_asked_at_once(engine: str) -> None:
+def test_initial_runs_come_first_and_waiting_jobs_are_scheduled_at_once(engine: str) -> None:
     on, load, initial = two_at_work()
     found = simulate(on, load, ListScheduler(), engine=engine, initial=initial).schedule
     assert (found.start // SECOND).tolist() == [0, 1, 5, 10]
@@ -94,26 +94,26 @@ def test_runs_at_work_stand_first_and_what_waits_is_asked_at_once(engine: str) -
 
 
 @pytest.mark.parametrize("engine", ["reference", "compiled"])
-def test_what_ended_before_cannot_be_at_work(engine: str) -> None:
+def test_initial_run_that_ended_before_is_an_error(engine: str) -> None:
     on, load, initial = two_at_work(end=3)
-    with pytest.raises(InputError, match="job 1 would have ended before the run goes on"):
+    with pytest.raises(InputError, match="job 1 would have ended before the initial state"):
         simulate(on, load, ListScheduler(), engine=engine, initial=initial)
 
 
-def test_what_a_run_from_the_beginning_alone_can_have() -> None:
+def test_settings_incompatible_with_an_initial_state_are_errors() -> None:
     on, load, initial = two_at_work()
-    with pytest.raises(InputError, match="no warm-up"):
+    with pytest.raises(InputError, match="a warm-up cannot be combined with an initial state"):
         simulate(on, load, WarmUp.before(ListScheduler(), 2), initial=initial)
     with pytest.raises(InputError, match="closed loop"):
         simulate(on, replace(load, closed_loop=True), ListScheduler(), initial=initial)
     too_much = Initial(4 * SECOND, [*initial.runs, InitialRun(2, 2 * SECOND, initial.runs[0].placement)])
-    with pytest.raises(InputError, match="job 3 cannot be at work: capacity is not free"):
+    with pytest.raises(InputError, match="job 3 cannot be running: capacity is not free"):
         simulate(on, load, ListScheduler(), engine="reference", initial=too_much)
 
 
-def test_runs_that_hold_something_else_have_no_kernel() -> None:
+def test_initial_runs_with_other_placements_use_the_reference_engine() -> None:
     on, load, initial = two_at_work()
     other = Initial(initial.now, [initial.runs[0]._replace(placement=Placement.of([(0, 0, 0, 1)])), initial.runs[1]])
     found = simulate(on, load, ListScheduler(), initial=other)
     assert found.engine == "reference"
-    assert found.obstacle is not None and "holds something else" in found.obstacle.why
+    assert found.obstacle is not None and "other resources" in found.obstacle.why

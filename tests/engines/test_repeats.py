@@ -1,4 +1,4 @@
-"""A run repeated under other schedulers in the same arrays has the results of runs of their own."""
+"""Repeated runs under other schedulers in the same arrays equal independent runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from poolwise.engines import simulate
-from poolwise.engines.compiled_engine import Parts
+from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.repeats import Repeats
 from poolwise.interfaces import QueuePolicy
 from poolwise.model.failures import Failures, Outage
@@ -26,14 +26,14 @@ from tests.helpers import random_studies
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_each_repeat_is_the_run_of_its_own(seed: int) -> None:
-    """Orders, caps, backfills and warm-ups by turns, some that must be asked: each as if it were the only one."""
+def test_repeated_runs_match_independent_runs(seed: int) -> None:
+    """Alternating orders, caps, backfills and warm-ups, some with callbacks."""
     g = np.random.default_rng(seed)
     machine = random_studies.machine(g)
     load = random_studies.workload(g, machine, 60)
     orders: list[QueuePolicy] = [FM(), SJF(), *random_studies.OWN, random_studies.Curious()]
     first = ListScheduler(FCFS())
-    repeats = Repeats(Parts(machine, load, first, RemoteMemory(), RemoteMemory()))
+    repeats = Repeats(RunSpec(machine, load, first, RemoteMemory(), RemoteMemory()))
     for _ in range(25):
         order = orders[int(g.integers(len(orders)))]
         if g.random() < 0.4:
@@ -49,8 +49,8 @@ def test_each_repeat_is_the_run_of_its_own(seed: int) -> None:
 
 
 @pytest.mark.parametrize("by_machine", [True, False])
-def test_what_breaks_breaks_in_each_repeat(by_machine: bool) -> None:
-    """Changes of capacity come from the machine or from the run; neither may be lost on the way."""
+def test_failures_apply_to_each_repeated_run(by_machine: bool) -> None:
+    """Changes of capacity come from the machine or from the run specification."""
     g = np.random.default_rng(5)
     machine = random_studies.machine(g)
     load = random_studies.workload(g, machine, 60)
@@ -61,11 +61,11 @@ def test_what_breaks_breaks_in_each_repeat(by_machine: bool) -> None:
         machine = replace(machine, failures=Failures(outages=(outage,)))
     changes = () if by_machine else (change,)
     scheduler = ListScheduler(FM())
-    repeats = Repeats(Parts(machine, load, ListScheduler(FCFS()), RemoteMemory(), RemoteMemory(), disturbances=changes))
+    repeats = Repeats(RunSpec(machine, load, ListScheduler(FCFS()), RemoteMemory(), RemoteMemory(), disturbances=changes))
     found = repeats.under(scheduler)
     alone = simulate(machine, load, scheduler, truth=RemoteMemory(), disturbances=changes).schedule
     whole = simulate(replace(machine, failures=None), load, scheduler, truth=RemoteMemory()).schedule
     start, last = np.full(len(load), NEVER), np.full(len(load), NEVER)
     start[alone.job[::-1]], last[whole.job] = alone.start[::-1], whole.start
     assert np.array_equal(found.start, start)
-    assert not np.array_equal(start, last)  # it matters here
+    assert not np.array_equal(start, last)  # the failure affects the schedule

@@ -1,4 +1,4 @@
-"""Many versions of a run in the same arrays: each has the starts of a simulation of its own."""
+"""Samplers: variants of a run in the same arrays start jobs as independent simulations do."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from poolwise.engines import simulate
-from poolwise.engines.compiled_engine import Parts
+from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.list_scheduling import columns
 from poolwise.engines.list_scheduling.sampling import RackSampler
 from poolwise.engines.samples import PlainSampler, sampler_of
-from poolwise.engines.select import FAMILIES
+from poolwise.engines.select import ENGINES
 from poolwise.engines.shared_nodes.sampling import SharedSampler
 from poolwise.interfaces import Scheduler
 from poolwise.model import Initial, Machine, Schedule, Workload
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:remote latency")
 
 
 def other_version(load: Workload, initial: Initial, g: np.random.Generator) -> Workload:
-    """The same jobs: those at work end no earlier than the state, later ones come otherwise, all last otherwise."""
+    """Vary durations and later submit times of the same jobs; current runs end no earlier than the state."""
     elapsed = np.zeros(len(load), dtype=np.int64)
     for run in initial.runs:
         elapsed[run.job] = initial.now - run.start
@@ -47,11 +47,11 @@ def check_versions(whole: Schedule, how: Scheduler, truth: object, estimate: obj
     load, initial = cut(whole, time)
     if not len(load):
         return ""
-    parts = Parts(whole.machine, load, how, truth, estimate or truth, initial=initial)
-    sought = np.sort(g.choice(len(load), int(g.integers(1, len(load) + 1)), replace=False))
+    parts = RunSpec(whole.machine, load, how, truth, estimate or truth, initial=initial)
+    awaited = np.sort(g.choice(len(load), int(g.integers(1, len(load) + 1)), replace=False))
     until = NEVER if g.random() < 0.5 else time + int(g.integers(1, 400)) * SECOND
-    sampler, _ = sampler_of(parts, sought, until)
-    plain = PlainSampler(parts, sought, until)
+    sampler, _ = sampler_of(parts, awaited, until)
+    plain = PlainSampler(parts, awaited, until)
     for _ in range(4):
         version = other_version(load, initial, g)
         assert sampler.starts(version).tolist() == plain.starts(version).tolist()
@@ -60,7 +60,7 @@ def check_versions(whole: Schedule, how: Scheduler, truth: object, estimate: obj
 
 @pytest.mark.long
 @pytest.mark.parametrize("deep", [0, 8, 10_000])
-def test_versions_on_racks(deep: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sampled_variants_on_racks_match_simulations(deep: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(columns, "DEEP_QUEUE", deep)
     used = set()
     for seed in range(8000 + deep, 8024 + deep):
@@ -80,7 +80,7 @@ def test_versions_on_racks(deep: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.long
-def test_versions_on_shared_nodes() -> None:
+def test_sampled_variants_on_shared_nodes_match_simulations() -> None:
     used = set()
     for seed in range(8100, 8140):
         g = np.random.default_rng(seed)
@@ -96,23 +96,23 @@ def test_versions_on_shared_nodes() -> None:
     assert SharedSampler.__name__ in used
 
 
-def test_what_has_no_kernel_is_replayed_on_the_reference_engine() -> None:
+def test_unsupported_variants_use_the_reference_engine() -> None:
     second = np.full(3, SECOND, dtype=np.int64)
     load = Workload.of(second, second)
     how = ListScheduler(backfill=make("backfills", "slurm"))
-    parts = Parts(Machine.flat(1), load, how, make("models", "ideal"), make("models", "ideal"), initial=Initial(SECOND, []))
+    parts = RunSpec(Machine.flat(1), load, how, make("models", "ideal"), make("models", "ideal"), initial=Initial(SECOND, []))
     sampler, obstacle = sampler_of(parts, np.arange(3), 2 * SECOND)
     assert isinstance(sampler, PlainSampler) and obstacle is not None
     assert sampler.starts(load).tolist() == [SECOND, 2 * SECOND, NEVER]
 
 
 @pytest.mark.parametrize("family", ["list_scheduling", "shared_nodes"])
-def test_loading_a_family_compiles_what_goes_on_from_a_state(family: str) -> None:
-    """`poolwise compile` loads the very kernel that samples call: another signature would be compiled at the first forecast."""
-    next(one for one in FAMILIES if one.name.replace(" ", "_") == family).load()
+def test_loading_an_engine_compiles_the_resume_kernel(family: str) -> None:
+    """`poolwise compile` loads the signature that samplers call; another one would be compiled at the first forecast."""
+    next(one for one in ENGINES if one.name.replace(" ", "_") == family).load()
     resume = import_module(f"poolwise.kernels.{family}.resume").resume
     assert len(resume.signatures) == 1
-    (test_versions_on_shared_nodes if family == "shared_nodes" else _one_on_racks)()
+    (test_sampled_variants_on_shared_nodes_match_simulations if family == "shared_nodes" else _one_on_racks)()
     assert len(resume.signatures) == 1
 
 

@@ -141,7 +141,7 @@ BROKEN = [  # (what to replace, by what, line, field, what the message or remedy
     ("cores = 12", "cores = = 12", 5, None, "not valid TOML"),
     ("version = 1", "", None, "version", "write version = 1"),
     ("version = 1", "version = 2", 1, "version", "version 2 is not known"),
-    ('"16 GiB"', '"16 GB/s"', 6, "node.nodes.memory", "unit 'GB/s' is unknown here"),
+    ('"16 GiB"', '"16 GB/s"', 6, "node.nodes.memory", "unknown unit 'GB/s'"),
     ('"16 GiB"', "16", 6, "node.nodes.memory", "with its unit"),
     ('"512 GiB"', '"-1 GiB"', 14, "pool.pool.memory", "not negative"),
     ('"512 GiB"', '"2000000 TiB"', 14, "pool.pool.memory", "is too much: at most 1,099,511,627,776 MiB"),

@@ -1,4 +1,4 @@
-"""Random studies on racks whose capacity changes, on which the two engines are compared."""
+"""Random studies on racks with changing capacity, which compare the two engines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMED = [make("orders", name) for name in ("fcfs", "sjf", "wfp3", "f1", "fair", 
 
 
 def compare_changing(seed: int, most: int = 120, backfills: tuple[str, ...] = EASY_FAMILY) -> Schedule:
-    """Run one random study on both engines, and insist on the same schedule, which is returned."""
+    """Run one random study in both engines, which must produce the same schedule; return it."""
     g = np.random.default_rng(seed)
     on = machine(g)
     load = workload(g, on, int(g.integers(1, most)))
@@ -39,7 +39,7 @@ def compare_changing(seed: int, most: int = 120, backfills: tuple[str, ...] = EA
 
 
 def random_changes(g: np.random.Generator, on: Machine, load: Workload) -> Iterator[Disturbance]:
-    """Nodes and memory that are lost and mostly given back, many of them when a job arrives or ends, in no order."""
+    """Yield losses of nodes and memory, most of them repaired, many at an arrival or end, in random order."""
     layout = on.racks
     times = np.concatenate([load.submit, load.submit + load.duration, load.submit + load.requested])
     times = np.minimum(times, 2 * int(load.submit.max()) + int(np.median(load.duration)) + 5)

@@ -1,4 +1,4 @@
-"""What a kernel does, counted in lines of its Python."""
+"""Count the executed Python lines of a kernel."""
 
 import sys
 from collections.abc import Callable
@@ -6,13 +6,13 @@ from types import FrameType
 
 
 def plain(function: Callable[..., object]) -> Callable[..., object]:
-    """Return a kernel as it is without the compiler."""
+    """Return the Python function of a kernel."""
     python: Callable[..., object] = getattr(function, "py_func", function)
     return python
 
 
 def steps(function: Callable[..., object], *arguments: object) -> int:
-    """Number of lines that a kernel that calls no other one runs through."""
+    """Return the number of lines executed by a kernel that calls no other one."""
     count, before, python = 0, sys.gettrace(), plain(function)
 
     def trace(frame: FrameType, event: str, _: object) -> Callable[..., object] | None:

@@ -1,4 +1,4 @@
-"""A machine that runs the bytes of a kernel program as RFC 9669 says, as far as our programs go: slow and plain."""
+"""Interpreter of the eBPF instructions (RFC 9669) that our kernel programs use."""
 
 import struct
 from collections.abc import Callable
@@ -7,7 +7,7 @@ WHOLE = 2**64 - 1
 
 
 def run_kernel_program(code: bytes, record: bytes, counters: list[int], helpers: dict[int, Callable[[], int]]) -> int:
-    """Run a program on what a tracepoint tells it; returns register 0. Addresses are (what, offset)."""
+    """Run a program on a tracepoint record; return register 0. Addresses are (region, offset)."""
     rows = list(struct.iter_unpack("<BBhI", code))
     registers: list[object] = [None] * 11
     registers[1] = 0  # offset in the record, the only address besides those of counters

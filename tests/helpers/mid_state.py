@@ -1,4 +1,4 @@
-"""The middle of a run: what runs and waits at an instant of a schedule, and the rest that must follow from it."""
+"""Intermediate states of a run: current runs and waiting jobs at an instant, and the expected rest of the schedule."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def placement_of(schedule: Schedule, run: int) -> Placement:
 
 
 def only(workload: Workload, keep: BoolArray) -> Workload:
-    """Some rows of a workload, (n_job,)."""
+    """Select rows of a workload by a mask, (n_job,)."""
     columns = {name: getattr(workload, name)[keep] for name in ("id", "submit", "duration", "requested", "tasks")}
     return replace(
         workload,
@@ -31,7 +31,7 @@ def only(workload: Workload, keep: BoolArray) -> Workload:
 
 
 def cut(schedule: Schedule, time: int) -> tuple[Workload, Initial]:
-    """The jobs that are not over before an instant, and those of them that run when it comes."""
+    """Return the jobs that are not over before an instant, and those of them that run at it."""
     workload = schedule.workload
     over = np.zeros(len(workload), dtype=np.bool_)
     over[schedule.job[schedule.end < time]] = True
@@ -43,7 +43,7 @@ def cut(schedule: Schedule, time: int) -> tuple[Workload, Initial]:
 
 
 def rest(schedule: Schedule, time: int) -> list[Run]:
-    """Runs that end at an instant or later, as (id of the job, start, end, placement), in the order of their starts."""
+    """Return the runs that end at an instant or later, as (job id, start, end, placement), in start order."""
     return [
         (
             int(schedule.workload.id[schedule.job[k]]),
@@ -56,7 +56,7 @@ def rest(schedule: Schedule, time: int) -> list[Run]:
 
 
 def instants(schedule: Schedule, count: int, g: np.random.Generator) -> list[int]:
-    """Some of the instants at which something happens."""
+    """Draw some of the instants at which an event happens."""
     known: IntArray = np.unique(np.concatenate([schedule.end, schedule.workload.submit]))
     return sorted(g.choice(known, min(count, len(known)), replace=False).tolist())
 
@@ -69,7 +69,7 @@ def check_every_engine(
     estimate: PerformanceModel | None,
     engines: tuple[Engine, ...],
 ) -> None:
-    """Insist on the same rest from a mid-state on, and on the same jobs left over and turned away."""
+    """Check that every engine produces the same rest from an intermediate state, and the same waiting and rejected jobs."""
     left, initial = cut(schedule, time)
     ids = schedule.workload.id
     for engine in engines:

@@ -11,7 +11,7 @@ from poolwise.units import SECOND
 def machine(
     nodes: np.ndarray, rack: np.ndarray, *, pools: dict[int, int] | None = None, devices: list[tuple[int, str]] = (), sets=None
 ) -> Machine:
-    """Nodes with (n_node, 2) cores and MiB in racks (n_node,), pools of MiB by rack (-1: of all), devices (node, type)."""
+    """Build nodes with (n_node, 2) cores and MiB in racks (n_node,), pools of MiB by rack (-1: all), devices (node, type)."""
     pools = pools or {}
     n, p, d = len(nodes), len(pools), len(devices)
     capacity = np.zeros((n + p + d, 3), dtype=np.int64)
@@ -35,7 +35,7 @@ def machine(
 
 
 def random_machine(g: np.random.Generator, most: int = 9, *, pools: bool = True, devices: bool = True) -> Machine:
-    """Nodes of up to two types in up to three racks, with or without pools, devices and node sets."""
+    """Draw nodes of up to two types in up to three racks, with or without pools, devices and node sets."""
     n, racks = int(g.integers(1, most + 1)), int(g.integers(1, 4))
     types = np.array([[4, 100], [8, 60]])[: int(g.integers(1, 3))]
     rack = np.sort(g.integers(0, racks, n)) if g.random() < 0.8 else g.integers(0, racks, n)
@@ -55,7 +55,7 @@ def random_machine(g: np.random.Generator, most: int = 9, *, pools: bool = True,
 
 
 def random_jobs(g: np.random.Generator, on: Machine, jobs: int) -> Workload:
-    """Jobs with many ties in every column, some too large for the machine, and estimates that may be too short."""
+    """Draw jobs with many ties in every column, some too large for the machine, and requests that may be too short."""
     unit = int(g.choice([1, SECOND // 10, SECOND, 60 * SECOND]))
     span = max(1, int(jobs * 30 * g.choice([0.05, 0.3, 1, 3])))
     duration = g.integers(1, int(g.choice([3, 30, 200])), jobs) * unit

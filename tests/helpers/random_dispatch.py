@@ -1,4 +1,4 @@
-"""Random deployments and traces, and the obvious way to dispatch them: look at every task and every unit."""
+"""Random deployments and traces, and a naive dispatcher that examines every task and every unit."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -41,7 +41,7 @@ def policy_of(entry: tuple[str, dict[str, object]]) -> PlacementPolicy:
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """A random study; `rates` as `read_affinity` returns them."""
+    """A random study; `rates` has the form returned by `read_affinity`."""
 
     deployment: vinesim.UnitList
     tasks: vinesim.TaskList
@@ -53,11 +53,11 @@ class Study:
 
 
 def study(seed: int, most: int = 60) -> Study:
-    """Up to nine units of three types in three racks, some at one place; types that cannot run some tasks; ties everywhere."""
+    """Draw up to nine units of three types in three racks, some types unable to run some tasks, with many ties."""
     g = np.random.default_rng(seed)
     kinds = [0, 2, 3]
     units = [(int(g.choice(kinds)), int(g.integers(3)), int(g.integers(3))) for _ in range(g.integers(3, 10))]
-    units += [(kind, 0, 0) for kind in kinds]  # so that every type is there
+    units += [(kind, 0, 0) for kind in kinds]  # so that every type exists
     rates = np.zeros((6, 7))
     rates[np.ix_(kinds, [0, 1, 2])] = g.choice([0.0, 1.0, 2.0, 3.0, 7.0], (3, 3), p=[0.2, 0.3, 0.2, 0.2, 0.1])
     rates[0, :3] = np.maximum(rates[0, :3], 1.0)
@@ -74,12 +74,12 @@ def study(seed: int, most: int = 60) -> Study:
 
 @dataclass(frozen=True, eq=False)
 class Naive:
-    """The study in lists, and what a policy would do at a moment."""
+    """A naive simulation of a study, with the choices of a policy at an instant."""
 
     study: Study
     policy: PlacementPolicy
     seed: int = 0
-    classes: Mapping[int, int] = field(default_factory=dict)  # job -> class, 0 before 1; all alike if not given
+    classes: Mapping[int, int] = field(default_factory=dict)  # job -> class, 0 before 1; one class if not given
 
     def __post_init__(self) -> None:
         d, table = self.study.deployment, self.study.tasks.table.tolist()
@@ -111,7 +111,7 @@ class Naive:
         return transfer + max(1, ceil(Fraction(operations * 1000) / Fraction(self.rate(self.units[u], self.table[task]))))
 
     def run(self) -> list[tuple[int, int, int]]:
-        """(start, end, unit) of each task, ns, by looking at every task and unit at every instant."""
+        """Return (start, end, unit) of each task, ns, by examining every task and unit at every instant."""
         done = [(-1, -1, -1)] * len(self.table)
         busy: dict[int, int] = {}
         waiting: list[int] = []
@@ -123,7 +123,7 @@ class Naive:
                 later.pop(0)
                 waiting += [task for task in range(len(self.table)) if self.arrival[task] == now]
                 waiting.sort(key=lambda task: (self.classes.get(self.table[task][6], 0), task))
-            ready = {u: busy.get(u, now) for u in range(len(self.units))}  # counts those that wait for a busy unit
+            ready = {u: busy.get(u, now) for u in range(len(self.units))}  # includes tasks that wait for a busy unit
             wakes = []
             for task in list(waiting):
                 u, until = self.pick(task, now, ready)
@@ -139,7 +139,7 @@ class Naive:
         return done
 
     def pick(self, task: int, now: int, ready: dict[int, int]) -> tuple[int | None, int]:
-        """(unit or None, when to look again)."""
+        """Return (unit or None, time of the next attempt)."""
         policy, able = self.policy, self.able[task]
         idle = [u for u in able if ready[u] == now]
         name = type(policy).__name__
@@ -172,7 +172,7 @@ class Naive:
 
 
 def compare(seed: int, most: int = 60) -> None:
-    """Both engines decide alike under all tiered policies, on one random study."""
+    """Check that both engines agree under all tiered policies, on one random study."""
     case = study(seed, most).case(network=vinesim.Bandwidths(port=1250, uplink=100 + seed % 3))
     truth = [case.model, case.model, Affinity(), Ideal(), Transfer(local=seed % 5)][seed % 5]
     for entry in TIERED:

@@ -1,4 +1,4 @@
-"""Random studies on which the two engines are compared, and the comparison."""
+"""Random studies that compare the two engines, and the comparison."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ EASY_FAMILY = ("none", "easy", "easy", "easy_no_extra", "easy_nodes_only")
 
 
 class Curious(QueuePolicy):
-    """Looks at everything an opaque order may look at: runs, what is free, work left, passes seen."""
+    """Reads everything that an opaque order may read: runs, free capacity, work left, passes."""
 
     kind: ClassVar[OrderKind] = "opaque"
 
@@ -52,7 +52,7 @@ class Curious(QueuePolicy):
 
 @dataclass(frozen=True)
 class Wide(AgingOrder):
-    """A user's order that is linear in the time waited: the slope is the number of nodes."""
+    """A user-defined order linear in the waiting time; the slope is the number of nodes."""
 
     def weight(self, jobs: IntArray, table: Workload, machine: Machine) -> FloatArray:
         return table.nodes[jobs].astype(np.float64)
@@ -60,7 +60,7 @@ class Wide(AgingOrder):
 
 @dataclass(frozen=True)
 class Signed(AgingOrder):
-    """A user's order whose slopes are negative, zero and positive, many of them equal or nearly so.
+    """A user-defined order with negative, zero and positive slopes, many equal or almost equal.
 
     `least` and `most` are the bounds of the weights, `near` how many last bits of the paces differ.
     """
@@ -80,13 +80,13 @@ class Signed(AgingOrder):
 
 @dataclass(frozen=True)
 class SignedCubic(Signed):
-    """The same with the third power of the wait."""
+    """The same with the cube of the wait."""
 
     kind: ClassVar[OrderKind] = "cubic"
 
 
 class Stepped(RecalculatedOrder):
-    """A user's order that is shuffled at each recalculation, looking at what has ended and at what runs."""
+    """A user-defined order shuffled at each recalculation, depending on ended and current runs."""
 
     def last(self, now: int) -> int:
         return (now - 7) // (20 * SECOND) * 20 * SECOND + 7
@@ -104,7 +104,7 @@ class Stepped(RecalculatedOrder):
 
 
 class Coarse(QueuePolicy):
-    """A user's static order with many ties, of both signs."""
+    """A user-defined static order with many ties, of both signs."""
 
     kind: ClassVar[OrderKind] = "static"
 
@@ -114,7 +114,7 @@ class Coarse(QueuePolicy):
 
 @dataclass(frozen=True)
 class Lines(AffineOrder):
-    """A user's order of lines whose slopes and offsets are negative, zero and positive, many of them equal or nearly so.
+    """A user-defined affine order with negative, zero and positive slopes and offsets, many equal or almost equal.
 
     `least` and `most` are the bounds of the slopes, `far` the size of the offsets, `near` how many last bits of them differ.
     """
@@ -150,7 +150,7 @@ OWN = (
     Affine(PowerTerm(1.0, -1.0, -0.2), PowerTerm(-0.1, 1.0, 1.0, -0.5, 0.3), LogTerm(-30.0, 2.0)),
     Affine(PowerTerm(-0.5, 0.2), logs=LogTerm(memory=1.0, pool=-3.0)),
 )
-"""Orders of a user's own that the kernels follow without asking."""
+"""User-defined orders that kernels compute without callbacks."""
 
 
 def machine(g: np.random.Generator) -> Machine:
@@ -159,7 +159,7 @@ def machine(g: np.random.Generator) -> Machine:
     whole = Machine.of_racks(racks, nodes, local=local, pool=pool)
     if pool is None or g.random() < 0.8:
         return whole
-    capacity = whole.capacity.copy()  # racks that differ
+    capacity = whole.capacity.copy()  # unequal racks
     capacity[:racks, 0] = g.integers(1, nodes + 1, racks)
     capacity[racks:, 1] = g.integers(0, pool + 1, racks)
     return whole.with_capacity(capacity)
@@ -169,7 +169,7 @@ YEAR = 365 * 86_400 * SECOND
 
 
 def workload(g: np.random.Generator, on: Machine, jobs: int, units: Sequence[int] = UNITS) -> Workload:
-    """Jobs with many ties in every column, some too large for the machine, and estimates that may be too short.
+    """Draw jobs with many ties in every column, some too large for the machine, and requests that may be too short.
 
     Times are counted in one of the `units`, ns; where these are long ones, jobs may have several tasks.
     """
@@ -194,7 +194,7 @@ def workload(g: np.random.Generator, on: Machine, jobs: int, units: Sequence[int
 
 
 def _ns(counts: IntArray, unit: float | FloatArray) -> IntArray:
-    """Ns of some counts of a unit, at most 291 years."""
+    """Convert counts of a unit to ns, at most 291 years."""
     return np.minimum(counts * np.asarray(unit, dtype=np.float64), 291.0 * YEAR).astype(np.int64)
 
 
@@ -212,7 +212,7 @@ def model(g: np.random.Generator) -> PerformanceModel:
 
 
 def backfill(name: str) -> BackfillPolicy:
-    """A backfill by its name; "kept" is conservative and keeps reservations, "apart" tries the shortest beside the head."""
+    """Return a backfill by name; "kept" is conservative with held reservations, "apart" backfills the shortest jobs first."""
     if name == "apart":
         return Easy(order=make("orders", "sjf"))
     return Conservative(keep_reservations=True) if name == "kept" else make("backfills", name)
@@ -243,7 +243,7 @@ def compare(
     orders: Sequence[QueuePolicy] | None = None,
     units: Sequence[int] = UNITS,
 ) -> str:
-    """Run one random study on both engines and insist on the same schedule, or on the same error, which is returned."""
+    """Run one random study in both engines, which must produce the same schedule or error; return the error."""
     g = np.random.default_rng(seed)
     jobs = int(g.integers(1, most))
     on = machine(g)
@@ -266,7 +266,7 @@ def compare(
 
 
 def difference(a: Schedule, b: Schedule) -> str:
-    """Name of the first field in which two schedules differ, empty if they are the same byte for byte."""
+    """Return the first field in which two schedules differ, empty if they are equal byte for byte."""
     for name in ("job", "start", "end", "offset", "owner", "resource", "amount"):
         x, y = getattr(a, name), getattr(b, name)
         if x.dtype != y.dtype or x.tobytes() != y.tobytes():

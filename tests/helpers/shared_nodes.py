@@ -1,10 +1,10 @@
-"""A machine whose nodes are shared, for tests of several folders."""
+"""A machine with shared nodes, for tests of several packages."""
 
 from poolwise.model import Machine, MachineBuilder
 
 
 def shared_nodes(**each):
-    """Two nodes that jobs share, with these resources."""
+    """Build two shared nodes with the given resources."""
     build = MachineBuilder("shared", tuple(each))
     for name in ("n0", "n1"):
         build.node(name, type="n", **each)

@@ -1,4 +1,4 @@
-"""Random studies on shared nodes on which the two engines are compared."""
+"""Random studies on shared nodes, which compare the two engines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def compare_shared(
     nodes: int = 9,
     orders: Sequence[QueuePolicy] | None = None,
 ) -> None:
-    """Run one random study on both engines and insist on the same schedule."""
+    """Run one random study in both engines, which must produce the same schedule."""
     g = np.random.default_rng(seed)
     jobs = int(g.integers(1, most))
     on = random_machine(g, nodes, pools=pools, devices="conservative" not in backfills)
@@ -57,7 +57,7 @@ def compare_shared(
 def compare_failing(
     seed: int, most: int = 80, backfills: tuple[str, ...] = EASY_FAMILY, *, pools: bool = False, nodes: int = 9
 ) -> Schedule:
-    """Run one random study with nodes that fail on both engines, and insist on the same schedule, which is returned."""
+    """Run one random study with failing nodes in both engines, which must produce the same schedule; return it."""
     g = np.random.default_rng(seed)
     devices = "conservative" not in backfills
     on, orders = random_machine(g, nodes, pools=pools, devices=devices), [*NAMED, *OWN]
@@ -79,7 +79,7 @@ NAMED = [make("orders", name) for name in ("fcfs", "sjf", "wfp3", "f1", "fair", 
 
 
 def random_failures(g: np.random.Generator, on: Machine, load: Workload) -> Failures:
-    """Outages of random nodes, many of which begin or end with a job's arrival or end, and others that are drawn."""
+    """Draw outages, many of which begin or end with an arrival or end of a job, and random failure rates."""
     own = np.flatnonzero(on.kind == Kind.NODE)
     times = np.concatenate([load.submit, load.submit + load.duration, load.submit + load.requested, [0]])
     outages = list[Outage]()
@@ -93,7 +93,7 @@ def random_failures(g: np.random.Generator, on: Machine, load: Workload) -> Fail
 
 
 def compare_windows(seed: int, most: int = 80, *, nodes: int = 9) -> Schedule:
-    """Run one random study beside windows on both engines, and insist on the same schedule, which is returned."""
+    """Run one random study with windows in both engines, which must produce the same schedule; return it."""
     g = np.random.default_rng(seed)
     on, orders = random_machine(g, nodes, pools=False), [*NAMED, *OWN]
     load = random_jobs(g, on, int(g.integers(1, most)))
@@ -108,11 +108,11 @@ def compare_windows(seed: int, most: int = 80, *, nodes: int = 9) -> Schedule:
 
 
 def random_windows(g: np.random.Generator, on: Machine, load: Workload) -> Iterator[ReservedWindow]:
-    """Windows on up to three sets of nodes, many of which begin or end when a job does."""
+    """Yield windows on up to three sets of nodes, many of which begin or end when a job does."""
     times = np.concatenate([load.submit, load.submit + load.duration, load.submit + load.requested])
     sets = [(g.random(on.n_owner) < share) & (on.kind == Kind.NODE) for share in g.random(int(g.integers(1, 4)))]
     if g.random() < 0.5:
-        sets = [inside | ((on.home >= 0) & inside[on.home]) for inside in sets]  # with the devices in these nodes
+        sets = [inside | ((on.home >= 0) & inside[on.home]) for inside in sets]  # including the devices of these nodes
     for k in range(int(g.integers(1, 9))):
         start, end = np.sort(g.choice(times, 2)).tolist()
         if g.random() < 0.5:
@@ -122,7 +122,7 @@ def random_windows(g: np.random.Generator, on: Machine, load: Workload) -> Itera
 
 
 def compare_recurring(seed: int, jobs: int = 60) -> None:
-    """Run jobs of few kinds and any length beside windows that recur, which some users may use, on both engines."""
+    """Run jobs of few kinds and any length with recurring windows, accessible to some users, in both engines."""
     g = np.random.default_rng(seed)
     on = machine(np.array([[4, 100]] * 8), np.arange(8) // 4 if seed % 3 else np.arange(8) % 2)
     inside = [np.arange(8) < 4, np.arange(8) % 2 == 0]

@@ -1,4 +1,4 @@
-"""Small files to study: a machine, a study and its jobs."""
+"""Small input files: a machine, a study and its jobs."""
 
 from pathlib import Path
 
@@ -42,7 +42,7 @@ warm_up = 5
 
 
 def jobs(count: int = 60) -> str:
-    """Job table: three jobs queue for every one that can run; every third needs remote memory."""
+    """Return a job table in which three jobs queue per running one, and every third needs remote memory."""
     rows = ["id,submit_ns,nodes,duration_ns,memory_mib"]
     for k in range(count):
         memory = 30 * 1024 if k % 3 == 0 else 8 * 1024
@@ -51,7 +51,7 @@ def jobs(count: int = 60) -> str:
 
 
 def write(folder: Path) -> Path:
-    """Put machine.toml, study.toml and jobs.csv into a folder."""
+    """Write machine.toml, study.toml and jobs.csv to a folder."""
     (folder / "machine.toml").write_text(MACHINE)
     (folder / "study.toml").write_text(STUDY)
     (folder / "jobs.csv").write_text(jobs())

@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept, and that nothing stale survives."""
+"""Cache folders of compiled kernels: location, invalidation and fallback."""
 
 from __future__ import annotations
 
@@ -20,61 +20,61 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture
 def fresh_folder():
-    jit.folder.cache_clear()
+    jit.cache_folder.cache_clear()
     yield
-    jit.folder.cache_clear()
+    jit.cache_folder.cache_clear()
 
 
-def test_folder_is_the_users_and_named_by_the_sources(
+def test_cache_folder_is_named_by_the_kernel_sources(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_folder: None
 ) -> None:
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    first = jit.folder("list_scheduling")
+    first = jit.cache_folder("list_scheduling")
     assert first.parent == tmp_path / "poolwise"
     assert first.is_dir()
     copied = tmp_path / "kernels"
     shutil.copytree(Path(jit.__file__).parent, copied)
     monkeypatch.setattr(jit, "__file__", str(copied / "jit.py"))
-    jit.folder.cache_clear()
-    elsewhere, first = first, jit.folder("list_scheduling")
-    assert elsewhere != first  # Numba would not find there what it compiled here
+    jit.cache_folder.cache_clear()
+    elsewhere, first = first, jit.cache_folder("list_scheduling")
+    assert elsewhere != first  # the location is part of Numba's cache key
     (copied / "batch" / "fill.py").write_text("")
-    jit.folder.cache_clear()
-    assert jit.folder("list_scheduling") == first  # another family's sources do not matter
+    jit.cache_folder.cache_clear()
+    assert jit.cache_folder("list_scheduling") == first  # sources of other kernel packages do not matter
     changed = copied / "list_scheduling" / "racks.py"
     changed.write_text(changed.read_text() + "\n")
-    jit.folder.cache_clear()
-    second = jit.folder("list_scheduling")
+    jit.cache_folder.cache_clear()
+    second = jit.cache_folder("list_scheduling")
     assert second != first
-    (copied / "numba_internals.py").write_text("")  # how all families are compiled
-    jit.folder.cache_clear()
-    assert jit.folder("list_scheduling") not in (first, second)
+    (copied / "numba_internals.py").write_text("")  # affects all kernel packages
+    jit.cache_folder.cache_clear()
+    assert jit.cache_folder("list_scheduling") not in (first, second)
 
 
-def test_no_family_imports_another() -> None:
+def test_kernel_packages_import_only_the_packages_they_build_on() -> None:
     kernels = Path(jit.__file__).parent
-    for family in (folder for folder in kernels.iterdir() if (folder / "__init__.py").is_file()):
-        for source in family.glob("*.py"):
+    for package in (folder for folder in kernels.iterdir() if (folder / "__init__.py").is_file()):
+        for source in package.glob("*.py"):
             imported = re.findall(r"poolwise\.kernels\.(\w+)", source.read_text())
-            assert set(imported) <= {"jit", family.name, *jit.BUILDS_ON.get(family.name, ())}, source
+            assert set(imported) <= {"jit", package.name, *jit.BUILDS_ON.get(package.name, ())}, source
 
 
-def test_a_folder_that_cannot_be_written_is_replaced_with_a_warning(
+def test_unwritable_cache_folder_is_replaced_with_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_folder: None
 ) -> None:
     (tmp_path / "poolwise").write_text("a file where the folder should be")
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.warns(UserWarning, match="cannot be written"):
-        folder = jit.folder("list_scheduling")
+    with pytest.warns(UserWarning, match="cannot write"):
+        folder = jit.cache_folder("list_scheduling")
     assert folder.is_dir()
     assert tmp_path not in folder.parents
     shutil.rmtree(folder.parent)
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["list", "orders"]])
-def test_commands_that_need_no_kernel_do_not_import_numba(arguments: list[str]) -> None:
+def test_commands_without_kernels_do_not_import_numba(arguments: list[str]) -> None:
     script = (
         "import sys\n"
         "from poolwise.cli import main\n"
@@ -89,17 +89,17 @@ def test_commands_that_need_no_kernel_do_not_import_numba(arguments: list[str]) 
     ("version", "plain"),
     [("0.68.0", False), ("0.68.1", False), ("0.67.1", True), ("0.69.0", True), ("1.0", True), ("0.680.0", True)],
 )
-def test_internals_are_used_with_the_versions_that_they_were_tested_with(
+def test_numba_internals_are_used_only_with_tested_versions(
     version: str, plain: bool, monkeypatch: pytest.MonkeyPatch, fresh_folder: None
 ) -> None:
     monkeypatch.delenv(jit.PLAIN, raising=False)
     assert jit.is_plain(version) == plain
     monkeypatch.setattr(jit.numba, "__version__", version)
-    ours = jit.folder("dispatch")
+    ours = jit.cache_folder("dispatch")
     monkeypatch.setenv(jit.PLAIN, "1")
     assert jit.is_plain(version)
-    jit.folder.cache_clear()
-    assert (jit.folder("dispatch") == ours) == plain, "what was compiled in one way is not taken for the other"
+    jit.cache_folder.cache_clear()
+    assert (jit.cache_folder("dispatch") == ours) == plain, "kernels of the two ways of compilation have separate caches"
 
 
 PLAINLY = """
@@ -128,8 +128,8 @@ assert "poolwise.kernels.numba_internals" not in sys.modules
 """
 
 
-def test_kernels_compiled_plainly_make_the_same_schedules(tmp_path: Path) -> None:
-    """With a version of Numba that its internals were not tested with, none of them are imported."""
+def test_plain_kernels_produce_the_same_schedules(tmp_path: Path) -> None:
+    """With an untested version of Numba, its internals are not imported."""
     path = os.pathsep.join([*sys.path, str(Path(__file__).parents[1] / "differential")])
     environment = {**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONWARNINGS": "ignore"}
     script = PLAINLY.replace("VERSION", "99.0")
@@ -145,8 +145,8 @@ def _read(numbers: IntArray, k: int) -> int:
     return int(numbers[k])
 
 
-def test_kernels_do_not_count_from_the_end_of_an_array() -> None:
-    """What stands before the first number of a view is read, not its last: the kernel leaves out the comparison."""
+def test_negative_indices_do_not_wrap_in_kernels() -> None:
+    """Index -1 reads the number before a view, not its last one: the kernel omits the comparison."""
     numbers = np.array([10, 11, 12])
     assert _read(numbers[1:], -1) == 12
     if not (jit.config.DISABLE_JIT or jit.is_plain(jit.numba.__version__)):

@@ -1,4 +1,4 @@
-"""Jobs that are submitted when their predecessors are over: held against the definition, and against a rerun."""
+"""Closed-loop submissions, checked against their definition and against an open-loop rerun."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ from poolwise.units import SECOND
 
 
 def chained(g: np.random.Generator, jobs: int) -> Workload:
-    """Jobs that follow an earlier one or none, some too large for the machine."""
+    """Draw jobs with or without an earlier predecessor, some too large for the machine."""
     ids = g.permutation(jobs) + 1
     open_loop = Workload.of(
         g.integers(0, 40, jobs) * SECOND,
@@ -32,28 +32,28 @@ def chained(g: np.random.Generator, jobs: int) -> Workload:
 
 @settings(max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.booleans())
-def test_each_job_is_submitted_when_its_predecessor_is_over_and_its_user_has_thought(seed, failing):
+def test_jobs_are_submitted_a_think_time_after_their_predecessor(seed, failing):
     g = np.random.default_rng(seed)
     jobs, on, scheduler = chained(g, 14), Machine.of_racks(1, 4), ListScheduler(SJF())
     if failing:
         on = replace(on, failures=Failures(owners=(0,), mtbf=30 * SECOND, mttr=SECOND, requeue=bool(g.random() < 0.5)))
     schedule = simulate(on, jobs, scheduler, seed=seed).schedule
-    told = schedule.workload
-    assert sorted(told.id.tolist()) == sorted(jobs.id.tolist()) and not schedule.waiting
-    last = {int(told.id[schedule.job[run]]): int(schedule.end[run]) for run in np.argsort(schedule.end)}
-    row = {int(job): k for k, job in enumerate(told.id)}
+    as_submitted = schedule.workload
+    assert sorted(as_submitted.id.tolist()) == sorted(jobs.id.tolist()) and not schedule.waiting
+    last = {int(as_submitted.id[schedule.job[run]]): int(schedule.end[run]) for run in np.argsort(schedule.end)}
+    row = {int(job): k for k, job in enumerate(as_submitted.id)}
     for k, job in enumerate(jobs.id.tolist()):
         before, think = int(jobs.attributes["preceding"][k]), max(0.0, float(jobs.attributes["think_s"][k]))
-        submitted = int(told.submit[row[job]])
-        assert int(told.duration[row[job]]) == int(jobs.duration[k])
+        submitted = int(as_submitted.submit[row[job]])
+        assert int(as_submitted.duration[row[job]]) == int(jobs.duration[k])
         if before < 0:
             assert submitted == int(jobs.submit[k])
         elif before in last or not failing:
-            over = last.get(before, int(told.submit[row[before]]))  # one that is rejected is rejected on arrival
+            over = last.get(before, int(as_submitted.submit[row[before]]))  # rejected jobs are rejected on arrival
             assert submitted == over + int(think * SECOND)
-    if not failing and not schedule.rejected:  # (a rejection lets a job come in the same instant, but after the pass)
+    if not failing and not schedule.rejected:  # (a rejection submits a successor in the same instant, but after the pass)
         # the same jobs, submitted at these times in an open loop, run the same way
-        again = simulate(on, replace(told, closed_loop=False), scheduler, engine="reference").schedule
+        again = simulate(on, replace(as_submitted, closed_loop=False), scheduler, engine="reference").schedule
         runs = [sorted(zip(s.job.tolist(), s.start.tolist(), s.end.tolist(), strict=True)) for s in (schedule, again)]
         assert runs[0] == runs[1] and schedule.rejected == again.rejected
 
@@ -65,7 +65,7 @@ SWF_ROWS = """\
 """
 
 
-def test_fields_17_and_18_of_a_log(tmp_path):
+def test_closed_loop_from_swf_fields_17_and_18(tmp_path):
     file = tmp_path / "log.swf"
     file.write_text(SWF_ROWS)
     on = Machine.flat(4)

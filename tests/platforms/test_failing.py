@@ -1,4 +1,4 @@
-"""Nodes that fail and are repaired: given in the machine file, or drawn from stated rates."""
+"""Failures and repairs of nodes, given in the machine file or drawn from stated rates."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -13,7 +13,7 @@ from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.explain import explain_wait
 from poolwise.model import Failures, Machine, Outage, Outcome, Workload
-from poolwise.platforms.failures import merged, trouble_of
+from poolwise.platforms.failures import draw_failures, merged
 from poolwise.policies.order.priorities import FCFS
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.schedulers.list import ListScheduler
@@ -35,7 +35,7 @@ def jobs_for(g: np.random.Generator, jobs: int) -> Workload:
 
 @settings(max_examples=40)
 @given(seeds, st.booleans())
-def test_nothing_runs_on_a_node_that_is_down_and_what_it_loses_runs_again(seed, requeue):
+def test_failed_nodes_run_nothing_and_lost_jobs_are_requeued(seed, requeue):
     g = np.random.default_rng(seed)
     on = random_machine(g, 5, pools=False)
     nodes = np.flatnonzero(on.kind == 0)
@@ -45,7 +45,7 @@ def test_nothing_runs_on_a_node_that_is_down_and_what_it_loses_runs_again(seed, 
     on = replace(on, failures=drawn if g.random() < 0.5 else Failures(outages, requeue=requeue))
     jobs = jobs_for(g, 15)
     down: dict[int, list[list[int]]] = {}
-    for change in trouble_of(on, jobs, seed).disturbances:
+    for change in draw_failures(on, jobs, seed).disturbances:
         if change.resource == on.resource("cores") and change.amount < 0:
             down.setdefault(change.owner, []).append([change.time])
         elif change.resource == on.resource("cores"):
@@ -71,13 +71,13 @@ def test_nothing_runs_on_a_node_that_is_down_and_what_it_loses_runs_again(seed, 
     assert told == bool(len(lost))
 
 
-def test_draws_of_a_node_do_not_depend_on_the_other_nodes_and_keep_the_mean():
+def test_random_outages_of_a_node_are_independent_of_other_nodes():
     on = Machine.of_racks(2, 1, local=1)
     jobs = Workload.of(np.array([0, 10**15]), np.array([1, 1]))
 
     def of(*owners: int, mtbf: int = 10**12) -> list[tuple[int, int]]:
         failing = replace(on, failures=Failures(owners=owners, mtbf=mtbf, mttr=10**11))
-        return [(change.time, change.amount) for change in trouble_of(failing, jobs, 3).disturbances if change.owner == 1]
+        return [(change.time, change.amount) for change in draw_failures(failing, jobs, 3).disturbances if change.owner == 1]
 
     assert of(0, 1) == of(1) and len(of(1)) > 1000
     times = np.array(of(1))[:, 0]
@@ -87,14 +87,14 @@ def test_draws_of_a_node_do_not_depend_on_the_other_nodes_and_keep_the_mean():
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 6))))
-def test_joined_intervals_cover_the_same_instants_and_do_not_touch(spans):
+def test_merged_intervals_cover_the_same_instants_and_are_disjoint(spans):
     intervals = [(down, down + length) for down, length in spans]
     joined = list(merged(intervals))
     assert {t for a, b in joined for t in range(a, b)} == {t for a, b in intervals for t in range(a, b)}
     assert all(one[1] < other[0] for one, other in pairwise(joined))
 
 
-def test_a_scheduler_does_not_see_what_will_fail_and_a_wait_for_a_repair_is_explained():
+def test_future_failures_are_hidden_and_waits_for_repair_are_explained():
     on = replace(machine(np.array([[4, 100]]), np.zeros(1, dtype=np.int64)), failures=Failures((Outage((0,), 5, 50),)))
     jobs = Workload.of(np.array([0]), np.array([10]), requests={"cores": np.array([1])})
     schedule = simulate(on, jobs, LIST).schedule
@@ -103,7 +103,7 @@ def test_a_scheduler_does_not_see_what_will_fail_and_a_wait_for_a_repair_is_expl
     assert explain_wait(on, jobs, LIST, 1).status == "started"
 
 
-def test_a_machine_file_says_what_fails(tmp_path):
+def test_machine_file_declares_failures(tmp_path):
     text = """\
 version = 1
 node = [{ name = "n", allocation = "shared", cores = 4 }]

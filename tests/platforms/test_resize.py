@@ -1,4 +1,4 @@
-"""Resizing: what is refused, how rates follow, and what is on record of it."""
+"""Resizing runs: refused decisions, changes of pace, and the record."""
 
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -38,13 +38,13 @@ HALF = float(KMEANS.at(0.5))
 
 
 @dataclass
-class Told(Scheduler, Dispatcher):
-    """Says what it is told to say at given instants, and notes what it sees."""
+class GivenPlans(Scheduler, Dispatcher):
+    """Returns given plans at given instants, and records the snapshots."""
 
     plans: dict[int, list[Decision]]
     seen: list[tuple[int, tuple[int, ...], tuple[int, ...]]] = field(default_factory=list)
 
-    def open(self, machine: Machine, seed: int) -> "Told":
+    def open(self, machine: Machine, seed: int) -> "GivenPlans":
         return self
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
@@ -54,13 +54,13 @@ class Told(Scheduler, Dispatcher):
         return Plan(tuple(self.plans.pop(snapshot.now, [])), min(later, default=None))
 
 
-def simulated(plans: dict[int, list[Decision]], memory: tuple[int, ...] = (80,)) -> tuple[Schedule, Told]:
-    said = Told(plans)
+def simulated(plans: dict[int, list[Decision]], memory: tuple[int, ...] = (80,)) -> tuple[Schedule, GivenPlans]:
+    said = GivenPlans(plans)
     jobs = split_jobs([0] * len(memory), [1000] * len(memory), memory)
     return simulate(split_machine(), jobs, said, truth=MODEL).schedule, said
 
 
-def test_rates_follow_what_a_run_holds() -> None:
+def test_pace_follows_the_placement() -> None:
     schedule, said = simulated({0: [Start(0, (0,), split(0, 80, 0))], 100: [Resize(0, split(0, 40, 40))], 560: []})
     # 100 ns of work at full speed, then 900 ns at the slowdown of half its memory
     assert schedule.end.tolist() == [100 + 900 + int(np.ceil(900 * HALF))]
@@ -68,14 +68,14 @@ def test_rates_follow_what_a_run_holds() -> None:
     assert said.seen[2][1] == (0,) and said.seen[2][2] == (schedule.end[0],)
 
 
-def test_memory_that_comes_back_makes_it_fast_again() -> None:
+def test_regained_memory_restores_the_pace() -> None:
     there, back = Resize(0, split(0, 40, 40)), Resize(0, split(0, 80, 0))
     slow = int(1000 * (1 + HALF))  # ns in which 1000 ns of work would be done
     schedule, _ = simulated({0: [Start(0, (0,), split(0, 80, 0)), there], slow // 2: [back]})
     assert schedule.end[0] == pytest.approx(slow // 2 + 500, abs=2)
 
 
-def test_what_is_given_back_can_be_given_in_the_same_plan() -> None:
+def test_released_memory_is_available_in_the_same_plan() -> None:
     plans: dict[int, list[Decision]] = {
         0: [Start(0, (0,), split(0, 80, 0))],
         100: [Resize(0, split(0, 40, 40)), Start(1, (0,), split(0, 60, 20))],
@@ -97,14 +97,14 @@ def test_what_is_given_back_can_be_given_in_the_same_plan() -> None:
         (Resize(0, Placement.of([(0, 0, CORES, 1), (0, 9, MEMORY, 1)])), "an owner does not exist"),
     ],
 )
-def test_what_cannot_be_is_refused_whole(decision: Resize, why: str) -> None:
+def test_invalid_resize_is_refused_entirely(decision: Resize, why: str) -> None:
     schedule, _ = simulated({0: [Start(0, (0,), split(0, 80, 0))], 100: [decision], 200: [Stop(0, False, "over")]})
     assert schedule.refused == {why: 1}
     assert schedule.resizes == () and schedule.end.tolist() == [200]
     assert load_of(schedule, Window(0, 200)).mean[POOL] == 0
 
 
-def test_measures_count_what_is_held_when() -> None:
+def test_metrics_follow_resizes() -> None:
     schedule, _ = simulated(
         {0: [Start(0, (0,), split(0, 80, 0))], 100: [Resize(0, split(0, 40, 40))], 200: [Stop(0, False, "over")]}
     )
@@ -114,7 +114,7 @@ def test_measures_count_what_is_held_when() -> None:
     assert used["memory"] == pytest.approx(80 / 350) and used["cores"] == pytest.approx(1 / 8)
 
 
-def test_runs_stay_in_the_order_of_their_starts() -> None:
+def test_runs_stay_in_start_order() -> None:
     table = RunTable(6)
     for number in range(3):
         place = split(0, 10, 10)
@@ -128,7 +128,7 @@ def test_runs_stay_in_the_order_of_their_starts() -> None:
 
 @dataclass
 class AtRandom(Scheduler, Dispatcher):
-    """Starts what fits, and resizes runs as a list of draws says, whether that is possible or not."""
+    """Starts jobs that fit, and resizes runs by a list of random numbers, possible or not."""
 
     draws: list[tuple[int, int, int]]
     every: int = 37
@@ -152,7 +152,7 @@ class AtRandom(Scheduler, Dispatcher):
     jobs=st.lists(st.tuples(st.integers(0, 300), st.integers(1, 400)), min_size=1, max_size=6),
 )
 @settings(max_examples=150, deadline=None)
-def test_work_done_at_what_was_held_is_the_duration_and_nothing_is_given_twice(
+def test_work_done_equals_duration_and_capacity_is_conserved(
     draws: list[tuple[int, int, int]], jobs: list[tuple[int, int]]
 ) -> None:
     jobs = sorted(jobs)

@@ -1,4 +1,4 @@
-"""The reference simulator: what it refuses, and what holds of every schedule it makes."""
+"""The reference simulator: refused decisions, and invariants of every schedule."""
 
 import hashlib
 import os
@@ -48,16 +48,16 @@ def run(machine: Machine, workload: Workload, order: str, backfill: str, scope: 
     return simulate(machine, workload, scheduler, truth=truth, engine="reference", **settings).schedule
 
 
-# What is refused
+# Refused decisions
 
 
 @dataclass
-class Say(Scheduler, Dispatcher):
-    """Says one plan at each pass, then nothing."""
+class GivenPlans(Scheduler, Dispatcher):
+    """Returns one given plan per pass, then empty plans."""
 
     plans: list[list[Decision]]
 
-    def open(self, machine: Machine, seed: int) -> "Say":
+    def open(self, machine: Machine, seed: int) -> "GivenPlans":
         return self
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
@@ -81,29 +81,29 @@ class Say(Scheduler, Dispatcher):
         (Stop(7, True, "wrong"), "the run is over"),
     ],
 )
-def test_what_cannot_be_is_refused_and_changes_nothing(decision: Decision, why: str) -> None:
+def test_invalid_decision_is_refused_without_effect(decision: Decision, why: str) -> None:
     workload = Workload.of(np.array([0, 50]), np.array([10, 10]), tasks=np.array([2, 1]))
     good = Start(0, (0, 1), Placement.of([(0, 0, 0, 4)]))
-    schedule = simulate(Machine.of_racks(1, 4, pool=9), workload, Say([[decision, good]])).schedule
+    schedule = simulate(Machine.of_racks(1, 4, pool=9), workload, GivenPlans([[decision, good]])).schedule
     assert schedule.refused == {why: 1}
     assert (schedule.start.tolist(), schedule.end.tolist()) == ([0], [10])
     assert schedule.waiting == (1,)
 
 
-def test_tasks_start_once_and_a_rejected_job_never() -> None:
+def test_tasks_start_once_and_rejected_jobs_never() -> None:
     workload = Workload.of(np.array([0, 0]), np.array([10, 10]))
     plans = [[Start(0, (0,), ONE), Start(0, (0,), ONE), Reject(1, "no"), Start(1, (0,), ONE)]]
-    schedule = simulate(Machine.flat(4), workload, Say(plans)).schedule
+    schedule = simulate(Machine.flat(4), workload, GivenPlans(plans)).schedule
     assert schedule.refused == {"tasks are not waiting": 2}
     assert schedule.job.tolist() == [0]
     assert schedule.rejected == {1: "no"}
 
 
-def test_what_a_plan_stops_waits_from_the_next_pass_on() -> None:
+def test_stopped_run_waits_from_the_next_pass() -> None:
     again = Start(0, (0,), Placement.of([(0, 0, 0, 2)]))
     workload = Workload.of(np.array([0, 4]), np.array([10, 1]))
     plans = [[Start(0, (0,), ONE)], [Stop(0, True, "moves"), again], [again]]
-    schedule = simulate(Machine.flat(4), workload, Say(plans)).schedule
+    schedule = simulate(Machine.flat(4), workload, GivenPlans(plans)).schedule
     assert schedule.refused == {"tasks are not waiting": 1}
     assert list(zip(schedule.start.tolist(), schedule.end.tolist(), schedule.outcome, strict=True)) == [
         (0, 4, Outcome.STOPPED),
@@ -111,18 +111,18 @@ def test_what_a_plan_stops_waits_from_the_next_pass_on() -> None:
     ]
 
 
-def test_a_wake_up_that_is_not_after_now_is_an_error() -> None:
-    class Now(Say):
+def test_wake_up_not_after_now_is_an_error() -> None:
+    class Now(GivenPlans):
         def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
             return Plan(wake_at=snapshot.now)
 
-    with pytest.raises(PolicyError, match="would never move on"):
+    with pytest.raises(PolicyError, match="would not advance"):
         simulate(Machine.flat(1), Workload.of(np.array([0]), np.array([1])), Now([]))
 
 
 @dataclass(frozen=True)
 class Crowd(Ideal):
-    """Each further run on rack 0 makes all of them slower by `pace`; `lag` ns of setup."""
+    """Each additional run on rack 0 slows all of them down by `pace`; setup takes `lag` ns."""
 
     lag: int = 0
     pace: float = 1.0
@@ -137,37 +137,37 @@ class Crowd(Ideal):
         return (0,)
 
 
-def test_runs_that_end_together_end_together() -> None:
-    """Two of 30 ns at a slowdown of 0.1: 33 / 1.1 is a little less than 30, and that dust must not delay the later one."""
+def test_simultaneous_ends_are_not_split_by_rounding() -> None:
+    """Two runs of 30 ns at slowdown 0.1: 33 / 1.1 rounds to just below 30, which must not delay the second end."""
     assert 33 / 1.1 < 30
     workload = Workload.of(np.array([0, 0]), np.array([30, 30]))
     starts = [Start(job, (0,), ONE) for job in range(2)]
-    schedule = simulate(Machine.flat(2), workload, Say([starts]), truth=Crowd(pace=0.1)).schedule
+    schedule = simulate(Machine.flat(2), workload, GivenPlans([starts]), truth=Crowd(pace=0.1)).schedule
     assert schedule.end.tolist() == [33, 33]
 
 
-def test_a_change_of_pace_keeps_the_believed_setup() -> None:
+def test_change_of_pace_keeps_the_estimated_setup() -> None:
     workload = Workload.of(np.array([0, 10]), np.array([100, 100]))
     seen: list[list[int]] = []
 
-    class Look(Say):
+    class Look(GivenPlans):
         def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
             seen.append([run.expected_end for run in snapshot.runs()])
             return super().schedule(queue, snapshot, changes)
 
     plans: list[list[Decision]] = [[Start(0, (0,), ONE)], [Start(1, (0,), ONE)]]
     simulate(Machine.flat(2), workload, Look(plans), truth=Crowd(), estimate=Crowd(lag=30))
-    # Run 0 has 90 left at 10 and ends at 190. Run 1 is believed to have begun at 40 and to have done 75 by then, at half
-    # its speed; alone it needs 25 more: 215. In truth it has done 90 and ends at 200.
+    # Run 0 has 90 left at 10 and ends at 190. Run 1 is estimated to have begun at 40 and done 75 by then, at half
+    # its speed; alone it needs 25 more: 215. It has actually done 90 and ends at 200.
     assert seen == [[], [130], [215], []]
 
 
-# What holds of every schedule
+# Invariants of every schedule
 
 
 @st.composite
 def studies(draw: st.DrawFn) -> tuple[Machine, Workload]:
-    """A small machine and jobs with many ties, some of which never fit; requested times above and below the truth."""
+    """Draw a small machine and jobs with many ties, some of which never fit; requests above and below the true times."""
     machine = Machine.of_racks(
         draw(st.integers(1, 3)), draw(st.integers(1, 5)), local=64, pool=draw(st.sampled_from((None, 0, 100, 400)))
     )
@@ -191,7 +191,7 @@ def studies(draw: st.DrawFn) -> tuple[Machine, Workload]:
 
 
 def replay(schedule: Schedule) -> None:
-    """Nothing is given twice at any instant; all of it comes back; nobody starts before submission or twice."""
+    """Check that capacity is never allocated twice and always released, and that jobs start once, after submission."""
     held = np.zeros_like(schedule.machine.capacity)
     for time in sorted({*schedule.start.tolist(), *schedule.end.tolist()}):
         for runs, sign in ((np.flatnonzero(schedule.end == time), -1), (np.flatnonzero(schedule.start == time), 1)):
@@ -217,7 +217,7 @@ def test_capacity_is_conserved_and_every_job_served_once(order: str, backfill: s
     def check(study: tuple[Machine, Workload], expect: str) -> None:
         schedule = run(*study, order, backfill, scope, estimate=RemoteMemory(expect=expect))
         replay(schedule)
-        for k in range(schedule.n_run):  # and each run has what its job asks for
+        for k in range(schedule.n_run):  # each run holds its job's request
             job = study[1].job(int(schedule.job[k]))
             rows = schedule.placement_of(k)
             assert sum(amount for _, resource, amount in rows if resource == 0) == job.nodes
@@ -229,7 +229,7 @@ def test_capacity_is_conserved_and_every_job_served_once(order: str, backfill: s
 
 @settings(max_examples=30, deadline=None)
 @given(studies(), st.data())
-def test_losses_and_repairs_conserve_capacity_too(study: tuple[Machine, Workload], data: st.DataObject) -> None:
+def test_outages_conserve_capacity(study: tuple[Machine, Workload], data: st.DataObject) -> None:
     machine, workload = study
     changes = []
     for at in data.draw(st.lists(st.integers(0, 20), max_size=3)):
@@ -245,7 +245,7 @@ def test_losses_and_repairs_conserve_capacity_too(study: tuple[Machine, Workload
 
 @settings(max_examples=40, deadline=None)
 @given(studies(), st.tuples(*map(st.sampled_from, (ORDERS, BACKFILLS, SCOPES))), st.randoms(use_true_random=False))
-def test_the_order_of_rows_in_the_input_does_not_matter(
+def test_input_row_order_does_not_matter(
     study: tuple[Machine, Workload], policies: tuple[str, str, str], random: object
 ) -> None:
     machine, workload = study
@@ -290,7 +290,7 @@ print(total.hexdigest(), s.n_run)
 """
 
 
-def test_another_process_with_another_hash_seed_makes_the_same_bytes() -> None:
+def test_schedule_is_independent_of_the_hash_seed() -> None:
     out = set()
     for seed in ("0", "1", "4242"):
         done = subprocess.run(

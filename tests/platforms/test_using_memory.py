@@ -1,4 +1,4 @@
-"""Runs that use more than they hold stand still; what uses more than it asked for is over."""
+"""Memory use over time: runs stall without the memory they use, and are killed beyond their request."""
 
 from dataclasses import dataclass, field, replace
 
@@ -24,13 +24,13 @@ def held(remote: int) -> Placement:
 
 
 @dataclass
-class Said(Scheduler, Dispatcher):
-    """Says what it is told to say at given seconds, and notes who stands still."""
+class GivenPlans(Scheduler, Dispatcher):
+    """Returns given plans at given seconds, and records the stalled runs."""
 
     plans: dict[int, list[Decision]]
     seen: list[tuple[int, dict[int, int], dict[int, int]]] = field(default_factory=list)
 
-    def open(self, machine: Machine, seed: int) -> "Said":
+    def open(self, machine: Machine, seed: int) -> "GivenPlans":
         return self
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
@@ -44,67 +44,67 @@ class Said(Scheduler, Dispatcher):
 GROWING = using([80], [[(0, 20), (50, 80)]], [100])
 
 
-def test_a_run_that_grows_beyond_what_it_holds_stands_still_until_it_is_given_more() -> None:
-    said = Said({0: [Start(0, (0,), held(30))], 70: [Resize(0, held(70))]})
-    schedule = simulate(machine_with(100), GROWING, said).schedule
+def test_run_stalls_until_it_gets_the_memory_it_uses() -> None:
+    given_plans = GivenPlans({0: [Start(0, (0,), held(30))], 70: [Resize(0, held(70))]})
+    schedule = simulate(machine_with(100), GROWING, given_plans).schedule
     assert schedule.end.tolist() == [120 * SECOND]
     assert [(stall.begin, stall.end) for stall in schedule.stalls] == [(50 * SECOND, 70 * SECOND)]
-    assert (50, {0: 80}, {0: 50}) in said.seen  # a pass is made as soon as it lacks something
+    assert (50, {0: 80}, {0: 50}) in given_plans.seen  # the stall triggers a pass
     check_memory(schedule)
 
 
-def test_no_pass_is_made_where_what_is_held_is_enough() -> None:
-    said = Said({0: [Start(0, (0,), held(70))]})
-    schedule = simulate(machine_with(100), GROWING, said).schedule
-    assert [second for second, _, _ in said.seen] == [0, 100]
+def test_memory_step_within_the_placement_triggers_no_pass() -> None:
+    given_plans = GivenPlans({0: [Start(0, (0,), held(70))]})
+    schedule = simulate(machine_with(100), GROWING, given_plans).schedule
+    assert [second for second, _, _ in given_plans.seen] == [0, 100]
     assert [(step.time // SECOND, step.memory) for step in schedule.memory_steps] == [(0, 20), (50, 80)]
 
 
-def test_what_is_taken_from_a_run_stops_it() -> None:
-    said = Said({0: [Start(0, (0,), held(10))], 20: [Resize(0, held(9))], 30: [Resize(0, held(70))]})
-    schedule = simulate(machine_with(100), GROWING, said).schedule
+def test_taking_used_memory_stalls_a_run() -> None:
+    given_plans = GivenPlans({0: [Start(0, (0,), held(10))], 20: [Resize(0, held(9))], 30: [Resize(0, held(70))]})
+    schedule = simulate(machine_with(100), GROWING, given_plans).schedule
     assert schedule.end.tolist() == [110 * SECOND]
     check_memory(schedule)
 
 
-def test_a_start_with_less_than_is_used_stands_still_at_once() -> None:
-    said = Said({0: [Start(0, (0,), held(0))], 5: [Resize(0, held(70))]})
-    schedule = simulate(machine_with(100), GROWING, said).schedule
-    assert schedule.end.tolist() == [105 * SECOND] and (0, {0: 20}, {0: 0}) in said.seen
+def test_start_with_too_little_memory_stalls_at_once() -> None:
+    given_plans = GivenPlans({0: [Start(0, (0,), held(0))], 5: [Resize(0, held(70))]})
+    schedule = simulate(machine_with(100), GROWING, given_plans).schedule
+    assert schedule.end.tolist() == [105 * SECOND] and (0, {0: 20}, {0: 0}) in given_plans.seen
     check_memory(schedule)
 
 
-def test_a_run_that_is_stopped_while_it_stands_still_ran_out_of_memory() -> None:
-    said = Said({0: [Start(0, (0,), held(10))], 60: [Stop(0, False, "over")]})
-    schedule = simulate(machine_with(100), GROWING, said).schedule
+def test_stopping_a_stalled_run_counts_as_out_of_memory() -> None:
+    given_plans = GivenPlans({0: [Start(0, (0,), held(10))], 60: [Stop(0, False, "over")]})
+    schedule = simulate(machine_with(100), GROWING, given_plans).schedule
     assert schedule.outcome == (Outcome.OUT_OF_MEMORY,) and schedule.end.tolist() == [60 * SECOND]
     check_memory(schedule)
 
 
-def test_a_run_that_is_stopped_while_it_works_did_not() -> None:
-    said = Said({0: [Start(0, (0,), held(10))], 40: [Stop(0, False, "over")]})
-    assert simulate(machine_with(100), GROWING, said).schedule.outcome == (Outcome.STOPPED,)
+def test_stopping_a_working_run_does_not_count_as_out_of_memory() -> None:
+    given_plans = GivenPlans({0: [Start(0, (0,), held(10))], 40: [Stop(0, False, "over")]})
+    assert simulate(machine_with(100), GROWING, given_plans).schedule.outcome == (Outcome.STOPPED,)
 
 
 @pytest.mark.parametrize(("asked", "outcome"), [(79, Outcome.OUT_OF_MEMORY), (80, Outcome.FINISHED)])
-def test_who_uses_more_than_was_asked_for_is_over(asked: int, outcome: Outcome) -> None:
+def test_run_beyond_its_request_is_killed(asked: int, outcome: Outcome) -> None:
     jobs = using([asked], [[(0, 20), (50, 80)]], [100])
     schedule = simulate(machine_with(100), jobs, ListScheduler()).schedule
     assert schedule.outcome == (outcome,) and schedule.waiting == ()
     assert schedule.end.tolist() == [(50 if asked < 80 else 100) * SECOND]
 
 
-def test_a_node_may_be_used_whole_whatever_was_asked_for() -> None:
+def test_run_may_use_the_entire_memory_of_its_nodes() -> None:
     schedule = simulate(machine_with(100), using([2], [[(0, 10)]], [100]), ListScheduler()).schedule
     assert schedule.outcome == (Outcome.FINISHED,)
 
 
-def test_a_scheduler_that_leaves_a_run_standing_is_found_out() -> None:
-    with pytest.raises(PolicyError, match="1 runs, of job 1 first, use more memory than they hold"):
-        simulate(machine_with(100), GROWING, Said({0: [Start(0, (0,), held(10))]}))
+def test_scheduler_that_ignores_stalled_runs_is_an_error() -> None:
+    with pytest.raises(PolicyError, match=r"1 runs \(the first of job 1\) use more memory than they hold"):
+        simulate(machine_with(100), GROWING, GivenPlans({0: [Start(0, (0,), held(10))]}))
 
 
-def test_slowdown_follows_what_is_used() -> None:
+def test_slowdown_follows_memory_use() -> None:
     jobs = using([80], [[(0, 5), (50, 40)]], [100])
     jobs = replace(jobs, attributes={"u": np.array([0.5])})
     schedule = simulate(machine_with(100), jobs, ListScheduler(), truth=RemoteMemory()).schedule
@@ -112,24 +112,24 @@ def test_slowdown_follows_what_is_used() -> None:
     assert schedule.end[0] == pytest.approx((50 + 50 * (1 + slowdown)) * SECOND, abs=2)
 
 
-def test_steps_come_later_where_work_is_slower() -> None:
+def test_memory_steps_are_delayed_by_slowdown() -> None:
     jobs = replace(using([80], [[(0, 40), (50, 60)]], [100]), attributes={"u": np.array([0.9])})
     schedule = simulate(machine_with(100), jobs, ListScheduler(), truth=RemoteMemory()).schedule
     first = 50 * (1 + sld_factor(0.9, 180) * 30 / 40)
     assert schedule.memory_steps[1].time == pytest.approx(first * SECOND, abs=2)
 
 
-def test_nodes_that_are_shared_and_kernels_are_refused() -> None:
-    with pytest.raises(InputError, match="simulated on whole nodes"):
+def test_shared_nodes_and_compiled_engine_are_refused() -> None:
+    with pytest.raises(InputError, match="memory_use requires whole nodes"):
         simulate(split_machine(), GROWING, ListScheduler())
-    with pytest.raises(InputError, match="the memory that jobs use changes"):
+    with pytest.raises(InputError, match="the memory use of jobs varies over time"):
         simulate(machine_with(100), GROWING, ListScheduler(), engine="compiled")
-    with pytest.raises(InputError, match="a closed loop of jobs"):
+    with pytest.raises(InputError, match="cannot be combined with closed_loop"):
         simulate(machine_with(100), replace(GROWING, closed_loop=True), ListScheduler())
 
 
-def test_the_event_is_told_once_for_each_step() -> None:
+def test_one_stall_event_per_step() -> None:
     told = []
-    said = Said({0: [Start(0, (0,), held(10))], 70: [Resize(0, held(70))]})
-    simulate(machine_with(100), GROWING, said, observer=lambda batch, outcome, queue: told.extend(batch.events))
+    given_plans = GivenPlans({0: [Start(0, (0,), held(10))], 70: [Resize(0, held(70))]})
+    simulate(machine_with(100), GROWING, given_plans, observer=lambda batch, outcome, queue: told.extend(batch.events))
     assert told.count(Stalled(0)) == 1

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poolwise.engines import simulate
-from poolwise.engines.compiled_engine import Parts
+from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.dispatch.replay import unsupported
 from poolwise.errors import InputError
 from poolwise.registry import make
@@ -27,10 +27,10 @@ def test_one_unit_serves_by_class_then_age(classes: list[int]) -> None:
     case = vinesim.VineSimCase.of(vinesim.UnitList.of([(0, 0, 0)]), tasks, RATES)
     workload = replace(case.workload, attributes={**case.workload.attributes, "class": np.array(classes)})
     scheduler = Dispatch(order=make("orders", "classes"))
-    objection = unsupported(Parts(case.machine, workload, scheduler, case.model, case.model))
+    objection = unsupported(RunSpec(case.machine, workload, scheduler, case.model, case.model))
     in_order = classes == sorted(classes)
     assert (objection is None) == in_order
-    assert objection is None or objection.why == "order Classes has no kernel: it is not that of arrival"
+    assert objection is None or objection.why == "order Classes has no kernel: it is not arrival order"
     schedule = simulate(case.machine, workload, scheduler, truth=case.model).schedule
     assert schedule.job.tolist() == sorted(range(len(classes)), key=lambda job: (classes[job], job))
 

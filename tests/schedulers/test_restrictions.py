@@ -197,7 +197,7 @@ def test_names_that_the_machine_does_not_have_are_errors():
 
 def test_a_scheduler_that_knows_nothing_of_partitions_is_refused():
     on = two_nodes(partitions=(Partition("left"),))
-    with pytest.raises(InputError, match="does not keep to it"):
+    with pytest.raises(InputError, match="does not enforce"):
         simulate(on, one_each(1), CompositionScheduler())
 
 

@@ -38,10 +38,10 @@ def families() -> Mapping[str, Callable[[], object]]:
     """CompiledEngine of kernels -> what compiles or loads all of them; the longest first, since cores share them out."""
     from poolwise.batch.methods.place import Place
     from poolwise.engines.list_scheduling import loading
-    from poolwise.engines.select import FAMILIES
+    from poolwise.engines.select import ENGINES
     from poolwise.engines.shared_nodes.replay import load_rare
 
-    runs = {family.name: family.load for family in FAMILIES}
+    runs = {family.name: family.load for family in ENGINES}
     rare = {"shared nodes that fail or have windows": load_rare, "racks whose capacity changes": loading.load_rare}
     return {"batch placement": Place().prepare, **runs, **rare, "minimum-cost flow": _flow}
 

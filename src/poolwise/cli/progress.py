@@ -18,7 +18,7 @@ EVERY_S = 10.0
 
 
 class ConsoleWatch:
-    """Reports one run on a console (`engines.watch.Watch`); use as a context, so that the bar is cleared whatever happens.
+    """Reports one run on a console (`engines.progress`); use as a context, so that the bar is cleared whatever happens.
 
     Nothing is shown of what takes less than `LONG_S`.
 

@@ -137,7 +137,7 @@ def _simulate(cell: Cell, files: list[Path], output: OutputOptions, metrics: tup
     from poolwise.cli.output import print_json, write_provenance
     from poolwise.cli.progress import ConsoleWatch
     from poolwise.engines import simulate
-    from poolwise.engines.order_contract import try_promise
+    from poolwise.engines.order_contract import check_order_contract
     from poolwise.studies.cells import workload_of
     from poolwise.studies.description import Configured
 
@@ -147,7 +147,7 @@ def _simulate(cell: Cell, files: list[Path], output: OutputOptions, metrics: tup
             check_writable(path)
     what, asked = Configured.of(cell), [choice.make("metrics") for choice in metrics]
     with ConsoleWatch(err, f"reading {Path(cell.trace.path).name}") as watch:
-        promises = try_promise(what.scheduler, cell.machine, workload_of(cell))
+        promises = check_order_contract(what.scheduler, cell.machine, workload_of(cell))
         result = simulate(
             cell.machine,
             workload_of(cell),

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from poolwise.arrays import IntArray, kept
+from poolwise.arrays import IntArray, immutable
 from poolwise.conformance.cases import Case
 from poolwise.conformance.faults import (
     Fault,
@@ -194,7 +194,7 @@ class FakeCluster(Simulation):
             self._binding.late[number] = 1 + int(self._chance("delay") * self.trouble.late_s * SECOND)
         return self._binding.late.get(number, 0)
 
-    def _happen(self, event: Event) -> Iterable[Event]:
+    def _apply(self, event: Event) -> Iterable[Event]:
         """Apply an event to the state; returns the events that the loop must be told."""
         match event:
             case Withdrawn(job):
@@ -220,11 +220,11 @@ class FakeCluster(Simulation):
             case PassIsDue():
                 return (Wake(),)
             case Ended(number, job, tasks, Outcome.FINISHED, _) if number in self._runs:
-                told = list(super()._happen(event))
+                told = list(super()._apply(event))
                 if told:
                     self.done |= {(int(self.table.id[job]), task) for task in tasks}
                 return told
-        return super()._happen(event)
+        return super()._apply(event)
 
     def _refuse(self, number: int) -> list[Event]:
         """Undo a start, all of it."""
@@ -255,7 +255,7 @@ class FakeCluster(Simulation):
                 events.append(lost)
         capacity = self._capacity.copy()
         capacity[owners] = 0
-        self._capacity = kept(capacity)
+        self._capacity = immutable(capacity)
         self._free[owners] = 0
         self.machine = left(self.machine, part)
         self._freed_at = self.now
@@ -267,7 +267,7 @@ class FakeCluster(Simulation):
         """Let what left join again, behind the others."""
         n = self.machine.n_owner
         self.machine = joined(self.machine, what.like, what.capacity, f"+{n}")
-        self._capacity = kept(np.concatenate([self._capacity, what.capacity]))
+        self._capacity = immutable(np.concatenate([self._capacity, what.capacity]))
         self._free = np.concatenate([self._free, what.capacity])
         self._runs.widen(self._capacity.size)
         self._away -= 1
@@ -297,7 +297,7 @@ class FakeCluster(Simulation):
         owners, capacity = list(part), self._capacity.copy()
         self._free[owners] += amounts - capacity[owners]
         capacity[owners] = amounts
-        self._capacity = kept(capacity)
+        self._capacity = immutable(capacity)
         self._freed_at = self.now
         return [CapacityChanged(owner, 0, 0) for owner in part]
 

@@ -73,7 +73,7 @@ def check_order(order: QueuePolicy, case: Case | None = None) -> tuple[Check, ..
             findings.tested(KIND)  # which promises nothing
         else:
             problem = promise.problem(queue, snapshot, value)
-            if promise.again or problem:
+            if promise.repeats or problem:
                 findings.require(KIND, not problem, problem)
 
     def ask(case: Case) -> None:

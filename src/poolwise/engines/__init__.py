@@ -1,4 +1,4 @@
-"""Engines: families of compiled runs, and how a run is put together from its parts."""
+"""Engines: compiled engines with one kernel package each, the reference engine, and the choice between them."""
 
 from poolwise.engines.select import load_kernels
 from poolwise.engines.simulate import Engine, Result, simulate

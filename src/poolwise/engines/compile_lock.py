@@ -1,7 +1,7 @@
-"""Of several processes that need a kernel one compiles it; the others wait for that, or go on without it.
+"""Lock that ensures that only one process compiles a kernel; other processes wait for it or run interpreted meanwhile.
 
-Who compiles holds a lock (flock) on a file in the folder of the kernel's family. The system drops it when the process ends, in
-whatever way it ends. Where files cannot be locked, each process compiles for itself, which does no harm.
+The compiling process holds a lock (flock) on a file in the cache folder of the kernel package. The system releases it when the
+process ends, for whatever reason. On file systems without locks each process compiles for itself, which is harmless.
 """
 
 from __future__ import annotations
@@ -12,27 +12,27 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def sole_compiler(family: str, kind: str, on_wait: Callable[[], None]) -> Iterator[None]:
-    """Keep others from compiling kernels of a kind; `on_wait` is called if one does so now, before its end is awaited."""
-    with _lock_file(family, kind) as file:
+def compile_lock(package: str, kind: str, on_wait: Callable[[], None]) -> Iterator[None]:
+    """Hold the compile lock of one kind of kernel; `on_wait` is called first if another process holds it."""
+    with _lock_file(package, kind) as file:
         if not _locks(file, exclusive=True, waits=False):
             on_wait()
             _locks(file, exclusive=True, waits=True)
         yield
 
 
-def is_being_compiled(family: str, kind: str) -> bool:
-    """Whether a process compiles kernels of a kind now."""
-    with _lock_file(family, kind) as file:
+def is_being_compiled(package: str, kind: str) -> bool:
+    """Return whether some process is compiling kernels of a kind."""
+    with _lock_file(package, kind) as file:
         return not _locks(file, exclusive=False, waits=False)
 
 
 @contextmanager
-def _lock_file(family: str, kind: str) -> Iterator[int]:
-    """Descriptor of the file that stands for kernels of a kind. Closing it gives the lock up."""
-    from poolwise.kernels.jit import folder
+def _lock_file(package: str, kind: str) -> Iterator[int]:
+    """Yield the descriptor of the lock file for kernels of a kind. Closing it releases the lock."""
+    from poolwise.kernels.jit import cache_folder
 
-    file = os.open(folder(family) / f"{kind.replace(' ', '-')}.lock", os.O_RDWR | os.O_CREAT, 0o644)
+    file = os.open(cache_folder(package) / f"{kind.replace(' ', '-')}.lock", os.O_RDWR | os.O_CREAT, 0o644)
     try:
         yield file
     finally:
@@ -40,7 +40,7 @@ def _lock_file(family: str, kind: str) -> Iterator[int]:
 
 
 def _locks(file: int, *, exclusive: bool, waits: bool) -> bool:
-    """Lock a file if files can be locked here; False if another process holds a lock on it that excludes this."""
+    """Lock a file if the file system supports it; return False if another process holds a conflicting lock."""
     try:
         import fcntl
 

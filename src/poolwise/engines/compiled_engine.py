@@ -1,4 +1,4 @@
-"""What a family of compiled runs is: a kind of scheduling that kernels replay with the reference's result."""
+"""Compiled engines: kinds of scheduling that kernels replay with the same result as the reference engine."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from poolwise.arrays import IntArray
-from poolwise.engines.compile_lock import sole_compiler
-from poolwise.engines.progress import Obstacle, Watch
+from poolwise.engines.compile_lock import compile_lock
+from poolwise.engines.progress import Obstacle, ProgressListener
 from poolwise.interfaces import PerformanceModel, Scheduler
 from poolwise.loop import Observer
 from poolwise.model import Initial, Machine, Schedule, Workload
@@ -21,8 +21,8 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
-    """Everything that one run is made of; what it may leave out has the defaults of `simulate`."""
+class RunSpec:
+    """Specification of one run; the defaults are those of `simulate`."""
 
     machine: Machine
     workload: Workload
@@ -34,98 +34,97 @@ class Parts:
     requeue: bool = True
     pass_per_event: bool = False
     observer: Observer | None = None
-    watch: Watch | None = None
+    watch: ProgressListener | None = None
     initial: Initial | None = None
 
 
 class Sampler(Protocol):
-    """Replays versions of a run that goes on from others: the same jobs, which last and come otherwise."""
+    """Replays variants of a run from an initial state: the same jobs with other durations and submit times."""
 
     def starts(self, workload: Workload) -> IntArray:
-        """(k,) ns at which the sought jobs start, `NEVER` for those that have not started when nothing more is replayed.
+        """Return (k,) ns at which the awaited jobs start, `NEVER` for those that have not started when the replay stops.
 
-        The workload differs from the run's in durations and submissions alone, row by row.
+        The workload differs from that of the run only in durations and submit times, row by row.
         """
         ...
 
 
 @dataclass(frozen=True)
 class CompiledEngine:
-    """A family of compiled runs.
+    """A compiled engine.
 
     Attributes
     ----------
-    name : what messages call it
-    unsupported : says why there is no kernel for a run (`foreign` if its scheduler is none of this family); None if there is
-    replay : runs what `unsupported` has no objection to; returns the schedule and the seconds without compiling or loading
-    sampler : makes what replays many versions of a run that goes on from others, for what `unsupported` has no objection to;
-        None for a family that has none
-    load : loads the kernels, compiling them where this has not been done before on this computer; says so in the log
+    name : name in messages
+    unsupported : returns why the engine does not support a run (`foreign` for a scheduler of another engine); None if it does
+    replay : replays a supported run; returns the schedule and the seconds without compiling or loading
+    load : loads the kernels, compiling them if they are not cached on this computer; logs that it compiles
+    sampler : creates a sampler of variants of a supported run with an initial state; None if the engine has none
     """
 
     name: str
-    unsupported: Callable[[Parts], Obstacle | None]
-    replay: Callable[[Parts], tuple[Schedule, float]]
+    unsupported: Callable[[RunSpec], Obstacle | None]
+    replay: Callable[[RunSpec], tuple[Schedule, float]]
     load: Callable[[], None]
-    sampler: Callable[[Parts, IntArray, int], Sampler] | None = None
+    sampler: Callable[[RunSpec, IntArray, int], Sampler] | None = None
 
 
-def foreign(scheduler: Scheduler) -> Obstacle:
-    """Say that a family knows nothing of a scheduler."""
-    return Obstacle(f"scheduler {type(scheduler).__name__} has no kernel", "list scheduling and task dispatch have")
+def no_engine_for(scheduler: Scheduler) -> Obstacle:
+    """Return the obstacle for a scheduler that an engine does not implement."""
+    return Obstacle(f"scheduler {type(scheduler).__name__} has no kernel", "list scheduling and task dispatch have kernels")
 
 
-def interrupted(parts: Parts, *, follows: bool = False, changes: bool = False) -> Obstacle | None:
-    """Say what no kernel can do for a run, whatever its scheduler; None if nothing.
+def unsupported_by_all(spec: RunSpec, *, follows: bool = False, changes: bool = False) -> Obstacle | None:
+    """Return what no kernel supports in a run, whatever its scheduler; None if nothing.
 
-    A family that `follows` what happens to nodes and who may use them says itself what of that it cannot, and so does one
-    that knows `changes` of capacity alone.
+    An engine that `follows` node outages and access restrictions checks these itself, and so does one that supports only
+    `changes` of capacity.
     """
-    if len(parts.disturbances) and not (follows or changes):
-        return Obstacle("capacity changes during the run", "without disturbances it runs in kernels")
-    if parts.workload.closed_loop:
-        return Obstacle("submissions follow from the schedule", "without a closed loop it runs in kernels")
-    if parts.workload.memory_use is not None:
-        return Obstacle("the memory that jobs use changes", "without memory_use it runs in kernels")
-    if (restricted := _restricted(parts, follows)) is not None:
-        return restricted
-    if parts.observer is not None:
-        return Obstacle("an observer wants to see each pass", "without an observer it runs in kernels")
+    if len(spec.disturbances) and not (follows or changes):
+        return Obstacle("capacity changes during the run", "supported without disturbances")
+    if spec.workload.closed_loop:
+        return Obstacle("jobs are submitted in a closed loop", "supported without closed_loop")
+    if spec.workload.memory_use is not None:
+        return Obstacle("the memory use of jobs varies over time", "supported without memory_use")
+    if (restriction := _unsupported_restriction(spec, follows)) is not None:
+        return restriction
+    if spec.observer is not None:
+        return Obstacle("an observer is called after each pass", "supported without an observer")
     return None
 
 
-def _restricted(parts: Parts, follows: bool) -> Obstacle | None:
-    """Say what a machine allows and forbids that no kernel knows of; None if nothing."""
-    machine, table = parts.machine, parts.workload.table
+def _unsupported_restriction(spec: RunSpec, follows: bool) -> Obstacle | None:
+    """Return which access restriction of a machine no kernel supports; None if there is none."""
+    machine, table = spec.machine, spec.workload.table
     if any(qos.per_user or qos.total or not follows for qos in machine.qos):
-        return Obstacle("QOS have limits", "without [[qos]] it runs in kernels")
+        return Obstacle("QOS limits apply", "supported without [[qos]]")
     if follows:
         return None
     if machine.windows:
-        return Obstacle("windows are kept free", "without windows it runs in kernels")
+        return Obstacle("the machine has reserved windows", "supported without windows")
     if machine.node_sets and "nodes" in machine.resources:
-        return Obstacle("jobs may use some of the racks only", "nodes that jobs share have kernels for that")
+        return Obstacle("node sets restrict jobs to some racks", "supported on shared nodes")
     if has_tiers(machine):
-        return Obstacle("jobs are of different tiers", "with partitions of one tier it runs in kernels")
+        return Obstacle("partitions have different priority tiers", "supported with partitions of one tier")
     if machine.partitions and bool((taking_partitions(machine, table, slice(0, len(table))) == NO_PARTITION).any()):
-        return Obstacle("a job is beyond the limits of its partitions", "without that job it runs in kernels")
+        return Obstacle("a job exceeds the limits of its partitions", "supported without that job")
     return None
 
 
 def load(folder: str, kind: str, name: str, about: str, smallest: Callable[[], object]) -> None:
-    """Load kernels of one kind in a folder by a smallest run that reaches them; says in the log if they must be compiled.
+    """Load kernels of one kind by a minimal run that reaches them; log a warning if they must be compiled.
 
-    One process compiles them: another that needs them at the same time waits until it has.
+    One process compiles them: others that need them at the same time wait for it.
     """
     from poolwise.kernels.jit import is_compiled, mark_compiled
 
     if is_compiled(folder, kind):
         smallest()
         return
-    with sole_compiler(folder, kind, lambda: log.warning("waiting for kernels (%s) that another process compiles", name)):
+    with compile_lock(folder, kind, lambda: log.warning("waiting for another process to compile kernels (%s)", name)):
         known, begun = is_compiled(folder, kind), time.perf_counter()
         if not known:
-            log.warning("compiling kernels (%s), once for this version on this computer: %s", name, about)
+            log.warning("compiling kernels (%s), once for this version on this computer: takes %s", name, about)
         smallest()
         if not known:
             mark_compiled(folder, kind)

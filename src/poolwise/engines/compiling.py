@@ -1,4 +1,4 @@
-"""Kernels that must be compiled first: other processes do so, and meanwhile the Python code of a kernel makes the run."""
+"""Background compilation of kernels: another process compiles them, and meanwhile their Python code makes progress."""
 
 from __future__ import annotations
 
@@ -16,64 +16,66 @@ from poolwise.engines.compile_lock import is_being_compiled
 log = logging.getLogger(__name__)
 
 Loader = Callable[[str], None]
-"""Loads the kernel of a kind, compiling it where it must be: a function of a module."""
+"""Loads the kernel of a kind, compiling it if necessary: a module-level function."""
 
 Kernel = Callable[[str, tuple[object, ...]], int]
-"""Calls a kernel of a kind with its arrays; returns why it stopped."""
+"""Calls a kernel of a kind with its arrays; returns the kernel's return value."""
 
 SHORT = 40_000
-"""Jobs of a workload that Python code may be through with before a kernel is compiled."""
-_beside: dict[tuple[str, str], subprocess.Popen[bytes]] = {}
-"""Kernels, by folder and kind, that other processes compile."""
+"""Number of jobs up to which Python code may finish before a kernel is compiled."""
+_background: dict[tuple[str, str], subprocess.Popen[bytes]] = {}
+"""Background compilations of this process, by folder and kind."""
 
 
-def compile_beside(folder: str, kind: str, load: Loader) -> None:
-    """Compile a kernel in another process that gives way to this one, unless one has or does; it goes on when this one ends."""
+def compile_in_background(folder: str, kind: str, load: Loader) -> None:
+    """Compile a kernel in a background process of low priority, which outlives this one, unless it is compiled already."""
     from poolwise.kernels.jit import is_compiled
 
-    if is_compiled(folder, kind) or (folder, kind) in _beside or is_being_compiled(folder, kind):
+    if is_compiled(folder, kind) or (folder, kind) in _background or is_being_compiled(folder, kind):
         return
     script = (
         f"import os; getattr(os, 'nice', int)(10); from {load.__module__} import {load.__name__}; {load.__name__}({kind!r})"
     )
-    where = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    quiet, words = subprocess.DEVNULL, [sys.executable, "-c", script]
-    _beside[folder, kind] = subprocess.Popen(words, env=where, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    null, command = subprocess.DEVNULL, [sys.executable, "-c", script]
+    _background[folder, kind] = subprocess.Popen(
+        command, env=environment, stdin=null, stdout=null, stderr=null, start_new_session=True
+    )
 
 
-def await_beside(folder: str, kind: str) -> None:
-    """Wait for the process that this one began to compile a kernel in. Should that have failed, loading compiles it here."""
-    if (folder, kind) in _beside:
-        _beside.pop((folder, kind)).wait()
+def wait_for_background(folder: str, kind: str) -> None:
+    """Wait for the background process started here to compile a kernel. If it failed, loading compiles the kernel."""
+    if (folder, kind) in _background:
+        _background.pop((folder, kind)).wait()
 
 
 class InterimKernel:
-    """A kernel that may be called before it is compiled: it goes on from the arrays as its Python code left them.
+    """A kernel that can be called before it is compiled: Python code runs first, then machine code on the same arrays.
 
     Parameters
     ----------
     folder, load
-        Its folder, and what loads the kernel of a kind.
+        Folder of the kernel package, and the function that loads the kernel of a kind.
     kernel
-        Itself: arrays -> why it stopped.
+        Function of arrays that returns why it stopped.
     jobs
-        Jobs of the workload. With more than `SHORT` of them, with one processor, or where other processes do not find what is
-        compiled, a call waits until it is.
+        Jobs of the workload. With more than `SHORT` of them, with one processor, or if the cache is not shared with other
+        processes, a call waits until the kernel is compiled.
 
     Attributes
     ----------
-    loading_s : seconds of the calls so far that went into loading and compiling
+    loading_s : seconds spent on loading and compiling in the calls so far
     """
 
     def __init__(self, folder: str, load: Loader, kernel: Callable[..., int], jobs: int) -> None:
         self._folder, self._load, self._kernel = folder, load, kernel
         self._waits = jobs > SHORT or not _has_two_processors()
         self._ready: set[str] = set()
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self.loading_s = 0.0
 
     def __call__(self, kind: str, arrays: tuple[object, ...]) -> int:
-        """Call the kernel, as machine code of a kind if that is there."""
+        """Run the kernel as machine code of a kind if it is loaded, else as Python code."""
         if kind in self._ready or self._is_ready(kind):
             return self._kernel(*arrays)
         from poolwise.kernels.python_code import python_code
@@ -82,10 +84,14 @@ class InterimKernel:
             return int(python_code(self._kernel)(*arrays))
 
     def _is_ready(self, kind: str) -> bool:
-        """Whether machine code of a kind is loaded, as it now is if it can be; else another process compiles it."""
-        from poolwise.kernels.jit import is_compiled, is_kept
+        """Load machine code of a kind if possible, else leave it to another process; return whether it is loaded."""
+        from poolwise.kernels.jit import is_compiled, is_persistent
 
-        if not (self._waits or is_compiled(self._folder, kind)) and is_kept(self._folder) and self._is_compiled_beside(kind):
+        if (
+            not (self._waits or is_compiled(self._folder, kind))
+            and is_persistent(self._folder)
+            and self._is_compiled_elsewhere(kind)
+        ):
             return False
         begun = time.perf_counter()
         self._load(kind)
@@ -93,19 +99,19 @@ class InterimKernel:
         self.loading_s += time.perf_counter() - begun
         return True
 
-    def _is_compiled_beside(self, kind: str) -> bool:
-        """Whether another process compiles the kernel of a kind now: anyone's, or one that is begun here."""
-        if (self._folder, kind) in _beside:
-            return _beside[self._folder, kind].poll() is None
+    def _is_compiled_elsewhere(self, kind: str) -> bool:
+        """Return whether another process is compiling the kernel of a kind; start one if none is."""
+        if (self._folder, kind) in _background:
+            return _background[self._folder, kind].poll() is None
         if not is_being_compiled(self._folder, kind):
             log.warning("compiling kernels (%s) in the background, once for this version on this computer", kind)
-            compile_beside(self._folder, kind, self._load)
-        elif kind not in self._told:
-            log.warning("another process compiles kernels (%s); this run goes on with them once they are there", kind)
-        self._told.add(kind)
+            compile_in_background(self._folder, kind, self._load)
+        elif kind not in self._reported:
+            log.warning("another process is compiling kernels (%s); this run switches to them once they are ready", kind)
+        self._reported.add(kind)
         return True
 
 
 def _has_two_processors() -> bool:
-    """Whether this process and another can compute at once."""
+    """Return whether this process can use more than one processor."""
     return (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1) > 1

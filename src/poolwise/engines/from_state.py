@@ -1,4 +1,4 @@
-"""A machine at work at one instant as a simulation that goes on from there: what if another scheduler decided from now on."""
+"""Conversion of a machine state to a simulation that continues from it, for example under another scheduler."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from poolwise.units import SECOND, UNKNOWN
 
 
 class StateRun(NamedTuple):
-    """What is simulated.
+    """Input of a simulation that continues from a machine state.
 
     Attributes
     ----------
-    workload : the jobs at work and those that wait, with their names in the column "name"
-    initial : what runs already
-    unsaid : how many of them did not say how long they run
-    overdue : how many of those at work have run for longer than they asked for
+    workload : running and waiting jobs, with their names in the column "name"
+    initial : current runs
+    unsaid : number of jobs without a time limit
+    overdue : number of current runs that have exceeded their requested time
     """
 
     workload: Workload
@@ -28,19 +28,19 @@ class StateRun(NamedTuple):
     overdue: int
 
 
-def state_run(state: MachineState, unsaid: int) -> StateRun:
-    """Let each job run for as long as it asked for, and one that did not say for `unsaid` ns.
+def state_run(state: MachineState, default_duration: int) -> StateRun:
+    """Build the input; each job runs for its requested time, a job without one for `default_duration` ns.
 
-    A job at work that should be over by then runs for a second more. Jobs keep their ids where each has its own.
+    A run that has exceeded its requested time runs for one more second. Jobs keep their ids if these are unique.
     """
-    at_work = {run.job: run for run in state.running}
-    rows = np.array([*at_work, *state.waiting.tolist()], dtype=np.int64)
+    running = {run.job: run for run in state.running}
+    rows = np.array([*running, *state.waiting.tolist()], dtype=np.int64)
     numbered = len(np.unique(state.jobs.id[rows])) == len(rows)
     rows = rows[np.lexsort((state.jobs.id[rows] if numbered else rows, state.jobs.submit[rows]))]
     jobs = state.jobs.taken(rows)
-    silent = jobs.requested >= UNKNOWN
-    duration = np.where(silent, unsaid, jobs.requested)
-    elapsed = np.array([state.now - at_work[row].start if row in at_work else 0 for row in rows.tolist()], dtype=np.int64)
+    unlimited = jobs.requested >= UNKNOWN
+    duration = np.where(unlimited, default_duration, jobs.requested)
+    elapsed = np.array([state.now - running[row].start if row in running else 0 for row in rows.tolist()], dtype=np.int64)
     overdue = (elapsed > 0) & (duration <= elapsed)
     workload = Workload.of(
         jobs.submit,
@@ -54,4 +54,4 @@ def state_run(state: MachineState, unsaid: int) -> StateRun:
     )
     place = {int(row): k for k, row in enumerate(rows.tolist())}
     runs = [run._replace(job=place[run.job]) for run in state.running]
-    return StateRun(workload, Initial(state.now, runs), int(silent.sum()), int(overdue.sum()))
+    return StateRun(workload, Initial(state.now, runs), int(unlimited.sum()), int(overdue.sum()))

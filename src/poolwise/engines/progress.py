@@ -1,4 +1,4 @@
-"""Who runs something long is told how far it is: the share of its events that are over, a few times a second."""
+"""Progress reporting for long runs: the share of processed events, a few times per second."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from poolwise.loop import Observer
 from poolwise.model import CommitResult, EventBatch, Queue
 
 LONG_S = 2.0
-"""Seconds of a run that deserve a word: why it takes so long, and how far it is."""
+"""Seconds from which a run counts as long: its progress and the reason for its engine are reported."""
 EVERY_S = 0.2
 """Seconds between two reports."""
 
 
 class Obstacle(NamedTuple):
-    """Why no kernel runs something, and what would have to change for one to run it."""
+    """Reason why no kernel supports a run, and what would make it supported."""
 
     why: str
     remedy: str
@@ -24,68 +24,70 @@ class Obstacle(NamedTuple):
         return f"{self.why}; {self.remedy}"
 
 
-UNLIKE = Obstacle("a run at work holds something else than it asks for", "placed as it asks, it has a kernel")
-"""Where a run goes on from others that kernels cannot count with."""
+MISMATCH = Obstacle(
+    "a current run holds other resources than its job requests", "supported if initial placements match the requests"
+)
+"""Obstacle of initial runs that kernels cannot represent."""
 
 
-class Watch(Protocol):
-    """A listener that is told how far a run is. Reading and compiling do not count."""
+class ProgressListener(Protocol):
+    """Receives the progress of a run; reading and compiling are not included."""
 
     def begin(self, obstacle: Obstacle | None) -> None:
-        """A run begins: in kernels (None), or on the reference engine since no kernel can."""
+        """Handle the start of a run: in kernels (None), or in the reference engine because of an obstacle."""
         ...
 
     def advance(self, share: float, seconds: float) -> None:
-        """A share of its events, above 0 and up to 1, took so many seconds."""
+        """Handle progress: a share of the events in (0, 1] took this many seconds."""
         ...
 
 
 class Meter:
-    """Counts the events of a run on the reference engine; as an observer it passes on what it sees to another.
+    """Counts the events of a run in the reference engine, as an observer that calls another observer.
 
     Parameters
     ----------
     watch
-        Who is told.
+        Receives the progress.
     jobs
         Jobs of the workload: each arrives and ends.
     then
         Another observer, if there is one.
     """
 
-    def __init__(self, watch: Watch, jobs: int, then: Observer | None = None) -> None:
+    def __init__(self, watch: ProgressListener, jobs: int, then: Observer | None = None) -> None:
         self._watch, self._total, self._then = watch, 2 * jobs, then
         self._done, self._begun = 0, time.perf_counter()
-        self._told = self._begun
+        self._last_report = self._begun
 
     def __call__(self, batch: EventBatch, outcome: CommitResult, queue: Queue) -> None:
         """Count the events of an instant; a rejected job ends at once."""
         self._done += len(batch.events) + (len(outcome.committed) - len(outcome.started))
-        if (now := time.perf_counter()) - self._told >= EVERY_S:
-            self._told = now
+        if (now := time.perf_counter()) - self._last_report >= EVERY_S:
+            self._last_report = now
             self._watch.advance(min(self._done / self._total, 1.0), now - self._begun)
         if self._then is not None:
             self._then(batch, outcome, queue)
 
 
 class Stride:
-    """After how many passes a kernel next reports: as many as take about `EVERY_S`.
+    """Number of passes between two reports of a kernel, adapted to take about `EVERY_S`.
 
     Parameters
     ----------
     watch
-        Who is told; if None nobody, and a kernel pauses so that an interruption is heard.
+        Receives the progress; if None, the kernel still pauses so that Python can handle an interrupt.
     """
 
-    def __init__(self, watch: Watch | None) -> None:
+    def __init__(self, watch: ProgressListener | None) -> None:
         self._watch = watch
-        self._passes, self._growth = (2048, 32) if watch is None else (16, 4)  # a pause costs as much as some passes
-        self._begun = self._told = time.perf_counter()
+        self._passes, self._growth = (2048, 32) if watch is None else (16, 4)  # a pause costs as much as a few passes
+        self._begun = self._last_report = time.perf_counter()
 
     def next(self, share: float, passes: int) -> int:
-        """Report a share of the events; returns the pass at which to report again."""
+        """Report a share of the events; return the pass of the next report."""
         now = time.perf_counter()
-        spent, self._told = max(now - self._told, 1e-6), now
+        spent, self._last_report = max(now - self._last_report, 1e-6), now
         self._passes = max(1, min(self._growth * self._passes, int(self._passes * EVERY_S / spent)))
         if self._watch is not None and share > 0 and spent > EVERY_S / 8:
             self._watch.advance(min(share, 1.0), now - self._begun)

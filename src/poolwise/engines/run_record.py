@@ -1,4 +1,4 @@
-"""What compiled replays record of runs, which all families of list scheduling record alike, and the schedule made of it."""
+"""Record of runs that all engines of list scheduling fill, and its conversion to a schedule."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T", bound=np.generic)
 
 
 class RunRecord(Protocol):
-    """Runs by number, in the order of their starts; columns have room for more than there are."""
+    """Runs by number, in the order of their starts; columns may be longer than the number of runs."""
 
     @property
     def job(self) -> IntArray:
@@ -41,12 +41,12 @@ class RunRecord(Protocol):
 
     @property
     def offset(self) -> IntArray:
-        """First row of the run in `owner`, `resource` and `amount`; one more than runs."""
+        """First row of each run in `owner`, `resource` and `amount`; one entry more than runs."""
         ...
 
     @property
     def owner(self) -> IntArray:
-        """Owners that were taken from."""
+        """Owners of the allocated resources."""
         ...
 
     @property
@@ -56,26 +56,26 @@ class RunRecord(Protocol):
 
     @property
     def amount(self) -> IntArray:
-        """Amounts taken."""
+        """Allocated amounts."""
         ...
 
     @property
     def ending(self) -> IntArray:
-        """Numbers of the runs at work; the rest is undefined."""
+        """Numbers of the current runs, at the front; the rest is undefined."""
         ...
 
 
 def larger_columns(runs: RunRecord, started: int, rows: int) -> dict[str, IntArray]:
-    """Copy what `started` runs took into columns with room for `rows` amounts, and at least twice as many as there was."""
+    """Copy the placements of `started` runs to columns with at least `rows` rows and twice the previous capacity."""
     used = int(runs.offset[started])
     larger = {name: blank(max(rows, 2 * len(runs.owner))) for name in ("owner", "resource", "amount")}
-    for name, column in larger.items():  # rows that are not written take no memory
+    for name, column in larger.items():  # untouched pages use no memory
         column[:used] = getattr(runs, name)[:used]
     return larger
 
 
 def longer(column: NDArray[T], more: int) -> NDArray[T]:
-    """A column with at least so many rows more, and so many that it seldom has to grow; itself if none are wanted."""
+    """Return a column with at least `more` additional rows, growing geometrically; itself if `more` is not positive."""
     if more <= 0:
         return column
     return np.concatenate([column, np.zeros(max(more, len(column) // 2), dtype=column.dtype)])
@@ -90,9 +90,9 @@ def schedule_of(
     rejected: Mapping[int, str],
     lost: BoolArray | None = None,
 ) -> Schedule:
-    """Build the schedule from the record of `started` runs, and from where jobs are in the queue (-1: they do not wait).
+    """Build the schedule from the record of `started` runs, and from the queue positions of jobs (-1: not waiting).
 
-    `lost` says of each run whether it was lost; none was if it is None.
+    `lost` flags the runs that were lost; None if none was.
     """
     rows = int(runs.offset[started])
     return Schedule(

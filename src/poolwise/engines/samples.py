@@ -1,14 +1,14 @@
-"""Many versions of one run that goes on from a state, such as a forecast draws them."""
+"""Samplers of variants of one run from an initial state, used by forecasts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from poolwise.arrays import IntArray
-from poolwise.engines.compiled_engine import Parts, Sampler
+from poolwise.engines.compiled_engine import RunSpec, Sampler
 from poolwise.engines.kernel_arrays import starts_of
 from poolwise.engines.progress import Obstacle
-from poolwise.engines.select import family_of
+from poolwise.engines.select import find_engine
 from poolwise.engines.simulate import simulate
 from poolwise.model import Workload
 from poolwise.units import NEVER
@@ -16,43 +16,43 @@ from poolwise.units import NEVER
 
 @dataclass(frozen=True, eq=False)
 class PlainSampler:
-    """Replays each version on the reference engine."""
+    """Replays each variant in the reference engine."""
 
-    parts: Parts
-    sought: IntArray
+    spec: RunSpec
+    awaited: IntArray
     until: int
 
     def starts(self, workload: Workload) -> IntArray:
-        """(k,) ns at which the sought jobs start, `NEVER` for one that does not."""
-        parts = self.parts
+        """Return (k,) ns at which the awaited jobs start, `NEVER` for one that does not."""
+        spec = self.spec
         found = simulate(
-            parts.machine,
+            spec.machine,
             workload,
-            parts.scheduler,
-            truth=parts.truth,
-            estimate=parts.estimate,
-            seed=parts.seed,
+            spec.scheduler,
+            truth=spec.truth,
+            estimate=spec.estimate,
+            seed=spec.seed,
             engine="reference",
-            initial=parts.initial,
+            initial=spec.initial,
         ).schedule
-        starts = starts_of(found.job[::-1], found.start[::-1], self.sought, len(workload))  # the first start of each
+        starts = starts_of(found.job[::-1], found.start[::-1], self.awaited, len(workload))  # the first start of each
         starts[starts > self.until] = NEVER
         return starts
 
 
-def sampler_of(parts: Parts, sought: IntArray, until: int = NEVER) -> tuple[Sampler, Obstacle | None]:
-    """Find what replays versions of a run fastest, and why no kernel does where none does.
+def sampler_of(spec: RunSpec, awaited: IntArray, until: int = NEVER) -> tuple[Sampler, Obstacle | None]:
+    """Return the fastest sampler for variants of a run, and why it does not use kernels if it does not.
 
     Parameters
     ----------
-    parts
-        The run, which goes on from others (`Parts.initial`).
-    sought
-        (k,) rows of the workload whose starts are asked for; a replay stops when all of them have started.
+    spec
+        The run, with an initial state (`RunSpec.initial`).
+    awaited
+        (k,) rows of the workload whose starts are requested; a replay stops once all of them have started.
     until
-        Ns after which nothing is replayed.
+        Ns after which no event is replayed.
     """
-    family, obstacle = family_of(parts)
-    if family is None or family.sampler is None:
-        return PlainSampler(parts, sought, until), obstacle
-    return family.sampler(parts, sought, until), None
+    engine, obstacle = find_engine(spec)
+    if engine is None or engine.sampler is None:
+        return PlainSampler(spec, awaited, until), obstacle
+    return engine.sampler(spec, awaited, until), None

@@ -1,4 +1,4 @@
-"""The families of compiled runs, and which of them a run belongs to."""
+"""Choice of the compiled engine for a run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from poolwise.engines.compiled_engine import CompiledEngine, Parts, foreign
+from poolwise.engines.compiled_engine import CompiledEngine, RunSpec, no_engine_for
 from poolwise.engines.dispatch import replay as dispatch
 from poolwise.engines.list_scheduling import replay as list_scheduling
 from poolwise.engines.list_scheduling.loading import load_all
@@ -20,40 +20,40 @@ from poolwise.interfaces import Scheduler
 from poolwise.model import Machine, Workload
 from poolwise.performance.ideal import Ideal
 
-FAMILIES = (
+ENGINES = (
     CompiledEngine("shared nodes", supported.unsupported, shared_nodes.replay, shared_nodes.load, SharedSampler),
     CompiledEngine("list scheduling", list_scheduling.unsupported, list_scheduling.replay, load_all, RackSampler),
     CompiledEngine("task dispatch", dispatch.unsupported, dispatch.replay, dispatch.load),
 )
 
 
-def family_of(parts: Parts) -> tuple[CompiledEngine | None, Obstacle | None]:
-    """Find the family that can replay a run; None and what is in the way where none can."""
+def find_engine(spec: RunSpec) -> tuple[CompiledEngine | None, Obstacle | None]:
+    """Return the compiled engine that supports a run, or None and the obstacle."""
     reasons = []
-    for family in FAMILIES:
-        why = family.unsupported(parts)
+    for engine in ENGINES:
+        why = engine.unsupported(spec)
         if why is None:
-            return family, None
+            return engine, None
         reasons.append(why)
-    unknown = foreign(parts.scheduler)
+    unknown = no_engine_for(spec.scheduler)
     return None, next((why for why in reasons if why != unknown), unknown)
 
 
 def load_kernels(runs: Iterable[tuple[Machine, Scheduler]]) -> None:
-    """Load the kernels that some runs may need, known by machine and scheduler alone, before processes share them out."""
-    left = list(FAMILIES)
+    """Load the kernels that runs may need, given their machines and schedulers, before worker processes start."""
+    left = list(ENGINES)
     for machine, scheduler in runs:
-        for family in [family for family in left if _may_run(family, machine, scheduler)]:
-            family.load()
-            left.remove(family)
+        for engine in [engine for engine in left if _may_run(engine, machine, scheduler)]:
+            engine.load()
+            left.remove(engine)
 
 
-def _may_run(family: CompiledEngine, machine: Machine, scheduler: Scheduler) -> bool:
-    """Whether a family has kernels for one job of 1 ns on a machine under a scheduler."""
+def _may_run(engine: CompiledEngine, machine: Machine, scheduler: Scheduler) -> bool:
+    """Return whether an engine supports a run of one job of 1 ns on a machine under a scheduler."""
     one = np.ones(1, dtype=np.int64)
     try:
-        return None is family.unsupported(
-            Parts(machine, Workload.of(one, one, requests={"cores": one}), scheduler, Ideal(), Ideal())
+        return None is engine.unsupported(
+            RunSpec(machine, Workload.of(one, one, requests={"cores": one}), scheduler, Ideal(), Ideal())
         )
     except InputError:
-        return False  # the run itself says what is wrong with it
+        return False  # the run itself reports the problem

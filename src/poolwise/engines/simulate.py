@@ -1,4 +1,4 @@
-"""One run from its parts."""
+"""Run one simulation with the fastest engine that supports it."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from poolwise.engines.compiled_engine import Parts
-from poolwise.engines.progress import LONG_S, Meter, Obstacle, Watch
-from poolwise.engines.select import family_of
+from poolwise.engines.compiled_engine import RunSpec
+from poolwise.engines.progress import LONG_S, Meter, Obstacle, ProgressListener
+from poolwise.engines.select import find_engine
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.interfaces import PerformanceModel, Scheduler, rule_of
 from poolwise.loop import Observer, run_loop
 from poolwise.model import Initial, Machine, Schedule, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.closed_loop import ClosedLoop
-from poolwise.platforms.failures import trouble_of
+from poolwise.platforms.failures import draw_failures
 from poolwise.platforms.memory_usage import MemoryUsageMachine
 from poolwise.platforms.simulated import Disturbance, Simulation
 from poolwise.units import format_time
@@ -26,11 +26,14 @@ Engine = Literal["auto", "reference", "compiled"]
 
 @dataclass(frozen=True)
 class Result:
-    """A schedule, the engine that made it, and the seconds the simulation alone took (no reading, no compiling).
+    """Schedule, the engine that produced it, and the seconds of the simulation alone (no reading, no compiling).
 
     Attributes
     ----------
-    obstacle : why no kernel made it, where the choice was left to `simulate`; None where one did
+    schedule : the schedule
+    engine : "compiled" or "reference"
+    wall_s : seconds of the simulation
+    obstacle : why no kernel supported the run, if `simulate` chose the engine; None if one did
     """
 
     schedule: Schedule
@@ -39,7 +42,7 @@ class Result:
     obstacle: Obstacle | None = None
 
     def notes(self) -> tuple[str, ...]:
-        """What a reader should know of the engine: why it took so long, and what would have been faster."""
+        """Return notes on the engine of a long run: why it was slow, and what would be faster."""
         if self.obstacle is None or self.wall_s < LONG_S:
             return ()
         return (f"the reference engine ran this, in {format_time(self.wall_s)}: {self.obstacle}",)
@@ -58,24 +61,41 @@ def simulate(
     requeue: bool = True,
     pass_per_event: bool = False,
     observer: Observer | None = None,
-    watch: Watch | None = None,
+    watch: ProgressListener | None = None,
     initial: Initial | None = None,
 ) -> Result:
     """Run a workload on a machine under a scheduler.
 
     Parameters
     ----------
+    machine, workload, scheduler
+        The machine, the jobs, and the scheduler that starts them.
     truth, estimate
-        How long runs take, and what the scheduler believes (the truth if not given).
+        Performance models of the true runtimes and of the scheduler's estimates (the truth if not given).
+    seed
+        Random seed.
     engine
-        "reference" is the readable simulator that takes any scheduler; "compiled" replays list scheduling on racks and task
-        dispatch in kernels, with the same result, and raises InputError where it cannot; "auto" takes the fastest that can.
+        "reference" is the readable simulator that supports any scheduler. "compiled" replays list scheduling and task
+        dispatch in kernels, with the same result. "auto" uses kernels if they support the run.
     disturbances, requeue, pass_per_event, observer
-        See `Simulation` and `loop.run_loop`. What the machine says of its failures comes on top, and decides on `requeue`.
+        See `Simulation` and `loop.run_loop`. Failures of the machine are added to `disturbances` and set `requeue`.
     watch
-        Is told how far the run is.
+        Receives the progress of the run.
     initial
-        What runs already when it begins, and when that is; the schedule has these runs first.
+        Initial runs and the time of this state; the schedule contains these runs first.
+
+    Returns
+    -------
+    Result
+        The schedule, the engine and the seconds of the simulation.
+
+    Raises
+    ------
+    InputError
+        If the machine, the workload and the scheduler do not fit together, or if no kernel supports the run and `engine` is
+        "compiled".
+    PolicyError
+        If the scheduler makes an invalid decision.
     """
     truth = truth if truth is not None else Ideal()
     for part in (scheduler, truth, estimate):
@@ -85,22 +105,22 @@ def simulate(
     if initial is not None:
         _check_initial(machine, workload, scheduler)
     if machine.failures is not None:
-        machine, failing, requeue = trouble_of(machine, workload, seed)
+        machine, failing, requeue = draw_failures(machine, workload, seed)
         disturbances = (*disturbances, *failing)
     if engine not in get_args(Engine):
         raise UnknownNameError.of("engine", engine, get_args(Engine), field="engine")
     obstacle: Obstacle | None = None
     if engine != "reference":
         believed = estimate if estimate is not None else truth
-        parts = Parts(
+        spec = RunSpec(
             machine, workload, scheduler, truth, believed, seed, disturbances, requeue, pass_per_event, observer, watch, initial
         )
-        family, obstacle = family_of(parts)
-        if family is not None:
-            schedule, wall = family.replay(parts)
+        compiled, obstacle = find_engine(spec)
+        if compiled is not None:
+            schedule, wall = compiled.replay(spec)
             return Result(schedule, "compiled", wall)
         if engine == "compiled":
-            raise InputError(f"no kernel runs this: {obstacle}", field="engine", remedy='take the engine "reference" or "auto"')
+            raise InputError(f"no kernel runs this: {obstacle}", field="engine", remedy='use the engine "reference" or "auto"')
     simulation = platform_of(workload)(
         machine,
         workload,
@@ -121,31 +141,35 @@ def simulate(
 
 
 def platform_of(workload: Workload) -> type[Simulation]:
-    """Kind of simulated machine that a workload needs; raises InputError where it needs two."""
+    """Return the class of simulated machine that a workload needs; raise InputError if it needs two."""
     if workload.memory_use is None:
         return ClosedLoop if workload.closed_loop else Simulation
     if workload.closed_loop:
-        problem = "a closed loop of jobs that say what memory they use is not simulated"
-        raise InputError(problem, field="memory_use", remedy="leave memory_use or closed_loop out")
+        problem = "memory_use cannot be combined with closed_loop"
+        raise InputError(problem, field="memory_use", remedy="remove memory_use or closed_loop")
     return MemoryUsageMachine
 
 
 def _check_restrictions(machine: Machine, scheduler: Scheduler) -> None:
-    """Raise InputError for a scheduler that would not keep to what the machine says about partitions and the like."""
+    """Raise InputError if the machine has partitions or other restrictions that the scheduler does not enforce."""
     if machine.restricted and not scheduler.knows_restrictions:
         raise InputError(
-            f"machine '{machine.name}' restricts which nodes jobs may use, and {type(scheduler).__name__} does not keep to it",
+            f"machine '{machine.name}' restricts which nodes jobs may use, which {type(scheduler).__name__} does not enforce",
             field="scheduler",
-            remedy="choose list scheduling by nodes or racks, or a machine without partitions, features, QOS and windows",
+            remedy="use list scheduling by nodes or racks, or a machine without partitions, features, QOS and windows",
         )
 
 
 def _check_initial(machine: Machine, workload: Workload, scheduler: Scheduler) -> None:
-    """Raise InputError for what only a run from the beginning can have."""
+    """Raise InputError for settings that cannot be combined with an initial state."""
     rule = rule_of(scheduler)
     if machine.failures is not None:
-        raise InputError("what breaks is drawn from the beginning of a run", field="failures", remedy="leave [failures] out")
+        raise InputError(
+            "failures cannot be combined with an initial state", field="failures", remedy="remove [failures] from the machine"
+        )
     if workload.closed_loop:
-        raise InputError("a closed loop begins with its first job", field="closed_loop", remedy="leave it out")
+        raise InputError(
+            "a closed loop cannot be combined with an initial state", field="closed_loop", remedy="remove closed_loop"
+        )
     if rule is not None and rule.warm_up:
-        raise InputError("a run that goes on from a state has no warm-up", field="scheduler", remedy="leave the warm-up out")
+        raise InputError("a warm-up cannot be combined with an initial state", field="scheduler", remedy="remove the warm-up")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from poolwise.engines.compiled_engine import Parts
+from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.list_scheduling import replay as list_scheduling
 from poolwise.engines.simulate import platform_of
 from poolwise.errors import InputError, PolicyError
@@ -34,7 +34,7 @@ from poolwise.model import (
     Workload,
 )
 from poolwise.performance.ideal import Ideal
-from poolwise.platforms.failures import trouble_of
+from poolwise.platforms.failures import draw_failures
 from poolwise.platforms.simulated import Simulation
 
 NEAREST = 5
@@ -76,9 +76,9 @@ def explain_wait(
             remedy="explain a run without it",
         )
     truth = truth if truth is not None else Ideal()
-    machine, failing, requeue = trouble_of(machine, workload, seed)
+    machine, failing, requeue = draw_failures(machine, workload, seed)
     decided: Scheduler = scheduler
-    parts = Parts(machine, workload, scheduler, truth, estimate if estimate is not None else truth, seed, failing, requeue)
+    parts = RunSpec(machine, workload, scheduler, truth, estimate if estimate is not None else truth, seed, failing, requeue)
     rule = rule_of(scheduler)
     warm_up = 0 if rule is None else rule.warm_up
     if not list_scheduling.unsupported(parts):

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri  # type: ignore[import-untyped]  # SciPy ships no types
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.engines.compiled_engine import Parts
+from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.progress import Obstacle
 from poolwise.engines.samples import sampler_of
 from poolwise.forecasting.arrivals import ComingJobs, draw_arrivals
@@ -133,7 +133,7 @@ class ScenarioReplay:
         place = {int(row): k for k, row in enumerate(rows[self._order].tolist())}
         runs = [run._replace(job=place[run.job]) for run in situation.running]
         initial = Initial(situation.now, runs)
-        parts = Parts(situation.machine, self._workload, situation.scheduler, Ideal(), situation.estimate, initial=initial)
+        parts = RunSpec(situation.machine, self._workload, situation.scheduler, Ideal(), situation.estimate, initial=initial)
         wanted = np.array([place[row] for row in sought.tolist()], dtype=np.int64)
         self._sampler, self.obstacle = sampler_of(parts, wanted, until)
 

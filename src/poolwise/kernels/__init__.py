@@ -1,8 +1,8 @@
-"""Compiled loops over arrays, one folder for each family.
+"""Compiled loops over arrays, one subpackage per kind of problem.
 
-List scheduling on racks with memory pools, batch placement, dispatch of tasks to units, minimum-cost flow.
+List scheduling on racks with memory pools, list scheduling on shared nodes, batch placement, task dispatch, minimum-cost flow.
 
-Arrays in, arrays out: nothing here knows a job, a machine or a policy. Importing this package does not import Numba; its
-modules do (`jit` says where compiled kernels are kept), so only an engine that is about to replay imports them. A family
-imports nothing of another: its compiled kernels stay valid until one of its own files changes.
+Kernels read and write arrays only; they do not depend on jobs, machines or policies. Importing this package does not import
+Numba; its modules do (`jit` documents the cache of compiled kernels), so only an engine that starts a replay imports them. A
+subpackage imports only itself and those listed in `jit.BUILDS_ON`: its compiled kernels stay valid until one of these changes.
 """

@@ -1,12 +1,12 @@
-"""The one way a kernel is compiled, and the folder that keeps what was compiled.
+"""Compilation of kernels, and the cache folder for compiled code.
 
-With the versions of Numba named in `TESTED`, kernels are compiled by way of Numba's internals (`numba_internals`), which is
-faster and makes faster code. With any other version, and wherever the environment variable POOLWISE_PLAIN_KERNELS is set,
-they are compiled as any function is: the schedules are the same.
+With a Numba version listed in `TESTED`, kernels are compiled through Numba's internals (`numba_internals`), which compiles
+faster and produces faster code. With any other version, or with the environment variable POOLWISE_PLAIN_KERNELS set, they are
+compiled by Numba's public interface. The schedules are the same.
 
-Numba notices a change of the file that holds a function, but not of the files it calls into. So each family of kernels
-(a folder of this package) has a folder named by a hash of all its sources and of where they are (Numba keeps what it compiles
-apart by that) together with the versions of Numba and NumPy, the way of compiling and the CPU: a kernel in it is never stale.
+Numba's cache detects changes of the file that contains a function, but not of the files that it calls. So each kernel package
+(a folder of this package) has a cache folder named by a hash of all its sources, their location (part of Numba's cache key),
+the versions of Numba and NumPy, the way of compilation and the CPU. A cached kernel is therefore never stale.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from poolwise.units import __file__ as CONSTANTS
 
 F = TypeVar("F", bound=Callable[..., object])
 
-njit: Any = numba.njit  # its types do not know all its options, nor those of the configuration
+njit: Any = numba.njit  # its types lack some of its options, and those of the configuration
 config: Any = numba.config
 
 TESTED = ("0.68",)
-"""Versions of Numba whose internals `numba_internals` was tested with."""
+"""Versions of Numba whose internals `numba_internals` has been tested with."""
 BUILDS_ON: Mapping[str, tuple[str, ...]] = {"shared_nodes": ("list_scheduling",)}
-"""CompiledEngine -> families whose steps it uses, so that its kernels are compiled anew when those change."""
+"""Kernel package -> kernel packages whose steps it calls, so that its kernels are recompiled when those change."""
 PLAIN = "POOLWISE_PLAIN_KERNELS"
-"""Environment variable that makes kernels be compiled without Numba's internals, whatever its version."""
+"""Environment variable that disables the use of Numba's internals, whatever its version."""
 
 
 def is_plain(version: str) -> bool:
-    """Whether kernels are compiled without Numba's internals, under a version of it."""
+    """Return whether kernels are compiled without Numba's internals under a version of Numba."""
     return bool(os.environ.get(PLAIN)) or ".".join(version.split(".")[:2]) not in TESTED
 
 
 def _options(decorator: str) -> Mapping[str, Any]:
-    """Options of `numba.njit` for one of the decorators below."""
+    """Return the options of `numba.njit` for one of the decorators below."""
     if is_plain(numba.__version__):
         return {}
     options: Mapping[str, Any] = getattr(import_module("poolwise.kernels.numba_internals"), decorator.upper())
@@ -54,44 +54,44 @@ def _options(decorator: str) -> Mapping[str, Any]:
 
 
 def kernel(function: F) -> F:
-    """Decorate a function to be compiled at its first call and kept in the folder of its family.
+    """Decorate a function that is compiled at its first call and cached in the folder of its kernel package.
 
-    No fastmath: the float64 operations stay in their order and are not contracted into fused multiply-adds, because
-    priorities and slowdowns must have the same bits in every engine. Division follows NumPy: no test for a zero divisor.
+    No fastmath: float64 operations keep their order and are not contracted into fused multiply-adds, because
+    priorities and slowdowns must have the same bits in every engine. Division follows NumPy: zero divisors are not checked.
     """
-    return _kept(function, _options("kernel"))
+    return _cached(function, _options("kernel"))
 
 
 def entry(function: F) -> F:
-    """Decorate a kernel that allocates nothing: all its arrays are the caller's, so none of them need be counted.
+    """Decorate a kernel that allocates nothing: the caller owns all arrays, so their references need not be counted.
 
-    Numba counts the references to each array of a named tuple whenever the tuple goes into a call; where the tuples hold
-    dozens of arrays that is half the time.
+    Numba counts the references to each array of a named tuple whenever the tuple is passed to a call. With dozens of arrays per
+    tuple, that takes half the runtime.
     """
-    return _kept(function, _options("entry"))
+    return _cached(function, _options("entry"))
 
 
 def step(function: F) -> F:
-    """Decorate a part of an `entry`: no way in from Python, no file and no machine code of its own."""
-    return _part(function, _options("step"))
+    """Decorate a part of an `entry`: it has no Python wrapper, no cache file and no machine code of its own."""
+    return _uncached(function, _options("step"))
 
 
 def inlined(function: F) -> F:
-    """Decorate a step whose code goes wherever it is called.
+    """Decorate a step that is inlined wherever it is called.
 
-    A tuple of arrays is handed over word by word, seven an array. For a short step with dozens of arrays that took longer
-    than the step itself, and half of the time in all. It costs time to compile: not for long steps called in many places.
+    A tuple of arrays is passed word by word, seven words per array. For short steps with dozens of arrays this took longer than
+    the step itself, and half of the total time. Inlining costs compile time: do not use it for long steps with many call sites.
     """
-    return _part(function, _options("inlined"))
+    return _uncached(function, _options("inlined"))
 
 
-def _part(function: F, options: Mapping[str, Any]) -> F:
+def _uncached(function: F, options: Mapping[str, Any]) -> F:
     return cast(F, njit(error_model="numpy", **options)(function))
 
 
-def _kept(function: F, options: Mapping[str, Any]) -> F:
+def _cached(function: F, options: Mapping[str, Any]) -> F:
     before = config.CACHE_DIR
-    config.CACHE_DIR = str(folder(Path(function.__code__.co_filename).parent.name))
+    config.CACHE_DIR = str(cache_folder(Path(function.__code__.co_filename).parent.name))
     try:
         return cast(F, njit(cache=True, error_model="numpy", **options)(function))
     finally:
@@ -99,40 +99,38 @@ def _kept(function: F, options: Mapping[str, Any]) -> F:
 
 
 @cache
-def folder(family: str) -> Path:
-    """Folder of a family's compiled kernels; a temporary one, with a warning, where the user's cache cannot be written."""
-    name = f"{family}-{_fingerprint(family)}"
-    wanted = _cache_root() / "poolwise" / name
+def cache_folder(package: str) -> Path:
+    """Return the cache folder of a kernel package; a temporary one, with a warning, if the user's cache is not writable."""
+    name = f"{package}-{_fingerprint(package)}"
+    preferred = _cache_root() / "poolwise" / name
     try:
-        wanted.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=wanted):
-            return wanted
+        preferred.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=preferred):
+            return preferred
     except OSError as problem:
-        instead = Path(tempfile.mkdtemp(prefix="poolwise-")) / name
-        instead.mkdir()
-        warnings.warn(
-            f"{wanted} cannot be written ({problem.strerror}): kernels are compiled again in each process", stacklevel=2
-        )
-        return instead
+        fallback = Path(tempfile.mkdtemp(prefix="poolwise-")) / name
+        fallback.mkdir()
+        warnings.warn(f"cannot write {preferred} ({problem.strerror}): every process compiles its kernels again", stacklevel=2)
+        return fallback
 
 
-def is_kept(family: str) -> bool:
-    """Whether other processes find what this one compiles."""
-    return _cache_root() in folder(family).parents
+def is_persistent(package: str) -> bool:
+    """Return whether other processes can load the kernels that this one compiles."""
+    return _cache_root() in cache_folder(package).parents
 
 
-def is_compiled(family: str, kind: str) -> bool:
-    """Whether a process has compiled the kernels of one kind of a family before and left its mark."""
-    return bool(config.DISABLE_JIT) or _mark(family, kind).is_file()
+def is_compiled(package: str, kind: str) -> bool:
+    """Return whether the kernels of one kind have been compiled and marked as such by some process."""
+    return bool(config.DISABLE_JIT) or _mark(package, kind).is_file()
 
 
-def mark_compiled(family: str, kind: str) -> None:
-    """Leave the mark that `is_compiled` looks for."""
-    _mark(family, kind).touch()
+def mark_compiled(package: str, kind: str) -> None:
+    """Create the marker file that `is_compiled` checks."""
+    _mark(package, kind).touch()
 
 
-def _mark(family: str, kind: str) -> Path:
-    return folder(family) / f"{kind.replace(' ', '-')}.compiled"
+def _mark(package: str, kind: str) -> Path:
+    return cache_folder(package) / f"{kind.replace(' ', '-')}.compiled"
 
 
 def _cache_root() -> Path:
@@ -142,10 +140,10 @@ def _cache_root() -> Path:
     return Path.home() / ".cache"
 
 
-def _fingerprint(family: str) -> str:
+def _fingerprint(package: str) -> str:
     digest = hashlib.sha256()
     here = Path(__file__).parent
-    folders = (here, *(here / other for other in (family, *BUILDS_ON.get(family, ()))))
+    folders = (here, *(here / other for other in (package, *BUILDS_ON.get(package, ()))))
     for source in (Path(CONSTANTS), *(file for folder in folders for file in sorted(folder.glob("*.py")))):
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
     cpu = f"{llvmlite.binding.get_host_cpu_name()} {llvmlite.binding.get_host_cpu_features().flatten()}"

@@ -1,14 +1,14 @@
-"""All that Poolwise uses of Numba's internals, for versions of Numba that it was tested with: see `jit.TESTED`.
+"""Use of Numba's internals, limited to the versions listed in `jit.TESTED`.
 
-It decides how the code of a kernel and its steps becomes machine code: the steps with the kernel, all at once.
+It controls the translation of kernels to machine code: a kernel and its steps are compiled together, once.
 
-Numba optimises each function and translates it to machine code, together with everything below it, before its caller does
-the same again: a function six calls deep goes through LLVM seven times. A step is never run on its own, so nothing is done
-with it until the kernel that calls it is complete; and as nobody else calls it, its calls follow no convention then:
-arguments that it does not read are dropped, of an array that it reads only what it reads is handed over.
+By default Numba optimizes each function together with all its callees and translates it to machine code, then its caller does
+the same again: a function six calls deep passes through LLVM seven times. A step is never run on its own, so it is left
+untranslated until the kernel that calls it is complete. Since a step then has no other callers, LLVM may change its calling
+convention: it drops arguments that the step does not read, and passes only the fields of an array that it reads.
 
-Kernels never count from the end of an array. Told so, Numba leaves out a comparison and a choice wherever an index is not a
-constant, and with them every length of an array.
+Kernels never index from the end of an array. With unsigned indices Numba omits a comparison and a selection for each index that
+is not constant, and with them every array length.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ Linkage: Any = llvm.Linkage
 
 
 class KernelCode(JITCodeLibrary):
-    """Code of a kernel with all its steps."""
+    """Code library of a kernel with all its steps."""
 
     def _optimize_final_module(self) -> None:
-        """Optimise it, the steps known to be called from here alone."""
+        """Optimize the module, with its steps marked as internal."""
         self._own_steps()
         super()._optimize_final_module()  # type: ignore[no-untyped-call]  # has no types
 
     def _own_steps(self) -> None:
-        """Let no one else call the steps."""
+        """Make the steps internal to the module."""
         for function in self._final_module.functions:
             if not function.is_declaration and function.linkage == Linkage.linkonce_odr:
                 function.linkage = Linkage.internal
 
 
 class EntryCode(KernelCode):
-    """Code of a kernel that follows events: it is all branches, and as fast with one pass of the optimiser, without vectors."""
+    """Code library of a kernel that processes events: mostly branches, so one optimizer pass without vectorization suffices."""
 
     def _optimize_final_module(self) -> None:
-        """Optimise it once, as far as `-O2` does."""
+        """Run one `-O2` pipeline."""
         self._own_steps()
         codegen: Any = self._codegen
         passes, builder = codegen._module_pass_manager(opt=2, loop_vectorize=False, slp_vectorize=False)
@@ -52,32 +52,32 @@ class EntryCode(KernelCode):
 
 
 class StepCode(JITCodeLibrary):
-    """Code of a step and of the steps that it calls, neither optimised nor translated."""
+    """Code library of a step and its callees, neither optimized nor translated."""
 
     def _optimize_final_module(self) -> None:
-        """Leave it to the kernel."""
+        """Do nothing; the kernel optimizes the step."""
 
     def _finalize_final_module(self) -> None:
-        """Be ready to be linked; without machine code there is nothing else to be ready for."""
+        """Mark the library as ready to be linked; it has no machine code."""
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
-        """Return 0, which stands for a function without machine code."""
+        """Return 0: the function has no machine code."""
         self._ensure_finalized()  # type: ignore[no-untyped-call]  # has no types
         return 0
 
     @property
     def codegen(self) -> StepCode:
-        """Return the library itself, which receives the environment of the function: see `set_env`."""
+        """The library itself, which receives the environment of the function: see `set_env`."""
         return self
 
     def set_env(self, name: str, environment: object) -> None:
-        """Drop the Python objects that an error might name: steps raise no errors."""
+        """Discard the Python objects that an error might refer to: steps raise no errors."""
 
 
 @register_pass(mutates_CFG=False, analysis_only=False)  # type: ignore[no-untyped-call]  # has no types
 class UnsignedIndices(FunctionPass):
-    """Take the integers that index an array for unsigned ones: a negative one is an error, which NUMBA_BOUNDSCHECK=1 shows."""
+    """Treats array indices as unsigned: a negative index is an error, which NUMBA_BOUNDSCHECK=1 reports."""
 
     _name = "unsigned_indices"
 
@@ -85,7 +85,7 @@ class UnsignedIndices(FunctionPass):
         FunctionPass.__init__(self)  # type: ignore[no-untyped-call]  # has no types
 
     def run_pass(self, state: Any) -> bool:
-        """Change the types of the calls that get or set an item."""
+        """Change the signatures of calls that get or set an item."""
         state.calltypes = {
             at: _unsigned(call) if isinstance(at, ir.SetItem) or (isinstance(at, ir.Expr) and at.op == "getitem") else call
             for at, call in state.calltypes.items()
@@ -94,7 +94,7 @@ class UnsignedIndices(FunctionPass):
 
 
 def _unsigned(call: Any) -> Any:
-    """Signature of a call that gets or sets an item, its index unsigned if it is an integer or made of integers."""
+    """Return the signature of a call that gets or sets an item, with unsigned integer indices."""
     array, index, *value = call.args
     if isinstance(array, types.Array):
         if isinstance(index, types.Integer):
@@ -105,12 +105,12 @@ def _unsigned(call: Any) -> Any:
 
 
 class KernelCompiler(CompilerBase):
-    """Numba's compiler, except for the library that holds the code, and for indices."""
+    """Numba's compiler with another code library and unsigned indices."""
 
     code: type[JITCodeLibrary] = KernelCode
 
     def define_pipelines(self) -> list[Any]:
-        """Passes of the compiler: the usual ones and `UnsignedIndices`."""
+        """Return the passes of the compiler: the usual ones and `UnsignedIndices`."""
         state = self.state
         state.library = self.code(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
@@ -121,13 +121,13 @@ class KernelCompiler(CompilerBase):
 
 
 class EntryCompiler(KernelCompiler):
-    """The same for an entry."""
+    """Compiler of entries."""
 
     code = EntryCode
 
 
 class StepCompiler(KernelCompiler):
-    """The same for a step."""
+    """Compiler of steps."""
 
     code = StepCode
 

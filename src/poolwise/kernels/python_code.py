@@ -1,4 +1,4 @@
-"""The Python code of a kernel, to run as it stands while its machine code is being made."""
+"""Python functions equivalent to kernels, run until compilation has finished."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ PACKAGE = __name__.rpartition(".")[0]
 
 @cache
 def python_code(kernel: Callable[..., int]) -> Callable[..., int]:
-    """Return a kernel as a Python function: whatever it calls is Python too, and it does to arrays what the kernel does.
+    """Return a kernel as a Python function that only calls Python functions and has the same effect on arrays.
 
-    It is some hundred times slower. Where kernels are not compiled at all (NUMBA_DISABLE_JIT) it is the kernel itself.
+    It is several hundred times slower. With NUMBA_DISABLE_JIT it is the kernel itself.
     """
     made: Callable[..., int] = _Translation().of(kernel)
     return made
 
 
 class _Translation:
-    """Makes the Python function of each kernel once, however often and from wherever it is called."""
+    """Translates each kernel to a Python function once, however often and from wherever it is called."""
 
     def __init__(self) -> None:
         self._made: dict[int, Any] = {}
 
     def of(self, value: Any) -> Any:
-        """Return the Python function of a kernel, the like of a module of kernels, and anything else as it is."""
+        """Return the Python function of a kernel, a namespace for a module of kernels, and any other value unchanged."""
         if id(value) in self._made:
             return self._made[id(value)]
         if isinstance(value, ModuleType) and value.__name__.startswith(PACKAGE):

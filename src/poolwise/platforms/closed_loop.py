@@ -1,4 +1,4 @@
-"""A simulated machine whose users wait for their jobs: each is submitted when its predecessor is over and its user has thought.
+"""Closed-loop simulation: users submit each job a think time after its predecessor has ended.
 
 Source: the Standard Workload Format, fields 17 (preceding job) and 18 (think time).
 """
@@ -26,19 +26,19 @@ PRECEDING, THINK = "preceding", "think_s"
 
 @dataclass(frozen=True, slots=True)
 class _Submission:
-    """A job (row of the workload) is submitted."""
+    """Submission of a job (row of the workload)."""
 
     row: int
 
 
 def predecessors(workload: Workload) -> IntArray:
-    """(n_job,) row of each job's predecessor, -1 where it has none among the jobs; raises InputError where it comes later."""
+    """Return (n_job,) the row of each job's predecessor, -1 for none; raise InputError if it is not submitted before."""
     named = workload.attributes.get(PRECEDING)
     if named is None:
         raise InputError(
-            "the jobs do not say which job precedes them",
+            "the workload does not name preceding jobs",
             field=PRECEDING,
-            remedy="give a log with fields 17 and 18, such as SWF",
+            remedy="use a log with fields 17 and 18, such as SWF",
         )
     row_of = {job: row for row, job in enumerate(workload.id.tolist())}
     found = np.array([row_of.get(int(job), -1) for job in named.tolist()], dtype=np.int64)
@@ -54,10 +54,10 @@ def predecessors(workload: Workload) -> IntArray:
 
 
 class ClosedLoop(Simulation):
-    """A simulation whose submissions follow from its schedule; takes what `Simulation` takes.
+    """A simulation whose submissions depend on its schedule; takes the parameters of `Simulation`.
 
-    A job without a predecessor among the jobs is submitted when the log says; any other when its predecessor has ended, was
-    lost or rejected, and the think time is over (0 where the log does not say). Jobs arrive as rows at the end of the table.
+    A job without a predecessor is submitted at the time in the log. Any other job is submitted once its predecessor has ended,
+    was lost or was rejected, and the think time is over (0 if the log has none). Jobs are appended to the table as they arrive.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class ClosedLoop(Simulation):
         super().__init__(machine, replace(workload, **_rows(workload, none)), truth, estimate, **settings)
         self._source, self._row, self._new = workload, list[int](), dict[int, int]()
         self._jobs = self.table = workload.table.taken(none)
-        self._alike = self.truth is self.estimate and np.array_equal(workload.duration, workload.requested)
+        self._exact_estimate = self.truth is self.estimate and np.array_equal(workload.duration, workload.requested)
         before = predecessors(workload)
         self._successors: dict[int, list[int]] = defaultdict(list)
         think = (
@@ -88,10 +88,10 @@ class ClosedLoop(Simulation):
                 self._push(int(workload.submit[row]), ARRIVAL, _Submission(row))
         self._left = workload.tasks.tolist()  # tasks that are not over
 
-    def _happen(self, event: Any) -> Iterable[Event]:
-        """Put a job that is submitted at the end of the table."""
+    def _apply(self, event: Any) -> Iterable[Event]:
+        """Append a submitted job to the table."""
         if not isinstance(event, _Submission):
-            return super()._happen(event)
+            return super()._apply(event)
         one = self._source.table.taken(np.array([event.row]), submit=np.array([self.now], dtype=np.int64))
         (row,) = self._jobs.append(one)
         self._duration = grown(self._duration, row, self._source.duration[event.row : event.row + 1])[: row + 1]
@@ -102,20 +102,20 @@ class ClosedLoop(Simulation):
     def _end(self, number: int, outcome: Outcome, requeue: bool, touched: set[int]) -> Ended:
         ended = super()._end(number, outcome, requeue, touched)
         if not requeue:
-            self._over(ended.job, len(ended.tasks))
+            self._finish_tasks(ended.job, len(ended.tasks))
         return ended
 
     def commit(self, plan: Plan) -> CommitResult:
-        """Carry out a plan; a job that is rejected is over."""
+        """Carry out a plan; a rejected job is over."""
         waiting = {job: len(self._waiting.get(job, ())) for job in plan.rejected}
         result = super().commit(plan)
         for decision in result.committed:
             if isinstance(decision, Reject):
-                self._over(decision.job, waiting[decision.job])
+                self._finish_tasks(decision.job, waiting[decision.job])
         return result
 
-    def _over(self, job: int, tasks: int) -> None:
-        """Count tasks that will not run any more; with the last of them the user begins to think."""
+    def _finish_tasks(self, job: int, tasks: int) -> None:
+        """Count tasks that will not run any more; the user's think time begins with the last of them."""
         row = self._row[job]
         self._left[row] -= tasks
         if not self._left[row]:
@@ -123,14 +123,14 @@ class ClosedLoop(Simulation):
                 self._push(self.now + int(self._think[later]), ARRIVAL, _Submission(later))
 
     def schedule(self, machine: Machine, workload: Workload, loop: LoopResult) -> Schedule:
-        """The record, of the workload as it was submitted; jobs that never were keep the log's time and are still waiting."""
+        """Return the schedule, with the workload as submitted; jobs never submitted keep the log's time and are waiting."""
         submit = self._source.submit.copy()
         submit[self._row] = self._jobs.submit
         order = np.lexsort((self._source.id, submit))
         place = np.empty(len(order), dtype=np.int64)
         place[order] = np.arange(len(order))
-        told = replace(self._source, **{**_rows(self._source, order), "submit": submit[order]})
-        record = self.recorder.schedule(machine, told, loop)
+        submitted = replace(self._source, **{**_rows(self._source, order), "submit": submit[order]})
+        record = self.recorder.schedule(machine, submitted, loop)
         row = np.array(self._row, dtype=np.int64)
         never = np.setdiff1d(np.arange(len(order)), row)
         return replace(
@@ -142,7 +142,7 @@ class ClosedLoop(Simulation):
 
 
 def _rows(workload: Workload, rows: IntArray) -> dict[str, Any]:
-    """Columns of a workload with some of its rows."""
+    """Select rows of all columns of a workload."""
     return {
         **{name: getattr(workload, name)[rows] for name in ("id", "submit", "duration", "requested", "tasks")},
         "requests": {name: column[rows] for name, column in workload.requests.items()},

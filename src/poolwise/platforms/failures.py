@@ -1,4 +1,4 @@
-"""From what breaks on a machine to the changes of capacity that a simulation goes through."""
+"""Failures and repairs of nodes, drawn or given, as the changes of capacity of a simulation."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _Span = tuple[int, int]
 
 
 class FailingMachine(NamedTuple):
-    """A machine as a scheduler may know it, and what will happen to it.
+    """A machine as schedulers see it, and its future changes of capacity.
 
     Attributes
     ----------
     machine : the machine, without its failures
-    disturbances : changes of capacity in the order of time
-    requeue : whether jobs that lose a node wait again
+    disturbances : changes of capacity in order of time
+    requeue : whether jobs that lose a node are requeued
     """
 
     machine: Machine
@@ -30,8 +30,8 @@ class FailingMachine(NamedTuple):
     requeue: bool = True
 
 
-def trouble_of(machine: Machine, workload: Workload, seed: int) -> FailingMachine:
-    """What happens to a machine while a workload runs; draws depend on the seed and the node alone."""
+def draw_failures(machine: Machine, workload: Workload, seed: int) -> FailingMachine:
+    """Return the failures of a machine while a workload runs; random outages depend only on the seed and the node."""
     failures = machine.failures
     if failures is None:
         return FailingMachine(machine)
@@ -40,30 +40,32 @@ def trouble_of(machine: Machine, workload: Workload, seed: int) -> FailingMachin
     for owner in range(machine.n_owner):
         for number in range(_nodes(machine, owner)):
             given = [(outage.down, outage.up) for outage in failures.outages if owner in outage.owners]
-            drawn = _drawn(failures, seed, owner, number, min(failures.until, last)) if owner in failures.owners else ()
-            for down, up in merged([*given, *drawn]):
+            random_outages = (
+                _random_outages(failures, seed, owner, number, min(failures.until, last)) if owner in failures.owners else ()
+            )
+            for down, up in merged([*given, *random_outages]):
                 changes += _changes(machine, owner, down, -1)
                 changes += _changes(machine, owner, up, 1)
-    in_time = tuple(sorted(changes, key=lambda change: change.time))
-    return FailingMachine(replace(machine, failures=None), in_time, failures.requeue)
+    in_order = tuple(sorted(changes, key=lambda change: change.time))
+    return FailingMachine(replace(machine, failures=None), in_order, failures.requeue)
 
 
 def merged(intervals: Iterable[_Span]) -> Iterator[_Span]:
-    """Join intervals that overlap or touch; in the order of time."""
-    held: _Span | None = None
+    """Merge intervals that overlap or touch; yield them in order of time."""
+    current: _Span | None = None
     for down, up in sorted(intervals):
-        if held is not None and down <= held[1]:
-            held = held[0], max(held[1], up)
+        if current is not None and down <= current[1]:
+            current = current[0], max(current[1], up)
             continue
-        if held is not None:
-            yield held
-        held = down, up
-    if held is not None:
-        yield held
+        if current is not None:
+            yield current
+        current = down, up
+    if current is not None:
+        yield current
 
 
-def _drawn(failures: Failures, seed: int, owner: int, number: int, until: int) -> Iterator[_Span]:
-    """Outages of one node up to a time."""
+def _random_outages(failures: Failures, seed: int, owner: int, number: int, until: int) -> Iterator[_Span]:
+    """Yield random outages of one node up to a time."""
     time, turn = 0, 0
     counter = (owner << 20) + number
     while True:
@@ -76,17 +78,17 @@ def _drawn(failures: Failures, seed: int, owner: int, number: int, until: int) -
 
 
 def _exponential(mean: int, draw: float) -> int:
-    """Ns, at least 1, from a uniform draw in [0, 1)."""
+    """Transform a uniform random number in [0, 1) to an exponential time in ns, at least 1."""
     return max(1, math.ceil(-mean * math.log1p(-draw)))
 
 
 def _nodes(machine: Machine, owner: int) -> int:
-    """Nodes that an owner stands for."""
+    """Return the number of nodes that an owner represents."""
     return int(machine.capacity[owner, machine.resource("nodes")]) if "nodes" in machine.resources else 1
 
 
 def _changes(machine: Machine, owner: int, time: int, sign: int) -> Iterator[Disturbance]:
-    """What a node's failure (-1) or repair (1) changes: one of the whole nodes, or all of a shared node and its devices."""
+    """Yield the changes of a failure (-1) or repair (1): one whole node, or all of a shared node and its devices."""
     if _nodes(machine, owner) and "nodes" in machine.resources:
         yield Disturbance(time, owner, machine.resource("nodes"), sign)
         return

@@ -1,4 +1,4 @@
-"""How far a simulated run has come, in truth and as the scheduler believes."""
+"""Progress of simulated runs, true and as the scheduler estimates it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from poolwise.units import NEVER, with_slowdown
 
 
 class RunPace(NamedTuple):
-    """Slowdowns of a run's two phases."""
+    """Slowdowns of the two phases of a run."""
 
     fetching: float
     working: float
 
     @classmethod
     def of(cls, model: PerformanceModel, run: Run, view: Snapshot) -> RunPace:
-        """Ask a model; raises PolicyError for a slowdown at which no run could progress."""
+        """Return a model's slowdowns; raise PolicyError for one at which no run could progress."""
         pace = cls(0.0 if run.fetch is None else model.fetch_slowdown(run, view), model.slowdown(run, view))
         for value in pace:
             if not -1.0 < value < math.inf:
@@ -29,21 +29,21 @@ class RunPace(NamedTuple):
 
 
 FULL = RunPace(0.0, 0.0)
-"""Nothing is slowed down."""
+"""Pace without slowdown."""
 
-STANDING = RunPace(math.inf, math.inf)
-"""Nothing is done."""
+STALLED = RunPace(math.inf, math.inf)
+"""Pace of a stalled run."""
 
 
 @dataclass(slots=True)
 class Course:
-    """What is left of a run: its data are to be fetched, then comes its work.
+    """Remaining phases of a run: it fetches its data, then works.
 
     Attributes
     ----------
-    fetch : reference ns of fetching left at `since`; None once the data are there
+    fetch : reference ns of fetching left at `since`; None once the data are fetched
     work : reference ns of work left at `since`
-    since : ns, when the setup is over, or when the pace last changed
+    since : ns, the end of the setup, or the last change of pace
     pace : slowdowns from `since` on
     """
 
@@ -54,20 +54,20 @@ class Course:
 
     @classmethod
     def begin(cls, model: PerformanceModel, run: Run, view: Snapshot) -> Course:
-        """Begin a run now, as a model sees it. Fetching that the run itself does not record counts as setup."""
+        """Begin a run now under a model. Fetching that is not recorded in the run counts as setup."""
         since, fetch = view.now + model.setup(run, view), model.fetch(run, view)
         if fetch is not None and run.fetch is None:
             since, fetch = since + fetch.work, None
         return cls(None if fetch is None else float(fetch.work), float(view.work[run.job]), since)
 
     def copy(self) -> Course:
-        """Return another course that stands where this one does."""
+        """Return a copy."""
         return Course(self.fetch, self.work, self.since, self.pace)
 
     @property
     def phase_end(self) -> int:
-        """Ns at which the fetching ends, or the work where nothing is fetched; `NEVER` while it stands still."""
-        if self.pace == STANDING:
+        """Ns at which the current phase ends: the fetching, or the work if nothing is left to fetch; `NEVER` if stalled."""
+        if self.pace == STALLED:
             return NEVER
         if self.fetch is None:
             return self.since + with_slowdown(self.work, self.pace.working)
@@ -75,13 +75,13 @@ class Course:
 
     @property
     def end(self) -> int:
-        """Ns at which everything is done."""
-        if self.fetch is None or self.pace == STANDING:
+        """Ns at which the run ends."""
+        if self.fetch is None or self.pace == STALLED:
             return self.phase_end
         return self.phase_end + with_slowdown(self.work, self.pace.working)
 
-    def go_on(self, now: int, pace: RunPace) -> bool:
-        """Continue at a pace from now on; returns whether it differs from the pace before."""
+    def set_pace(self, now: int, pace: RunPace) -> bool:
+        """Continue at a pace from now on; return whether it differs from the previous pace."""
         if pace == self.pace:
             return False
         if self.fetch is None and pace.working != self.pace.working:
@@ -94,12 +94,12 @@ class Course:
         return True
 
     def fetched(self, now: int) -> None:
-        """Let the work begin now, if it has not begun."""
+        """Begin the work now, if it has not begun."""
         if self.fetch is not None:
             self.fetch, self.since = None, now
 
     def done(self, work: int, now: int) -> float:
-        """Reference ns of the run's `work` that are done by `now`."""
+        """Return the reference ns of the run's `work` that are done by `now`."""
         before = float(work) - self.work
         return before if self.fetch is not None else before + self._elapsed(now) / (1.0 + self.pace.working)
 
@@ -109,14 +109,14 @@ class Course:
 
 @dataclass(slots=True)
 class RunProgress:
-    """A run's course in truth and as the scheduler believes; `end` (ns) is that of its phase in truth, -1 while unknown."""
+    """True and estimated course of a run; `end` (ns) is the true end of its current phase, -1 while unknown."""
 
     true: Course
     believed: Course
     end: int = -1
 
     def fetched(self, now: int) -> None:
-        """Let the work begin now."""
+        """Begin the work now."""
         self.true.fetched(now)
         self.believed.fetched(now)
         self.end = -1

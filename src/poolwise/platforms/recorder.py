@@ -1,4 +1,4 @@
-"""Keeps the runs of a simulation as growing columns and turns them into a `Schedule`."""
+"""Recorder of simulated runs, which builds the `Schedule`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from poolwise.model import Machine, MemoryStep, Outcome, Placement, Resized, Sch
 
 
 class Recorder:
-    """Columns of runs: each start appends a row, each end fills it in."""
+    """Columns of runs: a start appends a row, and an end completes it."""
 
     def __init__(self) -> None:
         self._job: list[int] = []
@@ -23,11 +23,11 @@ class Recorder:
         self._stalls: list[Stall] = []
 
     def __len__(self) -> int:
-        """Number of runs recorded so far, which is the number of the next run."""
+        """Return the number of runs recorded so far, which is the number of the next run."""
         return len(self._job)
 
     def started(self, job: int, tasks: int, start: int, placement: Placement) -> int:
-        """Record a start of a number of tasks; returns the number of the run."""
+        """Record a start of a number of tasks; return the number of the run."""
         self._job.append(job)
         self._tasks.append(tasks)
         self._start.append(start)
@@ -37,15 +37,15 @@ class Recorder:
         return len(self._job) - 1
 
     def resized(self, run: int, time: int, placement: Placement) -> None:
-        """Record that a run has another placement from a time on."""
+        """Record the new placement of a run from a time on."""
         self._resizes.append(Resized(run, time, placement))
 
     def used(self, run: int, time: int, memory: int) -> None:
-        """Record that a run uses other memory from a time on, MiB on each of its nodes."""
+        """Record the memory use of a run from a time on, MiB on each of its nodes."""
         self._memory_steps.append(MemoryStep(run, time, memory))
 
     def stalled(self, run: int, begin: int, end: int) -> None:
-        """Record that a run stood still for want of memory; not one that was given it in the same instant."""
+        """Record that a run stalled for lack of memory; stalls of length 0 are ignored."""
         if end > begin:
             self._stalls.append(Stall(run, begin, end))
 

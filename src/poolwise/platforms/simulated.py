@@ -1,4 +1,4 @@
-"""The reference simulator: a platform whose clock jumps from event to event. Plain, readable, takes any scheduler."""
+"""The reference simulator: a discrete-event platform that supports any scheduler."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from poolwise.arrays import IntArray, kept
+from poolwise.arrays import IntArray, immutable
 from poolwise.errors import InputError, PolicyError
 from poolwise.interfaces import PerformanceModel
 from poolwise.loop import LoopResult
@@ -45,7 +45,7 @@ from poolwise.platforms.progress import Course, RunPace, RunProgress
 from poolwise.platforms.recorder import Recorder
 from poolwise.units import HORIZON, NEVER
 
-END, MEMORY, ARRIVAL, _CAPACITY, _WAKE = range(5)  # the order within an instant
+END, MEMORY, ARRIVAL, _CAPACITY, _WAKE = range(5)  # the order of events within an instant
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,24 +60,24 @@ class Disturbance:
 
 @dataclass(frozen=True, slots=True)
 class _Fetched:
-    """A run has its data, and its work begins; schedulers are not told."""
+    """A run has fetched its data and begins its work; schedulers are not notified."""
 
     run: int
 
 
-def too_late() -> InputError:
-    """Make the error of a run whose clock is beyond `HORIZON`, the same for every engine."""
+def beyond_horizon() -> InputError:
+    """Return the error for a run whose clock passes `HORIZON`, the same in every engine."""
     return InputError(
-        "the simulation runs beyond 290 years, which engines cannot count in nanoseconds",
+        "the simulation runs beyond 290 years, the range of its clock",
         field="submit",
         remedy="correct the rows with the latest submission or the longest runtime",
     )
 
 
 def ended_before(workload: Workload, job: int) -> InputError:
-    """Make the error of a job (row) that is said to be at work after its end, the same for every engine."""
-    problem = f"job {workload.table.name(job)} would have ended before the run goes on"
-    return InputError(problem, field="duration", remedy="let its work last until then, or leave it out")
+    """Return the error for an initial run (job row) that would have ended before the initial time, the same in every engine."""
+    problem = f"job {workload.table.name(job)} would have ended before the initial state"
+    return InputError(problem, field="duration", remedy="increase its duration, or remove the job")
 
 
 class Simulation:
@@ -88,17 +88,17 @@ class Simulation:
     machine, workload
         The machine, and the jobs that run on it.
     truth
-        How long jobs really take.
+        Performance model of the true runtimes.
     estimate
-        What the scheduler believes; the truth if not given.
+        Performance model of the scheduler's estimates; the truth if not given.
     disturbances
         Changes of capacity.
     requeue
-        Whether jobs that lose their capacity wait again (from the beginning) or are over.
+        Whether jobs that lose their capacity are requeued (and run from the beginning) or are lost.
     pass_per_event
-        One scheduling pass for each event instead of one for each instant (some published engines do so).
+        One scheduling pass for each event instead of one for each instant, as in some published simulators.
     initial
-        What runs already when it begins, and when that is.
+        Initial runs and the time of this state.
     """
 
     def __init__(
@@ -119,34 +119,34 @@ class Simulation:
         self.requeue, self.pass_per_event = requeue, pass_per_event
         self.recorder = Recorder()
         self.table = self._jobs.first(0)
-        self._alike = self.truth is self.estimate and np.array_equal(workload.duration, workload.requested)
+        self._exact_estimate = self.truth is self.estimate and np.array_equal(workload.duration, workload.requested)
         self.now, self._freed_at = 0, -1
-        self._capacity, self._free = kept(machine.capacity), machine.capacity.copy()
+        self._capacity, self._free = immutable(machine.capacity), machine.capacity.copy()
         self._runs, self._history = RunTable(machine.capacity.size), RunHistory()
         self._progress: dict[int, RunProgress] = {}
         self._in_use: MemoryInUse | None = None
-        self._waiting: dict[int, set[int]] = {}  # tasks by row; nothing waits before it arrives
+        self._waiting: dict[int, set[int]] = {}  # tasks by row; empty before the job arrives
         self._sequence = 0
         self._wake_at: int | None = None
         self._heap: list[tuple[int, int, int, Any]] = []
-        self._returns = 0  # changes still to come that give capacity
+        self._pending_gains = 0  # future changes that add capacity
         running = self._begin(initial, workload) if initial is not None else frozenset()
         rows = ((max(submit, self.now), row) for row, submit in enumerate(workload.submit.tolist()) if row not in running)
         self._arrivals: Iterator[tuple[int, int]] = iter(rows)
         self._next_arrival()
         for change in disturbances:
             self._push(change.time, _CAPACITY, CapacityChanged(change.owner, change.resource, change.amount))
-            self._returns += change.amount > 0
+            self._pending_gains += change.amount > 0
 
     def _begin(self, initial: Initial, workload: Workload) -> frozenset[int]:
-        """Start the runs that are at work already, each at its time; returns their jobs. Raises InputError where one cannot."""
+        """Start the initial runs, each at its time; return their jobs. Raise InputError for one that cannot run."""
         self.table.show(int(np.searchsorted(workload.submit, initial.now, side="right")))
         for run in initial.runs:
             self.now, tasks = run.start, tuple(range(int(workload.tasks[run.job])))
             self._waiting[run.job] = set(tasks)
             start = Start(run.job, tasks, run.placement)
             if why := self._why_not(start):
-                raise InputError(f"job {workload.table.name(run.job)} cannot be at work: {why}", field="initial")
+                raise InputError(f"job {workload.table.name(run.job)} cannot be running: {why}", field="initial")
             self._adjust(set(self._runs.touched(self._start(start))))
         self.now = initial.now
         if self._heap and self._heap[0][0] < self.now:
@@ -160,7 +160,7 @@ class Simulation:
         while self._heap:
             self.now = self._heap[0][0]
             if self.now > HORIZON:
-                raise too_late()
+                raise beyond_horizon()
             events: list[Event] = []
             while self._heap and self._heap[0][0] == self.now:
                 if events and self.pass_per_event:
@@ -168,12 +168,12 @@ class Simulation:
                 _, kind, _, event = heapq.heappop(self._heap)
                 if kind == ARRIVAL:
                     self._next_arrival()
-                events.extend(self._happen(event))
+                events.extend(self._apply(event))
             if events:
                 yield EventBatch(self.now, tuple(events))
 
     def snapshot(self) -> Snapshot:
-        """Show the state now, as a scheduler may see it."""
+        """Return the current state as schedulers see it."""
         return Snapshot(
             self.now,
             self.machine,
@@ -185,20 +185,20 @@ class Simulation:
             self._believed_done,
             may_grow=self._may_grow(),
             freed_at=self._freed_at,
-            history=self._history if self.table.edition == 0 else None,  # it names rows
+            history=self._history if self.table.edition == 0 else None,  # its rows are those of the first edition
             in_use=self._in_use,
         )
 
     def schedule(self, machine: Machine, workload: Workload, loop: LoopResult) -> Schedule:
-        """What has happened, for the machine and workload that were simulated."""
+        """Return the schedule of the run, for the simulated machine and workload."""
         return self.recorder.schedule(machine, workload, loop)
 
     def _may_grow(self) -> bool:
-        """Whether more capacity is still to come."""
-        return self._returns > 0
+        """Return whether a later change adds capacity."""
+        return self._pending_gains > 0
 
-    def _truly(self) -> Snapshot:
-        """Show the state now to the model of how long runs really take."""
+    def _true_snapshot(self) -> Snapshot:
+        """Return the current state with the true work and performance model."""
         return Snapshot(
             self.now,
             self.machine,
@@ -213,7 +213,7 @@ class Simulation:
         )
 
     def commit(self, plan: Plan) -> CommitResult:
-        """Carry out a plan in order. Speeds are brought up to date once, after all of it."""
+        """Carry out a plan in order, then update the pace of all affected runs once."""
         committed: list[Decision] = []
         rejected: list[tuple[Decision, str]] = []
         started: list[tuple[Start, int]] = []
@@ -249,7 +249,7 @@ class Simulation:
         self._wake_at = plan.wake_at
         if plan.wake_at is not None:
             if plan.wake_at <= self.now:
-                raise PolicyError(f"wake_at {plan.wake_at} is not after now ({self.now}): the simulation would never move on")
+                raise PolicyError(f"wake_at {plan.wake_at} is not after now ({self.now}): the simulation would not advance")
             self._push(plan.wake_at, _WAKE, Wake())
         return CommitResult(tuple(committed), tuple(rejected), tuple(started))
 
@@ -264,8 +264,8 @@ class Simulation:
             self._push(submit, ARRIVAL, Arrival(job))
             return
 
-    def _happen(self, event: Any) -> Iterable[Event]:
-        """Apply an event to the state; returns the events that the loop must be told."""
+    def _apply(self, event: Any) -> Iterable[Event]:
+        """Apply an event to the state; return the events that the loop receives."""
         match event:
             case _Fetched(number):
                 self._fetched(number)
@@ -279,7 +279,7 @@ class Simulation:
                 self._adjust(touched)
                 return (ended,)
             case Ended(_, job, tasks, _, True):
-                self._wait(job, tasks)  # only now, so that a plan cannot start again what it stops
+                self._wait(job, tasks)  # only now, so that a plan cannot restart a run that it stops
             case Arrival(job):
                 self.table.show(job + 1)
                 self._waiting[job] = set(range(int(self._jobs.tasks[job])))
@@ -290,14 +290,14 @@ class Simulation:
         return (event,)
 
     def _change_capacity(self, event: CapacityChanged) -> list[Event]:
-        """Change a capacity; while it is overdrawn, the run there that started last is lost."""
+        """Change a capacity; if it is overcommitted, the latest started runs there are lost."""
         cell = (event.owner, event.resource)
-        self._returns -= event.amount > 0
+        self._pending_gains -= event.amount > 0
         self._freed_at = self.now
         amount = max(event.amount, -int(self._capacity[cell]))
         capacity = self._capacity.copy()
         capacity[cell] += amount
-        self._capacity = kept(capacity)
+        self._capacity = immutable(capacity)
         self._free[cell] += amount
         events: list[Event] = [event]
         touched: set[int] = {event.owner}
@@ -320,35 +320,37 @@ class Simulation:
         self._waiting.setdefault(job, set()).update(tasks)
 
     def _why_not(self, start: Start) -> str:
-        """Reason why a start cannot be committed, empty if it can."""
+        """Return why a start cannot be committed, empty if it can."""
         tasks = set(start.tasks)
         if not tasks or len(tasks) < len(start.tasks) or not tasks <= self._waiting.get(start.job, set()):
             return "tasks are not waiting"
         return why_no_room(start.placement, self._free)
 
     def _start(self, start: Start) -> int:
-        """Start a run; returns its number."""
+        """Start a run; return its number."""
         placement = start.placement
         placement.take_from(self._free)
         self._waiting[start.job].difference_update(start.tasks)
         number = self.recorder.started(start.job, len(start.tasks), self.now, placement)
-        true, seen = self._truly(), self.snapshot()
+        true, seen = self._true_snapshot(), self.snapshot()
         run = Run(number, start.job, start.tasks, placement, self.now, self.now)
         if (fetch := self.truth.fetch(run, true)) is not None:
             run = replace(run, fetch=fetch)
         self._runs.add(run, self._cells(placement), self._speed_depends_on(placement, true, seen))
         course = Course.begin(self.truth, run, true)
-        self._progress[number] = RunProgress(course, course.copy() if self._alike else Course.begin(self.estimate, run, seen))
+        self._progress[number] = RunProgress(
+            course, course.copy() if self._exact_estimate else Course.begin(self.estimate, run, seen)
+        )
         self._pace(run, true, seen)
         return number
 
     def _resize(self, number: int, placement: Placement, touched: set[int]) -> None:
-        """Give a run another placement."""
+        """Change the placement of a run."""
         touched.update(self._runs.touched(number))
         run = replace(self._runs[number], placement=placement)
         self._runs[number].placement.give_to(self._free)
         placement.take_from(self._free)
-        self._runs.move(run, self._cells(placement), self._speed_depends_on(placement, self._truly(), self.snapshot()))
+        self._runs.move(run, self._cells(placement), self._speed_depends_on(placement, self._true_snapshot(), self.snapshot()))
         touched.update(self._runs.touched(number))
         self.recorder.resized(number, self.now, placement)
         self._freed_at = self.now
@@ -357,19 +359,19 @@ class Simulation:
         return placement.owner * len(self.machine.resources) + placement.resource
 
     def _speed_depends_on(self, placement: Placement, true: Snapshot, seen: Snapshot) -> tuple[int, ...]:
-        """Owners whose occupancy changes the speed of a run, in truth or as the scheduler believes."""
+        """Return the owners whose occupancy affects the pace of a run, true or estimated."""
         sensitive = self.truth.touches(placement, true)
         return sensitive if self.estimate is self.truth else (*sensitive, *self.estimate.touches(placement, seen))
 
     def _fetched(self, number: int) -> None:
-        """Let the work of a run begin, if its data are there; others have the links from now on."""
+        """Begin the work of a run if its data are fetched; other runs get the links from now on."""
         progress = self._progress.get(number)
         if progress is None or progress.end != self.now or self._runs[number].fetch is None:
             return  # superseded: the fetching changed pace, or the run is gone
         touched = set(self._runs.touched(number))
         run = self._runs.fetched(number)
         progress.fetched(self.now)
-        self._pace(run, self._truly(), self.snapshot())
+        self._pace(run, self._true_snapshot(), self.snapshot())
         self._adjust(touched)
 
     def _end(self, number: int, outcome: Outcome, requeue: bool, touched: set[int]) -> Ended:
@@ -386,26 +388,26 @@ class Simulation:
     # Pace
 
     def _adjust(self, touched: set[int], resized: Set[int] = frozenset()) -> None:
-        """Bring the speed of every run on the touched owners up to date, and that of runs with another placement."""
+        """Update the pace of all runs that depend on the touched owners, and of runs with another placement."""
         here = {n for n in resized if n in self._runs}
         numbers = sorted(here.union(n for owner in touched for n in self._runs.sensitive(owner)))
         if not numbers:
             return
-        true, seen = self._truly(), self.snapshot()
+        true, seen = self._true_snapshot(), self.snapshot()
         for number in numbers:
             self._pace(self._runs[number], true, seen)
 
     def _pace(self, run: Run, true: Snapshot, seen: Snapshot) -> None:
-        """Let a run go on at the speed that its surroundings allow now; push its end if that moved.
+        """Update the pace of a run; push its end if it moved.
 
-        What the scheduler believes of its progress advances at the pace that the estimate believes in, not at the true one.
+        The estimated progress of the run advances at the estimated pace, not at the true one.
         """
         progress = self._progress[run.id]
         if progress.end == self.now:
-            return  # it ends in this very instant: rounding after a change of pace must not move that
+            return  # it ends at this instant: rounding after a change of pace must not move the end
         pace, believed = self._paces(run, true, seen)
-        moved = progress.true.go_on(self.now, pace)
-        if not (progress.believed.go_on(self.now, believed) or moved or progress.end < 0):
+        moved = progress.true.set_pace(self.now, pace)
+        if not (progress.believed.set_pace(self.now, believed) or moved or progress.end < 0):
             return
         expected = min(progress.believed.end, HORIZON)
         if expected != run.expected_end:
@@ -419,14 +421,14 @@ class Simulation:
             self._push(end, END, over)
 
     def _paces(self, run: Run, true: Snapshot, seen: Snapshot) -> tuple[RunPace, RunPace]:
-        """Pace of a run where it is now, in truth and as the scheduler believes."""
+        """Return the current pace of a run, true and estimated."""
         pace = RunPace.of(self.truth, run, true)
-        return pace, pace if self._alike else RunPace.of(self.estimate, run, seen)
+        return pace, pace if self._exact_estimate else RunPace.of(self.estimate, run, seen)
 
     def _work_done(self, number: int, now: int) -> float:
-        """Reference ns of work that a run has done by `now`."""
+        """Return the reference ns of work that a run has done by `now`."""
         return self._progress[number].true.done(int(self._duration[self._runs[number].job]), now)
 
     def _believed_done(self, number: int, now: int) -> float:
-        """Reference ns of work that a run is believed to have done by `now`."""
+        """Return the reference ns of work that a run is estimated to have done by `now`."""
         return self._progress[number].believed.done(int(self._jobs.requested[self._runs[number].job]), now)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from poolwise.arrays import IntArray, kept, same
+from poolwise.arrays import IntArray, arrays_equal, immutable
 from poolwise.errors import InputError, PolicyError
 from poolwise.interfaces import Dispatcher, PlacementPolicy, QueuePolicy, Scheduler
 from poolwise.model import (
@@ -140,8 +140,8 @@ class CompositionDispatcher(Dispatcher):
 
     def _impossible(self, jobs: IntArray, shapes: IntArray, snapshot: Snapshot) -> dict[int, Refusal]:
         """Waiting jobs that do not fit the empty machine, and why; asked once for each shape."""
-        if self._capacity is None or not same(self._capacity, snapshot.capacity):
-            self._capacity = kept(snapshot.capacity)
+        if self._capacity is None or not arrays_equal(self._capacity, snapshot.capacity):
+            self._capacity = immutable(snapshot.capacity)
             self._possible.clear()
         empty: Compositions | None = None
         asked = shapes[jobs].tolist()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from poolwise.arrays import IntArray, kept, same
+from poolwise.arrays import IntArray, arrays_equal, immutable
 from poolwise.model import Queue, Refusal, Snapshot
 
 Alike = Callable[[Snapshot], IntArray | None]
@@ -36,8 +36,8 @@ class Fitting:
     def refusals(self, queue: Queue, snapshot: Snapshot, judge: FitJudge, alike: Alike | None = None) -> dict[int, Refusal]:
         """Waiting jobs that do not fit the empty machine, in the order of the queue, and why."""
         edition, capacity = queue.table.edition, self._capacity
-        if capacity is None or self._edition != edition or not same(capacity, snapshot.capacity):
-            self._capacity, self._edition = kept(snapshot.capacity), edition
+        if capacity is None or self._edition != edition or not arrays_equal(capacity, snapshot.capacity):
+            self._capacity, self._edition = immutable(snapshot.capacity), edition
             self._asked, self._refusals, self._judged, self._seen = np.zeros(0, dtype=np.bool_), {}, {}, None
         if self._seen is None or self._seen[0] is not queue or self._seen[1] != queue.joined:
             self._ask(queue, snapshot, judge, alike)

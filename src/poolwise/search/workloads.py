@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.engines.compiled_engine import Parts
+from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.repeats import Repeats
 from poolwise.errors import InputError
 from poolwise.files.factory import models_of, scheduler_of
@@ -80,7 +80,7 @@ def _lay_out(which: _Keyed) -> Held:
     fcfs = scheduler_of(cell.baseline().scheduler, cell.warm_up)
     for part in (truth, believed):
         part.check(cell.machine, workload.table)
-    parts = Parts(cell.machine, workload, fcfs, truth, believed, cell.seed, pass_per_event=cell.scheduler.pass_per_event)
+    parts = RunSpec(cell.machine, workload, fcfs, truth, believed, cell.seed, pass_per_event=cell.scheduler.pass_per_event)
     repeats = Repeats(parts)
     times = repeats.under(fcfs)
     measured = ran(times, cell.warm_up)

@@ -1,4 +1,4 @@
-"""The kernels of batch placement: water filling, pricing and the search's bookkeeping against plain reckoning."""
+"""Kernels of batch placement: water filling, pricing and the totals of the search, compared with direct computation."""
 
 from itertools import combinations
 
@@ -16,7 +16,7 @@ from tests.helpers.batch_problems import fill, problems, set_cost
 
 @settings(max_examples=40, deadline=None)
 @given(problems(modules=2))
-def test_filling_is_the_best_split_and_its_cost_is_the_objective(problem):
+def test_water_filling_is_optimal(problem):
     costs = costs_of(problem)
     rows = list(range(len(problem.batch)))
     wanted = fill(problem, 0, rows)
@@ -36,7 +36,7 @@ def test_filling_is_the_best_split_and_its_cost_is_the_objective(problem):
 
 @settings(max_examples=40, deadline=None)
 @given(problems(most=6, modules=1), st.data())
-def test_pricing_finds_the_set_that_is_worth_most(problem, data):
+def test_pricing_finds_the_most_valuable_set(problem, data):
     costs = costs_of(problem)
     n = len(problem.batch)
     prize = np.array(data.draw(st.lists(st.floats(-0.5, 3), min_size=n, max_size=n)))
@@ -47,7 +47,7 @@ def test_pricing_finds_the_set_that_is_worth_most(problem, data):
             if fill(problem, 0, list(chosen)) is not None:
                 best = max(best, float(prize[items].sum()) - set_cost(costs, 0, items)[0])
     sets, sizes, values = np.empty((9, n), dtype=np.int64), np.empty(9, dtype=np.int64), np.empty(9)
-    price = np.array([data.draw(st.sampled_from([0.0, 1e-4, 0.01, 1.0]))])  # wherever its search begins, the answer is exact
+    price = np.array([data.draw(st.sampled_from([0.0, 1e-4, 0.01, 1.0]))])  # the result is exact from any initial price
     most, kept, looked = price_out(costs, 0, prize, 0.0, 10_000, 5, price, sets, sizes, values)
     assert looked <= 10_000
     assert most == pytest.approx(best, abs=1e-7)
@@ -55,12 +55,12 @@ def test_pricing_finds_the_set_that_is_worth_most(problem, data):
         items = sets[k, : sizes[k]]
         assert values[k] == pytest.approx(float(prize[items].sum()) - set_cost(costs, 0, items)[0], abs=1e-9)
     cut, _, _ = price_out(costs, 0, prize, 0.0, data.draw(st.integers(0, 9)), 5, price, sets, sizes, values)
-    assert cut >= best - 1e-9  # what was not looked at is still bounded
+    assert cut >= best - 1e-9  # a valid bound even if the search stops early
 
 
 @settings(max_examples=25, deadline=None)
 @given(problems(most=8, modules=5, remote=1e9), st.integers(0, 5))
-def test_the_search_keeps_its_books(problem, seed):
+def test_local_search_keeps_consistent_totals(problem, seed):
     costs = costs_of(problem)
     start, bins = fit(costs, Guide.of(costs))
     assume(not start.left)
@@ -71,7 +71,7 @@ def test_the_search_keeps_its_books(problem, seed):
     assert sum(set_cost(costs, g, items)[0] for g, items in found.sets()) == pytest.approx(found.cost, abs=1e-9)
     used = np.bincount([g for g, _ in found.sets()], minlength=len(costs.available))
     assert (used <= costs.available).all()
-    for slot in range(len(bins.place)):  # what the annealing left behind is consistent too
+    for slot in range(len(bins.place)):  # the annealing's final state is consistent too
         rows = np.flatnonzero(bins.where == slot)
         assert sorted(bins.items[slot, : bins.n_item[slot]].tolist()) == rows.tolist()
         assert bins.load[slot] == costs.load[rows].sum()

@@ -1,4 +1,4 @@
-"""Exchanges against every permutation, and what they promise: never worse, nothing lost."""
+"""Exchanges compared with every permutation: never worse, no item lost."""
 
 from itertools import permutations
 
@@ -15,7 +15,7 @@ from tests.helpers.batch_problems import problems, set_cost
 
 @settings(max_examples=60, deadline=None)
 @given(st.data())
-def test_an_assignment_is_the_cheapest_of_all(data):
+def test_assignment_is_optimal(data):
     n = data.draw(st.integers(1, 5))
     m = n + data.draw(st.integers(0, 2))
     values = st.one_of(st.integers(-9, 9).map(float), st.just(BARRED))
@@ -29,7 +29,7 @@ def test_an_assignment_is_the_cheapest_of_all(data):
 
 @settings(max_examples=40, deadline=None)
 @given(problems(most=8, modules=5, remote=1e9), st.integers(0, 5))
-def test_an_exchange_never_costs_more_and_loses_nothing(problem, seed):
+def test_exchange_never_increases_cost_or_loses_items(problem, seed):
     costs = costs_of(problem)
     start, _ = fit(costs, Guide.of(costs))
     assume(not start.left)

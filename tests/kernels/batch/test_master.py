@@ -1,4 +1,4 @@
-"""The simplex method of column generation against a solver of general programs."""
+"""The simplex method of column generation compared with a general LP solver."""
 
 import math
 from itertools import combinations
@@ -14,13 +14,13 @@ from poolwise.batch.search.costs import costs_of
 from poolwise.batch.search.packing import Guide, fit
 from poolwise.files.batch import read_batch
 from poolwise.kernels.batch import master as kernels
-from poolwise.kernels.batch.master import Master, add, bar, empty_master, larger, levels, optimise
+from poolwise.kernels.batch.master import Master, add, empty_master, enlarged, fix_columns, levels, optimize
 from poolwise.optimize.linear import LinearProgram
 from tests.helpers.batch_problems import fill, problems, set_cost
 
 
 def all_columns(problem, costs):
-    """Every content that fits a module of each group."""
+    """Yield every set of jobs that fits a module of each group."""
     n = len(problem.batch)
     for g, members in problem.groups.ids():
         for size in range(1, n + 1):
@@ -30,7 +30,7 @@ def all_columns(problem, costs):
 
 
 def literal(m: Master, costs) -> float:
-    """Value of the same program by GLOP."""
+    """Return the objective of the same program solved by GLOP."""
     program, n, last = LinearProgram(), m.n, len(m.limit) - 1
     for row in range(last + 1):
         program.add_row(float(m.limit[row]) if row < n else -math.inf, float(m.limit[row]))
@@ -44,14 +44,14 @@ def literal(m: Master, costs) -> float:
 
 
 def solved(m: Master) -> tuple[float, np.ndarray]:
-    optimise(m)
+    optimize(m)
     level = np.empty(int(m.used[0]))
     return levels(m, level)[0], level
 
 
 @settings(max_examples=40, deadline=None)
 @given(problems(most=5, modules=4), st.data())
-def test_the_same_optimum_as_a_general_solver_whatever_is_added_on_the_way(problem, data):
+def test_master_matches_lp_solver_as_columns_are_added(problem, data):
     costs = costs_of(problem)
     columns = data.draw(st.permutations(list(all_columns(problem, costs))))
     m = empty_master(costs, problem.remote, 4, 4 * len(problem.batch) + 4)
@@ -59,7 +59,7 @@ def test_the_same_optimum_as_a_general_solver_whatever_is_added_on_the_way(probl
     for part in (columns[:cut], columns[cut:]):
         for g, items in part:
             while m.used[0] + 1 >= len(m.kind) or m.first[m.used[0]] + len(items) > len(m.items):
-                m = larger(m)
+                m = enlarged(m)
             k = add(costs, m, g, items)
             assert m.cost[k] == pytest.approx(set_cost(costs, g, items)[0], abs=1e-9)
             assert m.far[k] * m.unit[0] == pytest.approx(set_cost(costs, g, items)[1], abs=1e-6)
@@ -71,7 +71,7 @@ def test_the_same_optimum_as_a_general_solver_whatever_is_added_on_the_way(probl
 
 @settings(max_examples=25, deadline=None)
 @given(problems(most=5, modules=4, remote=1e9))
-def test_a_barred_column_leaves_and_an_inverse_that_went_astray_is_worked_out_anew(problem):
+def test_fixed_columns_evict_others_and_drifted_inverse_is_rebuilt(problem):
     costs = costs_of(problem)
     columns = list(all_columns(problem, costs))
     assume(columns)
@@ -79,10 +79,10 @@ def test_a_barred_column_leaves_and_an_inverse_that_went_astray_is_worked_out_an
     for g, items in columns:
         add(costs, m, g, items)
     value, level = solved(m)
-    m.inverse[:] *= 1 + 1e-3 * np.arange(len(m.limit))  # what rounding does, only more of it
+    m.inverse[:] *= 1 + 1e-3 * np.arange(len(m.limit))  # exaggerated rounding errors
     assert solved(m)[0] == pytest.approx(value, abs=1e-6)
     chosen, covered = int(np.argmax(level)), np.zeros(m.n, dtype=np.bool_)
-    bar(m, np.array([chosen]), covered)
+    fix_columns(m, np.array([chosen]), covered)
     own = set(np.flatnonzero(covered).tolist())
     assert own == set(columns[chosen][1].tolist())
     _, level = solved(m)
@@ -92,7 +92,7 @@ def test_a_barred_column_leaves_and_an_inverse_that_went_astray_is_worked_out_an
 
 
 @pytest.mark.parametrize("theta", ["printed", "relative"])
-def test_the_same_optimum_as_a_general_solver_at_full_size(theta):
+def test_master_matches_lp_solver_at_full_size(theta):
     problem = read_batch(catalog.find("batches", "batch-150x1200"), seed=3, theta=theta)
     costs = costs_of(problem)
     start, prices = fit(costs, Guide.of(costs))[0], Guide.of(costs)
@@ -104,7 +104,7 @@ def test_the_same_optimum_as_a_general_solver_at_full_size(theta):
     assert float(m.dual @ m.limit) == pytest.approx(value, rel=1e-6)
 
 
-def test_the_shifts_are_smaller_than_what_is_proven_with():
+def test_perturbation_is_below_the_optimality_tolerance():
     from poolwise.batch.search.column_generation import CLOSED
 
-    assert kernels.APART < CLOSED
+    assert kernels.PERTURBATION < CLOSED

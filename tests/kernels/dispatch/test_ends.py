@@ -1,4 +1,4 @@
-"""The radix heap of ends against a list, and that an end moves no more often among ten thousand than among a hundred."""
+"""The radix heap of ends: equivalence with a list, and number of moves per end."""
 
 from collections.abc import Callable
 
@@ -31,7 +31,7 @@ def _pop(ends, row):
 
 
 def due(ends: Ends, push: Callable[..., object] = _push) -> set[int]:
-    """Units of the least end, taken out as the event loop does it."""
+    """Remove the units with the least end, as the event loop does."""
     row = _lowest(ends)
     unit, found = _pop(ends, row), set[int]()
     while unit >= 0:
@@ -49,7 +49,7 @@ durations = st.one_of(st.integers(0, 3), st.sampled_from([64, 4096, 25_000]), st
 
 @settings(max_examples=80)
 @given(st.integers(1, 12), st.data())
-def test_it_is_a_list_for_a_clock_that_goes_on(size: int, data: st.DataObject) -> None:
+def test_radix_heap_matches_a_sorted_list(size: int, data: st.DataObject) -> None:
     ends, model, now = no_ends(size), dict[int, int](), 0
     for _ in range(data.draw(st.integers(1, 40))):
         free = sorted(set(range(size)) - set(model))
@@ -67,8 +67,8 @@ def test_it_is_a_list_for_a_clock_that_goes_on(size: int, data: st.DataObject) -
 
 
 @pytest.mark.parametrize("units", [100, 10_000])
-def test_moves_of_an_end_are_bounded_by_the_digits_of_the_durations(units: int) -> None:
-    """As many tasks as are busy at a time, and again as many; ends at all distances."""
+def test_moves_per_end_are_bounded_by_digits_of_durations(units: int) -> None:
+    """Twice as many tasks as units, with ends at all distances."""
     g = np.random.default_rng(1)
     longest, pushes = 500_000, 0
     ends, work = no_ends(units), g.integers(1, longest, 2 * units).tolist()
@@ -88,7 +88,7 @@ def test_moves_of_an_end_are_bounded_by_the_digits_of_the_durations(units: int) 
     assert 2 * units < pushes <= (digits + 1) * 2 * units
 
 
-def test_steps_of_a_move_do_not_depend_on_how_many_there_are() -> None:
+def test_cost_of_a_heap_operation_is_independent_of_size() -> None:
     taken = set()
     for units in (100, 10_000):
         ends = no_ends(units + 1)

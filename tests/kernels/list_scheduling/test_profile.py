@@ -1,4 +1,4 @@
-"""The profile of conservative backfilling, and the earliest interval of it in which a job fits, against trying each instant."""
+"""Availability profile and earliest interval of conservative backfilling, compared with exhaustive search."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from poolwise.kernels.list_scheduling.state import (
 from poolwise.kernels.python_code import python_code
 from poolwise.units import HORIZON, NEVER
 
-earliest, change, forget = map(python_code, (search.earliest, kernels.change, kernels.forget))
-merge, pass_on = map(python_code, (kernels.merge, kernels.pass_on))
-hopeful, still_hopeful = map(python_code, (candidate_filter.hopeful, candidate_filter.still_hopeful))
+earliest, change, drop_instant = map(python_code, (search.earliest, kernels.change, kernels.drop_instant))
+merge, advance = map(python_code, (kernels.merge, kernels.advance))
+last_candidate, remains_candidate = map(python_code, (candidate_filter.last_candidate, candidate_filter.remains_candidate))
 place, expected, fits = map(python_code, (racks.place, racks.expected, racks.fits))
 
 
 class _Jobs(NamedTuple):
-    """Those columns of `JobArrays` that a search reads, of one job."""
+    """The columns of `JobArrays` that a search reads."""
 
     nodes: np.ndarray
     remote: np.ndarray
-    asked: np.ndarray
+    expected_work: np.ndarray
     length: np.ndarray
     believed_near: np.ndarray
     believed_far: np.ndarray
@@ -58,7 +58,7 @@ class _Racks(NamedTuple):
 
 
 def _draw(g: np.random.Generator):
-    """Draw what is free at up to 24 instants, the last of them often at the horizon, and a job that fits at some of them."""
+    """Draw free capacity at up to 24 instants, the last often at the horizon, and a job that fits at some of them."""
     n_rack, count = int(g.integers(1, 4)), int(g.integers(1, 25))
     room = count + 40
     gaps = g.integers(1, 4, count)
@@ -67,35 +67,38 @@ def _draw(g: np.random.Generator):
     time = np.zeros(room, np.int64)
     time[:count] = int(g.choice([0, HORIZON - gaps.sum()])) + np.cumsum(gaps)
     wide, narrow = (lambda: np.full((room, n_rack), -7)), (lambda: np.full(n_rack, -7))
-    standing = ReservationCacheArrays(*(np.zeros(0, np.int64) for _ in ReservationCacheArrays._fields))
+    cache = ReservationCacheArrays(*(np.zeros(0, np.int64) for _ in ReservationCacheArrays._fields))
     steps = StepArrays(*(np.zeros(room, np.int64) for _ in range(3)), wide(), wide())
     profile = ProfileArrays(
-        time, free.sum(axis=0), pool.sum(axis=0), free, pool, _falls(free, pool), np.array([count, 0, 0, 0, 0, 0, -1]),
-        narrow(), narrow(), np.full(room, -7), narrow(), narrow(), wide(), wide(), steps, standing,
+        time, free.sum(axis=0), pool.sum(axis=0), free, pool, _decreases(free, pool), np.array([count, 0, 0, 0, 0, 0, -1]),
+        narrow(), narrow(), np.full(room, -7), narrow(), narrow(), wide(), wide(), steps, cache,
     )  # fmt: skip
-    n, remote, asked = int(g.integers(1, 2 * n_rack + 1)), int(g.choice([0, 1, 3, 5])), int(g.integers(0, 16))
+    n, remote, expected_work = int(g.integers(1, 2 * n_rack + 1)), int(g.choice([0, 1, 3, 5])), int(g.integers(0, 16))
     near = float(g.choice([-0.5, 0.0, 0.4])) if remote else 0.0
     far = near + float(g.choice([0.0, 0.5, 2.0]))
-    length = int(np.ceil(asked * (1 + near)))
-    jobs = _Jobs(*(np.array([value]) for value in (n, remote, asked, length, near, far, 1.0)))
+    length = int(np.ceil(expected_work * (1 + near)))
+    jobs = _Jobs(*(np.array([value]) for value in (n, remote, expected_work, length, near, far, 1.0)))
     rules = _Rules(bool(g.random() < 0.5), int(g.choice([WORST, MEAN, PAPER])))
     return profile, jobs, rules, _Racks(*(np.zeros(n_rack, np.int64) for _ in range(3)))
 
 
-def _falls(free, pool):
-    """Say at which instants some rack has less than before."""
-    falls = np.zeros(free.shape[1], np.int64)
-    falls[1:] = ((np.diff(free) < 0) | (np.diff(pool) < 0)).any(axis=0)
-    return falls
+def _decreases(free, pool):
+    """Mark the instants at which some rack has less than before."""
+    decreases = np.zeros(free.shape[1], np.int64)
+    decreases[1:] = ((np.diff(free) < 0) | (np.diff(pool) < 0)).any(axis=0)
+    return decreases
 
 
-def _one_by_one(first, limit, profile, jobs, rules, found):
-    """Try each instant: the interval is made longer until the placement that it allows is through in time."""
+def _try_each_instant(first, limit, profile, jobs, rules, found):
+    """Try each instant, extending the interval until the job placed in it ends within it."""
     count = int(profile.size[INSTANT_COUNT])
     for k in range(first, count):
         if profile.time[k] >= limit:
             break
-        most, length = HORIZON - int(profile.time[k]), max(int(jobs.asked[0]), 0 if rules.anywhere else int(jobs.length[0]))
+        most, length = (
+            HORIZON - int(profile.time[k]),
+            max(int(jobs.expected_work[0]), 0 if rules.anywhere else int(jobs.length[0])),
+        )
         length = min(length, most)
         while True:
             some = [m for m in range(k, count) if m == k or profile.time[m] - profile.time[k] < length]
@@ -110,7 +113,7 @@ def _one_by_one(first, limit, profile, jobs, rules, found):
 
 
 @given(st.integers(0, 2**32))
-def test_the_earliest_interval_is_the_first_of_all_that_hold_the_job(seed):
+def test_earliest_interval_matches_exhaustive_search(seed):
     g = np.random.default_rng(seed)
     for _ in range(20):
         profile, jobs, rules, found = _draw(g)
@@ -119,7 +122,7 @@ def test_the_earliest_interval_is_the_first_of_all_that_hold_the_job(seed):
         limit = int(profile.time[g.integers(0, count)]) if g.random() < 0.5 else NEVER
         k = earliest(0, first, limit, jobs, rules, found, profile)
         also = _Racks(*(np.zeros_like(column) for column in found))
-        wanted, length, least = _one_by_one(first, limit, profile, jobs, rules, also)
+        wanted, length, least = _try_each_instant(first, limit, profile, jobs, rules, also)
         assert k == wanted
         if k >= 0:
             assert int(profile.size[LENGTH_FOUND]) == length
@@ -128,11 +131,11 @@ def test_the_earliest_interval_is_the_first_of_all_that_hold_the_job(seed):
 
 
 @given(st.integers(0, 2**32))
-def test_what_is_taken_and_given_back_leaves_the_profile_as_it_was(seed):
+def test_reserve_and_release_restore_the_profile(seed):
     g = np.random.default_rng(seed)
     for _ in range(5):
         profile, _, _, found = _draw(g)
-        time, was = profile.time, _steps(profile)
+        time, before = profile.time, _steps(profile)
         begin = int(time[g.integers(profile.size[INSTANT_COUNT])])
         end = min(begin + int(g.integers(0, 30)), HORIZON)
         found.take[:], found.borrow[:] = g.integers(0, 3), g.integers(0, 9)
@@ -140,36 +143,36 @@ def test_what_is_taken_and_given_back_leaves_the_profile_as_it_was(seed):
         _check_sums(profile)
         change(begin, end, found.take, found.borrow, 1, profile)
         for time_ in (end, begin):
-            forget(time_, profile)
+            drop_instant(time_, profile)
         _check_sums(profile)
-        assert _steps(profile) == was
+        assert _steps(profile) == before
 
 
 @given(st.integers(0, 2**32))
-def test_a_profile_whose_first_instants_are_over_says_the_same_from_now_on(seed):
+def test_advancing_a_profile_keeps_its_future(seed):
     g = np.random.default_rng(seed)
     for _ in range(5):
         profile, _, _, found = _draw(g)
         now = np.zeros(N_NOW, np.int64)
         count = int(profile.size[INSTANT_COUNT])
         now[TIME] = int(profile.time[g.integers(count)]) + int(g.integers(0, 3))
-        pass_on(profile, now)
+        advance(profile, now)
         assert int(profile.time[profile.size[PRESENT]]) == int(now[TIME])
-        was = _steps(profile)
+        before = _steps(profile)
         for _ in range(int(g.integers(0, 2))):  # instants at which nothing changes
             begin = int(now[TIME]) + int(g.integers(0, 9))
             found.take[:], found.borrow[:] = 1, 1
             if begin < profile.time[count - 1] - 1:
                 for sign in (-1, 1):
                     change(begin, begin + 1, found.take, found.borrow, sign, profile)
-        assert _steps(profile) == was
+        assert _steps(profile) == before
         merge(profile)
-        assert _steps(profile) == was and int(profile.size[INSTANT_COUNT]) == len(was)
+        assert _steps(profile) == before and int(profile.size[INSTANT_COUNT]) == len(before)
         _check_sums(profile)
 
 
 @given(st.integers(0, 2**32))
-def test_who_may_still_begin_fits_from_now_on_beside_each_reservation_that_is_made(seed):
+def test_candidate_filter_matches_exhaustive_check(seed):
     g = np.random.default_rng(seed)
     for _ in range(10):
         profile, _, rules, _ = _draw(g)
@@ -177,47 +180,47 @@ def test_who_may_still_begin_fits_from_now_on_beside_each_reservation_that_is_ma
         column = [g.integers(low, high, count) for low, high in ((1, 5), (0, 6), (0, 20), (0, 20))]
         jobs = _Jobs(*column, *np.zeros((3, count)))
         take, borrow = np.zeros((2, count, n_rack), np.int64)
-        standing = profile.standing._replace(
-            ranked=g.permutation(count), start=np.zeros(count, np.int64), take=take, borrow=borrow
-        )
+        cache = profile.cache._replace(ranked=g.permutation(count), start=np.zeros(count, np.int64), take=take, borrow=borrow)
         now = np.zeros(N_NOW, np.int64)
         now[TIME] = profile.time[g.integers(profile.size[INSTANT_COUNT])]
-        pass_on(profile, now)
-        profile = profile._replace(standing=standing)
+        advance(profile, now)
+        profile = profile._replace(cache=cache)
         profile.size[STEP_COUNT], last = 0, count
         while last >= 0:
-            able = [k for k in range(last) if _fits_from_now_on(standing.ranked[k], jobs, rules, profile)]
-            last = hopeful(last - 1, 0, jobs, rules, profile)
+            able = [k for k in range(last) if _fits_from_now_on(cache.ranked[k], jobs, rules, profile)]
+            last = last_candidate(last - 1, 0, jobs, rules, profile)
             assert last == max(able, default=-1)
             while last >= 0:
-                other, job = g.integers(count), standing.ranked[last]
+                other, job = g.integers(count), cache.ranked[last]
                 begin, end = _reserve(other, g, now[TIME], profile)
-                standing.start[other] = begin
+                cache.start[other] = begin
                 change(begin, end, take[other], borrow[other], -1, profile)
-                still = still_hopeful(job, other, jobs, rules, profile)
+                still = remains_candidate(job, other, jobs, rules, profile)
                 assert still == _fits_from_now_on(job, jobs, rules, profile)
                 if not still or g.random() < 0.2:
                     break
 
 
 def _reserve(job, g, now, profile):
-    """Draw an interval and something that is free in it."""
+    """Draw an interval and a placement that is free in it."""
     room = profile.time.size - int(profile.size[INSTANT_COUNT])
     begin = min(int(g.choice([now, now + g.integers(0, 20)])), HORIZON)
     end = min(begin + int(g.integers(0, 9)), HORIZON)
-    begin = end if room < 2 else begin  # nothing can be added any more
+    begin = end if room < 2 else begin  # the arrays are full
     time, some = profile.time, range(profile.size[PRESENT], profile.size[INSTANT_COUNT])
     met = [m for m in some if time[m] < end and (m + 1 not in some or time[m + 1] > begin)] or [profile.size[PRESENT]]
     rack = g.integers(0, 2, profile.free.shape[0])
-    profile.standing.take[job] = np.minimum(g.integers(0, 3) * rack, profile.free[:, met].min(axis=1))
-    profile.standing.borrow[job] = np.minimum(g.integers(0, 9) * rack, profile.pool[:, met].min(axis=1))
+    profile.cache.take[job] = np.minimum(g.integers(0, 3) * rack, profile.free[:, met].min(axis=1))
+    profile.cache.borrow[job] = np.minimum(g.integers(0, 9) * rack, profile.pool[:, met].min(axis=1))
     return begin, end
 
 
 def _fits_from_now_on(job, jobs, rules, profile):
-    """Look at each instant of the interval."""
+    """Check each instant of the interval."""
     first, count = int(profile.size[PRESENT]), int(profile.size[INSTANT_COUNT])
-    length = int(jobs.asked[job] if rules.anywhere and jobs.remote[job] > 0 else max(jobs.asked[job], jobs.length[job]))
+    length = int(
+        jobs.expected_work[job] if rules.anywhere and jobs.remote[job] > 0 else max(jobs.expected_work[job], jobs.length[job])
+    )
     until = profile.time[first] + min(length, HORIZON - int(profile.time[first]))
     some = [m for m in range(first, count) if m == first or profile.time[m] < until]
     least = profile.free[:, some].min(axis=1), profile.pool[:, some].min(axis=1)
@@ -225,14 +228,14 @@ def _fits_from_now_on(job, jobs, rules, profile):
 
 
 def _check_sums(profile):
-    """Hold the sums that are kept against the amounts."""
+    """Check the stored sums against the amounts."""
     some = slice(profile.size[PRESENT], profile.size[INSTANT_COUNT])
     assert profile.nodes[some].tolist() == profile.free[:, some].sum(axis=0).tolist()
     assert profile.memory[some].tolist() == profile.pool[:, some].sum(axis=0).tolist()
 
 
 def _steps(profile):
-    """Those of (time, amounts) from now on at which amounts change."""
+    """Return (time, amounts) of the instants from now on at which amounts change."""
     some = range(profile.size[PRESENT], profile.size[INSTANT_COUNT])
     states = [(int(profile.time[k]), profile.free[:, k].tolist(), profile.pool[:, k].tolist()) for k in some]
     return [state for k, state in enumerate(states) if k == 0 or state[1:] != states[k - 1][1:]]

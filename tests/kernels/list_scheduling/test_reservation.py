@@ -1,18 +1,18 @@
-"""A head's reservation that is looked for from where the last one was found, against one that is looked for from now on."""
+"""Search for the head's reservation from the last shadow time, compared with a search from now."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from poolwise.engines.compiled_engine import Parts
+from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.list_scheduling.columns import RunColumns
 from poolwise.interfaces import rule_of
 from poolwise.kernels.jit import entry
 from poolwise.kernels.list_scheduling.racks import fits, place
 from poolwise.kernels.list_scheduling.reservation import reserve
 from poolwise.kernels.list_scheduling.runs import end_first, start
-from poolwise.kernels.list_scheduling.state import FORESEEN, HEAD, RUNNING, SHADOW, TIME, WINDOW
+from poolwise.kernels.list_scheduling.state import HEAD, RUNNING, SHADOW, SHADOW_TRACKED, TIME, WINDOW
 from poolwise.model import Machine, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.schedulers.list import ListScheduler
@@ -24,11 +24,11 @@ LOCAL, RACKS = 100, 3
 
 
 @entry
-def _follow(heads, jobs, rules, racks, runs, now, kept, found):
-    """Let each job start at its submission if it fits then, and reserve for a head of that instant in both ways.
+def _reserve_both_ways(heads, jobs, rules, racks, runs, now, tracked, found):
+    """Start each job at its submission if it fits then, and reserve for a head at that instant in both ways.
 
-    Actions whether the last reservation could be gone on from, and for each way the shadow time, the window and what is
-    free at that time on each rack; nothing where the head does not wait.
+    Records whether the search could resume from the last reservation and, for each way, the shadow time, the window and the
+    free capacity of each rack at that time; nothing if the head does not wait.
     """
     for k in range(heads.size):
         now[TIME] = jobs.submit[k]
@@ -40,20 +40,20 @@ def _follow(heads, jobs, rules, racks, runs, now, kept, found):
         head = heads[k]
         if fits(jobs.nodes[head], jobs.remote[head], rules.anywhere, racks.free, racks.pool):
             continue
-        kept[k] = now[FORESEEN]
+        tracked[k] = now[SHADOW_TRACKED]
         for way in range(2):
             if way == 1:
-                now[HEAD], now[FORESEEN] = -1, 0
+                now[HEAD], now[SHADOW_TRACKED] = -1, 0
             reserve(head, jobs, rules, racks, runs, now)
             found[k, way, 0], found[k, way, 1] = now[SHADOW], now[WINDOW]
             for r in range(racks.free.size):
-                found[k, way, 2 + 2 * r], found[k, way, 3 + 2 * r] = racks.then_free[r], racks.then_pool[r]
+                found[k, way, 2 + 2 * r], found[k, way, 3 + 2 * r] = racks.shadow_free[r], racks.shadow_pool[r]
 
 
-def test_what_goes_on_from_the_last_reservation_is_what_is_found_anew() -> None:
-    """Runs that end early, when expected or late; heads that stay or change; those that start reach beyond it or not."""
+def test_resumed_reservation_search_matches_a_search_from_scratch() -> None:
+    """Runs end early, on time or late; the head stays or changes; started jobs end before or after the shadow time."""
     g = np.random.default_rng(3)
-    going_on, moved = 0, 0
+    resumed, moved = 0, 0
     for _ in range(300):
         n = 60
         machine = Machine.of_racks(RACKS, int(g.integers(2, 9)), local=LOCAL, pool=int(g.choice([0, 300, 1000])))
@@ -69,14 +69,14 @@ def test_what_goes_on_from_the_last_reservation_is_what_is_found_anew() -> None:
         scheduler = ListScheduler()
         rule = rule_of(scheduler)
         assert rule is not None
-        arrays = RunColumns(Parts(machine, load, scheduler, Ideal(), Ideal()), rule).arrays()
+        arrays = RunColumns(RunSpec(machine, load, scheduler, Ideal(), Ideal()), rule).arrays()
         able = np.flatnonzero(arrays.jobs.able)
         if not len(able):
             continue
         heads = np.repeat(g.choice(able, n), int(g.integers(1, 4)))[:n]
-        kept, found = np.zeros(n, dtype=np.int64), np.zeros((n, 2, 2 + 2 * RACKS), dtype=np.int64)
-        _follow(heads, arrays.jobs, arrays.rules, arrays.racks, arrays.runs, arrays.now, kept, found)
+        tracked, found = np.zeros(n, dtype=np.int64), np.zeros((n, 2, 2 + 2 * RACKS), dtype=np.int64)
+        _reserve_both_ways(heads, arrays.jobs, arrays.rules, arrays.racks, arrays.runs, arrays.now, tracked, found)
         assert np.array_equal(found[:, 0], found[:, 1])
-        going_on += int(kept.sum())
-        moved += int((np.diff(found[:, 0, 0][kept > 0]) < 0).sum())
-    assert going_on > 3000 and moved > 300  # it happens here, and the shadow time moves back as well
+        resumed += int(tracked.sum())
+        moved += int((np.diff(found[:, 0, 0][tracked > 0]) < 0).sum())
+    assert resumed > 3000 and moved > 300  # searches resume, and the shadow time also moves back

@@ -1,4 +1,4 @@
-"""The tournament against sorting, with priorities that overtake each other as time goes by."""
+"""The tournament tree compared with sorting, with priorities that overtake each other over time."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from hypothesis import strategies as st
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.engines.list_scheduling.replay import load
 from poolwise.kernels.jit import entry, kernel
-from poolwise.kernels.list_scheduling.index import lay_out, plant
-from poolwise.kernels.list_scheduling.order import comes_before, key, lasts
+from poolwise.kernels.list_scheduling.index import empty_tree, lay_out
+from poolwise.kernels.list_scheduling.order import comes_before, key, precedes_until
 from poolwise.kernels.list_scheduling.state import (
     AFFINE,
     CUBIC,
     EMPTY,
     FORK,
+    LEAF,
     LENGTH,
     LINEAR,
     MOST_NODES,
     MOST_REMOTE,
     NODES,
     REMOTE,
-    RESTING,
     STATIC,
     USED,
     WINNER,
@@ -31,20 +31,20 @@ from poolwise.kernels.list_scheduling.state import (
     Order,
     Tree,
 )
-from poolwise.kernels.list_scheduling.tournament import clear, decide, put, take
+from poolwise.kernels.list_scheduling.tournament import clear, decide, insert, remove
 from poolwise.units import NEVER
 
 SECOND = 1_000_000_000
 
 
 @entry
-def _put(job, time, jobs, order, tree):
-    put(job, time, jobs, order, tree)
+def _insert(job, time, jobs, order, tree):
+    insert(job, time, jobs, order, tree)
 
 
 @entry
-def _take(job, time, order, tree):
-    take(job, time, order, tree)
+def _remove(job, time, order, tree):
+    remove(job, time, order, tree)
 
 
 @entry
@@ -68,12 +68,12 @@ def _comes_before(a, b, time, order):
 
 
 @entry
-def _lasts(a, b, time, order):
-    return lasts(a, b, time, order)
+def _precedes_until(a, b, time, order):
+    return precedes_until(a, b, time, order)
 
 
 def _made(kind: int, key: FloatArray, submit: IntArray, pace: FloatArray, weight: FloatArray) -> Order:
-    """An order of a kind; of an affine one the paces are the offsets."""
+    """Return an order of a kind; for an affine one, `pace` holds the offsets."""
     rate = weight / 1e9 if kind == AFFINE else (np.cbrt(weight) if kind == CUBIC else weight) / pace
     columns = [submit, pace, weight, rate, pace if kind == AFFINE else np.zeros(0)]
     for column in columns:
@@ -116,17 +116,17 @@ def _jobs(order: Order, g: np.random.Generator) -> JobArrays:
 
 
 def _below(node: int, tree: Tree) -> list[int]:
-    """Jobs that rest at or below a node, the order of the tree."""
+    """Return the jobs at and below a node, in tree order."""
     if tree.node[node, FORK] == EMPTY:
         return []
-    if tree.node[node, FORK] == RESTING:
+    if tree.node[node, FORK] == LEAF:
         return [int(tree.node[node, WINNER])]
     fork = tree.node[node, FORK]
     return [*_below(2 * fork, tree), *_below(2 * fork + 1, tree)]
 
 
 def _check(node: int, time: int, jobs: JobArrays, order: Order, tree: Tree) -> None:
-    """Every node in use says of the jobs below it what looking at all of them says."""
+    """Check the summary of every node in use against the jobs below it."""
     if tree.node[node, FORK] == EMPTY:
         return
     here, row = _below(node, tree), tree.node[node]
@@ -134,7 +134,7 @@ def _check(node: int, time: int, jobs: JobArrays, order: Order, tree: Tree) -> N
     assert (row[NODES], row[MOST_NODES]) == (jobs.nodes[here].min(), jobs.nodes[here].max())
     assert (row[REMOTE], row[MOST_REMOTE]) == (jobs.remote[here].min(), jobs.remote[here].max())
     assert row[LENGTH] == jobs.length[here].min()
-    if row[FORK] == RESTING:
+    if row[FORK] == LEAF:
         assert tree.at[here[0]] == node
     else:
         assert tree.above[row[FORK]] == node
@@ -145,40 +145,40 @@ def _check(node: int, time: int, jobs: JobArrays, order: Order, tree: Tree) -> N
 
 @given(st.integers(0, 10_000), st.sampled_from([STATIC, LINEAR, CUBIC, AFFINE]))
 @settings(max_examples=30, deadline=None)
-def test_each_node_knows_the_first_and_the_least_below_it(seed: int, kind: int) -> None:
+def test_tree_nodes_store_winner_and_extreme_demands(seed: int, kind: int) -> None:
     g = np.random.default_rng(seed)
     n = int(g.integers(1, 40))
-    order, inside, most = _order(kind, g, n), set(), 0
+    order, present, most = _order(kind, g, n), set(), 0
     jobs = _jobs(order, g)
-    tree = plant(n) if seed % 2 else lay_out(jobs.nodes, jobs.remote, jobs.length, jobs.able)
+    tree = empty_tree(n) if seed % 2 else lay_out(jobs.nodes, jobs.remote, jobs.length, jobs.able)
     time = int(order.submit.max())
     assert _decide(time, order, tree) == -1
     for _ in range(40):
         time += int(g.choice([0, 1, 10, SECOND, 100 * SECOND, 10**6 * SECOND]))
         job = int(g.integers(n))
-        if job in inside:
-            _take(job, time, order, tree)
+        if job in present:
+            _remove(job, time, order, tree)
         else:
-            _put(job, time, jobs, order, tree)
-        inside ^= {job}
-        most = max(most, len(inside))
-        assert sorted(_below(1, tree)) == sorted(inside)
+            _insert(job, time, jobs, order, tree)
+        present ^= {job}
+        most = max(most, len(present))
+        assert sorted(_below(1, tree)) == sorted(present)
         if g.random() < 0.7:
-            wanted = min(inside, key=lambda j: (_key(j, time, order), j), default=-1)
+            wanted = min(present, key=lambda j: (_key(j, time, order), j), default=-1)
             assert _decide(time, order, tree) == wanted
             _check(1, time, jobs, order, tree)
     assert tree.forks[USED] < max(most, 1)
     _clear(tree)
     assert _below(1, tree) == []
     for job in range(n):
-        _put(job, time, jobs, order, tree)
+        _insert(job, time, jobs, order, tree)
     assert sorted(_below(1, tree)) == list(range(n)) and tree.forks[USED] == n - 1
 
 
 @given(st.integers(0, 10_000), st.sampled_from([STATIC, LINEAR, CUBIC, AFFINE]))
 @settings(max_examples=30, deadline=None)
-def test_who_comes_first_is_decided_by_the_keys(seed: int, kind: int) -> None:
-    """Also between jobs whose keys differ by the last bits only, where the products that spare divisions say nothing."""
+def test_order_of_jobs_matches_their_keys(seed: int, kind: int) -> None:
+    """Also for keys that differ only in the last bits, where the division-free comparison cannot decide."""
     g = np.random.default_rng(seed)
     order = _order(kind, g, 30)
     for time in (int(order.submit.max()), 10**12 + 7, 3 * 10**17 + 1):
@@ -188,9 +188,9 @@ def test_who_comes_first_is_decided_by_the_keys(seed: int, kind: int) -> None:
 
 
 def _keeps_ahead(time: int, order: Order) -> None:
-    """Whoever comes first at a time does so until the time that `lasts` tells."""
+    """Check that the first job at a time stays first until the time returned by `precedes_until`."""
     first = 0 if _comes_before(0, 1, time, order) else 1
-    until = _lasts(first, 1 - first, time, order)
+    until = _precedes_until(first, 1 - first, time, order)
     assert until >= time
     for later in {until, (time + until) // 2, min(until, time + 1), min(until, time + 10**6), min(until, time + 10**15)}:
         later = min(later, 2**62)
@@ -207,10 +207,10 @@ paces, weights = st.sampled_from([1.0, 1 + 2**-52, 3.0, 1e6, -1.0, -3.0]), st.in
     st.integers(3, 10**6),
 )
 @settings(max_examples=200, deadline=None)
-def test_who_is_ahead_stays_it_for_the_time_told(
+def test_leader_stays_ahead_until_the_stated_time(
     kind: int, submit: tuple[int, int], pace: tuple[float, float], weight: tuple[int, int], time: int
 ) -> None:
-    """Also where both have only just come, or one of them, and where slopes are the same, zero or of other signs."""
+    """Also with one or both jobs just submitted, and with slopes that are equal, zero or of different signs."""
     order = _pair(kind, submit, pace, weight)
     for now in (max(submit), max(submit) + 1, time, time * SECOND):
         _keeps_ahead(now, order)
@@ -224,10 +224,10 @@ def test_who_is_ahead_stays_it_for_the_time_told(
     st.integers(0, 10**4),
 )
 @settings(max_examples=200, deadline=None)
-def test_who_is_ahead_stays_it_until_shortly_before_the_lines_cross(
+def test_leader_stays_ahead_until_just_before_priorities_cross(
     kind: int, rates: tuple[int, int], sign: int, length: int, before: int
 ) -> None:
-    """Two lines that meet after a wait so long that only the margin covers what rounding may do; rising and falling ones."""
+    """Rising and falling lines that meet after a wait so long that only the margin covers rounding errors."""
     meet = 60 * length
     submit = meet - length * rates[1], meet - length * rates[0]
     weight = (sign * rates[0] ** (1 if kind == LINEAR else 3), sign * rates[1] ** (1 if kind == LINEAR else 3))
@@ -244,10 +244,10 @@ def test_who_is_ahead_stays_it_until_shortly_before_the_lines_cross(
     st.integers(0, 10**4),
 )
 @settings(max_examples=300, deadline=None)
-def test_lines_from_any_offset_stay_ahead_until_shortly_before_they_cross(
+def test_leader_with_any_offset_stays_ahead_until_priorities_cross(
     offset: tuple[float, float], slope: tuple[float, float], submit: int, before: int
 ) -> None:
-    """Leads of either sign: far below zero a margin that followed the sign of the lead would be on the wrong side."""
+    """Leads of either sign: far below zero, a margin with the sign of the lead would be on the wrong side."""
     order = _pair(AFFINE, (0, submit), offset, slope)
     times = [submit, submit + before, submit + before * SECOND]
     if slope[0] != slope[1]:
@@ -260,16 +260,16 @@ def test_lines_from_any_offset_stay_ahead_until_shortly_before_they_cross(
 
 @given(st.integers(0, 10_000))
 @settings(max_examples=30, deadline=None)
-def test_paths_are_distinct_and_follow_the_grades(seed: int) -> None:
+def test_paths_are_distinct_and_ordered_by_grades(seed: int) -> None:
     g = np.random.default_rng(seed)
     n = int(g.integers(1, 300))
     nodes, remote, length = g.integers(1, 5, n), g.choice([0, 0, 5, 9, 100], n), g.integers(1, 50, n)
     able = g.random(n) < 0.9
     tree = lay_out(nodes, remote, length, able)
     assert len(set(tree.path.tolist())) == n and 0 <= tree.path.min() <= tree.path.max() < 2 ** (tree.stack.size - 2)
-    if len(set(nodes[able].tolist())) > 1 and n > 100:  # then each number of nodes is a grade of its own
-        inside = np.flatnonzero(able)
-        assert (np.diff(nodes[inside[np.argsort(tree.path[inside])]]) >= 0).all()
+    if len(set(nodes[able].tolist())) > 1 and n > 100:  # then each number of nodes has its own grade
+        present = np.flatnonzero(able)
+        assert (np.diff(nodes[present[np.argsort(tree.path[present])]]) >= 0).all()
 
 
 def _fused(a: FloatArray, b: FloatArray, c: FloatArray, d: FloatArray, out: FloatArray) -> None:
@@ -278,8 +278,8 @@ def _fused(a: FloatArray, b: FloatArray, c: FloatArray, d: FloatArray, out: Floa
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_multiply_and_add_are_not_contracted(seed: int) -> None:
-    """A fused multiply-add rounds once where Python rounds twice: some of so many draws would show it."""
+def test_multiply_add_is_not_contracted(seed: int) -> None:
+    """A fused multiply-add rounds once where Python rounds twice, which some of the 20,000 draws would reveal."""
     load("deep queues")
     g = np.random.default_rng(seed)
     a, b, c, d = (g.random(20_000) for _ in range(4))

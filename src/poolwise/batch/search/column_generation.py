@@ -17,7 +17,17 @@ import numpy as np
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.batch.search.packing import BinPacking, Guide, Late, most_items
 from poolwise.kernels.batch.fill import FillCosts
-from poolwise.kernels.batch.master import Master, add, bar, empty_master, generate, larger, levels, lonely, optimise
+from poolwise.kernels.batch.master import (
+    Master,
+    add,
+    empty_master,
+    enlarged,
+    fix_columns,
+    generate,
+    levels,
+    optimize,
+    uncovered_costs,
+)
 from poolwise.random import uniform
 
 STEP = 0.5
@@ -106,8 +116,8 @@ def generate_columns(found: GeneratedColumns, effort: float, late: Late, looks_m
     bound, duals, looks, closed = found.bound, found.duals, LOOKS, False
     while master.spent[0] < effort and not late():
         if not _has_room(master, costs):
-            master = larger(master)
-        optimise(master)
+            master = enlarged(master)
+        optimize(master)
         value, uncovered = levels(master, np.empty(int(master.used[0])))
         if value - bound <= CLOSED * max(1.0, abs(value)) and uncovered <= UNCOVERED:
             closed = True
@@ -140,12 +150,12 @@ def dive(found: GeneratedColumns, effort: float, late: Late, turn: int = 0) -> B
         charge=base.charge.copy(), inverse=base.inverse.copy(), basis=base.basis.copy(), level=base.level.copy(),
         dual=base.dual.copy(), dear=base.dear.copy(),
     )  # fmt: skip
-    lonely(found.costs, master.dear)
+    uncovered_costs(found.costs, master.dear)
     covered, scratch = np.zeros(master.n, dtype=np.bool_), _scratch(master.n)
     fixed: list[int] = []
     price, effort = found.price.copy(), effort + found.spent
     while found.spent < effort and not late():
-        optimise(master)
+        optimize(master)
         value = np.empty(int(master.used[0]))
         levels(master, value)
         value[fixed] = 0.0
@@ -156,10 +166,10 @@ def dive(found: GeneratedColumns, effort: float, late: Late, turn: int = 0) -> B
             chosen = np.argmax(value, keepdims=True)
             if value[chosen[0]] <= UNCOVERED:
                 break
-        bar(master, chosen, covered)
+        fix_columns(master, chosen, covered)
         fixed += chosen.tolist()
         if _has_room(master, found.costs):
-            optimise(master)
+            optimize(master)
             charged = found.costs._replace(outside=np.zeros(1), allowed=found.costs.allowed & ~covered)
             generate(found.costs, charged, master, LOOKS, ROUNDS, price, *scratch)
     base.charge[before : base.used[0]] = base.cost[before : base.used[0]]

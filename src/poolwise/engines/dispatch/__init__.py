@@ -1,1 +1,1 @@
-"""The compiled family for tasks that are dispatched to processing units."""
+"""Compiled engine of task dispatch: tasks on processing units."""

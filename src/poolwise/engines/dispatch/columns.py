@@ -1,4 +1,4 @@
-"""A study of task dispatch as the arrays that the kernels replay."""
+"""Conversion of a run of task dispatch to the arrays of its kernel."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from poolwise.kernels.dispatch import state
 
 EXACT = 2**51
-"""Times in ns below which a slowdown in float64 gives them exactly."""
+"""Times (ns) below which a slowdown in float64 reproduces them exactly."""
 
 
 class DispatchArrays(NamedTuple):
-    """The arguments of the kernel `replay`."""
+    """Arguments of the kernel `replay`."""
 
     jobs: state.TaskArrays
     units: state.UnitArrays
@@ -42,7 +42,7 @@ class DispatchArrays(NamedTuple):
 
 
 def arrays(machine: Machine, workload: Workload, scheduler: Dispatch, truth: PerformanceModel, seed: int) -> DispatchArrays:
-    """Lay out a run at its beginning; a kernel that has replayed it has used it up."""
+    """Build the initial arrays of a run; a replay modifies them."""
     from poolwise.kernels.dispatch import state
 
     assert isinstance(scheduler.placement, TieredPolicy)
@@ -62,7 +62,7 @@ def arrays(machine: Machine, workload: Workload, scheduler: Dispatch, truth: Per
 
 
 def _units(machine: Machine, layout: UnitLayout) -> state.UnitArrays:
-    """Lay out the units."""
+    """Build the arrays of the units."""
     from poolwise.kernels.dispatch import state
 
     kind = np.zeros(len(layout.owner), dtype=np.int64)
@@ -73,10 +73,10 @@ def _units(machine: Machine, layout: UnitLayout) -> state.UnitArrays:
 
 
 def all_idle(n: int) -> state.IdleArrays:
-    """Build the counts of n units, all of them idle."""
+    """Build the counts of n idle units."""
     from poolwise.kernels.dispatch.state import RADIX, IdleArrays
 
-    n_block = n // RADIX + 1  # one unit more than there are: counts are asked for before the end of the last range
+    n_block = n // RADIX + 1  # one unit more than there are, because the end of the last range is looked up
     n_region = (n_block - 1) // RADIX + 1
     regions = np.minimum(np.arange(max(n_region, RADIX)) * RADIX**2, n)
     blocks = np.minimum(np.arange(n_region * RADIX) * RADIX, n)
@@ -90,7 +90,7 @@ def all_idle(n: int) -> state.IdleArrays:
 
 
 def no_ends(n: int) -> state.Ends:
-    """Build the queue of ends of n units on which nothing runs."""
+    """Build an empty heap of ends for n units."""
     from poolwise.kernels.dispatch.state import N_DIGIT, RADIX, Ends
     from poolwise.units import NEVER
 
@@ -99,7 +99,7 @@ def no_ends(n: int) -> state.Ends:
 
 
 def _tiers(policy: TieredPolicy, machine: Machine, workload: Workload) -> tuple[IntArray, state.Tiers]:
-    """(n_job,) shape of each job, and the tiers of each shape, asked of the policy."""
+    """Return (n_job,) the shape of each job, and the policy's tiers of each shape."""
     from poolwise.kernels.dispatch import state
 
     choices = Choices(UnitLayout.of(machine), workload.table)
@@ -118,7 +118,7 @@ def _tiers(policy: TieredPolicy, machine: Machine, workload: Workload) -> tuple[
 def _jobs(
     machine: Machine, workload: Workload, truth: PerformanceModel, lane: IntArray, shape: IntArray, draws: FloatArray
 ) -> state.TaskArrays:
-    """Lay out the jobs."""
+    """Build the arrays of the jobs."""
     from poolwise.kernels.dispatch import state
 
     parts = model_parts(truth)
@@ -141,7 +141,7 @@ def _jobs(
 
 
 def _compute(machine: Machine, workload: Workload) -> IntArray | None:
-    """(n_job, n_type) ns on each type, 0 where it cannot run; None where units do not differ."""
+    """Return (n_job, n_type) ns on each type, 0 where it cannot run; None if units do not differ."""
     layout = UnitLayout.of(machine)
     if "operations" not in workload.attributes or not len(rates(machine)):
         return None
@@ -150,14 +150,14 @@ def _compute(machine: Machine, workload: Workload) -> IntArray | None:
     times = np.where(rate > 0, compute_times(operations, np.where(rate > 0, rate, 1.0)), 0)
     work = workload.duration[:, None]
     far = np.maximum(times, work) >= EXACT
-    if far.any():  # as the reference counts them: work + ceil(work * slowdown)
+    if far.any():  # as the reference engine computes them: work + ceil(work * slowdown)
         slow = np.ceil(work * np.where(times == work, 0.0, (times - work - 0.5) / work)).astype(np.int64)
         times = np.where(far & (rate > 0), work + slow, times)
     return times
 
 
 def _transfers(machine: Machine, workload: Workload, model: Transfer | None) -> IntArray:
-    """(n_job, 3) ns to the place of the data, in their rack, and across."""
+    """Return (n_job, 3) ns to the position of the data, within their rack, and across racks."""
     times = np.zeros((len(workload), 3), dtype=np.int64)
     size = _column(workload, "data_size")
     if model is None or not size.any():
@@ -174,7 +174,7 @@ def _transfers(machine: Machine, workload: Workload, model: Transfer | None) -> 
 
 
 def _draws(policy: TieredPolicy, workload: Workload, seed: int) -> FloatArray:
-    """(n_task,) the draw of each task, (0,) where the tie rule draws nothing."""
+    """Return (n_task,) random numbers of the tasks, (0,) if the tie rule is not random."""
     if policy.tie != "random":
         return np.zeros(0)
     row = np.repeat(np.arange(len(workload)), workload.tasks)

@@ -1,7 +1,7 @@
-"""The compiled family of task dispatch: tasks on idle units under policies of tiers, with the reference's result.
+"""Compiled engine of task dispatch: tasks on idle units under tiered policies, with the result of the reference engine.
 
-`unsupported` says what it cannot run; it turns the study into arrays (`columns`), lets the kernels replay them, and turns the
-record back into a `Schedule`, byte for byte that of `engines.simulate` with the reference engine.
+`unsupported` lists what it cannot run. The engine converts the run to arrays (`columns`), replays them in the kernel, and
+converts the record to a `Schedule`, byte for byte that of `engines.simulate` with the reference engine.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 
 from poolwise.engines import compiled_engine
-from poolwise.engines.compiled_engine import Parts, foreign, interrupted
+from poolwise.engines.compiled_engine import RunSpec, no_engine_for, unsupported_by_all
 from poolwise.engines.dispatch.columns import arrays
 from poolwise.engines.dispatch.star import StarNetwork
 from poolwise.engines.progress import Obstacle
@@ -22,7 +22,7 @@ from poolwise.model.snapshot import model_parts
 from poolwise.performance.affinity import Affinity
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.transfer import Transfer, places
-from poolwise.platforms.simulated import too_late
+from poolwise.platforms.simulated import beyond_horizon
 from poolwise.policies.placement.units.high import High
 from poolwise.policies.placement.units.layout import UnitLayout
 from poolwise.policies.placement.units.policy import TieredPolicy
@@ -30,104 +30,104 @@ from poolwise.schedulers.dispatch import Dispatch
 from poolwise.schedulers.task_queues import keeps_arrivals
 
 FOLDER = "dispatch"
-"""Folder of the kernels."""
+"""Folder of the kernel package."""
 
 
-def unsupported(parts: Parts) -> Obstacle | None:
-    """Say why there is no kernel for a run; None if there is one. What the scheduler believes does not matter here.
+def unsupported(spec: RunSpec) -> Obstacle | None:
+    """Return why the kernel does not support a run; None if it does. The scheduler's estimate does not matter here.
 
-    A subclass of the scheduler or of a model is not taken for it: it may do something else. Any order will do under which
-    tasks come as they arrive.
+    Subclasses of the scheduler or of a model are not supported, because they may behave differently. Any order that keeps
+    tasks in arrival order is supported.
     """
-    if type(parts.scheduler) is not Dispatch:
-        return foreign(parts.scheduler)
-    if obstacle := interrupted(parts):
+    if type(spec.scheduler) is not Dispatch:
+        return no_engine_for(spec.scheduler)
+    if obstacle := unsupported_by_all(spec):
         return obstacle
-    why = _why(parts, parts.scheduler)
+    why = _reason(spec, spec.scheduler)
     return (
-        Obstacle(why, "high, low and flat placement in order of arrival have, with models affinity and transfer")
+        Obstacle(why, "supported: high, low and flat placement in arrival order, with models affinity and transfer")
         if why
         else None
     )
 
 
-def _why(parts: Parts, scheduler: Dispatch) -> str:
-    """Say why there is no kernel for tasks under a dispatcher; empty if there is one."""
-    if parts.pass_per_event:
-        return "a pass after each event"
+def _reason(spec: RunSpec, scheduler: Dispatch) -> str:
+    """Return why the kernel does not support a run under a dispatcher; empty if it does."""
+    if spec.pass_per_event:
+        return "pass_per_event is set"
     policy = scheduler.placement
     if not isinstance(policy, TieredPolicy) or type(policy).choose is not TieredPolicy.choose:
         return f"placement {type(policy).__name__} has no kernel"
-    if not len(parts.workload):
+    if not len(spec.workload):
         return "the workload is empty"
     return (
-        _unknown(parts.truth)
-        or _unsuitable(parts.machine, parts.workload)
-        or _no_distances(parts.machine, parts.workload, parts.truth)
-        or _out_of_turn(parts.machine, parts.workload, scheduler.order)
+        _unsupported_model(spec.truth)
+        or _unsupported_machine(spec.machine, spec.workload)
+        or _unsupported_network(spec.machine, spec.workload, spec.truth)
+        or _not_arrival_order(spec.machine, spec.workload, scheduler.order)
     )
 
 
-def _unknown(truth: PerformanceModel) -> str:
-    """Say why the kernels cannot count with a performance model; empty if they can."""
+def _unsupported_model(truth: PerformanceModel) -> str:
+    """Return why the kernel does not support a performance model; empty if it does."""
     models = model_parts(truth)
     for kind in {type(model) for model in models} - {Affinity, Transfer}:
         return f"performance model {kind.__name__} has no kernel"
-    return "a performance model counts twice" if len({type(model) for model in models}) < len(models) else ""
+    return "a performance model is given twice" if len({type(model) for model in models}) < len(models) else ""
 
 
-def _unsuitable(machine: Machine, workload: Workload) -> str:
-    """Say what in a study the kernels cannot count with; empty if nothing."""
+def _unsupported_machine(machine: Machine, workload: Workload) -> str:
+    """Return what in a machine or workload the kernel does not support; empty if nothing."""
     if int(machine.capacity[machine.kind == Kind.NODE, UnitLayout.of(machine).column].max()) > 1:
         return "a unit has several slots"
     return ""
 
 
-def _out_of_turn(machine: Machine, workload: Workload, order: QueuePolicy) -> str:
-    """Say why an order is not that of arrival, the only one that the kernels know; empty if it is."""
-    why = f"order {type(order).__name__} has no kernel: it is not that of arrival"
+def _not_arrival_order(machine: Machine, workload: Workload, order: QueuePolicy) -> str:
+    """Return why an order is not arrival order, the only one that the kernel implements; empty if it is."""
+    why = f"order {type(order).__name__} has no kernel: it is not arrival order"
     return "" if order.kind == "static" and keeps_arrivals(order, machine, workload.table) else why
 
 
-def _no_distances(machine: Machine, workload: Workload, truth: PerformanceModel) -> str:
-    """Say why transfers do not depend on place, rack and beyond alone; empty if they do."""
+def _unsupported_network(machine: Machine, workload: Workload, truth: PerformanceModel) -> str:
+    """Return why transfer times do not depend only on position, rack and other racks; empty if they do."""
     if not any(isinstance(model, Transfer) for model in model_parts(truth)):
         return ""
     size = workload.attributes.get("data_size")
     if size is None or not bool(size.astype(np.int64).any()):
         return ""
     if StarNetwork.of(machine) is None:
-        return "the network is not one of equal ports and equal uplinks"
+        return "the network is not a star of equal ports and equal uplinks"
     known = places(machine)
     travels = np.flatnonzero(size.astype(np.int64) > 0)
     data = np.stack([workload.attributes["data_x"][travels], workload.attributes["data_y"][travels]], axis=1).astype(np.int64)
     if any((x, y) not in known for x, y in np.unique(data, axis=0).tolist()):
-        return "data lie where nothing is on the network"
+        return "the position of some data is not on the network"
     return ""
 
 
-def replay(parts: Parts) -> tuple[Schedule, float]:
-    """Run what `unsupported` has no objection to; returns the schedule and the seconds without compiling or loading.
+def replay(spec: RunSpec) -> tuple[Schedule, float]:
+    """Replay a supported run; return the schedule and the seconds without compiling or loading.
 
-    Raises InputError as the reference does for tasks that nothing may run, and for a run beyond 290 years.
+    Raises InputError as the reference engine does for tasks that no unit can run, and for a run beyond 290 years.
     """
     load()
     begun = time.perf_counter()
-    schedule = _replay(parts)
+    schedule = _replay(spec)
     return schedule, time.perf_counter() - begun
 
 
-def _replay(parts: Parts) -> Schedule:
+def _replay(spec: RunSpec) -> Schedule:
     from poolwise.kernels.dispatch import state
-    from poolwise.kernels.dispatch.replay import replay as go_on
+    from poolwise.kernels.dispatch.replay import replay as run_kernel
 
-    machine, workload, scheduler = parts.machine, parts.workload, parts.scheduler
+    machine, workload, scheduler = spec.machine, spec.workload, spec.scheduler
     assert isinstance(scheduler, Dispatch)
-    scheduler.check(machine, workload.table)  # refuses what nothing may run
-    given = arrays(machine, workload, scheduler, parts.truth, parts.seed)
-    if go_on(*given) == state.LATE:
-        raise too_late()
-    layout, runs, count = UnitLayout.of(machine), given.runs, len(given.runs.job)
+    scheduler.check(machine, workload.table)  # raises for tasks that no unit can run
+    built = arrays(machine, workload, scheduler, spec.truth, spec.seed)
+    if run_kernel(*built) == state.LATE:
+        raise beyond_horizon()
+    layout, runs, count = UnitLayout.of(machine), built.runs, len(built.runs.job)
     return Schedule(
         machine=machine,
         workload=workload,
@@ -142,17 +142,17 @@ def _replay(parts: Parts) -> Schedule:
         amount=np.ones(count, dtype=np.int64),
         rejected={},
         waiting=(),
-        passes=int(given.now[state.PASSES]),
+        passes=int(built.now[state.PASSES]),
         refused={},
     )
 
 
 @cache
 def load() -> None:
-    """Load the kernels, compiling them where this has not been done before on this computer; says so in the log."""
+    """Load the kernel, compiling it if it is not cached on this computer; log that it compiles."""
     one = np.ones(1, dtype=np.int64)
     build = MachineBuilder("one unit")
     build.node("unit", type="unit", slots=1)
     unit = Machine.of(build)
-    task = Parts(unit, Workload.of(one, one), Dispatch(High()), Ideal(), Ideal())  # reaches all kernels
+    task = RunSpec(unit, Workload.of(one, one), Dispatch(High()), Ideal(), Ideal())  # reaches all kernels
     compiled_engine.load(FOLDER, "all", "dispatch", "a few seconds", lambda: _replay(task))

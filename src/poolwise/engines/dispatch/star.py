@@ -1,4 +1,4 @@
-"""A network in which transfers depend on nothing but whether they stay in the rack: ports, rack switches, one core."""
+"""Star network: transfer times depend only on whether they stay in the rack (ports, rack switches, one core switch)."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import numpy as np
 from poolwise.model import Machine
 
 Way = tuple[int, int, int]
-"""(MB/s, ns, links) of a path; 0 MB/s where there is no such path."""
+"""(MB/s, ns, links) of a path; 0 MB/s if there is no such path."""
 
 
 @dataclass(frozen=True, slots=True)
 class StarNetwork:
-    """The two kinds of way: within a rack, and across."""
+    """Paths within a rack (near) and across racks (far)."""
 
     near: Way
     far: Way
 
     @classmethod
     def of(cls, machine: Machine) -> StarNetwork | None:
-        """Recognise the network of a machine; None for any other."""
+        """Return the star network of a machine; None for any other topology."""
         return _star(machine)
 
 
@@ -57,7 +57,7 @@ def _star(machine: Machine) -> StarNetwork | None:
 
 
 def _ports(machine: Machine, around: dict[int, list[tuple[int, int]]]) -> tuple[set[int] | None, set[int]]:
-    """Links of the places, and the switches behind them: one for each rack, each place with one link; None otherwise."""
+    """Return the links of the positions, and their rack switches, one per rack; None unless each position has one link."""
     assert machine.fabric is not None
     ports: set[int] = set()
     vertex_of: dict[tuple[int, int], int] = {}

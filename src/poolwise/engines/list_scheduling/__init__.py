@@ -1,1 +1,1 @@
-"""The compiled family for list scheduling of rigid jobs on racks with memory pools."""
+"""Compiled engine of list scheduling of rigid jobs on racks with memory pools."""

@@ -1,4 +1,4 @@
-"""Changes of the capacity of racks as the arrays that kernels take."""
+"""Changes of the capacity of racks as arrays of the kernel."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from poolwise.arrays import IntArray
-from poolwise.engines.compiled_engine import Parts
+from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.kernel_arrays import blank
 from poolwise.engines.list_columns import IN_KERNELS
 from poolwise.interfaces import ListRule, rule_of
@@ -19,51 +19,51 @@ if TYPE_CHECKING:
     from poolwise.kernels.list_scheduling.state import ChangeArrays, JobArrays
 
 
-def why_not_changing(parts: Parts, rule: ListRule) -> str:
-    """Say what keeps kernels from following the changes of capacity of a run; empty if nothing."""
-    layout, backfill = parts.machine.racks, rule_of(rule.backfill)
+def why_unsupported(spec: RunSpec, rule: ListRule) -> str:
+    """Return why the kernels do not support the changes of capacity of a run; empty if they do."""
+    layout, backfill = spec.machine.racks, rule_of(rule.backfill)
     known = {(int(owner), layout.node_column) for owner in layout.nodes}
     known |= {(int(owner), layout.memory_column) for owner in layout.pools if owner >= 0}
-    if any((change.owner, change.resource) not in known for change in parts.disturbances):
-        return "something else changes during the run than the nodes and pools of racks"
+    if any((change.owner, change.resource) not in known for change in spec.disturbances):
+        return "something other than nodes and pools of racks changes during the run"
     if backfill is None or backfill.keeps:
-        return "capacity changes during the run, and reservations are kept"
+        return "capacity changes during the run, with held reservations"
     if rule.order.kind not in IN_KERNELS:
-        return f"capacity changes during the run, and order {type(rule.order).__name__} is asked or has a cap"
+        return f"capacity changes during the run, and order {type(rule.order).__name__} is called at each pass or has a cap"
     if rule.backfill.own_order is not None:
-        return "capacity changes during the run, and what is tried beside the head has an order of its own"
-    if rule.warm_up or parts.pass_per_event or parts.initial is not None:
-        return "capacity changes during the run, beside a warm-up, a pass after each event, or a state that it goes on from"
+        return "capacity changes during the run, with a backfill order of its own"
+    if rule.warm_up or spec.pass_per_event or spec.initial is not None:
+        return "capacity changes during the run, with a warm-up, pass_per_event or an initial state"
     return ""
 
 
-def in_time(disturbances: Iterable[Disturbance]) -> list[Disturbance]:
-    """Changes in the order in which a simulation makes them."""
+def in_order(disturbances: Iterable[Disturbance]) -> list[Disturbance]:
+    """Return changes in the order in which the simulation applies them."""
     return sorted(disturbances, key=lambda change: change.time)  # stable
 
 
 def capacity_after(machine: Machine, disturbances: Iterable[Disturbance], count: int) -> IntArray:
-    """(n_owner, n_resource) capacity after so many changes; nothing has less than none."""
+    """Return the (n_owner, n_resource) capacity after `count` changes; it never falls below 0."""
     capacity = machine.capacity.copy()
-    for change in in_time(disturbances)[:count]:
+    for change in in_order(disturbances)[:count]:
         cell = change.owner, change.resource
         capacity[cell] = max(capacity[cell] + change.amount, 0)
     return capacity
 
 
 def peak(machine: Machine, disturbances: Sequence[Disturbance]) -> tuple[IntArray, IntArray]:
-    """(n_rack,) nodes and MiB: the most that each rack and each pool has at any time."""
+    """Return (n_rack,) nodes and MiB: the most that each rack and each pool has at any time."""
     capacity = machine.capacity.copy()
-    most = capacity.copy()
-    for change in in_time(disturbances):
+    max_request = capacity.copy()
+    for change in in_order(disturbances):
         cell = change.owner, change.resource
         capacity[cell] = max(capacity[cell] + change.amount, 0)
-        most[cell] = max(most[cell], capacity[cell])
-    return _of_racks(machine, most)
+        max_request[cell] = max(max_request[cell], capacity[cell])
+    return _of_racks(machine, max_request)
 
 
 def _of_racks(machine: Machine, amounts: IntArray) -> tuple[IntArray, IntArray]:
-    """(n_rack,) nodes, and MiB of pools, of (n_owner, n_resource) amounts."""
+    """Return (n_rack,) nodes, and MiB of pools, from (n_owner, n_resource) amounts."""
     layout = machine.racks
     return amounts[layout.nodes, layout.node_column], np.where(
         layout.pools >= 0, amounts[layout.pools, layout.memory_column], 0
@@ -73,10 +73,10 @@ def _of_racks(machine: Machine, amounts: IntArray) -> tuple[IntArray, IntArray]:
 def change_arrays(
     machine: Machine, disturbances: Sequence[Disturbance], requeues: bool, jobs: JobArrays
 ) -> tuple[ChangeArrays, int]:
-    """Changes for a replay of some jobs, and how many there are up to the last that gives something."""
+    """Return the changes for a replay, and how many there are up to the last that adds capacity."""
     from poolwise.kernels.list_scheduling.state import ChangeArrays
 
-    layout, changes, n = machine.racks, in_time(disturbances), len(jobs.submit)
+    layout, changes, n = machine.racks, in_order(disturbances), len(jobs.submit)
     rack = {int(owner): r for owners in (layout.nodes, layout.pools) for r, owner in enumerate(owners) if owner >= 0}
     nodes, memory = _of_racks(machine, machine.capacity)
     pools = set(layout.pools.tolist())
@@ -88,10 +88,10 @@ def change_arrays(
         of_pool=np.array([change.owner in pools for change in changes], dtype=np.bool_),
         nodes=nodes,
         memory=memory,
-        most=np.array([column[jobs.able].max(initial=0) for column in (jobs.nodes, jobs.remote)], dtype=np.int64),
+        max_request=np.array([column[jobs.able].max(initial=0) for column in (jobs.nodes, jobs.remote)], dtype=np.int64),
         requeues=np.array([requeues]),
-        aside=blank(n),
-        after=blank(n),
+        deferred=blank(n),
+        rejected_after=blank(n),
         lost=np.zeros(n, dtype=np.bool_),
     )
     return arrays, max(gains, default=0)

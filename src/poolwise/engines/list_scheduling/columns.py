@@ -1,4 +1,4 @@
-"""A study of list scheduling on racks as the arrays that the kernels replay."""
+"""Conversion of a run of list scheduling on racks to the arrays of its kernel."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray, blocks
-from poolwise.engines.compiled_engine import Parts
+from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.kernel_arrays import blank, read_only
 from poolwise.engines.list_columns import IN_KERNELS, ListColumns, rows_held, stretched
 from poolwise.engines.list_scheduling.capacity_changes import capacity_after, change_arrays, peak
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from poolwise.kernels.list_scheduling.state import (
         ChangeArrays,
         JobArrays,
-        KeptArrays,
         Order,
         ProfileArrays,
         RackArrays,
+        ReservationArrays,
         ReservationCacheArrays,
         Rules,
         RunArrays,
@@ -33,48 +33,48 @@ if TYPE_CHECKING:
     from poolwise.kernels.list_scheduling.state import QueueArrays as Waiting
 
 Trees: TypeAlias = "tuple[Tree, Tree]"
-"""Two trees over the waiting jobs: in the order of what is tried beside the head, and in the order of the queue."""
+"""Two trees over the waiting jobs: in the order of backfilling, and in the order of the queue."""
 DEEP_QUEUE = 128
-"""Waiting jobs beyond which a tree over them pays; below, scanning them is cheaper than keeping one up to date."""
+"""Number of waiting jobs above which a tree over them pays off; below, scans are cheaper than updating a tree."""
 
 
 class ListArrays(NamedTuple):
-    """The arguments of the kernel `replay`."""
+    """Arguments of the kernel `replay`."""
 
     jobs: JobArrays
     order: Order
-    beside: Order
+    backfill_order: Order
     rules: Rules
     racks: RackArrays
     queue: Waiting
     tree: Tree | None
     heads: Tree | None
     profile: ProfileArrays | None
-    kept: KeptArrays | None
+    held: ReservationArrays | None
     changes: ChangeArrays | None
     runs: RunArrays
     now: IntArray
 
 
 class RunColumns(ListColumns):
-    """The parts of a run, and what the kernels need of them.
+    """Inputs of a run, and the arrays that the kernel needs.
 
     Parameters
     ----------
-    parts
-        What `unsupported` has no objection to.
+    spec
+        Specification of a supported run.
     rule
-        What its scheduler is.
+        Rule of its scheduler.
     """
 
-    def __init__(self, parts: Parts, rule: ListRule) -> None:
-        super().__init__(parts, rule)
-        self.per_event, self._disturbances, self._requeue = parts.pass_per_event, parts.disturbances, parts.requeue
-        self.follow(rule)
+    def __init__(self, spec: RunSpec, rule: ListRule) -> None:
+        super().__init__(spec, rule)
+        self.per_event, self._disturbances, self._requeue = spec.pass_per_event, spec.disturbances, spec.requeue
+        self.set_scheduler(rule)
         self.nodes = self.workload.nodes if int(self.workload.tasks.max()) == 1 else self.workload.nodes * self.workload.tasks
 
-    def follow(self, rule: ListRule) -> None:
-        """Take another scheduler."""
+    def set_scheduler(self, rule: ListRule) -> None:
+        """Switch to another scheduler."""
         backfill, placement = rule_of(rule.backfill), rule_of(rule.placement)
         assert backfill is not None and placement is not None
         self.scheduler = rule._replace(order=opened(rule.order))
@@ -82,21 +82,21 @@ class RunColumns(ListColumns):
         self.cap = order if isinstance(order, CappedOrder) and order.order.kind in IN_KERNELS else None
         self.backfill, self.anywhere = backfill, placement.pools == "system"
 
-    def ordered(self, arrays: ListArrays) -> ListArrays:
-        """Change arrays to those of the same jobs under a scheduler of other orders, which is the one that is followed now.
+    def with_current_orders(self, arrays: ListArrays) -> ListArrays:
+        """Return the arrays for the same jobs under the orders of the current scheduler.
 
-        Its backfill and its placement must be of the same rules, and neither may be asked in the middle of a run.
+        Its backfill and placement must have the same rules, and its orders must not need a callback during the run.
         """
-        order, beside = self.orders(arrays.jobs.able)
+        order, backfill_order = self.orders(arrays.jobs.able)
         queue = arrays.queue._replace(area=self._areas())
-        return arrays._replace(order=order, beside=beside, rules=self._rules(), queue=queue)
+        return arrays._replace(order=order, backfill_order=backfill_order, rules=self._rules(), queue=queue)
 
     def _areas(self) -> IntArray:
-        """(n_job,) node-seconds, or (0,) without a cap."""
+        """Return (n_job,) node-seconds, or (0,) without a cap."""
         return read_only(blank(0) if self.cap is None else node_seconds(self.workload.table))
 
     def arrays(self) -> ListArrays:
-        """Lay out everything that a replay starts from."""
+        """Build the initial arrays of a replay."""
         from poolwise.kernels.list_scheduling import state
         from poolwise.kernels.list_scheduling.index import lay_out
 
@@ -105,13 +105,13 @@ class RunColumns(ListColumns):
         racks, remote = self._racks(), self.workload.memory - self.machine.local_memory
         np.maximum(remote, 0, out=remote)
         able = self._able(remote, racks)
-        (order, beside), renewed = self.orders(able), isinstance(self.scheduler.order, RecalculatedOrder)
+        (order, backfill_order), renewed = self.orders(able), isinstance(self.scheduler.order, RecalculatedOrder)
         order = order._replace(kind=state.STATIC) if renewed else order  # until the next recalculation
         now = blank(state.N_NOW)
         now[state.RENEWAL] = -1 if renewed else NEVER
         now[state.HEAD], now[state.FIRST], now[state.WARM] = -1, -1, int(warm_up > 0)
         now[state.SHADOW] = NEVER
-        now[state.SOUGHT], now[state.STOP], now[state.FRONT] = -1, NEVER, -NEVER
+        now[state.AWAITED], now[state.STOP], now[state.FRONT] = -1, NEVER, -NEVER
         now[state.DEPTH] = 0 if self._disturbances else DEEP_QUEUE
         queue = state.QueueArrays(
             job=blank(n),
@@ -140,21 +140,23 @@ class RunColumns(ListColumns):
         )
         profile = self.profile(0) if self.backfill.reserves == "everyone" else None
         jobs = self._jobs(remote, able)
-        kept = self._kept() if self.backfill.keeps else None
+        held = self._reservations() if self.backfill.keeps else None
         tree, changes = None, None
         if self._disturbances:
             tree = lay_out(jobs.nodes, jobs.remote, jobs.length, able) if profile is None else None
             changes, now[state.LAST_GAIN] = change_arrays(self.machine, self._disturbances, self._requeue, jobs)
-        return ListArrays(jobs, order, beside, self._rules(), racks, queue, tree, tree, profile, kept, changes, runs, now)
+        return ListArrays(
+            jobs, order, backfill_order, self._rules(), racks, queue, tree, tree, profile, held, changes, runs, now
+        )
 
     def orders(self, able: BoolArray) -> tuple[Order, Order]:
-        """The order of the queue, without its cap, and the order in which jobs are tried beside the head."""
+        """Return the order of the queue, without its cap, and the order of backfilling."""
         order = self.order(self.scheduler.order if self.cap is None else self.cap.order, able)
-        beside = self.scheduler.backfill.own_order
-        return order, order if beside is None else self.order(beside, able)
+        backfill_order = self.scheduler.backfill.own_order
+        return order, order if backfill_order is None else self.order(backfill_order, able)
 
     def profile(self, size: int) -> ProfileArrays:
-        """Return a profile with room for `size` instants, in which nothing is known yet."""
+        """Return an empty profile with space for `size` instants."""
         from poolwise.kernels.list_scheduling.state import ProfileArrays, StepArrays
 
         n_rack = len(self.machine.racks.nodes)
@@ -176,11 +178,11 @@ class RunColumns(ListColumns):
             tail_free=tail_free,
             tail_pool=tail_pool,
             steps=StepArrays(blank(size), blank(size), blank(size), step_free, step_pool),
-            standing=self._standing(0 if self.backfill.keeps else len(self.workload)),
+            cache=self._reservation_cache(0 if self.backfill.keeps else len(self.workload)),
         )
 
-    def _standing(self, n: int) -> ReservationCacheArrays:
-        """Return room for a reservation of each of n jobs, and for what has changed around it."""
+    def _reservation_cache(self, n: int) -> ReservationCacheArrays:
+        """Return arrays for a cached reservation of each of n jobs."""
         from poolwise.kernels.list_scheduling.state import ReservationCacheArrays
 
         take, borrow = (np.zeros((n, len(self.machine.racks.nodes)), dtype=np.int64) for _ in range(2))
@@ -192,25 +194,25 @@ class RunColumns(ListColumns):
             end=blank(n),
             take=take,
             borrow=borrow,
-            spare=blank(n),
+            margin=blank(n),
             counted=np.zeros(n, dtype=np.bool_),
-            more_from=blank(n),
-            more_until=blank(n),
-            less_from=blank(n),
-            less_until=blank(n),
-            less_on=blank(n),
+            gain_from=blank(n),
+            gain_until=blank(n),
+            loss_from=blank(n),
+            loss_until=blank(n),
+            loss_on=blank(n),
         )
 
-    def _kept(self) -> KeptArrays:
-        """Return room for a reservation of each job."""
-        from poolwise.kernels.list_scheduling.state import KeptArrays
+    def _reservations(self) -> ReservationArrays:
+        """Return arrays for a held reservation of each job."""
+        from poolwise.kernels.list_scheduling.state import ReservationArrays
 
         n = len(self.workload)
         take, borrow = (np.zeros((n, len(self.machine.racks.nodes)), dtype=np.int64) for _ in range(2))
-        return KeptArrays(np.full(n, -1), blank(n), take, borrow, blank(n), blank(n))
+        return ReservationArrays(np.full(n, -1), blank(n), take, borrow, blank(n), blank(n))
 
     def refusals(self, jobs: IntArray, after: IntArray | None = None) -> dict[int, str]:
-        """Reasons why jobs (k,) do not fit the empty machine, (k,) so many changes later, found once for each size of job."""
+        """Return why jobs (k,) do not fit the machine if it is empty, after (k,) changes; computed once per size of job."""
         reasons: dict[tuple[int, int, int], str] = {}
         out: dict[int, str] = {}
         for job, count in zip(jobs.tolist(), np.zeros_like(jobs).tolist() if after is None else after.tolist(), strict=True):
@@ -226,7 +228,7 @@ class RunColumns(ListColumns):
         return out
 
     def _able(self, remote: IntArray, racks: RackArrays) -> BoolArray:
-        """(n_job,) which jobs fit the empty machine, with the most that racks ever have."""
+        """Return (n_job,) which jobs fit the empty machine, with the peak capacity of its racks."""
         from poolwise.kernels.list_scheduling.racks import screen
 
         able, most = np.zeros(len(remote), dtype=np.bool_), (racks.free, racks.pool)
@@ -247,7 +249,7 @@ class RunColumns(ListColumns):
             self.spreads = true.spread, believed.spread
             slow = believed.near * believed.weight
             if self.anywhere:
-                # a mixture may round to just below both its parts
+                # a weighted mean may round to just below both values
                 slow = np.minimum(believed.near, believed.far) * believed.weight
                 slow -= 1e-12 * np.abs(slow)
                 mixed[:, rows] = *true[:3], *believed[:3]
@@ -288,21 +290,21 @@ class RunColumns(ListColumns):
         layout, capacity = self.machine.racks, self.machine.capacity
         free = capacity[layout.nodes, layout.node_column].copy()
         pool = np.where(layout.pools >= 0, capacity[layout.pools, layout.memory_column], 0)
-        then_free, then_pool, offered, kept, take, borrow = (np.zeros_like(free) for _ in range(6))
-        endless = np.where(layout.pools >= 0, inexhaustible(self.machine), 0)
+        shadow_free, shadow_pool, offered, held, take, borrow = (np.zeros_like(free) for _ in range(6))
+        unlimited_pool = np.where(layout.pools >= 0, inexhaustible(self.machine), 0)
         of_owner = blank(len(capacity))
         for owner in (layout.nodes, layout.pools):
             of_owner[owner[owner >= 0]] = np.flatnonzero(owner >= 0)
         return RackArrays(
             free,
             pool,
-            then_free,
-            then_pool,
+            shadow_free,
+            shadow_pool,
             offered,
-            kept,
+            held,
             np.arange(len(free)),
             np.zeros((len(free), 4), dtype=np.int64),
-            endless,
+            unlimited_pool,
             take,
             borrow,
             layout.nodes.astype(np.int64),

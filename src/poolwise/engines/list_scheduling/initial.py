@@ -1,4 +1,4 @@
-"""A replay on racks that goes on from runs at work: their placements as the kernels take them."""
+"""Warm start of a replay on racks: placements of the initial runs in the form of the kernel."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import numpy as np
 from poolwise.arrays import IntArray
 from poolwise.engines.list_scheduling.columns import ListArrays
 from poolwise.engines.list_scheduling.loading import load_resume
-from poolwise.engines.progress import UNLIKE, Obstacle
+from poolwise.engines.progress import MISMATCH, Obstacle
 from poolwise.model import Initial, Machine, Workload
 from poolwise.model.rules import PoolScope
 from poolwise.platforms.simulated import ended_before
 
 
 class RackHoldings(NamedTuple):
-    """(n_run, n_rack) nodes and MiB that runs hold."""
+    """(n_run, n_rack) nodes and MiB held by the initial runs."""
 
     take: IntArray
     borrow: IntArray
 
     @classmethod
     def of(cls, machine: Machine, initial: Initial) -> RackHoldings | None:
-        """Sort placements by rack; None where they hold anything but nodes and memory of racks."""
+        """Sort placements by rack; return None if they contain anything but nodes and pool memory of racks."""
         layout, runs = machine.racks, initial.runs
         found = cls(*(np.zeros((len(runs), len(layout.nodes)), dtype=np.int64) for _ in range(2)))
         if not runs:
@@ -39,29 +39,29 @@ class RackHoldings(NamedTuple):
             (found.borrow, layout.pools, layout.memory_column),
         ):
             rack = np.full(machine.n_owner + 1, -1)
-            rack[owners] = np.arange(len(owners))  # a rack without a pool has owner -1, the last place, which nobody asks for
+            rack[owners] = np.arange(len(owners))  # a rack without a pool has owner -1, the last entry, which is never read
             here = (resource == column) & (rack[owner] >= 0)
             np.add.at(held, (run[here], rack[owner[here]]), amount[here])
             known |= here
         return found if known.all() else None
 
 
-def unlike(machine: Machine, workload: Workload, initial: Initial, scope: PoolScope) -> Obstacle | None:
-    """Say why the kernels cannot go on from some runs; None if they can."""
+def why_not_initial(machine: Machine, workload: Workload, initial: Initial, scope: PoolScope) -> Obstacle | None:
+    """Return why the kernels cannot continue from the initial runs; None if they can."""
     held = RackHoldings.of(machine, initial)
     if held is None:
-        return UNLIKE
+        return MISMATCH
     jobs = np.array([run.job for run in initial.runs], dtype=np.int64)
     remote = np.maximum(workload.memory[jobs] - machine.local_memory, 0)
     nodes = workload.nodes[jobs] * workload.tasks[jobs]
     alike = np.array_equal(held.take.sum(axis=1), nodes) and np.array_equal(held.borrow.sum(axis=1), nodes * remote)
     if scope == "rack":
         alike = alike and np.array_equal(held.borrow, held.take * remote[:, None])
-    return None if alike else UNLIKE
+    return None if alike else MISMATCH
 
 
-def continue_racks(initial: Initial, held: RackHoldings, workload: Workload, arrays: ListArrays) -> None:
-    """Let a replay that has not begun go on from some runs; raises InputError where one of them would have ended."""
+def resume_racks(initial: Initial, held: RackHoldings, workload: Workload, arrays: ListArrays) -> None:
+    """Start a new replay from the initial runs; raise InputError if one of them would have ended before."""
     from poolwise.kernels.list_scheduling import state
     from poolwise.kernels.list_scheduling.resume import resume
 

@@ -1,4 +1,4 @@
-"""Asks a queue policy for priorities in the middle of a compiled replay: shows it the queue and the machine as they are."""
+"""Priority callback: a compiled replay calls the queue policy with the current queue and machine."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from poolwise.model.run_table import RunTable
 
 
 class WaitingColumns(Protocol):
-    """What is read of the waiting jobs: see `kernels.list_scheduling.state.QueueArrays`."""
+    """Columns of the waiting jobs that are read: see `kernels.list_scheduling.state.QueueArrays`."""
 
     @property
     def job(self) -> IntArray:
-        """Row of each, by position."""
+        """Row of each waiting job, by position."""
         ...
 
     @property
@@ -34,13 +34,13 @@ class WaitingColumns(Protocol):
         ...
 
 
-class Asker:
-    """Follows a replay from question to question.
+class PriorityCallback:
+    """Computes keys during a replay, updating its queue and runs from call to call.
 
     Parameters
     ----------
     columns
-        The study.
+        Inputs of the run.
     """
 
     def __init__(self, columns: ListColumns) -> None:
@@ -50,8 +50,8 @@ class Asker:
         self.table, self.history = RunTable(columns.machine.capacity.size), RunHistory()
         self._pass, self._next, self._started = 0, 0, 0
 
-    def answer(self, key: FloatArray, waiting: WaitingColumns, runs: RunRecord, now: IntArray) -> None:
-        """Write the keys of the waiting jobs for the pass that is about to be made."""
+    def compute_keys(self, key: FloatArray, waiting: WaitingColumns, runs: RunRecord, now: IntArray) -> None:
+        """Write the keys of the waiting jobs for the next pass."""
         from poolwise.kernels.list_scheduling import state
 
         self._follow_queue(waiting, runs, int(now[state.NEXT]), int(now[state.STARTED]), int(now[state.PASSES]) - 1)
@@ -61,19 +61,19 @@ class Asker:
         priority = self.columns.scheduler.order.priority(self.queue, self._snapshot(int(now[state.TIME])))
         key[jobs] = self.columns.check(priority, jobs)
 
-    def renew(self, key: FloatArray, waiting: WaitingColumns, runs: RunRecord, now: IntArray) -> None:
-        """Write the keys of a recalculated order, those of jobs included that come before the next recalculation."""
+    def recalculate(self, key: FloatArray, waiting: WaitingColumns, runs: RunRecord, now: IntArray) -> None:
+        """Write the keys of a recalculated order, including those of jobs that arrive before the next recalculation."""
         from poolwise.kernels.list_scheduling import state
 
-        order, whole = self.columns.scheduler.order, self.columns.workload.table
+        order, all_jobs = self.columns.scheduler.order, self.columns.workload.table
         assert isinstance(order, RecalculatedOrder)
         started, arrived = int(now[state.STARTED]), int(now[state.NEXT])
-        self.jobs = whole  # what is worked out of it row by row is worked out once
+        self.jobs = all_jobs  # so that policies that cache values per row compute them once
         self._follow_runs(runs, started, runs.ending[: int(now[state.RUNNING])])
         self._started = started
         last = order.last(int(now[state.TIME]))
         following = order.following(last)
-        coming = np.arange(arrived, max(arrived, int(np.searchsorted(whole.submit, following))))
+        coming = np.arange(arrived, max(arrived, int(np.searchsorted(all_jobs.submit, following))))
         jobs = np.concatenate([waiting.job[: int(now[state.WAITING])], coming])
         key[jobs] = self.columns.check(order.at(last, jobs, self._snapshot(int(now[state.TIME]))), jobs)
         now[state.RENEWAL] = following
@@ -96,8 +96,8 @@ class Asker:
             self.queue.count_pass()
             self._pass += 1
 
-    def _follow_runs(self, runs: RunRecord, started: int, at_work: IntArray) -> None:
-        alive = set(at_work.tolist())
+    def _follow_runs(self, runs: RunRecord, started: int, running: IntArray) -> None:
+        alive = set(running.tolist())
         gone = [run.id for run in self.table if run.id not in alive]
         for number in gone:
             self.table.remove(number)
@@ -136,6 +136,6 @@ class Asker:
         )
 
     def _believed_done(self, number: int, time: int) -> float:
-        """Reference ns of work that a run is believed to have done."""
+        """Return the reference ns of work that a run is estimated to have done."""
         run, estimate = self.table[number], self.columns.estimate
         return max(time - run.start, 0) / (1.0 + estimate.slowdown(run, self.columns.empty))

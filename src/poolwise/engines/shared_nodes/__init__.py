@@ -1,1 +1,1 @@
-"""The compiled family for list scheduling on nodes that jobs share."""
+"""Compiled engine of list scheduling on nodes that jobs share."""

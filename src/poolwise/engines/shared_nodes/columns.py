@@ -1,4 +1,4 @@
-"""A study of list scheduling on shared nodes as the arrays that the kernels replay."""
+"""Conversion of a run of list scheduling on shared nodes to the arrays of its kernel."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
-from poolwise.engines.compiled_engine import Parts
+from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.kernel_arrays import blank, read_only
 from poolwise.engines.list_columns import ListColumns, rows_held, stretched
 from poolwise.engines.shared_nodes.kinds import JobKinds, job_kinds
-from poolwise.engines.shared_nodes.node_arrays import imagined, node_arrays
+from poolwise.engines.shared_nodes.node_arrays import node_arrays, separate_nodes
 from poolwise.engines.shared_nodes.outages import node_changes, outage_arrays
-from poolwise.engines.shared_nodes.windows import beside_windows
+from poolwise.engines.shared_nodes.windows import kinds_and_windows
 from poolwise.interfaces import ListRule, QueuePolicy, rule_of
 from poolwise.model import Refusal
 from poolwise.model.eligibility import has_tiers, tiers
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
         NodeArrays,
         OutageArrays,
         ProfileSteps,
+        ShadowArrays,
         SharedJobs,
         SharedQueue,
         SharedRules,
         SharedRuns,
-        ThenArrays,
         TimelineArrays,
         WindowArrays,
     )
 
 
 class SharedArrays(NamedTuple):
-    """The arguments of the kernel `replay`."""
+    """Arguments of the kernel `replay`."""
 
     jobs: SharedJobs
     kinds: KindArrays
@@ -51,7 +51,7 @@ class SharedArrays(NamedTuple):
     ahead: NodeArrays | None
     empty: NodeArrays | None
     timeline: TimelineArrays
-    then: ThenArrays
+    at_shadow: ShadowArrays
     profile: ProfileSteps | None
     outages: OutageArrays | None
     windows: WindowArrays | None
@@ -62,61 +62,61 @@ class SharedArrays(NamedTuple):
 
 
 PLACEMENTS: tuple[type[NodePlacement], ...] = (FirstNodes, FullestNodes, EmptiestNodes, PackedNodes)
-"""In the order of `kernels.shared_nodes.state.FIRST_FIT` and those after it."""
+"""Placements in the order of the constants `kernels.shared_nodes.state.FIRST_FIT` and following."""
 
 
 class SharedColumns(ListColumns):
-    """The parts of a run that `unsupported` has no objection to, and what the kernels need of them."""
+    """Inputs of a supported run, and the arrays that the kernel needs."""
 
-    def __init__(self, parts: Parts, rule: ListRule) -> None:
-        super().__init__(parts, rule)
-        self._disturbances, self._requeue = parts.disturbances, parts.requeue
+    def __init__(self, spec: RunSpec, rule: ListRule) -> None:
+        super().__init__(spec, rule)
+        self._disturbances, self._requeue = spec.disturbances, spec.requeue
 
     def arrays(self, per_event: bool) -> SharedArrays:
-        """Lay out everything that a replay starts from."""
-        from poolwise.kernels.list_scheduling.index import plant
+        """Build the initial arrays of a replay."""
+        from poolwise.kernels.list_scheduling.index import empty_tree
         from poolwise.kernels.list_scheduling.state import CONSERVATIVE
         from poolwise.kernels.shared_nodes import state
         from poolwise.kernels.shared_nodes.replay import screen
 
         n, layout = len(self.workload), node_layout(self.machine)
-        wanted, windows = job_kinds(self.workload, layout), None
+        grouped, windows = job_kinds(self.workload, layout), None
         if self.machine.windows:
-            wanted, windows = beside_windows(self.machine, self.workload, layout)
-        placement, kinds = type(self.scheduler.placement), self._kinds(wanted)
-        nodes = node_arrays(self.machine, self.workload.table, layout, wanted, placement)
-        rules = self._rules(wanted, nodes, per_event)
-        fits = np.zeros(len(wanted.parts), dtype=np.bool_)
+            grouped, windows = kinds_and_windows(self.machine, self.workload, layout)
+        placement, kinds = type(self.scheduler.placement), self._kinds(grouped)
+        nodes = node_arrays(self.machine, self.workload.table, layout, grouped, placement)
+        rules = self._rules(grouped, nodes, per_event)
+        fits = np.zeros(len(grouped.parts), dtype=np.bool_)
         screen(kinds, nodes, fits)
-        able = fits[wanted.of]
+        able = fits[grouped.of]
         able[barred(self.machine, self.workload.table)] = False
-        jobs = self._jobs(wanted, able, bool(len(nodes.pool)))
-        tree = plant(n)
-        tree.path[np.lexsort((jobs.length, wanted.of))] = np.arange(n)
+        jobs = self._jobs(grouped, able, bool(len(nodes.pool)))
+        tree = empty_tree(n)
+        tree.path[np.lexsort((jobs.length, grouped.of))] = np.arange(n)
         now = blank(state.N_NOW)
-        now[state.HEAD], now[state.AWAITED], now[state.KEPT], now[state.WARM] = -1, -1, -1, int(rules.warm_up > 0)
-        now[state.SOUGHT], now[state.STOP] = -1, NEVER
+        now[state.HEAD], now[state.READY_KIND], now[state.SHADOW_KIND], now[state.WARM] = -1, -1, -1, int(rules.warm_up > 0)
+        now[state.AWAITED], now[state.STOP] = -1, NEVER
         queue = state.SharedQueue(blank(n), blank(n), np.full(n, -1), blank(min(rules.warm_up, n)))
-        timeline = self._timeline(wanted, nodes, able, windows)
+        timeline = self._timeline(grouped, nodes, able, windows)
         runs = self._runs(
-            int(wanted.parts[wanted.of[able]].sum()), max(rules.rows * rules.parts, 2 * n) + rows_held(self.initial)
+            int(grouped.parts[grouped.of[able]].sum()), max(rules.rows * rules.parts, 2 * n) + rows_held(self.initial)
         )
-        then, order = self._then(nodes), self.order(self.scheduler.order, able)
+        at_shadow, order = self._shadow(nodes), self.order(self.scheduler.order, able)
         ahead, profile, empty, outages = None, None, None, None
         if rules.backfill == CONSERVATIVE:
-            ahead, profile = imagined(nodes), self.profile(nodes, 0)
+            ahead, profile = separate_nodes(nodes), self.profile(nodes, 0)
         if self._disturbances:
             changes = node_changes(self.machine, nodes.owner, self._disturbances)
             assert changes is not None
-            empty, outages = imagined(nodes), outage_arrays(changes, self._requeue, nodes, len(wanted.parts), n)
-            now[state.LAST_REPAIR] = len(changes)  # whatever fails is repaired
-        beside = (outages, windows)
+            empty, outages = separate_nodes(nodes), outage_arrays(changes, self._requeue, nodes, len(grouped.parts), n)
+            now[state.LAST_REPAIR] = len(changes)  # every failed node is repaired
+        optional = (outages, windows)
         return SharedArrays(
-            jobs, kinds, order, rules, nodes, ahead, empty, timeline, then, profile, *beside, queue, tree, runs, now
+            jobs, kinds, order, rules, nodes, ahead, empty, timeline, at_shadow, profile, *optional, queue, tree, runs, now
         )
 
     def refusals(self, jobs: IntArray) -> dict[int, str]:
-        """Reasons why jobs (k,) never run: limits that they are beyond, or what is short on the empty machine."""
+        """Return the reasons why jobs (k,) never run: limits that they exceed, or the shortage on the empty machine."""
         kind, limits = job_kinds(self.workload, node_layout(self.machine)).of, MachineLimits()
         beyond = set(barred(self.machine, self.workload.table).tolist())
         reasons, out = dict[int, str](), dict[int, str]()
@@ -130,47 +130,47 @@ class SharedColumns(ListColumns):
         return out
 
     def order(self, order: QueuePolicy, able: BoolArray) -> Order:
-        """Say how the keys follow; where partitions have different tiers, they are the ranks by tier and static priority."""
+        """Return how keys are computed; if partitions have different tiers, the ranks by tier and static priority."""
         found = super().order(order, able)
         if has_tiers(self.machine):
             ranked = np.lexsort((found.key, -tiers(self.machine, self.workload.table)))  # stable
             found.key[ranked] = np.arange(len(ranked))
         return found
 
-    def _jobs(self, wanted: JobKinds, able: BoolArray, pools: bool) -> SharedJobs:
+    def _jobs(self, grouped: JobKinds, able: BoolArray, pools: bool) -> SharedJobs:
         from poolwise.kernels.shared_nodes.state import CORES, SharedJobs
 
         workload = self.workload
         slowed = pools and any(self.slowdown(model, slice(0, 0)).per_part for model in (self.truth, self.estimate))
         none = np.zeros(len(workload))
-        work, asked = stretched(workload.duration, none), stretched(workload.requested, none)  # as float64 counts them
-        factors, length = np.zeros((4, len(workload) if slowed else 0)), asked
+        work, requested = stretched(workload.duration, none), stretched(workload.requested, none)  # rounded as float64
+        factors, length = np.zeros((4, len(workload) if slowed else 0)), requested
         if slowed:
             for k, model in enumerate((self.truth, self.estimate)):
                 factors[2 * k : 2 * k + 2] = self.slowdown(model, slice(None))[:2]
-            length = stretched(asked, np.minimum(factors[2:].min(axis=0), 0.0) * (1 + 1e-12))
-        cores = wanted.ask[wanted.of, CORES]
-        columns: Any = (wanted.of, cores, length, able, work, asked, *factors, np.zeros(0, dtype=np.bool_))
+            length = stretched(requested, np.minimum(factors[2:].min(axis=0), 0.0) * (1 + 1e-12))
+        cores = grouped.request[grouped.of, CORES]
+        columns: Any = (grouped.of, cores, length, able, work, requested, *factors, np.zeros(0, dtype=np.bool_))
         return SharedJobs(read_only(workload.submit), *map(read_only, columns))
 
-    def _then(self, nodes: NodeArrays) -> ThenArrays:
-        from poolwise.kernels.shared_nodes.state import ThenArrays
+    def _shadow(self, nodes: NodeArrays) -> ShadowArrays:
+        from poolwise.kernels.shared_nodes.state import ShadowArrays
 
         pools = len(nodes.pool)
         size, n = (len(nodes.owner), len(self.workload)) if pools else (0, 0)
-        return ThenArrays(np.zeros((size, nodes.top.shape[1]), np.int64), blank(pools), blank(pools), blank(n), blank(n))
+        return ShadowArrays(np.zeros((size, nodes.top.shape[1]), np.int64), blank(pools), blank(pools), blank(n), blank(n))
 
     def profile(self, nodes: NodeArrays, steps: int) -> ProfileSteps:
-        """Return a profile with room for some steps; of any use under conservative backfilling alone."""
+        """Return a profile with space for a number of steps; used only under conservative backfilling."""
         from poolwise.kernels.shared_nodes.state import ProfileSteps
 
         n, dims = len(nodes.owner), nodes.top.shape[1]
         free = np.zeros((steps, dims), dtype=np.int64)
-        asked, count = self.workload.requested, len(self.workload)
-        hold = np.maximum(asked, stretched(asked, np.zeros(count)))  # as float64 counts it, where that is longer
+        requested, count = self.workload.requested, len(self.workload)
+        hold = np.maximum(requested, stretched(requested, np.zeros(count)))  # rounded as float64 where that is longer
         return ProfileSteps(blank(n), blank(steps), blank(steps), free, blank(1), hold, blank(n), blank(count))
 
-    def _rules(self, wanted: JobKinds, nodes: NodeArrays, per_event: bool) -> SharedRules:
+    def _rules(self, grouped: JobKinds, nodes: NodeArrays, per_event: bool) -> SharedRules:
         from poolwise.kernels.list_scheduling.state import (
             CONSERVATIVE,
             EASY,
@@ -188,7 +188,7 @@ class SharedColumns(ListColumns):
         spreads = {"worst": WORST, "mean": MEAN, "paper": PAPER}
         spread, believed = (spreads[self.slowdown(model, slice(0, 0)).spread] for model in (self.truth, self.estimate))
         owners = nodes.owner
-        devices = wanted.ask[:, len(nodes.order) :].sum(axis=1).max(initial=0)
+        devices = grouped.request[:, len(nodes.order) :].sum(axis=1).max(initial=0)
         return SharedRules(
             placement=[type(placement) is kind for kind in PLACEMENTS].index(True),
             backfill=code[rule.reserves],
@@ -197,41 +197,41 @@ class SharedColumns(ListColumns):
             warm_up=self.scheduler.warm_up,
             per_event=per_event,
             cores=int(self.machine.capacity[owners, nodes.column[CORES]].sum()),
-            parts=int(wanted.parts.max(initial=1)),
+            parts=int(grouped.parts.max(initial=1)),
             rows=len(nodes.order) + 1 + int(devices),
         )
 
-    def _kinds(self, wanted: JobKinds) -> KindArrays:
+    def _kinds(self, grouped: JobKinds) -> KindArrays:
         from poolwise.kernels.shared_nodes.state import KindArrays
 
-        n = len(wanted.parts)
+        n = len(grouped.parts)
         return KindArrays(
-            ask=read_only(wanted.ask),
-            parts=read_only(wanted.parts),
-            eligible=read_only(wanted.eligible),
-            group=read_only(wanted.group),
+            request=read_only(grouped.request),
+            parts=read_only(grouped.parts),
+            eligible=read_only(grouped.eligible),
+            group=read_only(grouped.group),
             fits=np.zeros(n, dtype=np.bool_),
             fits_at=np.full(n, -1),
             short=blank(n),
             short_at=blank(n),
-            spot=np.full(n, -1),
+            first_node=np.full(n, -1),
             room=np.zeros(n, dtype=np.bool_),
             room_at=np.full(n, -1),
         )
 
-    def _timeline(self, wanted: JobKinds, nodes: NodeArrays, able: BoolArray, windows: WindowArrays | None) -> TimelineArrays:
+    def _timeline(self, grouped: JobKinds, nodes: NodeArrays, able: BoolArray, windows: WindowArrays | None) -> TimelineArrays:
         from poolwise.kernels.shared_nodes.state import CORES, TimelineArrays
 
         n, size = len(nodes.owner), len(nodes.top)
-        least = int(wanted.ask[wanted.of[able], CORES].min(initial=int(nodes.top[1, CORES])))
+        least = int(grouped.request[grouped.of[able], CORES].min(initial=int(nodes.top[1, CORES])))
         slots = max(int(nodes.top[1, CORES]) // max(least, 1), 1)
-        until, by, kind, local = (np.zeros((n, slots), dtype=np.int64) for _ in range(4))
+        until, run_of, kind, local = (np.zeros((n, slots), dtype=np.int64) for _ in range(4))
         first_end, ready = np.full(size, NEVER), np.full(size, NEVER)
         exact, is_stale = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
         sets = np.arange(1 if windows is None else (1 << windows.coming.shape[1]) + 1)
         counts = (np.full(len(sets), -1), sets, blank(len(sets)), blank(len(sets)))
         return TimelineArrays(
-            blank(n), until, by, kind, local, first_end, ready, exact, *counts, blank(n), is_stale, blank(size)
+            blank(n), until, run_of, kind, local, first_end, ready, exact, *counts, blank(n), is_stale, blank(size)
         )
 
     def _runs(self, parts: int, rows: int) -> SharedRuns:
@@ -245,7 +245,7 @@ class SharedColumns(ListColumns):
             expected=blank(n),
             part=blank(n + 1),
             node=blank(parts),
-            lack=blank(parts),
+            borrow=blank(parts),
             offset=blank(n + 1),
             owner=blank(rows),
             resource=blank(rows),

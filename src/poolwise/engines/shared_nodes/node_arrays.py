@@ -1,4 +1,4 @@
-"""The nodes of a machine as the arrays that kernels take."""
+"""Nodes of a machine as arrays of the kernel."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from poolwise.engines.kernel_arrays import blank
 from poolwise.engines.shared_nodes.kinds import JobKinds
-from poolwise.engines.shared_nodes.windows import shut_sets, window_groups
+from poolwise.engines.shared_nodes.windows import open_sets, window_groups
 from poolwise.interfaces import PlacementPolicy
 from poolwise.model import JobTable, Machine
 from poolwise.model.eligibility import eligible_owners, eligible_sets
@@ -18,14 +18,14 @@ from poolwise.policies.placement.nodes.placement import FirstNodes, PackedNodes
 if TYPE_CHECKING:
     from poolwise.kernels.shared_nodes.state import NodeArrays
 
-MOST_GIVEN = 64
-"""Nodes given back that are looked at one by one for a job that found no room; of more, all nodes are looked through."""
+MAX_RELEASED = 64
+"""Nodes with released capacity that are tested one by one for a job that did not fit; if more, all nodes are searched."""
 
 
 def node_arrays(
-    machine: Machine, jobs: JobTable, layout: NodeLayout, wanted: JobKinds, placement: type[PlacementPolicy]
+    machine: Machine, jobs: JobTable, layout: NodeLayout, grouped: JobKinds, placement: type[PlacementPolicy]
 ) -> NodeArrays:
-    """Lay out empty nodes for jobs of some kinds and a placement: by rack if it packs."""
+    """Build the arrays of empty nodes for kinds of jobs and a placement; a packing placement orders them by rack."""
     from poolwise.kernels.shared_nodes.state import CORES, WORD, NodeArrays
 
     n = len(layout.nodes)
@@ -33,9 +33,9 @@ def node_arrays(
     if placement is PackedNodes:
         place = np.argsort(layout.rack, kind="stable")
     owner, types = layout.nodes[place], [owners[place] for owners in layout.inside.values()]
-    leaves, counted = 1 << (n - 1).bit_length(), len(wanted.names) - len(types)
+    leaves, counted = 1 << (n - 1).bit_length(), len(grouped.names) - len(types)
     columns = [layout.counted[0][1], layout.memory, *(column for _, column in layout.counted[1:])]
-    top = np.full((2 * leaves, len(wanted.names)), -1, dtype=np.int64)
+    top = np.full((2 * leaves, len(grouped.names)), -1, dtype=np.int64)
     leaf = top[leaves : leaves + n]
     for d, column in enumerate(columns):
         leaf[:, d] = machine.capacity[owner, column] if column >= 0 else 0
@@ -46,7 +46,7 @@ def node_arrays(
     sets = eligible_sets(machine, jobs).value
     inside = np.array([eligible_owners(machine, *value)[owner] for value in sets], dtype=np.bool_).reshape(-1, n)
     groups, _ = window_groups(machine, owner)
-    inside = shut_sets(inside, groups)
+    inside = open_sets(inside, groups)
     within = np.zeros((len(inside), 2 * leaves), dtype=np.bool_)
     within[:, leaves : leaves + n] = inside
     for t in range(leaves - 1, 0, -1):
@@ -56,12 +56,12 @@ def node_arrays(
     pools, of[pool >= 0] = np.unique(pool[pool >= 0], return_inverse=True)
     racks, rack = np.unique(layout.rack[place], return_inverse=True)
     free = leaf[:, CORES]
-    classes = 0 if placement is FirstNodes else int(free.max()) + 2  # nobody has the most and one more
-    having, bits = blank(classes), np.zeros((classes, -(-n // WORD)), dtype=np.int64)
+    classes = 0 if placement is FirstNodes else int(free.max()) + 2  # the last class is always empty
+    with_cores, bits = blank(classes), np.zeros((classes, -(-n // WORD)), dtype=np.int64)
     if classes:
-        np.add.at(having, free, 1)
+        np.add.at(with_cores, free, 1)
         np.add.at(bits, (free, np.arange(n) // WORD), 1 << (np.arange(n) % WORD))
-        having = np.ascontiguousarray(np.cumsum(having[::-1])[::-1])
+        with_cores = np.ascontiguousarray(np.cumsum(with_cores[::-1])[::-1])
         bits = np.ascontiguousarray(np.bitwise_or.accumulate(bits[::-1])[::-1])
     return NodeArrays(
         top=top,
@@ -69,16 +69,16 @@ def node_arrays(
         group=(groups.astype(np.int64) << np.arange(len(groups))[:, None]).sum(axis=0),
         rack=rack.astype(np.int64),
         first=np.searchsorted(rack, np.arange(len(racks) + 1)),
-        likely=blank(1),
+        last_rack=blank(1),
         pool_of=of,
         distant=machine.rack[pools] < 0,
         pool=machine.capacity[pools, layout.memory] if len(pools) else blank(0),
-        given=blank(MOST_GIVEN),
-        having=having,
+        released=blank(MAX_RELEASED),
+        with_cores=with_cores,
         bits=bits,
         idle=(1 << leaf[:, counted:]) - 1,
         chosen=blank(n),
-        lack=blank(n),
+        borrow=blank(n),
         key=blank(n),
         line=blank(n),
         tally=blank(len(racks)),
@@ -90,6 +90,8 @@ def node_arrays(
     )
 
 
-def imagined(nodes: NodeArrays) -> NodeArrays:
-    """The same nodes, of which something else may be free."""
-    return nodes._replace(**{name: getattr(nodes, name).copy() for name in ("top", "pool", "having", "bits", "chosen", "lack")})
+def separate_nodes(nodes: NodeArrays) -> NodeArrays:
+    """Return a copy of the nodes whose free capacity can differ."""
+    return nodes._replace(
+        **{name: getattr(nodes, name).copy() for name in ("top", "pool", "with_cores", "bits", "chosen", "borrow")}
+    )

@@ -1,4 +1,4 @@
-"""Changes of capacity that are nodes which fail and are repaired: what kernels take of all that may happen to a machine."""
+"""Node outages as arrays of the kernel, recognized among the changes of capacity of a run."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class NodeChange(NamedTuple):
 
 
 def node_changes(machine: Machine, nodes: IntArray, disturbances: Iterable[Disturbance]) -> list[NodeChange] | None:
-    """Failures and repairs of nodes (n_node,), in the order in which they happen.
+    """Return failures and repairs of nodes (n_node,), in order of time.
 
-    None where something else changes than all of a node with its devices, or a node that fails is not repaired.
+    Returns None if anything but entire nodes with their devices changes, or if a failed node is never repaired.
     """
     known, down = set(nodes.tolist()), set[int]()
     found = list[NodeChange]()
-    in_time = sorted(disturbances, key=lambda change: change.time)  # stable: the order of the simulation
-    for change, group in groupby(in_time, key=lambda change: _change_of(machine, change)):
+    in_order = sorted(disturbances, key=lambda change: change.time)  # stable: the order of the simulation
+    for change, group in groupby(in_order, key=lambda change: _change_of(machine, change)):
         cells = {(part.owner, part.resource): abs(part.amount) for part in group}
         if change.owner not in known or cells != _whole(machine, change.owner) or change.up != (change.owner in down):
             return None
@@ -43,13 +43,13 @@ def node_changes(machine: Machine, nodes: IntArray, disturbances: Iterable[Distu
 
 
 def _change_of(machine: Machine, part: Disturbance) -> NodeChange:
-    """The change that a change of one amount is part of."""
+    """Return the node change that a change of one amount belongs to."""
     home = int(machine.home[part.owner])
     return NodeChange(part.time, part.owner if home < 0 else home, part.amount > 0)
 
 
 def _whole(machine: Machine, node: int) -> dict[tuple[int, int], int]:
-    """What a node and the devices in it have, by owner and resource."""
+    """Return the capacity of a node and of its devices, by owner and resource."""
     owners = (node, *np.flatnonzero(machine.home == node).tolist())
     return {
         (owner, resource): amount
@@ -60,7 +60,7 @@ def _whole(machine: Machine, node: int) -> dict[tuple[int, int], int]:
 
 
 def outage_arrays(changes: Sequence[NodeChange], requeues: bool, nodes: NodeArrays, kinds: int, jobs: int) -> OutageArrays:
-    """Lay out changes for a replay of so many jobs of so many kinds that begins on empty nodes."""
+    """Build the arrays of changes for a replay that begins on empty nodes."""
     from poolwise.kernels.shared_nodes.state import OutageArrays
 
     leaves, n = len(nodes.top) // 2, len(nodes.owner)
@@ -71,8 +71,8 @@ def outage_arrays(changes: Sequence[NodeChange], requeues: bool, nodes: NodeArra
         up=np.array([change.up for change in changes], dtype=np.bool_),
         free=read_only(nodes.top[leaves : leaves + n].copy()),
         requeues=np.array([requeues]),
-        held=np.zeros(kinds, dtype=np.bool_),
-        held_at=np.full(kinds, -1),
-        aside=blank(jobs),
+        fits_empty=np.zeros(kinds, dtype=np.bool_),
+        checked_at=np.full(kinds, -1),
+        deferred=blank(jobs),
         lost=np.zeros(jobs, dtype=np.bool_),
     )

@@ -1,7 +1,7 @@
-"""The compiled family of list scheduling on shared nodes, with the reference's result.
+"""Compiled engine of list scheduling on shared nodes, with the result of the reference engine.
 
-`supported` says what it cannot run; it turns the study into arrays (`columns`), lets the kernels replay them, and turns the
-record back into a `Schedule`, byte for byte that of `engines.simulate` with the reference engine.
+`supported` lists what it cannot run. The engine converts the run to arrays (`columns`), replays them in the kernel, and
+converts the record to a `Schedule`, byte for byte that of `engines.simulate` with the reference engine.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import numpy as np
 
 from poolwise.arrays import IntArray
 from poolwise.engines import compiled_engine
-from poolwise.engines.compiled_engine import Parts
-from poolwise.engines.compiling import InterimKernel, Kernel, await_beside
-from poolwise.engines.list_scheduling.priority_callback import Asker
-from poolwise.engines.progress import Stride, Watch
+from poolwise.engines.compiled_engine import RunSpec
+from poolwise.engines.compiling import InterimKernel, Kernel, wait_for_background
+from poolwise.engines.list_scheduling.priority_callback import PriorityCallback
+from poolwise.engines.progress import ProgressListener, Stride
 from poolwise.engines.run_record import larger_columns, longer, schedule_of
 from poolwise.engines.shared_nodes.columns import SharedArrays, SharedColumns
-from poolwise.engines.shared_nodes.initial import NodeHoldings, continue_nodes
+from poolwise.engines.shared_nodes.initial import NodeHoldings, resume_nodes
 from poolwise.interfaces import ListRule, rule_of
 from poolwise.model import Initial, Kind, Machine, ReservedWindow, Schedule, Workload
 from poolwise.performance.ideal import Ideal
-from poolwise.platforms.simulated import Disturbance, too_late
+from poolwise.platforms.simulated import Disturbance, beyond_horizon
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.placement.nodes.placement import FirstNodes
@@ -36,40 +36,40 @@ if TYPE_CHECKING:
     from poolwise.kernels.shared_nodes.state import OutageArrays
 
 FOLDER = "shared_nodes"
-"""Folder of the kernels."""
+"""Folder of the kernel package."""
 
 
-def replay(parts: Parts) -> tuple[Schedule, float]:
-    """Run what `unsupported` has no objection to; returns the schedule and the seconds without compiling or loading."""
-    rule = rule_of(parts.scheduler)
+def replay(spec: RunSpec) -> tuple[Schedule, float]:
+    """Replay a supported run; return the schedule and the seconds without compiling or loading."""
+    rule = rule_of(spec.scheduler)
     assert rule is not None
-    kernel = node_kernel(parts)
+    kernel = node_kernel(spec)
     begun = time.perf_counter()
-    schedule = _replay(parts, rule, kernel)
+    schedule = _replay(spec, rule, kernel)
     return schedule, time.perf_counter() - begun - kernel.loading_s
 
 
-def node_kernel(parts: Parts) -> InterimKernel:
-    """Return the kernel of a run; what lays out the runs that it goes on from is loaded now, if there are such."""
+def node_kernel(spec: RunSpec) -> InterimKernel:
+    """Return the kernel of a run; the kernel that restores initial runs is loaded immediately if it is needed."""
     from poolwise.kernels.shared_nodes.replay import replay
 
-    if parts.initial is not None:
+    if spec.initial is not None:
         load_kind("from a state")
-    return InterimKernel(FOLDER, load_kind, replay, len(parts.workload))
+    return InterimKernel(FOLDER, load_kind, replay, len(spec.workload))
 
 
-def _replay(parts: Parts, rule: ListRule, kernel: Kernel) -> Schedule:
+def _replay(spec: RunSpec, rule: ListRule, kernel: Kernel) -> Schedule:
     from poolwise.kernels.shared_nodes import state
 
-    columns = SharedColumns(parts, rule)
-    arrays = columns.arrays(parts.pass_per_event)
-    if parts.initial is not None:
-        held = NodeHoldings.of(arrays, parts.initial)
+    columns = SharedColumns(spec, rule)
+    arrays = columns.arrays(spec.pass_per_event)
+    if spec.initial is not None:
+        held = NodeHoldings.of(arrays, spec.initial)
         assert held is not None
-        continue_nodes(parts.initial, held, parts.workload, arrays)
-    if parts.watch is not None:
-        parts.watch.begin(None)
-    arrays = play_nodes(columns, arrays, kernel, parts.watch)
+        resume_nodes(spec.initial, held, spec.workload, arrays)
+    if spec.watch is not None:
+        spec.watch.begin(None)
+    arrays = replay_nodes(columns, arrays, kernel, spec.watch)
     now, runs = arrays.now, arrays.runs
     rejected = columns.refusals(runs.rejected[: int(now[state.REJECTED])])
     started, passes = int(now[state.STARTED]), int(now[state.PASSES])
@@ -77,22 +77,24 @@ def _replay(parts: Parts, rule: ListRule, kernel: Kernel) -> Schedule:
     return schedule_of(columns, runs, arrays.queue.where, started, passes, rejected, lost)
 
 
-def play_nodes(columns: SharedColumns, arrays: SharedArrays, kernel: Kernel, watch: Watch | None = None) -> SharedArrays:
-    """Let a kernel run until nothing is left to do, and do what it asks for; returns the arrays, some of which may grow."""
+def replay_nodes(
+    columns: SharedColumns, arrays: SharedArrays, kernel: Kernel, watch: ProgressListener | None = None
+) -> SharedArrays:
+    """Call a kernel until the replay ends and serve its requests; return the arrays, some of which may have grown."""
     from poolwise.kernels.list_scheduling import state
     from poolwise.kernels.shared_nodes.state import PASSES, PAUSE, ROWS, STARTED
 
-    asker, stride, kind = Asker(columns), Stride(watch), _kind_of(columns.scheduler, arrays)
+    callback, stride, kind = PriorityCallback(columns), Stride(watch), _kind_of(columns.scheduler, arrays)
     arrays.now[PAUSE] = stride.next(0.0, 0)
-    while (wanted := kernel(kind, arrays)) != state.DONE:
-        if wanted == state.ASK:
-            asker.answer(arrays.order.key, arrays.queue, arrays.runs, arrays.now)
-        elif wanted == state.PAUSED:
+    while (request := kernel(kind, arrays)) != state.DONE:
+        if request == state.COMPUTE_KEYS:
+            callback.compute_keys(arrays.order.key, arrays.queue, arrays.runs, arrays.now)
+        elif request == state.PAUSED:
             arrays.now[PAUSE] = stride.next(_share(arrays.now, len(columns.workload)), int(arrays.now[PASSES]))
-        elif wanted == state.INSTANTS:
+        elif request == state.INSTANTS:
             arrays = arrays._replace(profile=columns.profile(arrays.nodes, 2 * int(arrays.now[ROWS])))
-        elif wanted == state.LATE:
-            raise too_late()
+        elif request == state.LATE:
+            raise beyond_horizon()
         else:
             larger = larger_columns(arrays.runs, int(arrays.now[STARTED]), int(arrays.now[ROWS]))
             arrays = arrays._replace(runs=arrays.runs._replace(**larger))
@@ -102,36 +104,36 @@ def play_nodes(columns: SharedColumns, arrays: SharedArrays, kernel: Kernel, wat
 
 
 def _with_more_runs(arrays: SharedArrays, outages: OutageArrays) -> SharedArrays:
-    """The same arrays, with room for as many runs as the waiting jobs may begin, and for their parts."""
+    """Return the same arrays, with space for the runs that the waiting jobs may start, and for their parts."""
     from poolwise.kernels.shared_nodes.state import STARTED, WAITING
 
     runs, rules, waiting = arrays.runs, arrays.rules, int(arrays.now[WAITING])
     more = max(0, int(arrays.now[STARTED]) + waiting - len(outages.lost))
     parts = max(0, int(runs.part[arrays.now[STARTED]]) + min(waiting * rules.parts, rules.cores) - len(runs.node))
     more_runs = {name: longer(getattr(runs, name), more) for name in ("job", "start", "end", "expected", "part", "offset")}
-    more_runs |= {name: longer(getattr(runs, name), parts) for name in ("node", "lack")}
-    then = arrays.then._replace(ends=longer(arrays.then.ends, more))
+    more_runs |= {name: longer(getattr(runs, name), parts) for name in ("node", "borrow")}
+    at_shadow = arrays.at_shadow._replace(ends=longer(arrays.at_shadow.ends, more))
     return arrays._replace(
-        runs=runs._replace(**more_runs), then=then, outages=outages._replace(lost=longer(outages.lost, more))
+        runs=runs._replace(**more_runs), at_shadow=at_shadow, outages=outages._replace(lost=longer(outages.lost, more))
     )
 
 
 def _share(now: IntArray, jobs: int) -> float:
-    """Share of the events, arrivals and ends, that are over; a rejected job ends at once."""
+    """Return the share of processed events, arrivals and ends; a rejected job ends at once."""
     from poolwise.kernels.shared_nodes import state
 
     return float(now[state.NEXT] + now[state.STARTED] - now[state.RUNNING] + now[state.REJECTED]) / (2 * jobs)
 
 
 SharedKind = Literal["queues", "reservations", "failing nodes", "failing nodes, reservations", "windows", "from a state"]
-"""What a kernel is for: queues with one reservation at most, reservations of everyone, both on nodes that fail, queues beside
-windows, and replays that go on from a state."""
+"""Kinds of kernels: queues with at most one reservation, conservative reservations, both on nodes that fail, queues with
+windows, and replays from an initial state."""
 
 RARE: tuple[SharedKind, ...] = ("failing nodes", "failing nodes, reservations", "windows")
 
 
 def _kind_of(scheduler: ListRule, arrays: SharedArrays) -> SharedKind:
-    """Kernel that a run under a list scheduler needs."""
+    """Return the kind of kernel that a run under a list scheduler needs."""
     if arrays.outages is not None:
         return "failing nodes" if arrays.profile is None else "failing nodes, reservations"
     if arrays.windows is not None:
@@ -141,26 +143,26 @@ def _kind_of(scheduler: ListRule, arrays: SharedArrays) -> SharedKind:
 
 
 def load() -> None:
-    """Load the kernels of most runs, compiling them where this has not been done before here; says so in the log."""
+    """Load the kernels of most runs, compiling them if they are not cached on this computer; log that they compile."""
     for kind in get_args(SharedKind):
         if kind not in RARE:
             load_kind(kind)
 
 
 def load_rare() -> None:
-    """Load the other kernels, as `load` does: a run loads them when it comes to need one."""
+    """Load the other kernels, as `load` does: a run loads them when it needs one."""
     for kind in RARE:
         load_kind(kind)
 
 
 @cache
 def load_kind(kind: str) -> None:
-    """Load a kernel, compiling it where this has not been done before on this computer; says so in the log."""
-    await_beside(FOLDER, kind)
+    """Load a kernel, compiling it if it is not cached on this computer; log that it compiles."""
+    wait_for_background(FOLDER, kind)
     backfill = Conservative() if "reservations" in kind else Easy()
     scheduler = ListScheduler(backfill=backfill, placement=FirstNodes())
     second, one = np.full(2, SECOND, dtype=np.int64), np.ones(2, dtype=np.int64)
-    two = Parts(_one_node(), Workload.of(second, second, requests={"cores": one}), scheduler, Ideal(), Ideal())
+    two = RunSpec(_one_node(), Workload.of(second, second, requests={"cores": one}), scheduler, Ideal(), Ideal())
     if kind == "from a state":
         two = replace(two, initial=Initial(0, []))
     if kind.startswith("failing nodes"):
@@ -174,7 +176,7 @@ def load_kind(kind: str) -> None:
 
 
 def _compiled(_: str, arrays: tuple[object, ...]) -> int:
-    """Call the kernel of any kind as machine code."""
+    """Call the machine code of a kernel of any kind."""
     from poolwise.kernels.shared_nodes.replay import replay
 
     return int(replay(*arrays))  # type: ignore[arg-type]  # `arrays` are `SharedArrays`

@@ -1,8 +1,8 @@
-"""Items of many bins exchanged at once, exactly: each bin gives one up, and all of them find the cheapest new places.
+"""Exchange of items between many bins at once, exactly: each bin gives up one item, and all of them are reassigned optimally.
 
-A bin takes back at most one, so what an item costs in a bin does not depend on where the others go, and the cheapest way
-is a linear assignment; the present assignment is one of its solutions, so no exchange is ever for the worse. Source: shortest
-augmenting paths with dual variables (Kuhn 1955; Jonker, Volgenant 1987).
+A bin takes back at most one item, so the cost of an item in a bin does not depend on the other items, and the optimum is a
+linear assignment. The current assignment is feasible, so an exchange never increases the cost. Source: shortest augmenting
+paths with dual variables (Kuhn 1955; Jonker, Volgenant 1987).
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from poolwise.kernels.batch.search import Bins, alone, changed, draw, fits, put,
 from poolwise.kernels.jit import kernel
 
 BARRED = 1e12
-"""Cost of a place that an item does not fit."""
+"""Cost of a bin that cannot hold an item."""
 NEW = 8
 """New bins that one exchange may open."""
 PART = 90
-"""Bins of one exchange: its time grows with their cube, its gain does not."""
+"""Bins per exchange: its time grows with their cube, its gain does not."""
 
 
 @kernel
 def assign(cost: FloatArray, n: int, m: int, column: IntArray) -> None:
-    """Give each of n rows a column of its own among m >= n at least total cost; `column` (n,) receives them."""
+    """Assign each of n rows its own column among m >= n at minimum total cost; `column` (n,) receives the columns."""
     row_price, price = np.zeros(n + 1), np.zeros(m + 1)
-    taken, way = np.zeros(m + 1, dtype=np.int64), np.zeros(m + 1, dtype=np.int64)  # 1 + row of a column; 0 is no row
+    taken, way = np.zeros(m + 1, dtype=np.int64), np.zeros(m + 1, dtype=np.int64)  # 1 + row of a column; 0 for none
     least, seen = np.empty(m + 1), np.empty(m + 1, dtype=np.bool_)
     waiting = np.zeros(n + 1, dtype=np.bool_)
-    for row in range(1, n + 1):  # a row takes its cheapest column if that is free, until another row needs it more
+    for row in range(1, n + 1):  # greedy start: a row takes its cheapest column if that is free
         j = int(np.argmin(cost[row - 1, :m])) + 1
         row_price[row] = cost[row - 1, j - 1]
         waiting[row] = taken[j] > 0
@@ -72,7 +72,7 @@ def assign(cost: FloatArray, n: int, m: int, column: IntArray) -> None:
 
 @kernel
 def cheapest_new(c: FillCosts, b: Bins, w: int, more: int) -> tuple[int, float]:
-    """(kind, cost) of the cheapest new bin for an item among kinds of which `more` are left; -1 where there is none."""
+    """Return (kind, cost) of the cheapest new bin for an item, of kinds with at least `more` bins left; kind -1 if none."""
     kind, best = -1, BARRED
     for g in range(len(c.available)):
         if b.used[g] + more <= c.available[g] and c.allowed[g, w]:
@@ -84,11 +84,11 @@ def cheapest_new(c: FillCosts, b: Bins, w: int, more: int) -> tuple[int, float]:
 
 @kernel
 def exchange(c: FillCosts, b: Bins, state: NDArray[np.uint64]) -> None:
-    """Take one random item out of each of up to PART random bins, and put all of them where they cost least together."""
+    """Remove one random item from each of up to PART random bins, and reassign all of them at minimum cost."""
     n_slot = len(b.place)
     bins = min(PART, b.open[n_slot])
     slots, hand = np.empty(bins, dtype=np.int64), np.empty(bins, dtype=np.int64)
-    for k in range(bins):  # the first of a shuffle of the bins in use
+    for k in range(bins):  # partial shuffle of the bins in use
         other = k + int(draw(state) * (b.open[n_slot] - k))
         s, t = b.open[other], b.open[k]
         b.open[other], b.open[k] = t, s
@@ -101,7 +101,7 @@ def exchange(c: FillCosts, b: Bins, state: NDArray[np.uint64]) -> None:
     cost = np.empty((bins, bins + NEW))
     for r in range(bins):
         w = hand[r]
-        for j in range(bins):  # an emptied bin is open to any item, so that each can go back
+        for j in range(bins):  # the bins' remaining load admits any item that fits, so each item can return
             s = slots[j]
             cost[r, j] = changed(c, b, s, -1, w) - b.cost[s] if fits(c, b, s, -1, w) else BARRED
         cost[r, bins:] = cheapest_new(c, b, w, bins + NEW)[1]

@@ -1,7 +1,7 @@
-"""Water filling: what a set of items costs on one bin when the bin's room goes where it helps most.
+"""Water filling: cost of a set of items on one bin, with the bin's room allocated where it saves most.
 
-An item needs a least room on a bin of a kind; each of its steps takes more room, up to its width, and saves `gain` per
-unit. Savings fall from step to step of one item, so taking the steps of all items by falling gain is optimal. The rank of
+An item needs a minimum room on a bin of a kind. Each of its steps uses more room, up to its width, and saves `gain` per
+unit. Gains decrease from step to step of one item, so taking the steps of all items by decreasing gain is optimal. The rank of
 a step in that order is fixed per kind of bin; a bin keeps the ranks of its items' steps sorted.
 """
 
@@ -14,23 +14,23 @@ from poolwise.kernels.jit import entry, step
 
 
 class FillCosts(NamedTuple):
-    """Items on kinds of bins, g kinds, n items, p steps for each item.
+    """Costs of n items on g kinds of bins, with p steps per item.
 
     Attributes
     ----------
-    load : (n,) what an item takes of a bin's count (cores)
-    size : (n,) room an item would take at most
-    need : (g, n) room it takes at least
+    load : (n,) share of a bin's capacity that an item uses (cores)
+    size : (n,) most room that an item uses
+    need : (g, n) least room that it uses
     base : (g, n) cost of an item at its least room
     allowed : (g, n) whether an item may be on a bin of the kind
     rank : (g, n, p) ranks of an item's steps, ascending
-    width, gain : (g, n * p) by rank: room that a step takes, cost saved per unit of it
+    width, gain : (g, n * p) by rank: room that a step uses, cost saved per unit of it
     owner : (g, n * p) by rank: the item
     available : (g,) number of bins
-    capacity : (g,) load that a bin takes
+    capacity : (g,) load that a bin can hold
     room : (g,) room of a bin
     opening : (g,) cost of a bin that has items
-    outside : (1,) cost of a unit of size that finds no room
+    outside : (1,) cost per unit of size beyond the room
     """
 
     load: IntArray
@@ -51,7 +51,7 @@ class FillCosts(NamedTuple):
 
 @step
 def saved(c: FillCosts, g: int, steps: IntArray, n_step: int, room: float, without: int, extra: int) -> float:
-    """Cost saved by filling `room` with a bin's sorted steps, less those of item `without`, plus those of item `extra`."""
+    """Return the cost saved by filling `room` with a bin's sorted steps, except those of `without`, plus those of `extra`."""
     total, k, e = 0.0, 0, 0
     n_extra = c.rank.shape[2] if extra >= 0 else 0
     while room > 0.0:
@@ -77,7 +77,7 @@ def cost(
     c: FillCosts, g: int, n_item: int, need: float, base: float, size: float,
     steps: IntArray, n_step: int, without: int, extra: int,
 ) -> float:  # fmt: skip
-    """Cost of a bin whose totals already count the change that `without` and `extra` make; 0 where it is empty."""
+    """Return the cost of a bin whose totals already include the change by `without` and `extra`; 0 if it is empty."""
     if n_item == 0:
         return 0.0
     value: float = c.opening[g] + base - saved(c, g, steps, n_step, c.room[g] - need, without, extra)
@@ -88,7 +88,7 @@ def cost(
 
 @step
 def shares(c: FillCosts, g: int, steps: IntArray, n_step: int, room: float, out: FloatArray) -> float:
-    """Add to `out` (n,) the room that each item gets by filling; returns what is left."""
+    """Add to `out` (n,) the room that each item gets by filling; return the room left."""
     for k in range(n_step):
         if room <= 0.0:
             break

@@ -1,8 +1,8 @@
-"""Prices of load and room at which the linear relaxation is tightest: a proven bound, and a guide for packing.
+"""Prices of load and room that maximize the Lagrangian bound: a proven lower bound, and guidance for packing.
 
-With a price of room on each kind of bin, a bin in use costs nothing beyond what its load and room are worth, and every item
-goes to the kind where it is cheapest. The best prices are those of the aggregated linear program, found here by a
-subgradient ascent (Held, Wolfe, Crowder 1974) without a solver.
+With a price of room on each kind of bin, a bin in use costs only what its load and room are worth, and every item is assigned
+to the kind where it is cheapest. The best prices are those of the aggregated linear program, found here by subgradient ascent
+(Held, Wolfe, Crowder 1974) without an LP solver.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from poolwise.kernels.jit import kernel
 
 @kernel
 def relaxed(c: FillCosts, price: FloatArray, rent: FloatArray, slope: FloatArray, use: FloatArray, item: FloatArray) -> float:
-    """Bound at prices of room (g,) and rents (g,) of bins that are scarce.
+    """Return the lower bound at prices of room (g,) and rents (g,) of bins in short supply.
 
-    `slope` (g,) and `use` (g,) receive the directions in which prices and rents would rise, `item` (n,) what each item
-    costs at these prices.
+    `slope` (g,) and `use` (g,) receive the subgradients with respect to prices and rents, `item` (n,) the cost of each item
+    at these prices.
     """
     total = 0.0
     slope[:] = 0.0
@@ -51,7 +51,7 @@ def relaxed(c: FillCosts, price: FloatArray, rent: FloatArray, slope: FloatArray
 
 @kernel
 def guide(c: FillCosts, rounds: int, best_price: FloatArray, best_rent: FloatArray, best_item: FloatArray) -> float:
-    """Climb to good prices; returns the bound they prove and leaves them in `best_*` ((g,), (g,), (n,))."""
+    """Ascend to good prices; return the bound that they prove and write them to `best_*` ((g,), (g,), (n,))."""
     kinds = len(c.available)
     dearest = np.empty(kinds)
     scale = 0.0
@@ -85,7 +85,7 @@ def guide(c: FillCosts, rounds: int, best_price: FloatArray, best_rent: FloatArr
 
 
 def priced(c: FillCosts, price: FloatArray, rent: FloatArray, share: float) -> FillCosts:
-    """Return costs that charge an item for load and room at a share of their prices, and less for opening a bin."""
+    """Return costs that charge items for load and room at a share of their prices, and less for opening a bin."""
     per_load = share * np.maximum(c.opening + rent - price * c.room, 0.0) / np.maximum(c.capacity, 1)
     per_room = share * price
     over = c.gain > per_room[:, None]

@@ -1,10 +1,10 @@
-"""The linear program over contents of bins, by the revised simplex method: column generation solves it again and again.
+"""Restricted master problem of column generation over the contents of bins, solved by the revised simplex method.
 
-Each row but the last few says that an item is covered once; then a row for each kind of bin (no more than there are), and
-one for what finds no room. The columns stay where the pricing leaves them; handing them to a solver of general programs and
-reading its answers took ten times as long in all. Nothing proven rests on its numbers: the bound of column generation holds at
-any duals.
-Source: Dantzig's rule on a dense inverse; right-hand sides are moved apart a little, so that it cannot cycle.
+All rows but the last few require that an item is covered once; then there is one row per kind of bin (at most the available
+number), and one for the size beyond the room. Columns are stored where pricing writes them: passing them to a general LP solver
+and reading its results took ten times as long in total. No proof depends on its numbers: the bound of column generation holds
+for any duals.
+Source: Dantzig's rule on a dense inverse; right-hand sides are perturbed slightly, which prevents cycling.
 """
 
 from __future__ import annotations
@@ -19,40 +19,40 @@ from poolwise.kernels.batch.price import price_out
 from poolwise.kernels.batch.search import alone
 from poolwise.kernels.jit import entry, kernel, step
 
-APART = 1e-7
-"""Largest shift of a right-hand side."""
+PERTURBATION = 1e-7
+"""Largest perturbation of a right-hand side."""
 TOLERANCE = 1e-9
-"""Reduced costs and pivots nearer to 0 are 0."""
+"""Reduced costs and pivots of smaller magnitude count as 0."""
 DRIFT = 1e-8
-"""Error of a row past which the inverse is worked out anew."""
+"""Residual of a row above which the inverse is recomputed."""
 DEAR = 1.5
-"""What it costs to leave an item uncovered, in bins of its own, unless its `dear` is set to something else."""
+"""Default cost of leaving an item uncovered, relative to a bin of its own; see `Master.dear`."""
 LEAST = 1e-3
 """Least cost of leaving an item uncovered."""
 LOOK = 5
-"""Operations counted for looking at one item in pricing."""
+"""Operations counted per item examined in pricing."""
 PIVOTS = 20_000
-"""Most pivots of one solution; after them it is used as it is, since the bound holds at any duals."""
+"""Most pivots per solution; the result is used even if not optimal, since the bound holds for any duals."""
 
 
 class Master(NamedTuple):
-    """Columns and a basis: m rows, room for k columns, r for their items.
+    """Columns and a basis: m rows, space for k columns, r for their items.
 
     Attributes
     ----------
-    n : items; rows n and on are those of the kinds, the last that of what finds no room
-    first : (k + 1,) where the items of a column begin in `items`
+    n : items; rows from n on are those of the kinds, the last that of the size beyond the room
+    first : (k + 1,) position in `items` of the first item of a column
     items : (r,)
     kind : (k,) kind of bin
     cost : (k,) cost of the bin, and `charge` : (k,) the cost that the program uses for it
-    far : (k,) size that finds no room, in units of `unit`
+    far : (k,) size beyond the room, in units of `unit`
     used : (1,) number of columns
     limit : (m,) right-hand sides
-    dear : (m,) cost of the unit column of a row: an item that stays uncovered, 0 for the rows that may be slack
+    dear : (m,) cost of the unit column of a row: an uncovered item, 0 for rows that may have slack
     inverse : (m, m) of the basis, transposed
     basis : (m,) column, or -1 - row for a unit column
-    level, dual : (m,)
-    spent : (1,) operations done so far, about a nanosecond each
+    level, dual : (m,) primal and dual values of the basis
+    spent : (1,) operations so far, about a nanosecond each
     unit : (1,)
     way, left, steps, wanted : scratch
     """
@@ -80,14 +80,14 @@ class Master(NamedTuple):
 
 
 def empty_master(c: FillCosts, outside: float, columns: int, entries: int) -> Master:
-    """Build a master without columns, with room for some; all items uncovered. `outside` is what may find no room."""
+    """Return a master without columns, with space for `columns`; no item is covered. `outside` limits the size beyond room."""
     n, kinds = len(c.load), len(c.available)
     m = n + kinds + 1
     unit = max(1.0, float(c.room[np.isfinite(c.room)].max()))
-    apart = 1 + APART * (np.arange(n) * 7919 % 1009) / 1009
-    limit = np.concatenate([apart, c.available.astype(np.float64), [outside / unit]])
+    perturbed = 1 + PERTURBATION * (np.arange(n) * 7919 % 1009) / 1009
+    limit = np.concatenate([perturbed, c.available.astype(np.float64), [outside / unit]])
     dear = np.zeros(m)
-    lonely(c, dear)
+    uncovered_costs(c, dear)
     return Master(
         n, _whole(columns + 1), _whole(entries), _whole(columns), np.zeros(columns), np.zeros(columns), np.zeros(columns),
         _whole(1), limit, dear, np.eye(m), -1 - np.arange(m), limit.copy(), dear.copy(), _whole(1), np.array([unit]),
@@ -100,8 +100,8 @@ def _whole(size: int) -> IntArray:
 
 
 @entry
-def lonely(c: FillCosts, dear: FloatArray) -> None:
-    """Write into `dear`, from its beginning, what leaving each item uncovered costs."""
+def uncovered_costs(c: FillCosts, dear: FloatArray) -> None:
+    """Write the cost of leaving each item uncovered to the beginning of `dear`."""
     for w in range(len(c.load)):
         least = np.inf
         for g in range(len(c.available)):
@@ -110,8 +110,8 @@ def lonely(c: FillCosts, dear: FloatArray) -> None:
         dear[w] = max(DEAR * least, LEAST) if least < np.inf else 1.0
 
 
-def larger(m: Master) -> Master:
-    """Return the same master with room for twice as many columns."""
+def enlarged(m: Master) -> Master:
+    """Return the same master with space for twice as many columns."""
     items, kind, cost, charge, far = (np.concatenate([part, part]) for part in (m.items, m.kind, m.cost, m.charge, m.far))
     first = np.concatenate([m.first, m.first[1:]])
     return m._replace(first=first, items=items, kind=kind, cost=cost, charge=charge, far=far)
@@ -119,7 +119,7 @@ def larger(m: Master) -> Master:
 
 @entry
 def add(c: FillCosts, m: Master, g: int, items: IntArray) -> int:
-    """Add a column, its items with their best shares of the room; returns its number."""
+    """Add a column, with the room of the bin allocated optimally to its items; return its number."""
     n, p, k = len(items), c.rank.shape[2], m.used[0]
     steps, n_step = m.steps, 0
     need, base, size, at = 0.0, 0.0, 0.0, m.first[k]
@@ -146,7 +146,7 @@ def add(c: FillCosts, m: Master, g: int, items: IntArray) -> int:
 
 @step
 def reduced(m: Master, k: int) -> float:
-    """Reduced cost of a column: its charge less the duals of its rows."""
+    """Return the reduced cost of a column: its charge minus the duals of its rows."""
     value: float = m.charge[k] - m.dual[m.n + m.kind[k]] - m.far[k] * m.dual[len(m.dual) - 1]
     for at in range(m.first[k], m.first[k + 1]):
         value -= m.dual[m.items[at]]
@@ -154,10 +154,10 @@ def reduced(m: Master, k: int) -> float:
 
 
 @entry
-def optimise(m: Master) -> int:
-    """Pivot from the basis at hand to the best; returns the number of pivots."""
+def optimize(m: Master) -> int:
+    """Pivot from the current basis to an optimal one; return the number of pivots."""
     rows, way, done = len(m.level), m.way, 0
-    _settle(m)
+    _refresh_solution(m)
     while done < PIVOTS:
         enter, least = 0, -TOLERANCE
         found = False
@@ -170,7 +170,7 @@ def optimise(m: Master) -> int:
                 enter, least, found = -1 - i, m.dear[i] - m.dual[i], True
         if not found:
             break
-        _along(m, enter, way)
+        _direction(m, enter, way)
         leave, ratio = -1, np.inf
         for i in range(rows):
             if way[i] > TOLERANCE:
@@ -192,8 +192,8 @@ def optimise(m: Master) -> int:
 
 
 @step
-def _along(m: Master, enter: int, way: FloatArray) -> None:
-    """Write the inverse times a column into `way` (m,)."""
+def _direction(m: Master, enter: int, way: FloatArray) -> None:
+    """Write the inverse times a column to `way` (m,)."""
     rows = len(way)
     if enter < 0:
         for i in range(rows):
@@ -209,7 +209,7 @@ def _along(m: Master, enter: int, way: FloatArray) -> None:
 
 @step
 def _pivot(m: Master, enter: int, leave: int, way: FloatArray) -> None:
-    """Let a column into the basis in place of the one of a row."""
+    """Let a column enter the basis in place of the column of a row."""
     rows = len(way)
     for j in range(rows):
         a = m.inverse[j, leave]
@@ -222,8 +222,8 @@ def _pivot(m: Master, enter: int, leave: int, way: FloatArray) -> None:
 
 
 @step
-def _settle(m: Master) -> None:
-    """Work out levels and duals from the inverse, and the inverse from the basis where it has drifted."""
+def _refresh_solution(m: Master) -> None:
+    """Recompute primal and dual values from the inverse, and the inverse from the basis if it has drifted."""
     rows, left, error, most = len(m.level), m.left, 0.0, 1.0
     _solve(m)
     for i in range(rows):
@@ -247,7 +247,7 @@ def _settle(m: Master) -> None:
 
 @step
 def _solve(m: Master) -> None:
-    """Levels are the inverse times the limits, duals the costs of the basis times the inverse."""
+    """Compute primal values (inverse times limits) and dual values (basis costs times inverse)."""
     rows = len(m.level)
     m.level[:] = 0.0
     for j in range(rows):
@@ -261,7 +261,7 @@ def _solve(m: Master) -> None:
 
 @step
 def _rebuild(m: Master) -> None:
-    """Work the inverse out anew: let the columns of the basis in one by one, each where its pivot is largest."""
+    """Recompute the inverse: let the columns of the basis enter one by one, each where its pivot is largest."""
     rows, wanted, way, kept = len(m.level), m.wanted, m.way, m.left
     m.inverse[:] = 0.0
     for i in range(rows):
@@ -273,7 +273,7 @@ def _rebuild(m: Master) -> None:
     for k in wanted:
         if k < 0:
             continue
-        _along(m, k, way)
+        _direction(m, k, way)
         leave = -1
         for i in range(rows):
             if m.basis[i] < 0 and kept[i] == 0.0 and (leave < 0 or abs(way[i]) > abs(way[leave])):
@@ -284,7 +284,7 @@ def _rebuild(m: Master) -> None:
 
 @entry
 def levels(m: Master, out: FloatArray) -> tuple[float, float]:
-    """Write the level of each column into `out` (k,); returns what the program charges, and the largest uncovered level."""
+    """Write the primal value of each column to `out` (k,); return the objective, and the largest value of an uncovered item."""
     out[:] = 0.0
     total, most = 0.0, 0.0
     for i in range(len(m.level)):
@@ -304,14 +304,14 @@ def generate(
     c: FillCosts, charged: FillCosts, m: Master, looks: int, rounds: int, price: FloatArray,
     sets: IntArray, sizes: IntArray, values: FloatArray,
 ) -> tuple[float, int]:  # fmt: skip
-    """Price at the duals of the program as it stands, and add the columns that better it.
+    """Price out columns at the current duals, and add those with negative reduced cost.
 
-    `charged` are the same costs, whose price of what finds no room is overwritten; `sets`, `sizes`, `values` are scratch
-    as in `price_out`, as many as it may keep, and `looks`, `rounds`, `price` are its own.
+    `charged` are the same costs; its cost of size beyond the room is overwritten. `sets`, `sizes`, `values` are scratch
+    as in `price_out`, which also uses `looks`, `rounds`, `price`.
 
     Returns
     -------
-    The bound that the duals prove on the program with all columns, and how many were added.
+    The bound that the duals prove for the program with all columns, and the number of columns added.
     """
     n, rows, added, at = m.n, len(m.dual), 0, m.dual
     charged.outside[0] = max(0.0, -at[rows - 1]) / m.unit[0]
@@ -336,16 +336,16 @@ def generate(
 
 
 @entry
-def bar(m: Master, chosen: IntArray, covered: BoolArray) -> None:
-    """Fix columns: their items become `covered` (n,), and all others with one of them dearer than leaving all their own.
+def fix_columns(m: Master, chosen: IntArray, covered: BoolArray) -> None:
+    """Fix columns to 1: their items become `covered` (n,), and other columns with one of them are penalized.
 
-    The basis stays as it is, and so does what is at a level in it: the next solution pivots it out.
+    The basis is unchanged, and so are the primal values in it: the next solution pivots the penalized columns out.
     """
     for k in chosen:
         for at in range(m.first[k], m.first[k + 1]):
             covered[m.items[at]] = True
         for other in range(m.used[0]):
-            if other == k or not _meets(m, other, k):
+            if other == k or not _overlap(m, other, k):
                 continue
             m.charge[other] = m.cost[other]
             for at in range(m.first[other], m.first[other + 1]):
@@ -353,8 +353,8 @@ def bar(m: Master, chosen: IntArray, covered: BoolArray) -> None:
 
 
 @step
-def _meets(m: Master, k: int, other: int) -> bool:
-    """Whether two columns have an item in common."""
+def _overlap(m: Master, k: int, other: int) -> bool:
+    """Return whether two columns have an item in common."""
     for at in range(m.first[k], m.first[k + 1]):
         for there in range(m.first[other], m.first[other + 1]):
             if m.items[at] == m.items[there]:

@@ -1,7 +1,7 @@
-"""Pricing: the set of items that is worth most on one bin, exactly, by branch and bound on a relaxed room.
+"""Pricing: the most valuable set of items on one bin, exactly, by branch and bound with Lagrangian relaxation of the room.
 
-With a price on room, items decouple into a knapsack over load alone; the price that makes this relaxation tightest gives a
-table from which every partial set is bounded. Source: Lagrangian bound for two-dimensional knapsack, Fisher 1981.
+With a price on room, items decouple into a knapsack over load alone. The price that makes this relaxation tightest gives a
+table that bounds every partial set. Source: Lagrangian bound for two-dimensional knapsack, Fisher 1981.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from poolwise.kernels.batch.fill import FillCosts
 from poolwise.kernels.jit import kernel, step
 
 STRIDE = 0.1
-"""First step of the search for the price of room."""
+"""First step of the search for the price of room, relative to its scale."""
 TAKEN = 20
-"""Looks counted for an item that is taken into a set, because the set is filled anew."""
+"""Looks counted for adding an item to a set, because the set is filled again."""
 
 
 @step
 def worth(c: FillCosts, g: int, prize: FloatArray, price: float, out: FloatArray) -> None:
-    """(n,) prize of each item less its cost when room has a price; -inf where it may not be on the bin."""
+    """Write (n,) the prize of each item minus its cost at a price of room; -inf if it is not allowed on the bin."""
     for w in range(len(prize)):
         if not c.allowed[g, w]:
             out[w] = -np.inf
@@ -35,7 +35,7 @@ def worth(c: FillCosts, g: int, prize: FloatArray, price: float, out: FloatArray
 
 @step
 def with_item(value: float, load: int, capacity: int, before: FloatArray, after: FloatArray) -> None:
-    """Fill a row of a knapsack's table, largest sum by capacity, from the one without an item. Two rows make it fast."""
+    """Compute a row of a knapsack table, largest value by capacity, from the row without an item."""
     for at in range(min(load, capacity + 1)):
         after[at] = before[at]
     for at in range(capacity + 1 - load):
@@ -45,7 +45,7 @@ def with_item(value: float, load: int, capacity: int, before: FloatArray, after:
 
 @step
 def knapsack(value: FloatArray, load: IntArray, capacity: int, table: FloatArray) -> float:
-    """Largest sum of values within the capacity; `table` (2, capacity + 1) is scratch."""
+    """Return the largest sum of values within the capacity; `table` (2, capacity + 1) is scratch."""
     here, there = 0, 1
     table[0] = 0.0
     for w in range(len(value)):
@@ -57,7 +57,7 @@ def knapsack(value: FloatArray, load: IntArray, capacity: int, table: FloatArray
 
 @step
 def tightest(c: FillCosts, g: int, prize: FloatArray, value: FloatArray, table: FloatArray, near: float, rounds: int) -> float:
-    """Price of room at which the relaxed set is worth less than at the one `near` by: a descent on a convex function."""
+    """Return a price of room with a lower relaxed value than at `near`: descent on a convex function."""
     capacity, room = c.capacity[g], c.room[g]
     worth(c, g, prize, near, value)
     price, least = near, near * room + knapsack(value, c.load, capacity, table)
@@ -81,27 +81,27 @@ def price_out(
     c: FillCosts, g: int, prize: FloatArray, least: float, looks: int, rounds: int, price: FloatArray,
     sets: IntArray, sizes: IntArray, values: FloatArray,
 ) -> tuple[float, int, int]:  # fmt: skip
-    """Find the sets worth most on a bin of kind g.
+    """Find the most valuable sets on a bin of kind g.
 
     Parameters
     ----------
     prize
-        (n,) what covering an item is worth.
+        (n,) value of covering an item.
     least
-        Only sets worth more than this are of interest.
+        Only sets of a higher value are returned.
     looks
-        Items to look at, for the sets that they could go into, before giving up.
+        Budget of items to examine before the search stops.
     rounds
-        Steps of the search for the price of room: the nearer it comes, the fewer looks are needed.
+        Steps of the search for the price of room: the better the price, the fewer looks are needed.
     price
         (g,) price of room at which that search begins, and where it ends.
     sets, sizes, values
-        (k, n), (k,), (k,) where the sets found are left, the k best of those seen.
+        (k, n), (k,), (k,) receive the k best sets found.
 
     Returns
     -------
-    An upper bound on what any set is worth (exact where nothing was given up, and at least `least`), how many sets were
-    kept, and how many looks that took: the bound is exact where these are no more than `looks`.
+    An upper bound on the value of any set, at least `least`; the number of sets kept; and the looks used. The bound is exact
+    if these are no more than `looks`.
     """
     n, capacity, room = len(prize), c.capacity[g], c.room[g]
     value = np.empty(n)
@@ -166,7 +166,7 @@ def price_out(
 
 @step
 def _merge(c: FillCosts, g: int, w: int, steps: IntArray, depth: int, n_step: int) -> None:
-    """Row depth + 1 of `steps` becomes row depth with the steps of item w, sorted."""
+    """Write row depth of `steps`, merged with the sorted steps of item w, to row depth + 1."""
     p = c.rank.shape[2]
     k, e = 0, 0
     for at in range(n_step + p):
@@ -194,7 +194,7 @@ def _filled(c: FillCosts, g: int, steps: IntArray, n_step: int, room: float) -> 
 def _keep(
     exact: float, order: IntArray, pick: IntArray, depth: int, sets: IntArray, sizes: IntArray, values: FloatArray, kept: int
 ) -> int:
-    """Remember a set if it is among the best; returns how many are remembered."""
+    """Store a set if it is among the best; return the number of sets stored."""
     at = kept
     if kept == len(sizes):
         at = int(np.argmin(values))

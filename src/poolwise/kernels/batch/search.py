@@ -1,6 +1,6 @@
-"""Packing items into bins of several kinds: best fit by marginal cost, then annealing over moves, swaps and repacking.
+"""Packing items into bins of several kinds: best fit by marginal cost, then simulated annealing.
 
-Source: best fit and simulated annealing (Kirkpatrick, Gelatt, Vecchi 1983); the cost of a bin is water filling.
+Source: best fit and simulated annealing (Kirkpatrick, Gelatt, Vecchi 1983); water filling gives the cost of a bin.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from poolwise.kernels.batch.fill import FillCosts, cost, shares
 from poolwise.kernels.jit import entry, step
 
 FREE = 1e-9
-"""Shortage of room that is put down to rounding."""
+"""Relative shortage of room that is attributed to rounding."""
 
 
 class Bins(NamedTuple):
@@ -29,10 +29,10 @@ class Bins(NamedTuple):
     items : (s, k) items, the first n_item of them
     steps : (s, k * p) ranks of their steps, sorted
     n_item, load : (s,)
-    need, base, size, cost : (s,) totals of the items, and what the bin costs
+    need, base, size, cost : (s,) totals of the items, and the cost of the bin
     used : (g,) bins in use of each kind
     open : (s + 1,) slots with items, the first open[s] of them
-    place : (s,) position of a slot in `open`, -1 where it is empty
+    place : (s,) position of a slot in `open`, -1 if it is empty
     """
 
     where: IntArray
@@ -51,7 +51,7 @@ class Bins(NamedTuple):
 
 
 def empty_bins(c: FillCosts, most: int) -> Bins:
-    """Build bins without items; no bin ever holds more than `most`."""
+    """Return bins without items, with space for `most` items each."""
     n, kinds, p = len(c.load), len(c.available), c.rank.shape[2]
     items, steps = np.zeros((n, most), dtype=np.int64), np.zeros((n, most * p), dtype=np.int64)
     kind, n_item, load = (np.zeros(n, dtype=np.int64) for _ in range(3))
@@ -63,7 +63,7 @@ def empty_bins(c: FillCosts, most: int) -> Bins:
 
 @step
 def fits(c: FillCosts, b: Bins, s: int, without: int, extra: int) -> bool:
-    """Whether slot s holds item `extra` once item `without` is gone (either may be -1)."""
+    """Return whether slot s can hold item `extra` once item `without` is removed (either may be -1)."""
     g = b.kind[s]
     if not c.allowed[g, extra]:
         return False
@@ -77,7 +77,7 @@ def fits(c: FillCosts, b: Bins, s: int, without: int, extra: int) -> bool:
 
 @step
 def changed(c: FillCosts, b: Bins, s: int, without: int, extra: int) -> float:
-    """Cost of slot s without one item and with another (-1 for none)."""
+    """Return the cost of slot s without one item and with another (-1 for none)."""
     g, n, need, base, size = b.kind[s], b.n_item[s], b.need[s], b.base[s], b.size[s]
     if without >= 0:
         n, need, base, size = n - 1, need - c.need[g, without], base - c.base[g, without], size - c.size[without]
@@ -89,13 +89,13 @@ def changed(c: FillCosts, b: Bins, s: int, without: int, extra: int) -> float:
 
 @step
 def alone(c: FillCosts, g: int, w: int) -> float:
-    """Cost of a new bin of kind g with one item."""
+    """Return the cost of a new bin of kind g with one item."""
     return cost(c, g, 1, c.need[g, w], c.base[g, w], c.size[w], c.rank[g, w], 0, -1, w)
 
 
 @step
 def refresh(c: FillCosts, b: Bins, s: int) -> None:
-    """Work out the totals, sorted steps and cost of slot s from its items: sums never drift."""
+    """Recompute the totals, sorted steps and cost of slot s from its items, so that rounding errors do not accumulate."""
     g, p = b.kind[s], c.rank.shape[2]
     load, need, base, size, n_step = 0, 0.0, 0.0, 0.0, 0
     steps = b.steps[s]
@@ -138,9 +138,9 @@ def put_all(c: FillCosts, b: Bins, slot: IntArray) -> None:
 
 @entry
 def split(c: FillCosts, b: Bins, out: FloatArray) -> None:
-    """(n,) room that each item gets: what it needs, then where it saves most, then whoever lacks some.
+    """Write (n,) the room of each item: its need, then room where it saves most, then the rest up to the items' sizes.
 
-    Room that saves nothing still spares what is outside.
+    Room that saves nothing still reduces the size beyond the room.
     """
     p = c.rank.shape[2]
     for k in range(b.open[len(b.place)]):
@@ -179,7 +179,7 @@ def take(c: FillCosts, b: Bins, w: int) -> None:
 
 @step
 def vacant(b: Bins) -> int:
-    """Find an empty slot: there are as many slots as items, so an item in hand always leaves one."""
+    """Return an empty slot: there are as many slots as items, so a removed item always leaves one."""
     for s in range(len(b.place)):
         if b.place[s] < 0:
             return s
@@ -188,9 +188,9 @@ def vacant(b: Bins) -> int:
 
 @step
 def cheapest(c: FillCosts, b: Bins, w: int, barred: int, per_load: bool) -> tuple[int, int, float]:
-    """(slot or -1, kind of a new bin or -1, added cost) of the best place for an item outside.
+    """Return (slot or -1, kind of a new bin or -1, added cost) of the best place for an item.
 
-    `per_load` charges a new bin only the item's share of it, as if it would be filled; slot `barred` is passed over.
+    `per_load` charges a new bin only the item's share of it, as if it would be filled; slot `barred` is skipped.
     """
     best, slot, kind = np.inf, -1, -1
     n_slot = len(b.place)
@@ -212,7 +212,7 @@ def cheapest(c: FillCosts, b: Bins, w: int, barred: int, per_load: bool) -> tupl
 
 @step
 def insert(c: FillCosts, b: Bins, w: int, barred: int, per_load: bool) -> bool:
-    """Put an item where it costs least; False if nowhere."""
+    """Insert an item where it costs least; return False if no bin can hold it."""
     slot, kind, _ = cheapest(c, b, w, barred, per_load)
     if slot < 0:
         if kind < 0:
@@ -225,7 +225,7 @@ def insert(c: FillCosts, b: Bins, w: int, barred: int, per_load: bool) -> bool:
 
 @entry
 def best_fit(c: FillCosts, b: Bins, order: IntArray, per_load: bool) -> int:
-    """Place items one after another where each costs least; returns how many found no place."""
+    """Insert items one after another where each costs least; return the number of items that no bin can hold."""
     left = 0
     for w in order:
         if not insert(c, b, w, -1, per_load):
@@ -235,7 +235,7 @@ def best_fit(c: FillCosts, b: Bins, order: IntArray, per_load: bool) -> int:
 
 @entry
 def total(b: Bins) -> float:
-    """Cost of all bins in use."""
+    """Return the cost of all bins in use."""
     value = 0.0
     for k in range(b.open[len(b.place)]):
         value += b.cost[b.open[k]]
@@ -244,7 +244,7 @@ def total(b: Bins) -> float:
 
 @step
 def draw(state: NDArray[np.uint64]) -> float:
-    """Uniform number in [0, 1): xorshift64* (Vigna 2016)."""
+    """Return a uniform random number in [0, 1): xorshift64* (Vigna 2016)."""
     x = state[0]
     x ^= x >> np.uint64(12)
     x ^= x << np.uint64(25)
@@ -255,13 +255,13 @@ def draw(state: NDArray[np.uint64]) -> float:
 
 @step
 def accept(rise: float, heat: float, state: NDArray[np.uint64]) -> bool:
-    """Metropolis: always downhill, uphill by chance."""
+    """Return whether a move is accepted by the Metropolis criterion."""
     return bool(rise <= 0.0 or (heat > 0.0 and draw(state) < math.exp(-rise / heat)))
 
 
 @step
 def move(c: FillCosts, b: Bins, heat: float, state: NDArray[np.uint64]) -> float:
-    """Try to move a random item to a random bin in use, or to a new one; returns the change of cost."""
+    """Try to move a random item to a random bin in use, or to a new one; return the change of cost."""
     n_slot = len(b.place)
     w = int(draw(state) * len(b.where))
     here = b.where[w]
@@ -291,7 +291,7 @@ def move(c: FillCosts, b: Bins, heat: float, state: NDArray[np.uint64]) -> float
 
 @step
 def swap(c: FillCosts, b: Bins, heat: float, state: NDArray[np.uint64]) -> float:
-    """Try to exchange two random items of different bins."""
+    """Try to exchange two random items of different bins; return the change of cost."""
     v, w = int(draw(state) * len(b.where)), int(draw(state) * len(b.where))
     here, there = b.where[v], b.where[w]
     if here == there or not fits(c, b, here, v, w) or not fits(c, b, there, w, v):
@@ -314,7 +314,7 @@ def swap(c: FillCosts, b: Bins, heat: float, state: NDArray[np.uint64]) -> float
 
 @step
 def exchange_kind(c: FillCosts, b: Bins, heat: float, state: NDArray[np.uint64]) -> float:
-    """Try to replace a random bin by one of another kind, with the same items."""
+    """Try to change the kind of a random bin, keeping its items; return the change of cost."""
     s = b.open[int(draw(state) * b.open[len(b.place)])]
     old, g = b.kind[s], int(draw(state) * len(c.available))
     if g == old or b.used[g] >= c.available[g] or b.load[s] > c.capacity[g]:
@@ -340,7 +340,7 @@ def exchange_kind(c: FillCosts, b: Bins, heat: float, state: NDArray[np.uint64])
 
 @step
 def dissolve(c: FillCosts, b: Bins, heat: float, state: NDArray[np.uint64], hand: IntArray) -> float:
-    """Try to empty a random bin into the others, item by item where each costs least; undone where not accepted."""
+    """Try to empty a random bin into the others, each item where it costs least, and undo it if rejected; return the change."""
     s = b.open[int(draw(state) * b.open[len(b.place)])]
     before, kind, n = total(b), b.kind[s], b.n_item[s]
     for k in range(n):
@@ -373,7 +373,7 @@ def anneal(
     c: FillCosts, b: Bins, state: NDArray[np.uint64], moves: int, hot: float, cold: float,
     best_where: IntArray, best_kind: IntArray, best: float, hand: IntArray,
 ) -> float:  # fmt: skip
-    """Anneal for a number of moves from temperature `hot` to `cold`; the best assignment seen is left in `best_*`.
+    """Anneal for a number of moves from temperature `hot` to `cold`; write the best assignment to `best_*`, return its cost.
 
     `hand` is scratch for the items of one bin.
     """

@@ -1,1 +1,1 @@
-"""Kernels that dispatch tasks to idle units, tier by tier."""
+"""Kernels of task dispatch: tasks start on idle units, tier by tier."""

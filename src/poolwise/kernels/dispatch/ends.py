@@ -1,10 +1,10 @@
-"""Ends of the tasks on busy units: a radix heap, a queue for a clock that never goes back.
+"""Radix heap of task ends: a monotone priority queue, for a clock that never goes back.
 
-An end stands in the row of the highest digit of six bits in which it differs from the last end that was taken out, in the
-slot that this digit names. So the ends of a row come before those of the rows above; and when the clock comes to a slot,
-the ends there that are not due go to rows below. An end thus stands in at most as many slots as its distance has digits,
-one more where a higher digit changes meanwhile, however many others there are. Source: Ahuja, Mehlhorn, Orlin and Tarjan
-(1990), "Faster algorithms for the shortest path problem", one level.
+An end is stored in the row of the highest six-bit digit in which it differs from the last end removed, in the slot given by
+this digit. So all ends of a row precede those of the rows above. When the clock reaches a slot, its ends that are not due move
+to lower rows. An end moves at most once per digit of its distance, plus once if a higher digit changes meanwhile, whatever
+the number of other ends. Source: Ahuja, Mehlhorn, Orlin and Tarjan (1990), "Faster algorithms for the shortest path problem",
+one-level radix heap.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from poolwise.units import NEVER
 
 @step
 def push(ends: Ends, unit: int, end: int) -> None:
-    """Let the task on a unit end at a time that is not before the last end."""
+    """Add the end of the task on a unit; it must not precede the last end removed."""
     row, rest = 0, (end ^ ends.last[0]) >> BITS
     while rest > 0:
         row += 1
@@ -30,7 +30,7 @@ def push(ends: Ends, unit: int, end: int) -> None:
 
 @step
 def lowest(ends: Ends) -> int:
-    """Row that holds the least end; the uppermost if there is no end."""
+    """Return the row that contains the least end; the last row if the heap is empty."""
     for row in range(ends.soonest.size - 1):
         if ends.soonest[row] < NEVER:
             return row
@@ -39,7 +39,7 @@ def lowest(ends: Ends) -> int:
 
 @step
 def pop(ends: Ends, row: int) -> int:
-    """Take out the slot with the least end, which is in this row: its first unit, the others follow by `next`."""
+    """Remove the slot with the least end, in this row; return its first unit, the others follow by `next`."""
     slot = ends.soonest[row] >> BITS * row & MASK
     ends.last[0] = ends.soonest[row]
     unit = ends.first[row, slot]

@@ -1,8 +1,8 @@
-"""The set of idle units, in order, at the same cost however many there are.
+"""Ordered set of idle units with constant-time operations.
 
-A unit's number has three digits of six bits: its region, its block there, its place in the block. For each digit there are
-running counts in rows of 64. A row is a loop of fixed length without a branch, which becomes a few vector instructions. Up
-to 64**3 units the steps are the same in number whatever is idle; beyond, only the row of regions is longer.
+The number of a unit has three six-bit digits: its region, its block there, and its position in the block. For each digit there
+are running counts in rows of 64. A row is a branch-free loop of fixed length, which compiles to a few vector instructions. Up
+to 64**3 units the number of operations is constant; beyond that, only the row of regions is longer.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ def mark(idle: IdleArrays, unit: int, change: int) -> None:
 
 @step
 def before(idle: IdleArrays, unit: int) -> int:
-    """Number of idle units with a lower number than `unit`."""
+    """Return the number of idle units with a lower number than `unit`."""
     region, block = unit >> 2 * BITS, unit >> BITS
     return int(idle.regions[region]) + int(idle.blocks[region, block & MASK]) + int(idle.units[block, unit & MASK])
 
 
 @step
 def at(idle: IdleArrays, number: int) -> int:
-    """The idle unit `number`, counted from 0, found digit by digit; more than `number` units must be idle.
+    """Return idle unit `number`, counted from 0, digit by digit; more than `number` units must be idle.
 
-    What is left of the number has the width of the counts that it is compared with: more of them fit a vector.
+    The remainder has the width of the counts that it is compared with, so that more of them fit a vector.
     """
     region, rest = -1, np.int32(number)
     for k in range(idle.regions.size):
@@ -53,6 +53,6 @@ def at(idle: IdleArrays, number: int) -> int:
 
 @step
 def first(idle: IdleArrays, low: int, high: int) -> int:
-    """First idle unit from low to high (excluded), -1 if there is none."""
+    """Return the first idle unit in [low, high), -1 if there is none."""
     below = before(idle, low)
     return at(idle, below) if below < before(idle, high) else -1

@@ -1,4 +1,4 @@
-"""The event loop: all ends of an instant, its arrivals, then one pass over the lanes."""
+"""Event loop: all ends of an instant, its arrivals, then one pass over the task queues."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def replay(
     runs: TaskRunArrays,
     now: IntArray,
 ) -> int:
-    """Go on until nothing is left to happen (DONE) or the clock is beyond `HORIZON` (LATE)."""
+    """Run until no event is left (DONE) or the clock is beyond `HORIZON` (LATE)."""
     while True:
         arrival = jobs.submit[now[NEXT]] if now[NEXT] < jobs.submit.size else NEVER
         row = lowest(ends)
@@ -56,7 +56,7 @@ def replay(
 
 @step
 def _end(unit: int, time: int, idle: IdleArrays, ends: Ends) -> None:
-    """Give back the units of a slot whose tasks end now; the others wait in lower rows."""
+    """Release the units of a slot whose tasks end now; the others move to lower rows."""
     while unit >= 0:
         follower = ends.next[unit]
         if ends.end[unit] == time:
@@ -68,7 +68,7 @@ def _end(unit: int, time: int, idle: IdleArrays, ends: Ends) -> None:
 
 @step
 def _join(job: int, jobs: TaskArrays, lanes: TaskQueueArrays) -> None:
-    """Append a row to its lane."""
+    """Append a row of tasks to its queue."""
     lane = jobs.lane[job]
     if lanes.head[lane] < 0:
         lanes.head[lane] = job
@@ -88,7 +88,7 @@ def _pass(
     runs: TaskRunArrays,
     now: IntArray,
 ) -> None:
-    """Serve the oldest head of a lane that has not failed yet, until none is left or no unit idle."""
+    """Start tasks of the oldest queue head that has not failed in this pass, until none is left or no unit is idle."""
     while idle.total[0] > 0:
         job, lane = -1, -1
         for k in range(lanes.head.size):
@@ -109,7 +109,7 @@ def _pass(
 
 @step
 def _choose(job: int, jobs: TaskArrays, units: UnitArrays, idle: IdleArrays, tiers: Tiers, lanes: TaskQueueArrays) -> int:
-    """Idle unit of the first tier that has one, -1 if none has."""
+    """Return an idle unit of the first tier that has one, -1 if none has."""
     for tier in range(tiers.tier[jobs.shape[job]], tiers.tier[jobs.shape[job] + 1]):
         low, high = tiers.part[tier], tiers.part[tier + 1]
         if jobs.draw.size > 0:
@@ -123,7 +123,7 @@ def _choose(job: int, jobs: TaskArrays, units: UnitArrays, idle: IdleArrays, tie
 
 @step
 def _first(low: int, high: int, units: UnitArrays, idle: IdleArrays, tiers: Tiers) -> int:
-    """Idle unit of some ranges that comes first in the tie rule."""
+    """Return the idle unit of some ranges that comes first in the tie rule, -1 if there is none."""
     best = -1
     for part in range(low, high):
         unit = first(idle, tiers.low[part], tiers.high[part])
@@ -134,7 +134,7 @@ def _first(low: int, high: int, units: UnitArrays, idle: IdleArrays, tiers: Tier
 
 @step
 def _random(draw: float, low: int, high: int, idle: IdleArrays, tiers: Tiers) -> int:
-    """Random idle unit of some ranges, each with equal probability."""
+    """Return a uniformly random idle unit of some ranges, -1 if there is none."""
     total = 0
     for part in range(low, high):
         tiers.idle[part] = before(idle, tiers.high[part]) - before(idle, tiers.low[part])

@@ -1,4 +1,4 @@
-"""The arrays that kernels share, grouped by what they describe. Names and shapes are the interface of this package."""
+"""Arrays shared by the kernels, grouped by subject. Their names and shapes are the interface of this package."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from numpy.typing import NDArray
 from poolwise.arrays import FloatArray, IntArray
 
 BITS = 6
-"""Bits of a digit of a unit's number, and of a time."""
+"""Bits per digit of a unit's number, and of a time."""
 RADIX, MASK = 2**BITS, 2**BITS - 1
 N_DIGIT = -(-63 // BITS)
 """Digits of a time."""
-# What `replay` returns
+# Return values of `replay`
 DONE, LATE = range(2)
 
 
 class TaskArrays(NamedTuple):
-    """(n_job,) rows of tasks that are alike, in the order of their arrivals.
+    """Rows of identical tasks, (n_job,), in arrival order.
 
     Attributes
     ----------
     submit : ns
     tasks : number of tasks
-    lane : FIFO in which they wait
-    shape : which tiers of units they may take, rows of `Tiers.tier`
+    lane : queue (FIFO) in which they wait
+    shape : index of the tiers of units that they may use, rows of `Tiers.tier`
     compute : (n_job, n_type) ns on each type of unit
-    transfer : (n_job, 3) ns for the data to their own place, within the rack, to another rack
-    x, y : place of the data
-    draw : (n_task,) number in [0, 1) of each task, or (0,) where nothing is drawn
-    first : first of the row's draws
+    transfer : (n_job, 3) ns to transfer the data to their own position, within the rack, to another rack
+    x, y : position of the data
+    draw : (n_task,) random number in [0, 1) of each task, or (0,) if the policy is not random
+    first : first of the row's random numbers
     """
 
     submit: IntArray
@@ -47,13 +47,13 @@ class TaskArrays(NamedTuple):
 
 
 class UnitArrays(NamedTuple):
-    """(n_unit,) each, the units of one type, of a rack and of a place standing together.
+    """Units, (n_unit,) each; units of one type, rack and position are consecutive.
 
     Attributes
     ----------
     kind : type
-    x, y : place
-    rank : position in the tie rule
+    x, y : position
+    rank : rank in the tie rule
     """
 
     kind: IntArray
@@ -63,14 +63,14 @@ class UnitArrays(NamedTuple):
 
 
 class IdleArrays(NamedTuple):
-    """Which units are idle, in running counts, see `idle`; one unit more than there are.
+    """Set of idle units as running counts, see `idle`; sized for one unit more than there are.
 
     Attributes
     ----------
-    regions : (RADIX or n_region if that is more,) idle ones before each region
-    blocks : (n_region, RADIX) idle ones of a region before each of its blocks
-    units : (n_block, RADIX) idle ones of a block before each of its units
-    total : (1,) idle ones
+    regions : (max(RADIX, n_region),) idle units before each region
+    blocks : (n_region, RADIX) idle units of a region before each of its blocks
+    units : (n_block, RADIX) idle units of a block before each of its units
+    total : (1,) idle units
     """
 
     regions: NDArray[np.int32]
@@ -80,7 +80,7 @@ class IdleArrays(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """Ends of the tasks on busy units, see `ends`; a row of slots for each digit of a time.
+    """Ends of the tasks on busy units, see `ends`; one row of slots per digit of a time.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ class Ends(NamedTuple):
     first : (N_DIGIT, RADIX) first unit in each slot, -1 for none
     least : (N_DIGIT, RADIX) least end in each slot, `NEVER` without one
     soonest : (N_DIGIT,) least end in each row, `NEVER` without one
-    last : (1,) the last end that was taken out
+    last : (1,) the last end removed
     """
 
     end: IntArray
@@ -101,7 +101,7 @@ class Ends(NamedTuple):
 
 
 class Tiers(NamedTuple):
-    """Tiers tier[s]:tier[s+1] are those of shape s, ranges part[t]:part[t+1] those of tier t, each from `low` to `high`.
+    """Tiers tier[s]:tier[s+1] belong to shape s, ranges part[t]:part[t+1] to tier t, each from `low` to `high`.
 
     Attributes
     ----------
@@ -119,14 +119,14 @@ class Tiers(NamedTuple):
 
 
 class TaskQueueArrays(NamedTuple):
-    """FIFOs of rows.
+    """Task queues (FIFO) of rows.
 
     Attributes
     ----------
-    head, tail : (n_lane,) first and last row that waits, -1 for none
-    next : (n_job,) row behind, -1 for none
+    head, tail : (n_lane,) first and last waiting row, -1 for none
+    next : (n_job,) next row in the queue, -1 for none
     served : (n_job,) tasks of a row that have started
-    closed : (n_lane,) number of the last pass in which its head found nothing
+    closed : (n_lane,) number of the last pass in which no unit was found for its head
     """
 
     head: IntArray
@@ -137,7 +137,7 @@ class TaskQueueArrays(NamedTuple):
 
 
 class TaskRunArrays(NamedTuple):
-    """(n_task,) runs in the order of their starts: the record.
+    """Runs, (n_task,) each, in the order of their starts: the record.
 
     Attributes
     ----------
@@ -150,5 +150,5 @@ class TaskRunArrays(NamedTuple):
     unit: IntArray
 
 
-# Rows of `now`, the (N_NOW,) int64 numbers that change
+# Rows of `now`, the (N_NOW,) int64 scalars of a replay that change
 TIME, NEXT, STARTED, PASSES, N_NOW = range(5)

@@ -1,11 +1,11 @@
-"""The residual graph, and what keeps its prices and flows in step.
+"""Residual graph of a flow, and operations that keep its prices and flows consistent.
 
-Arc k of a problem is two residual arcs: 2k along it, with the room that is left, and 2k + 1 against it, with the flow it
-carries. Each node has lists of the residual arcs with room that leave it and that enter it, nothing else: most arcs carry
-nothing, and a search against the arcs that passes over all of them takes twice as long.
+Arc k of a problem corresponds to two residual arcs: 2k along it, with the remaining capacity, and 2k + 1 against it, with the
+flow it carries. Each node has lists of the leaving and entering residual arcs with remaining capacity, and no others: most
+arcs carry no flow, and a backward search that scans all of them takes twice as long.
 
-A price turns the cost of an arc u -> v into its reduced cost, cost + price[u] - price[v]. The flow is as cheap as any with
-the same balances as long as no residual arc with room has a reduced cost below zero: the one law that all kernels keep.
+A price turns the cost of an arc u -> v into its reduced cost, cost + price[u] - price[v]. The flow is optimal for its
+balances if no residual arc with remaining capacity has a negative reduced cost: all kernels maintain this optimality condition.
 Source: Ahuja, Magnanti, Orlin, Network Flows, chapters 9 and 10.
 """
 
@@ -25,12 +25,12 @@ class ResidualGraph(NamedTuple):
 
     Attributes
     ----------
-    head : (2 m,) node a residual arc leads to; head[a ^ 1] is where it comes from; -1 both for an arc that is not in use
-    cost : (2 m,) of a unit; cost[a ^ 1] = -cost[a]
-    room : (2 m,) units that it can still take
-    first : (2, n) first residual arc with room that leaves a node, that enters it, -1 for none
-    next, before : (2, 2 m) the ones after and before it in these lists, -1 for none
-    excess : (n,) units that a node still has to send; less than zero: to take
+    head : (2 m,) node that a residual arc enters; head[a ^ 1] is the node that it leaves; -1 both for an unused arc
+    cost : (2 m,) per unit; cost[a ^ 1] = -cost[a]
+    room : (2 m,) residual capacity
+    first : (2, n) first residual arc with capacity that leaves a node, that enters it, -1 for none
+    next, before : (2, 2 m) the next and the previous one in these lists, -1 for none
+    excess : (n,) units that a node still has to send; negative: a deficit
     price : (n,)
     """
 
@@ -46,7 +46,7 @@ class ResidualGraph(NamedTuple):
 
 @entry
 def link(g: ResidualGraph) -> None:
-    """Build the lists of the arcs that have room."""
+    """Build the lists of arcs with residual capacity."""
     for v in range(len(g.price)):
         g.first[LEAVING, v] = g.first[ENTERING, v] = -1
     for a in range(len(g.head)):
@@ -56,7 +56,7 @@ def link(g: ResidualGraph) -> None:
 
 @step
 def insert(g: ResidualGraph, a: int) -> None:
-    """Put an arc that has got room into its two lists."""
+    """Insert an arc that has gained capacity into its two lists."""
     for side in (LEAVING, ENTERING):
         v = g.head[a ^ 1 ^ side]
         other = g.first[side, v]
@@ -68,7 +68,7 @@ def insert(g: ResidualGraph, a: int) -> None:
 
 @step
 def remove(g: ResidualGraph, a: int) -> None:
-    """Take an arc that has no room left out of its two lists."""
+    """Remove an arc without capacity from its two lists."""
     for side in (LEAVING, ENTERING):
         after, before = g.next[side, a], g.before[side, a]
         if before >= 0:
@@ -80,7 +80,7 @@ def remove(g: ResidualGraph, a: int) -> None:
 
 
 @step
-def lead(g: ResidualGraph, a: int, side: int) -> None:
+def move_to_front(g: ResidualGraph, a: int, side: int) -> None:
     """Move an arc that is not the first in its list on one side to the front."""
     v = g.head[a ^ 1 ^ side]
     after, before, other = g.next[side, a], g.before[side, a], g.first[side, v]
@@ -93,8 +93,8 @@ def lead(g: ResidualGraph, a: int, side: int) -> None:
 
 
 @step
-def pass_on(g: ResidualGraph, a: int, amount: int) -> None:
-    """Send an amount, more than zero, along a residual arc; the nodes' excess is the caller's."""
+def push_flow(g: ResidualGraph, a: int, amount: int) -> None:
+    """Send a positive amount along a residual arc; the caller updates the nodes' excess."""
     if g.room[a ^ 1] == 0:
         insert(g, a ^ 1)
     g.room[a] -= amount
@@ -105,23 +105,23 @@ def pass_on(g: ResidualGraph, a: int, amount: int) -> None:
 
 @step
 def send(g: ResidualGraph, a: int, amount: int) -> None:
-    """Send an amount, more than zero, from one node's excess to the other's."""
-    pass_on(g, a, amount)
+    """Send a positive amount along a residual arc, and update the excess of both nodes."""
+    push_flow(g, a, amount)
     g.excess[g.head[a ^ 1]] -= amount
     g.excess[g.head[a]] += amount
 
 
 @entry
-def mend(g: ResidualGraph) -> None:
-    """Make every arc keep the law: full where its reduced cost is below zero, empty where it is above."""
+def restore_optimality(g: ResidualGraph) -> None:
+    """Restore the optimality condition: saturate arcs of negative reduced cost, empty arcs of positive reduced cost."""
     for a in range(len(g.head)):
         if g.room[a] > 0 and g.cost[a] + g.price[g.head[a ^ 1]] - g.price[g.head[a]] < 0:
             send(g, a, g.room[a])
 
 
 @entry
-def widen(g: ResidualGraph, arcs: IntArray, amount: IntArray) -> None:
-    """Give arcs (k,) of the problem more room, (k,) more than zero, and make them keep the law."""
+def add_capacity(g: ResidualGraph, arcs: IntArray, amount: IntArray) -> None:
+    """Increase the capacity of arcs (k,) of the problem by positive amounts (k,), and restore the optimality condition."""
     for k in range(len(arcs)):
         a = 2 * arcs[k]
         if g.room[a] == 0:
@@ -132,11 +132,11 @@ def widen(g: ResidualGraph, arcs: IntArray, amount: IntArray) -> None:
 
 
 @entry
-def appraise(g: ResidualGraph, nodes: IntArray, fresh: BoolArray) -> None:
-    """Give new nodes, one after the other, prices under which their arcs keep the law as far as their neighbours' let them.
+def set_new_prices(g: ResidualGraph, nodes: IntArray, fresh: BoolArray) -> None:
+    """Set prices of new nodes, one after the other, that satisfy the optimality condition where their neighbors allow it.
 
-    The least such price; where there is none, the side that could move more flow is kept to. `fresh` (n,) tells nodes
-    whose prices mean nothing yet; it ends False for those given.
+    It sets the least such price; if there is none, it favors the side that could move more flow. `fresh` (n,) marks nodes
+    whose prices are not set yet; it becomes False for the given nodes.
     """
     for k in range(len(nodes)):
         u = nodes[k]

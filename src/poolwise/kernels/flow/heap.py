@@ -1,4 +1,4 @@
-"""A binary heap of nodes by distance that knows the position of each, so that the distance of a node can decrease."""
+"""Binary heap of nodes by distance that stores the position of each node, so that its distance can be decreased."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from poolwise.kernels.jit import step
 
 
 @step
-def rise(heap: IntArray, place: IntArray, node: int, k: int, distance: IntArray) -> None:
-    """Put a node at position k or above."""
+def sift_up(heap: IntArray, place: IntArray, node: int, k: int, distance: IntArray) -> None:
+    """Sift a node up from position k."""
     while k > 0:
         parent = (k - 1) >> 1
         other = heap[parent]
@@ -23,7 +23,7 @@ def rise(heap: IntArray, place: IntArray, node: int, k: int, distance: IntArray)
 
 @step
 def pop(heap: IntArray, place: IntArray, size: int, distance: IntArray) -> int:
-    """Take the nearest of `size` nodes; the caller counts down."""
+    """Remove and return the nearest of `size` nodes; the caller decrements the size."""
     nearest = int(heap[0])
     place[nearest] = -1
     size -= 1

@@ -1,8 +1,8 @@
-"""Cancelling negative cycles: a flow is cheapest when no cycle of residual arcs with room has a negative cost.
+"""Negative cycle canceling: a flow is optimal if no cycle of residual arcs with capacity has a negative cost.
 
-Bellman and Ford's passes over all arcs, from distance zero everywhere; as soon as the arcs by which nodes were reached
-close a cycle, it is filled (the cost of such a cycle is always negative) and the passes begin anew.
-Source: Klein 1967; Cherkassky, Goldberg 1999 (cycles found among the arcs by which nodes were reached).
+Bellman-Ford passes over all arcs, from distance zero everywhere. Once the predecessor arcs form a cycle, it is saturated (the
+cost of such a cycle is always negative) and the passes start over.
+Source: Klein 1967; Cherkassky, Goldberg 1999 (cycles in the predecessor graph).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from poolwise.kernels.jit import entry, step
 
 @entry
 def cancel_all(g: ResidualGraph, distance: IntArray, via: IntArray, mark: IntArray) -> None:
-    """Fill negative cycles until none is left; the arrays (n,) are scratch, and `distance` ends as prices that prove it."""
-    _forget(distance, via)
+    """Cancel negative cycles until none is left; arrays (n,) are scratch; `distance` ends as prices that prove optimality."""
+    _reset(distance, via)
     while True:
         changed = False
         for a in range(len(g.head)):
@@ -28,18 +28,18 @@ def cancel_all(g: ResidualGraph, distance: IntArray, via: IntArray, mark: IntArr
         if not changed:
             return
         if _cancel(g, via, mark):
-            _forget(distance, via)
+            _reset(distance, via)
 
 
 @step
-def _forget(distance: IntArray, via: IntArray) -> None:
+def _reset(distance: IntArray, via: IntArray) -> None:
     for v in range(len(via)):
         distance[v], via[v] = 0, -1
 
 
 @step
 def _cancel(g: ResidualGraph, via: IntArray, mark: IntArray) -> bool:
-    """Fill the cycles among the arcs by which nodes were reached, which share no node; returns whether there was any."""
+    """Cancel the cycles of the predecessor graph, which share no node; return whether there was any."""
     for v in range(len(via)):
         mark[v] = -1
     found = False
@@ -58,7 +58,7 @@ def _cancel(g: ResidualGraph, via: IntArray, mark: IntArray) -> bool:
 
 @step
 def _fill(g: ResidualGraph, via: IntArray, v: int) -> None:
-    """Send around the cycle through v as much as its narrowest arc takes."""
+    """Send the bottleneck amount around the cycle through v."""
     amount = g.room[via[v]]
     u = g.head[via[v] ^ 1]
     while u != v:

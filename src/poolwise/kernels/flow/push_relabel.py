@@ -1,23 +1,23 @@
-"""Cost scaling: a flow within epsilon of the cheapest is refined, epsilon divided again and again until it is exact.
+"""Cost scaling: refine an epsilon-optimal flow, dividing epsilon until the flow is optimal.
 
-Costs come multiplied by more than the number of nodes, so that a flow within 1 of them is optimal.
+Costs are multiplied by more than the number of nodes beforehand, so that a 1-optimal flow is optimal.
 Source: Goldberg, Tarjan 1990; Goldberg 1997 (price refinement).
 """
 
 from __future__ import annotations
 
 from poolwise.arrays import IntArray
-from poolwise.kernels.flow.graph import FAR, LEAVING, ResidualGraph, mend, send
+from poolwise.kernels.flow.graph import FAR, LEAVING, ResidualGraph, restore_optimality, send
 from poolwise.kernels.jit import entry, step
 
-FACTOR = 8  # factor by which epsilon falls from scale to scale
-PASSES = 8  # passes over all arcs, in which prices alone may become good enough
+FACTOR = 8  # factor by which epsilon decreases per scaling phase
+PASSES = 8  # passes over all arcs in which prices alone may become epsilon-optimal
 LOWEST = -(1 << 60)
 
 
 @entry
 def scale(g: ResidualGraph, largest: int, distance: IntArray, queue: IntArray, queued: IntArray, arc: IntArray) -> bool:
-    """Make a feasible flow optimal; False if prices left their range. `largest` is the largest cost, the rest (n,) scratch."""
+    """Make a feasible flow optimal; return False on price overflow. `largest` is the largest cost, the rest (n,) scratch."""
     epsilon = largest
     while epsilon > 1:
         epsilon = max(epsilon // FACTOR, 1)
@@ -28,7 +28,7 @@ def scale(g: ResidualGraph, largest: int, distance: IntArray, queue: IntArray, q
 
 @step
 def _refine_prices(g: ResidualGraph, epsilon: int, distance: IntArray) -> bool:
-    """Look for prices under which no residual arc costs less than -epsilon, the flow as it is; whether some were found."""
+    """Search prices at which no residual arc has a reduced cost below -epsilon; return whether they were found."""
     for v in range(len(distance)):
         distance[v] = 0
     for _ in range(PASSES):
@@ -51,9 +51,9 @@ def _refine_prices(g: ResidualGraph, epsilon: int, distance: IntArray) -> bool:
 
 @step
 def _refine(g: ResidualGraph, epsilon: int, queue: IntArray, queued: IntArray, arc: IntArray) -> bool:
-    """Fill what costs less than zero, then push and relabel, first in, first out; False if a price left its range."""
+    """Saturate arcs of negative reduced cost, then push and relabel in FIFO order; return False on price overflow."""
     n = len(queue)
-    mend(g)
+    restore_optimality(g)
     first, count = 0, 0
     for v in range(n):
         arc[v], queued[v] = g.first[LEAVING, v], 0
@@ -88,7 +88,7 @@ def _refine(g: ResidualGraph, epsilon: int, queue: IntArray, queued: IntArray, a
 
 @step
 def _relabel(g: ResidualGraph, u: int, epsilon: int) -> bool:
-    """Lower a price until one arc with room costs -epsilon; a feasible problem always has one."""
+    """Lower a price until one arc with capacity costs -epsilon; a feasible problem always has one."""
     price = -FAR
     a = g.first[LEAVING, u]
     while a >= 0:

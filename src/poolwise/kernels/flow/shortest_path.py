@@ -1,12 +1,12 @@
-"""Successive shortest paths: send what is in excess along the cheapest ways to where it is short, the law kept throughout.
+"""Successive shortest paths: send excess along shortest paths to nodes with a deficit, keeping the flow optimal throughout.
 
-A search starts at one source and stops at the first node that is near one that can take; what the way there holds is sent
-along it, and on from there wherever that costs nothing more. Searches run along the arcs or against them (`flip` 0 or 1):
-from the nodes in excess to those that are short or the other way, the same code with all signs turned.
+A search starts at one source and stops at the first node marked as near one with a deficit. It sends flow along the path, and
+from there on along arcs of reduced cost zero. Searches run along the arcs or against them (`flip` 0 or 1): from nodes with
+excess to nodes with a deficit or the other way, by the same code with all signs flipped.
 
-Source: Edmonds, Karp 1972 (prices); Ahuja, Magnanti, Orlin, Network Flows, section 9.7. That a search may stop short of
-the target is ours: where a way of reduced cost zero was seen to lead on, the distance is as good as known. If that way has
-filled up since, the prices moved less than they could have, which is no harm, and the next search knows.
+Source: Edmonds, Karp 1972 (prices); Ahuja, Magnanti, Orlin, Network Flows, section 9.7. Stopping at near nodes is our addition:
+a path of reduced cost zero was seen to lead from there to a deficit, so the distance is known. If that path has been saturated
+since, prices have moved less than they could have; this is harmless, and the node is no longer marked in the next search.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from poolwise.arrays import IntArray
-from poolwise.kernels.flow.graph import FAR, ResidualGraph, lead, pass_on
-from poolwise.kernels.flow.heap import pop, rise
+from poolwise.kernels.flow.graph import FAR, ResidualGraph, move_to_front, push_flow
+from poolwise.kernels.flow.heap import pop, sift_up
 from poolwise.kernels.jit import entry, step
 
 
 class Scratch(NamedTuple):
-    """What searches work in, n nodes.
+    """Scratch arrays of the searches, n nodes.
 
     Attributes
     ----------
-    round : (1,) number of the last search: what others left behind is told by its number, never cleared
+    round : (1,) number of the last search; entries of older rounds are recognized by their number, never cleared
     seen : (n,) round in which a node was last reached
-    distance : (n,) reduced cost of the way to it
-    heap, place : (n,) nodes ahead by distance, where each stands, -1 elsewhere
-    stack, met : (n,) nodes to look at, nodes that were
+    distance : (n,) reduced cost of the path to it
+    heap, place : (n,) heap of nodes by distance, and the position of each, -1 outside
+    stack, met : (n,) nodes to visit, visited nodes
     via : (n,) arc by which a node was reached
-    closed : (n,) round in which a node was last on the path, or found to lead nowhere
-    arc : (n,) arc of a node to look at next
-    path : (n,) arcs from the source to where the search stands
-    near : (n,) 1 where a way of reduced cost zero is thought to lead to a node that can take
+    closed : (n,) round in which a node was last on the path, or found to be a dead end
+    arc : (n,) arc of a node to try next
+    path : (n,) arcs from the source to the current node
+    near : (n,) 1 if a path of reduced cost zero is believed to lead to a node with a deficit
     """
 
     round: IntArray
@@ -52,9 +52,9 @@ class Scratch(NamedTuple):
 
 @entry
 def settle(g: ResidualGraph, w: Scratch, sources: IntArray, flip: int) -> int:
-    """Send from each source until it has nothing left or no way out; returns how much is left.
+    """Send flow from each source until it has no excess or no path; return the total excess left.
 
-    What is left can reach no node that is short: the problem is infeasible as it stands.
+    Excess that is left can reach no node with a deficit: the problem is infeasible.
     """
     sign = 1 - 2 * flip
     left = 0
@@ -62,7 +62,7 @@ def settle(g: ResidualGraph, w: Scratch, sources: IntArray, flip: int) -> int:
     for k in range(len(sources)):
         source = sources[k]
         while sign * g.excess[source] > 0:
-            target = _approach(g, w, source, flip)
+            target = _find_path(g, w, source, flip)
             if target < 0:
                 left += sign * g.excess[source]
                 break
@@ -72,7 +72,7 @@ def settle(g: ResidualGraph, w: Scratch, sources: IntArray, flip: int) -> int:
 
 @step
 def _mark_near(g: ResidualGraph, w: Scratch, flip: int) -> None:
-    """Mark the nodes that can take, and all from which a way of reduced cost zero leads to one."""
+    """Mark the nodes with a deficit, and all nodes from which a path of reduced cost zero leads to one."""
     sign, side = 1 - 2 * flip, 1 - flip
     n_stack = 0
     for v in range(len(g.price)):
@@ -95,10 +95,10 @@ def _mark_near(g: ResidualGraph, w: Scratch, flip: int) -> None:
 
 
 @step
-def _approach(g: ResidualGraph, w: Scratch, source: int, flip: int) -> int:
-    """Move prices until a way of reduced cost zero leads from the source to a node marked as near; that node, -1 for none.
+def _find_path(g: ResidualGraph, w: Scratch, source: int, flip: int) -> int:
+    """Move prices until a path of reduced cost zero leads from the source to a near node; return that node, -1 for none.
 
-    Dijkstra's search; nodes at the distance of the last one wait on a stack instead of in the heap.
+    Dijkstra's algorithm; nodes at the distance of the last one are on a stack instead of in the heap.
     """
     sign = 1 - 2 * flip
     w.round[0] += 1
@@ -128,14 +128,14 @@ def _approach(g: ResidualGraph, w: Scratch, source: int, flip: int) -> int:
                     bound, target = far, v
                 elif w.seen[v] == mark and w.place[v] >= 0:
                     w.distance[v] = far
-                    rise(w.heap, w.place, v, w.place[v], w.distance)
+                    sift_up(w.heap, w.place, v, w.place[v], w.distance)
                 else:
                     w.seen[v], w.distance[v], w.place[v] = mark, far, -1
                     if far == d:
                         w.stack[n_stack] = v
                         n_stack += 1
                     else:
-                        rise(w.heap, w.place, v, n_heap, w.distance)
+                        sift_up(w.heap, w.place, v, n_heap, w.distance)
                         n_heap += 1
             a = g.next[flip, a]
     for k in range(n_met if target >= 0 else 0):
@@ -147,10 +147,10 @@ def _approach(g: ResidualGraph, w: Scratch, source: int, flip: int) -> int:
 
 @step
 def _augment(g: ResidualGraph, w: Scratch, source: int, target: int, flip: int) -> None:
-    """Send along the way of the search to its target, and on from there along ways of reduced cost zero, depth first.
+    """Send flow along the path found, and from its end along paths of reduced cost zero, depth first.
 
-    It ends when the source has nothing left, the way to the target is full, or none leads on; a node that led nowhere is
-    not tried again, and not near any more.
+    It ends when the source has no excess, the path to the target is saturated, or no path leads on. Dead ends are not
+    tried again and lose their near mark.
     """
     sign = 1 - 2 * flip
     w.round[0] += 1
@@ -163,7 +163,7 @@ def _augment(g: ResidualGraph, w: Scratch, source: int, target: int, flip: int) 
             w.met[n_met] = u
             n_met += 1
         if sign * g.excess[u] < 0:
-            depth = _deliver(g, w, source, u, depth, flip)
+            depth = _send_along_path(g, w, source, u, depth, flip)
             if g.excess[source] == 0 or depth < base:
                 return
             u = g.head[w.path[depth - 1] ^ flip]
@@ -193,7 +193,7 @@ def _augment(g: ResidualGraph, w: Scratch, source: int, target: int, flip: int) 
 
 @step
 def _retrace(g: ResidualGraph, w: Scratch, source: int, target: int, mark: int, flip: int) -> int:
-    """Lay the path from the source to the target as the search found it; returns its length."""
+    """Write the path from the source to the target as the search found it; return its length."""
     depth, v = 0, target
     while v != source:
         depth += 1
@@ -207,10 +207,10 @@ def _retrace(g: ResidualGraph, w: Scratch, source: int, target: int, mark: int, 
 
 
 @step
-def _deliver(g: ResidualGraph, w: Scratch, source: int, target: int, depth: int, flip: int) -> int:
-    """Send what fits along the path; returns how far the path leads on from the source, its nodes beyond open again.
+def _send_along_path(g: ResidualGraph, w: Scratch, source: int, target: int, depth: int, flip: int) -> int:
+    """Send the bottleneck amount along the path; return the length up to the first saturated arc, reopening later nodes.
 
-    Arcs that took it come first in their lists: the next search begins with what was cheapest (a third faster).
+    Arcs that carried flow move to the front of their lists: the next search tries cheap arcs first (a third faster).
     """
     amount = min(abs(g.excess[source]), abs(g.excess[target]))
     for k in range(depth):
@@ -227,8 +227,8 @@ def _deliver(g: ResidualGraph, w: Scratch, source: int, target: int, depth: int,
             keep, near = k, False
             w.arc[g.head[a ^ 1 ^ flip]] = g.next[flip, a]
         elif g.before[flip, a] >= 0:
-            lead(g, a, flip)
-        pass_on(g, a, amount)
+            move_to_front(g, a, flip)
+        push_flow(g, a, amount)
     for k in range(keep, depth):
         w.closed[g.head[w.path[k] ^ flip]] = 0
     return keep

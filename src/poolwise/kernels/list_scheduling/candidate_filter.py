@@ -1,8 +1,8 @@
-"""Which waiting jobs may still begin in a pass of conservative backfilling: those that fit from now on for as long as they ask.
+"""Candidate filter of conservative backfilling: the waiting jobs that fit from now until their expected end.
 
-Beside each reservation that is made less is free, so that a job that does not fit any more is not to begin in the pass. What is
-free from now until any time falls in steps, at instants at which reservations begin: a job is held against one of the steps.
-They are found as far as jobs ask for them, and again from where a reservation made since begins.
+Each new reservation reduces the free capacity, so a job that no longer fits cannot start in this pass. The capacity free
+throughout [now, t) decreases in steps as t grows; each step is at an instant at which a reservation begins. A job is compared
+with one step. Steps are computed lazily, and recomputed from the start of each reservation made since.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from poolwise.kernels.list_scheduling.racks import fits
 from poolwise.kernels.list_scheduling.state import (
     INSTANT_COUNT,
     PRESENT,
-    SEEN_UNTIL,
+    SINGLE_RACK,
     STEP_COUNT,
-    WHOLE_ON,
+    STEPS_UNTIL,
     JobArrays,
     ProfileArrays,
     Rules,
@@ -25,12 +25,12 @@ from poolwise.units import HORIZON
 
 
 @step
-def hopeful(last: int, first: int, jobs: JobArrays, rules: Rules, profile: ProfileArrays) -> int:
-    """Position, from `last` back to `first`, of a job that fits from now on for as long as it asks for; else `first` - 1.
+def last_candidate(last: int, first: int, jobs: JobArrays, rules: Rules, profile: ProfileArrays) -> int:
+    """Return the position, from `last` back to `first`, of a job that fits from now until its expected end; else `first` - 1.
 
-    `profile.size[WHOLE_ON]` is a rack that holds the job whole for so long, -1 if none does.
+    `profile.size[SINGLE_RACK]` is a rack that can hold the entire job for that time, -1 if there is none.
     """
-    present, ranked = profile.size[PRESENT], profile.standing.ranked
+    present, ranked = profile.size[PRESENT], profile.cache.ranked
     nodes, memory = profile.nodes[present], profile.memory[present]
     while last >= first:
         job = ranked[last]
@@ -42,40 +42,40 @@ def hopeful(last: int, first: int, jobs: JobArrays, rules: Rules, profile: Profi
 
 
 @step
-def still_hopeful(job: int, other: int, jobs: JobArrays, rules: Rules, profile: ProfileArrays) -> bool:
-    """Whether a hopeful job fits beside the reservation just made of another one too."""
-    standing, whole = profile.standing, profile.size[WHOLE_ON]
-    begin = standing.start[other]
+def remains_candidate(job: int, other: int, jobs: JobArrays, rules: Rules, profile: ProfileArrays) -> bool:
+    """Return whether a candidate still fits now that another job's reservation has been made."""
+    cache, whole = profile.cache, profile.size[SINGLE_RACK]
+    begin = cache.start[other]
     if begin < 0:
         return True
-    _look_again(begin, profile)
-    if begin >= _until(job, jobs, rules, profile) and begin > profile.time[profile.size[PRESENT]]:
+    _invalidate_steps(begin, profile)
+    if begin >= _earliest_end(job, jobs, rules, profile) and begin > profile.time[profile.size[PRESENT]]:
         return True
-    if whole >= 0 and standing.take[other, whole] == 0 and standing.borrow[other, whole] == 0:
+    if whole >= 0 and cache.take[other, whole] == 0 and cache.borrow[other, whole] == 0:
         return True
     return bool(_fits_throughout(job, jobs, rules, profile))
 
 
 @inlined
-def _look_again(time: int, profile: ProfileArrays) -> None:
-    """Forget the steps from a time (ns) on, and all where it is not later than now."""
-    if time < profile.size[SEEN_UNTIL]:
-        profile.size[SEEN_UNTIL] = time
+def _invalidate_steps(time: int, profile: ProfileArrays) -> None:
+    """Drop the steps at or after a time (ns); all of them if it is not later than now."""
+    if time < profile.size[STEPS_UNTIL]:
+        profile.size[STEPS_UNTIL] = time
         while profile.size[STEP_COUNT] > 0 and profile.steps.time[profile.size[STEP_COUNT] - 1] >= time:
             profile.size[STEP_COUNT] -= 1
 
 
 @inlined
-def _until(job: int, jobs: JobArrays, rules: Rules, profile: ProfileArrays) -> int:
-    """Time (ns) at which a job that begins now would end at the earliest."""
+def _earliest_end(job: int, jobs: JobArrays, rules: Rules, profile: ProfileArrays) -> int:
+    """Return the earliest time (ns) at which a job that starts now could end."""
     time = profile.time[profile.size[PRESENT]]
     return int(time + min(shortest(job, jobs, rules), HORIZON - time))
 
 
 @step
 def _fits_throughout(job: int, jobs: JobArrays, rules: Rules, profile: ProfileArrays) -> bool:
-    """Whether a job fits from now on for as long as it asks for."""
-    n, remote, until, steps = jobs.nodes[job], jobs.remote[job], _until(job, jobs, rules, profile), profile.steps
+    """Return whether a job fits from now until its expected end."""
+    n, remote, until, steps = jobs.nodes[job], jobs.remote[job], _earliest_end(job, jobs, rules, profile), profile.steps
     if profile.size[STEP_COUNT] == 0:
         _first_step(profile)
     at = profile.size[STEP_COUNT] - 1
@@ -86,30 +86,30 @@ def _fits_throughout(job: int, jobs: JobArrays, rules: Rules, profile: ProfileAr
             return False
         if not fits(n, remote, rules.anywhere, steps.free[at], steps.pool[at]):
             return False
-        if profile.size[SEEN_UNTIL] >= until or not _next_step(until, profile):
-            profile.size[WHOLE_ON] = -1
+        if profile.size[STEPS_UNTIL] >= until or not _next_step(until, profile):
+            profile.size[SINGLE_RACK] = -1
             for r in range(steps.free.shape[1]):
                 if steps.free[at, r] >= n and steps.pool[at, r] >= n * remote:
-                    profile.size[WHOLE_ON] = r
+                    profile.size[SINGLE_RACK] = r
             return True
         at = profile.size[STEP_COUNT] - 1
 
 
 @inlined
 def _first_step(profile: ProfileArrays) -> None:
-    """Write what is free now."""
+    """Write the capacity that is free now."""
     steps, present = profile.steps, profile.size[PRESENT]
     for r in range(steps.free.shape[1]):
         steps.free[0, r], steps.pool[0, r] = profile.free[r, present], profile.pool[r, present]
     steps.time[0], steps.nodes[0], steps.memory[0] = profile.time[present], profile.nodes[present], profile.memory[present]
-    profile.size[STEP_COUNT], profile.size[SEEN_UNTIL] = 1, profile.time[present] + 1
+    profile.size[STEP_COUNT], profile.size[STEPS_UNTIL] = 1, profile.time[present] + 1
 
 
 @step
 def _next_step(until: int, profile: ProfileArrays) -> bool:
-    """Find the next step before a time (ns); whether there is one."""
+    """Find the next step before a time (ns); return whether there is one."""
     steps, last = profile.steps, profile.size[STEP_COUNT] - 1
-    m = before(profile.size[SEEN_UNTIL], profile)
+    m = before(profile.size[STEPS_UNTIL], profile)
     while m < profile.size[INSTANT_COUNT] and profile.time[m] < until:
         if profile.begins[m] > 0:
             nodes, memory = 0, 0
@@ -120,8 +120,8 @@ def _next_step(until: int, profile: ProfileArrays) -> bool:
                 memory += pool
             if nodes < steps.nodes[last] or memory < steps.memory[last]:
                 steps.time[last + 1], steps.nodes[last + 1], steps.memory[last + 1] = profile.time[m], nodes, memory
-                profile.size[STEP_COUNT], profile.size[SEEN_UNTIL] = last + 2, profile.time[m] + 1
+                profile.size[STEP_COUNT], profile.size[STEPS_UNTIL] = last + 2, profile.time[m] + 1
                 return True
         m += 1
-    profile.size[SEEN_UNTIL] = until
+    profile.size[STEPS_UNTIL] = until
     return False

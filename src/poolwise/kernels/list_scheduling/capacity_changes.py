@@ -1,7 +1,7 @@
-"""Capacity that racks lose and are given back while jobs run: nodes that fail and are repaired, pools that shrink and grow.
+"""Capacity that racks lose and regain while jobs run: nodes fail and are repaired, pools shrink and grow.
 
-While something is still to be given, no job is turned away: one that the machine, as it is, could not hold if it were empty
-waits aside, and nobody waits for it. Source: `platforms.simulated`, `schedulers.list`.
+While a later change can still add capacity, no job is rejected. A job that would not fit the machine as it is now, even if it
+were empty, is deferred and does not block the queue. Source: `platforms.simulated`, `schedulers.list`.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling import heap
 from poolwise.kernels.list_scheduling.racks import fits
-from poolwise.kernels.list_scheduling.runs import forget, release
+from poolwise.kernels.list_scheduling.runs import release, remove_due
 from poolwise.kernels.list_scheduling.state import (
-    ASIDE,
     CHANGES,
-    FORESEEN,
+    DEFERRED,
     HEAD,
     INDEXED,
     LAST_GAIN,
     NONE,
+    PROFILE_VALID,
     QUIET,
     REJECTED,
     RUNNING,
-    STANDING,
+    SHADOW_TRACKED,
     STARTED,
     TIME,
     WAITING,
@@ -35,27 +35,27 @@ from poolwise.kernels.list_scheduling.state import (
     RunArrays,
     Tree,
 )
-from poolwise.kernels.list_scheduling.tournament import put, take
+from poolwise.kernels.list_scheduling.tournament import insert, remove
 from poolwise.kernels.list_scheduling.waiting import join, leave
 from poolwise.units import NEVER
 
 
 @inlined
 def next_change(changes: ChangeArrays, now: IntArray) -> int:
-    """Time (ns) of the next change, NEVER if there is none."""
+    """Return the time (ns) of the next change, NEVER if there is none."""
     return int(changes.time[now[CHANGES]] if now[CHANGES] < changes.time.size else NEVER)
 
 
 @inlined
-def wait_aside(job: int, changes: ChangeArrays, now: IntArray) -> None:
-    """Let a job wait aside, until it is judged."""
-    changes.aside[now[ASIDE]] = job
-    now[ASIDE] += 1
+def defer(job: int, changes: ChangeArrays, now: IntArray) -> None:
+    """Defer a job until it is readmitted or rejected."""
+    changes.deferred[now[DEFERRED]] = job
+    now[DEFERRED] += 1
 
 
 @step
-def make_changes(rules: Rules, racks: RackArrays, changes: ChangeArrays, runs: RunArrays, now: IntArray) -> None:
-    """Make the changes of this instant; what a rack or a pool no longer has is taken from the runs there, the last first."""
+def apply_changes(rules: Rules, racks: RackArrays, changes: ChangeArrays, runs: RunArrays, now: IntArray) -> None:
+    """Apply the changes of this instant; a rack or pool that lost capacity in use aborts its latest runs first."""
     while next_change(changes, now) == now[TIME]:
         c = now[CHANGES]
         r, of_pool = changes.rack[c], changes.of_pool[c]
@@ -64,15 +64,15 @@ def make_changes(rules: Rules, racks: RackArrays, changes: ChangeArrays, runs: R
         have[r] += amount
         free[r] += amount
         while free[r] < 0:
-            _lose(_last_on(r, of_pool, racks, runs, now), rules, racks, changes, runs, now)
+            _abort(_latest_run_on(r, of_pool, racks, runs, now), rules, racks, changes, runs, now)
         now[CHANGES] += 1
     now[HEAD] = -1
-    now[FORESEEN] = now[STANDING] = 0
+    now[SHADOW_TRACKED] = now[PROFILE_VALID] = 0
 
 
 @inlined
-def _last_on(r: int, of_pool: bool, racks: RackArrays, runs: RunArrays, now: IntArray) -> int:
-    """The run that started last of those that hold nodes of a rack, or memory of its pool."""
+def _latest_run_on(r: int, of_pool: bool, racks: RackArrays, runs: RunArrays, now: IntArray) -> int:
+    """Return the latest started run of those that hold nodes of a rack, or memory of its pool."""
     last, owner = -1, racks.pool_owner[r] if of_pool else racks.node_owner[r]
     for at in range(now[RUNNING]):
         k = runs.ending[at]
@@ -83,8 +83,8 @@ def _last_on(r: int, of_pool: bool, racks: RackArrays, runs: RunArrays, now: Int
 
 
 @inlined
-def _lose(k: int, rules: Rules, racks: RackArrays, changes: ChangeArrays, runs: RunArrays, now: IntArray) -> None:
-    """End a run before its time; its job waits again or is lost."""
+def _abort(k: int, rules: Rules, racks: RackArrays, changes: ChangeArrays, runs: RunArrays, now: IntArray) -> None:
+    """Abort a run; its job is requeued or lost."""
     at = 0
     while runs.ending[at] != k:
         at += 1
@@ -93,20 +93,20 @@ def _lose(k: int, rules: Rules, racks: RackArrays, changes: ChangeArrays, runs: 
     runs.end[k], changes.lost[k] = now[TIME], True
     release(k, racks, runs, racks.free, racks.pool)
     if rules.backfill != NONE:
-        forget(k, now[RUNNING], runs)
+        remove_due(k, now[RUNNING], runs)
     now[RUNNING] -= 1
     if changes.requeues[0]:
-        wait_aside(runs.job[k], changes, now)
+        defer(runs.job[k], changes, now)
 
 
 @inlined
-def _is_held(job: int, jobs: JobArrays, rules: Rules, changes: ChangeArrays) -> bool:
-    """Whether the machine, as it is, would hold a job if it were empty."""
+def _fits_empty(job: int, jobs: JobArrays, rules: Rules, changes: ChangeArrays) -> bool:
+    """Return whether a job would fit the machine as it is now if it were empty."""
     return fits(jobs.nodes[job], jobs.remote[job], rules.anywhere, changes.nodes, changes.memory)
 
 
 @step
-def judge(
+def readmit(
     first: int,
     jobs: JobArrays,
     order: Order,
@@ -118,48 +118,48 @@ def judge(
     runs: RunArrays,
     now: IntArray,
 ) -> None:
-    """Let jobs aside, from the first one given on, wait as others do if the machine could hold them.
+    """Readmit deferred jobs, from the position `first`, that the machine could hold if it were empty.
 
-    The others stay aside as long as something is still to be given, and are turned away when nothing is.
+    The others stay deferred while a later change can still add capacity, and are rejected otherwise.
     """
-    count, now[ASIDE] = now[ASIDE], first
+    count, now[DEFERRED] = now[DEFERRED], first
     for k in range(first, count):
-        job = changes.aside[k]
-        if _is_held(job, jobs, rules, changes):
+        job = changes.deferred[k]
+        if _fits_empty(job, jobs, rules, changes):
             join(job, jobs, queue, now)
             if tree is not None and now[INDEXED]:
-                put(job, now[TIME], jobs, order, tree)
+                insert(job, now[TIME], jobs, order, tree)
         elif now[CHANGES] < now[LAST_GAIN]:
-            wait_aside(job, changes, now)
+            defer(job, changes, now)
         else:
-            runs.rejected[now[REJECTED]], changes.after[now[REJECTED]] = job, now[CHANGES]
+            runs.rejected[now[REJECTED]], changes.rejected_after[now[REJECTED]] = job, now[CHANGES]
             now[REJECTED] += 1
             continue
         now[QUIET] = 0
 
 
 @step
-def put_aside(
+def defer_infeasible(
     jobs: JobArrays, order: Order, rules: Rules, changes: ChangeArrays, queue: QueueArrays, tree: Tree | None, now: IntArray
 ) -> None:
-    """Let waiting jobs wait aside that the machine could not hold, after a change; those aside stand in the order of jobs."""
-    if not fits(changes.most[0], changes.most[1], rules.anywhere, changes.nodes, changes.memory):
-        for k in range(now[WAITING] - 1, -1, -1):  # who takes the place of one that leaves has been asked
+    """Defer waiting jobs that no longer fit the empty machine after a change, and sort the deferred jobs by submit time."""
+    if not fits(changes.max_request[0], changes.max_request[1], rules.anywhere, changes.nodes, changes.memory):
+        for k in range(now[WAITING] - 1, -1, -1):  # `leave` moves the last job to the gap, and that job was checked before
             job = queue.job[k]
-            if not _is_held(job, jobs, rules, changes):
+            if not _fits_empty(job, jobs, rules, changes):
                 if tree is not None and now[INDEXED]:
-                    take(job, now[TIME], order, tree)
+                    remove(job, now[TIME], order, tree)
                 leave(job, queue, now)
-                wait_aside(job, changes, now)
-    heap.arrange(changes.aside, now[ASIDE], jobs.submit)
-    for k in range(now[ASIDE] - 1, -1, -1):
-        changes.aside[k] = heap.pop(changes.aside, k + 1, jobs.submit)
-    for k in range(now[ASIDE] // 2):  # a heap sort leaves the first last
-        other = now[ASIDE] - 1 - k
-        changes.aside[k], changes.aside[other] = changes.aside[other], changes.aside[k]
+                defer(job, changes, now)
+    heap.arrange(changes.deferred, now[DEFERRED], jobs.submit)
+    for k in range(now[DEFERRED] - 1, -1, -1):
+        changes.deferred[k] = heap.pop(changes.deferred, k + 1, jobs.submit)
+    for k in range(now[DEFERRED] // 2):  # heap sort yields descending order
+        other = now[DEFERRED] - 1 - k
+        changes.deferred[k], changes.deferred[other] = changes.deferred[other], changes.deferred[k]
 
 
 @inlined
-def has_runs(changes: ChangeArrays, now: IntArray) -> bool:
-    """Whether there is a row for each run that a pass may start."""
+def has_run_rows(changes: ChangeArrays, now: IntArray) -> bool:
+    """Return whether there is a row for each run that a pass may start."""
     return bool(now[STARTED] + now[WAITING] <= changes.lost.size)

@@ -1,12 +1,13 @@
-"""Whether waiting jobs may start, in closed form, where a node takes memory of its own rack's pool only (scope "rack").
+"""Closed-form tests of backfill candidates where a node uses memory only of its own rack's pool (scope "rack").
 
-A job that some rack holds whole is placed in the one of these with most free nodes (`racks.place`). There it ends by the
-shadow time, or it leaves the head room if and only if the rack still has the nodes and the MiB that the head cannot do
-without: all other racks are untouched. So two numbers of each rack now, and two at the shadow time, decide.
+A short candidate ends by the head's shadow time, a long one after it. A candidate that fits entirely in one rack is placed in
+the one of these racks with the most free nodes (`racks.place`). A long one leaves the head room if and only if that rack keeps
+the nodes and MiB that the head requires of it, since all other racks are unchanged. So two numbers per rack now, and two per
+rack at the shadow time, decide.
 
-A job that no rack holds whole fills racks, the one with most free nodes first, as long as each pool lends to all free nodes of
-its rack. Then it fits if it takes no more nodes than are free, and what it leaves in each rack is known; often the
-number of its nodes alone says that the head would have too few. Other jobs over several racks have to be placed to be known.
+A candidate that fits in no single rack fills racks in the order of free nodes, most first, if each pool can serve all free
+nodes of its rack. It then fits if it needs no more nodes than are free, and the remainder in each rack is known; often its node
+count alone shows that the head would have too few. Other candidates over several racks have to be placed to decide.
 """
 
 from __future__ import annotations
@@ -15,62 +16,62 @@ from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling.racks import offer
 from poolwise.kernels.list_scheduling.state import (
-    AMPLE,
+    BLOCKED,
     EASY,
     FREE,
-    LASTING_MEMORY,
-    LASTING_NODES,
-    LASTING_SPLIT,
+    LONG_MEMORY,
+    LONG_NODES,
+    LONG_SPLIT,
     MEMORY_NOW,
     NODES_NOW,
-    PERHAPS,
-    REFUSED,
+    POOL_PER_NODE,
+    STARTABLE,
     SURPLUS,
-    WELCOME,
+    UNDECIDED,
     JobArrays,
     RackArrays,
     Rules,
 )
 
-ENDLESS = 2**32
-"""MiB per node up to which a pool is asked whether it lends to all free nodes of its rack."""
+MAX_POOL_PER_NODE = 2**32
+"""Upper bound (MiB per node) of `now[POOL_PER_NODE]`; also its value if no rack has free nodes."""
 
 
 @step
-def weigh(head: int, jobs: JobArrays, rules: Rules, racks: RackArrays, now: IntArray) -> None:
-    """Write down what verdicts need, given what the head leaves over (`reservation.spare`).
+def prepare_bounds(head: int, jobs: JobArrays, rules: Rules, racks: RackArrays, now: IntArray) -> None:
+    """Compute what `classify` reads, given the head's extra nodes and memory (`reservation.compute_extra`).
 
-    That is `racks.rank`, `racks.whole`, and of `now` FREE, the free nodes; AMPLE, the MiB per node that each pool lends to all
-    free nodes of its rack; and LASTING_SPLIT, the most nodes of a job over several racks that leave the head room if it takes
-    no memory.
+    It writes `racks.rank`, `racks.whole` and three rows of `now`: FREE, the free nodes; POOL_PER_NODE, the MiB per node that
+    every pool can lend to all free nodes of its rack; LONG_SPLIT, the most nodes of a long candidate over several racks that
+    leave the head room if it uses no memory.
     """
     remote, rank, whole = jobs.remote[head], racks.rank, racks.whole
     _sort(rank, racks.free)
-    now[FREE], now[AMPLE], now[LASTING_SPLIT] = 0, ENDLESS, 0
-    lasting = rules.backfill == EASY and now[SURPLUS] >= 0
-    more, room = lasting, now[SURPLUS]
+    now[FREE], now[POOL_PER_NODE], now[LONG_SPLIT] = 0, MAX_POOL_PER_NODE, 0
+    long_allowed = rules.backfill == EASY and now[SURPLUS] >= 0
+    more, room = long_allowed, now[SURPLUS]
     for i in range(rank.size):
         r = rank[i]
-        free, pool, kept = racks.free[r], racks.pool[r], racks.kept[r]
+        free, pool, required = racks.free[r], racks.pool[r], racks.required[r]
         whole[i, NODES_NOW], whole[i, MEMORY_NOW] = free, pool
         now[FREE] += free
-        if pool < free * now[AMPLE]:
-            now[AMPLE] = pool // free
-        if not lasting:
-            whole[i, LASTING_NODES], whole[i, LASTING_MEMORY] = -1, 0
+        if pool < free * now[POOL_PER_NODE]:
+            now[POOL_PER_NODE] = pool // free
+        if not long_allowed:
+            whole[i, LONG_NODES], whole[i, LONG_MEMORY] = -1, 0
             continue
-        whole[i, LASTING_NODES] = min(free, racks.then_free[r] - kept)
-        whole[i, LASTING_MEMORY] = min(pool, racks.then_pool[r] - kept * remote)
+        whole[i, LONG_NODES] = min(free, racks.shadow_free[r] - required)
+        whole[i, LONG_MEMORY] = min(pool, racks.shadow_pool[r] - required * remote)
         if more:
-            unused = racks.then_free[r] - racks.offered[r]  # nodes that the head could not have, for want of memory
+            unused = racks.shadow_free[r] - racks.offered[r]  # nodes that the head cannot use, for lack of memory
             more = free <= unused + room
-            now[LASTING_SPLIT] += min(free, unused + room)
+            now[LONG_SPLIT] += min(free, unused + room)
             room -= max(free - unused, 0)
 
 
 @inlined
 def _sort(rank: IntArray, free: IntArray) -> None:
-    """Sort racks by free nodes, most first, then lowest first; hardly anything moves."""
+    """Sort racks by free nodes, most first, ties by index; insertion sort, since the order hardly changes."""
     for i in range(1, rank.size):
         r, at = rank[i], i
         while at > 0 and (free[rank[at - 1]] < free[r] or (free[rank[at - 1]] == free[r] and rank[at - 1] > r)):
@@ -80,69 +81,70 @@ def _sort(rank: IntArray, free: IntArray) -> None:
 
 
 @inlined
-def verdict(n: int, remote: int, ends: bool, head: int, jobs: JobArrays, racks: RackArrays, now: IntArray) -> int:
-    """WELCOME, REFUSED or PERHAPS, for a job of n nodes that take `remote` MiB each; `ends`: by the shadow time."""
-    if remote <= now[AMPLE]:
+def classify(n: int, remote: int, short: bool, head: int, jobs: JobArrays, racks: RackArrays, now: IntArray) -> int:
+    """Classify a job of n nodes with `remote` MiB each as STARTABLE, BLOCKED or UNDECIDED; `short`: ends by the shadow time."""
+    if remote <= now[POOL_PER_NODE]:
         if n <= racks.whole[0, NODES_NOW]:
-            return WELCOME if ends or _lasts(0, n, n * remote, racks) else REFUSED
-        if n > now[FREE] or not (ends or (n <= now[LASTING_SPLIT] and _leaves_room(n, remote, head, jobs, racks))):
-            return REFUSED
-        return WELCOME
+            return STARTABLE if short or _long_fits(0, n, n * remote, racks) else BLOCKED
+        if n > now[FREE] or not (short or (n <= now[LONG_SPLIT] and _leaves_room(n, remote, head, jobs, racks))):
+            return BLOCKED
+        return STARTABLE
     for i in range(racks.whole.shape[0]):
         if n > racks.whole[i, NODES_NOW]:
             break
         if n * remote <= racks.whole[i, MEMORY_NOW]:
-            return WELCOME if ends or _lasts(i, n, n * remote, racks) else REFUSED
-    return PERHAPS if ends or _might_fit(n, remote, LASTING_NODES, LASTING_MEMORY, racks) else REFUSED
+            return STARTABLE if short or _long_fits(i, n, n * remote, racks) else BLOCKED
+    return UNDECIDED if short or _might_fit(n, remote, LONG_NODES, LONG_MEMORY, racks) else BLOCKED
 
 
 @step
 def _leaves_room(n: int, remote: int, head: int, jobs: JobArrays, racks: RackArrays) -> bool:
-    """Whether a job that fills racks, most free nodes first, leaves the head room beyond its shadow time.
+    """Return whether a long job that fills racks, most free nodes first, leaves the head room at its shadow time.
 
-    No rack has less then than now: what lasts so long is taken off both, what ends before off now alone.
+    No rack has fewer free nodes at the shadow time than now: a long run reduces both, a short one only the latter.
     """
-    nodes, beside = 0, jobs.remote[head]
+    nodes, head_remote = 0, jobs.remote[head]
     for i in range(racks.rank.size):
         r = racks.rank[i]
         more = min(n, racks.free[r])
         n -= more
-        nodes += offer(racks.then_free[r] - more, racks.then_pool[r] - more * remote, beside)
+        nodes += offer(racks.shadow_free[r] - more, racks.shadow_pool[r] - more * remote, head_remote)
     return bool(nodes >= jobs.nodes[head])
 
 
 @inlined
-def verdict_of_all(n: int, remote: int, most_nodes: int, most_remote: int, ends: bool, racks: RackArrays, now: IntArray) -> int:
-    """REFUSED or PERHAPS, for jobs of n to `most_nodes` nodes that take `remote` to `most_remote` MiB each.
+def classify_all(n: int, remote: int, most_nodes: int, most_remote: int, short: bool, racks: RackArrays, now: IntArray) -> int:
+    """Return BLOCKED or UNDECIDED for jobs of n to `most_nodes` nodes that use `remote` to `most_remote` MiB each.
 
-    `ends`: some by the shadow time. A rack that holds the most demanding whole holds each of them, or one asked before does.
+    `short`: some may end by the shadow time. A rack that holds the most demanding job entirely holds each of them, unless a
+    rack tested before does.
     """
     if n > now[FREE]:
-        return REFUSED
+        return BLOCKED
     largest = racks.whole[0, NODES_NOW]
-    if most_remote <= now[AMPLE]:
-        whole = n <= largest and _lasts(0, n, n * remote, racks)
-        split = most_nodes > largest and max(n, largest + 1) <= now[LASTING_SPLIT]
-        return PERHAPS if ends or whole or split else REFUSED
+    if most_remote <= now[POOL_PER_NODE]:
+        whole = n <= largest and _long_fits(0, n, n * remote, racks)
+        split = most_nodes > largest and max(n, largest + 1) <= now[LONG_SPLIT]
+        return UNDECIDED if short or whole or split else BLOCKED
     for i in range(racks.whole.shape[0]):
         if n > racks.whole[i, NODES_NOW]:
             break
         if n * remote <= racks.whole[i, MEMORY_NOW]:
-            if ends or _lasts(i, n, n * remote, racks):
-                return PERHAPS
+            if short or _long_fits(i, n, n * remote, racks):
+                return UNDECIDED
             if most_nodes <= racks.whole[i, NODES_NOW] and most_nodes * most_remote <= racks.whole[i, MEMORY_NOW]:
-                return REFUSED
-    if ends:
-        return PERHAPS if _might_fit(n, remote, NODES_NOW, MEMORY_NOW, racks) else REFUSED
-    return PERHAPS if _might_fit(n, remote, LASTING_NODES, LASTING_MEMORY, racks) else REFUSED
+                return BLOCKED
+    if short:
+        return UNDECIDED if _might_fit(n, remote, NODES_NOW, MEMORY_NOW, racks) else BLOCKED
+    return UNDECIDED if _might_fit(n, remote, LONG_NODES, LONG_MEMORY, racks) else BLOCKED
 
 
 @step
 def _might_fit(n: int, remote: int, of_nodes: int, of_memory: int, racks: RackArrays) -> bool:
-    """Whether racks together might hold n nodes that take `remote` MiB each, within two columns of `racks.whole`.
+    """Return whether all racks together might hold n nodes that use `remote` MiB each, within two columns of `racks.whole`.
 
-    The columns of lasting jobs say what each rack may give up at most: for those too, what does not fit may not start. A
-    quotient is rounded up if at all, for that only rules out less, and takes no division of integers.
+    The columns for long jobs bound what each rack can give up, so a job over several racks that exceeds them cannot start
+    either. The quotient may be rounded up, which only excludes fewer jobs and avoids an integer division.
     """
     nodes, part = 0, (1 + 1e-12) / max(remote, 1)
     for i in range(racks.whole.shape[0]):
@@ -154,6 +156,6 @@ def _might_fit(n: int, remote: int, of_nodes: int, of_memory: int, racks: RackAr
 
 
 @inlined
-def _lasts(i: int, n: int, memory: int, racks: RackArrays) -> bool:
-    """Whether a job that stands whole in the i-th rack leaves the head room beyond its shadow time."""
-    return bool(n <= racks.whole[i, LASTING_NODES] and memory <= racks.whole[i, LASTING_MEMORY])
+def _long_fits(i: int, n: int, memory: int, racks: RackArrays) -> bool:
+    """Return whether a long job that occupies the i-th rack alone leaves the head room at its shadow time."""
+    return bool(n <= racks.whole[i, LONG_NODES] and memory <= racks.whole[i, LONG_MEMORY])

@@ -1,32 +1,32 @@
-"""One pass of conservative backfilling: the reservations that a pass in priority order makes, those that begin now started.
+"""One pass of conservative backfilling: make reservations in priority order and start the jobs whose reservation begins now.
 
-Incremental: the profile and the reservations stay from pass to pass, and only those are looked for anew that may have changed
-(`standing`). The decisions are those of `policies.backfill.conservative`, which makes all of them anew. Source: specs of the
-memory pools, "Backfilling".
+Incremental: the profile and the reservations persist from pass to pass, and only reservations that may have changed are
+recomputed (`reservation_cache`). The decisions equal those of `policies.backfill.conservative`, which recomputes all of them.
+Source: specs of the memory pools, "Backfilling".
 """
 
 from __future__ import annotations
 
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
-from poolwise.kernels.list_scheduling.candidate_filter import hopeful, still_hopeful
+from poolwise.kernels.list_scheduling.candidate_filter import last_candidate, remains_candidate
 from poolwise.kernels.list_scheduling.earliest import earliest, shortest
-from poolwise.kernels.list_scheduling.profile import before, foresee, merge, pass_on
+from poolwise.kernels.list_scheduling.profile import advance, before, build_profile, merge
 from poolwise.kernels.list_scheduling.racks import copy, fits, total
 from poolwise.kernels.list_scheduling.reservation_cache import (
-    count,
+    adjust_profile,
     drop,
-    end_early,
-    less,
+    is_unchanged,
+    mark_current,
+    may_be_affected,
     may_begin_earlier,
-    may_have_gone,
-    more,
+    note_gain,
+    note_loss,
+    note_start_behind,
+    racks_used,
     rank,
-    run_behind,
-    settle,
-    stands,
-    uses,
-    write,
+    release_early,
+    store,
 )
 from poolwise.kernels.list_scheduling.runs import start
 from poolwise.kernels.list_scheduling.state import (
@@ -34,8 +34,8 @@ from poolwise.kernels.list_scheduling.state import (
     INSTANT_COUNT,
     MERGED,
     PRESENT,
+    PROFILE_VALID,
     RUNNING,
-    STANDING,
     STARTED,
     STEP_COUNT,
     TIME,
@@ -53,7 +53,7 @@ from poolwise.units import NEVER
 
 
 @step
-def conserve(
+def conservative_pass(
     jobs: JobArrays,
     order: Order,
     rules: Rules,
@@ -63,97 +63,97 @@ def conserve(
     runs: RunArrays,
     now: IntArray,
 ) -> None:
-    """Let each job in priority order have the earliest interval that is free; start those whose interval begins now.
+    """Reserve the earliest free interval for each job in priority order; start the jobs whose interval begins now.
 
-    Reservations up to the first that may have changed stand; from there on they are taken off the profile and put back one by
-    one, anew where they do not stand. That ends as soon as no job that is left fits from now on for as long as it asks for,
-    beside the reservations made so far: the others stay as they are, with what has changed in front of them.
+    Reservations before the first that may have changed remain valid. The later ones are taken off the profile and added again
+    one by one, recomputed where necessary. This stops once no remaining job fits from now until its expected end: the other
+    reservations stay as they are, and the changes in front of them are noted.
     """
-    standing, waiting, at = profile.standing, now[WAITING], 0
-    rank(order, queue, standing, now)
-    _bring_up_to_date(rules, racks, profile, runs, now)
-    while at < waiting and standing.counted[standing.ranked[at]] and stands(standing.ranked[at], now, standing):
-        _begin(at, jobs, rules, racks, queue, profile, runs, now)
+    cache, waiting, at = profile.cache, now[WAITING], 0
+    rank(order, queue, cache, now)
+    _refresh_profile(rules, racks, profile, runs, now)
+    while at < waiting and cache.counted[cache.ranked[at]] and is_unchanged(cache.ranked[at], now, cache):
+        _start_if_due(at, jobs, rules, racks, queue, profile, runs, now)
         at += 1
     last, free = waiting - 1, total(racks.free)
-    while last >= at and not _fits_now(standing.ranked[last], free, jobs, rules, racks):
+    while last >= at and not _fits_now(cache.ranked[last], free, jobs, rules, racks):
         last -= 1
     if last < at:
         return
     for k in range(at, waiting):
-        if standing.counted[standing.ranked[k]]:
-            count(standing.ranked[k], 1, now, profile)
+        if cache.counted[cache.ranked[k]]:
+            adjust_profile(cache.ranked[k], 1, now, profile)
     profile.size[STEP_COUNT] = 0
-    last = hopeful(last, at, jobs, rules, profile)
-    gained, free_until, lost, taken_until, on = NEVER, 0, NEVER, 0, 0  # by what changed in front of `at`
+    last = last_candidate(last, at, jobs, rules, profile)
+    gained, free_until, lost, taken_until, on = NEVER, 0, NEVER, 0, 0  # changes in front of `at`
     while at <= last:
-        job = standing.ranked[at]
-        more(job, gained, free_until, standing)
-        less(job, lost, taken_until, on, standing)
-        begin, end = standing.start[job], standing.end[job]
+        job = cache.ranked[at]
+        note_gain(job, gained, free_until, cache)
+        note_loss(job, lost, taken_until, on, cache)
+        begin, end = cache.start[job], cache.end[job]
         changed = _reserve(job, jobs, rules, racks, profile, now)
         if changed and begin >= 0:
             gained, free_until = min(gained, begin), max(free_until, end)
-        if changed and standing.start[job] >= 0:
-            lost, taken_until = min(lost, standing.start[job]), max(taken_until, standing.end[job])
-            on |= uses(job, standing)
-        _begin(at, jobs, rules, racks, queue, profile, runs, now)
-        if at == last or not still_hopeful(standing.ranked[last], job, jobs, rules, profile):
-            last = hopeful(last - 1, at + 1, jobs, rules, profile)
+        if changed and cache.start[job] >= 0:
+            lost, taken_until = min(lost, cache.start[job]), max(taken_until, cache.end[job])
+            on |= racks_used(job, cache)
+        _start_if_due(at, jobs, rules, racks, queue, profile, runs, now)
+        if at == last or not remains_candidate(cache.ranked[last], job, jobs, rules, profile):
+            last = last_candidate(last - 1, at + 1, jobs, rules, profile)
         at += 1
     for k in range(at, waiting):
-        more(standing.ranked[k], gained, free_until, standing)
-        less(standing.ranked[k], lost, taken_until, on, standing)
+        note_gain(cache.ranked[k], gained, free_until, cache)
+        note_loss(cache.ranked[k], lost, taken_until, on, cache)
 
 
 @inlined
-def _bring_up_to_date(rules: Rules, racks: RackArrays, profile: ProfileArrays, runs: RunArrays, now: IntArray) -> None:
-    """Let the profile and the reservations be those of the last pass, as far as they are known, seen from now.
+def _refresh_profile(rules: Rules, racks: RackArrays, profile: ProfileArrays, runs: RunArrays, now: IntArray) -> None:
+    """Advance the profile and the reservations of the last pass to now, or rebuild them where they are not valid.
 
-    Nothing is known after a change of capacity, nor where a run is overdue (its end is expected anew in each pass); nor in
-    scope system, where the length of an interval depends on the placement.
+    They are not valid after a change of capacity, nor while a run is overdue (each pass expects its end at another time),
+    nor in scope "system", where the length of an interval depends on the placement.
     """
     late = now[RUNNING] > 0 and runs.expected[runs.due[now[RUNNING] - 1]] <= now[TIME]
-    if late or rules.anywhere or now[STANDING] == 0 or profile.size[INSTANT_COUNT] == 0:
-        foresee(racks, profile, runs, now)
+    if late or rules.anywhere or now[PROFILE_VALID] == 0 or profile.size[INSTANT_COUNT] == 0:
+        build_profile(racks, profile, runs, now)
         for k in range(now[WAITING]):
-            drop(profile.standing.ranked[k], profile.standing)
+            drop(profile.cache.ranked[k], profile.cache)
     else:
-        pass_on(profile, now)
+        advance(profile, now)
         count, merged = profile.size[INSTANT_COUNT], profile.size[MERGED]
         if count > merged + (merged >> 2) + 16 or count + now[EARLY] + 4 * now[WAITING] + 4 > profile.time.size:
             merge(profile)
-        end_early(racks, profile, runs, now)
+        release_early(racks, profile, runs, now)
     now[EARLY] = 0
-    now[STANDING] = int(not (late or rules.anywhere))
+    now[PROFILE_VALID] = int(not (late or rules.anywhere))
 
 
 @step
 def _reserve(job: int, jobs: JobArrays, rules: Rules, racks: RackArrays, profile: ProfileArrays, now: IntArray) -> bool:
-    """Let the profile count a job's reservation; returns whether it is another than before."""
-    standing = profile.standing
-    begin, k, known = standing.start[job], -1, standing.start[job] >= now[TIME]
-    if known and may_begin_earlier(job, now, standing):
-        first = before(max(standing.more_from[job] - shortest(job, jobs, rules) + 1, now[TIME]), profile)
-        k = earliest(job, first, min(standing.more_until[job], begin), jobs, rules, racks, profile)
-    if known and k < 0 and not may_have_gone(job, standing):
-        settle(job, standing)
-        count(job, -1, now, profile)
+    """Add a job's reservation to the profile; return whether it differs from the previous one."""
+    cache = profile.cache
+    begin, k, known = cache.start[job], -1, cache.start[job] >= now[TIME]
+    if known and may_begin_earlier(job, now, cache):
+        first = before(max(cache.gain_from[job] - shortest(job, jobs, rules) + 1, now[TIME]), profile)
+        k = earliest(job, first, min(cache.gain_until[job], begin), jobs, rules, racks, profile)
+    if known and k < 0 and not may_be_affected(job, cache):
+        mark_current(job, cache)
+        adjust_profile(job, -1, now, profile)
         return False
     if k < 0:
         k = earliest(job, before(begin, profile) if known else profile.size[PRESENT], NEVER, jobs, rules, racks, profile)
     changed = k < 0 or profile.time[k] != begin
     for r in range(racks.take.size):
-        changed |= racks.take[r] != standing.take[job, r]
-    write(job, k, jobs, racks, profile)
-    settle(job, standing)
+        changed |= racks.take[r] != cache.take[job, r]
+    store(job, k, jobs, racks, profile)
+    mark_current(job, cache)
     if k >= 0:
-        count(job, -1, now, profile)
+        adjust_profile(job, -1, now, profile)
     return changed
 
 
 @inlined
-def _begin(
+def _start_if_due(
     at: int,
     jobs: JobArrays,
     rules: Rules,
@@ -163,21 +163,21 @@ def _begin(
     runs: RunArrays,
     now: IntArray,
 ) -> None:
-    """Start the job at a position if its reservation begins now."""
-    standing = profile.standing
-    job = standing.ranked[at]
-    if standing.start[job] == now[TIME]:
-        copy(standing.take[job], racks.take)
-        copy(standing.borrow[job], racks.borrow)
+    """Start the job at a position of the ranking if its reservation begins now."""
+    cache = profile.cache
+    job = cache.ranked[at]
+    if cache.start[job] == now[TIME]:
+        copy(cache.take[job], racks.take)
+        copy(cache.borrow[job], racks.borrow)
         start(job, jobs, rules, racks, runs, now)
         leave(job, queue, now)
-        run_behind(job, at, now, standing)
-        if runs.expected[now[STARTED] - 1] != standing.end[job]:
-            now[STANDING] = 0  # it runs for less than it asks for: the profile counts more
+        note_start_behind(job, at, now, cache)
+        if runs.expected[now[STARTED] - 1] != cache.end[job]:
+            now[PROFILE_VALID] = 0  # it is expected to end before its reservation: the profile subtracts too much
 
 
 @inlined
 def _fits_now(job: int, free: int, jobs: JobArrays, rules: Rules, racks: RackArrays) -> bool:
-    """Whether a job finds room now, where so many nodes are free, whatever is reserved."""
+    """Return whether a job fits now, given the number of free nodes, ignoring reservations."""
     n = jobs.nodes[job]
     return bool(n <= free and fits(n, jobs.remote[job], rules.anywhere, racks.free, racks.pool))

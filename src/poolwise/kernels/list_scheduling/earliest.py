@@ -1,6 +1,6 @@
-"""The earliest interval of a profile in which a job fits.
+"""Earliest interval of an availability profile in which a job fits.
 
-The same as `policies.backfill.conservative.AvailabilityProfile.earliest`.
+Equals `policies.backfill.conservative.AvailabilityProfile.earliest`.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from poolwise.units import HORIZON
 
 @inlined
 def shortest(job: int, jobs: JobArrays, rules: Rules) -> int:
-    """Length (ns) of a job's interval; where it depends on the placement, the least."""
+    """Return the length (ns) of a job's interval; its lower bound where it depends on the placement."""
     if rules.anywhere and jobs.remote[job] > 0:
-        return int(jobs.asked[job])
-    return int(max(jobs.asked[job], jobs.length[job]))
+        return int(jobs.expected_work[job])
+    return int(max(jobs.expected_work[job], jobs.length[job]))
 
 
 @step
 def earliest(job: int, first: int, limit: int, jobs: JobArrays, rules: Rules, racks: RackArrays, profile: ProfileArrays) -> int:
-    """Find the instant, from the `first` on and before the time `limit` (ns), from which on a job fits; -1 if there is none.
+    """Find the earliest instant, from position `first` and before the time `limit` (ns), at which a job fits; -1 if none.
 
-    The placement is in `racks.take` and `racks.borrow`, the length of the interval in `profile.size`; the least over it in
-    `profile.least_free` and `.least_pool`.
+    The placement is written to `racks.take` and `racks.borrow`, the length of the interval to `profile.size`, the minimum over
+    it to `profile.least_free` and `.least_pool`.
 
-    What is free falls only where reservations begin, so that the least over an interval is that at its first instant and at
-    those, its lows. An interval begins at instant k, instants up to before m are known, and `profile.low` holds its lows at
-    positions from a to before b. The least over lows that slide along so is kept in two parts (see `_drop`), so that a low
-    is looked at a few times, however many intervals it is in.
+    Free capacity decreases only where reservations begin. So the minimum over an interval is the minimum over its first instant
+    and those instants, its lows. The interval begins at instant k, instants before m have been read, and positions a to b - 1
+    of `profile.low` hold its lows. The minimum over this sliding window is kept in two parts (see `_drop`), so that each low
+    is read a few times, however many intervals contain it.
     """
     n, remote, count, low = jobs.nodes[job], jobs.remote[job], profile.size[INSTANT_COUNT], profile.low
     length = shortest(job, jobs, rules)
@@ -41,7 +41,7 @@ def earliest(job: int, first: int, limit: int, jobs: JobArrays, rules: Rules, ra
             return -1
         while a < b and low[a] <= k:
             a += 1
-        if a > middle:  # the later part has lows that are over
+        if a > middle:  # the later part contains lows that have left the window
             a, middle = _drop(a, middle, b, n, remote, rules.anywhere, profile)
         m, known, until = max(m, k + 1), b, profile.time[k] + min(length, HORIZON - profile.time[k])
         while m < count and profile.time[m] < until and (profile.begins[m] <= 0 or _has_enough(m, n, remote, profile)):
@@ -67,13 +67,13 @@ def earliest(job: int, first: int, limit: int, jobs: JobArrays, rules: Rules, ra
 
 @inlined
 def _has_enough(k: int, n: int, remote: int, profile: ProfileArrays) -> bool:
-    """Whether racks have enough for a job in all at instant k; mostly that says that it does not fit."""
+    """Return whether all racks together have enough for a job at instant k, a necessary condition that usually decides."""
     return bool(profile.nodes[k] >= n and profile.memory[k] >= n * remote)
 
 
 @inlined
 def _lengthen(known: int, middle: int, b: int, profile: ProfileArrays) -> None:
-    """Let the later part of an interval's lows, from position `middle` on, have those from `known` to before b as well."""
+    """Add the lows from position `known` to before b to the later part of the window, which begins at position `middle`."""
     for j in range(known, b):
         m = profile.low[j]
         for r in range(profile.recent_free.size):
@@ -84,10 +84,10 @@ def _lengthen(known: int, middle: int, b: int, profile: ProfileArrays) -> None:
 
 @step
 def _drop(a: int, middle: int, b: int, n: int, remote: int, anywhere: bool, profile: ProfileArrays) -> tuple[int, int]:
-    """Let an interval's lows begin at position a, or behind; returns where the job fits at once at them all, and the middle.
+    """Move the first low to position a or later; return the position from which the job fits at all lows, and the middle.
 
-    Where nothing is left of the earlier part, all of them become that: the least from each low to the last, as far back as
-    the job fits there. No interval with the low before holds the job then.
+    If the earlier part becomes empty, all lows move to it, with the minimum from each low to the last, as far back as the job
+    fits. No interval that contains the low before that position can hold the job.
     """
     while a < middle:
         _least(profile.low[a], a, middle, b, profile)
@@ -110,7 +110,7 @@ def _drop(a: int, middle: int, b: int, n: int, remote: int, anywhere: bool, prof
 
 @inlined
 def _least(k: int, a: int, middle: int, b: int, profile: ProfileArrays) -> None:
-    """Write the least at instant k and at the lows at positions from a to before b."""
+    """Write the minimum over instant k and the lows at positions a to b - 1."""
     for r in range(profile.recent_free.size):
         free, pool = profile.free[r, k], profile.pool[r, k]
         if a < middle:
@@ -124,10 +124,10 @@ def _least(k: int, a: int, middle: int, b: int, profile: ProfileArrays) -> None:
 def _length(
     job: int, k: int, m: int, length: int, jobs: JobArrays, rules: Rules, racks: RackArrays, profile: ProfileArrays
 ) -> int:
-    """Length of the interval from instant k that a job needs, -1 if it does not fit; it ends at the horizon at the latest.
+    """Return the length (ns) of the interval that a job needs from instant k, at most to the horizon; -1 if it does not fit.
 
-    The runtime depends on the placement, which depends on what is free throughout the interval. The least up to before instant
-    m, over a first `length`, is known.
+    The runtime depends on the placement, which depends on the capacity that is free throughout the interval. The minimum over
+    the first `length` ns, the instants before m, is known.
     """
     most = HORIZON - profile.time[k]
     length = min(length, most)

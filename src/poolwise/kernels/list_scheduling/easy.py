@@ -1,35 +1,34 @@
 """One pass of list scheduling without backfilling or with EASY, by linear scans of the queue.
 
-The head is found by a scan instead of a sort and remembered as long as no other job can have overtaken it; the jobs that
-might be backfilled are filtered by bounds before they are asked one by one. Source: specs of the memory pools, "Backfilling";
-`policies.backfill.easy`.
+A scan finds the head without sorting and caches it until another job can overtake it. Cheap bounds filter the backfill
+candidates before exact tests. Source: specs of the memory pools, "Backfilling"; `policies.backfill.easy`.
 """
 
 from __future__ import annotations
 
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
-from poolwise.kernels.list_scheduling.closed_form import verdict, weigh
-from poolwise.kernels.list_scheduling.order import comes_before, lasts, precedes
+from poolwise.kernels.list_scheduling.closed_form import classify, prepare_bounds
+from poolwise.kernels.list_scheduling.order import comes_before, precedes, precedes_until
 from poolwise.kernels.list_scheduling.racks import fits, place, total
 from poolwise.kernels.list_scheduling.reservation import may_start, reserve, try_start
 from poolwise.kernels.list_scheduling.runs import start
 from poolwise.kernels.list_scheduling.state import (
+    BLOCKED,
+    EXTRA_MEMORY,
+    EXTRA_NODES,
+    EXTRA_PER_NODE,
     FIRST,
     FIRST_UNTIL,
     FRONT,
     HEAD,
     NONE,
     PASSES,
-    PERHAPS,
-    REFUSED,
     SETTLED,
-    SPARE_MEMORY,
-    SPARE_MOST,
-    SPARE_NODES,
+    STARTABLE,
     TIME,
+    UNDECIDED,
     WAITING,
-    WELCOME,
     WINDOW,
     JobArrays,
     Order,
@@ -44,9 +43,9 @@ from poolwise.units import NEVER
 
 @step
 def any_fits(rules: Rules, racks: RackArrays, queue: QueueArrays, now: IntArray) -> bool:
-    """Whether some waiting job finds room now; if none does, no order can start anything."""
-    likely = _likely(rules, racks, queue, now)
-    for k in range(likely):
+    """Return whether some waiting job fits now; if none does, no order can start anything."""
+    count = _prefilter(rules, racks, queue, now)
+    for k in range(count):
         at = queue.chosen[k]
         if fits(queue.nodes[at], queue.remote[at], rules.anywhere, racks.free, racks.pool):
             return True
@@ -54,12 +53,12 @@ def any_fits(rules: Rules, racks: RackArrays, queue: QueueArrays, now: IntArray)
 
 
 @step
-def _likely(rules: Rules, racks: RackArrays, queue: QueueArrays, now: IntArray) -> int:
-    """Choose the positions of the waiting jobs that may find room now, by bounds; returns how many.
+def _prefilter(rules: Rules, racks: RackArrays, queue: QueueArrays, now: IntArray) -> int:
+    """Choose the positions of waiting jobs that may fit now, by necessary conditions; return how many.
 
-    One loop without branches: a processor would guess wrong too often.
+    One branch-free loop, because the branches would be mispredicted too often.
     """
-    free, most, memory = total(racks.free), 0, 0  # nodes, MiB for one node, MiB for a job: no more is to be had
+    free, most, memory = total(racks.free), 0, 0  # upper bounds: nodes, MiB of one node, MiB of a job
     for r in range(racks.free.size):
         memory += racks.pool[r]
         if racks.free[r] > 0:
@@ -78,14 +77,14 @@ def _likely(rules: Rules, racks: RackArrays, queue: QueueArrays, now: IntArray) 
 def scan(
     jobs: JobArrays,
     order: Order,
-    beside: Order,
+    backfill_order: Order,
     rules: Rules,
     racks: RackArrays,
     queue: QueueArrays,
     runs: RunArrays,
     now: IntArray,
 ) -> None:
-    """Start jobs in order until one does not fit, the head; backfill behind it, in the order `beside`."""
+    """Start jobs in order until one does not fit, the head; backfill the others in `backfill_order`."""
     if now[SETTLED] and is_settled(_first(order, rules, queue, now), jobs, rules, racks, queue, runs, now):
         return
     head = -1
@@ -97,17 +96,17 @@ def scan(
         leave(head, queue, now)
         now[HEAD] = now[FIRST] = head = -1
     if rules.backfill != NONE and head >= 0 and now[WAITING] > 1 and total(racks.free) > 0:
-        _backfill(head, jobs, beside, rules, racks, queue, runs, now)
+        _backfill(head, jobs, backfill_order, rules, racks, queue, runs, now)
 
 
 @inlined
 def _first(order: Order, rules: Rules, queue: QueueArrays, now: IntArray) -> int:
-    """First waiting job by priority, and until when it surely stays the first."""
+    """Return the first waiting job by priority, and update the time until which it certainly stays first."""
     time = now[TIME]
     if rules.capped:
         first = oldest(queue, now)
         if order.submit[first] <= now[FRONT]:
-            now[FIRST], now[FIRST_UNTIL] = first, time - 1  # with other jobs the cap may be another
+            now[FIRST], now[FIRST_UNTIL] = first, time - 1  # the cap depends on the waiting jobs
             return first
     if now[FIRST] < 0 or now[FIRST_UNTIL] < time:
         now[FIRST], now[FIRST_UNTIL] = queue.job[0], NEVER
@@ -121,12 +120,12 @@ def _first(order: Order, rules: Rules, queue: QueueArrays, now: IntArray) -> int
 
 @inlined
 def challenge(job: int, order: Order, now: IntArray) -> None:
-    """Note until when the first job by priority stays before another."""
+    """Update the time until which the first job by priority stays before another one."""
     if now[FIRST] >= 0 and job != now[FIRST]:
         if comes_before(job, now[FIRST], now[TIME], order):
             now[FIRST] = -1
         else:
-            now[FIRST_UNTIL] = min(now[FIRST_UNTIL], lasts(now[FIRST], job, now[TIME], order))
+            now[FIRST_UNTIL] = min(now[FIRST_UNTIL], precedes_until(now[FIRST], job, now[TIME], order))
 
 
 @inlined
@@ -140,15 +139,15 @@ def _backfill(
     runs: RunArrays,
     now: IntArray,
 ) -> None:
-    """Start what does not delay the head, each job asked once, at its turn."""
-    count = _likely(rules, racks, queue, now)
+    """Start jobs that do not delay the head; test each candidate once, in order."""
+    count = _prefilter(rules, racks, queue, now)
     if count > 0:
         reserve(head, jobs, rules, racks, runs, now)
-    now[SETTLED] = int(now[HEAD] == head)  # a start unsettles it
-    count, last = _harmless(count, queue, now), -1
+    now[SETTLED] = int(now[HEAD] == head)  # a start resets it
+    count, last = _filter_by_extra(count, queue, now), -1
     while count > 0:
         if not rules.anywhere:
-            weigh(head, jobs, rules, racks, now)
+            prepare_bounds(head, jobs, rules, racks, now)
         k = _next(head, last, count, jobs, order, rules, racks, queue, now)
         if k < 0:
             return
@@ -156,7 +155,7 @@ def _backfill(
         try_start(last, head, jobs, rules, racks, runs, now)
         count -= 1
         queue.chosen[k] = queue.chosen[count]
-        leave(last, queue, now)  # the job moved to its position also stays at its old one until the pass ends
+        leave(last, queue, now)  # the job moved into the gap also keeps its old position until the pass ends
 
 
 @inlined
@@ -171,23 +170,23 @@ def _next(
     queue: QueueArrays,
     now: IntArray,
 ) -> int:
-    """The chosen position that holds the first by priority of the jobs after `last` (-1: of all) that may start; or -1."""
+    """Return the position in `chosen` of the first startable job by priority after `last` (-1: of all); -1 if there is none."""
     best, first, by = -1, -1, now[FRONT]
-    if rules.apart:
+    if rules.separate_order:
         by = -NEVER
     for k in range(count):
         at = queue.chosen[k]
-        says = PERHAPS
+        answer = UNDECIDED
         if not rules.anywhere:
-            says = verdict(queue.nodes[at], queue.remote[at], queue.length[at] <= now[WINDOW], head, jobs, racks, now)
-        if says == REFUSED:
+            answer = classify(queue.nodes[at], queue.remote[at], queue.length[at] <= now[WINDOW], head, jobs, racks, now)
+        if answer == BLOCKED:
             continue
         job = queue.job[at]
         if (last >= 0 and not precedes(last, job, by, now[TIME], order)) or (
             best >= 0 and not precedes(job, first, by, now[TIME], order)
         ):
             continue
-        if says == WELCOME or may_start(job, head, jobs, rules, racks, now):
+        if answer == STARTABLE or may_start(job, head, jobs, rules, racks, now):
             best, first = k, job
     return best
 
@@ -196,10 +195,10 @@ def _next(
 def is_settled(
     head: int, jobs: JobArrays, rules: Rules, racks: RackArrays, queue: QueueArrays, runs: RunArrays, now: IntArray
 ) -> bool:
-    """Whether nothing can be backfilled since nothing could at the end of the last pass.
+    """Return whether nothing can be backfilled because nothing could at the end of the last pass.
 
-    The same head waits, the machine is the same now and at the shadow time, and time alone lets nobody in: less is left
-    until the shadow time. So only jobs that joined the queue at this instant have to be asked.
+    The head is the same, and so is the machine now and at the shadow time. The passing of time alone admits no candidate, since
+    less is left until the shadow time. So only jobs that joined the queue at this instant are tested.
     """
     if now[SETTLED] == 0 or now[HEAD] != head:
         return False
@@ -216,9 +215,9 @@ def is_settled(
 
 
 @inlined
-def _harmless(count: int, queue: QueueArrays, now: IntArray) -> int:
-    """Keep of the first `count` chosen positions those whose jobs might not delay the head; returns how many."""
-    window, nodes, memory, most = now[WINDOW], now[SPARE_NODES], now[SPARE_MEMORY], now[SPARE_MOST]
+def _filter_by_extra(count: int, queue: QueueArrays, now: IntArray) -> int:
+    """Keep those of the first `count` chosen positions whose jobs might not delay the head; return how many."""
+    window, nodes, memory, most = now[WINDOW], now[EXTRA_NODES], now[EXTRA_MEMORY], now[EXTRA_PER_NODE]
     kept = 0
     for k in range(count):
         at = queue.chosen[k]

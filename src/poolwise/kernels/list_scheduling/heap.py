@@ -1,4 +1,4 @@
-"""A binary heap of items ordered by (key[item], item), smallest first."""
+"""Binary min-heap of items ordered by (key[item], item)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from poolwise.kernels.jit import step
 
 @step
 def before(a: int, b: int, key: IntArray | FloatArray) -> bool:
-    """Whether item a comes before item b."""
+    """Return whether item a comes before item b."""
     return key[a] < key[b] or (key[a] == key[b] and a < b)
 
 
 @step
 def push(heap: IntArray, size: int, item: int, key: IntArray | FloatArray) -> None:
-    """Add an item to the first `size` of a heap."""
+    """Add an item to a heap of `size` items."""
     k = size
     while k > 0:
         parent = (k - 1) >> 1
@@ -27,7 +27,7 @@ def push(heap: IntArray, size: int, item: int, key: IntArray | FloatArray) -> No
 
 @step
 def sink(heap: IntArray, size: int, k: int, key: IntArray | FloatArray) -> None:
-    """Let the item at k find its place below."""
+    """Sift the item at position k down."""
     item = heap[k]
     child = 2 * k + 1
     while child < size:
@@ -43,7 +43,7 @@ def sink(heap: IntArray, size: int, k: int, key: IntArray | FloatArray) -> None:
 
 @step
 def pop(heap: IntArray, size: int, key: IntArray | FloatArray) -> int:
-    """Take the first of `size` items; the caller counts down."""
+    """Remove and return the first of `size` items; the caller decrements the size."""
     first = heap[0]
     heap[0] = heap[size - 1]
     sink(heap, size - 1, 0, key)
@@ -52,6 +52,6 @@ def pop(heap: IntArray, size: int, key: IntArray | FloatArray) -> int:
 
 @step
 def arrange(heap: IntArray, size: int, key: IntArray | FloatArray) -> None:
-    """Make a heap of the first `size` items."""
+    """Turn the first `size` items into a heap."""
     for k in range(size // 2 - 1, -1, -1):
         sink(heap, size, k, key)

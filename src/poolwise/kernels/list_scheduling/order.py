@@ -1,6 +1,6 @@
 """Keys of waiting jobs: the negative priority, so that the smallest key comes first and ties go to the lower row.
 
-The float64 operations stand in the order in which the caller counts priorities; nothing is factored out or looked up instead.
+The float64 operations have the order in which the policies compute priorities; none is factored out or tabulated.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from poolwise.kernels.list_scheduling.state import (
 from poolwise.units import HORIZON, NEVER
 
 MARGIN = 1e-12
-"""Lead, as a part of the sizes that are compared, under which rounding (some 1e-15 of them) might decide."""
+"""Relative lead below which rounding errors (about 1e-15) might decide a comparison."""
 
 
 @step
 def key(job: int, time: int, order: Order) -> float:
-    """Key of a waiting job at a time; the one stored where it never changes or was given."""
+    """Return the key of a waiting job at a time; the stored one if it is constant or was computed by the policy."""
     if order.kind == LINEAR:
         return -float((time - order.submit[job]) / 1_000_000_000 / order.pace[job] * order.weight[job])
     if order.kind == CUBIC:
@@ -40,9 +40,9 @@ def key(job: int, time: int, order: Order) -> float:
 
 @step
 def comes_before(a: int, b: int, time: int, order: Order) -> bool:
-    """Whether job a comes before job b at a time.
+    """Return whether job a comes before job b at a time.
 
-    Where the waits times the rates differ by more than rounding can hide, they say it and spare the divisions.
+    Waits times rates decide where they differ by more than rounding errors, which avoids the divisions.
     """
     if order.kind == LINEAR or order.kind == CUBIC:
         value_a, value_b = (time - order.submit[a]) * order.rate[a], (time - order.submit[b]) * order.rate[b]
@@ -54,21 +54,21 @@ def comes_before(a: int, b: int, time: int, order: Order) -> bool:
 
 
 @step
-def lasts(a: int, b: int, time: int, order: Order) -> int:
-    """Time (ns) until which job a, which comes before job b now, surely still does.
+def precedes_until(a: int, b: int, time: int, order: Order) -> int:
+    """Return a time (ns) until which job a, which comes before job b now, certainly still does.
 
-    The waits times the rates are lines, from the offsets on where there are some; a is ahead by more than the margin as long
-    as o_a + (t - s_a) * r_a - o_b - (t - s_b) * r_b - margin * (|o_a| + |o_b| + (t - s_a) * |r_a| + (t - s_b) * |r_b|) > 0,
-    which is linear in t, since waits are not negative. The margin is taken off each part by its size, whatever its sign.
+    Waits times rates are linear in time, plus the offsets if there are any. Job a leads by more than the margin while
+    o_a + (t - s_a) * r_a - o_b - (t - s_b) * r_b - margin * (|o_a| + |o_b| + (t - s_a) * |r_a| + (t - s_b) * |r_b|) > 0,
+    which is linear in t, since waits are not negative. The margin is subtracted from each term by its size, whatever its sign.
     """
     if order.kind != LINEAR and order.kind != CUBIC and order.kind != AFFINE:
         return NEVER
     rate_a, rate_b = order.rate[a], order.rate[b]
     if rate_a == 0 and rate_b == 0:
-        return NEVER  # neither ever changes: who is first now stays it
+        return NEVER  # constant priorities: the order does not change
     column = order.offset if order.kind == AFFINE else order.pace
     if order.submit[a] == order.submit[b] and column[a] == column[b] and order.weight[a] == order.weight[b]:
-        return NEVER  # the same bits at any time: the row decides
+        return NEVER  # equal bits at any time: the row decides
     slow_a, fast_b = rate_a - MARGIN * abs(rate_a), rate_b + MARGIN * abs(rate_b)
     lead = (time - order.submit[a]) * slow_a - (time - order.submit[b]) * fast_b
     if order.kind == AFFINE:
@@ -86,18 +86,18 @@ def lasts(a: int, b: int, time: int, order: Order) -> int:
 
 @step
 def front(rules: Rules, now: IntArray) -> int:
-    """Time (ns) by which jobs were submitted that have waited for longer than the cap: `interfaces.capped.cap`."""
+    """Return the submit time (ns) up to which jobs have waited for longer than the cap: `interfaces.capped.cap`."""
     age = int(min(rules.backlogs * (now[BACKLOG] / rules.nodes) * 1_000_000_000, float(HORIZON)))
     return int(now[TIME] - min(rules.patience + age, HORIZON))
 
 
 @inlined
 def key_in_front(job: int, order: Order, now: IntArray) -> float:
-    """Key of a waiting job now; the least of all where it has waited for longer than the cap."""
+    """Return the key of a waiting job now; minus infinity if it has waited for longer than the cap."""
     return -math.inf if order.submit[job] <= now[FRONT] else key(job, now[TIME], order)
 
 
 @inlined
 def precedes(a: int, b: int, by: int, time: int, order: Order) -> bool:
-    """Whether job a comes before job b at a time; those that were submitted by a time `by` are in front, in that order."""
+    """Return whether job a comes before job b at a time; jobs submitted by the time `by` come first, in submit order."""
     return bool(a < b) if order.submit[min(a, b)] <= by else comes_before(a, b, time, order)

@@ -1,6 +1,6 @@
-"""What is free from each of a list of instants on.
+"""Availability profile: the free capacity from each of a sequence of instants.
 
-The same as `policies.backfill.conservative.AvailabilityProfile`.
+Equals `policies.backfill.conservative.AvailabilityProfile`.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from poolwise.units import OVERDUE
 
 @step
 def has_instants(profile: ProfileArrays, now: IntArray) -> bool:
-    """Whether the profile has room for all that a pass may add; else `now[ROWS]` says how many instants it needs."""
+    """Return whether the profile has room for the instants that a pass may add; write the number needed to `now[ROWS]`."""
     now[ROWS] = now[RUNNING] + 2 * now[EARLY] + 6 * now[WAITING] + 8
     return bool(now[ROWS] <= profile.time.size)
 
 
 @step
-def foresee(racks: RackArrays, profile: ProfileArrays, runs: RunArrays, now: IntArray) -> None:
-    """Fill the profile with the runs at work."""
+def build_profile(racks: RackArrays, profile: ProfileArrays, runs: RunArrays, now: IntArray) -> None:
+    """Fill the profile from the current runs."""
     free, pool = profile.least_free, profile.least_pool
     copy(racks.free, free)
     copy(racks.pool, pool)
@@ -43,7 +43,7 @@ def foresee(racks: RackArrays, profile: ProfileArrays, runs: RunArrays, now: Int
     soon = now[RUNNING] - 1
     while soon >= 0 and runs.expected[runs.due[soon]] <= now[TIME]:
         soon -= 1
-    late = now[RUNNING] - 1  # from here down to soon + 1 the runs are overdue
+    late = now[RUNNING] - 1  # the runs at positions soon + 1 to late are overdue
     first_late = soon + 1
     while soon >= 0 or late >= first_late:
         if late >= first_late and (soon < 0 or now[TIME] + OVERDUE <= runs.expected[runs.due[soon]]):
@@ -61,7 +61,7 @@ def foresee(racks: RackArrays, profile: ProfileArrays, runs: RunArrays, now: Int
 
 @inlined
 def _write(k: int, profile: ProfileArrays) -> None:
-    """Let the racks at instant k be as in `least_free` and `least_pool`."""
+    """Set the racks at instant k to `least_free` and `least_pool`."""
     nodes, memory = 0, 0
     for r in range(profile.least_free.size):
         free, pool = profile.least_free[r], profile.least_pool[r]
@@ -73,7 +73,7 @@ def _write(k: int, profile: ProfileArrays) -> None:
 
 @step
 def before(time: int, profile: ProfileArrays) -> int:
-    """Instants before a time (ns)."""
+    """Return the number of instants before a time (ns)."""
     low, high = profile.size[PRESENT], profile.size[INSTANT_COUNT]
     while low < high:
         middle = (low + high) >> 1
@@ -86,7 +86,7 @@ def before(time: int, profile: ProfileArrays) -> int:
 
 @step
 def change(begin: int, end: int, take: IntArray, borrow: IntArray, sign: int, profile: ProfileArrays) -> None:
-    """Take a placement off the instants of an interval (sign -1), or give it back (sign 1)."""
+    """Subtract a placement from the instants of an interval (sign -1), or add it back (sign 1)."""
     if begin == end:
         return  # at the horizon
     first, last = _instant(begin, profile), _instant(end, profile)
@@ -111,7 +111,7 @@ def change(begin: int, end: int, take: IntArray, borrow: IntArray, sign: int, pr
 
 @step
 def _instant(time: int, profile: ProfileArrays) -> int:
-    """Position of an instant, which is added if there is none; what is free does not change at it."""
+    """Return the position of an instant, inserting it if necessary; free capacity does not change at an inserted one."""
     at, count = before(time, profile), profile.size[INSTANT_COUNT]
     if at < count and profile.time[at] == time:
         return at
@@ -136,7 +136,7 @@ def _instant(time: int, profile: ProfileArrays) -> int:
 
 @step
 def _move(first: int, last: int, by: int, profile: ProfileArrays) -> None:
-    """Move the instants from `first` to before `last` down by some places."""
+    """Shift the instants from `first` to before `last` down by some positions."""
     for m in range(first, last):
         profile.time[m - by] = profile.time[m]
     for m in range(first, last):
@@ -154,7 +154,7 @@ def _move(first: int, last: int, by: int, profile: ProfileArrays) -> None:
 
 @inlined
 def _changes_nothing(m: int, profile: ProfileArrays) -> bool:
-    """Whether as much is free from an instant on, which is not the first, as before it, and no reservation begins."""
+    """Return whether an instant, not the first, has the free capacity of the one before it and no reservation begins there."""
     if profile.begins[m] > 0:
         return False
     for r in range(profile.free.shape[0]):
@@ -164,7 +164,7 @@ def _changes_nothing(m: int, profile: ProfileArrays) -> bool:
 
 
 @step
-def forget(time: int, profile: ProfileArrays) -> None:
+def drop_instant(time: int, profile: ProfileArrays) -> None:
     """Drop an instant, other than now, at which nothing changes any more."""
     at, count = before(time, profile), profile.size[INSTANT_COUNT]
     if at > profile.size[PRESENT] and at < count and profile.time[at] == time and _changes_nothing(at, profile):
@@ -173,20 +173,20 @@ def forget(time: int, profile: ProfileArrays) -> None:
 
 
 @step
-def pass_on(profile: ProfileArrays, now: IntArray) -> None:
-    """Let the profile begin now."""
+def advance(profile: ProfileArrays, now: IntArray) -> None:
+    """Advance the start of the profile to now."""
     profile.size[PRESENT] = before(now[TIME] + 1, profile) - 1
     profile.time[profile.size[PRESENT]] = now[TIME]
 
 
 @step
 def merge(profile: ProfileArrays) -> None:
-    """Drop the instants that are over, and those at which nothing changes."""
+    """Drop past instants and those at which nothing changes."""
     present, kept = profile.size[PRESENT], 1
     _move(present, profile.size[INSTANT_COUNT], present, profile)
     count = profile.size[INSTANT_COUNT] - present
     first = 1
-    while first < count:  # from here on instants are to be kept up to the next one at which nothing changes
+    while first < count:  # keep the instants from `first` up to the next one at which nothing changes
         last = first
         while last < count and not _changes_nothing(last, profile):
             last += 1

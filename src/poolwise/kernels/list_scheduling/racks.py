@@ -1,6 +1,6 @@
-"""Where a job fits on racks with memory pools, and how much it is slowed down there.
+"""Placement of a job on racks with memory pools, and its slowdown there.
 
-Source: specs of the memory pools, "Placement" and "Job". The same as `policies.placement.racks` and
+Source: specs of the memory pools, "Placement" and "Job". Equals `policies.placement.racks` and
 `performance.remote_memory`, operation by operation.
 """
 
@@ -16,7 +16,7 @@ from poolwise.units import LONGEST
 
 @step
 def total(amounts: IntArray) -> int:
-    """Sum over the racks; a loop compiles much faster than the method of the array."""
+    """Return the sum over the racks; a loop compiles much faster than the array's method."""
     whole = 0
     for r in range(amounts.size):
         whole += amounts[r]
@@ -25,14 +25,14 @@ def total(amounts: IntArray) -> int:
 
 @step
 def copy(source: IntArray, target: IntArray) -> None:
-    """Copy amounts of all racks; a loop compiles much faster than a slice."""
+    """Copy the amounts of all racks; a loop compiles much faster than a slice."""
     for r in range(source.size):
         target[r] = source[r]
 
 
 @step
 def fits(n: int, remote: int, anywhere: bool, free: IntArray, pool: IntArray) -> bool:
-    """Whether n nodes with `remote` MiB each find room. Monotone: less free never lets a job fit."""
+    """Return whether n nodes with `remote` MiB each fit. Monotone: less free capacity never makes a job fit."""
     if remote == 0 or anywhere:
         return total(free) >= n and (remote == 0 or total(pool) >= n * remote)
     nodes = 0
@@ -45,20 +45,20 @@ def fits(n: int, remote: int, anywhere: bool, free: IntArray, pool: IntArray) ->
 
 @entry
 def screen(nodes: IntArray, remote: IntArray, anywhere: bool, free: IntArray, pool: IntArray, able: BoolArray) -> None:
-    """Write for each job, (n_job,) `nodes` and `remote`, whether it finds room."""
+    """Write for each job, (n_job,) `nodes` and `remote`, whether it fits."""
     for job in range(nodes.size):
         able[job] = fits(nodes[job], remote[job], anywhere, free, pool)
 
 
 @inlined
 def offer(free: int, pool: int, remote: int) -> int:
-    """Nodes that a rack has for a job whose nodes each take `remote` MiB of its pool."""
-    return free if pool >= free * remote else pool // remote  # mostly spares the division
+    """Return the nodes that a rack has for a job whose nodes each use `remote` MiB of its pool."""
+    return free if pool >= free * remote else pool // remote  # usually avoids the division
 
 
 @inlined
 def roomiest(n: int, remote: int, free: IntArray, pool: IntArray) -> int:
-    """Rack with most free nodes of those that hold a whole job with memory of their own pool, -1 if none does."""
+    """Return the rack with the most free nodes of those that hold an entire job and its memory; -1 if there is none."""
     best = -1
     for r in range(free.size):
         if free[r] >= n and pool[r] >= n * remote and (best < 0 or free[r] > free[best]):
@@ -68,8 +68,8 @@ def roomiest(n: int, remote: int, free: IntArray, pool: IntArray) -> int:
 
 @step
 def place(n: int, remote: int, anywhere: bool, free: IntArray, pool: IntArray, take: IntArray, borrow: IntArray) -> bool:
-    """Find nodes (`take`) and MiB (`borrow`) for each rack; False if there is no room."""
-    own = 0 if anywhere else remote  # MiB that a node takes of its own rack's pool, and of no other
+    """Find nodes (`take`) and MiB (`borrow`) per rack; return False if the job does not fit."""
+    own = 0 if anywhere else remote  # MiB that a node can use only of its own rack's pool
     whole = roomiest(n, own, free, pool)
     if (whole < 0 or own < remote) and not fits(n, remote, anywhere, free, pool):
         return False
@@ -90,7 +90,7 @@ def place(n: int, remote: int, anywhere: bool, free: IntArray, pool: IntArray, t
 
 @step
 def _fill(n: int, free: IntArray, take: IntArray, filled: IntArray) -> None:
-    """Turn offers into nodes taken: racks by (offer, free nodes) descending, then index. `filled` starts as zeros."""
+    """Turn offers into allocated nodes: racks by (offer, free nodes) descending, then index. `filled` starts as zeros."""
     while n > 0:
         best = -1
         for r in range(free.size):
@@ -105,7 +105,7 @@ def _fill(n: int, free: IntArray, take: IntArray, filled: IntArray) -> None:
 
 @step
 def _borrow(pool: IntArray, borrow: IntArray) -> None:
-    """Let memory come from any pool: the own rack's first, then those with most left, then the lowest index."""
+    """Assign memory to pools: the own rack's first, then those with the most left, then the lowest index."""
     rest = 0
     for r in range(pool.size):
         if borrow[r] > pool[r]:
@@ -122,8 +122,8 @@ def _borrow(pool: IntArray, borrow: IntArray) -> None:
 
 
 @step
-def inside(remote: int, take: IntArray, borrow: IntArray, spread: int) -> float:
-    """Share of the remote memory in the own rack's pool: of the worst rack, or the mean."""
+def near_share(remote: int, take: IntArray, borrow: IntArray, spread: int) -> float:
+    """Return the share of the remote memory in the own rack's pool: of the worst rack, or the mean over nodes."""
     own, nodes, worst = 0, 0, 1.0
     for r in range(take.size):
         if take[r] > 0:
@@ -136,7 +136,7 @@ def inside(remote: int, take: IntArray, borrow: IntArray, spread: int) -> float:
 
 @step
 def slowdown(near: float, far: float, weight: float, share: float, spread: int) -> float:
-    """Extra time per unit of work with `share` of the remote memory near."""
+    """Return the extra time per unit of work if `share` of the remote memory is near."""
     if share == 1.0:
         factor = near
     elif spread == PAPER:
@@ -148,25 +148,25 @@ def slowdown(near: float, far: float, weight: float, share: float, spread: int) 
 
 @step
 def stretch(work: int, slow: float) -> int:
-    """Nanoseconds that work takes at a slowdown, as `units.with_slowdown` has it; cut off where int64 ends, at `LONGEST`."""
+    """Return the ns that work takes at a slowdown, as `units.with_slowdown` computes them; saturates at `LONGEST`."""
     whole = min(float(work), float(LONGEST))
     return int(whole) + math.ceil(min(whole * slow, float(LONGEST) - whole))
 
 
 @step
 def runtime(job: int, jobs: JobArrays, take: IntArray, borrow: IntArray, anywhere: bool, spread: int) -> int:
-    """True runtime (ns) of a job where it was just placed."""
+    """Return the true runtime (ns) of a job at the placement found last."""
     if not anywhere or jobs.remote[job] == 0:
         return int(jobs.runtime[job])
-    share = inside(jobs.remote[job], take, borrow, spread)
+    share = near_share(jobs.remote[job], take, borrow, spread)
     return stretch(jobs.work[job], slowdown(jobs.near[job], jobs.far[job], jobs.weight[job], share, spread))
 
 
 @step
 def expected(job: int, jobs: JobArrays, take: IntArray, borrow: IntArray, anywhere: bool, spread: int) -> int:
-    """Runtime (ns) that the scheduler expects of a job where it was just placed."""
+    """Return the runtime (ns) that the scheduler expects of a job at the placement found last."""
     if not anywhere or jobs.remote[job] == 0:
         return int(jobs.length[job])
-    share = inside(jobs.remote[job], take, borrow, spread)
+    share = near_share(jobs.remote[job], take, borrow, spread)
     slow = slowdown(jobs.believed_near[job], jobs.believed_far[job], jobs.believed_weight[job], share, spread)
-    return stretch(jobs.asked[job], slow)
+    return stretch(jobs.expected_work[job], slow)

@@ -1,28 +1,36 @@
-"""The event loop: take the events of an instant, make one pass, go on.
+"""Event loop: apply the events of an instant, then make one pass.
 
-`replay` returns whenever its caller has to do something (ask a policy, enlarge an array) and continues from there when it
-is called again: all its state is in the arrays.
+`replay` returns whenever its caller has to act (compute priorities, enlarge an array) and resumes at the same place in the next
+call: all its state is in the arrays.
 """
 
 from __future__ import annotations
 
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import entry, inlined, step
-from poolwise.kernels.list_scheduling.capacity_changes import has_runs, judge, make_changes, next_change, put_aside, wait_aside
-from poolwise.kernels.list_scheduling.conservative import conserve
+from poolwise.kernels.list_scheduling.capacity_changes import (
+    apply_changes,
+    defer,
+    defer_infeasible,
+    has_run_rows,
+    next_change,
+    readmit,
+)
+from poolwise.kernels.list_scheduling.conservative import conservative_pass
 from poolwise.kernels.list_scheduling.easy import any_fits, challenge, scan
-from poolwise.kernels.list_scheduling.incremental_conservative import keep_promises
+from poolwise.kernels.list_scheduling.incremental_conservative import incremental_pass
 from poolwise.kernels.list_scheduling.indexed import index, search
 from poolwise.kernels.list_scheduling.order import front
 from poolwise.kernels.list_scheduling.profile import has_instants
 from poolwise.kernels.list_scheduling.racks import place
-from poolwise.kernels.list_scheduling.runs import end_first, has_room, start
+from poolwise.kernels.list_scheduling.runs import end_first, has_rows, start
 from poolwise.kernels.list_scheduling.state import (
-    ASIDE,
-    ASK,
-    ASKED,
-    ASKED_PASS,
+    APPLY_EVENTS,
+    AWAITED,
+    CALLBACK,
+    COMPUTE_KEYS,
     DEEP,
+    DEFERRED,
     DEPTH,
     DONE,
     FIRST,
@@ -30,7 +38,7 @@ from poolwise.kernels.list_scheduling.state import (
     HEAD,
     INDEXED,
     INSTANTS,
-    JUDGED,
+    KEYED_PASS,
     LATE,
     MAKE_PASS,
     NEXT,
@@ -39,15 +47,14 @@ from poolwise.kernels.list_scheduling.state import (
     PAUSED,
     PHASE,
     QUIET,
+    RECHECKED,
     REJECTED,
-    RENEW,
+    RENEW_KEYS,
     RENEWAL,
     ROOM,
     RUNNING,
     SHALLOW,
-    SOUGHT,
     STOP,
-    TAKE_EVENTS,
     TIME,
     WAITING,
     WARM,
@@ -55,17 +62,17 @@ from poolwise.kernels.list_scheduling.state import (
     WARM_LAST,
     ChangeArrays,
     JobArrays,
-    KeptArrays,
     Order,
     ProfileArrays,
     QueueArrays,
     RackArrays,
+    ReservationArrays,
     Rules,
     RunArrays,
     Tree,
 )
 from poolwise.kernels.list_scheduling.tournament import clear
-from poolwise.kernels.list_scheduling.waiting import count, join, line_up
+from poolwise.kernels.list_scheduling.waiting import add_to_backlog, join, write_at
 from poolwise.units import HORIZON, NEVER
 
 
@@ -73,87 +80,87 @@ from poolwise.units import HORIZON, NEVER
 def replay(
     jobs: JobArrays,
     order: Order,
-    beside: Order,
+    backfill_order: Order,
     rules: Rules,
     racks: RackArrays,
     queue: QueueArrays,
     tree: Tree | None,
     heads: Tree | None,
     profile: ProfileArrays | None,
-    kept: KeptArrays | None,
+    held: ReservationArrays | None,
     changes: ChangeArrays | None,
     runs: RunArrays,
     now: IntArray,
 ) -> int:
-    """Go on until the events end (DONE) or the caller has to help.
+    """Run until the events end (DONE) or the caller has to act.
 
-    ASK: write the keys of the waiting jobs. ROOM: give `runs.owner`, `.resource` and `.amount` at least `now[ROWS]` rows,
-    and where runs may be lost all other columns of runs as many as the waiting jobs may take.
+    COMPUTE_KEYS: write the keys of the waiting jobs. ROOM: give `runs.owner`, `.resource` and `.amount` at least `now[ROWS]`
+    rows and, if runs may be lost, all other columns of runs enough rows for the waiting jobs.
     INSTANTS: give the profile at least `now[ROWS]` instants.
-    DEEP: the queue is so long that a tree pays; lay one out (`index.lay_out`) and go on with it. SHALLOW: go on without.
-    RENEW: write the keys of the waiting jobs, and of those that come before the next recalculation; and when that is.
-    LATE: the clock is beyond `HORIZON`. PAUSED: so many passes are over as `now[PAUSE]` says.
+    DEEP: the queue is long enough for a tree; create one (`index.lay_out`) and continue with it. SHALLOW: continue without it.
+    RENEW_KEYS: write the keys of the waiting jobs and of those that arrive before the next recalculation, and its time.
+    LATE: the clock is beyond `HORIZON`. PAUSED: `now[PAUSE]` passes are complete.
 
-    What is None is not asked for, and kernels are compiled without it: there is one for queues that are scanned, one for
-    queues in a tree, one for reservations of everyone (`profile`), one for such as are kept; and on racks whose capacity
-    changes one for queues in a tree, and one for reservations of everyone. Where what is tried beside the head has an order of
-    its own, `tree` is in that order and `heads` in the order of the queue; otherwise both are the same.
+    Features whose argument is None are compiled out. There is one kernel for queues that are scanned, one for queues in a
+    tree, one for conservative reservations (`profile`), one for those that are held; and, on racks whose capacity changes, one
+    for queues in a tree and one for conservative reservations. If backfilling has its own order, `tree` has that order and
+    `heads` the order of the queue; otherwise both are the same tree.
     """
     while True:
-        if now[PHASE] == TAKE_EVENTS:
+        if now[PHASE] == APPLY_EVENTS:
             if now[PASSES] >= now[PAUSE]:
                 return PAUSED
-            if not _take_events(jobs, order, beside, rules, racks, queue, tree, heads, changes, runs, now):
+            if not _apply_events(jobs, order, backfill_order, rules, racks, queue, tree, heads, changes, runs, now):
                 return DONE
             if now[TIME] > HORIZON:
                 return LATE
             now[PHASE] = MAKE_PASS
         if now[PHASE] == MAKE_PASS:
             if now[TIME] >= now[RENEWAL]:
-                return RENEW
-            if not has_room(now[WAITING] + now[WARM_LAST] - now[WARM_FIRST], racks, runs, now):
+                return RENEW_KEYS
+            if not has_rows(now[WAITING] + now[WARM_LAST] - now[WARM_FIRST], racks, runs, now):
                 return ROOM
-            if changes is not None and not has_runs(changes, now):
+            if changes is not None and not has_run_rows(changes, now):
                 return ROOM
             if now[WARM]:
                 _warm_up(jobs, rules, racks, queue, runs, now)
         if not (now[WARM] or now[QUIET]) and now[WAITING] > 0:
-            wanted = _pass(jobs, order, beside, rules, racks, queue, tree, heads, profile, kept, runs, now)
-            if wanted != DONE:
-                return wanted
-        now[PHASE] = TAKE_EVENTS
+            request = _pass(jobs, order, backfill_order, rules, racks, queue, tree, heads, profile, held, runs, now)
+            if request != DONE:
+                return request
+        now[PHASE] = APPLY_EVENTS
 
 
 @inlined
 def _pass(
     jobs: JobArrays,
     order: Order,
-    beside: Order,
+    backfill_order: Order,
     rules: Rules,
     racks: RackArrays,
     queue: QueueArrays,
     tree: Tree | None,
     heads: Tree | None,
     profile: ProfileArrays | None,
-    kept: KeptArrays | None,
+    held: ReservationArrays | None,
     runs: RunArrays,
     now: IntArray,
 ) -> int:
-    """Make a pass in the way that suits the rules and the queue; what the caller has to do first, or DONE."""
+    """Make a pass as the rules and the queue require; return the request to the caller, or DONE."""
     if rules.capped:
         now[FRONT] = front(rules, now)
     if profile is not None:
-        return _conserve(jobs, order, rules, racks, queue, profile, kept, runs, now)
+        return _reservation_pass(jobs, order, rules, racks, queue, profile, held, runs, now)
     if tree is not None and heads is not None:
-        return _search(jobs, order, beside, rules, racks, queue, tree, heads, runs, now)
-    if now[WAITING] > now[DEPTH] and order.kind != ASKED:
+        return _search(jobs, order, backfill_order, rules, racks, queue, tree, heads, runs, now)
+    if now[WAITING] > now[DEPTH] and order.kind != CALLBACK:
         return DEEP
-    if order.kind == ASKED and now[PHASE] == MAKE_PASS:
+    if order.kind == CALLBACK and now[PHASE] == MAKE_PASS:
         if not any_fits(rules, racks, queue, now):
             return DONE
-        now[PHASE], now[FIRST] = ASKED_PASS, -1
-        return ASK
-    scan(jobs, order, beside, rules, racks, queue, runs, now)
+        now[PHASE], now[FIRST] = KEYED_PASS, -1
+        return COMPUTE_KEYS
+    scan(jobs, order, backfill_order, rules, racks, queue, runs, now)
     return DONE
 
 
@@ -161,7 +168,7 @@ def _pass(
 def _search(
     jobs: JobArrays,
     order: Order,
-    beside: Order,
+    backfill_order: Order,
     rules: Rules,
     racks: RackArrays,
     queue: QueueArrays,
@@ -170,53 +177,53 @@ def _search(
     runs: RunArrays,
     now: IntArray,
 ) -> int:
-    """Make a pass over a queue in a tree; SHALLOW if it has become too short for one."""
+    """Make a pass over a queue in a tree; return SHALLOW if it has become too short for one."""
     if not now[INDEXED]:
         for k in range(now[WAITING]):
-            index(queue.job[k], jobs, order, beside, rules, tree, heads, now)
+            index(queue.job[k], jobs, order, backfill_order, rules, tree, heads, now)
         now[INDEXED] = 1
     elif now[WAITING] < now[DEPTH] // 4:
         clear(tree)
         clear(heads)
         now[INDEXED], now[FIRST] = 0, -1
         return SHALLOW
-    search(jobs, order, beside, rules, racks, queue, tree, heads, runs, now)
+    search(jobs, order, backfill_order, rules, racks, queue, tree, heads, runs, now)
     return DONE
 
 
 @inlined
-def _conserve(
+def _reservation_pass(
     jobs: JobArrays,
     order: Order,
     rules: Rules,
     racks: RackArrays,
     queue: QueueArrays,
     profile: ProfileArrays,
-    kept: KeptArrays | None,
+    held: ReservationArrays | None,
     runs: RunArrays,
     now: IntArray,
 ) -> int:
-    """Make a pass with reservations for everyone."""
+    """Make a pass that reserves capacity for every job."""
     if now[PHASE] == MAKE_PASS:
-        if kept is None and not any_fits(rules, racks, queue, now):
+        if held is None and not any_fits(rules, racks, queue, now):
             return DONE
         if not has_instants(profile, now):
             return INSTANTS
-        if order.kind == ASKED:
-            now[PHASE] = ASKED_PASS
-            return ASK
-    if kept is None:
-        conserve(jobs, order, rules, racks, queue, profile, runs, now)
+        if order.kind == CALLBACK:
+            now[PHASE] = KEYED_PASS
+            return COMPUTE_KEYS
+    if held is None:
+        conservative_pass(jobs, order, rules, racks, queue, profile, runs, now)
     else:
-        keep_promises(jobs, order, rules, racks, queue, profile, kept, runs, now)
+        incremental_pass(jobs, order, rules, racks, queue, profile, held, runs, now)
     return DONE
 
 
 @inlined
-def _take_events(
+def _apply_events(
     jobs: JobArrays,
     order: Order,
-    beside: Order,
+    backfill_order: Order,
     rules: Rules,
     racks: RackArrays,
     queue: QueueArrays,
@@ -226,13 +233,13 @@ def _take_events(
     runs: RunArrays,
     now: IntArray,
 ) -> bool:
-    """Process all events of the next instant (or one of them); False if nothing is left, or nothing that anybody asks for."""
+    """Process all events of the next instant (or one of them); return False at the end of the replay."""
     submit = jobs.submit[now[NEXT]] if now[NEXT] < jobs.submit.size else NEVER
     end = runs.end[runs.ending[0]] if now[RUNNING] > 0 else NEVER
     time = min(submit, end)
     if changes is not None:
         time = min(time, next_change(changes, now))
-    if time == NEVER or time > now[STOP] or now[SOUGHT] == 0:
+    if time == NEVER or time > now[STOP] or now[AWAITED] == 0:
         return False
     now[TIME] = time
     now[PASSES] += 1
@@ -243,19 +250,19 @@ def _take_events(
             return True
     while now[NEXT] < jobs.submit.size and jobs.submit[now[NEXT]] == now[TIME]:
         if changes is None:
-            _arrive(now[NEXT], jobs, order, beside, rules, queue, tree, heads, runs, now)
+            _arrive(now[NEXT], jobs, order, backfill_order, rules, queue, tree, heads, runs, now)
         else:
-            wait_aside(now[NEXT], changes, now)
+            defer(now[NEXT], changes, now)
         now[NEXT] += 1
         if rules.per_event:
             return True
     if changes is not None:
-        _look_aside(jobs, order, rules, racks, queue, tree, changes, runs, now)
+        _update_deferred(jobs, order, rules, racks, queue, tree, changes, runs, now)
     return True
 
 
 @inlined
-def _look_aside(
+def _update_deferred(
     jobs: JobArrays,
     order: Order,
     rules: Rules,
@@ -266,14 +273,14 @@ def _look_aside(
     runs: RunArrays,
     now: IntArray,
 ) -> None:
-    """Make the changes of this instant, and judge who waits aside: after a change all of them, else who arrived."""
-    first = now[JUDGED]
+    """Apply the changes of this instant, then recheck deferred jobs: all of them after a change, else the new arrivals."""
+    first = now[RECHECKED]
     if next_change(changes, now) == now[TIME]:
-        make_changes(rules, racks, changes, runs, now)
-        put_aside(jobs, order, rules, changes, queue, tree, now)
+        apply_changes(rules, racks, changes, runs, now)
+        defer_infeasible(jobs, order, rules, changes, queue, tree, now)
         first = now[QUIET] = 0
-    judge(first, jobs, order, rules, racks, changes, queue, tree, runs, now)
-    now[JUDGED] = now[ASIDE]
+    readmit(first, jobs, order, rules, racks, changes, queue, tree, runs, now)
+    now[RECHECKED] = now[DEFERRED]
 
 
 @inlined
@@ -281,7 +288,7 @@ def _arrive(
     job: int,
     jobs: JobArrays,
     order: Order,
-    beside: Order,
+    backfill_order: Order,
     rules: Rules,
     queue: QueueArrays,
     tree: Tree | None,
@@ -289,7 +296,7 @@ def _arrive(
     runs: RunArrays,
     now: IntArray,
 ) -> None:
-    """Let a job wait or turn it away; while the warm-up lasts, a later job waits and is judged when it ends."""
+    """Enqueue or reject a job; jobs after the warm-up ones are checked when the warm-up ends."""
     if now[WARM] and job >= rules.warm_up:
         join(job, jobs, queue, now)
     elif not jobs.able[job]:
@@ -303,7 +310,7 @@ def _arrive(
         if tree is None or heads is None:
             challenge(job, order, now)
         elif now[INDEXED]:
-            index(job, jobs, order, beside, rules, tree, heads, now)
+            index(job, jobs, order, backfill_order, rules, tree, heads, now)
     now[QUIET] = 0
 
 
@@ -315,7 +322,7 @@ def _reject(job: int, runs: RunArrays, now: IntArray) -> None:
 
 @step
 def _warm_up(jobs: JobArrays, rules: Rules, racks: RackArrays, queue: QueueArrays, runs: RunArrays, now: IntArray) -> None:
-    """Start warm-up jobs first come, first served; hand over when the last has been submitted and none waits."""
+    """Start warm-up jobs first come, first served; end the warm-up once the last was submitted and none waits."""
     while now[WARM_FIRST] < now[WARM_LAST]:
         job = queue.warm[now[WARM_FIRST]]
         if not place(jobs.nodes[job], jobs.remote[job], rules.anywhere, racks.free, racks.pool, racks.take, racks.borrow):
@@ -330,13 +337,13 @@ def _warm_up(jobs: JobArrays, rules: Rules, racks: RackArrays, queue: QueueArray
     now[QUIET] = 0
     later = now[WAITING]
     now[WAITING] = 0
-    for k in range(later):  # in the order of arrival: nothing has left the queue yet
+    for k in range(later):  # in arrival order: no job has left the queue yet
         job = queue.job[k]
         if jobs.able[job]:
-            line_up(job, now[WAITING], jobs, queue)
+            write_at(job, now[WAITING], jobs, queue)
             queue.since[now[WAITING]] = queue.since[k]
             now[WAITING] += 1
         else:
             queue.where[job] = -1
-            count(job, -1, queue, now)
+            add_to_backlog(job, -1, queue, now)
             _reject(job, runs, now)

@@ -1,14 +1,14 @@
-"""What remains of the reservations of the last pass: which of them are surely those of this pass too.
+"""Reservations cached from pass to pass, and which of them are certainly unchanged.
 
-A reservation is that of the earliest interval that is free beside those of the jobs in front. It stays what it is unless, for
-these jobs, more has become free in an interval that one beginning earlier, or itself, would meet, or less on its own racks in
-its own interval. So with each job stand the intervals in which more, and less, may be free than when its reservation was
-found: what runs gave back that ended early, what jobs of before took that are behind it now, or have another reservation, and
-what jobs took that were behind it. Intervals are joined to one that holds them, so that a reservation is looked for once too
-often rather than once too seldom.
+A job's reservation is the earliest interval that the reservations of the jobs in front leave free. It stays valid unless those
+jobs have released capacity in an interval that overlaps it or an earlier candidate interval, or have taken capacity on its own
+racks in its own interval. So the cache stores for each job the intervals in which more (gain) and less (loss) may be free than
+when its reservation was found. Gains come from runs that ended early and from jobs in front that moved behind it or got another
+reservation. Losses come from jobs that moved in front of it. Intervals are merged into their hull: a reservation may be
+recomputed needlessly, but never too seldom.
 
-A job in scope rack has an interval of one length. In an interval of which nothing has changed, or only on racks that it takes
-nothing of, it is placed as before: a rack that is chosen stays chosen where others get less.
+A job in scope "rack" has an interval of fixed length. In an interval without changes, or with changes only on racks that it
+does not use, its placement is the same: a chosen rack stays the choice if others have less.
 """
 
 from __future__ import annotations
@@ -36,151 +36,151 @@ from poolwise.kernels.list_scheduling.state import (
 )
 from poolwise.units import NEVER
 
-MOVES = 16
-"""Places by which a job of the queue moves up on average, beyond which the queue is ranked anew."""
+MAX_MOVES = 16
+"""Average positions that a job moves up in the queue beyond which the queue is sorted from scratch."""
 
 
 @step
-def rank(order: Order, queue: QueueArrays, standing: ReservationCacheArrays, now: IntArray) -> None:
-    """Bring the ranking of the waiting jobs up to date, and note what more and less is free for those whose order changed."""
-    _gather(queue, standing, now)
-    moves, most = 0, MOVES * (now[WAITING] + MOVES)
+def rank(order: Order, queue: QueueArrays, cache: ReservationCacheArrays, now: IntArray) -> None:
+    """Update the ranking of the waiting jobs, and note gains and losses of the jobs whose order changed."""
+    _gather(queue, cache, now)
+    moves, most = 0, MAX_MOVES * (now[WAITING] + MAX_MOVES)
     for k in range(now[WAITING]):
-        job = standing.ranked[k]
-        standing.key[job] = key_in_front(job, order, now)
+        job = cache.ranked[k]
+        cache.key[job] = key_in_front(job, order, now)
     for k in range(1, now[WAITING]):
-        job, at = standing.ranked[k], k
-        while at > 0 and heap.before(job, standing.ranked[at - 1], standing.key):
-            other = standing.ranked[at - 1]
-            standing.ranked[at], standing.place[other] = other, at
+        job, at = cache.ranked[k], k
+        while at > 0 and heap.before(job, cache.ranked[at - 1], cache.key):
+            other = cache.ranked[at - 1]
+            cache.ranked[at], cache.place[other] = other, at
             at -= 1
-            if standing.start[job] >= 0 and standing.start[other] >= 0:
-                more(job, standing.start[other], standing.end[other], standing)
-                less(other, standing.start[job], standing.end[job], uses(job, standing), standing)
-        standing.ranked[at], standing.place[job] = job, at
+            if cache.start[job] >= 0 and cache.start[other] >= 0:
+                note_gain(job, cache.start[other], cache.end[other], cache)
+                note_loss(other, cache.start[job], cache.end[job], racks_used(job, cache), cache)
+        cache.ranked[at], cache.place[job] = job, at
         moves += k - at
         if moves > most:
-            _rank_anew(standing, now)
+            _rank_from_scratch(cache, now)
             return
 
 
 @inlined
-def _gather(queue: QueueArrays, standing: ReservationCacheArrays, now: IntArray) -> None:
-    """Let the ranking hold all waiting jobs and no other, those that came since the last pass behind the others."""
+def _gather(queue: QueueArrays, cache: ReservationCacheArrays, now: IntArray) -> None:
+    """Make the ranking hold exactly the waiting jobs; jobs new since the last pass come last."""
     count = 0
     for k in range(now[RANKED]):
-        job = standing.ranked[k]
+        job = cache.ranked[k]
         if queue.where[job] >= 0:
-            standing.ranked[count], standing.place[job] = job, count
+            cache.ranked[count], cache.place[job] = job, count
             count += 1
     held = count
     if held < now[WAITING]:
         for k in range(now[WAITING]):
             job = queue.job[k]
-            at = standing.place[job]
-            if at >= held or standing.ranked[at] != job:
-                standing.ranked[count], standing.place[job] = job, count
+            at = cache.place[job]
+            if at >= held or cache.ranked[at] != job:
+                cache.ranked[count], cache.place[job] = job, count
                 count += 1
-                drop(job, standing)
+                drop(job, cache)
     now[RANKED] = count
 
 
 @step
-def _rank_anew(standing: ReservationCacheArrays, now: IntArray) -> None:
-    """Rank all waiting jobs by their keys, whatever their order is, and take each one to have been behind any other."""
+def _rank_from_scratch(cache: ReservationCacheArrays, now: IntArray) -> None:
+    """Sort all waiting jobs by their keys, and assume that each one may have moved relative to any other."""
     begin, end = NEVER, 0
     for k in range(now[WAITING]):
-        job = standing.ranked[k]
-        if standing.start[job] >= 0:
-            begin, end = min(begin, standing.start[job]), max(end, standing.end[job])
+        job = cache.ranked[k]
+        if cache.start[job] >= 0:
+            begin, end = min(begin, cache.start[job]), max(end, cache.end[job])
     for k in range(now[WAITING]):
-        more(standing.ranked[k], begin, end, standing)
-        less(standing.ranked[k], begin, end, -1, standing)
-    heap.arrange(standing.ranked, now[WAITING], standing.key)
+        note_gain(cache.ranked[k], begin, end, cache)
+        note_loss(cache.ranked[k], begin, end, -1, cache)
+    heap.arrange(cache.ranked, now[WAITING], cache.key)
     for k in range(now[WAITING] - 1, 0, -1):
-        standing.ranked[k] = heap.pop(standing.ranked, k + 1, standing.key)
-    for k in range(now[WAITING] // 2):  # a heap sort leaves the first last
+        cache.ranked[k] = heap.pop(cache.ranked, k + 1, cache.key)
+    for k in range(now[WAITING] // 2):  # heap sort yields descending order
         other = now[WAITING] - 1 - k
-        standing.ranked[k], standing.ranked[other] = standing.ranked[other], standing.ranked[k]
+        cache.ranked[k], cache.ranked[other] = cache.ranked[other], cache.ranked[k]
     for k in range(now[WAITING]):
-        standing.place[standing.ranked[k]] = k
+        cache.place[cache.ranked[k]] = k
 
 
 @inlined
-def drop(job: int, standing: ReservationCacheArrays) -> None:
-    """Know nothing of a job's reservation."""
-    standing.start[job], standing.counted[job] = -1, False
-    settle(job, standing)
+def drop(job: int, cache: ReservationCacheArrays) -> None:
+    """Discard a job's reservation."""
+    cache.start[job], cache.counted[job] = -1, False
+    mark_current(job, cache)
 
 
 @inlined
-def settle(job: int, standing: ReservationCacheArrays) -> None:
-    """Take a job's reservation for what it is now."""
-    standing.more_from[job], standing.more_until[job] = NEVER, 0
-    standing.less_from[job], standing.less_until[job], standing.less_on[job] = NEVER, 0, 0
+def mark_current(job: int, cache: ReservationCacheArrays) -> None:
+    """Mark a job's reservation as current: clear its gain and loss intervals."""
+    cache.gain_from[job], cache.gain_until[job] = NEVER, 0
+    cache.loss_from[job], cache.loss_until[job], cache.loss_on[job] = NEVER, 0, 0
 
 
 @inlined
-def more(job: int, begin: int, end: int, standing: ReservationCacheArrays) -> None:
+def note_gain(job: int, begin: int, end: int, cache: ReservationCacheArrays) -> None:
     """Note that more may be free for a job in an interval."""
-    standing.more_from[job] = min(standing.more_from[job], begin)
-    standing.more_until[job] = max(standing.more_until[job], end)
+    cache.gain_from[job] = min(cache.gain_from[job], begin)
+    cache.gain_until[job] = max(cache.gain_until[job], end)
 
 
 @inlined
-def less(job: int, begin: int, end: int, on: int, standing: ReservationCacheArrays) -> None:
+def note_loss(job: int, begin: int, end: int, on: int, cache: ReservationCacheArrays) -> None:
     """Note that less may be free for a job in an interval, on some racks (bits)."""
-    standing.less_from[job] = min(standing.less_from[job], begin)
-    standing.less_until[job] = max(standing.less_until[job], end)
-    standing.less_on[job] |= on
+    cache.loss_from[job] = min(cache.loss_from[job], begin)
+    cache.loss_until[job] = max(cache.loss_until[job], end)
+    cache.loss_on[job] |= on
 
 
 @inlined
-def uses(job: int, standing: ReservationCacheArrays) -> int:
-    """Racks (bits) of a job's reservation; where there are more than 60 some share a bit."""
+def racks_used(job: int, cache: ReservationCacheArrays) -> int:
+    """Return the racks of a job's reservation as bits; with more than 60 racks, some share a bit."""
     on = 0
-    for r in range(standing.take.shape[1]):
-        if standing.take[job, r] > 0:
+    for r in range(cache.take.shape[1]):
+        if cache.take[job, r] > 0:
             on |= 1 << (r % 60)
     return on
 
 
 @inlined
-def may_begin_earlier(job: int, now: IntArray, standing: ReservationCacheArrays) -> bool:
-    """Whether more may be free in an interval that meets a job's reservation, or one of its length that begins before it."""
-    return bool(standing.more_until[job] > now[TIME] and standing.more_from[job] < standing.end[job])
+def may_begin_earlier(job: int, now: IntArray, cache: ReservationCacheArrays) -> bool:
+    """Return whether more may be free in a job's interval or in one of its length that begins before it."""
+    return bool(cache.gain_until[job] > now[TIME] and cache.gain_from[job] < cache.end[job])
 
 
 @inlined
-def may_have_gone(job: int, standing: ReservationCacheArrays) -> bool:
-    """Whether more or less may be free in the interval of a job's reservation where it matters for its placement."""
-    begin, end = standing.start[job], standing.end[job]
-    if standing.more_until[job] > begin and standing.more_from[job] < end:
+def may_be_affected(job: int, cache: ReservationCacheArrays) -> bool:
+    """Return whether more or less may be free in a job's interval where it matters for its placement."""
+    begin, end = cache.start[job], cache.end[job]
+    if cache.gain_until[job] > begin and cache.gain_from[job] < end:
         return True
-    met = standing.less_until[job] > begin and standing.less_from[job] < end
-    return bool(met and standing.less_on[job] & uses(job, standing) != 0)
+    met = cache.loss_until[job] > begin and cache.loss_from[job] < end
+    return bool(met and cache.loss_on[job] & racks_used(job, cache) != 0)
 
 
 @inlined
-def stands(job: int, now: IntArray, standing: ReservationCacheArrays) -> bool:
-    """Whether a reservation surely is what it was."""
-    if standing.start[job] < now[TIME] or may_begin_earlier(job, now, standing):
+def is_unchanged(job: int, now: IntArray, cache: ReservationCacheArrays) -> bool:
+    """Return whether a reservation is certainly unchanged."""
+    if cache.start[job] < now[TIME] or may_begin_earlier(job, now, cache):
         return False
-    return not may_have_gone(job, standing)
+    return not may_be_affected(job, cache)
 
 
 @inlined
-def count(job: int, sign: int, now: IntArray, profile: ProfileArrays) -> None:
-    """Take a job's reservation off the profile (sign -1), or give it back (sign 1)."""
-    standing = profile.standing
-    standing.counted[job] = sign < 0
-    begin = max(standing.start[job], now[TIME])
-    change(begin, max(standing.end[job], begin), standing.take[job], standing.borrow[job], sign, profile)
+def adjust_profile(job: int, sign: int, now: IntArray, profile: ProfileArrays) -> None:
+    """Subtract a job's reservation from the profile (sign -1), or add it back (sign 1)."""
+    cache = profile.cache
+    cache.counted[job] = sign < 0
+    begin = max(cache.start[job], now[TIME])
+    change(begin, max(cache.end[job], begin), cache.take[job], cache.borrow[job], sign, profile)
 
 
 @step
-def end_early(racks: RackArrays, profile: ProfileArrays, runs: RunArrays, now: IntArray) -> None:
-    """Give back to the profile what runs held that ended early, from now until they were expected to end."""
+def release_early(racks: RackArrays, profile: ProfileArrays, runs: RunArrays, now: IntArray) -> None:
+    """Release in the profile the capacity of runs that ended early, from now until their expected end."""
     until = 0
     for k in range(now[EARLY]):
         run = runs.early[k]
@@ -193,52 +193,52 @@ def end_early(racks: RackArrays, profile: ProfileArrays, runs: RunArrays, now: I
     now[EARLY] = 0
     if until > 0:
         for k in range(now[WAITING]):
-            more(profile.standing.ranked[k], now[TIME], until, profile.standing)
+            note_gain(profile.cache.ranked[k], now[TIME], until, profile.cache)
 
 
 @step
-def run_behind(job: int, before: int, now: IntArray, standing: ReservationCacheArrays) -> None:
-    """Note that the jobs in front of a position see a job's reservation, which begins now, as a run.
+def note_start_behind(job: int, before: int, now: IntArray, cache: ReservationCacheArrays) -> None:
+    """Note that the jobs in front of a position now see a job, whose reservation begins now, as a run.
 
-    There was room for it beside theirs. A job that is placed on the racks of it is placed elsewhere only if its own rack no
-    longer is ahead of the others.
+    It fitted together with their reservations. A job on the same rack is placed elsewhere only if that rack loses its lead over
+    the other racks.
     """
     for k in range(before):
-        other = standing.ranked[k]
-        if standing.start[other] < 0 or standing.start[other] >= standing.end[job]:
+        other = cache.ranked[k]
+        if cache.start[other] < 0 or cache.start[other] >= cache.end[job]:
             continue
-        for r in range(standing.take.shape[1]):
-            if standing.take[job, r] > 0 and standing.take[other, r] > 0:
-                standing.spare[other] -= standing.take[job, r]
-                if standing.spare[other] < 0:
-                    less(other, now[TIME], standing.end[job], uses(job, standing), standing)
+        for r in range(cache.take.shape[1]):
+            if cache.take[job, r] > 0 and cache.take[other, r] > 0:
+                cache.margin[other] -= cache.take[job, r]
+                if cache.margin[other] < 0:
+                    note_loss(other, now[TIME], cache.end[job], racks_used(job, cache), cache)
                     break
 
 
 @inlined
-def write(job: int, k: int, jobs: JobArrays, racks: RackArrays, profile: ProfileArrays) -> None:
-    """Write the reservation that `earliest` found, -1 for none."""
-    standing = profile.standing
+def store(job: int, k: int, jobs: JobArrays, racks: RackArrays, profile: ProfileArrays) -> None:
+    """Store the reservation that `earliest` found, -1 for none."""
+    cache = profile.cache
     if k < 0:
-        standing.start[job] = -1
+        cache.start[job] = -1
         return
-    standing.start[job], standing.end[job] = profile.time[k], profile.time[k] + profile.size[LENGTH_FOUND]
-    copy(racks.take, standing.take[job])
-    copy(racks.borrow, standing.borrow[job])
-    standing.spare[job] = _spare(job, jobs, profile)
+    cache.start[job], cache.end[job] = profile.time[k], profile.time[k] + profile.size[LENGTH_FOUND]
+    copy(racks.take, cache.take[job])
+    copy(racks.borrow, cache.borrow[job])
+    cache.margin[job] = _rack_margin(job, jobs, profile)
 
 
 @inlined
-def _spare(job: int, jobs: JobArrays, profile: ProfileArrays) -> int:
-    """Nodes by which the rack that holds all of a placement is ahead of the next one, by the least in its interval."""
-    n, whole, standing = jobs.nodes[job], -1, profile.standing
-    for r in range(standing.take.shape[1]):
-        if standing.take[job, r] == n:
+def _rack_margin(job: int, jobs: JobArrays, profile: ProfileArrays) -> int:
+    """Return the lead in nodes of the rack that holds the entire placement over the next best rack, in its interval."""
+    n, whole, cache = jobs.nodes[job], -1, profile.cache
+    for r in range(cache.take.shape[1]):
+        if cache.take[job, r] == n:
             whole = r
     if whole < 0:
         return -1
-    ahead = profile.least_free[whole]  # beside no other
-    for r in range(standing.take.shape[1]):
+    ahead = profile.least_free[whole]  # the lead if no other rack could hold it
+    for r in range(cache.take.shape[1]):
         if r != whole and profile.least_free[r] >= n and profile.least_pool[r] >= n * jobs.remote[job]:
             ahead = min(ahead, profile.least_free[whole] - profile.least_free[r] - int(r < whole))
     return int(ahead)

@@ -1,4 +1,4 @@
-"""Where a replay goes on from: runs that started before it, each at the placement that it holds."""
+"""Warm start of a replay: runs that started before it, each at its recorded placement."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from poolwise.kernels.list_scheduling.state import RUNNING, TIME, JobArrays, Rac
 def resume(
     jobs: JobArrays, rules: Rules, racks: RackArrays, runs: RunArrays, take: IntArray, borrow: IntArray, now: IntArray
 ) -> bool:
-    """Let the runs in `runs.job` and `.start` be at work at `now[TIME]`, where those that end then have ended.
+    """Restore the runs in `runs.job` and `.start` at `now[TIME]`, and end those that end at that time.
 
-    `take` and `borrow`, (n_run, n_rack) each, are the nodes and MiB that they hold. False if a run would have ended before.
+    `take` and `borrow`, (n_run, n_rack) each, are their nodes and MiB. Return False if a run would have ended before.
     """
     time, nothing_ends = now[TIME], True
     for k in range(take.shape[0]):

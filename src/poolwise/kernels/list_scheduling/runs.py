@@ -1,4 +1,4 @@
-"""Runs that start and end."""
+"""Starts and ends of runs."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling import heap
 from poolwise.kernels.list_scheduling.racks import expected, runtime, total
 from poolwise.kernels.list_scheduling.state import (
+    AWAITED,
     EARLY,
     HEAD,
     NONE,
+    PROFILE_VALID,
     ROWS,
     RUNNING,
     SETTLED,
     SHADOW,
-    SOUGHT,
-    STANDING,
     STARTED,
     TIME,
     JobArrays,
@@ -34,23 +34,23 @@ def start(job: int, jobs: JobArrays, rules: Rules, racks: RackArrays, runs: RunA
     _record(k, jobs.remote[job] > 0, racks, runs)
     runs.job[k], runs.start[k] = job, now[TIME]
     length = runtime(job, jobs, racks.take, racks.borrow, rules.anywhere, rules.spread)
-    runs.end[k] = now[TIME] + min(length, HORIZON + 1 - now[TIME])  # beyond the horizon is beyond it
+    runs.end[k] = now[TIME] + min(length, HORIZON + 1 - now[TIME])  # saturates just beyond the horizon
     heap.push(runs.ending, now[RUNNING], k, runs.end)
     length = expected(job, jobs, racks.take, racks.borrow, rules.anywhere, rules.believed_spread)
     runs.expected[k] = now[TIME] + min(length, HORIZON - now[TIME])
     if rules.backfill != NONE:
-        _expect(k, now[RUNNING], runs)
+        _insert_due(k, now[RUNNING], runs)
         if runs.expected[k] > now[SHADOW]:
-            retain(k, racks, runs, racks.then_free, racks.then_pool)
+            reoccupy(k, racks, runs, racks.shadow_free, racks.shadow_pool)
     now[RUNNING] += 1
     now[STARTED] += 1
-    if jobs.sought.size > 0:
-        now[SOUGHT] -= int(jobs.sought[job])
+    if jobs.awaited.size > 0:
+        now[AWAITED] -= int(jobs.awaited[job])
 
 
 @inlined
 def _record(k: int, borrows: bool, racks: RackArrays, runs: RunArrays) -> None:
-    """Write the placement of run k and take it off the machine."""
+    """Record the placement of run k and subtract it from the machine."""
     row = runs.offset[k]
     for r in range(racks.free.size):
         if racks.take[r] > 0:
@@ -77,12 +77,12 @@ def end_first(rules: Rules, racks: RackArrays, runs: RunArrays, now: IntArray) -
     k = heap.pop(runs.ending, now[RUNNING], runs.end)
     release(k, racks, runs, racks.free, racks.pool)
     if rules.backfill != NONE:
-        forget(k, now[RUNNING], runs)
+        remove_due(k, now[RUNNING], runs)
         if runs.expected[k] > now[SHADOW]:
-            release(k, racks, runs, racks.then_free, racks.then_pool)
+            release(k, racks, runs, racks.shadow_free, racks.shadow_pool)
         if runs.expected[k] != runs.end[k]:
-            now[HEAD] = -1  # a release came at another time than the reservation counted on
-            if now[STANDING] and runs.expected[k] > now[TIME]:
+            now[HEAD] = -1  # the release came at another time than the reservation assumed
+            if now[PROFILE_VALID] and runs.expected[k] > now[TIME]:
                 runs.early[now[EARLY]] = k
                 now[EARLY] += 1
     now[RUNNING] -= 1
@@ -90,7 +90,7 @@ def end_first(rules: Rules, racks: RackArrays, runs: RunArrays, now: IntArray) -
 
 @inlined
 def release(k: int, racks: RackArrays, runs: RunArrays, free: IntArray, pool: IntArray) -> int:
-    """Give back what run k holds; returns how many nodes."""
+    """Release the capacity of run k; return its number of nodes."""
     nodes = 0
     for row in range(runs.offset[k], runs.offset[k + 1]):
         r, amount = racks.of_owner[runs.owner[row]], runs.amount[row]
@@ -103,8 +103,8 @@ def release(k: int, racks: RackArrays, runs: RunArrays, free: IntArray, pool: In
 
 
 @inlined
-def retain(k: int, racks: RackArrays, runs: RunArrays, free: IntArray, pool: IntArray) -> None:
-    """Take off what run k holds; undoes `release`."""
+def reoccupy(k: int, racks: RackArrays, runs: RunArrays, free: IntArray, pool: IntArray) -> None:
+    """Subtract the capacity of run k again; undoes `release`."""
     for row in range(runs.offset[k], runs.offset[k + 1]):
         r, amount = racks.of_owner[runs.owner[row]], runs.amount[row]
         if runs.resource[row] == racks.node_column:
@@ -115,7 +115,7 @@ def retain(k: int, racks: RackArrays, runs: RunArrays, free: IntArray, pool: Int
 
 @step
 def first_due(time: int, count: int, runs: RunArrays) -> int:
-    """Position in `due`, of `count` runs, of the first that is expected to end before a time; `count` if there is none."""
+    """Return the position in `due`, of `count` runs, of the first that is expected to end before a time; `count` if none."""
     low, high = 0, count
     while low < high:
         middle = (low + high) >> 1
@@ -127,8 +127,8 @@ def first_due(time: int, count: int, runs: RunArrays) -> int:
 
 
 @inlined
-def _expect(k: int, count: int, runs: RunArrays) -> None:
-    """Insert run k into `due`, latest first: the earliest, which go first, stand at the end."""
+def _insert_due(k: int, count: int, runs: RunArrays) -> None:
+    """Insert run k into `due`, latest first: the earliest are removed first, from the end."""
     low = first_due(runs.expected[k], count, runs)
     for i in range(count, low, -1):
         runs.due[i] = runs.due[i - 1]
@@ -136,17 +136,17 @@ def _expect(k: int, count: int, runs: RunArrays) -> None:
 
 
 @inlined
-def forget(k: int, count: int, runs: RunArrays) -> None:
-    """Take run k out of `due`."""
+def remove_due(k: int, count: int, runs: RunArrays) -> None:
+    """Remove run k from `due`."""
     at = first_due(runs.expected[k], count, runs) - 1
-    while runs.due[at] != k:  # others are expected to end then as well
+    while runs.due[at] != k:  # other runs may have the same expected end
         at -= 1
     for i in range(at, count - 1):
         runs.due[i] = runs.due[i + 1]
 
 
 @inlined
-def has_room(starts: int, racks: RackArrays, runs: RunArrays, now: IntArray) -> bool:
-    """Whether the record can take the placements of `starts` starts; else `now[ROWS]` says how many rows it needs."""
+def has_rows(starts: int, racks: RackArrays, runs: RunArrays, now: IntArray) -> bool:
+    """Return whether the record has rows for `starts` placements; write the rows needed to `now[ROWS]`."""
     now[ROWS] = runs.offset[now[STARTED]] + min(starts, total(racks.free)) * 2 * racks.free.size
     return bool(now[ROWS] <= runs.owner.size)

@@ -1,13 +1,13 @@
-"""A tournament of the waiting jobs: each node of a binary tree knows the first by priority and the least demands below it.
+"""Tournament tree of the waiting jobs: each node stores the first by priority and the minimum demands below it.
 
-Each job has a path, a number whose bits lead from the root to it. Jobs of like demands have paths near each other, so the
-demands of a subtree say much about each of its jobs (see `index`); whatever the paths, nothing but speed depends on them. Only
-bits at which the paths of waiting jobs part have a node (a PATRICIA trie): k jobs take 2 k - 1 nodes, all near each other in
-memory, however many jobs there are in all. Source: PATRICIA, Morrison 1968.
+Each job has a path, a number whose bits lead from the root to it. Jobs with similar demands have neighboring paths, so the
+minimum demands of a subtree describe each of its jobs well (see `index`); the paths affect only speed. Only bits at which the
+paths of waiting jobs differ have a node (a PATRICIA trie): k jobs use 2 k - 1 nodes, contiguous in memory, however many jobs
+there are in all. Source: PATRICIA, Morrison 1968.
 
-Priorities that are linear in time make the tournament kinetic: a node also knows until when its winner surely stays the
-winner, and is played again only after that. The time at which one line overtakes another is worked out with a safe margin
-and only filters; who is first at a given time is decided by the canonical expression (`order.key`), so rounding never
+Priorities that are linear in time make the tournament kinetic: a node also stores a time until which its winner certainly stays
+the winner, and its match is replayed only after that. The time at which one line overtakes another is computed with a safety
+margin and serves only as a filter; the canonical expression (`order.key`) decides the order at a given time, so rounding never
 matters. Source: kinetic tournaments, Basch, Guibas, Hershberger 1999.
 """
 
@@ -15,16 +15,16 @@ from __future__ import annotations
 
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
-from poolwise.kernels.list_scheduling.order import comes_before, lasts
+from poolwise.kernels.list_scheduling.order import comes_before, precedes_until
 from poolwise.kernels.list_scheduling.state import (
     EMPTY,
     FORK,
+    LEAF,
     LENGTH,
     MOST_NODES,
     MOST_REMOTE,
     NODES,
     REMOTE,
-    RESTING,
     UNTIL,
     UNUSED,
     USED,
@@ -37,27 +37,27 @@ from poolwise.units import NEVER
 
 
 @inlined
-def put(job: int, time: int, jobs: Demands, order: Order, tree: Tree) -> None:
-    """Put a waiting job into the tree."""
+def insert(job: int, time: int, jobs: Demands, order: Order, tree: Tree) -> None:
+    """Insert a waiting job into the tree."""
     if tree.node[1, FORK] == EMPTY:
-        _rest(job, 1, jobs, tree)
+        _make_leaf(job, 1, jobs, tree)
         return
     node, path, bit = 1, tree.path[job], tree.stack.size
     while True:
         row = tree.node[node]
-        unlike = path ^ tree.path[row[WINNER]]
-        if row[FORK] == RESTING or unlike >> (tree.bit[row[FORK]] + 1) != 0:  # the job's way parts from all of these here
+        differing = path ^ tree.path[row[WINNER]]
+        if row[FORK] == LEAF or differing >> (tree.bit[row[FORK]] + 1) != 0:  # the job's path leaves the subtree above the fork
             break
         bit = tree.bit[row[FORK]]
         node = 2 * row[FORK] + ((path >> bit) & 1)
     bit -= 1
-    while (unlike >> bit) & 1 == 0:
+    while (differing >> bit) & 1 == 0:
         bit -= 1
     fork = _new_fork(tree)
     tree.bit[fork], tree.above[fork] = bit, node
     own = 2 * fork + ((path >> bit) & 1)
     _move(node, own ^ 1, tree)
-    _rest(job, own, jobs, tree)
+    _make_leaf(job, own, jobs, tree)
     tree.node[node, FORK] = fork
     while node > 0 and _play(node, time, order, tree) and tree.node[node, WINNER] == job:
         node = tree.above[node >> 1]
@@ -67,14 +67,14 @@ def put(job: int, time: int, jobs: Demands, order: Order, tree: Tree) -> None:
 
 @inlined
 def _widen(node: int, below: IntArray, tree: Tree) -> bool:
-    """Tell a node of one more job below it that is not the winner on its side; returns whether the node changed."""
+    """Update a node for one more job below it that is not the winner on its side; return whether the node changed."""
     row = tree.node[node]
     return _gather(UNTIL, row, below, row)
 
 
 @inlined
 def _gather(first: int, a: IntArray, b: IntArray, row: IntArray) -> bool:
-    """Write to a row the least or the most of two rows in some columns; returns whether it changed."""
+    """Write the minimum or maximum of two rows in some columns to a row; return whether it changed."""
     changed = False
     for column in range(first, row.size):
         value = min(a[column], b[column]) if column < MOST_NODES else max(a[column], b[column])
@@ -84,8 +84,8 @@ def _gather(first: int, a: IntArray, b: IntArray, row: IntArray) -> bool:
 
 
 @inlined
-def take(job: int, time: int, order: Order, tree: Tree) -> None:
-    """Take a job out of the tree."""
+def remove(job: int, time: int, order: Order, tree: Tree) -> None:
+    """Remove a job from the tree."""
     node = tree.at[job]
     if node == 1:
         tree.node[1, FORK] = EMPTY
@@ -99,7 +99,7 @@ def take(job: int, time: int, order: Order, tree: Tree) -> None:
 
 @inlined
 def _new_fork(tree: Tree) -> int:
-    """Return a fork that is free."""
+    """Return an unused fork."""
     fork = tree.forks[UNUSED]
     if fork > 0:
         tree.forks[UNUSED] = tree.above[fork]
@@ -110,10 +110,10 @@ def _new_fork(tree: Tree) -> int:
 
 
 @step
-def _rest(job: int, node: int, jobs: Demands, tree: Tree) -> None:
-    """Put a job at a node."""
+def _make_leaf(job: int, node: int, jobs: Demands, tree: Tree) -> None:
+    """Make a node the leaf of a job."""
     row = tree.node[node]
-    row[FORK], row[WINNER], row[UNTIL] = RESTING, job, NEVER
+    row[FORK], row[WINNER], row[UNTIL] = LEAF, job, NEVER
     row[NODES], row[REMOTE], row[LENGTH] = jobs.nodes[job], jobs.remote[job], jobs.length[job]
     row[MOST_NODES], row[MOST_REMOTE] = jobs.nodes[job], jobs.remote[job]
     tree.at[job] = node
@@ -121,11 +121,11 @@ def _rest(job: int, node: int, jobs: Demands, tree: Tree) -> None:
 
 @inlined
 def _move(node: int, to: int, tree: Tree) -> None:
-    """Move what stands at a node to another."""
+    """Move the content of a node to another."""
     row = tree.node[node]
     for column in range(row.size):
         tree.node[to, column] = row[column]
-    if row[FORK] == RESTING:
+    if row[FORK] == LEAF:
         tree.at[row[WINNER]] = to
     else:
         tree.above[row[FORK]] = to
@@ -133,21 +133,21 @@ def _move(node: int, to: int, tree: Tree) -> None:
 
 @step
 def _climb(node: int, time: int, order: Order, tree: Tree) -> None:
-    """Play again a node and those above it, until one does not change."""
+    """Replay the match of a node and of those above it, until one does not change."""
     while node > 0 and _play(node, time, order, tree):
         node = tree.above[node >> 1]
 
 
 @step
 def _play(node: int, time: int, order: Order, tree: Tree) -> bool:
-    """Work out a node from the two below it; whether it changed."""
+    """Recompute a node from its children; return whether it changed."""
     row, changed = tree.node[node], _match(node, time, order, tree)
     return bool(_gather(NODES, tree.node[2 * row[FORK]], tree.node[2 * row[FORK] + 1], row) or changed)
 
 
 @inlined
 def _match(node: int, time: int, order: Order, tree: Tree) -> bool:
-    """Find the winner at a node, which stays undecided (`UNTIL` < time) while one of the two below is; whether it changed."""
+    """Find the winner at a node, undecided (`UNTIL` < time) while a child is; return whether the node changed."""
     row = tree.node[node]
     left, right = tree.node[2 * row[FORK]], tree.node[2 * row[FORK] + 1]
     winner, until = left[WINNER], min(left[UNTIL], right[UNTIL])
@@ -155,7 +155,7 @@ def _match(node: int, time: int, order: Order, tree: Tree) -> bool:
         other = right[WINNER]
         if comes_before(other, winner, time, order):
             winner, other = other, winner
-        until = min(until, lasts(winner, other, time, order))
+        until = min(until, precedes_until(winner, other, time, order))
     changed = row[WINNER] != winner or row[UNTIL] != until
     row[WINNER], row[UNTIL] = winner, until
     return bool(changed)
@@ -163,7 +163,7 @@ def _match(node: int, time: int, order: Order, tree: Tree) -> bool:
 
 @inlined
 def decide(time: int, order: Order, tree: Tree) -> int:
-    """Play again what has expired; returns the first by priority of all, -1 if the tree is empty."""
+    """Replay expired matches; return the first job by priority, -1 if the tree is empty."""
     if tree.node[1, FORK] == EMPTY:
         return -1
     node = 1
@@ -181,5 +181,5 @@ def decide(time: int, order: Order, tree: Tree) -> int:
 
 @inlined
 def clear(tree: Tree) -> None:
-    """Take all jobs out of the tree."""
+    """Remove all jobs from the tree."""
     tree.node[1, FORK], tree.forks[UNUSED], tree.forks[USED] = EMPTY, 0, 0

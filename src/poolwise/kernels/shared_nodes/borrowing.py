@@ -1,7 +1,7 @@
-"""What a head is promised that may take memory of pools: nodes that share a pool cannot be looked at one by one.
+"""Reservation of a head that may borrow memory from pools: nodes that share a pool cannot be considered one by one.
 
-The machine at the shadow time is written down (`ThenArrays`). It is kept while jobs of the same kind are the head, and that
-is exact: see `kernels.list_scheduling.reservation.reserve`. Source: `policies.backfill.easy`.
+The machine at the shadow time is stored (`ShadowArrays`). It is cached while jobs of the same kind are the head, which is
+exact: see `kernels.list_scheduling.reservation.reserve`. Source: `policies.backfill.easy`.
 """
 
 from __future__ import annotations
@@ -10,124 +10,124 @@ from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling import heap
 from poolwise.kernels.shared_nodes.state import (
-    KEPT,
     MEMORY,
     RUNNING,
     SHADOW,
+    SHADOW_KIND,
     TIME,
     KindArrays,
     NodeArrays,
+    ShadowArrays,
     SharedJobs,
     SharedRuns,
-    ThenArrays,
 )
 from poolwise.units import OVERDUE
 
 
 @step
-def promise(
+def find_shadow_time(
     kind: int,
     jobs: SharedJobs,
     kinds: KindArrays,
     nodes: NodeArrays,
-    then: ThenArrays,
+    at_shadow: ShadowArrays,
     runs: SharedRuns,
     is_overdue: bool,
     now: IntArray,
 ) -> None:
-    """Find the shadow time of a head that does not fit now, and the machine as it will be then."""
-    if now[KEPT] == kind and not is_overdue:
+    """Find the shadow time of a head that does not fit now, and the machine at that time."""
+    if now[SHADOW_KIND] == kind and not is_overdue:
         return
-    now[KEPT] = -1 if is_overdue else kind
-    count, due, ends = now[RUNNING], then.due, then.ends
+    now[SHADOW_KIND] = -1 if is_overdue else kind
+    count, due, ends = now[RUNNING], at_shadow.due, at_shadow.ends
     for k in range(count):
         run = runs.ending[k]
         due[k], ends[run] = run, runs.expected[run]
         if ends[run] <= now[TIME]:
             ends[run] = now[TIME] + OVERDUE
     heap.arrange(due, count, ends)
-    for k in range(count - 1, -1, -1):  # a heap sort: the earliest last
+    for k in range(count - 1, -1, -1):  # heap sort in descending order: the earliest end is last
         due[k] = heap.pop(due, k + 1, ends)
     low, high = 0, count - 1
     while low < high:
         middle = (low + high) // 2
-        _foresee(ends[due[count - 1 - middle]], jobs, kinds, nodes, then, runs, now)
-        if holds(kind, kinds, nodes, then):
+        _release_until(ends[due[count - 1 - middle]], jobs, kinds, nodes, at_shadow, runs, now)
+        if shadow_holds(kind, kinds, nodes, at_shadow):
             high = middle
         else:
             low = middle + 1
     now[SHADOW] = ends[due[count - 1 - low]]
-    _foresee(now[SHADOW], jobs, kinds, nodes, then, runs, now)
+    _release_until(now[SHADOW], jobs, kinds, nodes, at_shadow, runs, now)
 
 
 @step
-def _foresee(
-    time: int, jobs: SharedJobs, kinds: KindArrays, nodes: NodeArrays, then: ThenArrays, runs: SharedRuns, now: IntArray
+def _release_until(
+    time: int, jobs: SharedJobs, kinds: KindArrays, nodes: NodeArrays, at_shadow: ShadowArrays, runs: SharedRuns, now: IntArray
 ) -> None:
-    """Let the runs end that are expected to until a time, included."""
+    """Compute the machine once all runs that are expected to end by a time (inclusive) have ended."""
     leaves, dims = nodes.top.shape[0] // 2, nodes.top.shape[1]
     for n in range(nodes.rack.size):
         for d in range(dims):
-            then.free[n, d] = nodes.top[leaves + n, d]
+            at_shadow.free[n, d] = nodes.top[leaves + n, d]
     for p in range(nodes.pool.size):
-        then.pool[p] = nodes.pool[p]
+        at_shadow.pool[p] = nodes.pool[p]
     for i in range(now[RUNNING]):
-        run = then.due[i]
-        if then.ends[run] > time:
+        run = at_shadow.due[i]
+        if at_shadow.ends[run] > time:
             continue
         kind = jobs.nodes[runs.job[run]]
         for part in range(runs.part[run], runs.part[run + 1]):
-            n, lack = runs.node[part], runs.lack[part]
+            n, borrow = runs.node[part], runs.borrow[part]
             for d in range(dims):
-                then.free[n, d] += kinds.ask[kind, d] - (lack if d == MEMORY else 0)
-            if lack > 0:
-                then.pool[nodes.pool_of[n]] += lack
+                at_shadow.free[n, d] += kinds.request[kind, d] - (borrow if d == MEMORY else 0)
+            if borrow > 0:
+                at_shadow.pool[nodes.pool_of[n]] += borrow
 
 
 @step
-def holds(kind: int, kinds: KindArrays, nodes: NodeArrays, then: ThenArrays) -> bool:
-    """Whether the machine of that time holds all parts of a job, those nodes first that need the least of their pool."""
+def shadow_holds(kind: int, kinds: KindArrays, nodes: NodeArrays, at_shadow: ShadowArrays) -> bool:
+    """Return whether the machine at the shadow time holds all parts of a job; nodes that borrow least are used first."""
     wanted, line, fitting, found = kinds.parts[kind], nodes.line, 0, 0
-    leaves, memory = nodes.top.shape[0] // 2, kinds.ask[kind, MEMORY]
+    leaves, memory = nodes.top.shape[0] // 2, kinds.request[kind, MEMORY]
     for n in range(nodes.rack.size):
-        if not nodes.open[kinds.eligible[kind], leaves + n] or not _has_the_rest(n, kind, kinds, then):
+        if not nodes.open[kinds.eligible[kind], leaves + n] or not _has_other_dimensions(n, kind, kinds, at_shadow):
             continue
-        lack = memory - then.free[n, MEMORY]
-        if lack <= 0:
+        borrow = memory - at_shadow.free[n, MEMORY]
+        if borrow <= 0:
             found += 1
-        elif nodes.pool_of[n] >= 0 and lack <= then.pool[nodes.pool_of[n]]:
+        elif nodes.pool_of[n] >= 0 and borrow <= at_shadow.pool[nodes.pool_of[n]]:
             line[fitting] = n
-            nodes.key[n] = lack
+            nodes.key[n] = borrow
             fitting += 1
     if found >= wanted or found + fitting < wanted:
         return bool(found >= wanted)
-    for p in range(then.pool.size):
-        then.spent[p] = 0
+    for p in range(at_shadow.pool.size):
+        at_shadow.spent[p] = 0
     heap.arrange(line, fitting, nodes.key)
     while fitting > 0 and found < wanted:
         n = heap.pop(line, fitting, nodes.key)
         fitting -= 1
         p = nodes.pool_of[n]
-        if then.spent[p] + nodes.key[n] <= then.pool[p]:
-            then.spent[p] += nodes.key[n]
+        if at_shadow.spent[p] + nodes.key[n] <= at_shadow.pool[p]:
+            at_shadow.spent[p] += nodes.key[n]
             found += 1
     return bool(found >= wanted)
 
 
 @inlined
-def _has_the_rest(n: int, kind: int, kinds: KindArrays, then: ThenArrays) -> bool:
-    for d in range(then.free.shape[1]):  # noqa: SIM110  # a loop is what compiles
-        if d != MEMORY and then.free[n, d] < kinds.ask[kind, d]:
+def _has_other_dimensions(n: int, kind: int, kinds: KindArrays, at_shadow: ShadowArrays) -> bool:
+    for d in range(at_shadow.free.shape[1]):  # noqa: SIM110  # a loop is what compiles
+        if d != MEMORY and at_shadow.free[n, d] < kinds.request[kind, d]:
             return False
     return True
 
 
 @step
-def put_aside(kind: int, sign: int, kinds: KindArrays, nodes: NodeArrays, then: ThenArrays) -> None:
-    """Take the placement just found off the machine of that time (sign -1), or give it back (+1)."""
+def adjust_shadow(kind: int, sign: int, kinds: KindArrays, nodes: NodeArrays, at_shadow: ShadowArrays) -> None:
+    """Subtract the placement found last from the machine at the shadow time (sign -1), or add it back (+1)."""
     for part in range(kinds.parts[kind]):
-        n, lack = nodes.chosen[part], nodes.lack[part]
-        for d in range(then.free.shape[1]):
-            then.free[n, d] += sign * (kinds.ask[kind, d] - (lack if d == MEMORY else 0))
-        if lack > 0:
-            then.pool[nodes.pool_of[n]] += sign * lack
+        n, borrow = nodes.chosen[part], nodes.borrow[part]
+        for d in range(at_shadow.free.shape[1]):
+            at_shadow.free[n, d] += sign * (kinds.request[kind, d] - (borrow if d == MEMORY else 0))
+        if borrow > 0:
+            at_shadow.pool[nodes.pool_of[n]] += sign * borrow

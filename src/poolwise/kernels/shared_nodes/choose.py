@@ -1,14 +1,14 @@
-"""Which nodes the parts of a job take: the same as `policies.placement.nodes`, node by node.
+"""Choice of nodes for the parts of a job: equals `policies.placement.nodes`, node by node.
 
-Nodes that need nothing from a pool go first, by first, best or worst fit or packed by rack. Only where they are too few,
-all nodes are ordered by what they lack.
+Nodes that need no pool memory are chosen first, by first, best or worst fit or packed by rack. Only if they are too few are all
+nodes ordered by the memory that they would borrow.
 """
 
 from __future__ import annotations
 
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling import heap
-from poolwise.kernels.shared_nodes.nodes import next_fit, next_having
+from poolwise.kernels.shared_nodes.nodes import next_fit, next_with_cores
 from poolwise.kernels.shared_nodes.state import (
     BEST_FIT,
     CORES,
@@ -24,7 +24,7 @@ from poolwise.kernels.shared_nodes.state import (
 
 @step
 def choose(kind: int, rules: SharedRules, kinds: KindArrays, nodes: NodeArrays) -> bool:
-    """Find nodes for all parts of a job (`nodes.chosen`, `nodes.lack`); False if there is no room."""
+    """Find nodes for all parts of a job (`nodes.chosen`, `nodes.borrow`); return False if it does not fit."""
     if rules.placement == FIRST_FIT:
         found = _first(kind, kinds, nodes) == kinds.parts[kind]
     elif rules.placement == PACKED:
@@ -33,29 +33,29 @@ def choose(kind: int, rules: SharedRules, kinds: KindArrays, nodes: NodeArrays) 
         found = _by_cores(kind, rules.placement == BEST_FIT, kinds, nodes)
     if found:
         for part in range(kinds.parts[kind]):
-            nodes.lack[part] = 0
+            nodes.borrow[part] = 0
         return True
-    return borrows(kind, kinds, nodes) and _borrowing(kind, rules.placement, kinds, nodes)
+    return borrows(kind, kinds, nodes) and _choose_borrowing(kind, rules.placement, kinds, nodes)
 
 
 @step
-def missing(kind: int, kinds: KindArrays, nodes: NodeArrays) -> int:
-    """How many nodes more would have to hold a part of a job for it to find room, 0 if it does: the same for each placement."""
+def missing_nodes(kind: int, kinds: KindArrays, nodes: NodeArrays) -> int:
+    """Return how many more nodes would have to hold a part for a job to fit, 0 if it fits; the placement does not matter."""
     short = kinds.parts[kind] - _first(kind, kinds, nodes)
-    if short > 0 and borrows(kind, kinds, nodes) and _borrowing(kind, FIRST_FIT, kinds, nodes):
+    if short > 0 and borrows(kind, kinds, nodes) and _choose_borrowing(kind, FIRST_FIT, kinds, nodes):
         return 0
     return int(short)
 
 
 @inlined
 def borrows(kind: int, kinds: KindArrays, nodes: NodeArrays) -> bool:
-    """Whether parts of a kind may take memory of pools."""
-    return bool(nodes.pool.size > 0 and kinds.ask[kind, MEMORY] > 0)
+    """Return whether parts of a kind may borrow memory from pools."""
+    return bool(nodes.pool.size > 0 and kinds.request[kind, MEMORY] > 0)
 
 
 @inlined
 def _first(kind: int, kinds: KindArrays, nodes: NodeArrays) -> int:
-    """The first nodes that hold a part; returns how many there are, at most as many as there are parts."""
+    """Choose the first nodes that hold a part; return how many there are, at most the number of parts."""
     n = -1
     for part in range(kinds.parts[kind]):
         n = next_fit(n + 1, kind, -1, kinds, nodes)
@@ -67,16 +67,16 @@ def _first(kind: int, kinds: KindArrays, nodes: NodeArrays) -> int:
 
 @step
 def _by_cores(kind: int, ascending: bool, kinds: KindArrays, nodes: NodeArrays) -> bool:
-    """The nodes that hold a part with the fewest free cores, or with the most."""
-    most, least = nodes.top[1, CORES], kinds.ask[kind, CORES]
+    """Choose the nodes that hold a part with the fewest free cores, or with the most."""
+    most, least = nodes.top[1, CORES], kinds.request[kind, CORES]
     part, wanted = 0, kinds.parts[kind]
-    if least > most or nodes.having[least] < wanted:
+    if least > most or nodes.with_cores[least] < wanted:
         return False
     for k in range(most - least + 1):
         cores = least + k if ascending else most - k
-        n, left = -1, nodes.having[cores] - nodes.having[cores + 1]
+        n, left = -1, nodes.with_cores[cores] - nodes.with_cores[cores + 1]
         while left > 0:
-            n = next_having(cores, True, n + 1, nodes.rack.size, kind, kinds, nodes)
+            n = next_with_cores(cores, True, n + 1, nodes.rack.size, kind, kinds, nodes)
             if n < 0:
                 break
             nodes.chosen[part] = n
@@ -89,11 +89,11 @@ def _by_cores(kind: int, ascending: bool, kinds: KindArrays, nodes: NodeArrays) 
 
 @step
 def _packed(kind: int, kinds: KindArrays, nodes: NodeArrays) -> bool:
-    """All parts in the rack with the fewest fitting nodes that suffice, else in racks with most fitting nodes first."""
+    """Choose the rack with the fewest fitting nodes that suffice, else several racks, most fitting nodes first."""
     wanted = kinds.parts[kind]
-    if kinds.ask[kind, CORES] > nodes.top[1, CORES] or nodes.having[kinds.ask[kind, CORES]] < wanted:
+    if kinds.request[kind, CORES] > nodes.top[1, CORES] or nodes.with_cores[kinds.request[kind, CORES]] < wanted:
         return False
-    rack = _rack_of_all(kind, kinds, nodes)
+    rack = _tightest_rack(kind, kinds, nodes)
     if rack >= 0:
         return bool(_fill(rack, 0, kind, kinds, nodes) == wanted)
     part, fitting = 0, 0
@@ -110,61 +110,61 @@ def _packed(kind: int, kinds: KindArrays, nodes: NodeArrays) -> bool:
 
 
 @inlined
-def _rack_of_all(kind: int, kinds: KindArrays, nodes: NodeArrays) -> int:
-    """The rack with the fewest fitting nodes of those that hold all parts, -1 if none does; then `tally` tells how many fit.
+def _tightest_rack(kind: int, kinds: KindArrays, nodes: NodeArrays) -> int:
+    """Return the rack with the fewest fitting nodes of those that hold all parts, -1 if none; `tally` then has the counts.
 
-    A rack that has more than the best so far, or than the one that was the best last time, is not counted to its end.
+    Counting stops early in racks with more fitting nodes than the best so far, or than the rack chosen last time.
     """
     wanted, best, least = kinds.parts[kind], -1, nodes.rack.size
-    fitting = _fitting(nodes.likely[0], least, kind, kinds, nodes)
+    fitting = _count_fitting(nodes.last_rack[0], least, kind, kinds, nodes)
     if fitting >= wanted:
         least = fitting
     for r in range(nodes.tally.size):
-        fitting = _fitting(r, least, kind, kinds, nodes)
+        fitting = _count_fitting(r, least, kind, kinds, nodes)
         nodes.tally[r] = fitting
         if fitting >= wanted and fitting <= least and (best < 0 or fitting < least):
             best, least = r, fitting
             if fitting == wanted:
                 break
     if best >= 0:
-        nodes.likely[0] = best
+        nodes.last_rack[0] = best
     return best
 
 
 @step
-def _fitting(rack: int, most: int, kind: int, kinds: KindArrays, nodes: NodeArrays) -> int:
-    """Nodes of a rack that hold a part; where they are more than `most`, one more than that."""
-    cores, end, fitting = kinds.ask[kind, CORES], nodes.first[rack + 1], 0
-    n = next_having(cores, False, nodes.first[rack], end, kind, kinds, nodes)
+def _count_fitting(rack: int, most: int, kind: int, kinds: KindArrays, nodes: NodeArrays) -> int:
+    """Count the nodes of a rack that hold a part; stop at `most` + 1."""
+    cores, end, fitting = kinds.request[kind, CORES], nodes.first[rack + 1], 0
+    n = next_with_cores(cores, False, nodes.first[rack], end, kind, kinds, nodes)
     while n >= 0 and fitting <= most:
         fitting += 1
-        n = next_having(cores, False, n + 1, end, kind, kinds, nodes)
+        n = next_with_cores(cores, False, n + 1, end, kind, kinds, nodes)
     return fitting
 
 
 @inlined
 def _fill(rack: int, part: int, kind: int, kinds: KindArrays, nodes: NodeArrays) -> int:
-    """Let parts from `part` on take the first fitting nodes of a rack; returns the next part."""
-    cores, end = kinds.ask[kind, CORES], nodes.first[rack + 1]
-    n = next_having(cores, False, nodes.first[rack], end, kind, kinds, nodes)
+    """Assign parts from `part` on to the first fitting nodes of a rack; return the next part."""
+    cores, end = kinds.request[kind, CORES], nodes.first[rack + 1]
+    n = next_with_cores(cores, False, nodes.first[rack], end, kind, kinds, nodes)
     while part < kinds.parts[kind] and n >= 0:
         nodes.chosen[part] = n
         part += 1
-        n = next_having(cores, False, n + 1, end, kind, kinds, nodes)
+        n = next_with_cores(cores, False, n + 1, end, kind, kinds, nodes)
     return part
 
 
 @step
-def _borrowing(kind: int, placement: int, kinds: KindArrays, nodes: NodeArrays) -> bool:
-    """Nodes by what they lack of the memory, then as the placement has it; where the pool has too little, one is passed by."""
-    wanted, memory = kinds.parts[kind], kinds.ask[kind, MEMORY]
+def _choose_borrowing(kind: int, placement: int, kinds: KindArrays, nodes: NodeArrays) -> bool:
+    """Choose nodes by the memory they borrow, then as the placement orders them; skip nodes whose pool has too little left."""
+    wanted, memory = kinds.parts[kind], kinds.request[kind, MEMORY]
     line, leaves, fitting = nodes.line, nodes.top.shape[0] // 2, 0
     n = next_fit(0, kind, MEMORY, kinds, nodes)
     while n >= 0:
-        lack = max(memory - nodes.top[leaves + n, MEMORY], 0)
-        if lack == 0 or (nodes.pool_of[n] >= 0 and lack <= nodes.pool[nodes.pool_of[n]]):
+        borrow = max(memory - nodes.top[leaves + n, MEMORY], 0)
+        if borrow == 0 or (nodes.pool_of[n] >= 0 and borrow <= nodes.pool[nodes.pool_of[n]]):
             line[fitting] = n
-            nodes.key[n] = lack
+            nodes.key[n] = borrow
             fitting += 1
         n = next_fit(n + 1, kind, MEMORY, kinds, nodes)
     if fitting < wanted:
@@ -175,22 +175,22 @@ def _borrowing(kind: int, placement: int, kinds: KindArrays, nodes: NodeArrays) 
     while fitting > 0 and part < wanted:
         n = heap.pop(line, fitting, nodes.key)
         fitting -= 1
-        lack = max(memory - nodes.top[leaves + n, MEMORY], 0)
-        if lack > 0:
-            if lack > nodes.pool[nodes.pool_of[n]]:
+        borrow = max(memory - nodes.top[leaves + n, MEMORY], 0)
+        if borrow > 0:
+            if borrow > nodes.pool[nodes.pool_of[n]]:
                 continue
-            nodes.pool[nodes.pool_of[n]] -= lack
-        nodes.chosen[part], nodes.lack[part] = n, lack
+            nodes.pool[nodes.pool_of[n]] -= borrow
+        nodes.chosen[part], nodes.borrow[part] = n, borrow
         part += 1
-    for k in range(part):  # what was held while counting is given back
-        if nodes.lack[k] > 0:
-            nodes.pool[nodes.pool_of[nodes.chosen[k]]] += nodes.lack[k]
+    for k in range(part):  # undo the temporary allocations
+        if nodes.borrow[k] > 0:
+            nodes.pool[nodes.pool_of[nodes.chosen[k]]] += nodes.borrow[k]
     return bool(part == wanted)
 
 
 @inlined
 def _rank(kind: int, placement: int, fitting: int, kinds: KindArrays, nodes: NodeArrays) -> None:
-    """Turn what the first `fitting` nodes of `line` lack, in `key`, into keys that also count the turn of equal ones."""
+    """Combine the memory that the first `fitting` nodes of `line` borrow, in `key`, with their order among equals."""
     line, leaves, key = nodes.line, nodes.top.shape[0] // 2, nodes.key
     most = nodes.top[1, CORES]
     if placement == PACKED:
@@ -209,7 +209,7 @@ def _rank(kind: int, placement: int, fitting: int, kinds: KindArrays, nodes: Nod
 
 @step
 def _rank_racks(wanted: int, fitting: int, nodes: NodeArrays) -> None:
-    """Write -1 - rank of each rack into `tally`, by its nodes among those that lack least, as many as there are parts."""
+    """Write -1 - rank of each rack to `tally`, by its nodes among those that borrow least, as many as there are parts."""
     line, key, chosen = nodes.line, nodes.key, nodes.chosen
     for k in range(fitting):
         chosen[k] = line[k]
@@ -228,7 +228,7 @@ def _rank_racks(wanted: int, fitting: int, nodes: NodeArrays) -> None:
 
 @inlined
 def _next_unranked(wanted: int, nodes: NodeArrays) -> int:
-    """As `next_rack`, of racks that have no rank yet."""
+    """Return the next rack of those without a rank: the fewest fitting nodes that suffice, else the most."""
     best = -1
     for r in range(nodes.tally.size):
         here = nodes.tally[r]

@@ -1,4 +1,4 @@
-"""One pass of conservative backfilling: reservations rebuilt in priority order, those that begin now start.
+"""One pass of conservative backfilling: rebuild reservations in priority order, start the jobs whose reservation begins now.
 
 Source: `policies.backfill.conservative`.
 """
@@ -11,7 +11,7 @@ from poolwise.kernels.list_scheduling import heap
 from poolwise.kernels.list_scheduling.order import key
 from poolwise.kernels.list_scheduling.state import Order
 from poolwise.kernels.shared_nodes.choose import choose
-from poolwise.kernels.shared_nodes.profile import earliest, foresee_all, look_ahead, occupy
+from poolwise.kernels.shared_nodes.profile import build_profile, earliest, occupy, write_interval_minimum
 from poolwise.kernels.shared_nodes.room import finds_room
 from poolwise.kernels.shared_nodes.runs import start
 from poolwise.kernels.shared_nodes.state import (
@@ -31,7 +31,7 @@ from poolwise.kernels.shared_nodes.waiting import leave
 
 
 @step
-def conserve_shared(
+def conservative_pass(
     jobs: SharedJobs,
     kinds: KindArrays,
     order: Order,
@@ -44,37 +44,39 @@ def conserve_shared(
     runs: SharedRuns,
     now: IntArray,
 ) -> None:
-    """Reserve in priority order, each job the earliest interval that is free; start those whose interval begins now.
+    """Reserve the earliest free interval for each job in priority order; start the jobs whose interval begins now.
 
-    It stops when no job that is left fits what is free now: the others' reservations would be dropped at the next pass.
+    It stops once no remaining job fits the capacity free now: the other reservations would be discarded before the next pass.
     """
-    foresee_all(kinds, nodes, timeline, profile, now)
+    build_profile(kinds, nodes, timeline, profile, now)
     waiting = now[WAITING]
     for k in range(waiting):
         order.key[queue.job[k]] = key(queue.job[k], now[TIME], order)
         profile.line[k] = queue.job[k]
     heap.arrange(profile.line, waiting, order.key)
-    hopeful = _hopeful(waiting, jobs, kinds, nodes, profile, now)
-    while hopeful > 0:
+    candidates = _count_candidates(waiting, jobs, kinds, nodes, profile, now)
+    while candidates > 0:
         job = heap.pop(profile.line, waiting, order.key)
         kind, length = jobs.nodes[job], profile.hold[job]
         waiting -= 1
-        hopeful -= int(finds_room(kind, kinds, nodes, now))
+        candidates -= int(finds_room(kind, kinds, nodes, now))
         time = earliest(kind, length, kinds, nodes, profile, now)
-        look_ahead(time, length, nodes, ahead, profile)
+        write_interval_minimum(time, length, nodes, ahead, profile)
         choose(kind, rules, kinds, ahead)
         for part in range(kinds.parts[kind]):
-            nodes.chosen[part], nodes.lack[part] = ahead.chosen[part], 0
+            nodes.chosen[part], nodes.borrow[part] = ahead.chosen[part], 0
             occupy(ahead.chosen[part], time, length, kind, kinds, profile)
         if time == now[TIME]:
             start(job, rules, jobs, kinds, nodes, timeline, runs, now)
             leave(job, queue, now)
-            hopeful = _hopeful(waiting, jobs, kinds, nodes, profile, now)
+            candidates = _count_candidates(waiting, jobs, kinds, nodes, profile, now)
 
 
 @inlined
-def _hopeful(waiting: int, jobs: SharedJobs, kinds: KindArrays, nodes: NodeArrays, profile: ProfileSteps, now: IntArray) -> int:
-    """How many of the first `waiting` jobs in line fit what is free now."""
+def _count_candidates(
+    waiting: int, jobs: SharedJobs, kinds: KindArrays, nodes: NodeArrays, profile: ProfileSteps, now: IntArray
+) -> int:
+    """Count the jobs among the first `waiting` ones in line that fit the capacity free now."""
     count = 0
     for k in range(waiting):
         count += int(finds_room(jobs.nodes[profile.line[k]], kinds, nodes, now))
@@ -83,7 +85,7 @@ def _hopeful(waiting: int, jobs: SharedJobs, kinds: KindArrays, nodes: NodeArray
 
 @inlined
 def has_steps(parts: int, nodes: NodeArrays, timeline: TimelineArrays, profile: ProfileSteps, now: IntArray) -> bool:
-    """Whether the profile has room for all ends and reservations; else `now[ROWS]` says how many steps it needs."""
+    """Return whether the profile can hold all ends and reservations; write the number of steps needed to `now[ROWS]`."""
     now[ROWS] = nodes.rack.size + 2 * now[WAITING] * parts
     for n in range(nodes.rack.size):
         now[ROWS] += timeline.size[n]

@@ -1,4 +1,4 @@
-"""What nodes have free: taken, given back, and looked through in the order of the nodes or of their free cores."""
+"""Free capacity of nodes: allocation, release, and searches in the order of the nodes or of their free cores."""
 
 from __future__ import annotations
 
@@ -6,47 +6,47 @@ import numpy as np
 
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
-from poolwise.kernels.shared_nodes.state import CORES, GIVEN, MEMORY, WORD, KindArrays, NodeArrays
+from poolwise.kernels.shared_nodes.state import CORES, MEMORY, RELEASED, WORD, KindArrays, NodeArrays
 
 DE_BRUIJN = 0x077CB531
-"""Each of its runs of five bits is another number: the product with a power of two tells which power it was."""
+"""De Bruijn sequence: each of its runs of five bits is unique, so its product with a power of two identifies the exponent."""
 POWER = np.array([next(k for k in range(WORD) if (DE_BRUIJN << k & 0xFFFFFFFF) >> 27 == run) for run in range(WORD)])
-"""(32,) number of the bit for each such run."""
+"""(32,) bit number for each run of five bits."""
 
 
 @step
 def change(n: int, kind: int, local: int, sign: int, kinds: KindArrays, nodes: NodeArrays) -> None:
-    """Take a part off a node (sign -1) or give it back (+1); `local` MiB of its memory are the node's own."""
+    """Subtract a part from a node (sign -1) or add it back (+1); `local` MiB of its memory are the node's own."""
     top, dims = nodes.top, nodes.top.shape[1]
     t = top.shape[0] // 2 + n
     before = top[t, CORES]
     for d in range(dims):
-        top[t, d] += sign * (local if d == MEMORY else kinds.ask[kind, d])
-    _raise_top(n, before, nodes)
+        top[t, d] += sign * (local if d == MEMORY else kinds.request[kind, d])
+    _update_top(n, before, nodes)
 
 
 @step
 def set_free(n: int, free: IntArray, up: bool, nodes: NodeArrays) -> None:
-    """Give a node all that it has, (n_dim,), or nothing."""
+    """Set the free capacity of a node to its total, (n_dim,), or to zero."""
     t = nodes.top.shape[0] // 2 + n
     before = nodes.top[t, CORES]
     for d in range(nodes.top.shape[1]):
         nodes.top[t, d] = free[d] if up else 0
-    _raise_top(n, before, nodes)
+    _update_top(n, before, nodes)
 
 
 @inlined
-def note_given(n: int, nodes: NodeArrays, now: IntArray) -> None:
-    """Note that a node was given something back."""
-    nodes.given[now[GIVEN] % nodes.given.size] = n
-    now[GIVEN] += 1
+def note_released(n: int, nodes: NodeArrays, now: IntArray) -> None:
+    """Note that capacity of a node was released."""
+    nodes.released[now[RELEASED] % nodes.released.size] = n
+    now[RELEASED] += 1
 
 
 @inlined
-def _raise_top(n: int, before: int, nodes: NodeArrays) -> None:
-    """Bring up to date what is known of a node that had so many free cores before, and of those with it."""
+def _update_top(n: int, before: int, nodes: NodeArrays) -> None:
+    """Update the tree and the core classes above a node that had `before` free cores until now."""
     top, t = nodes.top, nodes.top.shape[0] // 2 + n
-    if nodes.having.size > 0:
+    if nodes.with_cores.size > 0:
         _reclass(n, before, top[t, CORES], nodes)
     t >>= 1
     while t > 0:
@@ -62,33 +62,33 @@ def _raise_top(n: int, before: int, nodes: NodeArrays) -> None:
 
 @inlined
 def _reclass(n: int, before: int, after: int, nodes: NodeArrays) -> None:
-    """Move a node from one number of free cores to another."""
+    """Move a node from one class of free cores to another."""
     bit, step = 1 << (n % WORD), 1 if after > before else -1
     for cores in range(min(before, after) + 1, max(before, after) + 1):
-        nodes.having[cores] += step
+        nodes.with_cores[cores] += step
         nodes.bits[cores, n // WORD] ^= bit
 
 
 @inlined
-def _may(t: int, kind: int, skip: int, kinds: KindArrays, nodes: NodeArrays) -> bool:
-    """Whether a node below may hold a part in all dimensions but `skip`; at a leaf, whether it does."""
+def _may_hold(t: int, kind: int, skip: int, kinds: KindArrays, nodes: NodeArrays) -> bool:
+    """Return whether a node below may hold a part in all dimensions but `skip`; exact at a leaf."""
     if not nodes.open[kinds.eligible[kind], t]:
         return False
     for d in range(nodes.top.shape[1]):  # noqa: SIM110  # a loop is what compiles
-        if nodes.top[t, d] < kinds.ask[kind, d] and d != skip:
+        if nodes.top[t, d] < kinds.request[kind, d] and d != skip:
             return False
     return True
 
 
 @step
 def next_fit(n: int, kind: int, skip: int, kinds: KindArrays, nodes: NodeArrays) -> int:
-    """First node from n on that holds a part in all dimensions but `skip` (-1: in all), -1 if none does."""
+    """Return the first node from n on that holds a part in all dimensions but `skip` (-1: in all), -1 if none does."""
     leaves = nodes.top.shape[0] // 2
     if n >= nodes.rack.size:
         return -1
     t = leaves + n if n > 0 else 1
     while True:
-        if _may(t, kind, skip, kinds, nodes):
+        if _may_hold(t, kind, skip, kinds, nodes):
             if t >= leaves:
                 return int(t - leaves)
             t *= 2
@@ -101,8 +101,8 @@ def next_fit(n: int, kind: int, skip: int, kinds: KindArrays, nodes: NodeArrays)
 
 
 @step
-def next_having(cores: int, only: bool, n: int, end: int, kind: int, kinds: KindArrays, nodes: NodeArrays) -> int:
-    """First node from n on, before `end`, with so many free cores or more (`only`: no more) that holds a part, or -1."""
+def next_with_cores(cores: int, only: bool, n: int, end: int, kind: int, kinds: KindArrays, nodes: NodeArrays) -> int:
+    """Return the first node in [n, end) with at least (`only`: exactly) `cores` free cores that holds a part, or -1."""
     leaves, word = nodes.top.shape[0] // 2, n // WORD
     if n >= end:
         return -1
@@ -113,7 +113,7 @@ def next_having(cores: int, only: bool, n: int, end: int, kind: int, kinds: Kind
             found = word * WORD + POWER[(lowest * DE_BRUIJN >> 27) & 31]
             if found >= end:
                 return -1
-            if _may(leaves + found, kind, -1, kinds, nodes):
+            if _may_hold(leaves + found, kind, -1, kinds, nodes):
                 return int(found)
             left ^= lowest
         word += 1
@@ -124,19 +124,19 @@ def next_having(cores: int, only: bool, n: int, end: int, kind: int, kinds: Kind
 
 @inlined
 def _word(cores: int, only: bool, word: int, nodes: NodeArrays) -> int:
-    """Nodes of a word that have so many free cores or more, or no more either."""
+    """Return the nodes of a word with at least, or exactly, this number of free cores, one bit per node."""
     return int(nodes.bits[cores, word] & ~nodes.bits[cores + 1, word] if only else nodes.bits[cores, word])
 
 
 @step
 def holds_part(n: int, kind: int, kinds: KindArrays, nodes: NodeArrays) -> bool:
-    """Whether a node holds a part without anything from a pool."""
-    return _may(nodes.top.shape[0] // 2 + n, kind, -1, kinds, nodes)
+    """Return whether a node holds a part without memory from a pool."""
+    return _may_hold(nodes.top.shape[0] // 2 + n, kind, -1, kinds, nodes)
 
 
 @step
-def raise_tree(tree: IntArray, t: int) -> None:
-    """Write the least of both below into each place above t, in a tree of times."""
+def update_tree(tree: IntArray, t: int) -> None:
+    """Propagate the minimum of both children to each node above t, in a tree of times."""
     t >>= 1
     while t > 0:
         least = min(tree[2 * t], tree[2 * t + 1])

@@ -1,7 +1,7 @@
-"""Nodes that fail and are repaired, and what becomes of the jobs on them.
+"""Nodes that fail and are repaired, and the jobs that this affects.
 
-While a repair is still to come no job is turned away: one that the machine, as it is, could not hold if it were empty waits
-aside, and nobody waits for it. Source: `platforms.simulated`, `schedulers.list`.
+While a later repair is scheduled no job is rejected. A job that would not fit the machine as it is now, even if it were empty,
+is deferred and does not block the queue. Source: `platforms.simulated`, `schedulers.list`.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling import heap
 from poolwise.kernels.list_scheduling.state import CONSERVATIVE, Order, Tree
-from poolwise.kernels.list_scheduling.tournament import put, take
-from poolwise.kernels.shared_nodes.choose import missing
-from poolwise.kernels.shared_nodes.nodes import note_given, set_free
+from poolwise.kernels.list_scheduling.tournament import insert, remove
+from poolwise.kernels.shared_nodes.choose import missing_nodes
+from poolwise.kernels.shared_nodes.nodes import note_released, set_free
 from poolwise.kernels.shared_nodes.runs import release
 from poolwise.kernels.shared_nodes.state import (
-    ASIDE,
     CHANGES,
-    KEPT,
+    DEFERRED,
     LAST_REPAIR,
     QUIET,
     REJECTED,
     RUNNING,
     SETTLED,
+    SHADOW_KIND,
     STARTED,
     STATE,
     TIME,
@@ -43,12 +43,12 @@ from poolwise.units import NEVER
 
 @inlined
 def next_change(outages: OutageArrays, now: IntArray) -> int:
-    """Time (ns) of the next failure or repair, NEVER if there is none."""
+    """Return the time (ns) of the next failure or repair, NEVER if there is none."""
     return int(outages.time[now[CHANGES]] if now[CHANGES] < outages.time.size else NEVER)
 
 
 @step
-def make_changes(
+def apply_changes(
     jobs: SharedJobs,
     kinds: KindArrays,
     order: Order,
@@ -62,25 +62,25 @@ def make_changes(
     runs: SharedRuns,
     now: IntArray,
 ) -> None:
-    """Let nodes fail and be repaired that do so at this instant."""
+    """Apply the failures and repairs of this instant."""
     while next_change(outages, now) == now[TIME]:
         n, up = outages.node[now[CHANGES]], outages.up[now[CHANGES]]
         now[CHANGES] += 1
         while not up and timeline.size[n] > 0:
-            _lose(timeline.by[n, 0], jobs, kinds, order, rules, nodes, timeline, outages, queue, tree, runs, now)
+            _abort(timeline.run_of[n, 0], jobs, kinds, order, rules, nodes, timeline, outages, queue, tree, runs, now)
         set_free(n, outages.free[n], up, nodes)
         set_free(n, outages.free[n], up, empty)
         touch(n, timeline, now)
         if up:
-            note_given(n, nodes, now)
-    now[KEPT], now[SETTLED] = -1, 0
+            note_released(n, nodes, now)
+    now[SHADOW_KIND], now[SETTLED] = -1, 0
     now[STATE] += 1
-    _put_aside(jobs, kinds, order, rules, empty, outages, queue, tree, now)
-    _take_back(jobs, kinds, order, rules, empty, outages, queue, tree, runs, now)
+    _defer_infeasible(jobs, kinds, order, rules, empty, outages, queue, tree, now)
+    _readmit(jobs, kinds, order, rules, empty, outages, queue, tree, runs, now)
 
 
 @step
-def _lose(
+def _abort(
     k: int,
     jobs: SharedJobs,
     kinds: KindArrays,
@@ -94,7 +94,7 @@ def _lose(
     runs: SharedRuns,
     now: IntArray,
 ) -> None:
-    """End a run before its time; its job waits again or is lost."""
+    """Abort a run; its job is requeued or lost."""
     at = 0
     while runs.ending[at] != k:
         at += 1
@@ -103,39 +103,43 @@ def _lose(
     runs.end[k], outages.lost[k] = now[TIME], True
     release(k, jobs, kinds, nodes, timeline, runs, now)
     if outages.requeues[0]:
-        _wait(runs.job[k], jobs, order, rules, queue, tree, now)
+        _enqueue(runs.job[k], jobs, order, rules, queue, tree, now)
 
 
 @inlined
-def _wait(job: int, jobs: SharedJobs, order: Order, rules: SharedRules, queue: SharedQueue, tree: Tree, now: IntArray) -> None:
-    """Let a job wait as others do."""
+def _enqueue(
+    job: int, jobs: SharedJobs, order: Order, rules: SharedRules, queue: SharedQueue, tree: Tree, now: IntArray
+) -> None:
+    """Add a job to the queue and, if there is one, to the tree."""
     join(job, queue, now)
     if rules.backfill != CONSERVATIVE:
-        put(job, now[TIME], jobs, order, tree)
+        insert(job, now[TIME], jobs, order, tree)
 
 
 @step
-def waits_aside(job: int, jobs: SharedJobs, kinds: KindArrays, empty: NodeArrays, outages: OutageArrays, now: IntArray) -> bool:
-    """Let a job that arrives wait aside if the machine, as it is, could not hold it but may yet."""
-    if now[CHANGES] >= now[LAST_REPAIR] or _is_held(jobs.nodes[job], kinds, empty, outages, now):
+def defer_if_unfit(
+    job: int, jobs: SharedJobs, kinds: KindArrays, empty: NodeArrays, outages: OutageArrays, now: IntArray
+) -> bool:
+    """Defer an arriving job if the machine could not hold it now but may after a repair; return whether it was deferred."""
+    if now[CHANGES] >= now[LAST_REPAIR] or _fits_empty(jobs.nodes[job], kinds, empty, outages, now):
         return False
-    outages.aside[now[ASIDE]] = job
-    now[ASIDE] += 1
+    outages.deferred[now[DEFERRED]] = job
+    now[DEFERRED] += 1
     now[QUIET] = 0
     return True
 
 
 @inlined
-def _is_held(kind: int, kinds: KindArrays, empty: NodeArrays, outages: OutageArrays, now: IntArray) -> bool:
-    """Whether the machine, as it is, would hold a job of a kind if it were empty."""
-    if outages.held_at[kind] != now[CHANGES]:
-        outages.held_at[kind] = now[CHANGES]
-        outages.held[kind] = missing(kind, kinds, empty) == 0
-    return bool(outages.held[kind])
+def _fits_empty(kind: int, kinds: KindArrays, empty: NodeArrays, outages: OutageArrays, now: IntArray) -> bool:
+    """Return whether a job of a kind would fit the machine as it is now if it were empty."""
+    if outages.checked_at[kind] != now[CHANGES]:
+        outages.checked_at[kind] = now[CHANGES]
+        outages.fits_empty[kind] = missing_nodes(kind, kinds, empty) == 0
+    return bool(outages.fits_empty[kind])
 
 
 @inlined
-def _put_aside(
+def _defer_infeasible(
     jobs: SharedJobs,
     kinds: KindArrays,
     order: Order,
@@ -146,19 +150,19 @@ def _put_aside(
     tree: Tree,
     now: IntArray,
 ) -> None:
-    """Let jobs wait aside that the machine could not hold."""
-    for k in range(now[WAITING] - 1, -1, -1):  # who takes the place of one that leaves has been asked
+    """Defer the waiting jobs that the machine could not hold."""
+    for k in range(now[WAITING] - 1, -1, -1):  # `leave` moves the last job to the gap, and that job was checked before
         job = queue.job[k]
-        if not _is_held(jobs.nodes[job], kinds, empty, outages, now):
+        if not _fits_empty(jobs.nodes[job], kinds, empty, outages, now):
             if rules.backfill != CONSERVATIVE:
-                take(job, now[TIME], order, tree)
+                remove(job, now[TIME], order, tree)
             leave(job, queue, now)
-            outages.aside[now[ASIDE]] = job
-            now[ASIDE] += 1
+            outages.deferred[now[DEFERRED]] = job
+            now[DEFERRED] += 1
 
 
 @inlined
-def _take_back(
+def _readmit(
     jobs: SharedJobs,
     kinds: KindArrays,
     order: Order,
@@ -170,23 +174,23 @@ def _take_back(
     runs: SharedRuns,
     now: IntArray,
 ) -> None:
-    """Let jobs aside wait as others do once the machine could hold them; turn the rest away after the last repair."""
-    count = now[ASIDE]
-    now[ASIDE] = 0
+    """Readmit deferred jobs that the machine could hold; reject the others after the last repair."""
+    count = now[DEFERRED]
+    now[DEFERRED] = 0
     for k in range(count):
-        job = outages.aside[k]
-        if _is_held(jobs.nodes[job], kinds, empty, outages, now):
-            _wait(job, jobs, order, rules, queue, tree, now)
+        job = outages.deferred[k]
+        if _fits_empty(jobs.nodes[job], kinds, empty, outages, now):
+            _enqueue(job, jobs, order, rules, queue, tree, now)
         elif now[CHANGES] < now[LAST_REPAIR]:
-            outages.aside[now[ASIDE]] = job
-            now[ASIDE] += 1
-        else:  # in the order of arrival: none has ever been anywhere else
+            outages.deferred[now[DEFERRED]] = job
+            now[DEFERRED] += 1
+        else:  # in arrival order: these jobs have never been anywhere else
             runs.rejected[now[REJECTED]] = job
             now[REJECTED] += 1
 
 
 @inlined
-def has_runs(rules: SharedRules, outages: OutageArrays, runs: SharedRuns, now: IntArray) -> bool:
-    """Whether there is a row for each run that a pass may start, and for each of its parts."""
+def has_run_rows(rules: SharedRules, outages: OutageArrays, runs: SharedRuns, now: IntArray) -> bool:
+    """Return whether there is a row for each run that a pass may start, and for each of its parts."""
     parts = runs.part[now[STARTED]] + min(now[WAITING] * rules.parts, rules.cores)
     return bool(now[STARTED] + now[WAITING] <= outages.lost.size and parts <= runs.node.size)

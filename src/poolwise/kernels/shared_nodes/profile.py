@@ -1,7 +1,7 @@
-"""What each node has free from now on, beside the reservations made so far: a list of steps for each node.
+"""Availability profile: a list of steps for each node, from now on, net of the reservations made so far.
 
-Nodes do not depend on each other: a node could hold a part for some time from the beginning of one of its own steps, or from
-now. So the earliest start of a job with k parts is found from the k-th of the nodes, not by trying all instants on all nodes.
+Nodes are independent: a node can hold a part for some time from the start of one of its own steps, or from now. So the earliest
+start of a job with k parts follows from the k-th available node, without trying all instants on all nodes.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling import heap
 from poolwise.kernels.shared_nodes.state import CORES, TIME, WORD, KindArrays, NodeArrays, ProfileSteps, TimelineArrays
-from poolwise.kernels.shared_nodes.timeline import back
+from poolwise.kernels.shared_nodes.timeline import released_by
 from poolwise.units import HORIZON, NEVER, OVERDUE
 
 
 @step
-def foresee_all(kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, profile: ProfileSteps, now: IntArray) -> None:
-    """Fill the profile with the runs at work."""
+def build_profile(kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, profile: ProfileSteps, now: IntArray) -> None:
+    """Fill the profile from the current runs."""
     leaves, dims, late = nodes.top.shape[0] // 2, nodes.top.shape[1], now[TIME] + OVERDUE
     profile.used[0] = 0
     for n in range(nodes.rack.size):
@@ -39,12 +39,12 @@ def foresee_all(kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, 
                 last = _after(last, end, profile)
             for k in range(first, behind):
                 for d in range(dims):
-                    profile.free[last, d] += back(n, k, d, kinds, timeline)
+                    profile.free[last, d] += released_by(n, k, d, kinds, timeline)
 
 
 @inlined
 def _new_step(time: int, profile: ProfileSteps) -> int:
-    """Return a step that begins at a time; nothing follows."""
+    """Return a new step that begins at a time, without a successor."""
     new = profile.used[0]
     profile.used[0] += 1
     profile.time[new], profile.next[new] = time, -1
@@ -53,7 +53,7 @@ def _new_step(time: int, profile: ProfileSteps) -> int:
 
 @inlined
 def _after(step: int, time: int, profile: ProfileSteps) -> int:
-    """Return a new step behind another, in which as much is free."""
+    """Return a new step after another, with the same free capacity."""
     new = _new_step(time, profile)
     profile.next[new], profile.next[step] = profile.next[step], new
     for d in range(profile.free.shape[1]):
@@ -63,35 +63,35 @@ def _after(step: int, time: int, profile: ProfileSteps) -> int:
 
 @step
 def earliest(kind: int, length: int, kinds: KindArrays, nodes: NodeArrays, profile: ProfileSteps, now: IntArray) -> int:
-    """First time (ns) at which as many nodes as a job has parts could hold one each for a time; NEVER if there is none."""
+    """Return the first time (ns) at which enough nodes can hold one part each for the entire length; NEVER if there is none."""
     time, wanted, line, count = now[TIME], kinds.parts[kind], nodes.line, nodes.rack.size
-    leaves, opens = nodes.top.shape[0] // 2, profile.opens
+    leaves, available = nodes.top.shape[0] // 2, profile.available
     for n in range(count):
-        opens[n] = NEVER
+        available[n] = NEVER
         if nodes.open[kinds.eligible[kind], leaves + n]:
-            opens[n] = _opens(n, kind, length, time, kinds, profile)
+            available[n] = _available_from(n, kind, length, time, kinds, profile)
     while True:
-        open_now = 0
+        available_now = 0
         for n in range(count):
             line[n] = n
-            open_now += int(opens[n] == time)
-        if open_now >= wanted:
+            available_now += int(available[n] == time)
+        if available_now >= wanted:
             return int(time)
-        heap.arrange(line, count, opens)
+        heap.arrange(line, count, available)
         n = -1
         for k in range(wanted):
-            n = heap.pop(line, count - k, opens)
-        time = opens[n]
+            n = heap.pop(line, count - k, available)
+        time = available[n]
         if time == NEVER:
             return NEVER
         for n in range(count):
-            if opens[n] < time:
-                opens[n] = _opens(n, kind, length, time, kinds, profile)
+            if available[n] < time:
+                available[n] = _available_from(n, kind, length, time, kinds, profile)
 
 
 @inlined
-def _opens(n: int, kind: int, length: int, time: int, kinds: KindArrays, profile: ProfileSteps) -> int:
-    """First time, not before another, from which on a node could hold a part for a time; NEVER if there is none."""
+def _available_from(n: int, kind: int, length: int, time: int, kinds: KindArrays, profile: ProfileSteps) -> int:
+    """Return the first time, not before `time`, from which a node can hold a part for the length; NEVER if there is none."""
     at, begin = profile.first[n], -1
     while at >= 0:
         following = profile.next[at]
@@ -111,31 +111,31 @@ def _opens(n: int, kind: int, length: int, time: int, kinds: KindArrays, profile
 @inlined
 def _has(at: int, kind: int, kinds: KindArrays, profile: ProfileSteps) -> bool:
     for d in range(profile.free.shape[1]):  # noqa: SIM110  # a loop is what compiles
-        if profile.free[at, d] < kinds.ask[kind, d]:
+        if profile.free[at, d] < kinds.request[kind, d]:
             return False
     return True
 
 
 @step
-def look_ahead(time: int, length: int, nodes: NodeArrays, ahead: NodeArrays, profile: ProfileSteps) -> None:
-    """Write what is free throughout an interval into `ahead`, of the nodes that `earliest` found open for it alone."""
+def write_interval_minimum(time: int, length: int, nodes: NodeArrays, ahead: NodeArrays, profile: ProfileSteps) -> None:
+    """Write the minimum over an interval to `ahead`, only for the nodes that `earliest` found available for it."""
     top, dims, end = ahead.top, ahead.top.shape[1], time + min(length, HORIZON - time)
     leaves = top.shape[0] // 2
-    for cores in range(ahead.having.size):
-        ahead.having[cores] = 0
+    for cores in range(ahead.with_cores.size):
+        ahead.with_cores[cores] = 0
         for word in range(ahead.bits.shape[1]):
             ahead.bits[cores, word] = 0
     for n in range(nodes.rack.size):
         for d in range(dims):
             top[leaves + n, d] = -1
-        if profile.opens[n] == time:
+        if profile.available[n] == time:
             _least(n, time, end, top[leaves + n], profile)
-            if ahead.having.size > 0:
+            if ahead.with_cores.size > 0:
                 cores = top[leaves + n, CORES]
-                ahead.having[cores] += 1
+                ahead.with_cores[cores] += 1
                 ahead.bits[cores, n // WORD] |= 1 << (n % WORD)
-    for cores in range(ahead.having.size - 2, -1, -1):  # who has more has as many, too
-        ahead.having[cores] += ahead.having[cores + 1]
+    for cores in range(ahead.with_cores.size - 2, -1, -1):  # nodes with more cores belong to the lower classes as well
+        ahead.with_cores[cores] += ahead.with_cores[cores + 1]
         for word in range(ahead.bits.shape[1]):
             ahead.bits[cores, word] |= ahead.bits[cores + 1, word]
     for t in range(leaves - 1, 0, -1):
@@ -145,7 +145,7 @@ def look_ahead(time: int, length: int, nodes: NodeArrays, ahead: NodeArrays, pro
 
 @inlined
 def _least(n: int, time: int, end: int, least: IntArray, profile: ProfileSteps) -> None:
-    """Write the least that a node has free between two times."""
+    """Write the minimum that a node has free between two times."""
     at = profile.first[n]
     while at >= 0 and profile.time[at] < end:
         following = profile.next[at]
@@ -159,7 +159,7 @@ def _least(n: int, time: int, end: int, least: IntArray, profile: ProfileSteps) 
 
 @step
 def occupy(n: int, time: int, length: int, kind: int, kinds: KindArrays, profile: ProfileSteps) -> None:
-    """Take a part off a node from a time on for a while."""
+    """Subtract a part from a node's steps for an interval."""
     end = time + min(length, HORIZON - time)
     at = _begin_at(profile.first[n], time, profile)
     while at >= 0 and profile.time[at] < end:
@@ -167,13 +167,13 @@ def occupy(n: int, time: int, length: int, kind: int, kinds: KindArrays, profile
         if following < 0 or profile.time[following] > end:
             _after(at, end, profile)
         for d in range(profile.free.shape[1]):
-            profile.free[at, d] -= kinds.ask[kind, d]
+            profile.free[at, d] -= kinds.request[kind, d]
         at = profile.next[at]
 
 
 @inlined
 def _begin_at(at: int, time: int, profile: ProfileSteps) -> int:
-    """Return the step that begins at a time, which is split off where none does."""
+    """Return the step that begins at a time, splitting the current one if necessary."""
     while profile.next[at] >= 0 and profile.time[profile.next[at]] <= time:
         at = profile.next[at]
     return int(at) if profile.time[at] == time else _after(at, time, profile)

@@ -1,23 +1,36 @@
-"""The event loop: take the events of an instant, make one pass, go on.
+"""Event loop: apply the events of an instant, then make one pass.
 
-`replay` returns whenever its caller has to do something (ask a policy, enlarge an array) and continues from there when it
-is called again: all its state is in the arrays.
+`replay` returns whenever its caller has to act (compute priorities, enlarge an array) and resumes at the same place in the next
+call: all its state is in the arrays.
 """
 
 from __future__ import annotations
 
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.kernels.jit import entry, inlined, step
-from poolwise.kernels.list_scheduling.state import ASK, ASKED, CONSERVATIVE, DONE, INSTANTS, LATE, PAUSED, ROOM, Order, Tree
-from poolwise.kernels.list_scheduling.tournament import clear, put
-from poolwise.kernels.shared_nodes.choose import choose, missing
-from poolwise.kernels.shared_nodes.conservative import conserve_shared, has_steps
-from poolwise.kernels.shared_nodes.outages import has_runs, make_changes, next_change, waits_aside
+from poolwise.kernels.list_scheduling.state import (
+    CALLBACK,
+    COMPUTE_KEYS,
+    CONSERVATIVE,
+    DONE,
+    INSTANTS,
+    LATE,
+    PAUSED,
+    ROOM,
+    Order,
+    Tree,
+)
+from poolwise.kernels.list_scheduling.tournament import clear, insert
+from poolwise.kernels.shared_nodes.choose import choose, missing_nodes
+from poolwise.kernels.shared_nodes.conservative import conservative_pass, has_steps
+from poolwise.kernels.shared_nodes.outages import apply_changes, defer_if_unfit, has_run_rows, next_change
 from poolwise.kernels.shared_nodes.room import finds_room
-from poolwise.kernels.shared_nodes.runs import end_first, has_room, start
+from poolwise.kernels.shared_nodes.runs import end_first, has_rows, start
 from poolwise.kernels.shared_nodes.search import search
 from poolwise.kernels.shared_nodes.state import (
-    ASKED_PASS,
+    APPLY_EVENTS,
+    AWAITED,
+    KEYED_PASS,
     MAKE_PASS,
     NEXT,
     PASSES,
@@ -27,9 +40,7 @@ from poolwise.kernels.shared_nodes.state import (
     REJECTED,
     RUNNING,
     SETTLED,
-    SOUGHT,
     STOP,
-    TAKE_EVENTS,
     TIME,
     WAITING,
     WARM,
@@ -39,11 +50,11 @@ from poolwise.kernels.shared_nodes.state import (
     NodeArrays,
     OutageArrays,
     ProfileSteps,
+    ShadowArrays,
     SharedJobs,
     SharedQueue,
     SharedRules,
     SharedRuns,
-    ThenArrays,
     TimelineArrays,
     WindowArrays,
 )
@@ -62,7 +73,7 @@ def replay(
     ahead: NodeArrays | None,
     empty: NodeArrays | None,
     timeline: TimelineArrays,
-    then: ThenArrays,
+    at_shadow: ShadowArrays,
     profile: ProfileSteps | None,
     outages: OutageArrays | None,
     windows: WindowArrays | None,
@@ -71,38 +82,40 @@ def replay(
     runs: SharedRuns,
     now: IntArray,
 ) -> int:
-    """Go on until the events end (DONE) or the caller has to help; the answers are those of `list_scheduling.state`.
+    """Run until the events end (DONE) or the caller has to act; return values are those of `list_scheduling.state`.
 
-    ASK: write the keys of the waiting jobs. ROOM: give `runs.owner`, `.resource` and `.amount` at least `now[ROWS]` rows, and
-    where runs may be lost all other columns of runs as many as the waiting jobs may take.
+    COMPUTE_KEYS: write the keys of the waiting jobs. ROOM: give `runs.owner`, `.resource` and `.amount` at least `now[ROWS]`
+    rows and, if runs may be lost, all other columns of runs enough rows for the waiting jobs.
     INSTANTS: give the profile at least `now[ROWS]` steps. LATE: the clock is beyond `HORIZON`.
-    PAUSED: so many passes are over as `now[PAUSE]` says.
+    PAUSED: `now[PAUSE]` passes are complete.
 
-    What is None is not asked for, and kernels are compiled without it: there is one for queues, one for reservations of
-    everyone (`ahead`, `profile`), one for queues on nodes that fail (`outages`, and `empty`, the nodes as if nothing ran), and
-    one for queues beside windows. On nodes that fail there is one for reservations of everyone as well.
+    Features whose argument is None are compiled out. There is one kernel for queues, one for conservative reservations
+    (`ahead`, `profile`), one for queues on nodes that fail (`outages`, and `empty`, the nodes as if nothing ran), one for
+    queues with windows, and one for conservative reservations on nodes that fail.
     """
     while True:
-        if now[PHASE] == TAKE_EVENTS:
+        if now[PHASE] == APPLY_EVENTS:
             if now[PASSES] >= now[PAUSE]:
                 return PAUSED
-            if not _take_events(jobs, kinds, order, rules, nodes, empty, timeline, outages, windows, queue, tree, runs, now):
+            if not _apply_events(jobs, kinds, order, rules, nodes, empty, timeline, outages, windows, queue, tree, runs, now):
                 return DONE
             if now[TIME] > HORIZON:
                 return LATE
             now[PHASE] = MAKE_PASS
         if now[WARM] and now[PHASE] == MAKE_PASS:
-            if not has_room(rules, runs, now):
+            if not has_rows(rules, runs, now):
                 return ROOM
             _warm_up(jobs, kinds, order, rules, nodes, timeline, queue, tree, runs, now)
         if not (now[WARM] or now[QUIET]) and now[WAITING] > 0:
-            if outages is not None and not has_runs(rules, outages, runs, now):
-                has_room(rules, runs, now)  # says how many rows are wanted
+            if outages is not None and not has_run_rows(rules, outages, runs, now):
+                has_rows(rules, runs, now)  # writes the number of rows needed
                 return ROOM
-            wanted = _pass(jobs, kinds, order, rules, nodes, ahead, timeline, then, profile, windows, queue, tree, runs, now)
-            if wanted != DONE:
-                return wanted
-        now[PHASE] = TAKE_EVENTS
+            request = _pass(
+                jobs, kinds, order, rules, nodes, ahead, timeline, at_shadow, profile, windows, queue, tree, runs, now
+            )
+            if request != DONE:
+                return request
+        now[PHASE] = APPLY_EVENTS
 
 
 @inlined
@@ -114,7 +127,7 @@ def _pass(
     nodes: NodeArrays,
     ahead: NodeArrays | None,
     timeline: TimelineArrays,
-    then: ThenArrays,
+    at_shadow: ShadowArrays,
     profile: ProfileSteps | None,
     windows: WindowArrays | None,
     queue: SharedQueue,
@@ -122,36 +135,36 @@ def _pass(
     runs: SharedRuns,
     now: IntArray,
 ) -> int:
-    """Make a pass in the way that suits the rules; what the caller has to do first, or DONE."""
-    if not has_room(rules, runs, now):
+    """Make a pass as the rules require; return the request to the caller, or DONE."""
+    if not has_rows(rules, runs, now):
         return ROOM
-    if now[PHASE] == MAKE_PASS and (profile is not None or order.kind == ASKED):
+    if now[PHASE] == MAKE_PASS and (profile is not None or order.kind == CALLBACK):
         if not _any_fits(jobs, kinds, nodes, queue, now):
             return DONE
         if profile is not None and not has_steps(rules.parts, nodes, timeline, profile, now):
             return INSTANTS
-        if order.kind == ASKED:
-            now[PHASE] = ASKED_PASS
-            return ASK
+        if order.kind == CALLBACK:
+            now[PHASE] = KEYED_PASS
+            return COMPUTE_KEYS
     if profile is not None and ahead is not None:
-        conserve_shared(jobs, kinds, order, rules, nodes, ahead, timeline, profile, queue, runs, now)
+        conservative_pass(jobs, kinds, order, rules, nodes, ahead, timeline, profile, queue, runs, now)
         return DONE
-    if order.kind == ASKED:
-        _lay_out_anew(jobs, order, queue, tree, now)
-    search(jobs, kinds, order, rules, nodes, timeline, then, windows, queue, tree, runs, now)
+    if order.kind == CALLBACK:
+        _rebuild_tree(jobs, order, queue, tree, now)
+    search(jobs, kinds, order, rules, nodes, timeline, at_shadow, windows, queue, tree, runs, now)
     return DONE
 
 
 @entry
 def screen(kinds: KindArrays, nodes: NodeArrays, able: BoolArray) -> None:
-    """Write for each kind, (n_kind,), whether a job of it finds room."""
+    """Write for each kind, (n_kind,), whether a job of it fits."""
     for kind in range(able.size):
-        able[kind] = missing(kind, kinds, nodes) == 0
+        able[kind] = missing_nodes(kind, kinds, nodes) == 0
 
 
 @inlined
 def _any_fits(jobs: SharedJobs, kinds: KindArrays, nodes: NodeArrays, queue: SharedQueue, now: IntArray) -> bool:
-    """Whether some waiting job finds room now; if none does, no order can start anything."""
+    """Return whether some waiting job fits now; if none does, no order can start anything."""
     for k in range(now[WAITING]):  # noqa: SIM110  # a loop is what compiles
         if finds_room(jobs.nodes[queue.job[k]], kinds, nodes, now):
             return True
@@ -159,16 +172,16 @@ def _any_fits(jobs: SharedJobs, kinds: KindArrays, nodes: NodeArrays, queue: Sha
 
 
 @step
-def _lay_out_anew(jobs: SharedJobs, order: Order, queue: SharedQueue, tree: Tree, now: IntArray) -> None:
-    """Put all waiting jobs into the tree with the keys that were given."""
+def _rebuild_tree(jobs: SharedJobs, order: Order, queue: SharedQueue, tree: Tree, now: IntArray) -> None:
+    """Rebuild the tree of all waiting jobs with the keys that the policy computed."""
     clear(tree)
     for k in range(now[WAITING]):
-        put(queue.job[k], now[TIME], jobs, order, tree)
+        insert(queue.job[k], now[TIME], jobs, order, tree)
     now[SETTLED] = 0
 
 
 @inlined
-def _take_events(
+def _apply_events(
     jobs: SharedJobs,
     kinds: KindArrays,
     order: Order,
@@ -183,7 +196,7 @@ def _take_events(
     runs: SharedRuns,
     now: IntArray,
 ) -> bool:
-    """Process all events of the next instant (or one of them); False if nothing is left, or nothing that anybody asks for."""
+    """Process all events of the next instant (or one of them); return False at the end of the replay."""
     submit = jobs.submit[now[NEXT]] if now[NEXT] < jobs.submit.size else NEVER
     end = runs.end[runs.ending[0]] if now[RUNNING] > 0 else NEVER
     change = NEVER
@@ -192,7 +205,7 @@ def _take_events(
     if windows is not None and now[WAITING] > 0:
         change = next_window_end(windows, now)
     time = min(submit, end, change)
-    if time == NEVER or time > now[STOP] or now[SOUGHT] == 0:
+    if time == NEVER or time > now[STOP] or now[AWAITED] == 0:
         return False
     now[TIME] = time
     now[PASSES] += 1
@@ -204,16 +217,16 @@ def _take_events(
         if rules.per_event:
             return True
     while now[NEXT] < jobs.submit.size and jobs.submit[now[NEXT]] == now[TIME]:
-        is_aside = False
+        is_deferred = False
         if outages is not None and empty is not None:
-            is_aside = waits_aside(now[NEXT], jobs, kinds, empty, outages, now)
-        if not is_aside:
+            is_deferred = defer_if_unfit(now[NEXT], jobs, kinds, empty, outages, now)
+        if not is_deferred:
             _arrive(now[NEXT], jobs, order, rules, queue, tree, runs, now)
         now[NEXT] += 1
         if rules.per_event:
             return True
     if outages is not None and empty is not None and change == now[TIME]:
-        make_changes(jobs, kinds, order, rules, nodes, empty, timeline, outages, queue, tree, runs, now)
+        apply_changes(jobs, kinds, order, rules, nodes, empty, timeline, outages, queue, tree, runs, now)
     return True
 
 
@@ -228,7 +241,7 @@ def _arrive(
     runs: SharedRuns,
     now: IntArray,
 ) -> None:
-    """Let a job wait or turn it away; while the warm-up lasts, a later job waits and is judged when it ends."""
+    """Enqueue or reject a job; jobs after the warm-up ones are checked when the warm-up ends."""
     if now[WARM] and job >= rules.warm_up:
         join(job, queue, now)
     elif not jobs.able[job]:
@@ -239,8 +252,8 @@ def _arrive(
         now[WARM_LAST] += 1
     else:
         join(job, queue, now)
-        if order.kind != ASKED and rules.backfill != CONSERVATIVE:
-            put(job, now[TIME], jobs, order, tree)
+        if order.kind != CALLBACK and rules.backfill != CONSERVATIVE:
+            insert(job, now[TIME], jobs, order, tree)
     now[QUIET] = 0
 
 
@@ -263,7 +276,7 @@ def _warm_up(
     runs: SharedRuns,
     now: IntArray,
 ) -> None:
-    """Start warm-up jobs first come, first served; hand over when the last has been submitted and none waits."""
+    """Start warm-up jobs first come, first served; end the warm-up once the last was submitted and none waits."""
     while now[WARM_FIRST] < now[WARM_LAST]:
         job = queue.warm[now[WARM_FIRST]]
         if not choose(jobs.nodes[job], rules, kinds, nodes):
@@ -275,7 +288,7 @@ def _warm_up(
     now[WARM], now[QUIET] = 0, 0
     later = now[WAITING]
     now[WAITING] = 0
-    for k in range(later):  # in the order of arrival: nothing has left the queue yet
+    for k in range(later):  # in arrival order: no job has left the queue yet
         job, at = queue.job[k], now[WAITING]
         if not jobs.able[job]:
             queue.where[job] = -1
@@ -283,5 +296,5 @@ def _warm_up(
             continue
         queue.job[at], queue.where[job], queue.since[at] = job, at, queue.since[k]
         now[WAITING] += 1
-    if order.kind != ASKED and rules.backfill != CONSERVATIVE:
-        _lay_out_anew(jobs, order, queue, tree, now)
+    if order.kind != CALLBACK and rules.backfill != CONSERVATIVE:
+        _rebuild_tree(jobs, order, queue, tree, now)

@@ -1,7 +1,8 @@
-"""What the head of the queue is promised under EASY: when it will start, and what others may use until then.
+"""Reservation of the head of the queue under EASY: its shadow time, and which backfill candidates leave it room then.
 
-On nodes of their own the first times at which each could hold a part of the head say it all: the head starts at the k-th of
-them, k its parts (`shadow`). They are kept from pass to pass (`timeline.foresee`). Source: `policies.backfill.easy`.
+Without borrowing, the first times at which each node can hold a part of the head decide: the head starts at the k-th of them,
+k being its number of parts (`shadow`). They are cached from pass to pass (`timeline.update_ready`).
+Source: `policies.backfill.easy`.
 """
 
 from __future__ import annotations
@@ -9,34 +10,34 @@ from __future__ import annotations
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling.state import EASY
-from poolwise.kernels.shared_nodes.borrowing import holds, promise, put_aside
+from poolwise.kernels.shared_nodes.borrowing import adjust_shadow, find_shadow_time, shadow_holds
 from poolwise.kernels.shared_nodes.choose import borrows, choose
 from poolwise.kernels.shared_nodes.room import finds_room, place
 from poolwise.kernels.shared_nodes.runs import start
-from poolwise.kernels.shared_nodes.shadow import time_of_room
+from poolwise.kernels.shared_nodes.shadow import time_of_fit
 from poolwise.kernels.shared_nodes.slowdown import expected
 from poolwise.kernels.shared_nodes.state import (
     BORROWS,
     COUNTED,
-    ELSEWHERE,
     HEAD,
-    KEPT,
     MEMORY,
-    PROMISE,
+    NEXT_SHIFT,
+    RESERVATION,
     SHADOW,
+    SHADOW_KIND,
     TIME,
     WINDOW,
     KindArrays,
     NodeArrays,
+    ShadowArrays,
     SharedJobs,
     SharedRules,
     SharedRuns,
-    ThenArrays,
     TimelineArrays,
     WindowArrays,
 )
-from poolwise.kernels.shared_nodes.timeline import foresee, given_back, is_overdue, look_at
-from poolwise.kernels.shared_nodes.windows import await_beside, kind_now, next_shut
+from poolwise.kernels.shared_nodes.timeline import evaluate_node, is_overdue, released_until, update_ready
+from poolwise.kernels.shared_nodes.windows import kind_now, next_closing, shadow_time_with_windows
 from poolwise.units import HORIZON, NEVER
 
 
@@ -47,30 +48,30 @@ def reserve(
     kinds: KindArrays,
     nodes: NodeArrays,
     timeline: TimelineArrays,
-    then: ThenArrays,
+    at_shadow: ShadowArrays,
     windows: WindowArrays | None,
     runs: SharedRuns,
     now: IntArray,
 ) -> None:
-    """Find the shadow time of a head that does not fit now, and what it is left then."""
+    """Find the shadow time of a head that does not fit now, and the machine at that time."""
     kind = jobs.nodes[head]
     now[HEAD], now[BORROWS] = head, int(borrows(kind, kinds, nodes))
-    now[PROMISE] += 1
+    now[RESERVATION] += 1
     if now[BORROWS]:
-        promise(kind, jobs, kinds, nodes, then, runs, is_overdue(timeline, now), now)
+        find_shadow_time(kind, jobs, kinds, nodes, at_shadow, runs, is_overdue(timeline, now), now)
     else:
-        now[KEPT] = -1
-        foresee(kind, kinds, nodes, timeline, now)
+        now[SHADOW_KIND] = -1
+        update_ready(kind, kinds, nodes, timeline, now)
         if windows is None:
-            now[SHADOW] = time_of_room(kind, 0, kinds, nodes, timeline, now)
+            now[SHADOW] = time_of_fit(kind, 0, kinds, nodes, timeline, now)
         else:
-            await_beside(head, jobs, kinds, nodes, timeline, windows, now)
+            shadow_time_with_windows(head, jobs, kinds, nodes, timeline, windows, now)
     now[WINDOW] = window(now)
 
 
 @inlined
 def window(now: IntArray) -> int:
-    """How long a run may take that is to end by the shadow time; what would end later than the horizon ends there."""
+    """Return the longest expected runtime that ends by the shadow time; later ends are cut off at the horizon."""
     return int(now[SHADOW] - now[TIME] if now[SHADOW] < HORIZON else NEVER)
 
 
@@ -82,54 +83,56 @@ def leaves_room(
     kinds: KindArrays,
     nodes: NodeArrays,
     timeline: TimelineArrays,
-    then: ThenArrays,
+    at_shadow: ShadowArrays,
     now: IntArray,
 ) -> bool:
-    """Whether a job of a kind that fits now, and runs beyond the shadow time, leaves the head room; kept while it holds."""
+    """Return whether a job of a kind that fits now and runs beyond the shadow time leaves the head room; cached per kind."""
     if rules.backfill != EASY:
         return False
-    if kinds.room_at[kind] != now[PROMISE]:
-        kinds.room_at[kind] = now[PROMISE]
+    if kinds.room_at[kind] != now[RESERVATION]:
+        kinds.room_at[kind] = now[RESERVATION]
         head = jobs.nodes[now[HEAD]]
         if not now[BORROWS] and timeline.holding[now[COUNTED]] - kinds.parts[kind] >= kinds.parts[head]:
-            kinds.room[kind] = True  # whatever nodes it takes
+            kinds.room[kind] = True  # regardless of the nodes chosen
             return True
         place(kind, rules, kinds, nodes)
         if now[BORROWS]:
-            kinds.room[kind] = _holds_beside(kind, head, kinds, nodes, then)
+            kinds.room[kind] = _head_still_fits(kind, head, kinds, nodes, at_shadow)
         else:
-            spoilt = _spoilt(kind, head, kinds, nodes, timeline, now)
-            kinds.room[kind] = timeline.holding[now[COUNTED]] - spoilt >= kinds.parts[head]
+            lost = _count_lost_nodes(kind, head, kinds, nodes, timeline, now)
+            kinds.room[kind] = timeline.holding[now[COUNTED]] - lost >= kinds.parts[head]
     return bool(kinds.room[kind])
 
 
 @inlined
-def _holds_beside(kind: int, head: int, kinds: KindArrays, nodes: NodeArrays, then: ThenArrays) -> bool:
-    """Whether the head finds room at its shadow time beside the placement just found."""
-    put_aside(kind, -1, kinds, nodes, then)
-    found = holds(head, kinds, nodes, then)
-    put_aside(kind, 1, kinds, nodes, then)
+def _head_still_fits(kind: int, head: int, kinds: KindArrays, nodes: NodeArrays, at_shadow: ShadowArrays) -> bool:
+    """Return whether the head still fits at its shadow time if the placement found last is made."""
+    adjust_shadow(kind, -1, kinds, nodes, at_shadow)
+    found = shadow_holds(head, kinds, nodes, at_shadow)
+    adjust_shadow(kind, 1, kinds, nodes, at_shadow)
     return found
 
 
 @inlined
-def _spoilt(kind: int, head: int, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray) -> int:
-    """How many of the nodes just chosen could hold a part of the head at its shadow time, but not beside this job."""
-    spoilt, leaves = 0, nodes.top.shape[0] // 2
+def _count_lost_nodes(
+    kind: int, head: int, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray
+) -> int:
+    """Count the chosen nodes that could hold a part of the head at its shadow time, but not together with this job."""
+    lost, leaves = 0, nodes.top.shape[0] // 2
     for part in range(kinds.parts[kind]):
         n = nodes.chosen[part]
         if not timeline.exact[n]:
-            look_at(n, head, kinds, nodes, timeline, now)
+            evaluate_node(n, head, kinds, nodes, timeline, now)
         if timeline.ready[leaves + n] > now[SHADOW] or nodes.group[n] & timeline.closed[now[COUNTED]] != 0:
             continue
         for d in range(nodes.top.shape[1]):
-            short = kinds.ask[head, d] + kinds.ask[kind, d] - nodes.top[leaves + n, d]
+            short = kinds.request[head, d] + kinds.request[kind, d] - nodes.top[leaves + n, d]
             if d == MEMORY:
-                short -= nodes.lack[part]
-            if short > 0 and given_back(n, d, now[SHADOW], kinds, timeline, now) < short:
-                spoilt += 1
+                short -= nodes.borrow[part]
+            if short > 0 and released_until(n, d, now[SHADOW], kinds, timeline, now) < short:
+                lost += 1
                 break
-    return spoilt
+    return lost
 
 
 @step
@@ -140,26 +143,26 @@ def may_start(
     kinds: KindArrays,
     nodes: NodeArrays,
     timeline: TimelineArrays,
-    then: ThenArrays,
+    at_shadow: ShadowArrays,
     windows: WindowArrays | None,
     now: IntArray,
 ) -> bool:
-    """Whether a job fits now, and ends by the shadow time or leaves the head room."""
+    """Return whether a job fits now and either ends by the shadow time or leaves the head room then."""
     kind = kind_now(job, jobs, windows, now)
     if not finds_room(kind, kinds, nodes, now):
         return False
     if jobs.length[job] <= now[WINDOW] and _ends_in_time(job, rules, jobs, kinds, nodes, now):
         return True
-    if leaves_room(kind, rules, jobs, kinds, nodes, timeline, then, now):
+    if leaves_room(kind, rules, jobs, kinds, nodes, timeline, at_shadow, now):
         return True
     if windows is not None:
-        now[ELSEWHERE] = min(now[ELSEWHERE], next_shut(job, jobs, windows, now))
+        now[NEXT_SHIFT] = min(now[NEXT_SHIFT], next_closing(job, jobs, windows, now))
     return False
 
 
 @inlined
 def _ends_in_time(job: int, rules: SharedRules, jobs: SharedJobs, kinds: KindArrays, nodes: NodeArrays, now: IntArray) -> bool:
-    """Whether a job that would with all memory in the nodes ends by the shadow time where it is placed."""
+    """Return whether a job whose lower bound ends by the shadow time does so with the memory that it borrows."""
     if jobs.near.size == 0:
         return True
     choose(jobs.nodes[job], rules, kinds, nodes)
@@ -174,16 +177,16 @@ def backfill(
     kinds: KindArrays,
     nodes: NodeArrays,
     timeline: TimelineArrays,
-    then: ThenArrays,
+    at_shadow: ShadowArrays,
     windows: WindowArrays | None,
     runs: SharedRuns,
     now: IntArray,
 ) -> None:
-    """Start a job that `may_start`, beside the head; what it takes from the head's time is counted no longer."""
+    """Start a candidate that `may_start`, and subtract it from the machine at the head's shadow time."""
     kind = kind_now(job, jobs, windows, now)
     choose(kind, rules, kinds, nodes)
     if now[BORROWS] and expected(job, rules, jobs, kinds, nodes) > now[WINDOW]:
-        put_aside(kind, -1, kinds, nodes, then)
+        adjust_shadow(kind, -1, kinds, nodes, at_shadow)
     start(job, rules, jobs, kinds, nodes, timeline, runs, now)
     if not now[BORROWS]:
-        foresee(jobs.nodes[now[HEAD]], kinds, nodes, timeline, now)
+        update_ready(jobs.nodes[now[HEAD]], kinds, nodes, timeline, now)

@@ -1,11 +1,11 @@
-"""Where a replay goes on from: runs that started before it, each at the placement that it holds."""
+"""Warm start of a replay: runs that started before it, each at its recorded placement."""
 
 from __future__ import annotations
 
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import entry
 from poolwise.kernels.list_scheduling.state import Order, Tree
-from poolwise.kernels.list_scheduling.tournament import clear, put
+from poolwise.kernels.list_scheduling.tournament import clear, insert
 from poolwise.kernels.shared_nodes.runs import end_first, start
 from poolwise.kernels.shared_nodes.state import (
     RUNNING,
@@ -37,18 +37,18 @@ def resume(
     index: bool,
     now: IntArray,
 ) -> bool:
-    """Let the runs in `runs.job` and `.start` be at work at `now[TIME]`, where those that end then have ended.
+    """Restore the runs in `runs.job` and `.start` at `now[TIME]`, and end those that end at that time.
 
-    `holds`, (n_part, 2), are the node of each part and the MiB that it has from a pool, `devices`, (n_part, n_type), its
-    devices, a bit each. Puts the jobs that wait into the tree if `index`. False if a run would have ended before.
+    `holds`, (n_part, 2), has the node of each part and the MiB that it borrows from a pool; `devices`, (n_part, n_type), its
+    devices as bits. With `index`, the waiting jobs are inserted into the tree. Return False if a run would have ended before.
     """
     time, nothing_ends, part, types, k = now[TIME], True, 0, nodes.idle.shape[1], 0
     while part < holds.shape[0]:
         parts = kinds.parts[jobs.nodes[runs.job[k]]]
         for p in range(parts):
             n = holds[part + p, 0]
-            nodes.chosen[p], nodes.lack[p] = n, holds[part + p, 1]
-            for t in range(types):  # what others hold is put aside, so that exactly these devices are taken
+            nodes.chosen[p], nodes.borrow[p] = n, holds[part + p, 1]
+            for t in range(types):  # hide all other devices, so that exactly these are allocated
                 devices[part + p, t], nodes.idle[n, t] = nodes.idle[n, t] & ~devices[part + p, t], devices[part + p, t]
         now[TIME] = runs.start[k]
         start(runs.job[k], rules, jobs, kinds, nodes, timeline, runs, now)
@@ -64,5 +64,5 @@ def resume(
     if index:
         clear(tree)
         for at in range(now[WAITING]):
-            put(queue.job[at], time, jobs, order, tree)
+            insert(queue.job[at], time, jobs, order, tree)
     return nothing_ends

@@ -1,68 +1,68 @@
-"""Whether jobs of a kind find room now, and where those of one part find it first: what was found is kept as far as it holds.
+"""Cache of the kinds of jobs that fit now, and of the first fitting node for jobs of one part.
 
-Room that a kind did not find comes from nodes alone that are given something back, and so do places before its first one.
+If a kind did not fit, only nodes with released capacity can change that; the same holds for nodes before its first fitting one.
 """
 
 from __future__ import annotations
 
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
-from poolwise.kernels.shared_nodes.choose import borrows, choose, missing
+from poolwise.kernels.shared_nodes.choose import borrows, choose, missing_nodes
 from poolwise.kernels.shared_nodes.nodes import holds_part, next_fit
-from poolwise.kernels.shared_nodes.state import FIRST_FIT, GIVEN, STATE, KindArrays, NodeArrays, SharedRules
+from poolwise.kernels.shared_nodes.state import FIRST_FIT, RELEASED, STATE, KindArrays, NodeArrays, SharedRules
 
 
 @step
 def finds_room(kind: int, kinds: KindArrays, nodes: NodeArrays, now: IntArray) -> bool:
-    """Whether a job of a kind fits now; the answer is kept until something is taken or given back."""
+    """Return whether a job of a kind fits now; cached until capacity is allocated or released."""
     if kinds.fits_at[kind] != now[STATE]:
         kinds.fits_at[kind] = now[STATE]
-        asked = kinds.short[kind] > 0 or kinds.spot[kind] >= 0
-        if not asked or now[GIVEN] - kinds.short_at[kind] > nodes.given.size or borrows(kind, kinds, nodes):
-            _look_through(kind, kinds, nodes)
+        known = kinds.short[kind] > 0 or kinds.first_node[kind] >= 0
+        if not known or now[RELEASED] - kinds.short_at[kind] > nodes.released.size or borrows(kind, kinds, nodes):
+            _search_all(kind, kinds, nodes)
         elif kinds.parts[kind] == 1:
-            _move_spot(kind, kinds, nodes, now)
-        elif not _is_short(kind, kinds, nodes, now):
-            _look_through(kind, kinds, nodes)
-        kinds.fits[kind], kinds.short_at[kind] = kinds.short[kind] == 0, now[GIVEN]
+            _update_first_node(kind, kinds, nodes, now)
+        elif not _still_short(kind, kinds, nodes, now):
+            _search_all(kind, kinds, nodes)
+        kinds.fits[kind], kinds.short_at[kind] = kinds.short[kind] == 0, now[RELEASED]
     return bool(kinds.fits[kind])
 
 
 @inlined
-def _look_through(kind: int, kinds: KindArrays, nodes: NodeArrays) -> None:
-    """Look for room on all nodes."""
-    kinds.short[kind], kinds.spot[kind] = missing(kind, kinds, nodes), -1
+def _search_all(kind: int, kinds: KindArrays, nodes: NodeArrays) -> None:
+    """Search all nodes."""
+    kinds.short[kind], kinds.first_node[kind] = missing_nodes(kind, kinds, nodes), -1
     if kinds.short[kind] == 0 and kinds.parts[kind] == 1 and not borrows(kind, kinds, nodes):
-        kinds.spot[kind] = nodes.chosen[0]
+        kinds.first_node[kind] = nodes.chosen[0]
 
 
 @inlined
-def _is_short(kind: int, kinds: KindArrays, nodes: NodeArrays, now: IntArray) -> bool:
-    """Whether a kind that found no room finds none still, since too few nodes have been given back what a part needs."""
-    for k in range(kinds.short_at[kind], now[GIVEN]):
-        kinds.short[kind] -= int(holds_part(nodes.given[k % nodes.given.size], kind, kinds, nodes))
+def _still_short(kind: int, kinds: KindArrays, nodes: NodeArrays, now: IntArray) -> bool:
+    """Return whether a kind that did not fit still does not, since too few nodes released what a part needs."""
+    for k in range(kinds.short_at[kind], now[RELEASED]):
+        kinds.short[kind] -= int(holds_part(nodes.released[k % nodes.released.size], kind, kinds, nodes))
         if kinds.short[kind] == 0:
             return False
     return True
 
 
 @inlined
-def _move_spot(kind: int, kinds: KindArrays, nodes: NodeArrays, now: IntArray) -> None:
-    """Find the first node that holds a job of one part: the one known, one of those given something back, or one behind it."""
-    spot = kinds.spot[kind]
-    if spot >= 0 and not holds_part(spot, kind, kinds, nodes):
-        spot = next_fit(spot + 1, kind, -1, kinds, nodes)
-    for k in range(kinds.short_at[kind], now[GIVEN]):
-        n = nodes.given[k % nodes.given.size]
-        if (spot < 0 or n < spot) and holds_part(n, kind, kinds, nodes):
-            spot = n
-    kinds.spot[kind], kinds.short[kind] = spot, int(spot < 0)
+def _update_first_node(kind: int, kinds: KindArrays, nodes: NodeArrays, now: IntArray) -> None:
+    """Find the first node that holds a job of one part: the cached one, one with released capacity, or a later one."""
+    first_node = kinds.first_node[kind]
+    if first_node >= 0 and not holds_part(first_node, kind, kinds, nodes):
+        first_node = next_fit(first_node + 1, kind, -1, kinds, nodes)
+    for k in range(kinds.short_at[kind], now[RELEASED]):
+        n = nodes.released[k % nodes.released.size]
+        if (first_node < 0 or n < first_node) and holds_part(n, kind, kinds, nodes):
+            first_node = n
+    kinds.first_node[kind], kinds.short[kind] = first_node, int(first_node < 0)
 
 
 @inlined
 def place(kind: int, rules: SharedRules, kinds: KindArrays, nodes: NodeArrays) -> None:
-    """Find nodes for all parts of a job that finds room, as `choose` does."""
-    if rules.placement == FIRST_FIT and kinds.spot[kind] >= 0:
-        nodes.chosen[0], nodes.lack[0] = kinds.spot[kind], 0
+    """Find nodes for all parts of a job that fits, as `choose` does."""
+    if rules.placement == FIRST_FIT and kinds.first_node[kind] >= 0:
+        nodes.chosen[0], nodes.borrow[0] = kinds.first_node[kind], 0
     else:
         choose(kind, rules, kinds, nodes)

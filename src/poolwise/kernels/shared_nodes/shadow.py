@@ -1,7 +1,7 @@
-"""When enough nodes could hold the parts of a head, groups of nodes left out that windows shut, and how many could by a time.
+"""Shadow time of a head: when enough nodes can hold its parts, except in groups closed by windows; and node counts by a time.
 
-What was found is kept, by the set of groups, as long as `timeline.look_at` counts fewer nodes than there are parts that could
-hold one earlier, and enough that could by then. Source: `policies.backfill.easy`.
+Results are cached per set of closed groups while `timeline.evaluate_node` counts fewer nodes than parts before that time and
+enough nodes by then. Source: `policies.backfill.easy`.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from poolwise.arrays import IntArray
 from poolwise.kernels.jit import step
 from poolwise.kernels.list_scheduling import heap
 from poolwise.kernels.shared_nodes.state import KindArrays, NodeArrays, TimelineArrays
-from poolwise.kernels.shared_nodes.timeline import look_at
+from poolwise.kernels.shared_nodes.timeline import evaluate_node
 from poolwise.units import NEVER
 
 
 @step
-def time_of_room(kind: int, shut: int, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray) -> int:
-    """First time (ns) at which the parts of the kind `now[AWAITED]` could be held where groups are shut, NEVER if never."""
-    wanted, shadow = kinds.parts[kind], timeline.instant[shut]
-    if shadow >= 0 and timeline.earlier[shut] < wanted and (wanted <= timeline.holding[shut] or shadow == NEVER):
+def time_of_fit(kind: int, closed: int, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray) -> int:
+    """Return the first time (ns) at which the parts of kind `now[READY_KIND]` fit outside closed groups, NEVER if never."""
+    wanted, shadow = kinds.parts[kind], timeline.instant[closed]
+    if shadow >= 0 and timeline.earlier[closed] < wanted and (wanted <= timeline.holding[closed] or shadow == NEVER):
         return int(shadow)
-    ready, front, leaves, within = timeline.ready, timeline.front, timeline.ready.size // 2, kinds.eligible[kind + shut]
+    ready, front, leaves, within = timeline.ready, timeline.front, timeline.ready.size // 2, kinds.eligible[kind + closed]
     front[0] = 1
     size, found, earlier, shadow = int(nodes.open[within, 1]), 0, 0, NEVER
-    timeline.instant[shut] = -1  # nothing is counted meanwhile
+    timeline.instant[closed] = -1  # suspends counting
     while size > 0 and (found < wanted or ready[front[0]] <= shadow):
         t = heap.pop(front, size, ready)
         size -= 1
@@ -33,7 +33,7 @@ def time_of_room(kind: int, shut: int, kinds: KindArrays, nodes: NodeArrays, tim
                     heap.push(front, size, below, ready)
                     size += 1
         elif not timeline.exact[t - leaves]:
-            look_at(t - leaves, kind, kinds, nodes, timeline, now)  # it stands where it was or later
+            evaluate_node(t - leaves, kind, kinds, nodes, timeline, now)  # its time is the same or later
             heap.push(front, size, t, ready)
             size += 1
         else:
@@ -43,19 +43,19 @@ def time_of_room(kind: int, shut: int, kinds: KindArrays, nodes: NodeArrays, tim
             shadow = ready[t]
     if found < wanted:
         shadow = NEVER
-    timeline.instant[shut], timeline.earlier[shut], timeline.holding[shut] = shadow, earlier, found
+    timeline.instant[closed], timeline.earlier[closed], timeline.holding[closed] = shadow, earlier, found
     return int(shadow)
 
 
 @step
 def count_until(
-    time: int, kind: int, shut: int, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray
+    time: int, kind: int, closed: int, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray
 ) -> None:
-    """Let the last count be that of the nodes outside of groups that could hold a part of the kind `now[AWAITED]` by a time."""
+    """Set the last count to the nodes outside closed groups that can hold a part of kind `now[READY_KIND]` by a time."""
     last = timeline.instant.size - 1
-    if timeline.instant[last] == time and timeline.closed[last] == shut:
+    if timeline.instant[last] == time and timeline.closed[last] == closed:
         return
-    ready, stack, leaves, within = timeline.ready, timeline.front, timeline.ready.size // 2, kinds.eligible[kind + shut]
+    ready, stack, leaves, within = timeline.ready, timeline.front, timeline.ready.size // 2, kinds.eligible[kind + closed]
     stack[0] = 1
     size, found = 1, 0
     timeline.instant[last] = -1
@@ -70,6 +70,6 @@ def count_until(
         elif timeline.exact[t - leaves]:
             found += 1
         else:
-            look_at(t - leaves, kind, kinds, nodes, timeline, now)
-            size += 1  # it still stands there
-    timeline.instant[last], timeline.closed[last], timeline.holding[last] = time, shut, found
+            evaluate_node(t - leaves, kind, kinds, nodes, timeline, now)
+            size += 1  # the same entry is still on the stack
+    timeline.instant[last], timeline.closed[last], timeline.holding[last] = time, closed, found

@@ -1,4 +1,4 @@
-"""How long a job runs on the nodes that were chosen for it: the same as `performance.remote_memory`, operation by operation."""
+"""Runtime of a job on the nodes chosen for it: equals `performance.remote_memory`, operation by operation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from poolwise.kernels.shared_nodes.state import MEMORY, KindArrays, NodeArrays, 
 
 @step
 def runtime(job: int, rules: SharedRules, jobs: SharedJobs, kinds: KindArrays, nodes: NodeArrays) -> int:
-    """True runtime (ns) on `nodes.chosen` with `nodes.lack` from pools."""
+    """Return the true runtime (ns) on `nodes.chosen` with `nodes.borrow` from pools."""
     if jobs.near.size == 0:
         return int(jobs.work[job])
     slow = _slowdown(jobs.nodes[job], jobs.near[job], jobs.far[job], rules.spread, kinds, nodes)
@@ -19,27 +19,27 @@ def runtime(job: int, rules: SharedRules, jobs: SharedJobs, kinds: KindArrays, n
 
 @step
 def expected(job: int, rules: SharedRules, jobs: SharedJobs, kinds: KindArrays, nodes: NodeArrays) -> int:
-    """Runtime (ns) that the scheduler expects there."""
+    """Return the runtime (ns) that the scheduler expects there."""
     if jobs.near.size == 0:
-        return int(jobs.asked[job])
+        return int(jobs.expected_work[job])
     slow = _slowdown(jobs.nodes[job], jobs.believed_near[job], jobs.believed_far[job], rules.believed_spread, kinds, nodes)
-    return stretch(jobs.asked[job], slow)
+    return stretch(jobs.expected_work[job], slow)
 
 
 @step
 def _slowdown(kind: int, near: float, far: float, spread: int, kinds: KindArrays, nodes: NodeArrays) -> float:
-    """Extra time per unit of work: of the worst part, or the mean of all."""
-    parts, memory = kinds.parts[kind], kinds.ask[kind, MEMORY]
-    whole, worst, any_far, lacks = 0.0, 0.0, False, False
+    """Return the extra time per unit of work: of the worst part, or the mean of all."""
+    parts, memory = kinds.parts[kind], kinds.request[kind, MEMORY]
+    whole, worst, any_far, any_borrowed = 0.0, 0.0, False, False
     for part in range(parts):
-        any_far = any_far or (nodes.lack[part] > 0 and nodes.distant[nodes.pool_of[nodes.chosen[part]]])
+        any_far = any_far or (nodes.borrow[part] > 0 and nodes.distant[nodes.pool_of[nodes.chosen[part]]])
     for part in range(parts):
-        lack = nodes.lack[part]
-        if lack > 0:
+        borrow = nodes.borrow[part]
+        if borrow > 0:
             is_far = any_far if spread == PAPER else nodes.distant[nodes.pool_of[nodes.chosen[part]]]
-            slow = (far if is_far else near) * (lack / memory)
+            slow = (far if is_far else near) * (borrow / memory)
             whole += slow
-            if not lacks or slow > worst:
+            if not any_borrowed or slow > worst:
                 worst = slow
-            lacks = True
+            any_borrowed = True
     return whole / parts if spread == MEAN else worst

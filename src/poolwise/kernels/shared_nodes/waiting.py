@@ -1,4 +1,4 @@
-"""Jobs that join and leave the queue, an unordered list: leaving is a swap with the last."""
+"""Queue of waiting jobs, an unordered list: a job leaves by a swap with the last one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def join(job: int, queue: SharedQueue, now: IntArray) -> None:
 
 @inlined
 def leave(job: int, queue: SharedQueue, now: IntArray) -> None:
-    """Take a job out of the queue."""
+    """Remove a job from the queue."""
     now[WAITING] -= 1
     last, at = now[WAITING], queue.where[job]
     queue.job[at], queue.where[queue.job[last]], queue.since[at] = queue.job[last], at, queue.since[last]

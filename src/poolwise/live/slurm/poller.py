@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from poolwise.arrays import kept
+from poolwise.arrays import immutable
 from poolwise.errors import InputError
 from poolwise.interfaces import PerformanceModel
 from poolwise.live.logs import log_event
@@ -113,7 +113,7 @@ class SlurmPoller(ABC):
         self.invalid_requests: dict[str, InputError] = {}
         self.ignored: set[str] = set()  # jobs that the scheduler rejected or gave back
         self._runs = RunTable(self.layout.machine.capacity.size)
-        self._capacity = kept(self.layout.machine.capacity)
+        self._capacity = immutable(self.layout.machine.capacity)
         self._free = self._capacity.copy()
         self.after_poll()
         self._initial_events = self._compare()
@@ -213,7 +213,7 @@ class SlurmPoller(ABC):
         empty = Placement.of([])
         for run in runs:  # `_update_runs` finds their current placement
             self._runs.add(replace(run, placement=empty), empty.owner, ())
-        self._capacity = kept(self.layout.machine.capacity)
+        self._capacity = immutable(self.layout.machine.capacity)
         return [Wake()]
 
     def _ends(self, gangs: dict[str, Gang]) -> list[Event]:
@@ -334,7 +334,7 @@ class SlurmPoller(ABC):
             elif end != run.expected_end:
                 self._runs.expect(replace(run, expected_end=end))
         busy = {node for gang in running.values() for job in gang for node in job.allocated}
-        before, self._capacity = self._capacity, kept(self.layout.capacity(self.listing, busy))
+        before, self._capacity = self._capacity, immutable(self.layout.capacity(self.listing, busy))
         self._free = free_capacity(self._capacity, (run.placement for run in self._runs))
         changes = changed_cells(before, self._capacity)
         if any(amount > 0 for _, _, amount in changes):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poolwise.arrays import BoolArray, IntArray
-from poolwise.kernels.flow.graph import appraise, link, mend, widen
+from poolwise.kernels.flow.graph import add_capacity, link, restore_optimality, set_new_prices
 from poolwise.kernels.flow.shortest_path import settle
 from poolwise.optimize.min_cost_flow.flow import Flow
 from poolwise.optimize.min_cost_flow.network import MOST, check_range, refuse_entry, whole_numbers
@@ -137,13 +137,13 @@ class IncrementalFlow:
         if np.abs(g.price).max(initial=0) >= MOST:  # prices may drift over many rounds: reset them
             g.price[:] = 0
         link(g)
-        appraise(g, np.flatnonzero(self._fresh), self._fresh)
-        mend(g)
+        set_new_prices(g, np.flatnonzero(self._fresh), self._fresh)
+        restore_optimality(g)
         # New capacity is added after the new supplies have been routed: in each half, one side of the imbalance is then at
         # nodes with few arcs, where searches are short. Adding both at once took five times as long on scheduling rounds.
         self._settle()
         raised = np.flatnonzero(self._raise)
-        widen(g, raised, self._raise[raised])
+        add_capacity(g, raised, self._raise[raised])
         self._raise[:] = 0
         if self._settle():
             return Flow.none("infeasible", self.n_arc)

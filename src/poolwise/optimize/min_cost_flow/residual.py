@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from poolwise.arrays import IntArray
-from poolwise.kernels.flow.graph import ResidualGraph, link, mend
+from poolwise.kernels.flow.graph import ResidualGraph, link, restore_optimality
 from poolwise.kernels.flow.shortest_path import Scratch, settle
 from poolwise.optimize.min_cost_flow.network import Network
 
@@ -35,7 +35,7 @@ def feasible(network: Network, cost: IntArray) -> ResidualGraph | None:
     g.excess[:] = network.supply
     put_costs(g, cost)
     link(g)
-    mend(g)
+    restore_optimality(g)
     sources = np.flatnonzero(g.excess > 0)
     return g if settle(g, scratch(network.n_node), sources, 0) == 0 else None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from poolwise.arrays import BoolArray, IntArray, kept, same
+from poolwise.arrays import BoolArray, IntArray, arrays_equal, immutable
 from poolwise.model import JobTable, Queue, Refusal, Snapshot
 from poolwise.schedulers.flow.classes import merged
 from poolwise.schedulers.flow.flow_layout import room
@@ -86,9 +86,9 @@ class IdleMachine:
 
     def _look(self, snapshot: Snapshot) -> None:
         """Read the capacities, and forget what was asked where they have changed."""
-        if self._capacity is not None and same(self._capacity, snapshot.capacity):
+        if self._capacity is not None and arrays_equal(self._capacity, snapshot.capacity):
             return
-        self._capacity = kept(snapshot.capacity)
+        self._capacity = immutable(snapshot.capacity)
         amounts, n = self.layout.amounts(self._capacity), len(self.layout.columns)
         self._nodes, self._devices = amounts[: len(self.layout.nodes)], amounts[:, n:].sum(axis=0)
         of, first = merged(*self._nodes.T)
