@@ -41,7 +41,7 @@ def measure(folder: Path, program: str, added_us: int, repeat: int) -> Path:
         subprocess.run(
             command, check=True, stdout=subprocess.DEVNULL
         )  # files that nobody has read yet would count as its memory
-        words = ["profile", "measure", "--make-swap", "--clock", "cpu", "--repeat", str(repeat), "--longest", LONGEST]
+        words = ["profile", "measure", "--make-swap", "--clock", "cpu", "--repeat", str(repeat), "--timeout", LONGEST]
         words += ["--latency", f"{added_us}us", "--name", program, "--out", str(file)]
         subprocess.run([sys.executable, "-m", "poolwise", *words, "--", *command], check=True)
     return file

@@ -156,7 +156,7 @@ def _agent(folder: Path, found: list[Going]) -> subprocess.Popen[bytes]:
     file = folder / "agent.toml"
     file.write_text("\n".join(lines))
     with (folder / "agent.log").open("wb") as log:
-        return subprocess.Popen([sys.executable, "-m", "poolwise", "agent", "node", str(file)], stderr=log)
+        return subprocess.Popen([sys.executable, "-m", "poolwise", "agent", "memory", str(file)], stderr=log)
 
 
 def paces(alone: Going) -> list[tuple[float, float]]:
@@ -221,7 +221,7 @@ def plan(folder: Path, peaks: dict[str, int]) -> dict[str, int]:
                 "cpu",
                 "--repeat",
                 "1",
-                "--longest",
+                "--timeout",
                 "240 s",
                 "--name",
                 one.name,

@@ -1,4 +1,4 @@
-"""One name, one thing: no two public types of one name, shared constants defined once, one function behind an imported name."""
+"""Unique names: public types, shared constants, and functions that other modules import."""
 
 import ast
 import re
@@ -11,12 +11,12 @@ import poolwise
 ROOT = Path(poolwise.__file__).parent
 TREES = {file.relative_to(ROOT).as_posix(): ast.parse(file.read_text(encoding="utf-8")) for file in ROOT.rglob("*.py")}
 SHARED_CONSTANTS = ("NEVER", "Z95", "HORIZON", "OVERDUE")
-"""Numbers that mean the same wherever they are used."""
+"""Numbers with one meaning in the whole package."""
 CAMEL_CASE = re.compile(r"[A-Z](?=.*[a-z])\w*")
 
 
 def _assigned(node: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:
-    """Names that a statement of a module assigns, and what."""
+    """Yield the names that a statement assigns, with their values."""
     if isinstance(node, ast.Assign):
         yield from ((target.id, node.value) for target in node.targets if isinstance(target, ast.Name))
     elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
@@ -28,7 +28,7 @@ def _is_type_variable(value: ast.expr | None) -> bool:
 
 
 def types_of(tree: ast.Module) -> Iterator[str]:
-    """Public classes of a module and its aliases of types, but for type variables."""
+    """Yield public classes and type aliases of a module, without type variables."""
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             yield node.name
@@ -36,16 +36,16 @@ def types_of(tree: ast.Module) -> Iterator[str]:
 
 
 def constants_of(tree: ast.Module) -> Iterator[str]:
-    """Shared constants that a module defines itself, with or without a leading underscore."""
+    """Yield the shared constants that a module defines, with or without a leading underscore."""
     for node in tree.body:
         yield from (name for name, _ in _assigned(node) if name.lstrip("_") in SHARED_CONSTANTS)
 
 
 def imported_functions(trees: dict[str, ast.Module]) -> Iterator[tuple[str, str]]:
-    """(name, file that defines it) of public functions that another module imports by name.
+    """Yield (name, defining file) of public functions that another module imports by name.
 
-    The `__init__.py` of a package does not count as another module: it only hands on what the package offers. Steps of kernels
-    have short names within their family, and nobody else imports them.
+    Imports in the `__init__.py` of a package do not count: they only re-export. Neither do kernels, whose short names are
+    unique within their family only.
     """
     defined = {
         (file, node.name)
@@ -64,31 +64,33 @@ def imported_functions(trees: dict[str, ast.Module]) -> Iterator[tuple[str, str]
                         yield alias.name, f"{module}.py"
 
 
-def _twice(found: Iterator[tuple[str, str]]) -> dict[str, list[str]]:
+def _duplicates(found: Iterator[tuple[str, str]]) -> dict[str, list[str]]:
     files = defaultdict(set)
     for name, file in found:
         files[name.lstrip("_")].add(file)
     return {name: sorted(where) for name, where in files.items() if len(where) > 1}
 
 
-def test_no_two_public_types_have_one_name() -> None:
-    assert _twice((name, file) for file, tree in TREES.items() for name in types_of(tree)) == {}
+def test_public_types_have_unique_names() -> None:
+    assert _duplicates((name, file) for file, tree in TREES.items() for name in types_of(tree)) == {}
 
 
 def test_shared_constants_are_defined_once() -> None:
-    assert _twice((name, file) for file, tree in TREES.items() for name in constants_of(tree)) == {}
+    assert _duplicates((name, file) for file, tree in TREES.items() for name in constants_of(tree)) == {}
 
 
-def test_a_function_name_is_imported_from_one_place() -> None:
-    assert _twice(imported_functions(TREES)) == {}
+def test_imported_functions_have_unique_names() -> None:
+    assert _duplicates(imported_functions(TREES)) == {}
 
 
-def test_what_is_there_twice_is_found() -> None:
+def test_duplicates_are_found() -> None:
     first = ast.parse("class Layout: ...\nNEVER = 1\ndef run(): ...\nT = TypeVar('T')\nKind = TypeVar('Kind')")
     second = ast.parse("Layout = tuple[int, int]\n_NEVER = 1\nfrom poolwise.a import run\nclass Kind: ...")
     third = ast.parse("def run(): ...")
     fourth = ast.parse("from poolwise.c import run")
     trees = {"a.py": first, "b.py": second, "c.py": third, "d.py": fourth}
-    assert _twice((name, file) for file, tree in trees.items() for name in types_of(tree)) == {"Layout": ["a.py", "b.py"]}
-    assert _twice((name, file) for file, tree in trees.items() for name in constants_of(tree)) == {"NEVER": ["a.py", "b.py"]}
-    assert _twice(imported_functions(trees)) == {"run": ["a.py", "c.py"]}
+    types = [(name, file) for file, tree in trees.items() for name in types_of(tree)]
+    constants = [(name, file) for file, tree in trees.items() for name in constants_of(tree)]
+    assert _duplicates(iter(types)) == {"Layout": ["a.py", "b.py"]}
+    assert _duplicates(iter(constants)) == {"NEVER": ["a.py", "b.py"]}
+    assert _duplicates(imported_functions(trees)) == {"run": ["a.py", "c.py"]}

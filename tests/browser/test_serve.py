@@ -80,7 +80,7 @@ async def _ask(tab: Tab, home: str) -> None:
 async def _durations(tab: Tab) -> None:
     """They are written on the page as everywhere else."""
     for seconds in (0, 42.4, 59.94, 59.99, 83, 119.9, 3599, 7380, 86399, 90000, 741312, 36060, 1123200, -5400, 150 * 60 + 30):
-        assert await tab.run(f"spoken({seconds})") == format_time(seconds)
+        assert await tab.run(f"formatDuration({seconds})") == format_time(seconds)
 
 
 async def _in_every_dress(tab: Tab) -> None:

@@ -1,8 +1,8 @@
-"""Fixtures of the command line's tests."""
+"""Fixtures of the tests of the command line."""
 
 import pytest
 
 
 @pytest.fixture(autouse=True)
-def known(commands: None) -> None:
-    """Every command is known."""
+def discovered(commands: None) -> None:
+    """Discover every command."""

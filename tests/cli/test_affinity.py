@@ -15,7 +15,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "g.csv"
 
 
-def test_it_writes_the_tables_and_where_they_come_from(file, tmp_path, capsys):
+def test_tables_are_written_with_provenance(file, tmp_path, capsys):
     words = ["affinity", "gavel", str(file), "--out", str(tmp_path), "--name", "eight", "--set", "gpus=8"]
     assert cli.run(words) == 0
     assert (tmp_path / "eight-affinity.txt").read_text().split()[-1] == "9"
@@ -25,7 +25,7 @@ def test_it_writes_the_tables_and_where_they_come_from(file, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["gavle"], "gavel"),
         (["gavel", "--set", "gpu=8"], "gpus"),
@@ -33,7 +33,7 @@ def test_it_writes_the_tables_and_where_they_come_from(file, tmp_path, capsys):
         (["gavel", "--out", "nowhere"], "no such folder"),
     ],
 )
-def test_wrong_names_and_folders_are_refused(file, tmp_path, capsys, words, said):
+def test_unknown_names_and_folders_are_rejected(file, tmp_path, capsys, words, message):
     assert cli.run(["affinity", words[0], str(file), "--out", str(tmp_path), *words[1:]]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert not list(tmp_path.glob("*.txt"))

@@ -22,7 +22,7 @@ def mix(tmp_path):
     return path
 
 
-def test_from_a_mix_to_a_timeline(mix, tmp_path, capsys):
+def test_workloads_of_a_mix_are_generated_simulated_and_drawn(mix, tmp_path, capsys):
     jobs, timeline, schedule = tmp_path / "jobs.parquet", tmp_path / "timeline.json", tmp_path / "schedule.csv"
     code, out, _ = call(capsys, "calibrate", mix, "--machine", "nvme-pooled", "--load", 0.6, "--out", jobs)
     assert code == 0
@@ -47,13 +47,13 @@ def test_from_a_mix_to_a_timeline(mix, tmp_path, capsys):
     assert set(inputs) == {"jobs.parquet", "nvme-pooled.toml", "nvme-smufin.csv"}
 
 
-def test_a_load_out_of_reach_is_said(mix, capsys):
+def test_unreachable_load_exits_with_3_and_names_the_nearest(mix, capsys):
     code, _, err = call(capsys, "calibrate", mix, "--machine", "nvme-pooled", "--load", 0.999)
     assert code == 3
     assert "nearest" in err
 
 
-def test_wrong_words_are_refused(mix, capsys):
+def test_invalid_arguments_are_rejected(mix, capsys):
     assert call(capsys, "calibrate", mix, "--machine", "nvme-pooled", "--load", 1.5)[0] == 2
     code, _, err = call(capsys, "calibrate", mix, "--machine", "nvme-poled", "--load", 0.5)
     assert (code, "nvme-pooled" in err) == (2, True)

@@ -22,7 +22,7 @@ def ran(tmp_path_factory):
     return out
 
 
-def test_runs_of_a_study_are_put_side_by_side_and_exported(ran, tmp_path, capsys):
+def test_runs_of_a_study_are_compared_and_exported(ran, tmp_path, capsys):
     csv, parquet, report = (tmp_path / name for name in ("a.csv", "a.parquet", "a.html"))
     words = ("compare", f"{ran}:order=fm", "--changed", 2)
     code, out, _ = call(capsys, *words, "--json", "--csv", csv, "--parquet", parquet, "--report", report)
@@ -38,7 +38,7 @@ def test_runs_of_a_study_are_put_side_by_side_and_exported(ran, tmp_path, capsys
     assert code == 0 and "mean bounded" in out and "jobs that changed most" in out
 
 
-def test_the_schedules_of_two_simulations_can_be_compared(tmp_path, capsys):
+def test_schedules_of_two_simulations_are_compared(tmp_path, capsys):
     files = [tmp_path / f"{order}.csv" for order in ("fcfs", "sjf")]
     (tmp_path / "jobs.csv").write_text(
         "id,submit_ns,nodes,duration_ns\n" + "".join(f"{k},{k},{1 + k % 3},{(1 + 7 * k % 11) * 10**9}\n" for k in range(40))
@@ -53,7 +53,7 @@ def test_the_schedules_of_two_simulations_can_be_compared(tmp_path, capsys):
     assert wait["difference"] == pytest.approx(wait["value"] - wait["first"]) and wait["difference"] < 0
 
 
-def test_wrong_input_ends_with_2(ran, tmp_path, capsys):
+def test_invalid_input_exits_with_2(ran, tmp_path, capsys):
     code, _, err = call(capsys, "compare", f"{ran}:order=sjf", ran)
     assert code == 2 and "no run fits order=sjf" in err and "order=fm memory=1 TiB" in err
     code, _, err = call(capsys, "compare", ran, "--report", tmp_path / "no" / "a.html")

@@ -7,7 +7,7 @@ from poolwise.cli import app as cli
 from poolwise.cli.compile import families
 
 
-def test_every_family_of_kernels_is_loaded(capsys):
+def test_every_kernel_family_is_compiled(capsys):
     cli._discover()
     folders = [path for path in Path(poolwise.kernels.__file__).parent.iterdir() if (path / "__init__.py").is_file()]
     assert len(families()) == len(folders) + 2, (

@@ -40,97 +40,102 @@ def call(capsys, *words):
     return code, captured.out, captured.err
 
 
-def test_json_tells_the_recorded_wait_as_episodes(ran, longest, capsys):
+def without_provenance(text):
+    return {**json.loads(text), "provenance": None}
+
+
+def test_json_episodes_add_up_to_the_recorded_wait(ran, longest, capsys):
     job, wait = longest
-    code, out, err = call(capsys, "explain", ran, job, "--cell", "order=fm", "--json")
-    said = json.loads(out)
-    assert (code, err, said["job"], said["status"], said["wait_ns"]) == (0, "", job, "started", wait)
-    assert wait > 0 and sum(episode["to_ns"] - episode["from_ns"] for episode in said["episodes"]) == wait
-    assert sum(episode["passes"] for episode in said["episodes"]) == said["passes"]
-    for episode in said["episodes"]:
+    code, out, err = call(capsys, "explain", "run", ran, job, "--cell", "order=fm", "--json")
+    answer = json.loads(out)
+    assert (code, err, answer["job"], answer["status"], answer["wait_ns"]) == (0, "", job, "started", wait)
+    assert wait > 0 and sum(episode["to_ns"] - episode["from_ns"] for episode in answer["episodes"]) == wait
+    assert sum(episode["passes"] for episode in answer["episodes"]) == answer["passes"]
+    for episode in answer["episodes"]:
         assert episode["resource"] is None or episode["needed"] > episode["free"][1]
 
 
-def test_the_table_says_what_was_short_and_where_the_job_started(ran, longest, capsys):
-    code, out, _ = call(capsys, "explain", ran, longest[0], "--cell", "scheduler.order=fm", "--cell", "seed=0")
+def test_table_shows_the_short_resource_and_the_placement(ran, longest, capsys):
+    code, out, _ = call(capsys, "explain", "run", ran, longest[0], "--cell", "scheduler.order=fm", "--cell", "seed=0")
     assert code == 0
     for word in (f"job {longest[0]}", "held back by", "needed", "free", "short of", "started after", "thin"):
         assert word in out
 
 
-def test_a_key_chooses_a_cell_as_well(ran, longest, capsys):
-    _, by_value, _ = call(capsys, "explain", ran, longest[0], "--cell", "order=fm", "--json")
-    _, _, err = call(capsys, "explain", ran, longest[0])
+def test_cell_is_selected_by_key(ran, longest, capsys):
+    _, by_value, _ = call(capsys, "explain", "run", ran, longest[0], "--cell", "order=fm", "--json")
+    _, _, err = call(capsys, "explain", "run", ran, longest[0])
     key = next(line.split()[0] for line in err.splitlines() if "order=fm" in line)
-    code, by_key, _ = call(capsys, "explain", ran, longest[0], "--cell", key, "--json")
+    code, by_key, _ = call(capsys, "explain", "run", ran, longest[0], "--cell", key, "--json")
     assert code == 0 and by_key == by_value
 
 
-def test_errors_name_the_cells_the_nearest_jobs_and_what_to_give(ran, tmp_path, capsys):
-    code, out, err = call(capsys, "explain", ran, 1)
+def test_errors_list_cells_nearest_jobs_and_remedies(ran, tmp_path, capsys):
+    code, out, err = call(capsys, "explain", "run", ran, 1)
     assert (code, out) == (2, "") and "hold 2 cells" in err and "order=fcfs" in err
-    code, _, err = call(capsys, "explain", ran, 1, "--cell", "order=sjf")
-    assert code == 2 and "no cells fit order=sjf" in err and "order=fm" in err
-    code, _, err = call(capsys, "explain", ran, 10**9, "--cell", "order=fm")
+    code, _, err = call(capsys, "explain", "run", ran, 1, "--cell", "order=sjf")
+    assert code == 2 and "no cells match order=sjf" in err and "order=fm" in err
+    code, _, err = call(capsys, "explain", "run", ran, 10**9, "--cell", "order=fm")
     assert code == 2 and "nearest: " in err
-    code, _, err = call(capsys, "explain", tmp_path, 1)
+    code, _, err = call(capsys, "explain", "run", tmp_path, 1)
     assert code == 2 and "not the results of a study" in err
-    code, _, err = call(capsys, "explain", ran, 1, "--order", "fm")
-    assert code == 2 and "--cell" in err
-    code, _, err = call(capsys, "explain", tmp_path / "log.swf", 1)
-    assert code == 2 and "--order" in err
-    code, _, err = call(capsys, "explain", tmp_path / "log.swf", 1, "--cell", "order=fm")
-    assert code == 2 and "is not a folder of results" in err
+    code, _, err = call(capsys, "explain", "run", ran, 1, "--order", "fm")
+    assert code == 2 and "Did you mean `poolwise explain log`" in " ".join(err.split())
+    code, _, err = call(capsys, "explain", "run", tmp_path / "log.swf", 1)
+    assert code == 2 and "poolwise explain log" in err
+    code, _, err = call(capsys, "explain", "run", tmp_path / "log.swf", 1, "--cell", "order=fm")
+    assert code == 2 and "not a folder of results" in err
 
 
-def test_results_say_how_they_came_about_or_that_they_do_not(ran, longest, capsys):
+def test_results_without_description_or_of_another_version_are_rejected(ran, longest, capsys):
     file = ran / "provenance.json"
-    kept = file.read_text()
+    original = file.read_text()
     try:
-        file.write_text(json.dumps({**json.loads(kept), "command": ["something else"]}))
+        file.write_text(json.dumps({**json.loads(original), "command": ["something else"]}))
         words = ("--cell", "order=fm", "--json")
-        code, told, _ = call(capsys, "explain", ran, longest[0], *words)
-        assert code == 0, "no command is read"
-        file.write_text(json.dumps({name: value for name, value in json.loads(kept).items() if name != "runs"}))
-        code, _, err = call(capsys, "explain", ran, longest[0], *words)
+        code, explained, _ = call(capsys, "explain", "run", ran, longest[0], *words)
+        assert code == 0, "the recorded command is not used"
+        file.write_text(json.dumps({name: value for name, value in json.loads(original).items() if name != "runs"}))
+        code, _, err = call(capsys, "explain", "run", ran, longest[0], *words)
         assert code == 2 and "do not describe their run" in err and "run it again" in err
-        code, _, err = call(capsys, "explain", ran, longest[0], *words, "--study", "cerit-pools")
-        assert code == 2 and "--cell" in err, "with other settings it has other cells"
-        assert call(capsys, "explain", ran, longest[0], *words, "--study", "cerit-pools", *SETTINGS)[:2] == (0, told)
-        file.write_text(json.dumps({**json.loads(kept), "sources_sha256": "of another version"}))
-        code, _, err = call(capsys, "explain", ran, longest[0], "--cell", "order=fm")
+        code, _, err = call(capsys, "explain", "run", ran, longest[0], *words, "--study", "cerit-pools")
+        assert code == 2 and "--cell" in err, "other settings give other cells"
+        code, by_study, _ = call(capsys, "explain", "run", ran, longest[0], *words, "--study", "cerit-pools", *SETTINGS)
+        assert code == 0 and without_provenance(by_study) == without_provenance(explained)
+        file.write_text(json.dumps({**json.loads(original), "sources_sha256": "of another version"}))
+        code, _, err = call(capsys, "explain", "run", ran, longest[0], "--cell", "order=fm")
         assert code == 2 and "another version" in err
     finally:
-        file.write_text(kept)
+        file.write_text(original)
 
 
-def test_results_that_do_not_come_out_again_are_an_error(ran, longest, capsys, monkeypatch):
+def test_results_that_differ_when_simulated_again_are_rejected(ran, longest, capsys, monkeypatch):
     from poolwise import api
     from poolwise.studies import description
 
     monkeypatch.setattr(description, "scheduler_of", lambda section, warm_up: api.list_scheduler("sjf", "none"))
-    code, _, err = call(capsys, "explain", ran, longest[0], "--cell", "order=fm")
+    code, _, err = call(capsys, "explain", "run", ran, longest[0], "--cell", "order=fm")
     assert code == 2 and "does not come out as recorded" in err
 
 
-def test_a_trace_is_explained_without_a_study(tmp_path, capsys, monkeypatch):
+def test_job_of_a_log_is_explained(tmp_path, capsys, monkeypatch):
     from poolwise.cli import console
 
     monkeypatch.setattr(console.out, "width", 200)
     rows = ["id,submit_ns,nodes,duration_ns,memory_mib"]
     rows += [f"{k},{k},{n},{length * 10**9},0" for k, (n, length) in enumerate(((3, 10), (4, 5), (1, 20)), 1)]
     (tmp_path / "jobs.csv").write_text("\n".join(rows) + "\n")
-    words = ("explain", tmp_path / "jobs.csv", 3, "--processors", 4, "--order", "fcfs")
+    words = ("explain", "log", tmp_path / "jobs.csv", 3, "--processors", 4, "--order", "fcfs")
     code, out, _ = call(capsys, *words)
     assert code == 0 and "job 2, reserved after" in out and "kept off a reservation" in out
     code, out, _ = call(capsys, *words, "--backfill", "none", "--json")
     assert code == 0 and json.loads(out)["episodes"][0]["rule"] == "order"
 
 
-def test_a_long_story_is_cut_and_says_so(capsys, monkeypatch, ran, longest):
-    from poolwise.cli import explain
+def test_long_wait_is_abbreviated_without_all(capsys, monkeypatch, ran, longest):
+    from poolwise.cli import explain_text
 
-    monkeypatch.setattr(explain, "LINES", 0)
-    words = ("explain", ran, longest[0], "--cell", "order=fm")
+    monkeypatch.setattr(explain_text, "LINES", 0)
+    words = ("explain", "run", ran, longest[0], "--cell", "order=fm")
     assert "more: --all shows them" in " ".join(call(capsys, *words)[1].split())
     assert "more: --all" not in " ".join(call(capsys, *words, "--all")[1].split())

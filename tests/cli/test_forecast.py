@@ -1,4 +1,4 @@
-"""`poolwise forecast`, for a state and for a log."""
+"""`poolwise forecast state` and `poolwise forecast backtest`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def commands() -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A state in the middle of a log: 8 jobs run, some wait."""
+    """Save a state in the middle of a log: 8 jobs run, some wait."""
     machine, scheduler = Machine.flat(128), api.list_scheduler("fcfs", "easy")
     log = read(LOG, machine, keep_requests=True)
     schedule = simulate(machine, replace(log, attributes={"user": log.attributes["user"]}), scheduler).schedule
@@ -40,14 +40,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+def forecast(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     assert run(["forecast", *words]) == 0
     return capsys.readouterr().out
 
 
-def test_every_waiting_job_has_its_distribution(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = (str(folder), "--history", str(LOG), "--samples", "20", "--by", "tomorrow 08:00", "--json")
-    found = json.loads(said(capsys, *words))
+def test_every_waiting_job_has_a_distribution(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("state", str(folder), "--history", str(LOG), "--samples", "20", "--by", "tomorrow 08:00", "--json")
+    found = json.loads(forecast(capsys, *words))
     assert len(found["jobs"]) > 50 and not found["changes"]
     for job in found["jobs"]:
         assert 0 <= job["wait_p10_s"] <= job["wait_p50_s"] <= job["wait_p90_s"]
@@ -55,47 +55,47 @@ def test_every_waiting_job_has_its_distribution(folder: Path, capsys: pytest.Cap
     medians = [job["wait_p50_s"] for job in found["jobs"]]
     assert medians == sorted(medians)
     assert found["by"].endswith("08:00:00+00:00")
-    assert json.loads(said(capsys, *words)) == found
+    assert json.loads(forecast(capsys, *words)) == found
 
 
-def test_a_new_job_and_what_would_change_its_start(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = said(capsys, str(folder), "--new", "nodes=8,time=4h,user=3", "--samples", "20", "--by", "12h")
+def test_new_job_is_forecast_with_changes_of_its_start(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = forecast(capsys, "state", str(folder), "--new", "nodes=8,time=4h,user=3", "--samples", "20", "--by", "12h")
     assert text.startswith(("the new job starts between ", "the new job starts at "))
     assert "with 4 nodes instead of 8:" in text and "if the queue were served shortest job first:" in text
     assert "nothing is known of jobs that ended" in text and "too narrow on most logs" in text
 
 
-def test_what_makes_a_job_start_that_would_not_has_no_difference(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = said(capsys, str(folder), "--new", "nodes=129,time=4h", "--samples", "5")
+def test_change_of_a_job_that_never_starts_has_no_difference(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = forecast(capsys, "state", str(folder), "--new", "nodes=129,time=4h", "--samples", "5")
     assert "the new job will not start as far as can be foreseen" in text
     line = next(line for line in text.splitlines() if "with 1 node instead of 129" in line)
     assert line.endswith(" at the median")
 
 
-def test_a_backtest_corrects_a_forecast(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("--backtest", str(LOG), "--processors", "128", "--order", "fcfs", "--instants", "10", "--samples", "8", "--json")
-    text = said(capsys, *words)
+def test_backtest_widens_a_forecast(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("backtest", str(LOG), "--processors", "128", "--order", "fcfs", "--instants", "10", "--samples", "8", "--json")
+    text = forecast(capsys, *words)
     found = json.loads(text)
     for name in ("pinball_ratio_plan", "pinball_ratio_calibrated", "coverage_80", "brier_ratio_1h"):
         assert 0 < found[name] < 2
     assert found["instants"] > 5 and found["jobs"] > 50
     (tmp_path / "backtest.json").write_text(text)
-    asked = (str(folder), "--samples", "20", "--json")
-    plain = json.loads(said(capsys, *asked))
-    better = json.loads(said(capsys, *asked, "--recalibrate", str(tmp_path / "backtest.json")))
+    question = ("state", str(folder), "--samples", "20", "--json")
+    plain = json.loads(forecast(capsys, *question))
+    better = json.loads(forecast(capsys, *question, "--recalibrate", str(tmp_path / "backtest.json")))
     width = [np.mean([job["wait_p90_s"] - job["wait_p10_s"] for job in one["jobs"]]) for one in (plain, better)]
     assert width[0] < width[1]
 
 
-def test_a_figure_is_drawn(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said(capsys, str(folder), "--samples", "10", "--figure", str(tmp_path))
+def test_figure_is_written(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    forecast(capsys, "state", str(folder), "--samples", "10", "--figure", str(tmp_path))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["forecast.pdf", "forecast.png", "forecast.svg"]
 
 
 @pytest.mark.parametrize(
-    ("words", "wrong"),
+    ("words", "message"),
     [
-        (["--job", "nobody"], "no job nobody waits"),
+        (["--job", "unknown"], "no job unknown waits"),
         (["--new", "nodes=2"], "the time that it asks for is missing"),
         (["--new", "nodes=2,time=4"], "the unit is missing"),
         (["--new", "nodes=0,time=4h"], "a job of no nodes"),
@@ -107,10 +107,11 @@ def test_a_figure_is_drawn(folder: Path, tmp_path: Path, capsys: pytest.CaptureF
         (["--by", "2001-01-01T00:00"], "is over"),
         (["--timezone", "Mars/Base"], "no time zone"),
         (["--recalibrate", "nothing.json"], "not the result of a backtest"),
-        (["--processors", "3"], "a state has its machine"),
-        (["--scheduler", "catalog:fm-easy", "--order", "fm"], "says what the other options say"),
+        (["--processors", "3"], "Did you mean `poolwise forecast backtest`"),
+        (["--port", "3"], "Did you mean `poolwise forecast live`"),
+        (["--scheduler", "catalog:fm-easy", "--order", "fm"], "--scheduler excludes --order, --backfill and --placement"),
     ],
 )
-def test_what_is_wrong_is_told(folder: Path, words: list[str], wrong: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["forecast", str(folder), "--samples", "2", *words]) == 2
-    assert wrong in " ".join(capsys.readouterr().err.split())
+def test_invalid_options_exit_with_2(folder: Path, words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["forecast", "state", str(folder), "--samples", "2", *words]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())

@@ -1,4 +1,4 @@
-"""What each command's help says: examples that run, and no types of flags."""
+"""Help pages: examples that run, panels of commands and options, and short descriptions."""
 
 import os
 import shlex
@@ -11,14 +11,16 @@ import typer
 
 from poolwise.cli import app as cli
 from poolwise.cli.examples import PROMPT
+from poolwise.cli.panels import COMMON, MOST, PANELS
 from tests.helpers.data import DATA, ROOT
 
-pytestmark = pytest.mark.long
-
-READ_ONLY = ("agent", "live", "node-agent", "serve", "snapshot")
-"""Commands whose examples need a cluster, or do not end by themselves: they are read."""
+READ_ONLY = {
+    ("agent",), ("live",), ("serve",), ("snapshot",), ("explain", "live"), ("forecast", "live"), ("forecast", "state"),
+    ("simulate", "snapshot"), ("simulate", "rerun"), ("simulate", "vinesim"),
+}  # fmt: skip
+"""Commands whose examples need a cluster or files of the user, or never end: their examples are only parsed."""
 LONG = {("compile",), ("plan",), ("reproduce",), ("profile", "measure")}
-"""Their examples take minutes on few cores, or rights: they are read and resolved, up to where the work begins."""
+"""Commands whose examples take minutes or need rights: they run up to the computation."""
 
 FILES = {
     "area.py": (
@@ -29,14 +31,18 @@ FILES = {
 }
 
 
-def commands_of(command, way=()):
-    """Each command that does something -> the words that call it."""
+def commands_of(command, path=()):
+    """Yield the path of each command that is not a group, and the command."""
     inner = getattr(command, "commands", None)
     if inner is None:
-        yield way, command
+        yield path, command
         return
     for name, one in inner.items():
-        yield from commands_of(one, (*way, name))
+        yield from commands_of(one, (*path, name))
+
+
+def is_read_only(path):
+    return any(path[: len(known)] == known for known in READ_ONLY)
 
 
 def lines_of(epilog):
@@ -48,35 +54,37 @@ def everything(commands):
     return dict(commands_of(cli.command()))
 
 
-def test_every_command_has_examples_of_itself(everything):
-    assert len(everything) >= 18
-    for way, command in everything.items():
+def test_every_command_has_an_example(everything):
+    assert len(everything) >= 30
+    for path, command in everything.items():
         lines = lines_of(command.epilog)
-        assert lines, way
-        assert shlex.split(lines[-1])[: 1 + len(way)] == ["poolwise", *way]
+        assert lines, path
+        assert shlex.split(lines[-1])[: 1 + len(path)] == ["poolwise", *path]
 
 
-def test_examples_that_are_not_run_can_be_read(everything):
-    for way, command in everything.items():
-        for line in lines_of(command.epilog) if way[0] in READ_ONLY else ():
-            command.make_context(way[-1], shlex.split(line)[1 + len(way) :])
+def test_examples_that_are_not_run_can_be_parsed(everything):
+    for path, command in everything.items():
+        for line in lines_of(command.epilog) if is_read_only(path) else ():
+            command.make_context(path[-1], shlex.split(line)[1 + len(path) :])
 
 
-def test_examples_run_as_they_stand(everything, tmp_path, monkeypatch, capsys):
+@pytest.mark.long
+def test_examples_run_unchanged(everything, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for name, content in FILES.items():
         (tmp_path / name).write_text(content)
     shutil.copy(DATA / "affinity" / "gavel_isolated.csv", tmp_path)
     shutil.copy(ROOT / "docs" / "reproductions" / "irop.csv", tmp_path)
-    for way, command in everything.items():
-        if way not in LONG and way[0] not in READ_ONLY:
+    for path, command in everything.items():
+        if path not in LONG and not is_read_only(path):
             for line in lines_of(command.epilog):
                 code = cli.run(shlex.split(line)[1:])
                 assert code == 0, f"{line}\n{capsys.readouterr().err}"
 
 
-def test_long_examples_reach_their_work(everything, tmp_path, monkeypatch, capsys):
-    class InterruptedStart(BaseException):  # an exception would be told as one of the user's own code
+@pytest.mark.long
+def test_long_examples_run_up_to_the_computation(everything, tmp_path, monkeypatch, capsys):
+    class InterruptedStart(BaseException):  # an Exception would be reported as an error in user code
         pass
 
     def work(*_, **__):
@@ -88,29 +96,74 @@ def test_long_examples_reach_their_work(everything, tmp_path, monkeypatch, capsy
     monkeypatch.setattr("poolwise.cli.compile._load", work)
     monkeypatch.setattr("joblib.Parallel.__call__", work)
     monkeypatch.setattr("poolwise.profiling.control_groups.find_hierarchy", work)
-    for way in everything:
-        if way in LONG:
-            for line in lines_of(everything[way].epilog):
+    for path in everything:
+        if path in LONG:
+            for line in lines_of(everything[path].epilog):
                 with pytest.raises(InterruptedStart):
                     cli.run(shlex.split(line)[1:])
 
 
 def test_flags_show_no_type(everything):
-    for way, command in everything.items():
-        said = command.get_help(typer.Context(command))
-        assert "bool" not in said.lower(), way
+    for path, command in everything.items():
+        text = command.get_help(typer.Context(command))
+        assert "bool" not in text.lower(), path
+
+
+def test_root_help_lists_every_command_in_a_panel_with_one_short_line(commands, capsys):
+    root = cli.command()
+    assert [*root.commands] == [name for names in PANELS.values() for name in names]
+    for name, command in root.commands.items():
+        summary = (command.help or "").partition("\n\n")[0]
+        assert 0 < len(summary) <= 70 and "\n" not in summary, name
+        assert summary[0].isupper() and summary.endswith("."), name
+    assert cli.run(["--help"]) == 0
+    shown = capsys.readouterr().out
+    places = [shown.index(f" {panel} ") for panel in PANELS]
+    assert places == sorted(places)
+
+
+def test_panels_hold_at_most_twelve_options_with_common_ones_first(everything):
+    for path, command in everything.items():
+        options = [one for one in command.get_params(typer.Context(command)) if one.param_type_name == "option"]
+        panels = [one.rich_help_panel for one in options]
+        assert all(panels.count(panel) <= MOST for panel in panels), path
+        assert len(options) <= MOST or panels[0] == COMMON, path
+
+
+def test_help_of_simulate_shows_its_commands_and_the_options_of_its_default(capsys):
+    assert cli.run(["simulate", "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert all(f" {word} " in shown for word in ("--machine", "--order", "rerun", "snapshot", "vinesim"))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("forecast state now --port 3", "No such option: --port. Did you mean `poolwise forecast live`?"),
+        ("forecast state now --instants 3", "No such option: --instants. Did you mean `poolwise forecast backtest`?"),
+        ("explain run out 3 --partition p", "Did you mean `poolwise explain live slurm`?"),
+        ("simulate log.swf --affinity a.txt", "Did you mean `poolwise simulate vinesim`?"),
+        ("live slurm --lease a/b", "Did you mean `poolwise live kubernetes`?"),
+        ("compare a b --metrik x", "No such option: --metrik (Possible options: --metric)"),
+    ],
+)
+def test_option_of_a_related_command_is_reported_with_that_command(words, message, capsys):
+    assert cli.run(words.split()) == 2
+    assert message in " ".join(capsys.readouterr().err.replace("│", " ").split())
 
 
 @pytest.mark.parametrize(("words", "found"), [("poolwise tr", "trace"), ("poolwise simulate --ord", "--order")])
-def test_shells_complete_words(words, found):
+def test_shells_complete_commands_and_options(words, found):
     program = "import sys; sys.argv = ['poolwise']; from poolwise.cli import main; main()"
-    asked = {"_POOLWISE_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
-    done = subprocess.run([sys.executable, "-c", program], env=os.environ | asked, capture_output=True, text=True, check=False)
+    environment = {"_POOLWISE_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=os.environ | environment, capture_output=True, text=True, check=False
+    )
     assert done.stdout.split() == [found]
 
 
 @pytest.mark.parametrize("command", ["run", "plan"])
-def test_an_interrupt_says_how_to_go_on(command, tmp_path, monkeypatch, capsys):
+def test_interrupt_reports_how_to_resume(command, tmp_path, monkeypatch, capsys):
     def stopped(*_, **__):
         raise KeyboardInterrupt
 
@@ -119,13 +172,13 @@ def test_an_interrupt_says_how_to_go_on(command, tmp_path, monkeypatch, capsys):
     name = {"run": "cerit-pools", "plan": "gpu-share"}[command]
     code = cli.run([command, name, "--out", str(tmp_path / "out")])
     assert code == 130
-    assert f"what has finished is kept in {tmp_path}/out" in capsys.readouterr().err
+    assert f"completed runs are kept in {tmp_path}/out" in capsys.readouterr().err
 
 
-def test_an_interrupt_elsewhere_says_that_nothing_is_kept(monkeypatch, capsys):
+def test_interrupt_of_other_commands_discards_the_run(monkeypatch, capsys):
     def stopped(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("poolwise.traces.choose_format", stopped)
     assert cli.run(["trace", "info", "catalog:example-sacct.txt"]) == 130
-    assert "nothing is kept of this run" in capsys.readouterr().err
+    assert "this run is discarded" in capsys.readouterr().err

@@ -1,11 +1,11 @@
-"""What happens before a command runs."""
+"""Interruption before a command runs."""
 
 import pytest
 
 import poolwise.cli
 
 
-def test_an_interruption_while_the_program_is_loaded_leaves_no_traceback(monkeypatch, capsys):
+def test_interrupt_while_loading_prints_no_traceback(monkeypatch, capsys):
     def interrupted() -> None:
         raise KeyboardInterrupt
 
@@ -13,4 +13,4 @@ def test_an_interruption_while_the_program_is_loaded_leaves_no_traceback(monkeyp
     with pytest.raises(SystemExit) as ended:
         poolwise.cli.main()
     assert ended.value.code == 130
-    assert capsys.readouterr().err == "error: interrupted before anything was begun\n"
+    assert capsys.readouterr().err == "error: interrupted while loading; nothing was started\n"

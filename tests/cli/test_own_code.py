@@ -1,4 +1,4 @@
-"""Policies of the user's own that fail: one message with their file and line, no traceback."""
+"""User policies that fail: one message with file and line, no traceback."""
 
 from functools import partial
 
@@ -117,7 +117,7 @@ def run(order, capsys, *more):
 
 
 @pytest.mark.parametrize("name", ORDERS)
-def test_an_order_that_fails_is_one_message_with_its_file_and_line(commands, name, tmp_path, capsys, monkeypatch):
+def test_failing_order_is_one_message_with_file_and_line(commands, name, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     _, said, line = ORDERS[name]
     code, captured = run(written(tmp_path, name).name, capsys, "--engine", "reference")
@@ -129,7 +129,7 @@ def test_an_order_that_fails_is_one_message_with_its_file_and_line(commands, nam
     assert captured.out == ""
 
 
-def test_an_order_that_keeps_its_promise_is_said_to_have_on_the_sample(commands, tmp_path, capsys, monkeypatch):
+def test_order_that_keeps_its_contract_is_reported_for_the_sample(commands, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     kept = ORDERS["broken"][0].replace("-queue.waited_s(snapshot.now)", "-queue.table.requested_s[queue.jobs]")
     code, captured = run(written(tmp_path, "kept", kept).name, capsys, "--engine", "reference", "--set", "workload.jobs=300")
@@ -137,7 +137,7 @@ def test_an_order_that_keeps_its_promise_is_said_to_have_on_the_sample(commands,
     assert "Mine is declared static: verified at each pass for the first 200 jobs" in " ".join(captured.err.split())
 
 
-def test_what_nothing_waits_for_is_said_not_to_be_tested(tmp_path):
+def test_contract_is_reported_untested_if_no_job_waits(tmp_path):
     kept = ORDERS["broken"][0].replace("-queue.waited_s(snapshot.now)", "-queue.table.requested_s[queue.jobs]")
     machine = Machine.of_racks(4, 500, local=10**6, cores=32)
     workload = read("catalog:example-sacct.txt", machine)
@@ -148,7 +148,7 @@ def test_what_nothing_waits_for_is_said_not_to_be_tested(tmp_path):
         api.simulate(workload, Machine.of_racks(1, 16, local=10**6, cores=32), f"{written(tmp_path, 'broken')}:Mine")
 
 
-def test_a_study_names_the_line_too(commands, tmp_path, capsys, monkeypatch):
+def test_study_reports_the_line_of_a_failing_policy(commands, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     written(tmp_path, "raises")
     words = ["run", "cerit-pools", "--set", "workload.jobs=700", "--set", f"scheduler.order={tmp_path}/raises.py:Mine"]
@@ -159,14 +159,14 @@ def test_a_study_names_the_line_too(commands, tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize(("group", "part"), [("backfills", "select"), ("placements", "place"), ("models", "setup")])
-def test_parts_that_lack_a_method_are_named(tmp_path, group, part):
+def test_missing_method_is_named(tmp_path, group, part):
     path = written(tmp_path, "empty", "\n@dataclass(frozen=True)\nclass Mine:\n    pass\n")
     with pytest.raises(InputError, match=f"Mine has no {part}") as caught:
         registry.make(group, f"{path}:Mine")
     assert (str(caught.value.file), caught.value.line, caught.value.field) == (str(path), 8, part)
 
 
-def test_checks_claim_nothing_that_they_did_not_test(tmp_path):
+def test_checks_report_what_they_could_not_test(tmp_path):
     wrong = registry.load(f"{written(tmp_path, 'badkind')}:Mine")()
     lines = {result.name: result for result in check(wrong)}
     assert not lines["keeps the promise of its kind"].ok
@@ -180,7 +180,7 @@ def test_checks_claim_nothing_that_they_did_not_test(tmp_path):
     assert all(result.ok and result.tested for result in right)
 
 
-def test_errors_of_poolwise_itself_still_show_where_they_are(commands, monkeypatch):
+def test_internal_errors_keep_their_traceback(commands, monkeypatch):
     monkeypatch.setattr("poolwise.traces.choose_format", partial(divmod, 1, 0))
     with pytest.raises(TypeError):
         cli.run(["trace", "info", "catalog:example-sacct.txt"])
@@ -190,7 +190,7 @@ def test_errors_of_poolwise_itself_still_show_where_they_are(commands, monkeypat
 @pytest.mark.parametrize(
     "returned", ["3", "None", "['a'] * len(queue)", "np.zeros(len(queue) + 1)", "np.full(len(queue), np.nan)"]
 )
-def test_priorities_that_are_no_numbers_are_told_with_the_place_of_the_order(tmp_path, capsys, kind, returned):
+def test_invalid_priorities_are_reported_with_the_line_of_the_order(tmp_path, capsys, kind, returned):
     body = f"@dataclass(frozen=True)\nclass Mine:\n    kind = '{kind}'\n\n    def priority(self, queue, snapshot):\n"
     (tmp_path / "mine.py").write_text(f"{HEAD}{body}        return {returned}\n")
     (tmp_path / "jobs.csv").write_text("submit_ns,nodes,duration_ns\n0,8,5\n0,8,5\n0,8,5\n")

@@ -1,4 +1,4 @@
-"""A metric of a user's own in `simulate`, `run`, `compare` and their reports, from a file and from an installed package."""
+"""User metrics in `simulate`, `run`, `compare` and their reports, from a file and from an installed package."""
 
 import json
 from dataclasses import replace
@@ -66,18 +66,18 @@ def simulate(capsys, *more):
     return out
 
 
-def test_in_one_run_by_its_file(folder, capsys):
+def test_metric_of_a_file_is_measured_in_one_run(folder, capsys):
     words = ("--order", "fcfs", "--metric", "own.py:Held")
     content = json.loads(simulate(capsys, *words, "--json", "--schedule", "a.csv"))
     assert content["held_node_s"] == HELD and content["nodes_by_kind.all"] == 4
     assert content["provenance"]["metrics"] == [{"name": "own.py:Held"}]
     assert "node-seconds held" in simulate(capsys, *words)
-    code, out, _ = call(capsys, "simulate", "--run", "a.csv.provenance.json", "--set", "scheduler.order=sjf", "--json")
-    assert code == 0 and json.loads(out)["held_node_s"] == HELD, "a recorded run is measured as it was"
+    code, out, _ = call(capsys, "simulate", "rerun", "a.csv.provenance.json", "--set", "scheduler.order=sjf", "--json")
+    assert code == 0 and json.loads(out)["held_node_s"] == HELD, "a rerun has the metrics of the recorded run"
     assert "held_node_s" not in json.loads(simulate(capsys, "--order", "fcfs", "--json"))
 
 
-def test_in_a_study_its_report_and_a_comparison_of_its_runs(folder, capsys):
+def test_metric_appears_in_a_study_its_report_and_a_comparison(folder, capsys):
     code, out, err = call(capsys, "run", "study.toml", "--out", "out", "--jobs", 1)
     assert code == 0 and f"{HELD:.0f}" in out, err
     frame = pl.read_csv(folder / "out" / "results.csv")
@@ -91,16 +91,16 @@ def test_in_a_study_its_report_and_a_comparison_of_its_runs(folder, capsys):
     assert "node-seconds held" in (folder / "compare.html").read_text()
     assert "node-seconds held" in call(capsys, "compare", "out")[1]
     (folder / "own.py").write_text(OWN.replace("node-seconds held", "held by jobs"))
-    assert call(capsys, "explain", "out", 9, "--cell", "order=sjf")[0] == 0, "no run depends on what measures it"
+    assert call(capsys, "explain", "run", "out", 9, "--cell", "order=sjf")[0] == 0, "runs do not depend on metrics"
 
 
-def test_recorded_schedules_are_simulated_again_for_what_their_times_do_not_say(folder, capsys):
+def test_schedules_are_simulated_again_for_metrics_beyond_times(folder, capsys):
     for order in ("fcfs", "sjf"):
         simulate(capsys, "--order", order, "--schedule", f"{order}.csv", "--metric", "own.py:Held")
     code, out, _ = call(capsys, "compare", "fcfs.csv", "sjf.csv", "--json")
     found = json.loads(out)
     assert code == 0 and [run["held_node_s"] for run in found["runs"]] == [HELD] * 2
-    assert all(0 < run["utilization"] <= 1 for run in found["runs"]), "their times alone do not say it"
+    assert all(0 < run["utilization"] <= 1 for run in found["runs"]), "not a metric of times alone"
     simulate(capsys, "--order", "fm", "--schedule", "plain.csv")
     words = ("compare", "plain.csv", "plain.csv")
     assert "held_node_s" not in call(capsys, *words, "--json")[1]
@@ -114,7 +114,7 @@ def test_recorded_schedules_are_simulated_again_for_what_their_times_do_not_say(
     assert code == 2 and "how it came about does not stand beside it" in " ".join(err.split())
 
 
-def test_a_schedule_that_is_not_that_of_the_kept_outcomes_is_refused(folder):
+def test_schedule_that_differs_from_saved_outcomes_is_rejected(folder):
     study = studies.load(folder / "study.toml", {"vary.scheduler.order": ["fcfs"]})
     result = studies.run(study, folder / "out", jobs=1)
     kept = result.outcomes(result.cells[0])
@@ -125,8 +125,8 @@ def test_a_schedule_that_is_not_that_of_the_kept_outcomes_is_refused(folder):
             simulate_again(study.cells[0], replace(kept, **changed))
 
 
-def test_from_an_installed_package(folder, capsys, monkeypatch):
-    """It is in every summary, as what is shipped is; a study and a comparison ask for it by name."""
+def test_metric_of_an_installed_package_is_in_every_summary(folder, capsys, monkeypatch):
+    """A study and a comparison can also request it by name."""
     monkeypatch.syspath_prepend(folder)
     point = EntryPoint(name="held", value="own:Held", group="poolwise.metrics")
     monkeypatch.setattr(
@@ -142,7 +142,7 @@ def test_from_an_installed_package(folder, capsys, monkeypatch):
     assert code == 0 and [run["held_node_s"] for run in json.loads(out)["runs"]] == [HELD] * 2
 
 
-def test_a_metric_that_applies_to_no_run_is_named(folder, capsys):
+def test_metric_that_applies_to_no_run_is_rejected(folder, capsys):
     (folder / "study.toml").write_text(STUDY.replace('"own.py:Held"', '"units"'))
     code, _, err = call(capsys, "run", "study.toml", "--out", "out", "--jobs", 1)
     said = " ".join(err.split())

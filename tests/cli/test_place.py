@@ -1,4 +1,4 @@
-"""`poolwise place` and `poolwise profile fit`, from the outside."""
+"""`poolwise place` and `poolwise profile fit`."""
 
 import json
 
@@ -23,7 +23,7 @@ def batch(tmp_path, remote="64 GiB", profile="kmeans", more=""):
 
 
 @pytest.mark.parametrize("method", ["place", "irop", "opt", "heep", "cfm", "first-fit"])
-def test_one_object_with_the_verdict_of_the_checker(tmp_path, capsys, method):
+def test_json_contains_the_result_of_the_checker(tmp_path, capsys, method):
     assert run(["place", batch(tmp_path), "--method", method, "--time-limit", "2s", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert {w["name"] for w in said["workloads"]} == {"job0", "job1", "job2"}
@@ -40,7 +40,7 @@ def test_one_object_with_the_verdict_of_the_checker(tmp_path, capsys, method):
         assert said["bound_of"].startswith("F-DWLP")
 
 
-def test_what_cannot_be_met_is_named_and_the_exit_code_is_3(tmp_path, capsys):
+def test_unplaced_workloads_are_named_and_exit_with_3(tmp_path, capsys):
     more = '\n[[workload]]\nname = "wide"\ncores = 9\nfrequency = 1.0\nmemory = "1 GiB"\ntolerance = 0.2\nprofile = "hpcg"\n'
     assert run(["place", batch(tmp_path, more=more), "--time-limit", "50ms", "--json"]) == 3
     captured = capsys.readouterr()
@@ -62,14 +62,14 @@ def test_what_cannot_be_met_is_named_and_the_exit_code_is_3(tmp_path, capsys):
         (('remote = "64 GiB"', 'remote = "64"'), "the unit is missing"),
     ],
 )
-def test_mistakes_are_placed(tmp_path, capsys, change, words):
+def test_invalid_batch_is_reported_with_its_line(tmp_path, capsys, change, words):
     file = tmp_path / "batch.toml"
     file.write_text(BATCH.format(remote="64 GiB", profile="kmeans").replace(*change))
     assert run(["place", str(file)]) == 2
     assert words in " ".join(capsys.readouterr().err.split())
 
 
-def test_the_shipped_batch_is_the_papers_size_and_follows_the_seed(capsys):
+def test_shipped_batch_has_the_published_size_and_follows_the_seed(capsys):
     said = []
     for seed in ("0", "0", "1"):
         assert run(["place", "batch-150x1200", "--method", "heep", "--seed", seed, "--json"]) == 0

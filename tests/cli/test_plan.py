@@ -16,7 +16,7 @@ def call(capsys, *words):
 
 
 @pytest.mark.long
-def test_a_shipped_plan_is_answered_and_exported(tmp_path, capsys):
+def test_shipped_plan_is_answered_and_exported(tmp_path, capsys):
     csv, parquet = tmp_path / "a.csv", tmp_path / "a.parquet"
     words = ("plan", "cerit-pools", "--out", tmp_path / "out", *SMALL, "--json", "--csv", csv, "--parquet", parquet)
     code, out, err = call(capsys, *words)
@@ -34,13 +34,13 @@ def test_a_shipped_plan_is_answered_and_exported(tmp_path, capsys):
     assert code == 0 and content["headline"] in out and "report.html" in out
 
 
-def test_a_plan_without_an_answer_ends_with_3(tmp_path, capsys):
+def test_infeasible_plan_exits_with_3(tmp_path, capsys):
     target = 'plan.target=[{ metric = "mean_bounded_slowdown", at_most = 0.5 }]'
     code, out, err = call(capsys, "plan", "cerit-pools", "--out", tmp_path / "out", *SMALL, "--set", target, "--json")
     assert code == 3 and json.loads(out)["status"] == "infeasible" and "error: Nothing that may be chosen" in err
 
 
-def test_wrong_input_ends_with_2_and_writes_nothing(tmp_path, capsys):
+def test_invalid_input_exits_with_2_and_writes_nothing(tmp_path, capsys):
     out = tmp_path / "out"
     code, _, err = call(capsys, "plan", "cerit-poools", "--out", out)
     assert code == 2 and "did you mean 'cerit-pools'" in err and not out.exists()

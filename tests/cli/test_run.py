@@ -18,14 +18,14 @@ def call(capsys, *words):
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory):
-    """A folder with the results of a small study."""
+    """Run a small study and return the folder with its results."""
     out = tmp_path_factory.mktemp("run") / "out"
     assert cli.run(["run", "cerit-pools", "--out", str(out), *SMALL]) == 0
     return out
 
 
 @pytest.mark.long
-def test_everything_is_written_and_the_table_goes_to_stdout(ran, capsys):
+def test_files_are_written_and_the_table_goes_to_stdout(ran, capsys):
     for name in ("results.csv", "results.parquet", "provenance.json", "report.html", "cells.sqlite"):
         assert (ran / name).stat().st_size
     assert len(written(ran)) == 4 + 2
@@ -43,19 +43,19 @@ def test_progress_without_a_terminal_is_plain_lines_on_stderr(tmp_path, capsys):
     assert "[4/4]" in err and "\x1b" not in err + out and "[1/4]" not in out
 
 
-def test_an_interruption_of_the_report_says_what_is_kept(folder, tmp_path, capsys, monkeypatch):
+def test_interrupt_during_the_report_keeps_completed_runs(folder, tmp_path, capsys, monkeypatch):
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("poolwise.report.write_study_report", interrupted)
     code, _, err = call(capsys, "run", folder / "study.toml", "--out", tmp_path / "o", "--jobs", "1")
-    assert code == 130 and "what has finished is kept in" in err
+    assert code == 130 and "completed runs are kept in" in err
     monkeypatch.undo()
     code, _, err = call(capsys, "run", folder / "study.toml", "--out", tmp_path / "o", "--jobs", "1")
     assert code == 0 and "runs are there from before" in err and (tmp_path / "o" / "report.html").is_file()
 
 
-def test_errors_come_before_anything_is_written(tmp_path, capsys):
+def test_errors_are_raised_before_anything_is_written(tmp_path, capsys):
     out = tmp_path / "out"
     code, _, err = call(capsys, "run", "cerit-pools", "--out", out, "--set", "scheduler.order=fmm")
     assert code == 2 and "did you mean 'fm'" in err and not out.exists()
@@ -65,7 +65,7 @@ def test_errors_come_before_anything_is_written(tmp_path, capsys):
     assert code == 2 and "did you mean 'cerit-pools'" in err and not out.exists()
 
 
-def test_an_out_folder_that_cannot_be_made_ends_with_2(tmp_path, capsys):
+def test_unusable_out_folder_exits_with_2(tmp_path, capsys):
     (tmp_path / "file").write_text("kept")
     code, out, err = call(capsys, "run", "cerit-pools", "--out", tmp_path / "file", *SMALL)
     assert (code, out) == (2, "") and "cannot write results" in err
@@ -73,7 +73,7 @@ def test_an_out_folder_that_cannot_be_made_ends_with_2(tmp_path, capsys):
 
 
 def test_the_command_line_starts_without_heavy_imports():
-    heavy = {"numpy", "polars", "pydantic", "numba"}
+    heavy = {"numpy", "polars", "pydantic", "numba", "rich.progress", "hashlib"}
     code = f"import sys; from poolwise.cli import app; app._discover(); print({heavy!r} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

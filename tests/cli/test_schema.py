@@ -14,7 +14,7 @@ TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": 
 
 
 def problems(value, schema, whole, at=""):
-    """Say where a value does not obey a schema: the part of JSON Schema that ours use."""
+    """Return the violations of a schema; supports the part of JSON Schema that Poolwise uses."""
     if "$ref" in schema:
         schema = whole["$defs"][schema["$ref"].removeprefix("#/$defs/")]
     if "anyOf" in schema:
@@ -51,7 +51,7 @@ def object_problems(value, schema, whole, at):
 
 
 @pytest.mark.parametrize("format", list(SchemaKind))
-def test_the_schema_is_printed_as_one_json_object(format, capsys):
+def test_schema_is_printed_as_one_json_object(format, capsys):
     cli._discover()
     assert cli.run(["schema", format.value]) == 0
     assert json.loads(capsys.readouterr().out) == schema_of(format)
@@ -61,7 +61,7 @@ def test_the_schema_is_printed_as_one_json_object(format, capsys):
     ("format", "name"),
     [(f, name) for f, kind in KINDS.items() for name, _ in catalog.shipped(kind)],
 )
-def test_shipped_files_obey_the_schema_and_changed_ones_do_not(format, name):
+def test_shipped_files_match_the_schema_and_changed_ones_do_not(format, name):
     content = tomllib.loads(catalog.find(KINDS[format], name).read_text())
     schema = schema_of(format)
     if format is SchemaKind.PLAN:
@@ -74,7 +74,7 @@ def test_shipped_files_obey_the_schema_and_changed_ones_do_not(format, name):
 
 
 def of_kind(kind, schema):
-    """The schema of plans of one kind."""
+    """Return the schema of one kind of plans."""
     parts = schema["$defs"]
     files = [parts[option["$ref"].removeprefix("#/$defs/")] for option in schema["anyOf"]]
     sections = [parts[file["properties"]["plan"]["$ref"].removeprefix("#/$defs/")] for file in files]
@@ -82,7 +82,7 @@ def of_kind(kind, schema):
     return files[k] | {"$defs": parts}
 
 
-def test_a_quantity_is_a_text_and_a_study_may_hold_a_machine():
+def test_quantity_is_a_string_and_a_study_may_contain_a_machine():
     study = tomllib.loads(catalog.find("studies", "cerit-pools").read_text())
     machine = tomllib.loads(catalog.find("machines", "cerit-racks").read_text())
     schema = schema_of(SchemaKind.STUDY)
@@ -92,6 +92,6 @@ def test_a_quantity_is_a_text_and_a_study_may_hold_a_machine():
     assert problems(study | {"machine": machine}, schema, schema) == [".machine.node.0.memory: not of type string"]
 
 
-def test_keys_are_described_as_they_are_written():
+def test_schema_names_keys_as_files_write_them():
     link = schema_of(SchemaKind.MACHINE)["$defs"]["Link"]
     assert {"from", "to", "bandwidth", "latency"} <= link["properties"].keys()

@@ -1,4 +1,4 @@
-"""`simulate --timeline`, and `explain` of what `simulate --schedule` wrote, for every system."""
+"""`simulate --timeline`, and `explain run` of a simulated schedule, for every system."""
 
 import json
 import sys
@@ -88,19 +88,19 @@ def call(capsys, *given):
     return code, captured.out, captured.err
 
 
-def told(capsys, schedule: str, rows: pl.DataFrame, short: set[str]) -> None:
-    """The job that waited longest is explained, and what it says adds up to the recorded wait."""
+def check_explained(capsys, schedule: str, rows: pl.DataFrame, short: set[str]) -> None:
+    """Check that the explanation of the longest wait adds up to the recorded wait."""
     waited = rows.group_by("id").agg((pl.max("start_ns") - pl.min("submit_ns")).alias("wait")).sort("wait", "id")
     job, wait = waited["id"][-1], waited["wait"][-1]
     assert wait > 0
-    code, out, err = call(capsys, "explain", schedule, job, "--json")
+    code, out, err = call(capsys, "explain", "run", schedule, job, "--json")
     assert code == 0, err
     said = json.loads(out)
     assert (said["status"], said["wait_ns"]) == ("started", wait)
     assert sum(part["ns"] for part in said["totals"]) == wait
     assert {episode["resource"] for episode in said["episodes"]} & short
     assert all(e["resource"] is None or e["needed"] > e["free"][1] >= 0 for e in said["episodes"])
-    assert "held back by" in call(capsys, "explain", schedule, job)[1]
+    assert "held back by" in call(capsys, "explain", "run", schedule, job)[1]
 
 
 def tracks(file: Path) -> set[str]:
@@ -110,7 +110,7 @@ def tracks(file: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_jobs_on_nodes(system, tmp_path, monkeypatch, capsys):
+def test_jobs_on_nodes_are_drawn_and_explained(system, tmp_path, monkeypatch, capsys):
     machine, scheduler, options, columns, row, kinds, short = SYSTEMS[system]
     monkeypatch.chdir(tmp_path)
     Path("shared.toml").write_text(SHARED)
@@ -121,15 +121,15 @@ def test_jobs_on_nodes(system, tmp_path, monkeypatch, capsys):
     code, _, err = call(capsys, *run, "--schedule", "runs.csv", "--timeline", "runs.json")
     assert code == 0, err
     assert tracks(Path("runs.json")) == kinds
-    told(capsys, "runs.csv", pl.read_csv("runs.csv"), short)
+    check_explained(capsys, "runs.csv", pl.read_csv("runs.csv"), short)
     Path("jobs.csv").write_text("\n".join(lines[:-1]) + "\n")
-    code, _, err = call(capsys, "explain", "runs.csv", 3)
+    code, _, err = call(capsys, "explain", "run", "runs.csv", 3)
     assert code == 2 and "jobs.csv changed since" in err and "simulate it again" in err
 
 
 @pytest.mark.parametrize("system", [*SYSTEMS, "list_flow"])
-def test_a_run_of_a_study_is_explained_under_every_system(system, tmp_path, monkeypatch, capsys):
-    """A row of the study and a job: the run is built again, warm-up included, and the reasons add up to the recorded wait."""
+def test_run_of_a_study_is_explained_under_every_system(system, tmp_path, monkeypatch, capsys):
+    """The run is simulated again, including its warm-up, and the reasons add up to the recorded wait."""
     machine, scheduler, options, columns, row, _, short = SYSTEMS["packing" if system == "list_flow" else system]
     scheduler = 'kind = "list_flow"\norder = "fcfs"' if system == "list_flow" else scheduler
     monkeypatch.chdir(tmp_path)
@@ -150,17 +150,18 @@ def test_a_run_of_a_study_is_explained_under_every_system(system, tmp_path, monk
         waited = outcomes.with_columns(wait=pl.col("start") - pl.col("submit")).sort("wait", "id")
         job, wait = waited["id"][-1], waited["wait"][-1]
         assert wait > 0
-        code, out, err = call(capsys, "explain", "out", job, *chosen, f"jobs={cell.parameters['workload.jobs']}")
+        code, out, err = call(capsys, "explain", "run", "out", job, *chosen, f"jobs={cell.parameters['workload.jobs']}")
         assert code == 0, err
         said = json.loads(out)
         assert (said["status"], said["wait_ns"]) == ("started", wait)
         assert sum(part["ns"] for part in said["totals"]) == wait
         assert {episode["resource"] for episode in said["episodes"]} & short
-        assert call(capsys, "explain", "out", job, *chosen, cell.key[:12])[1] == out
+        by_key = json.loads(call(capsys, "explain", "run", "out", job, *chosen, cell.key[:12])[1])
+        assert {**by_key, "provenance": None} == {**said, "provenance": None}
 
 
 @pytest.mark.parametrize("more", [[], ["--contended"]])
-def test_tasks_on_units(more, tmp_path, monkeypatch, capsys):
+def test_tasks_on_units_are_drawn_and_explained(more, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for name, text in FILES.items():
         Path(name).write_text(text)
@@ -168,39 +169,39 @@ def test_tasks_on_units(more, tmp_path, monkeypatch, capsys):
     code, _, err = call(capsys, *words(*more, "--schedule", "runs.parquet", "--timeline", "runs.json"))
     assert code == 0, err
     assert "nodes" in tracks(Path("runs.json"))
-    told(capsys, "runs.parquet", pl.read_parquet("runs.parquet"), {"slots"})
+    check_explained(capsys, "runs.parquet", pl.read_parquet("runs.parquet"), {"slots"})
 
 
-def test_what_cannot_be_explained_says_why_and_what_to_do(tmp_path, monkeypatch, capsys):
+def test_unsupported_explanation_exits_with_2_and_a_remedy(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("jobs.csv").write_text("id,submit_ns,duration_ns,nodes\n1,0,1000000000,1\n")
-    code, _, err = call(capsys, "explain", "jobs.csv", 1)
-    assert code == 2 and "--schedule" in err and "--order" in err
+    code, _, err = call(capsys, "explain", "run", "jobs.csv", 1)
+    assert code == 2 and "--schedule" in err and "poolwise explain log" in err
     Path("how.toml").write_text('version = 1\norder = "fcfs"\npass_per_event = true\n')
     run = ("simulate", "jobs.csv", "--processors", 1, "--scheduler", "how.toml")
     assert call(capsys, *run, "--schedule", "runs.csv", "--engine", "reference")[0] == 0
-    code, _, err = call(capsys, "explain", "runs.csv", 1)
-    assert code == 2 and "one pass an instant" in err and "simulate again" in err
+    code, _, err = call(capsys, "explain", "run", "runs.csv", 1)
+    assert code == 2 and "one pass per instant" in err and "simulate again" in err
     code, _, err = call(capsys, "place", "batch-150x1200", "--timeline", "t.json")
     assert code == 2 and "--timeline" in err
 
 
-def test_a_schedule_that_does_not_come_out_again_is_an_error(tmp_path, monkeypatch, capsys):
+def test_schedule_that_differs_when_simulated_again_is_rejected(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("jobs.csv").write_text("id,submit_ns,duration_ns,nodes\n1,0,1000000000,1\n2,0,1000000000,1\n")
     assert call(capsys, "simulate", "jobs.csv", "--processors", 1, "--order", "fcfs", "--schedule", "runs.csv")[0] == 0
-    code, out, _ = call(capsys, "explain", "runs.csv", 2, "--json")
+    code, out, _ = call(capsys, "explain", "run", "runs.csv", 2, "--json")
     assert code == 0 and json.loads(out)["wait_ns"] == 10**9
     Path("runs.csv").write_text(Path("runs.csv").read_text().replace("2,0,1000000000", "2,0,5"))
-    code, _, err = call(capsys, "explain", "runs.csv", 2)
+    code, _, err = call(capsys, "explain", "run", "runs.csv", 2)
     assert code == 2 and "recorded to start at 5 ns" in err
 
 
-def test_rows_that_share_a_run_are_one_to_explain():
+def test_rows_that_share_a_run_count_as_one_selection():
     study = load("whole-datacenter", {"seeds.count": 1})
     cell = study.cells[-1]
     assert choose(study.cells, Path("out"), [cell.key[:12]]).key == cell.key
     chosen = ("scheduler=catalog:pack-fm", "machine=catalog:whole-datacenter")
     assert choose(study.cells, Path("out"), chosen).key in {other.key for other in study.cells}
-    with pytest.raises(InputError, match="8 cells fit"):
+    with pytest.raises(InputError, match="8 cells match"):
         choose(study.cells, Path("out"), chosen[:1])

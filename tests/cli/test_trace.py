@@ -46,7 +46,7 @@ def test_info_prints_one_json_object(swf, capsys):
     assert sum(content["repaired"].values()) == 2
 
 
-def test_info_for_the_eye_shows_what_was_left_out(swf, capsys):
+def test_info_table_lists_excluded_rows(swf, capsys):
     code, out, err = call(capsys, "trace", "info", swf, "--machine-cores", 12, "--memory-unknown", "exclude")
     assert (code, err) == (0, "")
     assert "runtime unknown or 0" in out
@@ -55,7 +55,7 @@ def test_info_for_the_eye_shows_what_was_left_out(swf, capsys):
 
 
 @pytest.mark.parametrize("name", ["out.parquet", "out.csv", "out.csv.gz"])
-def test_convert_to_a_table_counts_on_stderr_and_keeps_the_jobs(swf, tmp_path, capsys, name):
+def test_convert_to_a_table_reports_excluded_rows_and_keeps_the_jobs(swf, tmp_path, capsys, name):
     target = tmp_path / name
     code, out, err = call(capsys, "trace", "convert", swf, target, "--machine-cores", 12, "--memory-unknown", "3 GiB")
     assert code == 0
@@ -68,7 +68,7 @@ def test_convert_to_a_table_counts_on_stderr_and_keeps_the_jobs(swf, tmp_path, c
         assert getattr(table, column).tolist() == getattr(log, column).tolist()
 
 
-def test_convert_to_swf_keeps_every_row_and_says_what_changed(tmp_path, capsys):
+def test_convert_to_swf_keeps_every_row_and_reports_changes(tmp_path, capsys):
     source, target = tmp_path / "own.txt", tmp_path / "plain"
     source.write_text("".join(f"{row} {{1,2}} q_1d\n" for row in ROWS))
     words = ["--to", "swf", "--extra-columns", 2, "--memory-bytes-per-job", "--comment", "Acknowledge: X"]
@@ -85,11 +85,11 @@ def test_convert_to_swf_keeps_every_row_and_says_what_changed(tmp_path, capsys):
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
-        (["out.swf", "--memory-scale", 2], "rows as they are"),
-        (["out.csv", "--memory-bytes-per-job"], "only for SWF to SWF"),
-        (["out.csv", "--comment", "x"], "only for SWF to SWF"),
+        (["out.swf", "--memory-scale", 2], "keeps rows unchanged"),
+        (["out.csv", "--memory-bytes-per-job"], "only to SWF output"),
+        (["out.csv", "--comment", "x"], "only to SWF output"),
         (["out.xlsx"], "CSV or Parquet"),
         (["missing/out.csv"], "folder"),
         (["out.csv", "--format", "table", "--memory-scale", 2], "memory_scale"),
@@ -98,22 +98,22 @@ def test_convert_to_swf_keeps_every_row_and_says_what_changed(tmp_path, capsys):
     ],
     ids=str,
 )
-def test_what_cannot_be_done_is_refused_with_exit_code_2(swf, tmp_path, capsys, words, said):
+def test_unsupported_conversion_exits_with_2(swf, tmp_path, capsys, words, message):
     before = sorted(tmp_path.iterdir())
     code, out, err = call(capsys, "trace", "convert", swf, tmp_path / words[0], *words[1:])
     assert (code, out) == (2, "")
-    assert said in err
+    assert message in err
     assert "remedy" in err
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_a_table_is_not_written_as_swf(tmp_path, capsys):
+def test_table_cannot_be_written_as_swf(tmp_path, capsys):
     code, _, err = call(capsys, "trace", "convert", PUBLISHED / "pool_golden_jobs.csv", tmp_path / "out.swf")
     assert code == 2
     assert "only an SWF log" in err
 
 
-def test_an_accounting_export_is_recognised_read_for_a_machine_and_converted(tmp_path, capsys):
+def test_accounting_export_is_recognized_and_converted_for_a_machine(tmp_path, capsys):
     words = ["--machine", "catalog:cerit-racks"]
     code, out, err = call(capsys, "trace", "info", "catalog:example-sacct.txt", *words, "--json")
     content = json.loads(out)
@@ -130,7 +130,7 @@ def test_an_accounting_export_is_recognised_read_for_a_machine_and_converted(tmp
     assert len(read(target, Machine.of_racks(1, 1, local=1))) == content["jobs"]
 
 
-def test_gpus_take_whole_nodes_too(tmp_path, capsys):
+def test_gpus_take_whole_nodes(tmp_path, capsys):
     path = tmp_path / "philly.csv"
     path.write_text("timestamp,duration,num_gpus\n2017-10-09 07:01:55,66.0,9\n")
     code, out, _ = call(capsys, "trace", "info", path, "--machine-gpus", 8, "--json")
@@ -139,7 +139,7 @@ def test_gpus_take_whole_nodes_too(tmp_path, capsys):
     assert (code, "--machine-gpus" in err) == (2, True)
 
 
-def test_the_quantiles_of_what_shared_nodes_have_are_shown(tmp_path, capsys):
+def test_info_shows_quantiles_of_shared_resources(tmp_path, capsys):
     machine = tmp_path / "shared.toml"
     machine.write_text('version = 1\n[[node]]\nname = "n"\nallocation = "shared"\ncores = 64\n[[rack]]\nnodes = { n = 2 }\n')
     code, out, err = call(capsys, "trace", "info", "catalog:example-sacct.txt", "--machine", machine)
@@ -149,7 +149,7 @@ def test_the_quantiles_of_what_shared_nodes_have_are_shown(tmp_path, capsys):
     assert (code, "leave out --nodes" in err) == (2, True)
 
 
-def test_help_gives_the_export_that_the_reader_needs(capsys):
+def test_help_shows_an_export_with_all_required_fields(capsys):
     from poolwise.traces.sacct_rows import REQUIRED
 
     code, out, _ = call(capsys, "trace", "convert", "--help")
@@ -165,7 +165,7 @@ def test_help_does_not_load_numpy_or_polars():
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
-def test_what_is_written_says_where_it_comes_from(tmp_path, capsys):
+def test_converted_trace_has_provenance(tmp_path, capsys):
     import json
 
     from poolwise.cli.app import run

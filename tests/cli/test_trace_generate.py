@@ -13,7 +13,7 @@ def call(capsys, *words):
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv", "csv.gz"])
-def test_the_file_holds_the_workload_and_stderr_sums_it_up(ending, tmp_path, capsys):
+def test_file_contains_the_workload_and_stderr_a_summary(ending, tmp_path, capsys):
     path = tmp_path / f"jobs.{ending}"
     words = ["perlmutter_like", "--seed", 3, "--jobs", 400, "--set", "hungry=true", "--set", "nodes=50", "--out", path]
     code, out, err = call(capsys, *words)
@@ -27,7 +27,7 @@ def test_the_file_holds_the_workload_and_stderr_sums_it_up(ending, tmp_path, cap
         assert (getattr(got, column) == getattr(wanted, column)).all()
 
 
-def test_the_same_words_write_the_same_bytes(tmp_path, capsys):
+def test_same_arguments_write_the_same_bytes(tmp_path, capsys):
     first, second = tmp_path / "a.parquet", tmp_path / "b.parquet"
     for path in (first, second):
         assert call(capsys, "lublin", "--jobs", 50, "--out", path)[0] == 0
@@ -36,7 +36,7 @@ def test_the_same_words_write_the_same_bytes(tmp_path, capsys):
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["lublinn"], "did you mean 'lublin'"),
         (["lublin", "--set", "job=3"], "did you mean 'jobs'"),
@@ -45,14 +45,14 @@ def test_the_same_words_write_the_same_bytes(tmp_path, capsys):
         (["lublin", "--jobs", "0"], "jobs must be between 1 and"),
     ],
 )
-def test_mistakes_are_input_errors_and_leave_no_file(words, said, tmp_path, capsys):
+def test_invalid_arguments_write_no_file(words, message, tmp_path, capsys):
     code, out, err = call(capsys, *words, "--out", tmp_path / "jobs.csv")
     assert (code, out) == (2, "")
-    assert said in err
+    assert message in err
     assert not list(tmp_path.iterdir())
 
 
-def test_the_folder_is_checked_before_the_work(tmp_path, capsys):
+def test_folder_is_checked_before_generation(tmp_path, capsys):
     code, _, err = call(capsys, "lublin", "--jobs", 10**8, "--out", tmp_path / "no" / "jobs.csv")
     assert code == 2
     assert "does not exist" in err

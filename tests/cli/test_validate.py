@@ -10,7 +10,7 @@ def call(capsys, *words):
     return code, captured.out, captured.err
 
 
-def test_a_machine_is_recognised_and_described(capsys):
+def test_machine_is_recognized_and_described(capsys):
     code, out, err = call(capsys, "validate", "cerit-racks")
     assert (code, err) == (0, "")
     assert "a machine, CERIT racks" in out
@@ -18,7 +18,7 @@ def test_a_machine_is_recognised_and_described(capsys):
 
 
 @pytest.mark.long
-def test_a_scheduler_is_recognised_and_described(capsys, tmp_path):
+def test_scheduler_is_recognized_and_described(capsys, tmp_path):
     code, out, err = call(capsys, "validate", "catalog:f1-printed-easy")
     assert (code, err) == (0, "")
     assert "a scheduler, F1 with the sign as printed" in out
@@ -29,18 +29,18 @@ def test_a_scheduler_is_recognised_and_described(capsys, tmp_path):
     assert (code, out) == (2, "") and f"{file}, line 2, field 'backfill.extra'" in err
     file.write_text(file.read_text().replace('"no"', "false"))
     code, out, _ = call(capsys, "validate", file)
-    assert code == 0 and "order fcfs, backfill easy(extra=False), placement racks, a pass per event" in out
+    assert code == 0 and "order fcfs, backfill easy(extra=False), placement racks, one pass per event" in out
     assert call(capsys, "validate", file, "--set", "order=fm")[0] == 2
 
 
-def test_a_study_says_what_it_would_run(capsys):
+def test_study_is_described_with_its_runs(capsys):
     code, out, err = call(capsys, "validate", "cerit-pools", "--set", "scheduler.order=fm", "--set", "workload.jobs=800")
     assert (code, err) == (0, "")
     assert "a study, CERIT-SC" in out and "5 cells and 5 baseline runs, of 800 jobs each" in out
 
 
 @pytest.mark.long
-def test_errors_end_with_2_and_say_where(capsys, tmp_path):
+def test_errors_exit_with_2_and_name_the_line(capsys, tmp_path):
     file = tmp_path / "machine.toml"
     file.write_text('version = 1\n[[node]]\nname = "a"\nmemory = "16 Gib"\n[[rack]]\nnodes = { a = 1 }\n')
     code, out, err = call(capsys, "validate", file)
@@ -56,12 +56,12 @@ def test_errors_end_with_2_and_say_where(capsys, tmp_path):
     assert code == 2 and "studies, plans and searches only" in err
 
 
-def test_a_stretch_beyond_the_trace_is_found_before_anything_runs(capsys):
+def test_job_range_beyond_the_trace_is_rejected(capsys):
     code, _, err = call(capsys, "validate", "cerit-pools", "--set", "workload.first=17000", "--set", "workload.jobs=3500")
     assert code == 2 and "workload.jobs" in err
 
 
-def test_a_plan_says_its_kind_and_jobs(capsys):
+def test_plan_is_described_with_kind_and_jobs(capsys):
     code, out, err = call(capsys, "validate", "critical-beside-batch", "--set", "plan.seeds=1")
     assert (code, err) == (0, "")
     assert "a plan, Latency-critical jobs beside batch jobs" in out and "kind dispatch, of 1,600 jobs: Which queue order" in out
@@ -70,7 +70,7 @@ def test_a_plan_says_its_kind_and_jobs(capsys):
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["cerit-pools", "gpu-share", "critical-beside-batch", "openb-gpus"])  # one of each kind
 @pytest.mark.parametrize("change", [("[plan]", "[plan]\nbudgett = 1"), ('kind = "', 'kind = "x')])
-def test_a_wrong_plan_is_the_error_of_plan(capsys, tmp_path, name, change):
+def test_invalid_plan_gives_the_same_error_as_plan(capsys, tmp_path, name, change):
     text = catalog.find("plans", name).read_text()
     file = tmp_path / "mine.toml"
     file.write_text(text.replace(*change))
@@ -79,7 +79,7 @@ def test_a_wrong_plan_is_the_error_of_plan(capsys, tmp_path, name, change):
     assert validated[0] == 2 and f"{file}, line " in validated[2] and "remedy: " in validated[2]
 
 
-def test_a_plan_reads_its_trace(capsys, tmp_path):
+def test_trace_of_a_plan_is_read(capsys, tmp_path):
     (tmp_path / "jobs.swf").write_text("no job\n")
     text = catalog.find("plans", "cerit-pools").read_text()
     (tmp_path / "mine.toml").write_text(text.replace("catalog:cerit-2013.swf.gz", "jobs.swf"))
@@ -87,7 +87,7 @@ def test_a_plan_reads_its_trace(capsys, tmp_path):
     assert code == 2 and "jobs.swf" in err
 
 
-def test_power_tables_and_price_lists_of_a_name_are_described(capsys, tmp_path):
+def test_power_table_and_price_list_of_a_name_are_described(capsys, tmp_path):
     code, out, err = call(capsys, "validate", "catalog:datacenter")
     assert (code, err) == (0, "")
     assert "a power table, Linear between idle and full use" in out and "a price list, Of the order of list prices" in out

@@ -11,7 +11,6 @@ FILES = {
 
 def words(*more: str, without: str = "") -> list[str]:
     options = {
-        "--format": "vinesim",
         "--machine": "deployment.txt",
         "--affinity": "affinity.txt",
         "--affinity-kind": "relative",
@@ -19,4 +18,4 @@ def words(*more: str, without: str = "") -> list[str]:
         "--inter-arrival": "7us",
     }
     options.pop(without, None)
-    return ["simulate", "trace.txt", *(word for pair in options.items() for word in pair), *more]
+    return ["simulate", "vinesim", "trace.txt", *(word for pair in options.items() for word in pair), *more]

@@ -104,7 +104,7 @@ def agent(tmp_path: Path, two: dict[str, WatchedGroup], *options: str, memory: i
     groups = {name: one.group.memory.name for name, one in two.items()}
     file = tmp_path / "agent.toml"
     file.write_text(FILE.format(memory=memory, state=tmp_path / "state", **groups))
-    words = [sys.executable, "-m", "poolwise", "agent", "node", file, *options]
+    words = [sys.executable, "-m", "poolwise", "agent", "memory", file, *options]
     with (tmp_path / "log").open("a") as log:
         return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=log, text=True, cwd=tmp_path)
 
@@ -165,7 +165,7 @@ def test_let_go_restores_limits_of_a_killed_agent(tmp_path: Path, two) -> None:
     until(lambda: None not in limits(two).values(), "limits are set")
     killed.kill()
     killed.wait()
-    assert agent(tmp_path, two, "--let-go").wait(timeout=60) == 0
+    assert agent(tmp_path, two, "--release").wait(timeout=60) == 0
     assert limits(two) == NONE
 
 

@@ -133,5 +133,5 @@ def test_limits_of_a_killed_agent_are_restored_on_request(node: FakeNode, tmp_pa
 def test_command_reports_an_invalid_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], commands: None) -> None:
     file = tmp_path / "agent.toml"
     file.write_text("version = 1\n")
-    assert app.run(["agent", "node", str(file), "--dry-run"]) == 2
+    assert app.run(["agent", "memory", str(file), "--dry-run"]) == 2
     assert "memory" in capsys.readouterr().err

@@ -52,7 +52,7 @@ def test_link_needs_either_an_interface_or_a_command(tmp_path: Path) -> None:
 def test_shipped_example_is_valid_and_can_be_published(capsys: pytest.CaptureFixture[str], commands: None) -> None:
     example = ROOT / "deploy" / "kubernetes" / "node-agent.toml"
     assert set(load_node_agent(example).template) == {"lupine", "nvme-tcp"}
-    assert app.run(["node-agent", str(example), "--node", "gpu-a", "--check"]) == 0
+    assert app.run(["agent", "devices", str(example), "--node", "gpu-a", "--check"]) == 0
     assert "gpu-a publishes 2 devices in 2 slices" in capsys.readouterr().out
 
 

@@ -181,5 +181,5 @@ def test_printed_table_shows_the_cost_of_faults_and_delayed_reads(
     assert lines[6:] == [
         "page-in from swap, us: p50 8",
         "page-in without the added latency, us: p50 3",
-        "reads slowed: 9,000, 5.1 us each, 2 of them too little",
+        "delayed reads: 9,000, 5.1 us each, 2 of them by less than requested",
     ]

@@ -1,4 +1,4 @@
-"""Forecasts of the states that a folder holds, asked in a browser."""
+"""Forecasts of saved states, requested in a browser."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.serve.test_serve import served
 
 
 def a_state(path: Path) -> None:
-    """One of four nodes is free, and a job whose name is markup waits for two."""
+    """Save a state: one of four nodes is free, and a job whose name is markup waits for two."""
     table = JobTable(
         np.array([1, 2]), np.array([0, HOUR]), np.array([10 * HOUR, HOUR]), np.ones(2, dtype=np.int64),
         {"nodes": np.array([3, 2])}, {}, name=["first", "<b>second"], epoch=1_800_000_000 * 10**9,
@@ -26,7 +26,7 @@ def a_state(path: Path) -> None:
     write_state(MachineState(Machine.flat(4), table, 5 * HOUR, [run], np.array([1]), "a test", ""), path)
 
 
-def test_a_state_is_forecast_and_its_page_is_shown(tmp_path: Path) -> None:
+def test_state_is_forecast_and_its_page_is_served(tmp_path: Path) -> None:
     a_state(tmp_path / "now")
     (tmp_path / "else").mkdir()
     assert StudyFolder(tmp_path).states() == ["now"]
@@ -37,11 +37,11 @@ def test_a_state_is_forecast_and_its_page_is_shown(tmp_path: Path) -> None:
         begun = await (
             await client.post("/forecast", data=FormData({"state": "now", "job": "2", "by": "6h"}), headers=own)
         ).json()
-        while (told := await (await client.get(f"/command/{begun['command']}")).json())["code"] is None:
+        while (state := await (await client.get(f"/command/{begun['command']}")).json())["code"] is None:
             await asyncio.sleep(0.1)
-        assert told["code"] == 0, told
-        (job,) = told["answer"]["jobs"]
-        assert job["job"] == "job <b>second" and job["chance_by"] == 1.0 and told["answer"]["changes"]
+        assert state["code"] == 0, state
+        (job,) = state["answer"]["jobs"]
+        assert job["job"] == "job <b>second" and job["chance_by"] == 1.0 and state["answer"]["changes"]
         page = await (await client.get(begun["page"])).text()
         assert "When job &lt;b&gt;second starts" in page and "<b>second" not in page.split("application/json")[0]
         assert (await client.post("/forecast", data=FormData({"state": "../x"}), headers=own)).status == 400

@@ -1,4 +1,4 @@
-"""The server lets in who has the token, shows nothing outside its folder, and answers what is asked."""
+"""The server requires the token, serves nothing outside its folder, and runs requested commands."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -51,7 +51,7 @@ def studies(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("token", [None, "", "another", "a-toke", "a-token2"])
-def test_without_the_token_nothing_is_shown(studies: Path, token: str | None) -> None:
+def test_requests_without_the_token_are_rejected(studies: Path, token: str | None) -> None:
     async def visit(client: TestClient) -> None:
         for path in ("/", "/serve.js", "/report/x", "/command/1"):
             assert (await client.get(path)).status == 401
@@ -61,7 +61,7 @@ def test_without_the_token_nothing_is_shown(studies: Path, token: str | None) ->
     served(studies, visit, token)
 
 
-def test_other_hosts_and_other_pages_are_refused(studies: Path) -> None:
+def test_other_hosts_and_origins_are_rejected(studies: Path) -> None:
     async def visit(client: TestClient) -> None:
         assert (await client.get("/")).status == 200
         assert (await client.get("/", headers={"Host": "evil.example:80"})).status == 403
@@ -71,7 +71,7 @@ def test_other_hosts_and_other_pages_are_refused(studies: Path) -> None:
     served(studies, visit)
 
 
-def test_every_answer_forbids_foreign_content(studies: Path) -> None:
+def test_every_response_forbids_foreign_content(studies: Path) -> None:
     async def visit(client: TestClient) -> None:
         for path in ("/", "/serve.css", "/nowhere", "/report/nowhere"):
             headers = (await client.get(path)).headers
@@ -86,20 +86,20 @@ def test_every_answer_forbids_foreign_content(studies: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["../secret", "..", ".", "/etc", "x/../../secret", "link", "\0"])
-def test_nothing_outside_the_folder_is_opened(studies: Path, name: str) -> None:
+def test_paths_outside_the_folder_are_rejected(studies: Path, name: str) -> None:
     (studies / "link").symlink_to(studies.parent / "secret")
-    with pytest.raises(InputError, match="not in the folder"):
+    with pytest.raises(InputError, match="not in the served folder"):
         StudyFolder(studies).inside(name)
 
     async def visit(client: TestClient) -> None:
         answer = await client.get(f"/report/{name.replace('/', '%2f').replace(chr(0), '%00')}")
         assert "secret" not in await answer.text()
-        assert "unsafe-inline" not in answer.headers["Content-Security-Policy"], "it is no report"
+        assert "unsafe-inline" not in answer.headers["Content-Security-Policy"], "not a report"
 
     served(studies, visit)
 
 
-async def asked(client: TestClient, question: str, **fields: str) -> dict:
+async def request(client: TestClient, question: str, **fields: str) -> dict:
     own = {"Origin": str(client.make_url("/")).rstrip("/")}
     begun = await client.post(question, data=FormData(fields), headers=own)
     assert begun.status == 200, await begun.text()
@@ -109,7 +109,7 @@ async def asked(client: TestClient, question: str, **fields: str) -> dict:
     return state
 
 
-def test_wrong_questions_are_explained(studies: Path) -> None:
+def test_invalid_requests_are_answered_with_a_remedy(studies: Path) -> None:
     wrong = {
         "order": {"study": "small.toml", "scheduler.order": "nope"},
         "machine": {"study": "small.toml", "machine": "../x"},
@@ -126,7 +126,7 @@ def test_wrong_questions_are_explained(studies: Path) -> None:
             assert answer.status == 400 and "remedy" in await answer.text(), name
         answer = await client.post("/explain", data={"job": "--help", "results": "x", "run": "y"}, headers=own)
         assert answer.status == 400
-        failed = await asked(client, "/explain", results="nowhere", run="abc", job="1")
-        assert failed["code"] == 2 and failed["answer"] is None and failed["said"]
+        failed = await request(client, "/explain", results="nowhere", run="abc", job="1")
+        assert failed["code"] == 2 and failed["answer"] is None and failed["messages"]
 
     served(studies, visit)

@@ -109,10 +109,10 @@ def test_explain_shows_it(
     (cell,) = load(study).cells
     schedule, recorded, page = tmp_path / "schedule.csv", tmp_path / "run.provenance.json", tmp_path / "page.html"
     recorded.write_text(json.dumps(describe(cell, tmp_path)))
-    assert "runs that were ended for want of memory" in " ".join(said("simulate", "--run", str(recorded)).split())
-    said("simulate", "--run", str(recorded), "--schedule", str(schedule))
-    table = said("explain", str(schedule), "2", "--report", str(page))
-    assert "stands still for want of memory, then out of memory" in " ".join(table.split())
+    assert "runs that were ended for want of memory" in " ".join(said("simulate", "rerun", str(recorded)).split())
+    said("simulate", "rerun", str(recorded), "--schedule", str(schedule))
+    table = said("explain", "run", str(schedule), "2", "--report", str(page))
+    assert "stalled: not enough memory, then out of memory" in " ".join(table.split())
     assert "It held 10 GiB to 70 GiB of pools" in table and "Memory of job 2" in page.read_text()
-    rows = json.loads(said("explain", str(schedule), "2", "--json"))["memory"]
+    rows = json.loads(said("explain", "run", str(schedule), "2", "--json"))["memory"]
     assert len(rows) == 5 and rows[2]["stood_still"] and rows[2]["pooled_mib"] == 10 * 1024

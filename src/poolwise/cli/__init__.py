@@ -1,4 +1,4 @@
-"""The command line. One file a command in this folder, found by discovery; each defines `register(app)`."""
+"""Command line of Poolwise. Each module with a `register(app)` function adds one command or group; `app` discovers them."""
 
 import sys
 
@@ -6,11 +6,11 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run a command and exit with its code, 130 where it is interrupted while the program is still being loaded."""
+    """Run a command and exit with its code; the code is 130 if Ctrl-C arrives while the program is still loading."""
     try:
         from poolwise.cli.app import main as run_command
 
         run_command()
     except KeyboardInterrupt:
-        sys.stderr.write("error: interrupted before anything was begun\n")
+        sys.stderr.write("error: interrupted while loading; nothing was started\n")
         sys.exit(130)

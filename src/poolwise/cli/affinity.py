@@ -1,4 +1,4 @@
-"""`poolwise affinity`: published measurements as tables of affinity and power."""
+"""`poolwise affinity`: convert published measurements into tables of affinity and power."""
 
 from __future__ import annotations
 
@@ -10,15 +10,22 @@ from poolwise.cli.examples import examples
 
 
 def affinity(
-    source: str = typer.Argument(help="Source of the measurements: gavel, splitwise, FILE.py:NAME or MODULE:NAME."),
-    file: Path = typer.Argument(help="File of the source (plain or .gz)."),
-    out: Path = typer.Option(Path(), help="Folder for NAME-types.toml, NAME-affinity.txt and, where known, NAME-power.txt."),
-    name: str | None = typer.Option(None, help="Name of the files; that of the source if not given."),
-    set_: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="An option of the source, such as gpus=8."),
+    source: str = typer.Argument(
+        metavar="SOURCE", help="Source of the measurements: gavel, splitwise, FILE.py:NAME or MODULE:NAME."
+    ),
+    file: Path = typer.Argument(metavar="FILE", help="File of the source (plain or .gz)."),
+    out: Path = typer.Option(
+        Path(), metavar="DIR", help="Folder for NAME-types.toml, NAME-affinity.txt and, if available, NAME-power.txt."
+    ),
+    name: str | None = typer.Option(None, metavar="NAME", help="Base name of the files; defaults to the source."),
+    set_: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="Setting of the source, such as gpus=8; repeatable."),
 ) -> None:
-    """Convert measurements into the tables that `simulate --format vinesim` and plans read."""
+    """Convert measurements into affinity and power tables.
+
+    `poolwise simulate vinesim` and plans read the tables.
+    """
     from poolwise import registry
-    from poolwise.cli.console import out as console
+    from poolwise.cli.console import print_line, print_verbatim
     from poolwise.cli.output import provenance, write_provenance
     from poolwise.errors import InputError
     from poolwise.files.component import Component
@@ -30,14 +37,14 @@ def affinity(
     if not out.is_dir():
         raise InputError("no such folder", file=out, field="--out", remedy="create it or choose another")
     tables = measurements.read(file)
-    called = name if name is not None else source.rpartition(":")[2]
-    for path in tables.write(out, called):
+    base = name if name is not None else source.rpartition(":")[2]
+    for path in tables.write(out, base):
         write_provenance(path, provenance(None, [file]))
-        console.print(str(path), markup=False, highlight=False, soft_wrap=True)
+        print_verbatim(str(path))
     for note in tables.notes:
-        console.print(f"  {note}", markup=False, highlight=False, soft_wrap=True)
+        print_line(f"  {note}")
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Register the command."""
     app.command(epilog=examples("poolwise affinity gavel gavel_isolated.csv --name my-gpus"))(affinity)

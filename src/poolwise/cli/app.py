@@ -1,6 +1,6 @@
-"""Puts the commands together, and turns errors into exit codes.
+"""Entry point of the command line: discovers the commands, runs one of them, and turns errors into exit codes.
 
-0 success, 1 internal, 2 input, 3 infeasible, 130 interrupted.
+Exit codes: 0 success, 1 internal error, 2 invalid input, 3 infeasible, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from typing import Any
 
 import typer
 
-from poolwise.cli.console import INTERRUPTED, error, warn
+from poolwise.cli.aliases import replace_old_forms
+from poolwise.cli.console import INTERRUPTED, error, forget_warnings, warn
+from poolwise.cli.panels import arrange
+from poolwise.cli.usage_errors import UsageProblem, explain_usage
 from poolwise.errors import InputError, PolicyError, PoolwiseError
 from poolwise.user_code import failure_in
 from poolwise.version import __version__
@@ -24,9 +27,6 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-
-# typer carries its own click, in which the root of all usage errors has no public name
-UsageProblem: type[Exception] = typer.BadParameter.__mro__[2]
 
 
 def _version(show: bool) -> None:
@@ -49,24 +49,29 @@ def _discover() -> None:
 
 
 def main() -> None:
-    """Run a command and exit with its code."""
+    """Run the command that the program was called with, and exit with its code."""
     warnings.showwarning = lambda message, *_, **__: warn(str(message))
     _discover()
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: list[str]) -> int:
-    """Run a command; returns the exit code. Errors of the user's making show no traceback."""
+    """Run a command and return its exit code. User errors print no traceback."""
+    forget_warnings()
+    root = command()
+    words, deprecation = replace_old_forms(arguments, root)
+    if deprecation:
+        warn(deprecation)
     try:
-        code = command()(arguments, standalone_mode=False)
+        code = root(words, standalone_mode=False)
         if code == INTERRUPTED:
             raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
     except (typer.Abort, KeyboardInterrupt):
-        error("interrupted; nothing is kept of this run and no file is half written: give the same command to begin again")
+        error("interrupted; this run is discarded and no file is half written: repeat the command to start again")
         return INTERRUPTED
     except UsageProblem as problem:
-        problem.show()  # type: ignore[attr-defined]  # see UsageProblem
+        explain_usage(problem).show()
         return 2
     except BrokenPipeError:
         sys.stderr.close()
@@ -81,21 +86,17 @@ def run(arguments: list[str]) -> int:
         error(str(failure))
         return failure.exit_code
     except Exception as problem:
-        said = failure_in(problem)
-        if said is None:
+        message = failure_in(problem)
+        if message is None:
             raise
-        error(said)
+        error(message)
         return PolicyError.exit_code
 
 
 def command() -> Any:
-    """The whole command line; flags show no type in their help, since they take no value."""
-    made: Any = typer.main.get_command(app)
-    waiting = [made]
-    while waiting:
-        one = waiting.pop()
-        waiting += getattr(one, "commands", {}).values()
-        for parameter in (*one.params, one.get_help_option(typer.Context(one))):
-            if getattr(parameter, "is_flag", False):
-                parameter.metavar = ""
-    return made
+    """Return the whole command line as one click group, with help pages in panels."""
+    if not app.registered_commands:
+        _discover()
+    root: Any = typer.main.get_command(app)
+    arrange(root)
+    return root

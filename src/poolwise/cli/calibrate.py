@@ -10,21 +10,24 @@ from poolwise.cli.examples import examples
 
 
 def calibrate(
-    mix: Path = typer.Argument(help="MIX.toml, or the name of a shipped mix such as nvme-high-bandwidth."),
-    machine: Path = typer.Option(..., help="MACHINE.toml, or the name of a shipped machine."),
-    load: float = typer.Option(..., help="Target: mean share of the cores in use on the ideal machine, such as 0.7."),
-    seed: int = typer.Option(0, min=0, help="Seed of kinds, priorities and gaps."),
-    out: Path | None = typer.Option(None, help="Write the workloads as a job table: .parquet, .csv or .csv.gz."),
+    mix: Path = typer.Argument(metavar="MIX", help="MIX.toml, or the name of a shipped mix such as nvme-high-bandwidth."),
+    machine: Path = typer.Option(..., metavar="MACHINE", help="MACHINE.toml, or the name of a shipped machine."),
+    load: float = typer.Option(..., help="Target load: mean fraction of busy cores on the ideal machine, such as 0.7."),
+    seed: int = typer.Option(0, min=0, help="Random seed."),
+    out: Path | None = typer.Option(
+        None, metavar="FILE", help="Write the workloads as a job table: .parquet, .csv or .csv.gz."
+    ),
 ) -> None:
-    """Find the gap between arrivals that gives a load, and write the workloads.
+    """Generate workloads of a mix that produce a given load.
 
-    The ideal machine has all cores in one node. Says so when the load is not reached within 0.005, and exits with 3.
+    Searches for the mean gap between arrivals. The ideal machine has all cores in one node. Exits with 3 if no gap reaches the
+    load within 0.005.
     """
     from poolwise import catalog, traces
     from poolwise.atomic_write import check_writable
     from poolwise.calibration import TOLERANCE
     from poolwise.calibration import calibrate as search
-    from poolwise.cli.console import out as stdout
+    from poolwise.cli.console import print_line
     from poolwise.errors import InfeasibleError, InputError
     from poolwise.files.machine import load_machine
     from poolwise.files.mix import load_mix
@@ -36,15 +39,15 @@ def calibrate(
     shipped = [path if path.suffix else catalog.find(kind, str(path)) for path, kind in ((mix, "mixes"), (machine, "machines"))]
     file, _ = load_mix(shipped[0])
     found = search(file.mix(seed), load_machine(shipped[1]), load)
-    window = "" if found.ideal.opened else " over the whole run: it never reached 0.7"
+    window = "" if found.ideal.opened else " over the whole run, since it never reached 0.7"
     line = f"mean gap {found.mix.mean_gap_s:.6g} s: ideal load {found.ideal.load:.4f}{window}, {found.runs} ideal runs"
     if not found.reached:
         raise InfeasibleError(f"no gap gives a load within {TOLERANCE} of {load:g}; the nearest: {line}")
-    stdout.print(line, highlight=False)
+    print_line(line)
     if out is not None:
         traces.write_table(found.mix.generate(), out)
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Register the command."""
     app.command(epilog=examples("poolwise calibrate nvme-high-bandwidth --machine nvme-pooled --load 0.7"))(calibrate)

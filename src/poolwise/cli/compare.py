@@ -1,4 +1,4 @@
-"""`poolwise compare`: runs side by side."""
+"""`poolwise compare`: compare runs of the same jobs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+from rich.table import Column
 
 from poolwise.cli.examples import examples
 
@@ -14,11 +15,11 @@ if TYPE_CHECKING:
     from poolwise.comparison.run_comparison import Comparison
 
 _SHOWN = ("mean_bounded_slowdown", "p99_bounded_slowdown", "mean_wait_s", "throughput_per_100s", "utilization")
-"""Metrics in the table on screen; the exports have all of them."""
+"""Metrics in the printed table; exports contain all metrics."""
 
 
 class IntervalsOver(StrEnum):
-    """What intervals are over."""
+    """Sampling units of confidence intervals."""
 
     SEEDS = "seeds"
     JOBS = "jobs"
@@ -27,22 +28,25 @@ class IntervalsOver(StrEnum):
 def compare(
     runs: list[str] = typer.Argument(
         metavar="RUN...",
-        help="FOLDER that `poolwise run` wrote to, FOLDER:PATH=VALUE,... for some of its runs (seed=N and keys work too), "
-        "or what `poolwise simulate --schedule` wrote; or one file of `poolwise live ... --record`.",
+        help="Results of `poolwise run` (FOLDER, or FOLDER:PATH=VALUE,... for some of its runs; seed=N and keys work too), "
+        "schedules of `poolwise simulate --schedule`, or one record of `poolwise live ... --record`.",
     ),
     over: IntervalsOver | None = typer.Option(
-        None, help="Intervals over the seeds (if there are 3 or more), or over the jobs."
+        None, help="Compute intervals over seeds or jobs; by default over seeds if there are at least 3."
     ),
-    changed: int = typer.Option(5, min=0, help="Jobs to show that changed most, for each run and direction."),
+    changed: int = typer.Option(5, min=0, help="Number of most-changed jobs to list, per run and direction."),
     metric: list[str] = typer.Option(
-        [], help="A metric beside those that the runs were asked for: a name from `poolwise list metrics`, or FILE.py:NAME."
+        [], metavar="NAME", help="Additional metric: a name from `poolwise list metrics`, or FILE.py:NAME; repeatable."
     ),
-    json: bool = typer.Option(False, "--json", help="Print exactly one JSON object."),
-    csv: Path | None = typer.Option(None, help="Write a row for each run and metric as CSV."),
-    parquet: Path | None = typer.Option(None, help="Write a row for each run and metric as Parquet."),
-    report: Path | None = typer.Option(None, help="Write a report as HTML."),
+    json: bool = typer.Option(False, "--json", help="Print one JSON object instead of tables."),
+    csv: Path | None = typer.Option(None, metavar="FILE", help="Write one row per run and metric as CSV."),
+    parquet: Path | None = typer.Option(None, metavar="FILE", help="Write one row per run and metric as Parquet."),
+    report: Path | None = typer.Option(None, metavar="FILE.html", help="Write an HTML report."),
 ) -> None:
-    """Compare runs of the same jobs: metrics, paired differences from the first run, and the jobs that changed most."""
+    """Compare runs of the same jobs.
+
+    Prints metrics, paired differences from the first run with confidence intervals, and the jobs that changed most.
+    """
     from poolwise.cli.output import check_exports, export, print_json, provenance
     from poolwise.comparison.run_comparison import Comparison
     from poolwise.comparison.saved_run import read_runs
@@ -54,62 +58,60 @@ def compare(
         _compare_record(Path(runs[0]), json)
         return
     check_exports(csv, parquet, report)
-    kept = with_today([run for reference in runs for run in read_runs(reference)])
-    asked = [Component(name=name).beside(Path()) for name in metric]
-    found = Comparison.of(kept, None if over is None else over.value, asked)
+    saved = with_today([run for reference in runs for run in read_runs(reference)])
+    additional = [Component(name=name).beside(Path()) for name in metric]
+    found = Comparison.of(saved, None if over is None else over.value, additional)
     inputs = {name: sha for run in found.runs for name, sha in run.inputs.items()}
     source = provenance(None, []) | {"inputs": inputs}
     export(found.frame(), source, csv, parquet)
     if report is not None:
         write_comparison(found, changed, source, report)
     if json:
-        print_json({**found.to_dict(changed), "provenance": source})
+        print_json(found.to_dict(changed), source)
     else:
         _print(found, changed)
 
 
 def _compare_record(path: Path, json: bool) -> None:
-    """Show what a scheduler decided on a live cluster beside what happened there."""
-    from poolwise.cli.live_record import print_record, record_content
-    from poolwise.cli.output import print_json
+    """Compare the decisions of a scheduler on a live cluster with the actual starts."""
+    from poolwise.cli.live_record import print_record, record_content, warn_of_truncation
+    from poolwise.cli.output import print_json, provenance
     from poolwise.live.record import LiveRecord
 
     record = LiveRecord.read(path)
+    warn_of_truncation(record)
     if json:
-        print_json(record_content(record))
+        print_json(record_content(record), provenance(None, [path]))
     else:
         print_record(record)
 
 
 def _print(found: Comparison, changed: int) -> None:
-    from rich.table import Table
-
-    from poolwise.cli.console import out
+    from poolwise.cli.console import print_line
+    from poolwise.cli.tables import plain_table, print_table
     from poolwise.comparison.sentences import population_sentence
     from poolwise.metrics import metrics_of
 
-    table = Table("metric", "run", "value", "difference", box=None, pad_edge=False)
-    table.add_column("95 % interval", no_wrap=True)
-    table.add_column("")
-    asked = metrics_of(found.measures)
-    for name in [name for name in found.described if name in _SHOWN or name.partition(".")[0] in asked]:
+    table = plain_table("metric", "run", "value", "difference", Column("95 % interval", no_wrap=True), "")
+    requested = metrics_of(found.measures)
+    for name in [name for name in found.described if name in _SHOWN or name.partition(".")[0] in requested]:
         unit = found.described[name].unit
         first = _value(float(found.metrics[0][name].mean()), unit)
         table.add_row(found.described[name].description, found.labels[0], first, "", "", "")
         for d in found.differences:
             if d.metric == name:
-                sure = d.interval.low == d.interval.low
-                spread = f"[{_change(d.interval.low, unit)}, {_change(d.interval.high, unit)}]" if sure else ""
-                table.add_row("", found.labels[d.run], _value(d.value, unit), _change(d.interval.mean, unit), spread, d.verdict)
-    out.print(table)
-    out.print(f"differences from {found.labels[0]}; intervals: {found.interval_of}", highlight=False, markup=False)
-    out.print(population_sentence(found), highlight=False, markup=False, soft_wrap=True)
-    jobs = Table("run", "job", "wait before", "wait", "change", box=None, pad_edge=False, title="jobs that changed most")
+                known = d.interval.low == d.interval.low  # not NaN
+                bounds = f"[{_change(d.interval.low, unit)}, {_change(d.interval.high, unit)}]" if known else ""
+                table.add_row("", found.labels[d.run], _value(d.value, unit), _change(d.interval.mean, unit), bounds, d.verdict)
+    print_table(table)
+    print_line(f"differences from {found.labels[0]}; intervals: {found.interval_of}")
+    print_line(population_sentence(found))
+    jobs = plain_table("run", "job", "wait before", "wait", "change", title="jobs that changed most")
     for job in found.changed(changed):
-        words = (_value(job.first_wait_s, "s"), _value(job.wait_s, "s"), _change(job.change_s, "s"))
-        jobs.add_row(found.labels[job.run], str(job.id), *words)
+        waits = (_value(job.first_wait_s, "s"), _value(job.wait_s, "s"), _change(job.change_s, "s"))
+        jobs.add_row(found.labels[job.run], str(job.id), *waits)
     if jobs.row_count:
-        out.print(jobs)
+        print_table(jobs)
 
 
 def _value(value: float, unit: str) -> str:
@@ -127,7 +129,7 @@ def _change(value: float, unit: str) -> str:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Register the command."""
     simulate = "poolwise simulate catalog:example-sacct.txt --machine cerit-racks"
     lines = [
         f"{simulate} --schedule fcfs.csv",

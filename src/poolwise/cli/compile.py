@@ -1,4 +1,4 @@
-"""`poolwise compile`: compile every kernel now instead of at its first use."""
+"""`poolwise compile`: compile every kernel ahead of time instead of at its first use."""
 
 from __future__ import annotations
 
@@ -10,32 +10,35 @@ from poolwise.cli.examples import examples
 
 
 def compile_kernels() -> None:
-    """Compile all kernels on all cores, for an image or before a benchmark; at the second call they are only loaded."""
+    """Compile all kernels ahead of time.
+
+    Uses all cores; for container images, or before a benchmark. Kernels that are already compiled are only loaded.
+    """
     import time
 
     from joblib import Parallel, cpu_count, delayed  # type: ignore[import-untyped]  # joblib ships no types
 
-    from poolwise.cli.console import out
+    from poolwise.cli.console import print_line
 
-    begun = time.perf_counter()
+    start = time.perf_counter()
     names = list(families())
     workers = Parallel(n_jobs=min(cpu_count(), len(names)), backend="loky", return_as="generator_unordered", batch_size=1)
     for name, seconds in workers(delayed(_load)(name) for name in names):
-        out.print(f"{name}: {seconds:.1f} s", highlight=False)
-    out.print(f"all kernels: {time.perf_counter() - begun:.1f} s", highlight=False)
+        print_line(f"{name}: {seconds:.1f} s")
+    print_line(f"all kernels: {time.perf_counter() - start:.1f} s")
 
 
 def _load(name: str) -> tuple[str, float]:
-    """Load a family of kernels; returns its name and the seconds that it took."""
+    """Load a family of kernels; return its name and the duration in seconds."""
     import time
 
-    begun = time.perf_counter()
+    start = time.perf_counter()
     families()[name]()
-    return name, time.perf_counter() - begun
+    return name, time.perf_counter() - start
 
 
 def families() -> Mapping[str, Callable[[], object]]:
-    """CompiledEngine of kernels -> what compiles or loads all of them; the longest first, since cores share them out."""
+    """Return family of kernels -> function that compiles or loads it; slow ones first, to balance the cores."""
     from poolwise.batch.methods.place import Place
     from poolwise.engines.list_scheduling import loading
     from poolwise.engines.select import ENGINES
@@ -47,7 +50,7 @@ def families() -> Mapping[str, Callable[[], object]]:
 
 
 def _flow() -> None:
-    """Solve a graph of two arcs with each solver of our own, and one that changes."""
+    """Solve a graph of two arcs with each solver of Poolwise, and an incremental one."""
     from typing import get_args
 
     from poolwise.optimize.min_cost_flow import FlowSolver, min_cost_flow
@@ -62,5 +65,5 @@ def _flow() -> None:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Register the command."""
     app.command("compile", epilog=examples("poolwise compile"))(compile_kernels)

@@ -1,8 +1,12 @@
-"""Where words go: results to stdout, progress and messages to stderr. Both obey NO_COLOR."""
+"""Terminal output: results go to stdout, progress and messages to stderr. Both streams honor NO_COLOR.
+
+Sentences wrap between words on a terminal and stay on one line in a pipe, where other programs read them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,41 +16,90 @@ from poolwise.errors import PoolwiseError
 
 out = Console()
 err = Console(stderr=True)
+_warnings: list[str] = []
+
+
+def print_line(text: str, to: Console | None = None, style: str | None = None) -> None:
+    """Print one sentence as it is, without markup; on stdout unless `to` is another console."""
+    console = out if to is None else to
+    console.print(wrapped(text, console), style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print sentences on stdout, one per line."""
+    for line in lines:
+        print_line(line)
+
+
+def print_verbatim(text: str) -> None:
+    """Print text on stdout that must stay on one line, such as an address."""
+    out.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def progress(text: str) -> None:
+    """Print one line of progress on stderr."""
+    print_line(text, err)
+
+
+def wrapped(text: str, console: Console) -> str:
+    """Break the lines of a text between words to fit a terminal; continuation lines keep the indentation."""
+    if not console.is_terminal:
+        return text
+    lines = []
+    for line in text.split("\n"):
+        indent = " " * (len(line) - len(line.lstrip()))
+        wrapper = textwrap.TextWrapper(console.width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+        lines += wrapper.wrap(line) or [""]
+    return "\n".join(lines)
 
 
 def error(text: str) -> None:
     """Print an error on stderr."""
-    err.print("error:", style="bold red", end=" ")
-    err.print(text, markup=False, highlight=False, soft_wrap=True)
+    _message("error:", "bold red", text)
 
 
 def warn(text: str) -> None:
-    """Print a warning on stderr."""
-    err.print("warning:", style="yellow", end=" ")
-    err.print(text, markup=False, highlight=False, soft_wrap=True)
+    """Print a warning on stderr, and keep it for the `warnings` of JSON output."""
+    _warnings.append(text)
+    _message("warning:", "yellow", text)
 
 
 def note(text: str) -> None:
-    """Print what a reader must know beside the numbers on stderr."""
-    err.print("note:", style="cyan", end=" ")
-    err.print(text, markup=False, highlight=False, soft_wrap=True)
+    """Print a remark on the results on stderr."""
+    _message("note:", "cyan", text)
+
+
+def _message(label: str, style: str, text: str) -> None:
+    _, _, shown = wrapped(f"{label} {text}", err).partition(" ")
+    err.print(label, style=style, end=" ")
+    err.print(shown, markup=False, highlight=False, soft_wrap=True)
+
+
+def given_warnings() -> list[str]:
+    """Return the warnings that the current command has printed."""
+    return [*_warnings]
+
+
+def forget_warnings() -> None:
+    """Discard the warnings of the previous command."""
+    _warnings.clear()
 
 
 INTERRUPTED = 130
-"""Exit code after Ctrl-C, as of other programs."""
+"""Exit code after Ctrl-C, by convention 128 + SIGINT."""
 
 
 class StoppedError(PoolwiseError):
-    """The user has stopped a command that can go on."""
+    """A command was interrupted and can be resumed."""
 
     exit_code = INTERRUPTED
 
 
 @contextmanager
 def resumable(folder: Path) -> Iterator[None]:
-    """Say on Ctrl-C how to go on: what has finished is kept in a folder."""
+    """Turn Ctrl-C into an error that says how to resume; completed runs are kept in `folder`."""
     try:
         yield
     except KeyboardInterrupt:
-        problem = f"interrupted; what has finished is kept in {folder}: give the same command again and it goes on from there"
+        problem = f"interrupted; completed runs are kept in {folder}: repeat the command to resume"
         raise StoppedError(problem) from None

@@ -1,4 +1,4 @@
-"""The options of every command that runs many cells: where they are computed."""
+"""Options that choose where a study, plan, search or reproduction is computed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import typer
 ExecutorName = Annotated[
     str,
     typer.Option(
-        "--executor", help="Where cells are computed: local (this computer), dask or ray. Results do not depend on it."
+        "--executor", metavar="NAME", help="Where to compute: local (this computer), dask or ray. Results are the same."
     ),
 ]
 ExecutorAddress = Annotated[
     str | None,
-    typer.Option("--executor-address", envvar="POOLWISE_EXECUTOR_ADDRESS", help="Where the dask or ray cluster is."),
+    typer.Option(
+        "--executor-address", metavar="ADDRESS", envvar="POOLWISE_EXECUTOR_ADDRESS", help="Address of the Dask or Ray cluster."
+    ),
 ]

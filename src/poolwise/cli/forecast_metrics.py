@@ -1,11 +1,11 @@
-"""`poolwise forecast --live ... --port`: forecasts as metrics, until the process is stopped."""
+"""Repeated forecasts of a cluster, served as metrics until the process is stopped."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from poolwise.cli.live import needs
+from poolwise.cli.live import require_packages
 
 if TYPE_CHECKING:
     from poolwise.cli.live_cluster import ClusterName
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def serve_forecasts(
-    cluster: ClusterName, look: Callable[[], ForecastAnswer], port: int, every: float, seconds: float | None
+    cluster: ClusterName, forecast: Callable[[], ForecastAnswer], port: int, every: float, seconds: float | None
 ) -> None:
-    """Serve forecasts on a port of this host; what is wrong with the question is raised before that."""
-    needs(cluster.value)
+    """Serve forecasts on a port of this host; invalid options raise before the port is opened."""
+    require_packages(cluster.value)
     import threading
     import time
 
@@ -27,13 +27,13 @@ def serve_forecasts(
 
     log_to()
     metrics, stop = ForecastMetrics(), threading.Event()
-    begun = time.monotonic()
-    metrics.show(look(), time.monotonic() - begun)
+    start = time.monotonic()
+    metrics.show(forecast(), time.monotonic() - start)
     with (
         stopped_by_signals(stop.set),
         stopped_after(seconds, stop.set),
         serve_endpoints(metrics.registry, lambda: "", port) as (host, chosen),
     ):
         log_event("listening", host=host, port=chosen)
-        forecast_periodically(look, metrics, every, stop)
+        forecast_periodically(forecast, metrics, every, stop)
     log_event("stopped")

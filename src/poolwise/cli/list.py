@@ -9,7 +9,7 @@ import typer
 from poolwise.cli.examples import examples
 
 
-class What(StrEnum):
+class ListedGroup(StrEnum):
     """Groups that can be listed."""
 
     ORDERS = "orders"
@@ -36,32 +36,58 @@ class What(StrEnum):
     PRICES = "prices"
 
 
-SHIPPED = (What.STUDIES, What.MACHINES, What.PLANS, What.BATCHES, What.SEARCHES, What.POWER, What.PRICES)
-"""Groups that hold files and nothing else."""
+_FILES = (
+    ListedGroup.STUDIES,
+    ListedGroup.MACHINES,
+    ListedGroup.PLANS,
+    ListedGroup.BATCHES,
+    ListedGroup.SEARCHES,
+    ListedGroup.POWER,
+    ListedGroup.PRICES,
+)
+"""Groups that consist of files only."""
 
 
-def list_names(what: What = typer.Argument(help="What to list.")) -> None:
-    """List orders, backfills, placements, models, formats, ..., or shipped schedulers, studies, machines and plans."""
+_GROUP = f"Group to list: {', '.join(ListedGroup)}."
+
+
+def list_names(
+    group: ListedGroup = typer.Argument(metavar="GROUP", help=_GROUP),
+    json: bool = typer.Option(False, "--json", help="Print one JSON object instead of a table."),
+) -> None:
+    """List registered names and shipped files."""
+    from poolwise.cli.output import print_json, provenance
+    from poolwise.cli.tables import plain_table, print_table
+
+    rows = _rows(group)
+    if json:
+        names = [{"name": name, "description": description} for name, description in rows]
+        print_json({"group": group.value, "names": names}, provenance(None, []))
+        return
+    table = plain_table("name", "description")
+    for row in rows:
+        table.add_row(*row)
+    print_table(table)
+
+
+def _rows(group: ListedGroup) -> list[tuple[str, str]]:
+    """Return the names of a group with their descriptions."""
     import inspect
-
-    from rich.table import Table
 
     from poolwise import registry
     from poolwise.catalog import PREFIX, shipped
-    from poolwise.cli.console import out
 
-    table = Table("name", "what it is", box=None, pad_edge=False)
-    if what not in SHIPPED:
-        for name in registry.names(what.value):
-            doc = inspect.getdoc(registry.find(what.value, name)) or ""
-            table.add_row(name, doc.partition("\n")[0])
-    if what in (*SHIPPED, What.SCHEDULERS):
-        prefix = PREFIX if what is What.SCHEDULERS else ""  # configured ones, beside the kinds that they are made of
-        for name, title in shipped(what.value):
-            table.add_row(f"{prefix}{name}", title)
-    out.print(table)
+    rows = []
+    if group not in _FILES:
+        for name in registry.names(group.value):
+            doc = inspect.getdoc(registry.find(group.value, name)) or ""
+            rows.append((name, doc.partition("\n")[0]))
+    if group in (*_FILES, ListedGroup.SCHEDULERS):
+        prefix = PREFIX if group is ListedGroup.SCHEDULERS else ""  # configured schedulers, in addition to their kinds
+        rows += [(f"{prefix}{name}", title) for name, title in shipped(group.value)]
+    return rows
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Register the command."""
     app.command("list", epilog=examples("poolwise list orders", "poolwise list machines"))(list_names)

@@ -1,4 +1,4 @@
-"""`poolwise live`: the schedulers of studies on real clusters. Each platform's command stands in a file of its own."""
+"""`poolwise live`: run schedulers on real clusters. Each platform's command is in a module of its own."""
 
 from __future__ import annotations
 
@@ -6,57 +6,66 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from poolwise.cli.panels import COMMON, SERVICE
 
 if TYPE_CHECKING:
     from poolwise.interfaces import Scheduler
     from poolwise.live.platform import LivePlatform
     from poolwise.model import Continuation
 
-live_app = typer.Typer(help="Schedule a real cluster, or watch what Poolwise would do there.", no_args_is_help=True)
+live_app = typer.Typer(help="Schedule a real cluster, or observe it in shadow mode.", no_args_is_help=True)
 
 
 @dataclass(frozen=True)
 class LiveOptions:
-    """What the commands of all platforms have in common.
+    """Options that the commands of all platforms share."""
 
-    Attributes
-    ----------
-    scheduler : SCHEDULER.toml or catalog:NAME
-    mode : what the platform does with decisions, as the record says it
-    seed : seed of all that is drawn
-    state : folder in which the run keeps what no cluster shows; None for none
-    record : file to which decisions and what happened are appended; None for none
-    port : port of the endpoints, 0 for one that the system chooses, None for none
-    seconds : how long to run; None until stopped
-    host : address on which the endpoints are served
-    """
+    scheduler: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE", help="SCHEDULER.toml, or catalog:NAME (`poolwise list schedulers`).", rich_help_panel=COMMON
+        ),
+    ]
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Folder for state to resume from, such as priorities that count passes.", rich_help_panel=COMMON
+        ),
+    ] = None
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Append decisions and events to a file for `poolwise compare`.", rich_help_panel=COMMON
+        ),
+    ] = None
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.", rich_help_panel=COMMON)] = 0
+    seconds: Annotated[
+        float | None,
+        typer.Option(min=0.0, help="Stop after this many seconds; otherwise run until stopped.", rich_help_panel=COMMON),
+    ] = None
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Serve /metrics, /healthz and /readyz on this port.", rich_help_panel=SERVICE),
+    ] = None
 
-    scheduler: str
-    mode: str
-    seed: int
-    state: Path | None
-    record: Path | None
-    port: int | None
-    seconds: float | None
-    host: str = "127.0.0.1"
 
-
-def needs(extra: str, *modules: str) -> None:
-    """Raise InputError where the packages of an extra are not installed."""
+def require_packages(extra: str, *modules: str) -> None:
+    """Raise InputError unless the packages of an extra are installed."""
     from importlib.util import find_spec
 
     from poolwise.errors import InputError
 
     for module in ("prometheus_client", *modules):
         if find_spec(module) is None:
-            raise InputError(f"the package with the module {module} is missing", remedy=f"pip install 'poolwise[{extra}]'")
+            raise InputError(f"the Python module {module} is missing", remedy=f"pip install 'poolwise[{extra}]'")
 
 
 def named_scheduler(reference: str) -> Scheduler:
-    """Make the scheduler that a file or catalog:NAME describes; raises InputError."""
+    """Return the scheduler that a file or catalog:NAME describes; raises InputError."""
     from poolwise import catalog
     from poolwise.files.factory import scheduler_of
     from poolwise.files.scheduler import load_scheduler
@@ -65,11 +74,21 @@ def named_scheduler(reference: str) -> Scheduler:
 
 
 def run_live(
-    options: LiveOptions, make: Callable[[Continuation | None], LivePlatform], scheduler: Scheduler | None = None
+    options: LiveOptions,
+    mode: str,
+    make: Callable[[Continuation | None], LivePlatform],
+    scheduler: Scheduler | None = None,
+    host: str = "127.0.0.1",
 ) -> None:
-    """Make a platform from what an earlier run left, and drive it until it is stopped.
+    """Run a scheduler on a platform until it is stopped, resuming from the state of an earlier run.
 
-    `scheduler` takes the place of the one that the options name.
+    Parameters
+    ----------
+    options : options of the command
+    mode : what the platform does with decisions, as the record names it
+    make : makes the platform from the state of an earlier run, if any
+    scheduler : replaces the scheduler that the options name
+    host : address on which the endpoints are served
     """
     from poolwise.live.control_loop import drive, read_continuation
     from poolwise.live.endpoints import serve_endpoints
@@ -92,12 +111,12 @@ def run_live(
     observers: list[PassObserver] = [PassLogger(), metrics, WaitReporter(platform, named, metrics)]
     with ExitStack() as stack:
         if options.record is not None:
-            record = PassRecorder(options.record, {"mode": options.mode, "scheduler": options.scheduler})
+            record = PassRecorder(options.record, {"mode": mode, "scheduler": options.scheduler})
             stack.callback(record.close)
             observers.append(record)
         if options.port is not None:
-            host, port = stack.enter_context(serve_endpoints(metrics.registry, lambda: "", options.port, options.host))
-            log_event("listening", host=host, port=port)
+            address, port = stack.enter_context(serve_endpoints(metrics.registry, lambda: "", options.port, host))
+            log_event("listening", host=address, port=port)
         drive(
             platform,
             scheduler if scheduler is not None else named,
@@ -111,5 +130,5 @@ def run_live(
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands' common name."""
+    """Register the group; each platform registers its own command in it."""
     app.add_typer(live_app, name="live")

@@ -1,4 +1,4 @@
-"""Clusters that commands look at once: `poolwise snapshot` and `poolwise explain --live`."""
+"""Read-only views of clusters, for `poolwise snapshot`, `poolwise forecast live` and `poolwise explain live`."""
 
 from __future__ import annotations
 
@@ -7,23 +7,35 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from poolwise.cli.console import warn
-from poolwise.cli.live import named_scheduler, needs
+from poolwise.cli.live import named_scheduler, require_packages
 from poolwise.errors import InputError
 
 if TYPE_CHECKING:
     from poolwise.live.platform import LivePlatform
+    from poolwise.model import MachineState
 
 
 class ClusterName(StrEnum):
-    """What kind of cluster is looked at."""
+    """Kinds of clusters."""
 
     SLURM = "slurm"
     KUBERNETES = "kubernetes"
 
 
-def see(cluster: ClusterName, partition: str | None, scheduler: str | None = None) -> LivePlatform:
-    """Read a cluster with the rights of the caller, as a scheduler would see it; nothing is changed."""
-    return SEEN[cluster](partition, scheduler)
+def observe(cluster: ClusterName, part: str | None, scheduler: str | None = None) -> LivePlatform:
+    """Read a cluster once, with the rights of the user, as a scheduler would see it; nothing is changed.
+
+    `part` is the partition on Slurm, and the schedulerName of the pods on Kubernetes.
+    """
+    return _OBSERVERS[cluster](part, scheduler)
+
+
+def read_cluster_state(cluster: ClusterName, part: str | None, scheduler: str = "") -> MachineState:
+    """Return the state of a cluster now; `scheduler` names the scheduler that decides there, if known."""
+    from poolwise.live.platform import LiveView
+
+    source = f"{cluster.value} {part or ''}".strip()
+    return LiveView.of(observe(cluster, part, scheduler or None)).state(source, scheduler)
 
 
 def _slurm(partition: str | None, scheduler: str | None) -> LivePlatform:
@@ -31,17 +43,17 @@ def _slurm(partition: str | None, scheduler: str | None) -> LivePlatform:
     from poolwise.live.slurm.poller import SlurmSettings
     from poolwise.live.slurm.shadow_mode import ObservedPlatform
 
-    needs("slurm")
+    require_packages("slurm")
     name = partition if partition is not None else default_partition()
-    seen = ObservedPlatform(SlurmSettings(name, is_exclusive(name)))
-    for job, error in seen.invalid_requests.items():
-        warn(f"job {job} is left out: {error.message}")
-    return seen
+    platform = ObservedPlatform(SlurmSettings(name, is_exclusive(name)))
+    for job, error in platform.invalid_requests.items():
+        warn(f"job {job} is skipped: {error.message}")
+    return platform
 
 
 def _kubernetes(name: str | None, scheduler: str | None) -> LivePlatform:
-    """The pods of a scheduler, by its name; nodes are shared unless the scheduler takes them whole."""
-    needs("kubernetes", "aiohttp", "cel", "msgspec", "yaml")
+    """Read the pods with a schedulerName; nodes are shared unless the scheduler allocates whole nodes."""
+    require_packages("kubernetes", "aiohttp", "cel", "msgspec", "yaml")
     from poolwise.live.kubernetes.access import Access
     from poolwise.live.kubernetes.actions import ShadowActions
     from poolwise.live.kubernetes.shadow_mode import ShadowKubernetes
@@ -52,17 +64,16 @@ def _kubernetes(name: str | None, scheduler: str | None) -> LivePlatform:
     link = WatchClient(Access.discover())
     try:
         link.open()
-        wanted = named_scheduler(scheduler) if scheduler else ListScheduler(placement=FirstNodes())
-        seen = ShadowKubernetes(link, name if name is not None else "poolwise", wanted, ShadowActions())
-        if not seen.has_nodes:
-            raise InputError("the cluster has no nodes that jobs could run on", field="--cluster", remedy="add a node")
-        return seen
+        policy = named_scheduler(scheduler) if scheduler else ListScheduler(placement=FirstNodes())
+        platform = ShadowKubernetes(link, name if name is not None else "poolwise", policy, ShadowActions())
+        if not platform.has_nodes:
+            raise InputError("the cluster has no nodes that could run jobs", remedy="add a node")
+        return platform
     finally:
         link.close()
 
 
-SEEN: Mapping[ClusterName, Callable[[str | None, str | None], LivePlatform]] = {
+_OBSERVERS: Mapping[ClusterName, Callable[[str | None, str | None], LivePlatform]] = {
     ClusterName.SLURM: _slurm,
     ClusterName.KUBERNETES: _kubernetes,
 }
-"""How each kind of cluster is read."""

@@ -1,43 +1,65 @@
-"""`poolwise live kubernetes`: schedule the pods of a Kubernetes cluster, or watch."""
+"""`poolwise live kubernetes`: schedule the pods of a Kubernetes cluster, or observe them."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from poolwise.cli.examples import examples
-from poolwise.cli.live import LiveOptions, live_app, named_scheduler, needs, run_live
+from poolwise.cli.live import LiveOptions, live_app, named_scheduler, require_packages, run_live
+from poolwise.cli.option_groups import expand
+from poolwise.cli.panels import ADVANCED, COMMON, SERVICE
 
 if TYPE_CHECKING:
     from poolwise.live.kubernetes.platform import KubernetesPlatform
     from poolwise.model import Continuation
 
 
+@expand
 def kubernetes(
-    scheduler: str = typer.Option(help="SCHEDULER.toml, or catalog:NAME (`poolwise list schedulers`)."),
-    kubeconfig: Path | None = typer.Option(
-        None, help="How to reach the cluster; else $KUBECONFIG, the cluster that this runs in, or ~/.kube/config."
-    ),
-    name: str = typer.Option("poolwise", help="Pods with this schedulerName are scheduled, and no others."),
-    shadow: bool = typer.Option(False, "--shadow", help="Decide, and write nothing but the record."),
-    machine: Path | None = typer.Option(None, help="OVERLAY.toml: what the cluster's objects do not say (racks, whole nodes)."),
-    lease: str | None = typer.Option(None, metavar="NAMESPACE/NAME", help="Schedule only while this lease is held."),
-    lease_seconds: float = typer.Option(15.0, min=1.0, help="How long the lease lasts after each renewal."),
-    gang_limit: float = typer.Option(60.0, min=0.1, help="Seconds for which only a part of a gang may have nodes."),
-    attach: float = typer.Option(600.0, min=0.1, help="Seconds for which binding conditions of devices are awaited."),
-    state: Path | None = typer.Option(None, help="Folder for what the next run needs to go on (priorities that count passes)."),
-    record: Path | None = typer.Option(None, help="Append decisions and what happened to a file, for `poolwise compare`."),
-    port: int | None = typer.Option(
-        None, min=0, max=65535, help="Serve /metrics, /healthz and /readyz on this port of the host."
-    ),
-    host: str = typer.Option("127.0.0.1", help="Address on which --port is served."),
-    seed: int = typer.Option(0, min=0, help="Seed of all that is drawn."),
-    seconds: float | None = typer.Option(None, min=0.0, help="End after so many seconds; else run until stopped."),
+    options: LiveOptions,
+    kubeconfig: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Defaults to $KUBECONFIG, then the cluster that Poolwise runs in, then ~/.kube/config.",
+            rich_help_panel=COMMON,
+        ),
+    ] = None,
+    name: Annotated[
+        str, typer.Option(metavar="NAME", help="Schedule only pods with this schedulerName.", rich_help_panel=COMMON)
+    ] = "poolwise",
+    shadow: Annotated[
+        bool, typer.Option("--shadow", help="Decide and record, without changing the cluster.", rich_help_panel=COMMON)
+    ] = False,
+    machine: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="OVERLAY.toml", help="Facts that the cluster's objects lack: racks, whole nodes.", rich_help_panel=ADVANCED
+        ),
+    ] = None,
+    lease: Annotated[
+        str | None,
+        typer.Option(metavar="NAMESPACE/NAME", help="Schedule only while holding this lease.", rich_help_panel=ADVANCED),
+    ] = None,
+    lease_seconds: Annotated[
+        float, typer.Option(min=1.0, help="Duration (s) of the lease after each renewal.", rich_help_panel=ADVANCED)
+    ] = 15.0,
+    gang_limit: Annotated[
+        float, typer.Option(min=0.1, help="Timeout (s) for binding all pods of a gang.", rich_help_panel=ADVANCED)
+    ] = 60.0,
+    attach_timeout: Annotated[
+        float, typer.Option(min=0.1, help="Timeout (s) for device binding conditions.", rich_help_panel=ADVANCED)
+    ] = 600.0,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address for --port.", rich_help_panel=SERVICE)] = "127.0.0.1",
 ) -> None:
-    """Schedule the pods of a cluster until SIGTERM or Ctrl-C; a later run, or another replica, goes on where this one ended."""
-    needs("kubernetes", "aiohttp", "cel", "msgspec", "yaml")
+    """Schedule the pods of a Kubernetes cluster.
+
+    Runs until SIGTERM or Ctrl-C; a later run or another replica resumes where this one stopped.
+    """
+    require_packages("kubernetes", "aiohttp", "cel", "msgspec", "yaml")
     from prometheus_client import CollectorRegistry
 
     from poolwise.live.endpoints import serve_endpoints
@@ -49,12 +71,12 @@ def kubernetes(
     from poolwise.live.kubernetes.shadow_mode import ShadowKubernetes
     from poolwise.live.kubernetes.watch_client import WatchClient
 
-    layout, wanted = read_layout(machine), named_scheduler(scheduler)
+    layout, policy = read_layout(machine), named_scheduler(options.scheduler)
     leadership = Leadership(*_namespace_and_name(lease), lease_seconds) if lease is not None and not shadow else None
-    link = WatchClient(Access.discover(kubeconfig), leadership=leadership, attach_timeout=attach)
+    link = WatchClient(Access.discover(kubeconfig), leadership=leadership, attach_timeout=attach_timeout)
     try:
-        if leadership is not None and port is not None:
-            with serve_endpoints(CollectorRegistry(), lambda: "another replica leads", port, host):
+        if leadership is not None and options.port is not None:
+            with serve_endpoints(CollectorRegistry(), lambda: "another replica leads", options.port, host):
                 link.open()
         else:
             link.open()
@@ -62,10 +84,9 @@ def kubernetes(
 
         def make(continued: Continuation | None) -> KubernetesPlatform:
             platform = ShadowKubernetes if shadow else KubernetesPlatform
-            return platform(link, name, wanted, writes, layout, continued=continued, gang_limit=gang_limit)
+            return platform(link, name, policy, writes, layout, continued=continued, gang_limit=gang_limit)
 
-        mode = "shadow" if shadow else "live"
-        run_live(LiveOptions(scheduler, mode, seed, state, record, port, seconds, host), make)
+        run_live(options, "shadow" if shadow else "live", make, host=host)
     finally:
         link.close()
 
@@ -75,10 +96,10 @@ def _namespace_and_name(lease: str) -> tuple[str, str]:
 
     namespace, _, name = lease.partition("/")
     if not namespace or not name:
-        raise InputError(f"'{lease}' names no lease", field="--lease", remedy="write NAMESPACE/NAME")
+        raise InputError(f"'{lease}' is not a valid lease", field="--lease", remedy="write NAMESPACE/NAME")
     return namespace, name
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Register the command."""
     live_app.command("kubernetes", epilog=examples("poolwise live kubernetes --scheduler catalog:fm-easy"))(kubernetes)

@@ -1,8 +1,10 @@
-"""How the record of a live run is shown: what the scheduler would have done beside what happened."""
+"""Output of the record of a live run: the scheduler's decisions compared with the actual starts."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+
+from poolwise.cli.tables import plain_table, print_table
 
 if TYPE_CHECKING:
     from poolwise.live.record import LiveRecord, RecordedJob
@@ -12,7 +14,7 @@ SHOWN = 40
 
 
 def record_content(record: LiveRecord) -> dict[str, Any]:
-    """A record as one JSON object: times in seconds since 1970, waits in seconds."""
+    """Return a record as plain data: times in seconds since 1970, waits in seconds."""
     both = [job for job in record.jobs.values() if job.submitted is not None and job.started is not None and job.decided]
     summary: dict[str, Any] = {"jobs": len(record.jobs), "started_and_decided": len(both), "torn": record.torn}
     if both:
@@ -33,38 +35,39 @@ def record_content(record: LiveRecord) -> dict[str, Any]:
     return {"about": dict(record.about), "summary": summary, "jobs": rows}
 
 
+def warn_of_truncation(record: LiveRecord) -> None:
+    """Warn if the last line of a record is incomplete."""
+    from poolwise.cli.console import warn
+
+    if record.torn:
+        warn(f"the last line of the record is incomplete; its {record.torn} characters are skipped")
+
+
 def print_record(record: LiveRecord) -> None:
     """Print the summary and the jobs whose waits differ most."""
-    from rich.table import Table
-
-    from poolwise.cli.console import out, warn
-    from poolwise.cli.output import print_sentences
+    from poolwise.cli.console import print_line
     from poolwise.units import format_time
 
     def time(value: float | None) -> str:
         return "" if value is None else format_time(value)
 
     content = record_content(record)
-    summary = content["summary"]
-    if record.torn:
-        warn(f"the last line of the record was not written whole; its {record.torn} characters are left out")
-    about = record.about
-    lines = [f"{about.get('mode', 'live')} mode, {about.get('scheduler', 'scheduler unknown')}: {summary['jobs']:,} jobs"]
+    summary, about = content["summary"], record.about
+    print_line(f"{about.get('mode', 'live')} mode, {about.get('scheduler', 'scheduler unknown')}: {summary['jobs']:,} jobs")
     if summary["started_and_decided"]:
         waits = time(summary["mean_wait_s"]), time(summary["mean_wait_decided_s"])
-        lines.append(
-            f"{summary['started_and_decided']:,} of them started and were decided on: mean wait {waits[0]}, by this "
-            f"scheduler's decisions {waits[1]}; {summary['same_placement']:,} on what it would have chosen"
+        print_line(
+            f"{summary['started_and_decided']:,} of them started and have a decision: mean wait {waits[0]}, by this "
+            f"scheduler's decisions {waits[1]}; {summary['same_placement']:,} on the nodes that it chose"
         )
-    print_sentences(lines)
-    table = Table("job", "waited", "decided after", "ran on", "would have run on", box=None, pad_edge=False)
+    table = plain_table("job", "waited", "decided after", "ran on", "would have run on")
     jobs = sorted(content["jobs"], key=lambda job: -abs((job["wait_s"] or 0.0) - (job["wait_decided_s"] or 0.0)))
     for job in jobs[:SHOWN]:
         would = job["rejected"] or ", ".join(job["decided_placement"])
         table.add_row(job["job"], time(job["wait_s"]), time(job["wait_decided_s"]), ", ".join(job["placement"]), would)
-    out.print(table)
+    print_table(table)
     if len(jobs) > SHOWN:
-        print_sentences([f"{len(jobs) - SHOWN:,} more: --json has them"])
+        print_line(f"{len(jobs) - SHOWN:,} more: --json lists them")
 
 
 def _wait(job: RecordedJob, until: int | None) -> float | None:

@@ -1,15 +1,17 @@
-"""`poolwise live slurm`: schedule a partition of a Slurm cluster, set its priorities, or watch."""
+"""`poolwise live slurm`: schedule a partition of a Slurm cluster, set its priorities, or observe it."""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from poolwise.cli.cluster_options import PartitionOption
 from poolwise.cli.examples import examples
-from poolwise.cli.live import LiveOptions, live_app, named_scheduler, needs, run_live
+from poolwise.cli.live import LiveOptions, live_app, named_scheduler, require_packages, run_live
+from poolwise.cli.option_groups import expand
+from poolwise.cli.panels import ADVANCED, COMMON
 
 if TYPE_CHECKING:
     from poolwise.live.slurm.platform import SlurmPlatform
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class SlurmMode(StrEnum):
-    """What becomes of decisions."""
+    """Uses of the scheduler's decisions."""
 
     SHADOW = "shadow"
     ORDER = "order"
@@ -26,61 +28,73 @@ class SlurmMode(StrEnum):
 
 
 class NodeSharing(StrEnum):
-    """Whether jobs take whole nodes."""
+    """Node allocation: as the partition is configured, whole nodes, or shared nodes."""
 
     AUTO = "auto"
     WHOLE = "whole"
     SHARED = "shared"
 
 
+@expand
 def slurm(
-    mode: SlurmMode = typer.Option(
-        SlurmMode.SHADOW, help="shadow: change nothing; order: set priorities; place: decide when and where jobs start."
-    ),
-    scheduler: str = typer.Option(help="SCHEDULER.toml, or catalog:NAME (`poolwise list schedulers`)."),
-    partition: str | None = typer.Option(None, help="The partition; the cluster's default if not given. No other is touched."),
-    nodes: NodeSharing = typer.Option(
-        NodeSharing.AUTO, help="auto: jobs take whole nodes where the partition says OverSubscribe=EXCLUSIVE."
-    ),
-    pool_unit: str = typer.Option("1 GiB", help="Memory that one licence of pool_RACK stands for."),
-    interval: float = typer.Option(1.0, min=0.05, help="Seconds between readings."),
-    limit: float = typer.Option(
-        168.0, min=0.0, help="place: hours after which a job that could not be placed is given back to Slurm."
-    ),
-    give_back: bool = typer.Option(False, "--give-back", help="Give back to Slurm all jobs that place mode holds, and end."),
-    state: Path | None = typer.Option(None, help="Folder for what the next run needs to go on (priorities that count passes)."),
-    record: Path | None = typer.Option(None, help="Append decisions and what happened to a file, for `poolwise compare`."),
-    port: int | None = typer.Option(
-        None, min=0, max=65535, help="Serve /metrics, /healthz and /readyz on this port of the host."
-    ),
-    seed: int = typer.Option(0, min=0, help="Seed of all that is drawn."),
-    seconds: float | None = typer.Option(None, min=0.0, help="End after so many seconds; else run until stopped."),
+    options: LiveOptions,
+    mode: Annotated[
+        SlurmMode,
+        typer.Option(
+            help="shadow changes nothing; order sets priorities; place decides when and where jobs start.",
+            rich_help_panel=COMMON,
+        ),
+    ] = SlurmMode.SHADOW,
+    partition: PartitionOption = None,
+    nodes: Annotated[
+        NodeSharing,
+        typer.Option(
+            help="Allocate whole or shared nodes; auto: whole if the partition has OverSubscribe=EXCLUSIVE.",
+            rich_help_panel=ADVANCED,
+        ),
+    ] = NodeSharing.AUTO,
+    pool_unit: Annotated[
+        str, typer.Option(metavar="AMOUNT", help="Memory per license of pool_RACK.", rich_help_panel=ADVANCED)
+    ] = "1 GiB",
+    interval: Annotated[
+        float, typer.Option(min=0.05, help="Seconds between two polls of Slurm.", rich_help_panel=ADVANCED)
+    ] = 1.0,
+    limit: Annotated[
+        float,
+        typer.Option(min=0.0, help="place: hours after which an unplaced job is released to Slurm.", rich_help_panel=ADVANCED),
+    ] = 168.0,
+    release: Annotated[
+        bool,
+        typer.Option("--release", help="Release all jobs that place mode holds to Slurm, and exit.", rich_help_panel=ADVANCED),
+    ] = False,
 ) -> None:
-    """Run a scheduler on a partition of Slurm until SIGTERM or Ctrl-C; a later run goes on where this one ended."""
+    """Run a scheduler on a partition of a Slurm cluster.
+
+    Runs until SIGTERM or Ctrl-C; with --state, a later run resumes where this one stopped. No other partition is changed.
+    """
     from poolwise.errors import InputError
     from poolwise.live.slurm.client_calls import retry_until_available
     from poolwise.live.slurm.order_mode import Ranking
     from poolwise.units import parse
 
-    needs("slurm")
+    require_packages("slurm")
     try:
         unit = max(parse(pool_unit, "memory"), 1)
     except ValueError as error:
         raise InputError(str(error), field="--pool-unit", remedy="such as '1 GiB'") from None
-    if give_back:
-        _give_back(_settings(partition, nodes, unit, interval))
+    if release:
+        _release(_settings(partition, nodes, unit, interval))
         return
-    options = LiveOptions(scheduler, mode.value, seed, state, record, port, seconds)
-    ranking = Ranking.of(named_scheduler(scheduler)) if mode is SlurmMode.ORDER else None
+    ranking = Ranking.of(named_scheduler(options.scheduler)) if mode is SlurmMode.ORDER else None
 
     def make(continued: Continuation | None) -> SlurmPlatform:
         return retry_until_available(lambda: _platform(mode, _settings(partition, nodes, unit, interval), continued, limit))
 
-    run_live(options, make, ranking)
+    run_live(options, mode.value, make, ranking)
 
 
 def _settings(partition: str | None, nodes: NodeSharing, unit: int, interval: float) -> SlurmSettings:
-    """Ask Slurm for what the options leave open."""
+    """Return the settings, with those that the options leave open read from Slurm."""
     from poolwise.live.slurm.parsing import default_partition, is_exclusive
     from poolwise.live.slurm.poller import SlurmSettings
 
@@ -103,8 +117,8 @@ def _platform(mode: SlurmMode, settings: SlurmSettings, continued: Continuation 
             return PlacePlatform(settings, continued, limit=limit * 3600)
 
 
-def _give_back(settings: SlurmSettings) -> None:
-    from poolwise.cli.output import print_sentences
+def _release(settings: SlurmSettings) -> None:
+    from poolwise.cli.console import print_line
     from poolwise.live.logs import log_to
     from poolwise.live.slurm.place_mode import PlacePlatform
 
@@ -112,9 +126,9 @@ def _give_back(settings: SlurmSettings) -> None:
     platform = PlacePlatform(settings)
     count = platform.give_back_all("place mode was ended")
     platform.close()
-    print_sentences([f"{count:,} jobs of partition '{settings.partition}' were given back to Slurm"])
+    print_line(f"{count:,} jobs of partition '{settings.partition}' were released to Slurm")
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Register the command."""
     live_app.command("slurm", epilog=examples("poolwise live slurm --scheduler catalog:fm-easy --record shadow.jsonl"))(slurm)

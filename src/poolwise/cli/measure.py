@@ -1,4 +1,4 @@
-"""`poolwise profile measure`: run a real program with less and less local memory, and note how long it takes."""
+"""`poolwise profile measure`: run a program with decreasing local memory, and record its completion times."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from poolwise.cli.examples import examples
+from poolwise.cli.panels import ADVANCED, COMMON
 from poolwise.cli.profile import commands
 
 if TYPE_CHECKING:
@@ -21,27 +22,46 @@ if TYPE_CHECKING:
     context_settings={"allow_interspersed_args": False},
 )
 def measure(
-    command: list[str] = typer.Argument(help="The program and its arguments, after --."),
-    shares: str = typer.Option("1,0.75,0.5,0.25", help="Shares of local memory, descending from 1."),
-    cpu: str = typer.Option("", help="Shares of one processor's time, instead of its frequency: 1,0.75,0.5."),
-    repeat: int = typer.Option(3, min=1, help="Runs at each share."),
+    command: list[str] = typer.Argument(metavar="COMMAND...", help="Program and its arguments, after --."),
+    shares: str = typer.Option(
+        "1,0.75,0.5,0.25", metavar="SHARES", help="Shares of local memory, descending from 1.", rich_help_panel=COMMON
+    ),
+    cpu: str = typer.Option(
+        "", metavar="SHARES", help="Shares of processor time, instead of frequencies: 1,0.75,0.5.", rich_help_panel=COMMON
+    ),
+    repeat: int = typer.Option(3, min=1, help="Number of runs per share.", rich_help_panel=COMMON),
     latency: str = typer.Option(
-        "", help="Latency to add to each page-in from swap made here, as 5us; the output says whether it could be."
+        "",
+        metavar="TIME",
+        help="Latency to add to each page-in from the created swap, such as 5us; the output reports whether it took effect.",
+        rich_help_panel=ADVANCED,
     ),
-    make_swap: bool = typer.Option(False, "--make-swap", help="Make swap in compressed memory for it (root only)."),
+    make_swap: bool = typer.Option(
+        False, "--make-swap", help="Create swap in compressed memory (root only).", rich_help_panel=COMMON
+    ),
     clock: str = typer.Option(
-        "wall", help="wall, or cpu on a computer that has other work: processor time, page-ins included."
+        "wall",
+        metavar="CLOCK",
+        help="wall, or cpu on a busy computer: processor time, including page-ins.",
+        rich_help_panel=ADVANCED,
     ),
-    compressor: str = typer.Option("", help="Algorithm of that swap; the kernel's choice by default."),
-    group: str | None = typer.Option(None, help="Control group under which to work, from the root of control groups."),
-    longest: str = typer.Option("10 min", help="Time after which a run counts as failed."),
-    name: str = typer.Option("", help="Name of the workload; the program's by default."),
-    out: Path = typer.Option(Path("measured.csv"), help="File for the measurements."),
-    json: bool = typer.Option(False, "--json", help="Print exactly one JSON object."),
+    compressor: str = typer.Option(
+        "", metavar="NAME", help="Compression algorithm of that swap; defaults to the kernel's.", rich_help_panel=ADVANCED
+    ),
+    group: str | None = typer.Option(
+        None, metavar="PATH", help="Parent control group, relative to the root of control groups.", rich_help_panel=ADVANCED
+    ),
+    timeout: str = typer.Option("10 min", metavar="TIME", help="Time after which a run fails.", rich_help_panel=COMMON),
+    name: str = typer.Option("", metavar="NAME", help="Name of the workload; defaults to the program.", rich_help_panel=COMMON),
+    out: Path = typer.Option(Path("measured.csv"), metavar="FILE", help="File for the measurements.", rich_help_panel=COMMON),
+    json: bool = typer.Option(False, "--json", help="Print one JSON object instead of a table.", rich_help_panel=COMMON),
 ) -> None:
-    """Run a program with all of its memory local, then with less, the rest in swap; write times for `profile fit`."""
+    """Measure a program with less and less local memory.
+
+    The first runs have all memory local; in the others, the rest is swapped out. `poolwise profile fit` reads the result.
+    """
     from poolwise.atomic_write import check_writable, write_whole
-    from poolwise.cli.console import err, note
+    from poolwise.cli.console import note, progress
     from poolwise.cli.output import print_json, provenance, write_provenance
     from poolwise.profiling.cleanup import exit_on_signals, owned_resources, records_folder
     from poolwise.profiling.control_groups import find_hierarchy
@@ -60,37 +80,38 @@ def measure(
         compressor=compressor,
         clock=clock,
         latency_ns=_ns(latency, "latency") if latency else 0,
-        longest_s=_ns(longest, "longest") / SECOND,
+        longest_s=_ns(timeout, "timeout") / SECOND,
     )
     with exit_on_signals(), owned_resources(records_folder(), "measure") as mine:
-        measured = measure_program(plan, find_hierarchy(parent=group), mine, _lines())
-    about = measured.conditions
+        measured = measure_program(plan, find_hierarchy(parent=group), mine, _progress_lines())
+    conditions = measured.conditions
     write_whole(out, to_csv(measured).encode())
-    write_provenance(out, {**provenance(None, []), "conditions": about})
+    source = {**provenance(None, []), "conditions": conditions}
+    write_provenance(out, source)
     if json:
-        print_json({"file": str(out), "conditions": about, "workloads": [_to_dict(measured)]})
+        print_json({"file": str(out), "conditions": conditions, "workloads": [_to_dict(measured)]}, source)
         return
     _print(measured)
     if plan.latency_ns:
-        note(f"latency of {latency}: {about['added_latency']}")
-    err.print(f"measurements: {out}", soft_wrap=True)
+        note(f"latency of {latency}: {conditions['added_latency']}")
+    progress(f"measurements: {out}")
 
 
-def _lines() -> Callable[[int, int, str], None]:
-    """Progress as lines on stderr."""
-    from poolwise.cli.console import err
+def _progress_lines() -> Callable[[int, int, str], None]:
+    """Return a function that prints progress as lines on stderr."""
+    from poolwise.cli.console import progress
     from poolwise.runner.progress import Pace
 
     pace: Pace | None = None
 
-    def tell(done: int, todo: int, words: str) -> None:
+    def show(done: int, todo: int, text: str) -> None:
         nonlocal pace
         left = "" if pace is None else f", {pace.advance()}"
         pace = pace or Pace(todo, 0)
         if done < todo:
-            err.print(f"  [{done}/{todo}] {words}{left}", markup=False, highlight=False, soft_wrap=True)
+            progress(f"  [{done}/{todo}] {text}{left}")
 
-    return tell
+    return show
 
 
 def _shares(text: str, field: str) -> tuple[float, ...]:
@@ -99,7 +120,7 @@ def _shares(text: str, field: str) -> tuple[float, ...]:
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError:
-        raise InputError(f"'{text}' is no list of shares", field=field, remedy="write 1,0.75,0.5") from None
+        raise InputError(f"'{text}' is not a list of shares", field=field, remedy="write 1,0.75,0.5") from None
 
 
 def _ns(text: str, field: str) -> int:
@@ -125,25 +146,14 @@ def _to_dict(measured: LimitedRuns) -> dict[str, object]:
 def _print(measured: LimitedRuns) -> None:
     from statistics import mean
 
-    from rich.table import Table
-
-    from poolwise.cli.console import out
+    from poolwise.cli.console import print_line
+    from poolwise.cli.tables import plain_table, print_table
     from poolwise.units import format_memory, format_time
 
     clock = measured.plan.clock
     base = mean(one.seconds(clock) for one in measured.runs if one.remote == 0 and one.cpu is None)
-    table = Table(
-        "local",
-        "processor",
-        f"{clock} time",
-        "slowdown",
-        "swapped",
-        "major faults",
-        "CPU time",
-        "a fault",
-        box=None,
-        pad_edge=False,
-    )
+    headings = ("local", "CPU", f"{clock} time", "slowdown", "swapped", "major faults", "CPU time", "per fault")
+    table = plain_table(*headings)
     for remote, cpu in dict.fromkeys((one.remote, one.cpu) for one in measured.runs):
         here = [one for one in measured.runs if (one.remote, one.cpu) == (remote, cpu)]
         runs, seconds = [one.run for one in here], mean(one.seconds(clock) for one in here)
@@ -158,12 +168,12 @@ def _print(measured: LimitedRuns) -> None:
             format_time(mean(run.use.cpu_ns for run in runs) / 1e9),
             format_time((seconds - base) / faults) if remote and faults and seconds > base else "",
         )
-    out.print(f"{measured.plan.workload}: peak {format_memory(round(measured.peak / 2**20))}", highlight=False)
-    out.print(table)
-    for name, words in (("page_in", "page-in from swap"), ("page_in_without", "page-in without the added latency")):
+    print_line(f"{measured.plan.workload}: peak {format_memory(round(measured.peak / 2**20))}")
+    print_table(table)
+    for name, label in (("page_in", "page-in from swap"), ("page_in_without", "page-in without the added latency")):
         if (found := measured.conditions.get(name)) is not None:
-            values = ", ".join(f"{name} {value:.3g}" for name, value in found["us"].items())
-            out.print(f"{words}, us: {values}", highlight=False)
+            values = ", ".join(f"{quantile} {value:.3g}" for quantile, value in found["us"].items())
+            print_line(f"{label}, us: {values}")
     if (slowed := measured.conditions["slowed"]) is not None:
-        short = f", {slowed['cut_short']:,} of them too little" if slowed["cut_short"] else ""
-        out.print(f"reads slowed: {slowed['reads']:,}, {slowed['mean_us']:.3g} us each{short}", highlight=False)
+        short = f", {slowed['cut_short']:,} of them by less than requested" if slowed["cut_short"] else ""
+        print_line(f"delayed reads: {slowed['reads']:,}, {slowed['mean_us']:.3g} us each{short}")

@@ -1,8 +1,7 @@
-"""How commands write: one JSON object, a table on screen, whole files, and the provenance of results."""
+"""Output of commands: JSON objects, tables on screen, whole files, and the provenance of results."""
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import sys
@@ -10,10 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
+from rich.table import Column
 
 from poolwise.atomic_write import check_writable, write_whole
-from poolwise.cli.console import out
+from poolwise.cli.console import given_warnings, print_line, print_lines
+from poolwise.cli.tables import plain_table, print_table
 from poolwise.units import format_time
 from poolwise.version import __version__
 
@@ -23,52 +23,50 @@ if TYPE_CHECKING:
     from poolwise.api import SimulatedRun
 
 US_IN_SECONDS = 1e6
-"""Microseconds from which on they are printed as seconds."""
+"""Times of at least this many microseconds are printed in seconds."""
 
 
-def print_json(content: Mapping[str, Any]) -> None:
-    """Print exactly one object on stdout."""
+def print_json(content: Mapping[str, Any], source: Mapping[str, Any], notes: Iterable[str] = ()) -> None:
+    """Print a result as one JSON object on stdout, with `notes`, `warnings` and `provenance` (`docs/reference/json.md`)."""
+    print_object({**content, "notes": [*notes], "warnings": given_warnings(), "provenance": source})
+
+
+def print_object(content: Mapping[str, Any]) -> None:
+    """Print one JSON object on stdout as it is."""
     sys.stdout.write(json.dumps(content, indent=2, allow_nan=False) + "\n")
 
 
-def print_sentences(lines: Iterable[str]) -> None:
-    """Print sentences on stdout, each on a line of its own."""
-    for line in lines:
-        out.print(line, markup=False, highlight=False, soft_wrap=True)
-
-
 def print_run(run: SimulatedRun) -> None:
-    """Print what to know of one run before its numbers, then the numbers as a table."""
-    print_sentences(run.sanity.sentences)
+    """Print the diagnostics of one run, then its metrics as a table."""
+    print_lines(run.sanity.sentences)
     content = run.to_dict()
-    table = Table(
-        title=f"{run.schedule.workload.name} on {run.schedule.machine.name}", box=None, pad_edge=False, title_justify="left"
+    table = plain_table(
+        "", Column("value", justify="right"), "unit", title=f"{run.schedule.workload.name} on {run.schedule.machine.name}"
     )
-    table.add_column("")
-    table.add_column("value", justify="right")
-    table.add_column("unit")
     table.add_row("jobs that ran", f"{content['jobs']:,}", "")
-    for what in ("excluded", "repaired", "rejected"):
-        for reason, count in content[what].items():
-            table.add_row(f"{what}: {reason}", f"{count:,}", "jobs")
+    for kind in ("excluded", "repaired", "rejected"):
+        for reason, count in content[kind].items():
+            table.add_row(f"{kind}: {reason}", f"{count:,}", "jobs")
     for name, metric in run.described.items():
         value = run.metrics[name]
         if value == value:  # not NaN
             table.add_row(metric.description, *amount(value, metric.unit))
     table.add_row(f"simulated by the {run.engine} engine in", f"{run.wall_s:.3g}", "s")
-    out.print(table)
-    out.print(run.population, markup=False, highlight=False, soft_wrap=True)
+    print_table(table)
+    print_line(run.population)
 
 
 def amount(value: float, unit: str) -> tuple[str, str]:
-    """Value and unit as people read them: times of any length carry a unit of their own."""
+    """Return value and unit for people: times carry a unit that suits their length."""
     if unit == "s" or (unit == "us" and value >= US_IN_SECONDS):
         return format_time(value if unit == "s" else value / 1e6), ""
     return (f"{100 * value:.4g}", "%") if unit == "fraction" else (f"{value:,.6g}", unit)
 
 
-def provenance(seed: int | None, inputs: Sequence[Path]) -> dict[str, Any]:
-    """What made a result: version, command, seed (None where nothing is drawn), SHA-256 of the inputs."""
+def provenance(seed: int | None, inputs: Iterable[Path]) -> dict[str, Any]:
+    """Return the origin of a result: version, command, random seed (None if unused) and SHA-256 of the input files."""
+    import hashlib
+
     return {
         "poolwise": __version__,
         "command": ["poolwise", *sys.argv[1:]],
@@ -78,19 +76,19 @@ def provenance(seed: int | None, inputs: Sequence[Path]) -> dict[str, Any]:
 
 
 def write_provenance(path: Path, source: Mapping[str, Any]) -> None:
-    """Write where a file comes from beside it, as FILE.provenance.json: tables and timelines have no place for it."""
+    """Write the origin of a file next to it, as FILE.provenance.json: tables and timelines have no place for it."""
     write_whole(path.with_name(f"{path.name}.provenance.json"), (json.dumps(source, indent=1) + "\n").encode())
 
 
 def check_exports(*paths: Path | None) -> None:
-    """Refuse tables' paths before any work is done for them; raises InputError."""
+    """Check that the paths of exports can be written before the computation starts; raises InputError."""
     for path in paths:
         if path is not None:
             check_writable(path)
 
 
 def export(frame: pl.DataFrame, source: Mapping[str, Any], csv: Path | None, parquet: Path | None) -> None:
-    """Write a table where it is wanted, each whole, with where it comes from beside it."""
+    """Write a table atomically as CSV, Parquet or both, each with its provenance file."""
     if csv is not None:
         write_whole(csv, frame.write_csv().encode())
         write_provenance(csv, source)
@@ -102,7 +100,7 @@ def export(frame: pl.DataFrame, source: Mapping[str, Any], csv: Path | None, par
 
 
 def write_rows(path: Path, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Write rows as Parquet where the path ends in .parquet, as CSV elsewhere; whole or not at all."""
+    """Write rows atomically: as Parquet if the path ends in .parquet, otherwise as CSV."""
     if path.suffix == ".parquet":
         import polars as pl
 

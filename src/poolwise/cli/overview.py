@@ -1,4 +1,4 @@
-"""`poolwise overview`: sum up several reproductions on one page."""
+"""`poolwise overview`: summarize several reproductions on one page."""
 
 from __future__ import annotations
 
@@ -11,11 +11,15 @@ from poolwise.cli.examples import examples
 
 def overview(
     results: list[Path] = typer.Argument(
-        help="Results of `poolwise reproduce`: folders, or comparison files named after the reproduction."
+        metavar="RESULT...",
+        help="Results of `poolwise reproduce`: folders, or comparison files named after the reproduction.",
     ),
-    out: Path | None = typer.Option(None, help="Write the page (Markdown) to a file instead of the screen."),
+    out: Path | None = typer.Option(None, metavar="FILE", help="Write the page (Markdown) to a file instead of stdout."),
 ) -> None:
-    """Sum up reproductions: how many published values and claims hold, and every one that does not, with the reason."""
+    """Summarize reproductions on one page.
+
+    Counts the published values and claims that hold, and lists each one that does not, with the reason.
+    """
     from poolwise import registry
     from poolwise.atomic_write import check_writable, write_whole
     from poolwise.report.overview import overview as page
@@ -39,5 +43,5 @@ def overview(
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Register the command."""
     app.command(epilog=examples("poolwise overview irop.csv --out overview.md"))(overview)

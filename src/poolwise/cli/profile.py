@@ -1,4 +1,4 @@
-"""`poolwise profile`: fit slowdown profiles to measurements."""
+"""`poolwise profile`: measure and fit slowdown profiles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ if TYPE_CHECKING:
     from poolwise.performance.fitting import Errors, Fit
     from poolwise.presentation.figure import Figure
 
-commands = typer.Typer(help="How workloads slow down as their memory moves out of the node.", no_args_is_help=True)
+commands = typer.Typer(
+    help="Measure and fit slowdown profiles.\n\nA profile is the slowdown of a workload by the share of its memory that is "
+    "remote.",
+    no_args_is_help=True,
+)
 
 
 @commands.callback()
@@ -23,19 +27,24 @@ def _group() -> None:
 
 @commands.command("fit", epilog=examples("poolwise profile fit measured.csv --out profiles.csv"))
 def fit(
-    measurements: Path = typer.Argument(help="CSV with the columns workload, remote, seconds, and optionally frequency."),
-    pieces: int = typer.Option(3, min=1, max=3, help="Pieces of equal width."),
-    convex: bool = typer.Option(True, "--convex/--no-convex", help="Each further share costs at least as much as the last."),
-    out: Path = typer.Option(Path("profiles.csv"), help="File for the profiles; the plot is written beside it."),
-    json: bool = typer.Option(False, "--json", help="Print exactly one JSON object."),
+    measurements: Path = typer.Argument(
+        metavar="FILE", help="CSV with the columns workload, remote, seconds, and optionally frequency."
+    ),
+    pieces: int = typer.Option(3, min=1, max=3, help="Number of linear pieces, of equal width."),
+    convex: bool = typer.Option(True, "--convex/--no-convex", help="Require slopes that do not decrease."),
+    out: Path = typer.Option(
+        Path("profiles.csv"), metavar="FILE", help="File for the profiles; the plot goes to the same folder."
+    ),
+    json: bool = typer.Option(False, "--json", help="Print one JSON object instead of a table."),
 ) -> None:
-    """Fit piecewise-linear profiles to completion times; write them as CSV with a plot (PNG, SVG, PDF) beside it."""
-    from rich.table import Table
+    """Fit piecewise-linear profiles to completion times.
 
+    Writes them as CSV, with a plot (PNG, SVG, PDF) in the same folder.
+    """
     from poolwise.atomic_write import check_writable, write_whole
-    from poolwise.cli.console import err
-    from poolwise.cli.console import out as stdout
-    from poolwise.cli.output import print_json
+    from poolwise.cli.console import progress
+    from poolwise.cli.output import print_json, provenance
+    from poolwise.cli.tables import plain_table, print_table
     from poolwise.performance import fitting
     from poolwise.report.figures import save
 
@@ -44,15 +53,16 @@ def fit(
     write_whole(out, fitting.to_csv([found.profile for found in fits]).encode())
     save(_figure(fits, out.stem), out.parent)
     if json:
-        print_json({"profiles": [_to_dict(found) for found in fits], "file": str(out)})
+        content = {"profiles": [_to_dict(found) for found in fits], "file": str(out)}
+        print_json(content, provenance(None, [measurements]))
         return
-    table = Table("workload", "slowdown at the knots", "MSE min", "avg", "max", "convexity adds", "frequency share", box=None)
+    table = plain_table("workload", "slowdown at the knots", "MSE min", "avg", "max", "convexity adds", "frequency share")
     for found in fits:
         knots = ", ".join(f"{r:g}: {s:.3g}" for r, s in zip(found.profile.remote, found.profile.slowdown, strict=True))
         errors = (found.errors.least, found.errors.mean, found.errors.most, found.extra)
         table.add_row(found.profile.name, knots, *(f"{e:.2g}" for e in errors), f"{found.profile.frequency_share:.3g}")
-    stdout.print(table)
-    err.print(f"profiles: {out}", soft_wrap=True)
+    print_table(table)
+    progress(f"profiles: {out}")
 
 
 def _to_dict(found: Fit) -> dict[str, object]:
@@ -88,8 +98,8 @@ def _figure(fits: list[Fit], name: str) -> Figure:
         series[f"{found.profile.name}, measured"] = marks.tolist()
     return Curves(
         name=name,
-        title="Slowdown as memory moves out of the node",
-        caption="Lines: fitted. Single marks: means of the measurements.",
+        title="Slowdown by the share of remote memory",
+        caption="Lines: fitted profiles. Single marks: mean measurements.",
         x=shares.tolist(),
         series=series,
         x_axis=Axis("share of remote memory"),
@@ -98,5 +108,5 @@ def _figure(fits: list[Fit], name: str) -> Figure:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Register the group."""
     app.add_typer(commands, name="profile")

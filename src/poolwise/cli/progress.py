@@ -1,4 +1,4 @@
-"""How far one long run is, for people: why it takes long if it need not, then a bar with the time left, or lines."""
+"""Progress of one long run: the reason for a slow engine, then a bar with the time left, or lines without a terminal."""
 
 from __future__ import annotations
 
@@ -6,34 +6,37 @@ import time
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from poolwise.cli.console import note
+from poolwise.cli.console import note, print_line
 
 if TYPE_CHECKING:
+    from rich.progress import TaskID
+
     from poolwise.engines.progress import Obstacle
 
 EVERY_S = 10.0
-"""Seconds between two lines where there is no terminal."""
+"""Seconds between two lines without a terminal."""
 
 
 class ConsoleWatch:
-    """Reports one run on a console (`engines.progress`); use as a context, so that the bar is cleared whatever happens.
+    """Progress of one run on a console (`engines.progress.ProgressListener`), as a context manager that clears the bar on exit.
 
-    Nothing is shown of what takes less than `LONG_S`.
+    Runs shorter than `LONG_S` print nothing.
 
     Parameters
     ----------
     console
-        Where to.
-    what
-        What is done before the run begins, such as "reading LOG".
+        Console to print on.
+    task
+        Description of the preparation before the run, such as "reading LOG".
     """
 
-    def __init__(self, console: Console, what: str) -> None:
+    def __init__(self, console: Console, task: str) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
         self._console, self._explained = console, False
         self._obstacle: Obstacle | None = None
-        self._told = time.monotonic()
+        self._last_line = time.monotonic()
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -43,7 +46,7 @@ class ConsoleWatch:
             transient=True,
             disable=not console.is_terminal,
         )
-        self._task: TaskID = self._bar.add_task(what, total=None, left="")
+        self._task: TaskID = self._bar.add_task(task, total=None, left="")
 
     def __enter__(self) -> ConsoleWatch:
         self._bar.start()
@@ -53,13 +56,16 @@ class ConsoleWatch:
         self._bar.stop()
 
     def begin(self, obstacle: Obstacle | None) -> None:
-        """The run begins."""
+        """Start the run; `obstacle` is the reason for the reference engine, if it could be avoided."""
         self._obstacle = obstacle
-        self._told = time.monotonic()
+        self._last_line = time.monotonic()
         self._bar.update(self._task, description="simulating", total=1.0, completed=0.0)
 
     def advance(self, share: float, seconds: float) -> None:
-        """Say once why the reference engine runs this if more than `LONG_S` are ahead, and now and then how far it is."""
+        """Show the completed share of the run after `seconds`.
+
+        Explains once why the reference engine runs if more than `LONG_S` remain.
+        """
         from poolwise.engines.progress import LONG_S
         from poolwise.runner.progress import time_left
 
@@ -69,6 +75,6 @@ class ConsoleWatch:
         if self._obstacle is not None and not self._explained and ahead > LONG_S:
             self._explained = True
             note(f"the reference engine runs this, {left}: {self._obstacle}")
-        if not self._console.is_terminal and time.monotonic() - self._told >= EVERY_S and ahead > LONG_S:
-            self._told = time.monotonic()
-            self._console.print(f"  {100 * share:.0f} % simulated, {left}", markup=False, highlight=False, soft_wrap=True)
+        if not self._console.is_terminal and time.monotonic() - self._last_line >= EVERY_S and ahead > LONG_S:
+            self._last_line = time.monotonic()
+            print_line(f"  {100 * share:.0f} % simulated, {left}", self._console)

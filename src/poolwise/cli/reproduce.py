@@ -1,4 +1,4 @@
-"""`poolwise reproduce`: measure a paper's results again and judge them claim by claim."""
+"""`poolwise reproduce`: measure the results of a paper again and assess each claim."""
 
 from __future__ import annotations
 
@@ -11,29 +11,36 @@ from poolwise.cli.executors import ExecutorAddress, ExecutorName
 
 
 def reproduce(
-    name: str = typer.Argument(help="Name of a reproduction (`poolwise list reproductions`)."),
-    quick: bool = typer.Option(False, "--quick", help="Fewer seeds and sizes: minutes instead of hours."),
-    out: Path | None = typer.Option(None, help="Folder for the results; results/NAME by default."),
+    name: str = typer.Argument(metavar="NAME", help="Name of a reproduction (`poolwise list reproductions`)."),
+    quick: bool = typer.Option(False, "--quick", help="Use fewer seeds and sizes: minutes instead of hours."),
+    out: Path | None = typer.Option(None, metavar="DIR", help="Folder for the results; defaults to results/NAME."),
     figure: str = typer.Option(
-        "", help="Only this figure or table of the paper, such as 8 or 'Table III'; its numbers are compared with the expected."
+        "",
+        metavar="FIGURE",
+        help="Only this figure or table of the paper, such as 8 or 'Table III', compared with the expected numbers.",
     ),
     set_: list[str] = typer.Option(
-        [], "--set", metavar="KEY=VALUE", help="A setting of the reproduction, such as seeds=5 for nvme-composition."
+        [],
+        "--set",
+        metavar="KEY=VALUE",
+        help="Setting of the reproduction, such as seeds=5 for nvme-composition; repeatable.",
     ),
-    jobs: int | None = typer.Option(None, help="Worker processes; all cores if not given."),
+    jobs: int | None = typer.Option(None, help="Number of processes; defaults to all cores."),
     executor: ExecutorName = "local",
     executor_address: ExecutorAddress = None,
 ) -> None:
-    """Reproduce a published system's results: figures, a report, and comparison.csv with every claim beside our value."""
+    """Reproduce the published results of a system.
+
+    Writes figures, a report, and comparison.csv with each published value and the measured one.
+    """
     from collections import Counter
     from dataclasses import replace
 
-    from rich.table import Table
-
     from poolwise import registry
-    from poolwise.cli.console import err, resumable
-    from poolwise.cli.console import out as stdout
+    from poolwise.cli.console import err, print_line, resumable
+    from poolwise.cli.console import progress as show
     from poolwise.cli.output import provenance, write_provenance
+    from poolwise.cli.tables import plain_table, print_table
     from poolwise.code_fingerprint import sources
     from poolwise.files.component import Component
     from poolwise.report import write_reproduction
@@ -50,10 +57,10 @@ def reproduce(
     folder.mkdir(parents=True, exist_ok=True)
     with (
         resumable(folder),
-        find_executor(executor, executor_address, jobs) as where,
+        find_executor(executor, executor_address, jobs) as workers,
         ConsoleProgress(err) as progress,
     ):
-        done = run(name, reproduction, folder, quick=quick, executor=where, progress=progress, figure=figure)
+        done = run(name, reproduction, folder, quick=quick, executor=workers, progress=progress, figure=figure)
     source = {key: str(value) for key, value in provenance(0, []).items()}
     source["sources_sha256"] = sources(type(reproduction).__module__)
     with resumable(folder):
@@ -61,26 +68,24 @@ def reproduce(
         write_provenance(folder / "comparison.csv", source)
     failing = [row for row in done.rows if row.verdict == "fails"]
     if failing:
-        table = Table(
-            "what does not hold", "published", "measured", title=done.title, box=None, pad_edge=False, title_justify="left"
-        )
+        table = plain_table("claims that fail", "published", "measured", title=done.title)
         for row in failing:
             claim, cells = row.claim, row.cells()
             table.add_row(f"{claim.artifact}, {claim.condition}: {claim.metric} ({claim.unit})", cells[4], cells[5])
-        stdout.print(table)
+        print_table(table)
     if figure and not quick:
         for line in compared(done):
-            stdout.print(line)
+            print_line(line)
     count = Counter(row.verdict for row in done.rows)
     begin = "quick run: " if quick else ""
-    stdout.print(
-        f"{begin}{count['holds']} hold, {count['fails']} do not, {count['undetermined']} undetermined, "
+    print_line(
+        f"{begin}{count['holds']} hold, {count['fails']} fail, {count['undetermined']} undetermined, "
         f"{count['not measured']} not measured, {count['shown']} shown",
         style="bold",
     )
-    err.print(f"report: {folder / 'report.html'}", soft_wrap=True)
+    show(f"report: {folder / 'report.html'}")
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Register the command."""
     app.command(epilog=examples("poolwise reproduce irop --quick --out results/irop"))(reproduce)

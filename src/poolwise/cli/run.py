@@ -1,10 +1,10 @@
-"""`poolwise run`: a study, from its file to its results and report."""
+"""`poolwise run`: run a study from its file to results and report."""
 
 from __future__ import annotations
 
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -12,6 +12,8 @@ from poolwise.cli.examples import examples
 from poolwise.cli.executors import ExecutorAddress, ExecutorName
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from poolwise.studies import StudyResult
 
 _SHOWN = {
@@ -28,23 +30,31 @@ _MOST = 1000
 
 def run_study(
     study: str = typer.Argument(
-        help="STUDY.toml, a folder of `poolwise snapshot`, or the name of a shipped study (`poolwise list studies`)."
+        metavar="STUDY",
+        help="STUDY.toml, a folder of `poolwise snapshot`, or the name of a shipped study (`poolwise list studies`).",
     ),
-    out: Path | None = typer.Option(None, help="Folder for cells, results and report; results/STUDY if not given."),
-    jobs: int | None = typer.Option(None, min=1, help="Processes; all cores if not given. Results do not depend on it."),
+    out: Path | None = typer.Option(
+        None,
+        metavar="DIR",
+        help="Folder for cells, results and report; defaults to results/STUDY. Repeat the command to resume.",
+    ),
+    jobs: int | None = typer.Option(None, min=1, help="Number of processes; defaults to all cores."),
     executor: ExecutorName = "local",
     executor_address: ExecutorAddress = None,
-    set_: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="Replace a value, such as scheduler.scope=system."),
-    json: bool = typer.Option(False, "--json", help="Print exactly one JSON object."),
+    set_: list[str] = typer.Option(
+        [], "--set", metavar="KEY=VALUE", help="Replace a value, such as scheduler.scope=system; repeatable."
+    ),
+    json: bool = typer.Option(False, "--json", help="Print one JSON object instead of tables."),
 ) -> None:
-    """Run all combinations of a study on all cores, or on a cluster; run again, only missing ones are simulated.
+    """Run all combinations of a study and write a report.
 
-    Actions results.csv, results.parquet, provenance.json, report.html, and every run to cells.sqlite.
+    Simulates only missing combinations, on all cores or on a cluster. Writes results.csv, results.parquet, provenance.json,
+    report.html, and every run to cells.sqlite.
     """
     from poolwise import report, studies
-    from poolwise.cli.console import err, resumable, warn
-    from poolwise.cli.console import out as stdout
-    from poolwise.cli.output import print_json, print_sentences
+    from poolwise.cli.console import err, note, print_line, print_lines, resumable
+    from poolwise.cli.output import print_json
+    from poolwise.cli.tables import print_table
     from poolwise.comparison.sentences import today_sentences
     from poolwise.runner import find_executor
     from poolwise.runner.progress import ConsoleProgress
@@ -54,50 +64,57 @@ def run_study(
     loaded = studies.load(study, dict(parse_setting(text) for text in set_))
     given = Path(study)
     folder = out if out is not None else Path("results") / (given.resolve().name if given.is_dir() else loaded.name)
-    with resumable(folder), find_executor(executor, executor_address, jobs) as where:
+    with resumable(folder), find_executor(executor, executor_address, jobs) as workers:
         with ConsoleProgress(err) as progress:
-            result = studies.run(loaded, folder, progress=progress, executor=where)
-        left_out = report.leave_out(result, where)
+            result = studies.run(loaded, folder, progress=progress, executor=workers)
+        left_out = report.leave_out(result, workers)
     with resumable(folder):
         sanity = result.sanity()
         first = [*sanity_sentences(sanity), *([] if left_out is None else [left_out.text])]
         report.write_study_report(result, folder / "report.html", first)
-    for note in result.notes():
-        warn(note)
+    for text in result.notes():
+        note(text)
     against = report.changes_against_today(result)
     if json:
         rows = [{name: _plain(value) for name, value in row.items()} for row in result.frame().iter_rows(named=True)]
         before = {"sanity": [one.to_dict() for one in sanity], "decisive": None if left_out is None else left_out.to_dict()}
         today = {} if against is None else {"today": against.to_dict(0)}
         content = {"study": loaded.name, **before, "population": result.population_said(), "cells": rows, **today}
-        print_json({**content, "notes": result.notes(), "provenance": result.provenance()})
+        print_json(content, _source(result), result.notes())
         return
-    print_sentences(first)
-    stdout.print(_table(result))
+    print_lines(first)
+    print_table(_table(result))
     if len(result.cells) > _MOST:
-        stdout.print(f"and {len(result.cells) - _MOST:,} more in {folder / 'results.csv'}", markup=False, soft_wrap=True)
-    stdout.print(result.population_said(), markup=False, highlight=False, soft_wrap=True)
-    for line in [] if against is None else today_sentences(against):
-        stdout.print(line, markup=False, highlight=False, soft_wrap=True)
-    stdout.print(f"report: {folder / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
+        print_line(f"and {len(result.cells) - _MOST:,} more in {folder / 'results.csv'}")
+    print_line(result.population_said())
+    print_lines([] if against is None else today_sentences(against))
+    print_line(f"report: {folder / 'report.html'}")
 
 
-def _table(result: StudyResult) -> object:
-    from rich.table import Table
+def _source(result: StudyResult) -> dict[str, Any]:
+    """Return the provenance of a study, with the keys of every JSON output; `seed` is None for several seeds."""
+    source = result.provenance()
+    seeds = source["seeds"]
+    inputs = {**source["traces_sha256"], result.study.name: result.study.sha256}
+    return {**source, "seed": seeds[0] if len(seeds) == 1 else None, "inputs": inputs}
+
+
+def _table(result: StudyResult) -> Table:
+    from rich.table import Column
 
     from poolwise.catalog import PREFIX
+    from poolwise.cli.tables import plain_table
 
-    table = Table(title=result.study.title, box=None, pad_edge=False, title_justify="left")
     paths, seeds = list(result.study.vary), len({cell.seed for cell in result.cells}) > 1
     ends = [path.rpartition(".")[2] for path in paths]
-    for path, end in zip(paths, ends, strict=True):
-        table.add_column(end if ends.count(end) == 1 else path, no_wrap=True)
-    for name in [*(["seed"] if seeds else []), "rejected"]:
-        table.add_column(name, justify="right", overflow="fold")
-    for heading in _SHOWN.values():
-        table.add_column(heading, justify="right", overflow="fold")
-    for name in result.asked:
-        table.add_column(result.described[name].description, justify="right", overflow="fold")
+    varied = [end if ends.count(end) == 1 else path for path, end in zip(paths, ends, strict=True)]
+    additional = [result.described[name].description for name in result.asked]
+    numbers = [*(["seed"] if seeds else []), "rejected", *_SHOWN.values(), *additional]
+    table = plain_table(
+        *(Column(heading, no_wrap=True) for heading in varied),
+        *(Column(heading, justify="right") for heading in numbers),
+        title=result.study.title,
+    )
     for cell in result.cells[:_MOST]:
         counts = [*([str(cell.seed)] if seeds else []), f"{sum(cell.rejected.values()):,}"]
         names = [str(value).removeprefix(PREFIX) for value in cell.parameters.values()]
@@ -108,7 +125,7 @@ def _table(result: StudyResult) -> object:
 
 
 def _number(value: float, unit: str) -> str:
-    """Four digits, no exponent, times with a unit of their own; "-" where a metric is undefined."""
+    """Format a number with four digits and no exponent, a time with its unit; "-" for an undefined metric."""
     from poolwise.units import format_time
 
     if value != value:
@@ -119,10 +136,10 @@ def _number(value: float, unit: str) -> str:
 
 
 def _plain(value: object) -> object:
-    """None in the place of an undefined metric: JSON has no NaN."""
+    """Return None for an undefined metric: JSON has no NaN."""
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Register the command."""
     app.command("run", epilog=examples("poolwise run cerit-pools --set workload.jobs=700 --set scheduler.order=fm"))(run_study)

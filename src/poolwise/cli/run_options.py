@@ -1,173 +1,204 @@
-"""One run, as the options of `poolwise simulate` say it: sections of a study file, resolved into a cell."""
+"""Options that describe the simulation of a job log on nodes; they resolve into a cell like the sections of a study file."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from poolwise.cli.panels import ADVANCED, COMMON, LOG
+from poolwise.cli.shared_options import SeedOption, SettingsOption
 
 if TYPE_CHECKING:
     from poolwise.files.study import PerformanceSection
     from poolwise.model import Machine
     from poolwise.studies.cells import Cell
 
-VINESIM = "vinesim"
-
 
 class ScopeChoice(StrEnum):
-    """Which pools a node may use."""
+    """Pools that a node may use."""
 
     RACK = "rack"
     SYSTEM = "system"
 
 
 @dataclass(frozen=True)
-class RunOptions:
-    """The options of `poolwise simulate` that say what runs on what; None, empty or False for those that were not given."""
+class LogOptions:
+    """Machine, scheduler and format of a simulated log; None, empty or False where an option was not given."""
 
-    trace: Path | None
-    machine: Path | None = None
-    processors: int | None = None
-    order: str | None = None
-    backfill: str | None = None
-    placement: str | None = None
-    scope: ScopeChoice | None = None
-    scheduler: str | None = None
-    format: str = "auto"
-    map: str | None = None
-    strict: bool = False
-    closed_loop: bool = False
-    seed: int = 0
-    table: tuple[str, ...] = ()
-    affinity: Path | None = None
-    affinity_kind: str = "absolute"
-    prices: Path | None = None
-    power: Path | None = None
-    types: Path | None = None
-    inter_arrival: str | None = None
-    contended: bool = False
-    set_: tuple[str, ...] = ()
+    machine: Annotated[
+        Path | None,
+        typer.Option(metavar="MACHINE", help="MACHINE.toml, or the name of a shipped machine.", rich_help_panel=COMMON),
+    ] = None
+    processors: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, max=2**40, help="Simulate N processors without memory instead.", rich_help_panel=COMMON
+        ),
+    ] = None
+    order: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Queue order: a name from `poolwise list orders`, FILE.py:NAME or MODULE:NAME.",
+            show_default="fcfs",
+            rich_help_panel=COMMON,
+        ),
+    ] = None
+    backfill: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Backfilling: a name from `poolwise list backfills`, or FILE.py:NAME.",
+            show_default="easy",
+            rich_help_panel=COMMON,
+        ),
+    ] = None
+    placement: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Placement: a name from `poolwise list placements`, or FILE.py:NAME.",
+            show_default="racks",
+            rich_help_panel=COMMON,
+        ),
+    ] = None
+    scope: Annotated[
+        ScopeChoice | None,
+        typer.Option(
+            help="Pools that a node may use: its own rack's, or any (system).", show_default="rack", rich_help_panel=COMMON
+        ),
+    ] = None
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="SCHEDULER.toml or catalog:NAME, instead of the four options above.",
+            rich_help_panel=COMMON,
+        ),
+    ] = None
+    seed: SeedOption = 0
+    format: Annotated[
+        str, typer.Option(metavar="NAME", help="Log format: a name from `poolwise list formats`.", rich_help_panel=LOG)
+    ] = "auto"
+    map: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIELD=COLUMN:UNIT,...",
+            help="Columns of any other table: submit=submit_time:10s, memory=mem_gb:GB.",
+            rich_help_panel=LOG,
+        ),
+    ] = None
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Stop at the first row that cannot be read.", rich_help_panel=LOG)
+    ] = False
+    closed_loop: Annotated[
+        bool,
+        typer.Option(
+            "--closed-loop",
+            help="Submit each job after its predecessor ends and its user's think time (SWF).",
+            rich_help_panel=LOG,
+        ),
+    ] = False
+    table: Annotated[
+        list[str],
+        typer.Option(
+            metavar="KIND=FILE",
+            help="Performance table of a kind on shared devices (CSV); repeatable.",
+            rich_help_panel=ADVANCED,
+        ),
+    ] = field(default_factory=list)
+    set_: SettingsOption = field(default_factory=list)
 
-    def cell(self) -> Cell:
-        """Resolve the run; raises InputError for options that do not go together, and for what the files say."""
-        from dataclasses import replace
+    def cell(self, log: Path) -> Cell:
+        """Resolve the run of a log; raises InputError for options that conflict, and for invalid files."""
+        from poolwise.errors import InputError
 
-        tables = self._units() if self.format == VINESIM else self._nodes()
-        run = {"version": 1, **tables, "measure": {"warm_up": 0, "baseline": False}, "seeds": {"values": [self.seed]}}
-        cell = resolved(run, self._settings())
-        if "performance" in tables or any(key.startswith("performance.") for key in self._settings()):
-            return cell
-        return replace(cell, performance=_default_performance(cell.machine))
-
-    def files(self) -> list[Path]:
-        """Every file that the options name."""
-        from poolwise import catalog
-
-        kinds = {
-            "trace": "traces",
-            "scheduler": "schedulers",
-            **dict.fromkeys(("affinity", "prices", "power", "types"), "affinities"),
-        }
-        found = [catalog.resolve(kind, given) for name, kind in kinds.items() if (given := getattr(self, name)) is not None]
-        found += [catalog.resolve("sharing_tables", text.partition("=")[2]) for text in self.table]
-        if self.machine is None:
-            return found
-        if self.format == VINESIM:
-            return [*found, catalog.resolve("deployments", self.machine)]
-        return [*found, catalog.resolve("machines", str(_machine(self.machine, None)))]
-
-    def _settings(self) -> dict[str, Any]:
-        """Dotted path -> value of --set; a bare KEY is one of the placement, as it has always been with --format vinesim."""
-        from poolwise.studies.study import parse_setting
-
-        given = dict(parse_setting(text) for text in self.set_)
-        return {key if "." in key else f"scheduler.placement.{key}": value for key, value in given.items()}
-
-    def _nodes(self) -> dict[str, Any]:
-        """Jobs on nodes, of a machine file or of processors."""
-        own = ("affinity", "prices", "power", "types", "inter_arrival", "contended")
-        _refuse({name: getattr(self, name) for name in own}, "needs --format vinesim")
-        performance = {"performance": {"model": _sharing(self.table)}} if self.table else {}
-        return {
+        if self.format == "vinesim":
+            remedy = "use `poolwise simulate vinesim`"
+            raise InputError("this format describes tasks on processing units", field="--format", remedy=remedy)
+        run = {
             "machine": _machine(self.machine, self.processors),
             "scheduler": self._scheduler(),
-            "workload": self._workload(),
-            **performance,
+            "workload": self._workload(log),
+            **({"performance": {"model": _sharing(self.table)}} if self.table else {}),
         }
+        return resolve_run(run, parse_settings(self.set_), self.seed)
 
-    def _workload(self) -> dict[str, Any]:
+    def files(self, log: Path) -> list[Path]:
+        """Return every file that the options name."""
+        from poolwise import catalog
+
+        found = [catalog.resolve("traces", log)]
+        found += [] if self.scheduler is None else [catalog.resolve("schedulers", self.scheduler)]
+        found += [catalog.resolve("sharing_tables", text.partition("=")[2]) for text in self.table]
+        found += [] if self.machine is None else [catalog.resolve("machines", str(_machine(self.machine, None)))]
+        return found
+
+    @property
+    def policy(self) -> str:
+        """Short description of the scheduler."""
+        if self.scheduler is not None:
+            return self.scheduler
+        return f"{self.order or 'fcfs'} {self.backfill or 'easy'} {(self.scope or ScopeChoice.RACK).value}"
+
+    def _workload(self, log: Path) -> dict[str, Any]:
         given = {"map": self.map, "strict": self.strict or None, "closed_loop": self.closed_loop or None}
         options = {name: value for name, value in given.items() if value is not None}
         format = "columns" if self.map is not None and self.format == "auto" else self.format
-        return {"trace": self._trace(), "format": format, "clock": "trace", "options": options}
-
-    def _units(self) -> dict[str, Any]:
-        """Tasks on processing units, from the files of VineSim."""
-        other = ("order", "backfill", "scope", "scheduler", "processors", "table", "map", "strict", "closed_loop")
-        _refuse({name: getattr(self, name) for name in other}, "does not apply to --format vinesim")
-        machine = self._deployment()
-        options: dict[str, Any] = {} if self.inter_arrival is None else {"inter_arrival": self.inter_arrival}
-        options |= {} if self.types is None else {"types": str(self.types)}
-        alone = {"name": "combined", "models": ["affinity", "transfer"]}
-        shared = {"name": "combined", "models": ["affinity", "network_sharing", "fetching"]}
-        return {
-            "machine": machine,
-            "scheduler": {"kind": "dispatch", "placement": {"name": self.placement or "high"}},
-            "workload": {"trace": self._trace(), "format": VINESIM, "clock": "trace", "options": options},
-            "performance": {"model": shared, "estimate_model": alone} if self.contended else {"model": alone},
-        }
-
-    def _deployment(self) -> str | dict[str, Any]:
-        """A machine file of the format "vinesim", or the files that make one."""
-        from poolwise.errors import InputError
-
-        files = {name: getattr(self, name) for name in ("affinity", "prices", "power", "types")}
-        if self.machine is not None and self.machine.suffix == ".toml":
-            _refuse({name: path for name, path in files.items() if name != "types"}, "is what the machine file says")
-            return str(self.machine)
-        settings = self._settings()
-        for name, path in {
-            "machine": "machine.deployment",
-            "affinity": "machine.affinity",
-            "inter_arrival": "workload.options.inter_arrival",
-        }.items():
-            if getattr(self, name) is None and path not in settings:
-                option = f"--{name.replace('_', '-')}"
-                raise InputError(f"{option} is missing", field=option, remedy=_NEEDED)
-        named = {name: str(path) for name, path in {"deployment": self.machine, **files}.items() if path is not None}
-        more = {"affinity_kind": self.affinity_kind, "contended": self.contended, "data": self._trace()}
-        return {"version": 1, "format": VINESIM, **named, **more}
-
-    def _trace(self) -> str:
-        from poolwise import catalog
-        from poolwise.errors import InputError
-
-        if self.trace is None:
-            raise InputError("no trace is given", field="trace", remedy="name a log, or a recorded run with --run")
-        path = catalog.resolve("traces", self.trace)
-        if not path.is_file():
-            raise InputError("no such file", file=path, remedy="check the path")
-        return str(self.trace)
+        return {"trace": existing_trace(log), "format": format, "clock": "trace", "options": options}
 
     def _scheduler(self) -> str | dict[str, Any]:
-        """What --scheduler names, or what the other options say."""
+        """Return the scheduler file, or the section that the other options describe."""
         from poolwise.errors import InputError
 
         given = {name: getattr(self, name) for name in ("order", "backfill", "placement", "scope")}
         if self.scheduler is not None:
             twice = next((f"--{name}" for name, value in given.items() if value), None)
             if twice is not None:
-                remedy = "--order NAME, or --scheduler FILE without the options that it replaces"
-                raise InputError(f"--scheduler says what {twice} says", field="scheduler", remedy=remedy)
+                remedy = "give --scheduler FILE without the options that it replaces, or --order NAME alone"
+                raise InputError(f"--scheduler and {twice} exclude each other", field="scheduler", remedy=remedy)
             return self.scheduler
         parts = {"order": self.order or "fcfs", "backfill": self.backfill or "easy", "placement": self.placement or "racks"}
         scope = {"scope": (self.scope or ScopeChoice.RACK).value} if parts["placement"] == "racks" else {}
         return {**parts, **scope}
 
 
-def resolved(run: dict[str, Any], settings: dict[str, Any]) -> Cell:
-    """Resolve the sections of a run that options wrote; errors that stand in no file name none."""
+def parse_settings(texts: list[str]) -> dict[str, Any]:
+    """Return dotted path -> value of --set options; a bare KEY is a setting of the placement."""
+    from poolwise.studies.study import parse_setting
+
+    given = dict(parse_setting(text) for text in texts)
+    return {key if "." in key else f"scheduler.placement.{key}": value for key, value in given.items()}
+
+
+def existing_trace(path: Path) -> str:
+    """Return a trace as a study file names it; raises InputError if the file does not exist."""
+    from poolwise import catalog
+    from poolwise.errors import InputError
+
+    found = catalog.resolve("traces", path)
+    if not found.is_file():
+        raise InputError("no such file", file=found, remedy="check the path")
+    return str(path)
+
+
+def resolve_run(sections: dict[str, Any], settings: dict[str, Any], seed: int) -> Cell:
+    """Resolve the sections of one run into a cell; the performance model is the machine's default unless one is set.
+
+    If an option is invalid, the error names no file.
+    """
+    run = {"version": 1, **sections, "measure": {"warm_up": 0, "baseline": False}, "seeds": {"values": [seed]}}
+    cell = _resolve(run, settings)
+    if "performance" in sections or any(key.startswith("performance.") for key in settings):
+        return cell
+    return replace(cell, performance=_default_performance(cell.machine))
+
+
+def _resolve(run: dict[str, Any], settings: dict[str, Any]) -> Cell:
     from poolwise.errors import InputError, ManyErrors
     from poolwise.files.document import Document
     from poolwise.studies.study import resolve
@@ -181,25 +212,12 @@ def resolved(run: dict[str, Any], settings: dict[str, Any]) -> Cell:
         found = error.errors if isinstance(error, ManyErrors) else (error,)
         raise ManyErrors.of([type(e)(e.message, field=e.field, remedy=e.remedy) for e in found]) from error
     if len(cells) != 1:
-        raise InputError("one run varies nothing", field="--set", remedy="write a study, and run it with `poolwise run`")
+        raise InputError("a single run varies nothing", field="--set", remedy="write a study, and run it with `poolwise run`")
     return cells[0]
 
 
-_NEEDED = "--format vinesim needs --machine DEPLOYMENT, --affinity FILE and --inter-arrival TIME"
-
-
-def _refuse(options: dict[str, Any], why: str) -> None:
-    """Raise InputError for the first of these options that was given."""
-    from poolwise.errors import InputError
-
-    for name, value in options.items():
-        if value:
-            option = f"--{name.replace('_', '-')}"
-            raise InputError(f"{option} {why}", field=option, remedy="see `poolwise simulate --help`")
-
-
-def _sharing(tables: tuple[str, ...]) -> dict[str, Any]:
-    """Devices shared as performance tables say, KIND=FILE each."""
+def _sharing(tables: list[str]) -> dict[str, Any]:
+    """Return the model of devices shared as performance tables (KIND=FILE) describe."""
     from poolwise.errors import InputError
 
     pairs = [text.partition("=") for text in tables]
@@ -210,7 +228,7 @@ def _sharing(tables: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _default_performance(machine: Machine) -> PerformanceSection:
-    """Say by name what `api.default_model` chooses."""
+    """Return the model that `api.default_model` chooses, by its name."""
     from poolwise import api
     from poolwise.files.component import Component
     from poolwise.files.study import PerformanceSection
@@ -219,7 +237,7 @@ def _default_performance(machine: Machine) -> PerformanceSection:
 
 
 def _machine(path: Path | None, processors: int | None) -> str | dict[str, Any]:
-    """The machine that --machine or --processors names; raises InputError unless it is one of them."""
+    """Return the machine that --machine or --processors names; raises InputError unless exactly one is given."""
     from poolwise import catalog
     from poolwise.errors import InputError
 

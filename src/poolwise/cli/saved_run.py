@@ -1,4 +1,4 @@
-"""Runs whose results stand in files: which one is meant, and how it came about, as their provenance describes it."""
+"""Saved runs: select one run in the results of a study, or read the run that a provenance file describes."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ SHOWN = 12
 """Runs that an error lists."""
 
 
-class Chosen(Protocol):
-    """What runs are chosen by."""
+class Selectable(Protocol):
+    """Properties by which a run is selected."""
 
     @property
     def key(self) -> str:
-        """Name of the cell's files."""
+        """Key of the cell in the results."""
         ...
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """Dotted path -> value, of what the study varied."""
+        """Dotted path -> value of each varied parameter."""
         ...
 
     @property
     def seed(self) -> int:
-        """The seed."""
+        """Random seed."""
         ...
 
     @property
     def label(self) -> str:
-        """What messages call it."""
+        """Name of the run in messages."""
         ...
 
 
-C = TypeVar("C", bound=Chosen)
+R = TypeVar("R", bound=Selectable)
 
 
-def in_folder(folder: Path, selection: Sequence[str]) -> tuple[str, Cell]:
-    """Name of the study whose results stand in a folder, and the run of it that a selection means, set up again.
+def run_in_folder(folder: Path, selection: Sequence[str]) -> tuple[str, Cell]:
+    """Return the name of the study whose results a folder holds, and the selected run, ready to be simulated again.
 
-    Raises InputError where the results were made by another version, or from files that have changed since.
+    Raises InputError if another version of Poolwise made the results, or if an input file has changed since.
     """
     from poolwise.studies.cells import cell_sources
     from poolwise.studies.description import read_descriptions
@@ -56,63 +56,61 @@ def in_folder(folder: Path, selection: Sequence[str]) -> tuple[str, Cell]:
     known = _provenance(folder)
     runs = read_descriptions(folder / "provenance.json")
     if known.get("sources_sha256") != cell_sources():
-        remedy = "run the study again with this one"
+        remedy = "run the study again with this version"
         raise InputError("the results were made by another version of Poolwise", file=folder, remedy=remedy)
-    return str(known.get("study")), _kept(choose(runs, folder, selection).cell(), folder)
+    return str(known.get("study")), _check_saved(choose(runs, folder, selection).cell(), folder)
 
 
-def of_study(folder: Path, study: str, settings: Sequence[str], selection: Sequence[str]) -> tuple[str, Cell]:
-    """Name of a study whose results stand in a folder that other studies have written to as well, and one of its runs.
+def run_of_study(folder: Path, study: str, settings: Sequence[str], selection: Sequence[str]) -> tuple[str, Cell]:
+    """Return the name of a study and one of its runs, from a folder that several studies wrote to.
 
-    Raises InputError where the folder does not hold that run.
+    Raises InputError if the folder does not hold that run.
     """
     from poolwise import studies
     from poolwise.studies.study import parse_setting
 
     _provenance(folder)
     loaded = studies.load(study, dict(parse_setting(text) for text in settings))
-    return loaded.name, _kept(choose(loaded.cells, folder, selection), folder)
+    return loaded.name, _check_saved(choose(loaded.cells, folder, selection), folder)
 
 
-def simulated(file: Path) -> RecordedRun | None:
-    """Find the description of the run of which `poolwise simulate` wrote a file; None for a file of another origin."""
+def simulated_run(file: Path) -> RecordedRun | None:
+    """Return the run from which `poolwise simulate` wrote a file; None if the file has no provenance."""
     from poolwise.studies.description import read_descriptions
 
-    record = _beside(file)
+    record = _provenance_of(file)
     return read_descriptions(record)[0] if record.is_file() else None
 
 
-def _beside(file: Path) -> Path:
-    """Name of the file that says where a file comes from."""
+def _provenance_of(file: Path) -> Path:
+    """Return the path of the provenance file of a file."""
     return file.with_name(f"{file.name}.provenance.json")
 
 
-def recorded(file: Path, settings: Sequence[str]) -> tuple[Cell, tuple[Component, ...]]:
-    """Set up the run that a provenance file describes, with some values replaced; and what was asked for beside its metrics.
+def read_recorded_run(file: Path, settings: Sequence[str]) -> tuple[Cell, tuple[Component, ...]]:
+    """Return the run that a provenance file describes, with some values replaced, and its additional metrics.
 
     Raises InputError as `RecordedRun.cell`.
     """
     from poolwise.studies.description import read_descriptions
     from poolwise.studies.study import parse_setting
 
-    record = _beside(file)
+    record = _provenance_of(file)
     if record.is_file():
-        problem = "this file is what a run wrote, not the description of it"
-        raise InputError(problem, file=file, field="--run", remedy=f"give {record.name}, which stands beside it")
+        raise InputError("this is the output of a run, not its description", file=file, remedy=f"give {record.name} instead")
     if not file.is_file():
-        raise InputError("no such file", file=file, field="--run", remedy="give FILE.provenance.json of an earlier run")
+        raise InputError("no such file", file=file, remedy="give FILE.provenance.json of an earlier run")
     if file.suffix != ".json":
-        remedy = f"give {record.name}, which 'poolwise simulate' writes beside it"
-        raise InputError("this file does not describe a run", file=file, field="--run", remedy=remedy)
+        remedy = f"give {record.name}, which `poolwise simulate` writes next to it"
+        raise InputError("this file does not describe a run", file=file, remedy=remedy)
     runs = read_descriptions(file)
     if len(runs) > 1:
-        problem = f"the file describes {len(runs)} runs"
-        raise InputError(problem, file=file, field="--run", remedy="give the provenance of one run")
+        raise InputError(f"the file describes {len(runs)} runs", file=file, remedy="give the provenance of a single run")
     return runs[0].cell(dict(parse_setting(text) for text in settings)), runs[0].metrics
 
 
 def check_recorded(file: Path, job: int, until: int, started: bool) -> None:
-    """Raise InputError unless a schedule that `poolwise simulate` wrote has the last start of a job at `until` ns."""
+    """Raise InputError unless a schedule of `poolwise simulate` has the last start of a job at `until` ns."""
     import polars as pl
 
     from poolwise.traces.parquet import read_parquet
@@ -122,30 +120,33 @@ def check_recorded(file: Path, job: int, until: int, started: bool) -> None:
     frame = pl.read_csv(file) if file.suffix == ".csv" else read_parquet(file)[0]
     starts: list[int] = frame.filter(pl.col("id") == job)["start_ns"].to_list()
     if starts and (max(starts) != until or not started):
-        problem = f"job {job} is recorded to start at {max(starts)} ns, its replay says: {until} ns"
+        problem = f"job {job} is recorded to start at {max(starts)} ns, but starts at {until} ns when simulated again"
         raise InputError(problem, file=file, remedy="simulate it again with this version of Poolwise")
 
 
-def choose(runs: Sequence[C], folder: Path, selection: Sequence[str]) -> C:
-    """Find the one run that is meant.
+def choose(runs: Sequence[R], folder: Path, selection: Sequence[str]) -> R:
+    """Return the one run that matches all parts of a selection.
 
-    `selection` holds beginnings of keys, or PATH=VALUE of what the study varies (the path's end will do), or seed=N. All
-    must hold. Raises InputError that lists the runs where none or several fit.
+    A part is the beginning of a key, PATH=VALUE of a varied parameter (the end of the path suffices), or seed=N. Raises
+    InputError that lists the candidates if none or several match.
     """
-    fitting = [run for run in runs if all(_fits(run, text) for text in selection)]
-    if len({run.key for run in fitting}) == 1:  # rows that differ in watts and prices alone are one run
-        return fitting[0]
-    listed = [f"  {run.key[:8]}  {run.label}" for run in (fitting or runs)[:SHOWN]]
-    more = len(fitting or runs) - len(listed)
+    matching = [run for run in runs if all(_matches(run, text) for text in selection)]
+    if len({run.key for run in matching}) == 1:  # rows that differ only in power and prices share a run
+        return matching[0]
+    candidates = matching or runs
+    listed = [f"  {run.key[:8]}  {run.label}" for run in candidates[:SHOWN]]
+    more = len(candidates) - len(listed)
     raise InputError(
-        f"{len(fitting) or 'no'} cells fit {' and '.join(selection)}" if selection else f"the results hold {len(runs)} cells",
+        f"{len(matching) or 'no'} cells match {' and '.join(selection)}"
+        if selection
+        else f"the results hold {len(runs)} cells",
         file=folder,
         field="--cell",
-        remedy="\n".join(["name one by PATH=VALUE or by its key:", *listed, *([f"  and {more} more"] if more > 0 else [])]),
+        remedy="\n".join(["select one by PATH=VALUE or by its key:", *listed, *([f"  and {more} more"] if more > 0 else [])]),
     )
 
 
-def _fits(run: Chosen, text: str) -> bool:
+def _matches(run: Selectable, text: str) -> bool:
     path, equals, value = text.partition("=")
     if not equals:
         return run.key.startswith(text)
@@ -153,12 +154,12 @@ def _fits(run: Chosen, text: str) -> bool:
     return any((name == path or name.endswith(f".{path}")) and str(known[name]) == value for name in known)
 
 
-def _kept(cell: Cell, folder: Path) -> Cell:
-    """Return the cell if the folder holds its results."""
+def _check_saved(cell: Cell, folder: Path) -> Cell:
+    """Return the cell; raises InputError unless the folder holds its results."""
     from poolwise.studies.cell_store import CellStore
 
     if CellStore(folder).facts(cell) is None:
-        problem = f"there are no results of this run ({cell.label}): it was made by another version, or from other inputs"
+        problem = f"no results of this run ({cell.label}): another version of Poolwise made them, or other inputs"
         raise InputError(problem, file=folder, remedy="run the study again")
     return cell
 
@@ -171,5 +172,5 @@ def _provenance(folder: Path) -> dict[str, Any]:
     except FileNotFoundError as error:
         raise InputError("these are not the results of a study", file=file, remedy=remedy) from error
     except ValueError as error:
-        raise InputError(f"not JSON: {error}", file=file, remedy="run the study again") from error
+        raise InputError(f"invalid JSON: {error}", file=file, remedy="run the study again") from error
     return content if isinstance(content, dict) else {}

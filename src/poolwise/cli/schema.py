@@ -1,4 +1,4 @@
-"""`poolwise schema`: JSON Schema of the file formats, for editors and other programs."""
+"""`poolwise schema`: print the JSON Schema of a file format, for editors and other programs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class SchemaKind(StrEnum):
-    """Files that have a schema."""
+    """Kinds of files with a schema."""
 
     MACHINE = "machine"
     SCHEDULER = "scheduler"
@@ -25,15 +25,18 @@ class SchemaKind(StrEnum):
     PRICES = "prices"
 
 
-def schema(format: SchemaKind = typer.Argument(help="Kind of file.")) -> None:
-    """Print the JSON Schema of a kind of file."""
-    from poolwise.cli.output import print_json
+_KIND = f"Kind of file: {', '.join(SchemaKind)}."
 
-    print_json(schema_of(format))
+
+def schema(format: SchemaKind = typer.Argument(metavar="KIND", help=_KIND)) -> None:
+    """Print the JSON Schema of a file format."""
+    from poolwise.cli.output import print_object
+
+    print_object(schema_of(format))
 
 
 def schema_of(format: SchemaKind) -> dict[str, Any]:
-    """JSON Schema of a file format; the `machine` of a study or plan may be a machine in place."""
+    """Return the JSON Schema of a file format; the `machine` of a study or plan may be an inline machine."""
     from pydantic.json_schema import models_json_schema
 
     from poolwise import registry
@@ -54,19 +57,19 @@ def schema_of(format: SchemaKind) -> dict[str, Any]:
     content: dict[str, Any] = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     if len(models[format]) == 1:
         content.update(models[format][0].model_json_schema(by_alias=True))
-        _open_machine(content, content.get("$defs", {}))
-    else:  # sections of one name in files of several kinds get names of their own
+        _add_inline_machine(content, content.get("$defs", {}))
+    else:  # sections that share a name across kinds get distinct names
         refs, whole = models_json_schema([(model, "validation") for model in models[format]], by_alias=True)
         content["$defs"] = whole["$defs"]
         content["anyOf"] = list(refs.values())
         for ref in content["anyOf"]:
-            _open_machine(content["$defs"][ref["$ref"].rpartition("/")[2]], content["$defs"])
+            _add_inline_machine(content["$defs"][ref["$ref"].rpartition("/")[2]], content["$defs"])
     content["title"] = f"Poolwise {format.value} file"
     return content
 
 
-def _open_machine(file: dict[str, Any], sections: dict[str, Any]) -> None:
-    """Add the schema of a machine in place where a file has a machine."""
+def _add_inline_machine(file: dict[str, Any], sections: dict[str, Any]) -> None:
+    """Add the schema of an inline machine if the file has a machine."""
     from poolwise.files.machine_sections import MachineFile
 
     if "machine" in file["properties"]:
@@ -74,7 +77,7 @@ def _open_machine(file: dict[str, Any], sections: dict[str, Any]) -> None:
         sections.update(machine.pop("$defs"))
         sections["MachineFile"] = machine
         sections["MachineForm"] = {
-            "description": "a machine in another form (`poolwise list machine_formats`), its settings beside the name",
+            "description": "a machine in another format (`poolwise list machine_formats`), with the settings of that format",
             "type": "object",
             "properties": {"version": {"const": 1}, "format": {"type": "string"}, "name": {"type": "string"}},
             "required": ["version", "format"],
@@ -84,5 +87,5 @@ def _open_machine(file: dict[str, Any], sections: dict[str, Any]) -> None:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Register the command."""
     app.command(epilog=examples("poolwise schema machine"))(schema)

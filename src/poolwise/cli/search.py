@@ -1,9 +1,9 @@
-"""`poolwise search`: a queue order of one's own, found by simulation."""
+"""`poolwise search`: search for a queue order by simulation."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -15,25 +15,30 @@ if TYPE_CHECKING:
 
 
 def search(
-    search: str = typer.Argument(help="SEARCH.toml, or the name of a shipped search (`poolwise list searches`)."),
-    out: Path | None = typer.Option(None, help="Folder for what was tried and the answer; results/SEARCH if not given."),
-    jobs: int | None = typer.Option(None, min=1, help="Processes; all cores if not given. The answer does not depend on it."),
+    search: str = typer.Argument(
+        metavar="SEARCH", help="SEARCH.toml, or the name of a shipped search (`poolwise list searches`)."
+    ),
+    out: Path | None = typer.Option(
+        None, metavar="DIR", help="Folder for candidates and answer; defaults to results/SEARCH. Repeat the command to resume."
+    ),
+    jobs: int | None = typer.Option(None, min=1, help="Number of processes; defaults to all cores."),
     executor: ExecutorName = "local",
     executor_address: ExecutorAddress = None,
-    set_: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="Replace a value, such as budget.candidates=50."),
-    open_test: bool = typer.Option(
-        False, "--open-test", help="Try what was chosen on the test workloads; each time is counted."
+    set_: list[str] = typer.Option(
+        [], "--set", metavar="KEY=VALUE", help="Replace a value, such as budget.candidates=50; repeatable."
     ),
-    json: bool = typer.Option(False, "--json", help="Print exactly one JSON object."),
+    open_test: bool = typer.Option(
+        False, "--open-test", help="Evaluate the chosen order on the test workloads; each use is counted."
+    ),
+    json: bool = typer.Option(False, "--json", help="Print one JSON object instead of tables."),
 ) -> None:
-    """Search a space of queue orders for those under which jobs fare best; run again, it goes on.
+    """Search for a queue order that improves on a baseline.
 
-    Actions search.json, orders.csv, candidates.csv, scheduler.toml (the order that was chosen), provenance.json, optuna.journal
-    and report.html. Exits with 3 where no candidate keeps the constraints. Needs the extra "search".
+    Writes search.json, orders.csv, candidates.csv, scheduler.toml (the chosen order), provenance.json, optuna.journal and
+    report.html. Exits with 3 if no candidate meets the constraints. Requires the extra "search".
     """
-    from poolwise.cli.console import err, error, resumable
-    from poolwise.cli.console import note as say
-    from poolwise.cli.output import print_json
+    from poolwise.cli.console import error, note, progress, resumable
+    from poolwise.cli.output import print_json, provenance
     from poolwise.errors import InfeasibleError, InputError
     from poolwise.studies.study import parse_setting
 
@@ -49,18 +54,15 @@ def search(
 
     loaded = load_search(search, dict(parse_setting(text) for text in set_))
     folder = out if out is not None else Path("results") / loaded.name
-
-    def tell(line: str) -> None:
-        err.print(line, markup=False, highlight=False, soft_wrap=True)
-
-    with resumable(folder), find_executor(executor, executor_address, jobs) as where:
-        result = run_search(loaded, folder, where, open_test=open_test, tell=tell)
+    with resumable(folder), find_executor(executor, executor_address, jobs) as workers:
+        result = run_search(loaded, folder, workers, open_test=open_test, tell=progress)
     with resumable(folder):
         write_search(result, folder / "report.html")
-    for note in result.notes:
-        say(note)
+    for text in result.notes:
+        note(text)
     if json:
-        print_json({**result.to_dict(), "provenance": result.provenance()})
+        inputs: dict[str, Any] = {loaded.name: loaded.sha256}
+        print_json(result.to_dict(), {**provenance(None, []), **result.provenance(), "inputs": inputs}, result.notes)
     else:
         _print(result)
     if result.chosen is None:
@@ -69,21 +71,21 @@ def search(
 
 
 def _print(result: SearchResult) -> None:
-    from rich.table import Table
-
-    from poolwise.cli.console import out
+    from poolwise.cli.console import print_line
+    from poolwise.cli.tables import plain_table, print_table
     from poolwise.search.objectives import FARES, WORDS
 
-    table = Table("order", "", "workloads", *(WORDS[name] for name in FARES), title=f"times {result.search.baseline.name}")
+    headings = ("order", "", "workloads", *(WORDS[name] for name in FARES))
+    table = plain_table(*headings, title=f"objectives as multiples of {result.search.baseline.name}")
     for judged in result.judged:
         for split, found in judged.on.items():
             mark = "chosen" if judged is result.chosen else "front" if judged.on_front else ""
             table.add_row(judged.candidate.name, mark, split, *(str(found[name]) for name in FARES))
-    out.print(table)
-    out.print(result.headline(), style="bold", markup=False, highlight=False, soft_wrap=True)
-    out.print(f"report: {result.folder / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
+    print_table(table)
+    print_line(result.headline(), style="bold")
+    print_line(f"report: {result.folder / 'report.html'}")
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Register the command."""
     app.command(epilog=examples("poolwise search cerit-order --out results/cerit-order"))(search)

@@ -1,8 +1,7 @@
-"""`poolwise serve`: the studies of a folder in a browser on this machine."""
+"""`poolwise serve`: browse the studies of a folder in a local web page."""
 
 from __future__ import annotations
 
-import secrets
 from pathlib import Path
 
 import typer
@@ -11,14 +10,15 @@ from poolwise.cli.examples import examples
 
 
 def serve(
-    folder: Path = typer.Argument(metavar="DIR", help="Folder with study files and folders of results."),
-    port: int = typer.Option(8765, min=0, max=65535, help="Port on 127.0.0.1; 0 for any that is free."),
+    folder: Path = typer.Argument(metavar="DIR", help="Folder with study files and result folders."),
+    port: int = typer.Option(8765, min=0, max=65535, help="Port on 127.0.0.1; 0 picks a free port."),
 ) -> None:
-    """Show the studies of a folder in a browser, and run what is asked there; only this machine, with a token.
+    """Browse studies and results in a local web page.
 
-    Prints the address with its token, and serves until it is interrupted.
+    The page can also run studies, comparisons and forecasts. Prints the address, which contains an access token, and serves it
+    until interrupted. Only this computer can connect.
     """
-    from poolwise.cli.console import out
+    from poolwise.cli.console import print_verbatim
     from poolwise.errors import InputError
 
     try:
@@ -27,10 +27,11 @@ def serve(
         from poolwise.serve.app import make_app
         from poolwise.serve.auth import LOOPBACK
     except ModuleNotFoundError as missing:
-        problem = f"the server needs the package {missing.name}"
-        raise InputError(problem, remedy="install it with: pip install 'poolwise[serve]'") from missing
+        problem = f"the Python module {missing.name} is missing"
+        raise InputError(problem, remedy="pip install 'poolwise[serve]'") from missing
 
     import asyncio
+    import secrets
 
     token = secrets.token_urlsafe(24)
 
@@ -40,8 +41,8 @@ def serve(
         try:
             site = web.TCPSite(runner, LOOPBACK, port)
             await site.start()
-            there = runner.addresses[0][1]
-            out.print(f"http://{LOOPBACK}:{there}/?token={token}", markup=False, highlight=False, soft_wrap=True)
+            actual = runner.addresses[0][1]
+            print_verbatim(f"http://{LOOPBACK}:{actual}/?token={token}")
             await asyncio.Event().wait()
         finally:
             await runner.cleanup()
@@ -50,5 +51,5 @@ def serve(
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Register the command."""
     app.command(epilog=examples("poolwise serve results"))(serve)

@@ -1,49 +1,54 @@
-"""`poolwise snapshot`: a cluster at this instant, as a state directory."""
+"""`poolwise snapshot`: save the current state of a cluster to a folder."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
+from poolwise.cli.cluster_options import ClusterSchedulerOption, PartitionOption
 from poolwise.cli.examples import examples
-from poolwise.cli.live_cluster import ClusterName, see
+from poolwise.cli.live_cluster import ClusterName, read_cluster_state
 
-snapshot_app = typer.Typer(help="Write a cluster at this instant as a folder that other commands take.", no_args_is_help=True)
+snapshot_app = typer.Typer(
+    help="Save the current state of a cluster to a folder.\n\n`simulate snapshot`, `forecast state` and `run` read the folder.",
+    no_args_is_help=True,
+)
+
+OutOption = Annotated[Path, typer.Option(metavar="DIR", help="Folder to write; it is written completely or not at all.")]
 
 
-def slurm(
-    out: Path = typer.Option(help="The folder; it appears whole, or not at all."),
-    partition: str | None = typer.Option(None, help="The partition; the cluster's default if not given."),
-    scheduler: str = typer.Option("", help="What decides there, if known: SCHEDULER.toml or catalog:NAME."),
-) -> None:
-    """Write a partition of a Slurm cluster: what it has, what runs where since when, and what waits."""
-    write_seen(ClusterName.SLURM, partition, scheduler, out)
+def slurm(out: OutOption, partition: PartitionOption = None, scheduler: ClusterSchedulerOption = "") -> None:
+    """Save the state of a Slurm partition: nodes, running and waiting jobs."""
+    save_snapshot(ClusterName.SLURM, partition, scheduler, out)
 
 
 def kubernetes(
-    out: Path = typer.Option(help="The folder; it appears whole, or not at all."),
-    name: str = typer.Option("poolwise", help="Pods with this schedulerName are jobs; others take room."),
-    scheduler: str = typer.Option("", help="What decides there, if known: SCHEDULER.toml or catalog:NAME."),
+    out: OutOption,
+    name: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="schedulerName of the pods that are jobs; other pods only occupy resources."),
+    ] = "poolwise",
+    scheduler: ClusterSchedulerOption = "",
 ) -> None:
-    """Write the cluster that $KUBECONFIG names: what it has, what runs where since when, and what waits."""
-    write_seen(ClusterName.KUBERNETES, name, scheduler, out)
+    """Save the state of the cluster that $KUBECONFIG names: nodes and pods."""
+    save_snapshot(ClusterName.KUBERNETES, name, scheduler, out)
 
 
-def write_seen(cluster: ClusterName, partition: str | None, scheduler: str, out: Path) -> None:
-    """Read a cluster once and write its state."""
-    from poolwise.cli.output import print_sentences
+def save_snapshot(cluster: ClusterName, part: str | None, scheduler: str, out: Path) -> None:
+    """Read a cluster once and write its state to a folder."""
+    from poolwise.cli.console import print_line
     from poolwise.files.state import write_state
     from poolwise.files.state_study import study_of
-    from poolwise.live.platform import LiveView
 
-    state = LiveView.of(see(cluster, partition, scheduler)).state(f"{cluster.value} {partition or ''}".strip(), scheduler)
+    state = read_cluster_state(cluster, part, scheduler)
     write_state(state, out, study_of(state, out))
-    print_sentences([f"{out}: {len(state.running):,} jobs run and {len(state.waiting):,} wait"])
+    print_line(f"{out}: {len(state.running):,} running and {len(state.waiting):,} waiting jobs")
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Register the group and its commands."""
     snapshot_app.command("slurm", epilog=examples("poolwise snapshot slurm --out now"))(slurm)
     snapshot_app.command("kubernetes", epilog=examples("poolwise snapshot kubernetes --out now"))(kubernetes)
     app.add_typer(snapshot_app, name="snapshot")

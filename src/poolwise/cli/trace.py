@@ -10,23 +10,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from poolwise.cli.examples import TICKS, examples
+from poolwise.cli.panels import COMMON, LOG, MEMORY, OUTPUT
+from poolwise.cli.shared_options import JsonOption
 
 if TYPE_CHECKING:
     from poolwise.model import Machine
     from poolwise.traces import TraceFormat
 
-commands = typer.Typer(help="Inspect traces and convert them.", no_args_is_help=True)
+commands = typer.Typer(help="Describe, convert and generate job traces.", no_args_is_help=True)
 
 
 class ConvertTarget(StrEnum):
-    """What to convert to."""
+    """Formats to convert to."""
 
     TABLE = "table"
     SWF = "swf"
 
 
 class MemoryChoice(StrEnum):
-    """Which column gives the memory of a job in SWF and sacct."""
+    """Columns of SWF and sacct that give the memory of a job."""
 
     BOTH = "used-then-requested"
     USED = "used"
@@ -45,31 +47,58 @@ TraceArgument = Annotated[
         parser=_path, metavar="TRACE", help="SWF, sacct, openb, Philly or any table (plain or .gz), or catalog:NAME."
     ),
 ]
-FormatOption = Annotated[str, typer.Option(help="Format of the trace: a name from `poolwise list formats`.")]
+FormatOption = Annotated[
+    str, typer.Option(metavar="NAME", help="Trace format: a name from `poolwise list formats`.", rich_help_panel=COMMON)
+]
 MachineOption = Annotated[
     str | None,
     typer.Option(
-        "--machine", metavar="FILE", help="Machine that the jobs are for: MACHINE.toml, or the name of a shipped one."
+        "--machine", metavar="FILE", help="Target machine: MACHINE.toml, or the name of a shipped one.", rich_help_panel=COMMON
     ),
 ]
 Cores = Annotated[
-    int | None, typer.Option(min=1, help="Cores of a whole node; a job takes ceil(processors / cores) nodes. 1 if not given.")
+    int | None,
+    typer.Option(
+        min=1, help="Cores per whole node; a job takes ceil(processors / cores) nodes. Defaults to 1.", rich_help_panel=COMMON
+    ),
 ]
-GPUs = Annotated[int | None, typer.Option(min=1, help="GPUs of a whole node; a job takes enough nodes for its GPUs.")]
-Zone = Annotated[str | None, typer.Option(help="Zone of times without one (sacct, Philly): Europe/Berlin. UTC if not given.")]
-ExtraColumns = Annotated[int | None, typer.Option(min=0, help="Columns beyond the 18th that every row of an SWF log has.")]
-Field = Annotated[MemoryChoice | None, typer.Option(help="Which column gives the memory of a job (SWF, sacct).")]
-Unknown = Annotated[str | None, typer.Option(help='Jobs of unknown memory: zero, exclude, or an amount per node: "4 GiB".')]
+GPUs = Annotated[
+    int | None, typer.Option(min=1, help="GPUs per whole node; a job takes enough nodes for its GPUs.", rich_help_panel=COMMON)
+]
+Zone = Annotated[
+    str | None,
+    typer.Option(metavar="ZONE", help="Time zone of times without one (sacct, Philly); defaults to UTC.", rich_help_panel=LOG),
+]
+ExtraColumns = Annotated[
+    int | None, typer.Option(min=0, help="Number of columns after the 18th of an SWF log.", rich_help_panel=LOG)
+]
+Field = Annotated[
+    MemoryChoice | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Memory column of SWF and sacct: used-then-requested, used or requested.",
+        rich_help_panel=MEMORY,
+    ),
+]
+Unknown = Annotated[
+    str | None,
+    typer.Option(
+        metavar="AMOUNT",
+        help='Memory of jobs without it: zero, exclude, or an amount per node: "4 GiB".',
+        rich_help_panel=MEMORY,
+    ),
+]
 Map = Annotated[
     str | None,
     typer.Option(
         "--map",
         metavar="FIELD=COLUMN:UNIT,...",
-        help="Columns of any other table, and their units: submit=submit_time:10s, memory=mem_gb:GB, id=jobid.",
+        help="Columns of any other table, with units: submit=submit_time:10s, memory=mem_gb:GB, id=jobid.",
+        rich_help_panel=LOG,
     ),
 ]
-Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first row that cannot be read.")]
-Scale = Annotated[float | None, typer.Option(help="Factor on the memory of every job.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first row that cannot be read.", rich_help_panel=LOG)]
+Scale = Annotated[float | None, typer.Option(help="Factor to multiply the memory of every job by.", rich_help_panel=MEMORY)]
 
 
 @commands.command(
@@ -84,7 +113,12 @@ def info(
     machine: MachineOption = None,
     machine_cores: Cores = None,
     machine_gpus: GPUs = None,
-    nodes: Annotated[int | None, typer.Option(min=1, help="Nodes of the machine: adds the load and jobs too large.")] = None,
+    nodes: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Nodes of the machine; adds the load and the number of too large jobs.", rich_help_panel=COMMON
+        ),
+    ] = None,
     extra_columns: ExtraColumns = None,
     memory_field: Field = None,
     memory_unknown: Unknown = None,
@@ -92,9 +126,9 @@ def info(
     timezone: Zone = None,
     map_: Map = None,
     strict: Strict = False,
-    json: Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")] = False,
+    json: JsonOption = False,
 ) -> None:
-    """Describe a trace: jobs, span, load, quantiles, and what was left out or repaired."""
+    """Describe a trace: jobs, span, load, quantiles and excluded rows."""
     from poolwise import traces
     from poolwise.cli.console import note
     from poolwise.cli.output import print_json, provenance
@@ -112,20 +146,20 @@ def info(
     workload = traces.choose_format(trace, format, **options).read(trace, target)
     content = traces.info(workload, target if machine or nodes else None)
     if json:
-        print_json({**content, "notes": list(workload.notes), "provenance": provenance(None, [trace])})
+        print_json(content, provenance(None, [trace]), workload.notes)
     else:
         _print_info(content)
-        for said in workload.notes:
-            note(said)
+        for text in workload.notes:
+            note(text)
 
 
 _EXPORT = (
-    "Slurm accounting is exported so:",
+    "Export Slurm accounting with:",
     "fields=JobIDRaw,Submit,Start,State,NNodes,AllocCPUS,ElapsedRaw",
     "fields=$fields,TimelimitRaw,ReqMem,MaxRSS,NTasks,Partition,AllocTRES",
     "TZ=UTC sacct -a --parsable2 -S 2026-03-01 -E 2026-04-01 -o $fields > jobs.txt",
 )
-"""Lines short enough to be copied from a terminal of 80 columns."""
+"""Lines that fit a terminal of 80 columns, to be copied."""
 
 
 @commands.command(
@@ -137,8 +171,10 @@ _EXPORT = (
 )
 def convert(
     trace: TraceArgument,
-    out: Annotated[Path, typer.Argument(help="Where to write: .parquet, .csv, .csv.gz, .swf or .swf.gz.")],
-    to: Annotated[ConvertTarget | None, typer.Option(help="What to write; by the ending of OUT if not given.")] = None,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Output file: .parquet, .csv, .csv.gz, .swf or .swf.gz.")],
+    to: Annotated[
+        ConvertTarget | None, typer.Option(help="Output format; defaults to the suffix of OUT.", rich_help_panel=COMMON)
+    ] = None,
     format: FormatOption = "auto",
     machine: MachineOption = None,
     machine_cores: Cores = None,
@@ -151,18 +187,25 @@ def convert(
     map_: Map = None,
     strict: Strict = False,
     memory_bytes_per_job: Annotated[
-        bool, typer.Option("--memory-bytes-per-job", help="SWF to SWF: field 10 counts bytes per job, field 7 means nothing.")
+        bool,
+        typer.Option(
+            "--memory-bytes-per-job",
+            help="SWF to SWF: read field 10 as bytes per job and ignore field 7.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = False,
-    comment: Annotated[list[str] | None, typer.Option(help="SWF to SWF: a line for the header; may be repeated.")] = None,
+    comment: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TEXT", help="SWF to SWF: line to add to the header; repeatable.", rich_help_panel=OUTPUT),
+    ] = None,
 ) -> None:
-    """Convert a trace into a job table (Parquet, CSV), or an SWF log into one of plain 18 fields.
+    """Convert a trace into a job table or an SWF log.
 
-    A table has the jobs that can be simulated, in whole nodes or what else the machine has; every row that is left out or
-    repaired is counted by reason. SWF to SWF keeps every row.
+    A job table (Parquet, CSV) contains the jobs that can be simulated, in units of the machine: whole nodes, or cores and
+    memory. Excluded and repaired rows are counted by reason. An SWF log has the 18 standard fields and keeps every row.
     """
     from poolwise import traces
-    from poolwise.cli.console import note
-    from poolwise.cli.console import out as console
+    from poolwise.cli.console import note, print_line
     from poolwise.cli.output import provenance, write_provenance
     from poolwise.errors import InputError
 
@@ -181,16 +224,17 @@ def convert(
     else:
         if memory_bytes_per_job or comment:
             field = "memory_bytes_per_job" if memory_bytes_per_job else "comment"
-            raise InputError("only for SWF to SWF", field=field, remedy="convert to SWF first, then that file into a table")
+            remedy = "convert to SWF first, then that file into a table"
+            raise InputError("this option applies only to SWF output", field=field, remedy=remedy)
         workload = chosen.read(trace, _machine(machine, machine_cores=machine_cores, machine_gpus=machine_gpus))
         traces.write_table(workload, out)
-        _tell(workload.excluded, "excluded")
-        _tell(workload.repaired, "repaired")
-        for said in workload.notes:
-            note(said)
+        _warn_of_rows(workload.excluded, "excluded")
+        _warn_of_rows(workload.repaired, "repaired")
+        for text in workload.notes:
+            note(text)
         rows = len(workload)
     write_provenance(out, provenance(None, [trace]))
-    console.print(f"{out}: {rows:,} jobs", markup=False, highlight=False, soft_wrap=True)
+    print_line(f"{out}: {rows:,} jobs")
 
 
 def _to_swf(trace: Path, out: Path, chosen: TraceFormat, memory_bytes_per_job: bool, comments: list[str]) -> int:
@@ -201,18 +245,17 @@ def _to_swf(trace: Path, out: Path, chosen: TraceFormat, memory_bytes_per_job: b
     if not isinstance(chosen, SWF):
         raise InputError("only an SWF log can be written as SWF", file=trace, remedy="convert into .parquet or .csv")
     if chosen != SWF(extra_columns=chosen.extra_columns):
-        raise InputError(
-            "SWF to SWF keeps rows as they are", field="memory", remedy="give the memory options where the log is read"
-        )
+        remedy = "give the memory options where the log is read"
+        raise InputError("SWF output keeps rows unchanged", field="memory", remedy=remedy)
     rows, changed = to_swf(
         trace, out, extra_columns=chosen.extra_columns, memory_bytes_per_job=memory_bytes_per_job, comments=comments
     )
-    _tell(changed, "changed")
+    _warn_of_rows(changed, "changed")
     return rows
 
 
 def _machine(file: str | None, *, nodes: int | None = None, **each: int | None) -> Machine:
-    """Read the machine file, or build a rack of whole nodes with `machine_cores` and `machine_gpus` each."""
+    """Return the machine of a file, or a rack of whole nodes with `machine_cores` and `machine_gpus` each."""
     from dataclasses import replace
 
     import numpy as np
@@ -226,7 +269,9 @@ def _machine(file: str | None, *, nodes: int | None = None, **each: int | None) 
 
         for name, given in {"nodes": nodes, **each}.items():
             if given is not None:
-                raise InputError("the machine file gives it", field=name, remedy=f"leave out --{name.replace('_', '-')}")
+                raise InputError(
+                    "the machine file already specifies it", field=name, remedy=f"leave out --{name.replace('_', '-')}"
+                )
         return load_machine(catalog.machine(file))
     machine = Machine.of_racks(1, nodes or 1, cores=each["machine_cores"] or 1)
     gpus = np.array([each["machine_gpus"] or 0], dtype=np.int64)
@@ -234,37 +279,35 @@ def _machine(file: str | None, *, nodes: int | None = None, **each: int | None) 
 
 
 def _options(**given: object) -> dict[str, Any]:
-    """Keep the options that were given: a format that does not have one refuses it."""
+    """Return the options that were given; a format rejects those that it does not support."""
     return {name: value.value if isinstance(value, StrEnum) else value for name, value in given.items() if value is not None}
 
 
-def _tell(counts: Mapping[str, int], what: str) -> None:
+def _warn_of_rows(counts: Mapping[str, int], action: str) -> None:
     from poolwise.cli.console import warn
 
     for reason, count in counts.items():
-        warn(f"{what} {count:,} rows: {reason}")
+        warn(f"{action} {count:,} rows: {reason}")
 
 
 def _print_info(content: Mapping[str, Any]) -> None:
-    from rich.table import Table
-
-    from poolwise.cli.console import out
+    from poolwise.cli.tables import plain_table, print_table
     from poolwise.units import format_memory, format_time
 
-    table = Table("", "value", box=None, pad_edge=False, title=content["name"], title_justify="left")
+    table = plain_table("", "value", title=content["name"])
     table.add_row("jobs", f"{content['jobs']:,}")
     table.add_row("span of submissions", format_time(content["span_s"]))
     table.add_row("node-seconds", f"{content['node_seconds']:,.6g}")
     if "load" in content:
         table.add_row("load", "all jobs submitted at once" if content["load"] is None else f"{content['load']:.4g}")
         table.add_row("jobs larger than the machine", f"{content['larger_than_machine']:,}")
-    table.add_row("jobs whose memory is known", f"{100 * content['memory_known']:.4g} %")
-    for what in ("excluded", "repaired"):
-        for reason, count in content[what].items():
-            table.add_row(f"{what}: {reason}", f"{count:,}")
-    out.print(table)
-    asked = content["requests"]
-    quantiles = Table("quantile", "nodes", "runtime", "memory per node", *asked, box=None, pad_edge=False)
+    table.add_row("jobs with known memory", f"{100 * content['memory_known']:.4g} %")
+    for action in ("excluded", "repaired"):
+        for reason, count in content[action].items():
+            table.add_row(f"{action}: {reason}", f"{count:,}")
+    print_table(table)
+    requests = content["requests"]
+    quantiles = plain_table("quantile", "nodes", "runtime", "memory per node", *requests)
     for name, nodes in content["nodes"].items():
         memory = content["memory_mib"].get(name)
         quantiles.add_row(
@@ -272,11 +315,11 @@ def _print_info(content: Mapping[str, Any]) -> None:
             f"{nodes:,.0f}",
             format_time(content["runtime_s"][name]),
             "unknown" if memory is None else format_memory(memory),
-            *(f"{amounts[name]:,.0f}" for amounts in asked.values()),
+            *(f"{amounts[name]:,.0f}" for amounts in requests.values()),
         )
-    out.print(quantiles)
+    print_table(quantiles)
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Register the group; its commands register themselves on import."""
     app.add_typer(commands, name="trace")

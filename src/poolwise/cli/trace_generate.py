@@ -1,4 +1,4 @@
-"""`poolwise trace generate`: jobs drawn from a model, written as a job table."""
+"""`poolwise trace generate`: generate a job table from a workload model."""
 
 from __future__ import annotations
 
@@ -16,13 +16,23 @@ if TYPE_CHECKING:
 
 @commands.command(epilog=examples("poolwise trace generate lublin --jobs 1000 --out jobs.parquet"))
 def generate(
-    name: Annotated[str, typer.Argument(help="A name from `poolwise list generators`, FILE.py:NAME or MODULE:NAME.")],
-    out: Annotated[Path, typer.Option(help="Where to write the job table: .parquet, .csv or .csv.gz.")],
-    seed: Annotated[int | None, typer.Option(min=0, help="Seed of all draws.")] = None,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="Workload model: a name from `poolwise list generators`, FILE.py:NAME or MODULE:NAME."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Job table to write: .parquet, .csv or .csv.gz.")],
+    seed: Annotated[int | None, typer.Option(min=0, help="Random seed.")] = None,
     jobs: Annotated[int | None, typer.Option(help="Number of jobs.")] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting; may be repeated.")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Setting of the model; repeatable.")
+    ] = None,
 ) -> None:
-    """Draw a workload from a model and write it as a job table; a summary is printed on stderr."""
+    """Generate a job table from a workload model.
+
+    Prints a summary on stderr.
+    """
     from poolwise.atomic_write import check_writable
     from poolwise.cli.output import provenance, write_provenance
     from poolwise.studies.study import parse_setting
@@ -41,8 +51,8 @@ def generate(
 
 
 def _print_summary(workload: Workload, nodes: int, path: Path) -> None:
-    """Print a summary of what was drawn on stderr: the result is the file."""
-    from poolwise.cli.console import err, warn
+    """Print a summary on stderr; the result is the file."""
+    from poolwise.cli.console import progress, warn
     from poolwise.model import Machine
     from poolwise.traces import info
     from poolwise.units import format_memory, format_time
@@ -53,14 +63,14 @@ def _print_summary(workload: Workload, nodes: int, path: Path) -> None:
         f"{path}: {len(workload):,} jobs over {format_time(content['span_s'])}{load}",
         f"node-seconds per job: {content['node_seconds'] / len(workload):,.0f}",
     ]
-    for what, write in (("nodes", "{:,.0f}".format), ("runtime_s", format_time), ("memory_mib", format_memory)):
-        values = ", ".join(f"{share} {write(value)}" for share, value in content[what].items())
+    for quantity, write in (("nodes", "{:,.0f}".format), ("runtime_s", format_time), ("memory_mib", format_memory)):
+        values = ", ".join(f"{share} {write(value)}" for share, value in content[quantity].items())
         if values:
-            lines.append(f"{what.partition('_')[0]}: {values}")
+            lines.append(f"{quantity.partition('_')[0]}: {values}")
     if int(workload.memory.sum()):
         mean = float((workload.memory * workload.node_seconds).sum() / workload.node_seconds.sum())
-        lines.append(f"memory per node, mean weighted with node-seconds: {format_memory(mean)}")
+        lines.append(f"mean memory per node, weighted by node-seconds: {format_memory(mean)}")
     for line in lines:
-        err.print(line, markup=False, highlight=False, soft_wrap=True)
+        progress(line)
     for reason, count in workload.repaired.items():
         warn(f"repaired {count:,} jobs: {reason}")

@@ -1,4 +1,4 @@
-"""What `poolwise simulate --json` shows of each processing unit."""
+"""Processing units in `poolwise simulate --json`: utilization of each unit, and its time series."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def interval(text: str | None) -> int | None:
-    """Ns of a sampling interval such as "10us" or "10" (us); None for -1 or no text. Raises InputError."""
+    """Return the ns of a sampling interval such as "10us" or "10" (us); None for -1 or no text. Raises InputError."""
     from poolwise.errors import InputError
     from poolwise.traces.vinesim import InterArrival
 
@@ -25,17 +25,17 @@ def interval(text: str | None) -> int | None:
 
 
 def check_sample(machine: Machine, sample: int | None) -> None:
-    """Raise InputError for samples of a machine that has no processing units."""
+    """Raise InputError if a sampling interval is given for a machine without processing units."""
     from poolwise.errors import InputError
     from poolwise.metrics.unit_use import units_of
 
     if sample is not None and not len(units_of(machine)):
-        remedy = "leave it out, or run on processing units"
-        raise InputError("there are no processing units to sample", field="--sample", remedy=remedy)
+        remedy = "leave it out, or simulate processing units"
+        raise InputError("the machine has no processing units to sample", field="--sample", remedy=remedy)
 
 
 def unit_tables(schedule: Schedule, sample: int | None) -> dict[str, Any]:
-    """What JSON shows of processing units beside the metrics: "units", and "series" if sampled every `sample` ns."""
+    """Return the JSON keys of processing units: "units", and "series" with one value per `sample` ns."""
     from poolwise.metrics import Outcomes, Window
     from poolwise.metrics.unit_use import unit_series, unit_use, units_of
     from poolwise.units import US

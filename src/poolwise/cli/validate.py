@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import typer
@@ -9,42 +10,69 @@ import typer
 from poolwise.cli.examples import examples
 
 
+@dataclass(frozen=True)
+class FileSummary:
+    """Description of a valid file.
+
+    Attributes
+    ----------
+    path : the file
+    kind : machine, scheduler, study, plan, search, power table or price list
+    title : title of the file, or the name of what it describes
+    lines : contents in short sentences
+    """
+
+    path: Path
+    kind: str
+    title: str
+    lines: tuple[str, ...]
+
+
 def validate(
     file: str = typer.Argument(
-        help="A machine, scheduler, study, plan or search, a power table or price list, or the name of a shipped one."
+        metavar="FILE",
+        help="A machine, scheduler, study, plan, search, power table or price list, or the name of a shipped one.",
     ),
     set_: list[str] = typer.Option(
-        [], "--set", metavar="KEY=VALUE", help="Replace a value of a study, plan or search first, as `run` does."
+        [], "--set", metavar="KEY=VALUE", help="Replace a value of a study, plan or search first, as `run` does; repeatable."
     ),
+    json: bool = typer.Option(False, "--json", help="Print one JSON object instead of text."),
 ) -> None:
-    """Check a file: every key, unit and name, and the trace that a study or plan reads."""
-    for path in _find(file):
-        _validate(path, set_)
+    """Check a file without running anything.
+
+    Checks every key, unit and name, and the trace that a study or plan reads.
+    """
+    from poolwise.cli.console import print_line
+    from poolwise.cli.output import print_json, provenance
+
+    found = [_summarize(path, set_) for path in _find(file)]
+    if json:
+        files = [{"file": str(one.path), "kind": one.kind, "title": one.title, "contents": list(one.lines)} for one in found]
+        print_json({"files": files}, provenance(None, [one.path for one in found]))
+        return
+    for one in found:
+        print_line(f"{one.path}: a {one.kind}, {one.title}")
+        for line in one.lines:
+            print_line(f"  {line}")
 
 
-def _validate(path: Path, set_: list[str]) -> None:
+def _summarize(path: Path, set_: list[str]) -> FileSummary:
     from poolwise.errors import InputError
     from poolwise.files.document import Document
     from poolwise.files.kind import kind_of_file
 
     kind = kind_of_file(Document.read(path))
     if kind in ("study", "plan", "search"):
-        {"study": _say_study, "plan": _say_plan, "search": _say_search}[kind](path, set_)
-        return
+        return {"study": _study, "plan": _plan, "search": _search}[kind](path, set_)
     if set_:
         raise InputError(
             "--set changes studies, plans and searches only", file=path, field="--set", remedy=f"edit the {kind} file"
         )
-    if kind == "machine":
-        _say_machine(path)
-    elif kind == "scheduler":
-        _say_scheduler(path)
-    else:
-        _say_costs(path)
+    return {"machine": _machine, "scheduler": _scheduler}.get(kind, _costs)(path)
 
 
 def _find(file: str) -> list[Path]:
-    """The file, or all shipped ones of a name, whatever their kind."""
+    """Return the file, or all shipped files with that name, of any kind."""
     from poolwise import catalog
     from poolwise.errors import UnknownNameError
     from poolwise.files.kind import FOLDERS
@@ -59,18 +87,15 @@ def _find(file: str) -> list[Path]:
     return [catalog.find(folder, name) for folder, shipped in found if shipped == name]
 
 
-def _say_machine(path: Path) -> None:
-    from poolwise.cli.console import out
+def _machine(path: Path) -> FileSummary:
     from poolwise.studies import load_machine
 
     machine = load_machine(path)
-    words = [f"{amount} {what}" for what, amount in machine.summary().items()]
-    out.print(f"{path}: a machine, {machine.name}", markup=False, highlight=False, soft_wrap=True)
-    out.print(f"  {', '.join(words)}", markup=False, highlight=False, soft_wrap=True)
+    parts = [f"{amount} {unit}" for unit, amount in machine.summary().items()]
+    return FileSummary(path, "machine", machine.name, (", ".join(parts),))
 
 
-def _say_scheduler(path: Path) -> None:
-    from poolwise.cli.console import out
+def _scheduler(path: Path) -> FileSummary:
     from poolwise.files.factory import parts
     from poolwise.files.scheduler import load_scheduler
 
@@ -81,62 +106,58 @@ def _say_scheduler(path: Path) -> None:
     if scheduler.scope is not None:
         words.append(f"scope {scheduler.scope}")
     if scheduler.pass_per_event:
-        words.append("a pass per event")
-    out.print(f"{path}: a scheduler, {scheduler.title or path.stem}", markup=False, highlight=False, soft_wrap=True)
-    out.print(f"  {', '.join(words)}", markup=False, highlight=False, soft_wrap=True)
+        words.append("one pass per event")
+    return FileSummary(path, "scheduler", scheduler.title or path.stem, (", ".join(words),))
 
 
-def _say_study(path: Path, set_: list[str]) -> None:
+def _study(path: Path, set_: list[str]) -> FileSummary:
     from poolwise import studies
-    from poolwise.cli.console import out
     from poolwise.studies.cells import workload_of
     from poolwise.studies.study import parse_setting
 
     study = studies.load(path, dict(parse_setting(text) for text in set_))
     jobs = " or ".join(f"{n:,}" for n in sorted({len(workload_of(cell)) for cell in study.cells}))
-    out.print(f"{path}: a study, {study.title}", markup=False, highlight=False, soft_wrap=True)
     baselines = len(study.runs) - len(study.cells)
-    out.print(f"  {len(study.cells):,} cells and {baselines:,} baseline runs, of {jobs} jobs each", highlight=False)
-    for parameter, values in study.vary.items():
-        out.print(f"  {parameter}: {', '.join(map(str, values))}", markup=False, highlight=False, soft_wrap=True)
+    return FileSummary(
+        path,
+        "study",
+        study.title,
+        (
+            f"{len(study.cells):,} cells and {baselines:,} baseline runs, of {jobs} jobs each",
+            *(f"{parameter}: {', '.join(map(str, values))}" for parameter, values in study.vary.items()),
+        ),
+    )
 
 
-def _say_search(path: Path, set_: list[str]) -> None:
-    from poolwise.cli.console import out
+def _search(path: Path, set_: list[str]) -> FileSummary:
     from poolwise.search.problem import load_search
     from poolwise.studies.study import parse_setting
 
     search = load_search(path, dict(parse_setting(text) for text in set_))
-    out.print(f"{path}: a search, {search.title}", markup=False, highlight=False, soft_wrap=True)
     cells = ", ".join(f"{len(cells)} {split}" for split, cells in search.splits.items())
-    words = f"  {search.budget.candidates:,} candidates in {len(search.space)} settings, on {cells} workloads"
-    out.print(words, markup=False, highlight=False, soft_wrap=True)
+    line = f"{search.budget.candidates:,} candidates in {len(search.space)} settings, on {cells} workloads"
+    return FileSummary(path, "search", search.title, (line,))
 
 
-def _say_plan(path: Path, set_: list[str]) -> None:
+def _plan(path: Path, set_: list[str]) -> FileSummary:
     from poolwise import registry
-    from poolwise.cli.console import out
     from poolwise.plans import plan as plans
     from poolwise.studies.study import parse_setting
 
     plan = plans.load_plan(path, dict(parse_setting(text) for text in set_))
-    what = (registry.find("plans", plan.kind).__doc__ or "").partition("\n")[0]
-    out.print(f"{path}: a plan, {plan.title}", markup=False, highlight=False, soft_wrap=True)
-    out.print(
-        f"  kind {plan.kind}, of {plan.question.count_jobs():,} jobs: {what}", markup=False, highlight=False, soft_wrap=True
-    )
+    description = (registry.find("plans", plan.kind).__doc__ or "").partition("\n")[0]
+    line = f"kind {plan.kind}, of {plan.question.count_jobs():,} jobs: {description}"
+    return FileSummary(path, "plan", plan.title, (line,))
 
 
-def _say_costs(path: Path) -> None:
-    from poolwise.cli.console import out
+def _costs(path: Path) -> FileSummary:
     from poolwise.files.costs import PowerFile, load_costs
 
     table = load_costs(path)
-    names, what = (table.idle_watts, "power table") if isinstance(table, PowerFile) else (table.price, "price list")
-    out.print(f"{path}: a {what}, {table.title or path.stem}", markup=False, highlight=False, soft_wrap=True)
-    out.print(f"  of {', '.join(names)}", markup=False, highlight=False, soft_wrap=True)
+    names, kind = (table.idle_watts, "power table") if isinstance(table, PowerFile) else (table.price, "price list")
+    return FileSummary(path, kind, table.title or path.stem, (f"of {', '.join(names)}",))
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Register the command."""
     app.command(epilog=examples("poolwise validate cerit-pools"))(validate)

@@ -174,6 +174,6 @@ def corrections_in(path: Path) -> Corrections:
         if any(moves.shape != LEVELS.shape for moves in corrections):
             raise ValueError("corrections of other quantiles")
     except (OSError, ValueError, KeyError, TypeError) as error:
-        remedy = "give what `poolwise forecast --backtest LOG --json` printed"
+        remedy = "give what `poolwise forecast backtest LOG --json` printed"
         raise InputError("this is not the result of a backtest", file=path, field="--recalibrate", remedy=remedy) from error
     return corrections

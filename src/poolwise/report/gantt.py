@@ -86,7 +86,7 @@ def longest_wait(result: StudyResult, cell: CellResult) -> Boxes | None:
     schedule = simulate_again(run, outcomes)
     found = Explanation(schedule.workload.job(row), run.machine, (), int(outcomes.start[row]))
     drawn = gantt(found, schedule)
-    command = f"poolwise explain {result.folder.name} {found.job.id} --cell {cell.key[:12]} --report wait.html"
+    command = f"poolwise explain run {result.folder.name} {found.job.id} --cell {cell.key[:12]} --report wait.html"
     return replace(
         drawn,
         title=f"Nodes while job {found.job.id} waited, the longest wait of all",

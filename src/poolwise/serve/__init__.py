@@ -1,1 +1,1 @@
-"""`poolwise serve`: the studies of a folder in a browser, for looking and for asking. Needs the extra `serve`."""
+"""Local web server of `poolwise serve`: shows the studies of a folder and runs commands on them. Requires the extra `serve`."""

@@ -1,4 +1,4 @@
-"""The server: pages that show what a folder holds, and questions that become commands."""
+"""Web application of `poolwise serve`: pages that show a folder, and requests that run commands of Poolwise."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from poolwise import catalog, registry
 from poolwise.errors import InputError, PoolwiseError
 from poolwise.hashing import canonical, digest
 from poolwise.report.theme import style_sheet
-from poolwise.serve.auth import forbid_foreign, guard
+from poolwise.serve.auth import add_security_headers, guard
 from poolwise.serve.command import Commands
 from poolwise.serve.folder import StudyFolder
 
 FILES = Path(__file__).parent / "templates"
-ASKED = ".asked"
-"""Ending of the folder beside a study in which runs that readers asked for are kept."""
+REQUESTED = ".asked"
+"""Suffix of the folder with the runs that were requested in the browser; it is next to the study file."""
 
 
 def make_app(root: Path, token: str) -> web.Application:
-    """Serve a folder to those who have a token; raises InputError if it is no folder."""
+    """Return the application that serves a folder to holders of a token; raises InputError if it is not a folder."""
     if not root.is_dir():
-        raise InputError("this is not a folder", file=root, remedy="give the folder that holds studies and results")
-    app = web.Application(middlewares=[guard(token), _told])
-    app.on_response_prepare.append(forbid_foreign)
+        raise InputError("not a folder", file=root, remedy="give the folder with studies and results")
+    app = web.Application(middlewares=[guard(token), _report_errors])
+    app.on_response_prepare.append(add_security_headers)
     site = _Site(StudyFolder(root))
     app.on_startup.append(site.start)
     app.on_cleanup.append(site.stop)
@@ -48,33 +48,35 @@ def make_app(root: Path, token: str) -> web.Application:
 
 
 @web.middleware
-async def _told(request: web.Request, handler: Any) -> web.StreamResponse:
-    """Tell a reader what is wrong with a question, as the command line does."""
+async def _report_errors(request: web.Request, handler: Any) -> web.StreamResponse:
+    """Answer an invalid request with the error that the command line would print."""
     try:
-        found: web.StreamResponse = await handler(request)
+        response: web.StreamResponse = await handler(request)
     except PoolwiseError as problem:
         raise web.HTTPBadRequest(text=str(problem)) from problem
-    return found
+    return response
 
 
 class _Site:
+    """Request handlers."""
+
     def __init__(self, folder: StudyFolder) -> None:
         self.folder = folder
         self.pages = Environment(loader=PackageLoader("poolwise.serve"), autoescape=True, undefined=StrictUndefined)
 
     async def start(self, app: web.Application) -> None:
         self.commands = Commands()
-        self.pages_made = tempfile.TemporaryDirectory(prefix="poolwise-")
+        self.reports = tempfile.TemporaryDirectory(prefix="poolwise-")
 
     async def stop(self, app: web.Application) -> None:
         await self.commands.close()
-        self.pages_made.cleanup()
+        self.reports.cleanup()
 
     async def index(self, request: web.Request) -> web.Response:
-        looked = (asyncio.to_thread(look) for look in (self.folder.kept, self.folder.askable, self.folder.states))
-        kept, askable, states = await asyncio.gather(*looked)
+        reads = (asyncio.to_thread(read) for read in (self.folder.results, self.folder.studies, self.folder.states))
+        results, studies, states = await asyncio.gather(*reads)
         text = self.pages.get_template("index.html.j2").render(
-            folder=self.folder.root.name, kept=kept, askable=askable, states=states,
+            folder=self.folder.root.name, results=results, studies=studies, states=states,
             machines=_machines(), orders=registry.names("orders"),
         )  # fmt: skip
         return web.Response(text=text, content_type="text/html")
@@ -90,17 +92,17 @@ class _Site:
         return self._html(self.folder.inside(str(path.relative_to(self.folder.root))))
 
     async def answered(self, request: web.Request) -> web.StreamResponse:
-        return self._html(Path(self.pages_made.name) / f"{request.match_info['name']}.html")
+        return self._html(Path(self.reports.name) / f"{request.match_info['name']}.html")
 
     def _html(self, path: Path) -> web.StreamResponse:
         if not path.is_file():
-            raise web.HTTPNotFound(text="There is no such report.")
+            raise web.HTTPNotFound(text="Report not found.")
         return web.FileResponse(path, headers={"Content-Type": "text/html; charset=utf-8", "X-Poolwise-Report": "yes"})
 
     async def command(self, request: web.Request) -> web.Response:
         found = self.commands.find(int(request.match_info["number"]))
         if found is None:
-            raise web.HTTPNotFound(text="There is no such question.")
+            raise web.HTTPNotFound(text="Command not found.")
         return web.json_response(found.to_dict())
 
     async def ask(self, request: web.Request) -> web.Response:
@@ -110,7 +112,7 @@ class _Site:
         for name, known in (("machine", _machines()), ("scheduler.order", registry.names("orders"))):
             value = str(form.get(name, ""))
             if value and value not in known:
-                raise InputError(f"'{value}' is not known", field=name, remedy=f"choose one of {', '.join(known)}")
+                raise InputError(f"unknown {name} '{value}'", field=name, remedy=f"choose one of {', '.join(known)}")
             if value:
                 settings += ["--set", f"{name}={'catalog:' if name == 'machine' else ''}{value}"]
         if form.get("size_path"):
@@ -118,16 +120,16 @@ class _Site:
             if not size.isdecimal() or not 0 < int(size) < 10**7:
                 raise InputError(f"'{size}' is not a size in GiB", field="size", remedy="give a whole number")
             settings += ["--set", f"{_path(_text(form, 'size_path'))}={size} GiB"]
-        out = self.folder.root / f"{file.stem}{ASKED}"
+        out = self.folder.root / f"{file.stem}{REQUESTED}"
         return self._started(["run", str(file), "--out", str(out), "--json", *settings])
 
     async def explain(self, request: web.Request) -> web.Response:
         form = await request.post()
         job = _text(form, "job")
         if not job.isdecimal():
-            raise InputError(f"'{job}' is not the id of a job", field="job", remedy="give a whole number, as in the trace")
+            raise InputError(f"'{job}' is not a job id", field="job", remedy="give a whole number, as in the trace")
         results, key = self.folder.inside(_text(form, "results")), _key(_text(form, "run"))
-        return self._started(["explain", str(results), job, "--cell", key, "--json"], report=True)
+        return self._started(["explain", "run", str(results), job, "--cell", key, "--json"], report=True)
 
     async def compare(self, request: web.Request) -> web.Response:
         form = await request.post()
@@ -140,14 +142,15 @@ class _Site:
     async def forecast(self, request: web.Request) -> web.Response:
         form = await request.post()
         state = self.folder.inside(_text(form, "state"))
-        asked = [f"--{name}={value}" for name in ("job", "new", "by") if (value := str(form.get(name, "")).strip())]
-        return self._started(["forecast", str(state), "--json", *asked], report=True)
+        options = [f"--{name}={value}" for name in ("job", "new", "by") if (value := str(form.get(name, "")).strip())]
+        return self._started(["forecast", "state", str(state), "--json", *options], report=True)
 
     def _started(self, arguments: list[str], report: bool = False) -> web.Response:
+        """Start a command; return its number, and the page of its report if it writes one."""
         page = ""
         if report:
             name = digest(canonical(arguments))[:16]
-            arguments = [*arguments, "--report", str(Path(self.pages_made.name) / f"{name}.html")]
+            arguments = [*arguments, "--report", str(Path(self.reports.name) / f"{name}.html")]
             page = f"/answered/{name}"
         return web.json_response({"command": self.commands.start(arguments), "page": page})
 
@@ -155,19 +158,19 @@ class _Site:
 def _text(form: Any, name: str) -> str:
     value = form.get(name)
     if not isinstance(value, str) or not value:
-        raise InputError("nothing was given", field=name, remedy="fill it in")
+        raise InputError("the field is empty", field=name, remedy="fill it in")
     return value
 
 
 def _key(text: str) -> str:
     if not text.isalnum():
-        raise InputError(f"'{text}' is not the key of a run", field="run", remedy="choose from the list")
+        raise InputError(f"'{text}' is not a valid key of a run", field="run", remedy="choose from the list")
     return text
 
 
 def _path(text: str) -> str:
     if not all(part.replace("_", "").replace("-", "").isalnum() for part in text.split(".")):
-        raise InputError(f"'{text}' is not a path of a study", field="size_path", remedy="choose from the list")
+        raise InputError(f"'{text}' is not a valid path in a study", field="size_path", remedy="choose from the list")
     return text
 
 

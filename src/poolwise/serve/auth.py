@@ -1,4 +1,4 @@
-"""Who may ask: those with the token, on this machine, from this server's own pages."""
+"""Access control: requests need the token, come from this computer, and from the server's own pages."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def guard(token: str) -> Callable[..., Awaitable[web.StreamResponse]]:
-    """Middleware that lets only the holder of the token in, and forbids content from elsewhere."""
+    """Return middleware that rejects requests without the token, from other hosts, and from other origins."""
 
     @web.middleware
     async def checked(request: web.Request, handler: Handler) -> web.StreamResponse:
         if request.host.rpartition(":")[0] not in (LOOPBACK, "localhost"):
-            raise web.HTTPForbidden(text="This server answers to 127.0.0.1 and localhost only.")
+            raise web.HTTPForbidden(text="This server accepts only the hosts 127.0.0.1 and localhost.")
         origin = request.headers.get("Origin")
         if request.method != "GET" and origin != f"http://{request.host}":
-            raise web.HTTPForbidden(text="Questions are taken from this server's own pages only.")
+            raise web.HTTPForbidden(text="This server accepts requests only from its own pages.")
         given = request.query.get("token")
         if given is not None and _same(given, token):
             found = web.HTTPFound(request.path)
             found.set_cookie(f"{COOKIE}-{request.host.rpartition(':')[2]}", token, httponly=True, samesite="Strict")
             raise found
         if not _same(request.cookies.get(f"{COOKIE}-{request.host.rpartition(':')[2]}", ""), token):
-            raise web.HTTPUnauthorized(text="Open the address that `poolwise serve` printed: it carries the token.")
+            raise web.HTTPUnauthorized(text="Open the address that `poolwise serve` printed; it contains the token.")
         return await handler(request)
 
     return checked
 
 
-async def forbid_foreign(request: web.Request, response: web.StreamResponse) -> None:
-    """Put the headers on every answer: nothing is loaded from elsewhere, nothing frames or sniffs it."""
+async def add_security_headers(request: web.Request, response: web.StreamResponse) -> None:
+    """Add headers to every response that forbid foreign content, framing, MIME sniffing and caching."""
     policy = _REPORT if response.headers.pop("X-Poolwise-Report", None) else _OWN
     response.headers.update({
         "Content-Security-Policy": policy + _ENDS,
@@ -53,4 +53,5 @@ async def forbid_foreign(request: web.Request, response: web.StreamResponse) -> 
 
 
 def _same(one: str, other: str) -> bool:
+    """Compare in constant time."""
     return hmac.compare_digest(one.encode(), other.encode())

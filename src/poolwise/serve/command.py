@@ -1,4 +1,4 @@
-"""Commands of Poolwise that the server runs for its readers: each in a process of its own, watched while it runs."""
+"""Commands that the server runs: each in its own process, with its progress."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from typing import Any
 
 _PROGRESS = re.compile(r"\[(\d+)/(\d+)\]")
 KEPT = 200
-"""Commands whose end is remembered."""
+"""Finished commands that are kept."""
 
 
 @dataclass
 class Command:
-    """One command, running or over.
+    """One command, running or finished.
 
     Attributes
     ----------
-    arguments : of `poolwise`
-    done, total : runs that are done, of how many; 0 of 0 while unknown
-    code : exit code, None while it runs
-    said : what it wrote as messages, the last line last
-    answer : what it printed as JSON, None before its end and after a failure
+    arguments : arguments of `poolwise`
+    done, total : completed runs and all runs; 0 of 0 while unknown
+    code : exit code, None while the command runs
+    messages : lines on stderr, without progress
+    answer : JSON object on stdout, None until the command has succeeded
     """
 
     arguments: tuple[str, ...]
     done: int = 0
     total: int = 0
     code: int | None = None
-    said: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
     answer: Any = None
 
     async def run(self) -> None:
-        """Run to the end; never raises for a command that fails."""
+        """Run the command to its end; a failing command does not raise."""
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "poolwise", *self.arguments,
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
@@ -60,15 +60,16 @@ class Command:
             if found:
                 self.done, self.total = int(found[1]), int(found[2])
             elif line:
-                self.said.append(line)
+                self.messages.append(line)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for the browser."""
-        return {"done": self.done, "total": self.total, "code": self.code, "said": self.said[-20:], "answer": self.answer}
+        """Return plain data for the browser."""
+        messages = self.messages[-20:]
+        return {"done": self.done, "total": self.total, "code": self.code, "messages": messages, "answer": self.answer}
 
 
 class Commands:
-    """All commands of a server; two of them run at once, the others wait for their turn."""
+    """All commands of a server; at most two run at a time, the others queue."""
 
     def __init__(self) -> None:
         self._known: dict[int, Command] = {}
@@ -77,15 +78,15 @@ class Commands:
         self._next = 1
 
     def start(self, arguments: Sequence[str]) -> int:
-        """Begin a command; returns its number. One that asks the same and still runs is joined."""
+        """Start a command and return its number; an identical command that still runs is shared."""
         for number, known in self._known.items():
             if known.code is None and known.arguments == tuple(arguments):
                 return number
         command, number = Command(tuple(arguments)), self._next
         self._next += 1
         self._known[number] = command
-        over = [k for k, known in self._known.items() if known.code is not None]
-        for k in over[: max(0, len(over) - KEPT)]:
+        finished = [k for k, known in self._known.items() if known.code is not None]
+        for k in finished[: max(0, len(finished) - KEPT)]:
             del self._known[k]
         task = asyncio.get_running_loop().create_task(self._run(command))
         self._running.add(task)
@@ -93,11 +94,11 @@ class Commands:
         return number
 
     def find(self, number: int) -> Command | None:
-        """Look a command up."""
+        """Return the command with a number, or None."""
         return self._known.get(number)
 
     async def close(self) -> None:
-        """Stop what still runs; what it had finished is kept, and the same command goes on from there."""
+        """Stop running commands; completed runs of a study are kept, and the same command resumes."""
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""What a folder holds for a reader: results of studies, and studies that can be asked; nothing outside it is ever opened."""
+"""Contents of the served folder: results, study files and states. Nothing outside the folder is opened."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from poolwise.units import parse
 
 
 @dataclass(frozen=True)
-class Kept:
-    """Results of a study: its folder, and what was varied in each run under the name of its key."""
+class SavedResults:
+    """Results of a study: its folder, and the varied parameters of each run by key."""
 
     name: str
     title: str
@@ -29,7 +29,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class RunnableStudy:
-    """A study file that can be asked: its orders, and the size that is varied with its least and most in GiB."""
+    """A study file that can be run: its queue orders, and the varied size with its minimum and maximum in GiB."""
 
     name: str
     title: str
@@ -41,41 +41,41 @@ class RunnableStudy:
 
 
 class StudyFolder:
-    """A folder of study files and results."""
+    """A folder with study files and results."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
 
     def inside(self, name: str) -> Path:
-        """Path of what is directly or deeper in the folder; raises InputError for anything that is not."""
+        """Return the path of an entry in the folder; raises InputError for a path outside it."""
         path = self.root if "\0" in name else (self.root / name).resolve()
         if not path.is_relative_to(self.root) or path == self.root:
-            raise InputError("this is not in the folder that is served", field="path", remedy="choose from the list")
+            raise InputError("the path is not in the served folder", field="path", remedy="choose from the list")
         return path
 
-    def kept(self) -> list[Kept]:
-        """Results, by name."""
+    def results(self) -> list[SavedResults]:
+        """Return the results of studies, by name."""
         files = sorted([*self.root.glob("*/provenance.json"), *self.root.glob("*/*/provenance.json")])
-        return [found for file in files if (found := self._kept(file)) is not None]
+        return [found for file in files if (found := self._results(file)) is not None]
 
-    def _kept(self, file: Path) -> Kept | None:
+    def _results(self, file: Path) -> SavedResults | None:
         content: dict[str, Any] = json.loads(file.read_bytes())
         if "runs" not in content:
-            return None  # of a plan
+            return None  # the provenance of a plan
         name = str(file.parent.relative_to(self.root))
         runs = {run["key"]: run["parameters"] for run in content["runs"]}
-        return Kept(name, str(content["study"]), runs, (file.parent / "report.html").is_file())
+        return SavedResults(name, str(content["study"]), runs, (file.parent / "report.html").is_file())
 
     def states(self) -> list[str]:
-        """State directories, whose waiting jobs can be forecast, by name."""
+        """Return the state directories, whose waiting jobs can be forecast, by name."""
         inside = sorted([*self.root.glob("*/"), *self.root.glob("*/*/")])
         return [str(path.relative_to(self.root)) for path in inside if is_state(path)]
 
-    def askable(self) -> list[RunnableStudy]:
-        """Studies in the folder, by name; files that are no studies are passed over."""
-        return [found for file in sorted(self.root.glob("*.toml")) if (found := self._askable(file)) is not None]
+    def studies(self) -> list[RunnableStudy]:
+        """Return the study files, by name; other files are skipped."""
+        return [found for file in sorted(self.root.glob("*.toml")) if (found := self._study(file)) is not None]
 
-    def _askable(self, file: Path) -> RunnableStudy | None:
+    def _study(self, file: Path) -> RunnableStudy | None:
         tables = Document.read(file).tables
         if "workload" not in tables or "vary" not in tables:
             return None

@@ -93,7 +93,7 @@ def test_failed_attachment_releases_the_device(cluster: ControlPlane, first_fit:
     cluster.apply([make.devices("fabric.example", "p", {"name": "f-0", **conditions}, {"name": "f-1", **conditions})])
     cluster.apply([make.claim("one", make.exactly("fabric"))])
     cluster.apply([make.pod("p", seconds=None, claims={"d": {"resourceClaimName": "one"}})])
-    with scheduling(cluster, first_fit, "--attach", "3" if how == "timeout" else "60"):
+    with scheduling(cluster, first_fit, "--attach-timeout", "3" if how == "timeout" else "60"):
         cluster.wait(lambda: len(allocated(cluster)) == 1, 20, "a first device")
         assert given(cluster) == ["f-0"]
         if how == "failure":

@@ -14,7 +14,7 @@ from tests.live.kubernetes.control_plane import ControlPlane, control_plane, sch
 
 
 def _forecast(plane: ControlPlane, *options: str) -> str:
-    command = [sys.executable, "-m", "poolwise", "forecast", "--live", "kubernetes", *options]
+    command = [sys.executable, "-m", "poolwise", "forecast", "live", "kubernetes", *options]
     environment = {**os.environ, "KUBECONFIG": str(plane.kubeconfig())}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr

@@ -92,7 +92,7 @@ class Agent:
         self.access.write_text(yaml.safe_dump(config))
 
     def begin(self) -> None:
-        command = [sys.executable, "-m", "poolwise", "node-agent", str(self.file), "--node", self.node, "--port", "0"]
+        command = [sys.executable, "-m", "poolwise", "agent", "devices", str(self.file), "--node", self.node, "--port", "0"]
         with (self.home / "log").open("ab") as log:
             self.process = subprocess.Popen([*command, "--kubeconfig", str(self.access)], stderr=log)
 

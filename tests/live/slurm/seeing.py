@@ -64,10 +64,10 @@ def test_shadow_snapshot_explain_forecast_and_give_back(tmp_path: Path) -> None:
         compared = json.loads(poolwise("compare", str(record), "--json"))
         jobs = {job["job"]: job for job in compared["jobs"]}
         assert jobs[small]["wait_s"] is not None and jobs[small]["placement"] and jobs[waits]["wait_s"] is None
-        explained = json.loads(poolwise("explain", "--live", waits, *FM, "--json"))
+        explained = json.loads(poolwise("explain", "live", "slurm", waits, *FM, "--json"))
         assert (explained["resource"], explained["needed"], explained["free"]) == ("nodes", 12, 6)
         assert f"it first fits after job {long} ends, expected at" in explained["text"]
-        forecast = ("forecast", "--live", "slurm", *FM, "--samples", "20")
+        forecast = ("forecast", "live", "slurm", *FM, "--samples", "20")
         forecast_ = json.loads(poolwise(*forecast, "--job", waits, "--by", "10min", "--json"))
         (job,) = forecast_["jobs"]
         assert job["job"] == f"job {waits}" and 0 < job["wait_p10_s"] <= job["wait_p90_s"] <= 300 and job["chance_by"] == 1.0
@@ -85,6 +85,6 @@ def test_shadow_snapshot_explain_forecast_and_give_back(tmp_path: Path) -> None:
                 60,
             )
         assert cluster.call("squeue", "-h", "-j", waits, "-o", "%r").strip() == "JobHeldAdmin"
-        assert "1 jobs" in poolwise("live", "slurm", "--mode", "place", *FM, "--give-back")
+        assert "1 jobs" in poolwise("live", "slurm", "--mode", "place", *FM, "--release")
         shown = cluster.call("squeue", "-h", "-j", waits, "-o", "%r %n %W %k").split(maxsplit=2)
         assert shown[0] in ("Resources", "Priority", "None") and "given back to Slurm: place mode was ended" in shown[-1]

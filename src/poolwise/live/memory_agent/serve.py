@@ -78,7 +78,7 @@ def _agent(config: MemoryAgentConfig, record: LimitsRecord | None, host: Host) -
 
 def _restore_error(config: MemoryAgentConfig, rejected: list[SavedLimit]) -> InputError:
     groups = ", ".join(saved.group for saved in rejected)
-    remedy = "run the command again with --let-go as root, or write the limits in the record manually"
+    remedy = "run the command again with --release as root, or write the limits in the record manually"
     return InputError(f"cannot restore the limits of {groups}", file=config.file.state, remedy=remedy)
 
 

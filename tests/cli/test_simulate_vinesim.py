@@ -1,4 +1,4 @@
-"""`poolwise simulate --format vinesim`."""
+"""`poolwise simulate vinesim`."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_command_of_the_issue(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_latency_utilization_cost_and_energy(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(words("--prices", "prices.txt", "--power", "power.txt", "--sample", "10us", "--json")) == 0
     content: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert {content[f"{name}_job_latency_us"] for name in ("mean", "p50", "p99", "p99_9")} == {2.5}
@@ -39,14 +39,14 @@ def test_the_command_of_the_issue(folder: Path, capsys: pytest.CaptureFixture[st
     assert set(content["provenance"]["inputs"]) == set(FILES)
 
 
-def test_a_table_for_the_eye(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_table_lists_jobs_tasks_and_price(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(words("--prices", "prices.txt")) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["jobs", "that", "ran", "6"] in lines and ["tasks", "measured", "12", "tasks"] in lines
     assert ["price", "of", "the", "machine", "4,600", "$"] in lines
 
 
-def test_settings_of_the_placement(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bare_setting_configures_the_placement(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Three tasks that prefer one of two GPUs: the third waits for one, or takes a CPU."""
     (folder / "trace.txt").write_text("2 0 0 0 3000000 2 0\n" * 3, encoding="utf-8")
     found = []
@@ -56,7 +56,7 @@ def test_settings_of_the_placement(folder: Path, capsys: pytest.CaptureFixture[s
     assert found == [5e-6, 50e-6]
 
 
-def test_files_of_every_run_and_of_the_whole(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_schedule_and_timeline_are_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(words("--schedule", "runs.csv", "--timeline", "runs.json", "--engine", "reference", "--json")) == 0
     lines = (folder / "runs.csv").read_text(encoding="utf-8").splitlines()
     assert lines[:2] == ["id,submit_ns,start_ns,end_ns,placement", "0,0,0,2500,gpu2:slots=1"] and len(lines) == 13
@@ -64,7 +64,7 @@ def test_files_of_every_run_and_of_the_whole(folder: Path, capsys: pytest.Captur
     assert json.loads(capsys.readouterr().out)["engine"] == "reference"
 
 
-def test_contention(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_contended_transfers_share_links(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "trace.txt").write_text("2 1000000 0 0 3000000 2 0\n", encoding="utf-8")
     found = {}
     for more in ((), ("--contended",)):
@@ -75,13 +75,13 @@ def test_contention(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (words(without="--affinity"), "--affinity is missing"),
         (words(without="--machine"), "--machine is missing"),
         (words(without="--inter-arrival"), "--inter-arrival is missing"),
-        (words("--order", "fcfs"), "--order does not apply"),
-        (words("--processors", "4"), "--processors does not apply"),
+        (words("--order", "fcfs"), "No such option: --order. Did you mean `poolwise simulate log`?"),
+        (words("--processors", "4"), "No such option: --processors. Did you mean `poolwise simulate log`?"),
         (words("--sample", "often"), "not a sampling interval"),
         (words("--set", "tie=coin"), "should be 'order' or 'random'"),
         (words("--set", "ties=order"), "did you mean 'tie'"),
@@ -90,10 +90,13 @@ def test_contention(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (words("--inter-arrival", "7 parsecs"), "not a time between arrivals"),
         (words("--affinity-kind", "percent"), "unknown convention 'percent'"),
         (words("--prices", "nowhere.txt"), "no such file"),
-        (words(without="--format"), "--affinity needs --format vinesim"),
+        (["simulate", "trace.txt", "--affinity", "affinity.txt"], "Did you mean `poolwise simulate vinesim`?"),
+        (["simulate", "log", "trace.txt", "--format", "vinesim"], "use `poolwise simulate vinesim`"),
     ],
 )
-def test_what_cannot_be_run_says_so(folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str) -> None:
+def test_invalid_options_exit_with_2(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
     assert run(arguments) == 2
     streams = capsys.readouterr()
-    assert said in " ".join(streams.err.split()) and not streams.out
+    assert message in " ".join(streams.err.split()) and not streams.out

@@ -1,4 +1,4 @@
-"""`poolwise check`."""
+"""`poolwise check-policy`."""
 
 from pathlib import Path
 
@@ -44,15 +44,15 @@ def mine(tmp_path: Path) -> Path:
     return file
 
 
-def test_a_sound_policy_of_your_own_passes(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["check", f"{mine}:Newest"]) == 0
+def test_valid_user_policy_passes_every_check(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["check-policy", f"{mine}:Newest"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 6
     assert all(line.startswith("ok      ") for line in lines)
 
 
-def test_a_broken_promise_is_one_line_and_exit_code_2(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["check", f"{mine}:Wobbly"]) == 2
+def test_broken_contract_is_one_failed_line_and_exit_code_2(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["check-policy", f"{mine}:Wobbly"]) == 2
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 6
     assert [line for line in lines if line.startswith("failed")] == [
@@ -60,14 +60,14 @@ def test_a_broken_promise_is_one_line_and_exit_code_2(mine: Path, capsys: pytest
     ]
 
 
-def test_registered_names_and_modules_work(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["check", "sjf"]) == 0
-    assert run(["check", "poolwise.policies.order.priorities:FM"]) == 0
+def test_registered_names_and_modules_are_accepted(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["check-policy", "sjf"]) == 0
+    assert run(["check-policy", "poolwise.policies.order.priorities:FM"]) == 0
     assert "failed" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
-    ("what", "says"),
+    ("name", "message"),
     [
         ("sfj", "did you mean 'sjf'?"),
         ("missing.py:Order", "no such file"),
@@ -77,9 +77,11 @@ def test_registered_names_and_modules_work(capsys: pytest.CaptureFixture[str]) -
         ("{mine}:Needy", "cannot be configured without settings"),
     ],
 )
-def test_errors_of_the_user_are_one_message(mine: Path, capsys: pytest.CaptureFixture[str], what: str, says: str) -> None:
-    assert run(["check", what.replace("{mine}", str(mine))]) == 2
+def test_invalid_name_is_one_error_without_traceback(
+    mine: Path, capsys: pytest.CaptureFixture[str], name: str, message: str
+) -> None:
+    assert run(["check-policy", name.replace("{mine}", str(mine))]) == 2
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert says in shown.err
+    assert message in shown.err
     assert "Traceback" not in shown.err

@@ -1,0 +1,94 @@
+"""`poolwise simulate snapshot`: continue from the state of a cluster, under its scheduler or another one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from poolwise.cli.examples import examples
+from poolwise.cli.option_groups import expand
+from poolwise.cli.run_output import OutputOptions, report_run
+from poolwise.cli.shared_options import SeedOption
+from poolwise.cli.simulate import simulations, write_files
+
+if TYPE_CHECKING:
+    from poolwise.interfaces import Scheduler
+    from poolwise.model import Machine
+
+
+@expand
+def snapshot(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder that `poolwise snapshot` wrote.")],
+    output: OutputOptions,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="SCHEDULER.toml or catalog:NAME; defaults to the scheduler of the snapshot."),
+    ] = None,
+    default_runtime: Annotated[str, typer.Option(metavar="TIME", help="Assumed run time of jobs without a time limit.")] = "1h",
+    seed: SeedOption = 0,
+) -> None:
+    """Continue from a snapshot of a cluster.
+
+    Running jobs keep their nodes; the scheduler starts the waiting jobs.
+    """
+    from poolwise import api
+    from poolwise.atomic_write import check_writable
+    from poolwise.cli.console import note
+    from poolwise.cli.output import print_json, provenance
+    from poolwise.engines import simulate
+    from poolwise.engines.from_state import state_run
+    from poolwise.errors import InputError
+    from poolwise.files.state import read_state
+    from poolwise.units import parse
+
+    try:
+        length = parse(default_runtime, "time")
+    except ValueError as error:
+        raise InputError(str(error), field="--default-runtime", remedy="such as 1h") from None
+    for path in output.files:
+        check_writable(path)
+    state = read_state(folder)
+    found = state_run(state, length)
+    policy, name = _scheduler(scheduler or state.scheduler, state.machine)
+    metrics = output.metrics()
+    result = simulate(
+        state.machine,
+        found.workload,
+        policy,
+        truth=api.default_model(state.machine, seed),
+        seed=seed,
+        engine=output.engine.value,
+        initial=found.initial,
+    )
+    notes = []
+    if found.unsaid:
+        notes.append(f"jobs without a time limit: {found.unsaid:,}, each assumed to run {default_runtime} (--default-runtime)")
+    if found.overdue:
+        notes.append(f"jobs that have exceeded their time limit: {found.overdue:,}, each assumed to end within a second")
+    reported = report_run(result, [choice.make("metrics") for choice in metrics], output.json)
+    for text in notes:
+        note(text)
+    inputs = sorted(path for path in folder.iterdir() if path.is_file())
+    source = {**provenance(seed, inputs), "scheduler": name, "engine": output.engine.value}
+    write_files(result.schedule, output, lambda _: source)
+    if reported is not None:
+        content, known = reported
+        print_json(content, source, [*known, *notes])
+
+
+def _scheduler(name: str, machine: Machine) -> tuple[Scheduler, str]:
+    """Return the named scheduler, or FCFS with EASY backfilling if the name is empty; and its description."""
+    from poolwise import api
+    from poolwise.cli.live import named_scheduler
+
+    if name:
+        return named_scheduler(name), name
+    placement = "racks" if "nodes" in machine.resources else "first_fit"
+    return api.list_scheduler("fcfs", "easy", placement), f"fcfs with easy and {placement}"
+
+
+def register(app: typer.Typer) -> None:
+    """Register the command."""
+    simulations.command("snapshot", epilog=examples("poolwise simulate snapshot now --scheduler catalog:fm-easy"))(snapshot)

@@ -1,0 +1,45 @@
+"""Usage errors: an unknown option is reported with the related commands that support it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+
+# typer carries its own click, in which the root of all usage errors has no public name
+UsageProblem: type[Exception] = typer.BadParameter.__mro__[2]
+
+_SHOWN = 3
+"""Commands that one error names."""
+
+
+def explain_usage(problem: Any) -> Any:
+    """Return the problem; for an unknown option, its message names the related commands that support it."""
+    option, context = getattr(problem, "option_name", None), problem.ctx
+    if type(problem).__name__ == "NoSuchOption" and option and context is not None:
+        names, root = _names(context), context.find_root().command
+        found = [*_having(root.commands[names[0]], option, f"poolwise {names[0]}")] if names else []
+        if found:
+            problem.message += f". Did you mean {' or '.join(f'`{name}`' for name in found[:_SHOWN])}?"
+            problem.possibilities = None
+    return problem
+
+
+def _names(context: Any) -> list[str]:
+    """Return the names of the commands that a context is nested in, without the program."""
+    return [*_names(context.parent), context.info_name] if context.parent is not None else []
+
+
+def _having(command: Any, option: str, path: str) -> Iterator[str]:
+    """Yield the names of the commands that have an option; a group where every command has it counts as one."""
+    inner = getattr(command, "commands", {})
+    if not inner:
+        if any(option in one.opts or option in one.secondary_opts for one in command.params):
+            yield path
+        return
+    found = [[*_having(one, option, f"{path} {name}")] for name, one in inner.items()]
+    if all(len(names) == 1 and names[0] == f"{path} {name}" for names, name in zip(found, inner, strict=True)):
+        yield path
+    else:
+        yield from (name for names in found for name in names)
