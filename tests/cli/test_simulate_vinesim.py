@@ -87,7 +87,7 @@ def test_contended_transfers_share_links(folder: Path, capsys: pytest.CaptureFix
         (words("--set", "ties=order"), "did you mean 'tie'"),
         (words("--placement", "racks"), "does not place single tasks on units"),
         (words("--placement", "hihg"), "did you mean 'high'?"),
-        (words("--inter-arrival", "7 parsecs"), "not a time between arrivals"),
+        (words("--inter-arrival", "7 parsecs"), "not an inter-arrival time"),
         (words("--affinity-kind", "percent"), "unknown convention 'percent'"),
         (words("--prices", "nowhere.txt"), "no such file"),
         (["simulate", "trace.txt", "--affinity", "affinity.txt"], "Did you mean `poolwise simulate vinesim`?"),

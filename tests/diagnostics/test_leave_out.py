@@ -1,11 +1,11 @@
-"""Which jobs are left out, and how the fewest that change an answer are found."""
+"""Tests of the selection of the largest jobs, and of the search for the fewest that change an answer."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poolwise.diagnostics.leave_out import CHEAP, fewest, largest_jobs, reason_not_to
+from poolwise.diagnostics.leave_out import CHEAP, fewest, largest_jobs, reason_to_skip
 from poolwise.errors import InputError
 from poolwise.model import Workload
 from poolwise.traces import without
@@ -21,38 +21,38 @@ def workload(memory: list[int]) -> Workload:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(1, 9), max_size=12), st.integers(100, 1100))
-def test_a_sentence_names_exactly_the_jobs_that_ask_for_more(large, n):
+def test_sentence_names_exactly_the_jobs_with_larger_requests(large, n):
     jobs = workload([*(10 * x for x in large), *[10] * (n - len(large))])
     found = largest_jobs(jobs, POOL)
-    assert len(found.ids) == min(10, n // 100) and found.what == "memory a node"
+    assert len(found.ids) == min(10, n // 100) and found.what == "memory per node"
     for count in range(1, len(found.ids) + 1):
         above = set(jobs.id[jobs.memory > found.amounts[count]].tolist())
         assert (count in found.counts) == (above == set(found.ids[:count]))
         if count in found.counts:
             assert found.text(count).startswith(f"{count} of {n:,} jobs (job")
-            assert found.text(count).endswith(f"for more than {int(found.amounts[count])} MiB of memory a node")
+            assert found.text(count).endswith(f"more than {int(found.amounts[count])} MiB of memory per node")
 
 
 @settings(max_examples=80, deadline=None)
 @given(st.lists(st.integers(1, 30), min_size=10, max_size=10), st.integers(1, 12), st.integers(1, 12))
-def test_the_fewest_that_change_the_answer_as_all_do_are_found(large, first, second):
+def test_fewest_jobs_that_change_the_answer_are_found(large, first, second):
     jobs = workload([*(10 * x for x in large), *[10] * 1000])
     group = largest_jobs(jobs, POOL)
     asked = []
 
-    def again(ids: tuple[int, ...]) -> int:
+    def answer_without(ids: tuple[int, ...]) -> int:
         asked.append(ids)
         return (len(ids) >= first) + (len(ids) >= second)
 
-    answers = {count: again(group.ids[:count]) for count in group.counts}
+    answers = {count: answer_without(group.ids[:count]) for count in group.counts}
     last = max(answers.values(), default=0)
     expected = (min(count for count, there in answers.items() if there == last), last) if last else None
     asked.clear()
-    assert fewest(group, 0, again) == expected
+    assert fewest(group, 0, answer_without) == expected
     assert len(asked) <= 5 and len(set(asked)) == len(asked)
 
 
-def test_jobs_are_ranked_by_what_is_sized():
+def test_jobs_are_ranked_by_the_sized_resource():
     one = np.ones(300, dtype=np.int64)
     nodes, gpu, memory = one.copy(), one.copy(), one.copy()
     nodes[[4, 5]], gpu[9], memory[[7, 8]] = 3, 4, (5, 6)
@@ -61,25 +61,25 @@ def test_jobs_are_ranked_by_what_is_sized():
     jobs = Workload.of(np.arange(300), duration, requests={"nodes": nodes, "memory": memory, "gpu": gpu})
     ranked = {key: largest_jobs(jobs, key) for key in (POOL, "machine.rack.all.count", "machine.device.gpu.count", "machine.x")}
     assert [(group.what, group.ids[:1], group.amounts[0]) for group in ranked.values()] == [
-        ("memory a node", (9,), 6),
+        ("memory per node", (9,), 6),
         ("nodes", (5,), 3),
         ("gpu", (10,), 4),
         ("node-hours", (3,), 8),
     ]
 
 
-def test_what_is_not_cheap_is_not_tried_and_why():
-    assert reason_not_to({"compiled"}, CHEAP // 10, 10) is None
-    assert "10 runs of 500,001 jobs" in str(reason_not_to({"compiled"}, CHEAP // 10 + 1, 10))
-    assert "reference engine" in str(reason_not_to({"compiled", "reference"}, 100, 10))
+def test_expensive_repetition_is_skipped_with_reason():
+    assert reason_to_skip({"compiled"}, CHEAP // 10, 10) is None
+    assert "10 runs of 500,001 jobs" in str(reason_to_skip({"compiled"}, CHEAP // 10 + 1, 10))
+    assert "reference engine" in str(reason_to_skip({"compiled", "reference"}, 100, 10))
 
 
-def test_leaving_jobs_out_keeps_all_else_and_refuses_unknown_ids():
+def test_removing_jobs_keeps_the_others_and_rejects_unknown_ids():
     jobs = workload([1, 2, 3, 4])
     left = without(jobs, (8, 10))
     assert left.id.tolist() == [7, 9] and left.memory.tolist() == [1, 3] and left.submit.tolist() == [0, 2]
     assert without(jobs, ()) is jobs
     with pytest.raises(InputError, match="has no job 6"):
         without(jobs, (6, 7))
-    with pytest.raises(InputError, match="no job is left"):
+    with pytest.raises(InputError, match="no job remains"):
         without(jobs, (7, 8, 9, 10))

@@ -1,4 +1,4 @@
-"""What is said of a workload before any number: every sentence against the numbers, counted again one by one."""
+"""Tests of workload diagnostics: every sentence and number is compared with a recount."""
 
 import json
 import math
@@ -29,15 +29,15 @@ def workload_of(jobs: list[dict[str, int]]) -> Workload:
     )
 
 
-def ran(jobs: list[dict[str, int]]) -> tuple[Diagnostics, Outcomes]:
-    """Simulate jobs on four nodes of 64 GiB each."""
+def simulated(jobs: list[dict[str, int]]) -> tuple[Diagnostics, Outcomes]:
+    """Diagnose jobs simulated on four nodes of 64 GiB each."""
     machine = Machine.of_racks(1, 4, local=64 * GIB, pool=0)
     run = poolwise.simulate(workload_of(jobs), machine, truth=Ideal(), engine_name="reference")
     return run.sanity, run.outcomes
 
 
-def told(jobs: list[dict[str, int]]) -> tuple[Diagnostics, Outcomes]:
-    """The same without simulating it: what does not fit is rejected, all else starts at once, as if there were room."""
+def diagnosed(jobs: list[dict[str, int]]) -> tuple[Diagnostics, Outcomes]:
+    """Diagnose jobs without simulation: jobs that never fit are rejected, and all others start at once."""
     workload, nothing = workload_of(jobs), np.full(len(jobs), -1)
     nodes, memory = workload.nodes > 4, workload.memory > 64 * GIB
     fits = ~(nodes | memory)
@@ -70,7 +70,7 @@ def job(**asked: int) -> dict[str, int]:
 
 @st.composite
 def workloads(draw, times=(1, 20)):
-    """Jobs in which one value here and there is much larger than the rest, and some fit nowhere."""
+    """Draw jobs, some of which have a much larger value than the rest, and some of which never fit."""
     amount = st.sampled_from([1, 2, 3])
     usual = st.fixed_dictionaries({"submit": st.integers(0, 5000), "duration": amount, "nodes": amount, "memory": amount})
     jobs = [dict(one) for one in draw(st.lists(usual, min_size=1, max_size=12))]
@@ -94,8 +94,8 @@ def workloads(draw, times=(1, 20)):
 
 @settings(max_examples=60, deadline=None)
 @given(workloads())
-def test_every_number_is_what_counting_says(jobs):
-    found, outcomes = told(jobs)
+def test_numbers_match_recount(jobs):
+    found, outcomes = diagnosed(jobs)
     hours = [int(n) * Fraction(int(d), 3600 * SECOND) for n, d in zip(outcomes.nodes, outcomes.duration, strict=True)]
     rejected = {int(k) for k in np.flatnonzero(outcomes.status == Status.REJECTED)}
     span = Fraction(int(outcomes.submit.max() - outcomes.submit.min()), 3600 * SECOND)
@@ -127,8 +127,8 @@ def amounts_of(outcomes: Outcomes, quantity: str) -> list[float]:
 
 @settings(max_examples=80, deadline=None)
 @given(workloads())
-def test_outliers_are_those_that_trying_every_number_of_jobs_finds(jobs):
-    found, outcomes = told(jobs)
+def test_outliers_match_exhaustive_search(jobs):
+    found, outcomes = diagnosed(jobs)
     n, named = len(jobs), {group.quantity: group for group in found.outliers}
     hours = amounts_of(outcomes, "node_hours")
     for quantity in ("memory_mib", "nodes", "duration_s", "requested_s", "node_hours"):
@@ -154,8 +154,8 @@ def test_outliers_are_those_that_trying_every_number_of_jobs_finds(jobs):
 
 @settings(max_examples=25, deadline=None)
 @given(workloads(times=(1,)))
-def test_what_follows_from_overload_is_true_of_the_run(jobs):
-    found, outcomes = ran(jobs)
+def test_overload_sentence_holds_for_the_run(jobs):
+    found, outcomes = simulated(jobs)
     words = " ".join(found.sentences)
     assert found.overloaded == (not math.isnan(found.load) and found.load >= 1) == ("Overloaded" in words)
     ends = outcomes.end[outcomes.finished]
@@ -165,44 +165,46 @@ def test_what_follows_from_overload_is_true_of_the_run(jobs):
         assert found.backlog_s == 0
 
 
-def test_the_load_comes_first_then_what_can_never_run_then_outliers():
+def test_sentences_list_load_then_never_run_then_outliers():
     jobs = [job(submit=100 * k, nodes=1 + k % 2, duration=300) for k in range(300)]
     jobs[7] |= {"memory": 15 * GIB * GIB}
     jobs[8] |= {"nodes": 9}
-    found, _ = ran(jobs)
+    found, _ = simulated(jobs)
     kinds = [line.split(":")[0].split(" (")[0] for line in found.sentences]
     assert kinds == ["Load 1.12", "Overloaded", "2 of 300 jobs can never run", "1 of 300 jobs", "1 of 300 jobs"]
     load, follows, never, memory, nodes = found.sentences
-    assert load == "Load 1.12: between the first and the last submission jobs ask for 112 % of what 4 nodes offer."
-    assert "work for at least 1 h of the whole machine is left" in follows
-    assert "1 cannot fit on the empty machine: not enough free nodes (job 9; up to 9 nodes and 1 GiB a node)" in never
-    assert "(job 8; up to 2 nodes and 15 TiB a node)" in never
-    assert "(job 8) asks for 15 TiB of memory a node, no other job more than 1 GiB; 0.44 % of all node-hours are its." in memory
-    assert nodes.startswith("1 of 300 jobs (job 9) asks for 9 nodes, no other job more than 2;")
+    assert load == "Load 1.12: between the first and the last submission, jobs request 112 % of what 4 nodes offer."
+    assert "at least 1 h of work for the whole machine is left" in follows
+    assert "1 cannot fit on the empty machine: not enough free nodes (job 9; up to 9 nodes and 1 GiB per node)" in never
+    assert "(job 8; up to 2 nodes and 15 TiB per node)" in never
+    assert (
+        "(job 8) requests 15 TiB of memory per node, no other job more than 1 GiB; it holds 0.44 % of all node-hours." in memory
+    )
+    assert nodes.startswith("1 of 300 jobs (job 9) requests 9 nodes, no other job more than 2;")
 
 
-def test_nothing_is_an_outlier_among_few_jobs_or_where_all_are_alike():
+def test_few_or_similar_jobs_have_no_outliers():
     assert [few(n) for n in (0, 99, 100, 999, 1000, 10**6)] == [0, 0, 1, 9, 10, 10]
-    assert told([job(submit=k, duration=1 if k else 10**4) for k in range(99)])[0].outliers == ()
-    assert told([job(submit=50 * k) for k in range(300)])[0].outliers == ()
+    assert diagnosed([job(submit=k, duration=1 if k else 10**4) for k in range(99)])[0].outliers == ()
+    assert diagnosed([job(submit=50 * k) for k in range(300)])[0].outliers == ()
     twice = [job(submit=k * 50, memory=GIB * (2 if k == 3 else 1)) for k in range(100)]
-    assert [group.quantity for group in told(twice)[0].outliers] == ["memory_mib"]
+    assert [group.quantity for group in diagnosed(twice)[0].outliers] == ["memory_mib"]
     twice[3]["memory"] -= 1
-    assert told(twice)[0].outliers == ()
+    assert diagnosed(twice)[0].outliers == ()
 
 
-def test_a_load_that_a_few_jobs_make_is_told_without_them():
+def test_load_is_also_reported_without_dominant_jobs():
     jobs = [job(submit=100 * k, duration=100) for k in range(200)]
     jobs[5] |= {"duration": 20000}
-    found, _ = told(jobs)
-    assert "(24.9 % without the 2 of most node-hours)" in found.sentences[0]
+    found, _ = diagnosed(jobs)
+    assert "(24.9 % without the 2 jobs with the most node-hours)" in found.sentences[0]
     assert found.sentences[1].startswith(
-        "1 of 200 jobs (job 6) runs for 5 h 33 min, no other job more than 1 min 40 s; 50 % of"
+        "1 of 200 jobs (job 6) runs for 5 h 33 min, no other job more than 1 min 40 s; it holds 50 % of"
     )
     assert found.sentences[-1].startswith("1 of 200 jobs (job 6) holds 50 % of all node-hours, no other job more than 0.0278")
 
 
-def test_a_machine_that_is_asked_for_all_it_offers_is_overloaded():
-    full, room = (told([job(submit=at, nodes=4, duration=duration) for at in (0, 100)])[0] for duration in (50, 49))
+def test_load_of_one_is_overloaded():
+    full, room = (diagnosed([job(submit=at, nodes=4, duration=duration) for at in (0, 100)])[0] for duration in (50, 49))
     assert (full.load, full.overloaded, full.backlog_s) == (1.0, True, 0.0)
     assert (room.load, room.overloaded) == (0.98, False)

@@ -1,4 +1,4 @@
-"""Damaged logs: real ones of ten formats, mutated by a seed, must give a workload or a clear error.
+"""Fuzzer of trace readers: real logs of ten formats, mutated from a seed, must yield a workload or a clear error.
 
-`python -m tests.fuzz --help` says how to run many; a short slice of it is a test (`tests/traces/test_fuzz.py`).
+`python -m tests.fuzz --help` lists the options for long runs; `tests/traces/test_fuzz.py` tests a short sample.
 """

@@ -1,7 +1,7 @@
-"""Damage logs and read them: `python -m tests.fuzz --count 1000000 --state FILE` goes on where it was stopped.
+"""Damage logs and read them: `python -m tests.fuzz --count 1000000 --state FILE` resumes where it stopped.
 
-Prints how many were read and refused, and each that failed with the number by which `--only NUMBER` runs it again. Exits with
-1 where one failed.
+Prints the number of inputs that were read and rejected, and each failure with its number; `--only NUMBER` repeats it. Exits
+with 1 if any input failed.
 """
 
 from __future__ import annotations
@@ -24,38 +24,38 @@ from tests.fuzz.originals import originals
 BLOCK = 5000
 
 
-def run_apart(seed: int, numbers: range) -> tuple[Tally, int]:
-    """Run cases in a process that may die, as a library's panic can make it; a death fails the case in which it came.
+def run_in_subprocess(seed: int, numbers: range) -> tuple[Tally, int]:
+    """Run cases in a process that a library's panic may terminate; a crash fails the case that caused it.
 
-    Returns what was seen, and the number after the last case. What the dead process had seen before is run again.
+    Returns the results, and the number after the last case. Cases that the crashed process had completed are run again.
     """
-    with tempfile.TemporaryDirectory() as folder, ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as apart:
-        begun = Path(folder) / "begun"
+    with tempfile.TemporaryDirectory() as folder, ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        current = Path(folder) / "current"
         try:
-            return apart.submit(_run_noted, seed, numbers, begun).result(), numbers.stop
+            return pool.submit(_run_recorded, seed, numbers, current).result(), numbers.stop
         except BrokenProcessPool:
-            if not begun.is_file():
+            if not current.is_file():
                 raise
-            dead = int(begun.read_text(encoding="utf-8"))
-    tally, _ = run_apart(seed, range(numbers.start, dead)) if dead > numbers.start else (Tally(), dead)
-    tally.failed.append((dead, "the process died"))
-    return tally, dead + 1
+            crashed = int(current.read_text(encoding="utf-8"))
+    tally, _ = run_in_subprocess(seed, range(numbers.start, crashed)) if crashed > numbers.start else (Tally(), crashed)
+    tally.failed.append((crashed, "the process crashed"))
+    return tally, crashed + 1
 
 
-def _run_noted(seed: int, numbers: range, begun: Path) -> Tally:
-    """Run cases, and note each before it is run."""
-    return run_many(originals(), seed, numbers, lambda number: begun.write_text(str(number), encoding="utf-8"))
+def _run_recorded(seed: int, numbers: range, current: Path) -> Tally:
+    """Run cases, and record the number of each before it runs."""
+    return run_many(originals(), seed, numbers, lambda number: current.write_text(str(number), encoding="utf-8"))
 
 
 def main(words: list[str]) -> int:
-    """Run the cases that the command line asks for."""
+    """Run the cases selected on the command line."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument(
-        "--count", type=int, default=10_000, help="inputs in all, those of earlier runs with this state included"
+        "--count", type=int, default=10_000, help="total number of inputs, including those of earlier runs with this state"
     )
-    options.add_argument("--seed", type=int, default=0, help="another seed draws other inputs")
-    options.add_argument("--state", type=Path, help="JSON file that keeps the count, to go on from")
-    options.add_argument("--only", type=int, help="run one input again, by its number")
+    options.add_argument("--seed", type=int, default=0, help="random seed of the inputs")
+    options.add_argument("--state", type=Path, help="JSON file that stores the progress, to resume from")
+    options.add_argument("--only", type=int, help="number of a single input to repeat")
     chosen = options.parse_args(words)
     if chosen.only is not None:
         tally = run_many(originals(), chosen.seed, range(chosen.only, chosen.only + 1))
@@ -65,11 +65,11 @@ def main(words: list[str]) -> int:
     if chosen.state is not None and chosen.state.is_file():
         state = json.loads(chosen.state.read_text(encoding="utf-8"))
         if state["seed"] != chosen.seed:
-            sys.exit(f"{chosen.state} was begun with --seed {state['seed']}")
+            sys.exit(f"{chosen.state} was created with --seed {state['seed']}")
     while state["done"] < chosen.count:
         begun = time.perf_counter()
         numbers = range(state["done"], min(chosen.count, state["done"] + BLOCK))
-        tally, done = run_apart(chosen.seed, numbers)
+        tally, done = run_in_subprocess(chosen.seed, numbers)
         for name in ("read", "refused"):
             state[name] = dict(sorted((Counter(state[name]) + getattr(tally, name)).items()))
         state["failed"] += tally.failed

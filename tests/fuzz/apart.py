@@ -1,4 +1,4 @@
-"""Reads Parquet files one after the other in a process that goes on until one ends it: a process a file would be slow."""
+"""A long-lived process that reads Parquet files one after another, because one process per file would be slow."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from unittest.mock import patch
 
 from poolwise.traces import parquet
 
-_READS = """
+_LOOP = """
 import sys
 for line in sys.stdin:
     sys.argv[1:] = [line.rstrip()]
     try:
-        exec(TRY)
+        exec(PROBE)
     except BaseException:
         pass
     print("read", flush=True)
 """
 
 
-class ReaderApart:
-    """Stands for `subprocess.run` where `poolwise.traces.parquet` tries a file."""
+class ReaderProcess:
+    """Replacement for `subprocess.run` in `poolwise.traces.parquet`; starts a new process after a crash."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
 
     def __call__(self, words: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
-        """Have the last word read."""
+        """Read the file in the last word."""
         if self._process is None:
-            program = f"TRY = {parquet._TRY!r}\n{_READS}"
-            pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
+            program = f"PROBE = {parquet._PROBE!r}\n{_LOOP}"
+            pipe, devnull = subprocess.PIPE, subprocess.DEVNULL
             self._process = subprocess.Popen(
-                [sys.executable, "-c", program], stdin=pipe, stdout=pipe, stderr=nowhere, text=True
+                [sys.executable, "-c", program], stdin=pipe, stdout=pipe, stderr=devnull, text=True
             )
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.write(f"{words[-1]}\n")
@@ -46,24 +46,24 @@ class ReaderApart:
         return subprocess.CompletedProcess(words, code, b"", b"")
 
     def end(self) -> None:
-        """Let the process go."""
+        """Stop the process."""
         if self._process is not None:
             self._process.communicate()
 
 
 @contextmanager
-def parquet_apart() -> Iterator[None]:
-    """Try all Parquet files in such a process."""
-    reader = ReaderApart()
-    with patch.object(parquet, "subprocess", new=_Instead(reader)):
+def parquet_in_one_process() -> Iterator[None]:
+    """Probe all Parquet files in one process."""
+    reader = ReaderProcess()
+    with patch.object(parquet, "subprocess", new=_FakeSubprocess(reader)):
         try:
             yield
         finally:
             reader.end()
 
 
-class _Instead:
-    """Has `run`, as the module `subprocess` has."""
+class _FakeSubprocess:
+    """Stand-in for the module `subprocess` with only `run`."""
 
-    def __init__(self, run: ReaderApart) -> None:
+    def __init__(self, run: ReaderProcess) -> None:
         self.run = run

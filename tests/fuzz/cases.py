@@ -1,4 +1,4 @@
-"""One damaged log after another, each known by a seed and a number, and what a reading of it must not do."""
+"""Fuzz cases, each determined by a seed and a number, and the conditions that a reading of it must meet."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from pathlib import Path
 
 from poolwise.errors import InputError
 from poolwise.traces import read
-from tests.fuzz.apart import parquet_apart
+from tests.fuzz.apart import parquet_in_one_process
 from tests.fuzz.mutations import mutated
 from tests.fuzz.originals import Original
 
-NEVER_RECOGNISED = ("columns", "philly_tasks")
-"""Formats that must be named."""
+NEVER_RECOGNIZED = ("columns", "philly_tasks")
+"""Formats that are never detected and must be named."""
 
 
 @dataclass
 class Tally:
-    """What has been seen: format -> inputs that were read, and that were refused; and the numbers of those that failed."""
+    """Results of cases: format -> inputs that were read, and that were rejected; and failures with their numbers."""
 
     read: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
@@ -33,8 +33,8 @@ class Tally:
 def run(known: Mapping[str, tuple[Original, ...]], seed: int, number: int, folder: Path, tally: Tally) -> None:
     """Damage a file and read it.
 
-    It must become a workload or an InputError that says what to do, and that names this file where it names one; warnings
-    fail as well.
+    The result must be a workload or an InputError with a remedy, which names no file but this one; warnings are failures
+    too.
     """
     dice = random.Random(f"{seed} {number}")
     format = sorted(known)[number % len(known)]
@@ -42,7 +42,7 @@ def run(known: Mapping[str, tuple[Original, ...]], seed: int, number: int, folde
     path = folder / original.name
     path.write_bytes(mutated(original.content, dice))
     machine, options = dice.choice(original.machines), dice.choice(original.options)
-    named = format in NEVER_RECOGNISED or bool(options) or dice.random() < 0.98
+    named = format in NEVER_RECOGNIZED or bool(options) or dice.random() < 0.98
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -51,22 +51,22 @@ def run(known: Mapping[str, tuple[Original, ...]], seed: int, number: int, folde
     except InputError as error:
         tally.refused[format] += 1
         if not error.message or "\n" in error.message or (error.file is not None and Path(error.file) != path):
-            tally.failed.append((number, f"{format}: an error that says nothing: {error!r}"))
+            tally.failed.append((number, f"{format}: an uninformative error: {error!r}"))
         elif not error.remedy:
             tally.failed.append((number, f"{format}: an error without a remedy: {error}"))
     except KeyboardInterrupt:
         raise
-    except BaseException:  # whatever else is raised is what is looked for, panics of libraries included
+    except BaseException:  # any other exception is a failure, including panics of libraries
         tally.failed.append((number, f"{format}: {traceback.format_exc(limit=-3)}"))
 
 
 def run_many(
-    known: Mapping[str, tuple[Original, ...]], seed: int, numbers: range, note: Callable[[int], object] = lambda number: None
+    known: Mapping[str, tuple[Original, ...]], seed: int, numbers: range, record: Callable[[int], object] = lambda number: None
 ) -> Tally:
-    """Run cases in a folder of their own; `note` is told of each before."""
+    """Run cases in a temporary folder; call `record` with the number of each before it runs."""
     tally = Tally()
-    with tempfile.TemporaryDirectory() as name, parquet_apart():
+    with tempfile.TemporaryDirectory() as name, parquet_in_one_process():
         for number in numbers:
-            note(number)
+            record(number)
             run(known, seed, number, Path(name), tally)
     return tally

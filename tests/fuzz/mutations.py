@@ -1,4 +1,4 @@
-"""Damage done to a file, drawn from a generator of random numbers."""
+"""Random mutations of files."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ WORDS = (
     "RUNNING", "REQUEUED", "CANCELLED by 7", "UNLIMITED", "Partition_Limit", "17.batch", "18_4", "18_[5-9]", "19+1",
     "A" * 300, "gres/gpu=99999999999", "gres/gpu:a100=2,gres/gpu=2", "exponential(7us)", "=SUM(A1)", "true", "False",
 )  # fmt: skip
-"""Cells that have broken readers of tables, here or elsewhere."""
+"""Cells that have broken table readers, in this project or others."""
 
 _CELL = re.compile(rb"[^,;|\t\n ]+|(?<=[,;|\t])(?=[,;|\t\n])")
 _NUMBER = re.compile(rb"[0-9]+")
 
 
 def mutated(content: bytes, dice: random.Random) -> bytes:
-    """Return a file after one to four mutations; one that was gzip is damaged within, or as it stands."""
+    """Return a file after one to four mutations; a gzip file is damaged before compression or after it."""
     packed = content[:2] == b"\x1f\x8b"
     if packed and dice.random() < 0.7:
         return gzip.compress(_several(gzip.decompress(content), dice), compresslevel=1, mtime=0)
@@ -38,7 +38,7 @@ def _several(content: bytes, dice: random.Random) -> bytes:
 
 
 def _cell(content: bytes, dice: random.Random) -> bytes:
-    """Another word in the place of a cell."""
+    """Replace a cell with another word."""
     cells = [match.span() for match in _CELL.finditer(content)]
     if not cells:
         return content
@@ -48,7 +48,7 @@ def _cell(content: bytes, dice: random.Random) -> bytes:
 
 
 def _swap(content: bytes, dice: random.Random) -> bytes:
-    """Two cells change places."""
+    """Replace one cell with another, once or several times."""
     cells = [match.group() for match in _CELL.finditer(content)]
     if len(cells) < 2:
         return content
@@ -57,7 +57,7 @@ def _swap(content: bytes, dice: random.Random) -> bytes:
 
 
 def _digit(content: bytes, dice: random.Random) -> bytes:
-    """A number grows, shrinks or changes its sign."""
+    """Change the value or the sign of a number."""
     numbers = [match.span() for match in _NUMBER.finditer(content)]
     if not numbers:
         return content
@@ -68,7 +68,7 @@ def _digit(content: bytes, dice: random.Random) -> bytes:
 
 
 def _bytes(content: bytes, dice: random.Random) -> bytes:
-    """A few bytes change."""
+    """Change a few bytes."""
     changed = bytearray(content)
     for _ in range(dice.randrange(1, 5)):
         if changed:
@@ -77,7 +77,7 @@ def _bytes(content: bytes, dice: random.Random) -> bytes:
 
 
 def _insert(content: bytes, dice: random.Random) -> bytes:
-    """Something is put in between."""
+    """Insert characters at a random position."""
     at = dice.randrange(len(content) + 1)
     more = dice.choice(
         (b"\n", b"\r\n", b"\r", b",", b"|", b'"', b"\xef\xbb\xbf", b"\xff", b"\x00", b" ", b"\t", b"1", b"-", b"\xc3\xa9")
@@ -86,14 +86,14 @@ def _insert(content: bytes, dice: random.Random) -> bytes:
 
 
 def _cut(content: bytes, dice: random.Random) -> bytes:
-    """A stretch is lost, or all from a place on."""
+    """Remove a part of the file, or everything after a position."""
     low = dice.randrange(len(content) + 1)
     high = len(content) if dice.random() < 0.4 else min(len(content), low + dice.randrange(1, 60))
     return content[:low] + content[high:]
 
 
 def _lines(content: bytes, dice: random.Random) -> bytes:
-    """Lines are lost, repeated, or change their order."""
+    """Remove, repeat or reorder lines."""
     lines = content.split(b"\n")
     at = dice.randrange(len(lines))
     what = dice.randrange(5)
@@ -111,7 +111,7 @@ def _lines(content: bytes, dice: random.Random) -> bytes:
 
 
 def _column(content: bytes, dice: random.Random) -> bytes:
-    """The name of a column changes, is lost, or stands twice."""
+    """Change, remove or duplicate the name of a column."""
     head, newline, rest = content.partition(b"\n")
     names = [match.span() for match in _CELL.finditer(head)]
     if not names:
@@ -130,7 +130,7 @@ MARKS = (
 
 
 def _marks(content: bytes, dice: random.Random) -> bytes:
-    """Another mark stands between cells, or another end of lines."""
+    """Replace the delimiter or the line ending."""
     old, new = dice.choice(
         ((b",", b";"), (b";", b","), (b"|", b","), (b",", b"\t"), (b"\n", b"\r\n"), (b"\n", b"\r"), (b" ", b"  "), (b":", b"."))
     )
@@ -138,7 +138,7 @@ def _marks(content: bytes, dice: random.Random) -> bytes:
 
 
 def _text(content: bytes, dice: random.Random) -> bytes:
-    """Another way of writing letters as bytes."""
+    """Change the character encoding."""
     return content.decode("utf-8", "replace").encode(dice.choice(("latin-1", "utf-16", "utf-8-sig", "cp1252")), "replace")
 
 

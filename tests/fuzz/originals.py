@@ -1,4 +1,4 @@
-"""Where mutations start from: the first rows of real logs, and the machines that they are read for."""
+"""Undamaged inputs of the fuzzer: the first rows of real logs, and the machines to read them for."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROWS = 8
 
 @dataclass(frozen=True)
 class Original:
-    """A file as it should be: its name, its bytes, machines to read it for, and options that a run may choose."""
+    """An undamaged file: its name, its content, machines to read it for, and options to choose from."""
 
     name: str
     content: bytes
@@ -37,7 +37,7 @@ NODES = (WHOLE, SHARED, Machine.flat(64))
 
 
 def originals() -> dict[str, tuple[Original, ...]]:
-    """Format -> what its mutations start from."""
+    """Return format -> undamaged inputs."""
     return {name: make() for name, make in MAKERS.items()}
 
 
@@ -171,4 +171,4 @@ MAKERS: Mapping[str, Callable[[], tuple[Original, ...]]] = {
     "table": _table,
     "vinesim": _vinesim,
 }
-"""Format -> its originals; a test sees that every registered format is among them."""
+"""Format -> function that builds its inputs; a test checks that every registered format is included."""

@@ -1,7 +1,7 @@
-"""Data of the tests: what stands in tests/data (terms and credits in its README), and full-size logs beside the project.
+"""Paths of test data: tests/data (terms and credits in its README), and full-size logs outside the repository.
 
-Every promise is tested with what stands in the repository. Logs that may not be redistributed, or are too large for it, are
-read in addition where somebody has put them into ../shared/data.
+The data in the repository covers every documented property. Logs that may not be redistributed, or are too large, are tested in
+addition if they are available in ../shared/data.
 """
 
 from pathlib import Path
@@ -11,9 +11,9 @@ ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"
 PUBLISHED = DATA / "published"
 LOGS = DATA / "logs"
-BESIDE = ROOT.parent / "shared" / "data"
+SHARED_DATA = ROOT.parent / "shared" / "data"
 
 
-def beside(*cases: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-    """Return those of the cases (name below ../shared/data, more values) whose file is there, with its path for the name."""
-    return [(BESIDE / name, *values) for name, *values in cases if (BESIDE / name).is_file()]
+def available_cases(*cases: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    """Return the cases (path below ../shared/data, more values) whose file exists, with the absolute path."""
+    return [(SHARED_DATA / name, *values) for name, *values in cases if (SHARED_DATA / name).is_file()]

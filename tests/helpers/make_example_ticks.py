@@ -1,6 +1,6 @@
-"""Make the shipped example of a table in ticks: invented jobs in the shape in which the month of Perlmutter jobs is published.
+"""Generate the shipped example of a table in ticks: synthetic jobs in the format of the published month of Perlmutter jobs.
 
-Times are ticks of 10 s, memory is in GB per node. Run as a program it writes the shipped file anew; a test compares the two.
+Times are ticks of 10 s, memory is in GB per node. Running the module rewrites the shipped file; a test compares the two.
 """
 
 import random
@@ -13,7 +13,7 @@ JOBS, TICKS = 300, 30 * 8640
 
 
 def text() -> str:
-    """The whole file."""
+    """Return the content of the file."""
     dice = random.Random(20240201)
     lines = ["jobid,submit,start,end,nnodes,duration,memory"]
     submits = sorted(dice.randrange(TICKS) for _ in range(JOBS))

@@ -1,6 +1,6 @@
-"""Make the logs in tests/data/logs from those of the Parallel Workloads Archive: `python -m tests.helpers.make_logs FOLDER`.
+"""Generate the logs in tests/data/logs from the Parallel Workloads Archive: `python -m tests.helpers.make_logs FOLDER`.
 
-Rows and header stand as in the archive, without the spaces that align columns; of the larger logs there are the first rows.
+Rows and header are those of the archive, without the spaces that align columns; larger logs are cut after their first rows.
 """
 
 import gzip
@@ -26,7 +26,7 @@ def plain(text: str, most: int | None) -> str:
 
 
 def main(source: Path) -> None:
-    """Write the logs; the same bytes each time."""
+    """Write the logs, with reproducible bytes."""
     for name, (path, most) in MADE.items():
         text = plain(gzip.decompress((source / path).read_bytes()).decode(), most)
         (LOGS / name).write_bytes(gzip.compress(text.encode(), 9, mtime=0))

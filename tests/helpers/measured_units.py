@@ -1,4 +1,4 @@
-"""Machines of units with the shipped tables."""
+"""Machines of units with the shipped affinity tables."""
 
 from poolwise import catalog
 from poolwise.model import Machine
@@ -6,7 +6,7 @@ from poolwise.traces import vinesim
 
 
 def machine(tables: str, **units: int) -> Machine:
-    """So many units of each type ("_" for "-" in its name)."""
+    """Build a machine with the given number of units of each type ("_" replaces "-" in its name)."""
     types = vinesim.Types.read(catalog.find("affinities", f"{tables}-types.toml"))
     rates = vinesim.read_affinity(catalog.find("affinities", f"{tables}-affinity.txt"), types=types)
     kinds = [types.units.index(name.replace("_", "-")) for name, count in units.items() for _ in range(count)]

@@ -1,4 +1,4 @@
-"""Jobs whose memory goes up and down, on racks with pools, and what must hold of every schedule of theirs."""
+"""Jobs with varying memory use on racks with pools, and invariants of their schedules."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def using(
     submit: Sequence[int] | None = None,
     nodes: Sequence[int] | None = None,
 ) -> Workload:
-    """Jobs by what they ask for (MiB a node), what they use, and how long they run; submitted in order, on one node each."""
+    """Build jobs from requests (MiB per node), memory use and runtimes; submitted in order, on one node each."""
     n = len(asked)
     workload = Workload.of(
         np.array(submit if submit is not None else [0] * n) * SECOND,
@@ -39,7 +39,7 @@ def using(
 
 
 def check_memory(schedule: Schedule) -> None:
-    """Recompute from what is on record: what is held at any time, and that nobody works with less than is used."""
+    """Recompute the held memory from the records, and check that no job progresses with less memory than it uses."""
     machine, rows, workload = schedule.machine, schedule.holdings, schedule.workload
     assert workload.memory_use is not None
     pool = rows.resource == machine.resource("memory")
@@ -67,7 +67,7 @@ def check_memory(schedule: Schedule) -> None:
 
 
 def _stretches(begin: int, end: int, *events: Sequence[object]) -> tuple[list[int], list[int]]:
-    """Stretches of a run between anything that happens to it."""
+    """Return the begins and ends of the intervals of a run between its events."""
     seen, stalls, resized = events
     marks = {begin, end, *(step.time for step in seen), *(int(time) for time in resized)}  # type: ignore[attr-defined, call-overload]
     marks |= {time for stall in stalls for time in (stall.begin, stall.end)}  # type: ignore[attr-defined]

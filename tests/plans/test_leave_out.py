@@ -62,7 +62,7 @@ def test_a_few_jobs_that_decide_are_named_and_the_answer_without_them_is_run(pla
     found = answered(place, {50: 90, 120: 80})
     (decisive,) = found.content["sanity"]["decisive"]
     rest = answered(place, {50: 0, 120: 0})
-    assert decisive["tried"] and decisive["ids"] == [50, 120] and decisive["largest_by"] == "memory a node"
+    assert decisive["tried"] and decisive["ids"] == [50, 120] and decisive["largest_by"] == "memory per node"
     assert decisive["answer_without_them"]["sizes"] == rest.content["chosen"]["sizes"] != found.content["chosen"]["sizes"]
     assert decisive["answer_without_them"]["cost_dollars"] == rest.content["chosen"]["cost_dollars"]
     small = rest.content["chosen"]["sizes"]["machine.pool.memory.memory"]
@@ -70,7 +70,7 @@ def test_a_few_jobs_that_decide_are_named_and_the_answer_without_them_is_run(pla
         found.first[-1]
         == decisive["text"]
         == (
-            "2 of 220 jobs (jobs 50, 120) ask for more than 34 GiB of memory a node; without them "
+            "2 of 220 jobs (jobs 50, 120) request more than 34 GiB of memory per node; without them "
             f"{small} of pool memory in each rack would do instead of 96 GiB of pool memory in each rack."
         )
     )
@@ -86,17 +86,19 @@ def test_where_they_do_not_decide_that_is_said(place):
     (decisive,) = found.content["sanity"]["decisive"]
     assert decisive["tried"] and decisive["ids"] == [] and decisive["answer_without_them"] is None
     assert decisive["text"].endswith(
-        "(job 50) asks for more than 34 GiB of memory a node; without them the answer is the same."
+        "(job 50) requests more than 34 GiB of memory per node; without them the answer is the same."
     )
 
 
 def test_what_is_not_tried_is_said(place, monkeypatch):
     alike = answered(place, {})
-    assert alike.first[-1].startswith("More than 2 jobs ask for the most memory a node") or "nothing cheaper" in alike.first[-1]
+    assert (
+        alike.first[-1].startswith("More than 2 jobs ask for the most memory per node") or "nothing cheaper" in alike.first[-1]
+    )
     monkeypatch.setattr("poolwise.diagnostics.leave_out.CHEAP", 219)
     before = len(list((place / "out").rglob("*.parquet")))
     found = answered(place, {50: 90, 120: 80, 121: 70})
-    assert "was not tried: that takes" in found.first[-1]
+    assert "was not tried: it would repeat at least" in found.first[-1]
     assert not found.content["sanity"]["decisive"][0]["tried"]
     runs = found.content["simulations"]["runs"]
     assert len(list((place / "out").rglob("*.parquet"))) <= before + runs, "nothing else was run"

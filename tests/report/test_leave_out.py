@@ -58,7 +58,7 @@ def test_the_jobs_that_decide_the_size_are_named(folder: Path, commands: None, c
         "machine.pool.memory.memory": "96 GiB"
     }
     assert found.text == (
-        "2 of 220 jobs (jobs 50, 120) ask for more than 26 GiB of memory a node; without them "
+        "2 of 220 jobs (jobs 50, 120) request more than 26 GiB of memory per node; without them "
         f"{size(rest)} would do instead of 96 GiB."
     )
     write(folder, {50: 90, 120: 80})
@@ -77,8 +77,8 @@ def test_what_is_not_tried_is_said(folder: Path, monkeypatch) -> None:
     result = studies.run(studies.load(write(folder, {})), folder / "out", 1)
     assert str(getattr(leave_out(result, Local(1)), "text", "")).startswith("No few jobs decide the size: it is the smallest")
     many = studies.run(studies.load(write(folder, {50: 90, 120: 90, 121: 90})), folder / "out", 1)
-    assert "More than 2 jobs ask for the most memory a node" in str(getattr(leave_out(many, Local(1)), "text", ""))
+    assert "More than 2 jobs ask for the most memory per node" in str(getattr(leave_out(many, Local(1)), "text", ""))
     monkeypatch.setattr("poolwise.diagnostics.leave_out.CHEAP", 6 * 220 - 1)
-    assert "was not tried: that takes 6 runs of 220 jobs" in str(getattr(leave_out(many, Local(1)), "text", ""))
+    assert "was not tried: it would repeat at least 6 runs of 220 jobs" in str(getattr(leave_out(many, Local(1)), "text", ""))
     fixed = studies.run(studies.load(folder / "study.toml", {"machine.pool.memory.memory": "96 GiB"}), folder / "out", 1)
     assert leave_out(fixed, Local(1)) is None

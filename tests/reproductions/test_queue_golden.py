@@ -14,7 +14,7 @@ from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.traces import read
 from poolwise.units import SECOND
-from tests.helpers.data import LOGS, PUBLISHED, beside
+from tests.helpers.data import LOGS, PUBLISHED, available_cases
 from tests.helpers.random_studies import difference
 
 TAU_S = 10.0
@@ -25,7 +25,7 @@ NASA = "hpc_nasa_ipsc_1993/NASA-iPSC-1993-3.1-cln.swf.gz"
 UNILU = "hpc_unilu_gaia_2014/UniLu-Gaia-2014-2.swf.gz"
 HERE = {
     "hpc_hpc2n_excerpt_2002/hpc2n.swf.gz": LOGS / "hpc2n-2002.swf.gz",
-    **{name: path for path, name in beside((NASA, NASA), (UNILU, UNILU))},
+    **{name: path for path, name in available_cases((NASA, NASA), (UNILU, UNILU))},
 }
 RELATIVE = 1e-9
 

@@ -14,7 +14,7 @@ from poolwise.report.sweep import Sweep
 from poolwise.studies import load, load_machine, run
 from poolwise.studies.cells import workload_of
 from poolwise.traces import read
-from tests.helpers.dlrm_rows import CN, HN, REAL, invented, table
+from tests.helpers.dlrm_rows import CN, HN, REAL, synthetic_trace, table
 
 NAME = "whole-datacenter-dlrm"
 
@@ -56,12 +56,12 @@ def test_an_excerpt_is_answered(tmp_path, monkeypatch):
     page = study_page(result)
     assert page.lead == "Run dlrm-servers."
     assert any("dlrm-pools" in line and "mean bounded slowdown -" in line for line in page.sections[1].lines)
-    assert "300 rows were left out of the trace: a CPU instance, its work with" in " ".join(result.notes())
+    assert "300 rows were left out of the trace: CPU instance merged into the GPU" in " ".join(result.notes())
 
 
-@pytest.mark.parametrize("trace", ["invented", *REAL], ids=["invented", *("real" for _ in REAL)])
+@pytest.mark.parametrize("trace", ["synthetic", *REAL], ids=["synthetic", *("real" for _ in REAL)])
 def test_each_seed_takes_another_tenth_of_the_trace(trace, tmp_path):
-    path = invented(tmp_path) if trace == "invented" else trace
+    path = synthetic_trace(tmp_path) if trace == "synthetic" else trace
     study = load(NAME, {"workload.trace": str(path.resolve()), "vary.scheduler": ["catalog:share-fm"]})
     first = [workload_of(next(cell for cell in study.cells if cell.seed == seed)) for seed in (0, 1, 2)]
     assert all(np.array_equal(one.id % 10, np.full(len(one), seed)) for seed, one in enumerate(first))

@@ -1,4 +1,4 @@
-"""Azure's requests as prompts and tokens: worked out by hand, what is left out, errors."""
+"""Tests of Azure requests as prompt and token tasks: values computed by hand, excluded rows, and errors."""
 
 import gzip
 
@@ -31,14 +31,14 @@ def log(folder, *rows):
     return folder / "llm.csv"
 
 
-def test_a_request_is_a_prompt_and_the_tokens_after_the_first(units, tmp_path):
+def test_request_becomes_prompt_and_token_tasks(units, tmp_path):
     path = log(tmp_path, "2023-11-16 18:15:46.6805900,374,44", "2023-11-16 18:15:46.0000001,512,1")
     found = AzureLLM().read(path, units)
     table = rates(units)
-    # the file is not in order of time: the second row is request 0
+    # the file is not sorted by time: the second row is request 0
     assert found.submit.tolist()[:2] == [0, 680_589_900]
     assert found.attributes["parent"].tolist() == [0, 1, 1]
-    assert found.attributes["task_type"].tolist() == [9, 9, 14]  # both prompts as those of 512 tokens
+    assert found.attributes["task_type"].tolist() == [9, 9, 14]  # both prompts use the type of 512 tokens
     assert found.attributes["operations"].tolist() == [512_000_000, 512_000_000, 43_000_000]
     prompt = 512 * SECOND / table[9, 2]
     assert abs(int(found.submit[2]) - (680_589_900 + prompt)) <= 1
@@ -47,7 +47,7 @@ def test_a_request_is_a_prompt_and_the_tokens_after_the_first(units, tmp_path):
     assert job_latency_us(alone) == pytest.approx(expected, abs=0.01)
 
 
-def test_the_shipped_requests_are_recognised_and_all_there(units):
+def test_shipped_trace_is_recognized_and_complete(units):
     found = read(SHIPPED, units)
     with gzip.open(SHIPPED, "rt") as file:
         rows = [line.split(",") for line in file.read().splitlines()[1:]]
@@ -57,11 +57,11 @@ def test_the_shipped_requests_are_recognised_and_all_there(units):
     assert (np.diff(found.submit) >= 0).all()
 
 
-def test_requests_that_were_not_measured_are_counted(units, tmp_path):
+def test_requests_beyond_measurements_are_counted(units, tmp_path):
     path = log(tmp_path, "2023-11-16 18:15:46,8193,4", "2023-11-16 18:15:46,0,4", "2023-11-16 18:15:46,9,9")
     found = AzureLLM().read(path, units)
     assert len(found) == 2
-    assert found.excluded == {"prompt of more than 8,192 tokens": 1, "no tokens asked for or generated": 1}
+    assert found.excluded == {"prompt of more than 8,192 tokens": 1, "no tokens requested or generated": 1}
 
 
 @pytest.mark.parametrize(
@@ -73,13 +73,13 @@ def test_requests_that_were_not_measured_are_counted(units, tmp_path):
         ("2023-11-16 18:15:46,5,-5", "GeneratedTokens"),
     ],
 )
-def test_wrong_rows_are_named(units, tmp_path, row, field):
+def test_invalid_row_is_reported_with_line_and_field(units, tmp_path, row, field):
     with pytest.raises(InputError) as caught:
         AzureLLM().read(log(tmp_path, "2023-11-16 18:15:46,5,5", row), units)
     assert (caught.value.line, caught.value.field) == (3, field)
 
 
-def test_units_and_names_must_be_those_of_splitwise(tmp_path):
+def test_units_and_types_must_match_splitwise(tmp_path):
     with pytest.raises(InputError, match="no units for prompts"):
         AzureLLM().read(SHIPPED, Machine.flat(4))
     (tmp_path / "types.toml").write_text('version = 1\ntask_types = ["a"]\n')

@@ -21,7 +21,7 @@ from poolwise.traces.swf_rows import (
     read_rows,
     write_swf_rows,
 )
-from tests.helpers.data import LOGS, beside
+from tests.helpers.data import LOGS, available_cases
 
 NOTE = " Note: converted by Poolwise: "
 
@@ -36,7 +36,7 @@ NOTE = " Note: converted by Poolwise: "
     )
 )
 @settings(max_examples=30, deadline=None)
-def test_bytes_per_job_become_kilobytes_per_processor(jobs):
+def test_bytes_per_job_are_converted_to_kilobytes_per_processor(jobs):
     values = np.full((len(jobs), 18), 5.0)
     values[:, 0] = np.arange(len(jobs))
     values[:, [ALLOCATED, REQUESTED_PROCESSORS, REQUESTED_MEMORY]] = jobs
@@ -57,10 +57,10 @@ def test_bytes_per_job_become_kilobytes_per_processor(jobs):
         expected.append(-(-size // (1024 * processors)) if size > 0 and processors > 0 else -1)
         lost += size > 0 and processors <= 0
     assert got.values[:, REQUESTED_MEMORY].tolist() == expected
-    assert changed.get("requested memory set to unknown, since the processors are", 0) == lost
+    assert changed.get("requested memory set to unknown, because the processors are unknown", 0) == lost
 
 
-def test_without_options_every_row_stays_as_it_stands(tmp_path):
+def test_rows_are_unchanged_without_options(tmp_path):
     source = LOGS / "hpc2n-2002.swf.gz"
     rows, changed = to_swf(source, tmp_path / "out.swf")
     before, after = read_rows(source), read_rows(tmp_path / "out.swf")
@@ -74,7 +74,7 @@ def shipped():
     return catalog.find("traces", "cerit-2013.swf.gz")
 
 
-def like_the_original(shipped, path):
+def restore_original(shipped, path):
     """Undo the conversion of the shipped log: bytes per job, a constant for the used memory, columns 19 to 21, no header."""
     lines = []
     for row in read_rows(shipped).values.astype(np.int64).tolist():
@@ -86,10 +86,12 @@ def like_the_original(shipped, path):
     return path
 
 
-@pytest.mark.parametrize("original", ["undone", *(path for (path,) in beside(("hpc_cerit_wagap_2013/wagap-2013.swf.gz",)))])
-def test_the_shipped_log_is_the_conversion_of_the_original(original, shipped, tmp_path, commands):
-    """The original may not be passed on: where it is not beside the project, the conversion is undone and done again."""
-    source = like_the_original(shipped, tmp_path / "wagap-2013.swf.gz") if original == "undone" else original
+@pytest.mark.parametrize(
+    "original", ["undone", *(path for (path,) in available_cases(("hpc_cerit_wagap_2013/wagap-2013.swf.gz",)))]
+)
+def test_shipped_log_is_the_converted_original(original, shipped, tmp_path, commands):
+    """Convert the original; it may not be redistributed, so without it undo and repeat the conversion of the shipped log."""
+    source = restore_original(shipped, tmp_path / "wagap-2013.swf.gz") if original == "undone" else original
     comments = [comment.strip() for comment in read_rows(shipped).comments if not comment.startswith(NOTE)]
     target = tmp_path / "made.swf.gz"
     options = [word for comment in comments for word in ("--comment", comment)]
@@ -101,16 +103,16 @@ def test_the_shipped_log_is_the_conversion_of_the_original(original, shipped, tm
         assert one == other, line
 
 
-def test_the_shipped_log_gives_its_credit_and_has_reproducible_bytes(shipped):
+def test_shipped_log_has_credits_and_reproducible_bytes(shipped):
     header = "\n".join(read_rows(shipped).comments)
     for credit in ("Klusacek", "CERIT-SC", "MetaCentrum", "columns 19 to 21 left out", "bytes per job into KB per processor"):
         assert credit in header
     head = shipped.read_bytes()[:10]
-    assert head[4:8] == bytes(4), "the gzip header carries a time"
-    assert not head[3] & 8, "the gzip header carries a file name"
+    assert head[4:8] == bytes(4), "the gzip header contains a time"
+    assert not head[3] & 8, "the gzip header contains a file name"
 
 
-def test_the_shipped_log_has_memory_for_every_job(shipped):
+def test_shipped_log_has_memory_for_every_job(shipped):
     workload = read(shipped, Machine.of_racks(4, 48, local=16 * 1024, pool=512 * 1024, cores=12))
     assert len(workload) == 17_898
     assert workload.excluded == {"runtime unknown or 0": 2}

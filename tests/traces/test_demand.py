@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from poolwise.errors import InputError
 from poolwise.model import Machine
-from poolwise.traces.demand import Demand, most_on_a_node, share_out
+from poolwise.traces.demand import Demand, max_per_node, split_over_nodes
 from tests.helpers.shared_nodes import shared_nodes
 
 jobs = st.lists(
@@ -27,11 +27,11 @@ def whole_nodes(cores, gpus):
 
 
 @given(jobs, st.integers(1, 64), st.integers(1, 8))
-def test_whole_nodes_are_the_fewest_that_hold_a_job_with_all_its_memory(rows, cores, gpus):
-    asked = demand(rows).on(whole_nodes(cores, gpus))
-    assert asked.repaired == {}
+def test_job_takes_fewest_whole_nodes_with_all_its_memory(rows, cores, gpus):
+    request = demand(rows).to_request(whole_nodes(cores, gpus))
+    assert request.repaired == {}
     for (parts, cpu, memory, gpu), nodes, each in zip(
-        rows, *(asked.amounts[n].tolist() for n in ("nodes", "memory")), strict=True
+        rows, *(request.amounts[n].tolist() for n in ("nodes", "memory")), strict=True
     ):
         assert nodes * cores * 1000 >= cpu
         assert nodes * gpus * 1000 >= gpu
@@ -41,60 +41,60 @@ def test_whole_nodes_are_the_fewest_that_hold_a_job_with_all_its_memory(rows, co
 
 
 @given(jobs)
-def test_tasks_on_shared_nodes_hold_the_job_and_what_was_rounded_is_counted(rows):
+def test_shared_node_tasks_cover_the_job_and_rounding_is_counted(rows):
     machine = shared_nodes(cores=64, gpu_milli=8000, memory=1)
-    asked = demand(rows).on(machine)
-    assert asked.tasks.tolist() == [parts for parts, *_ in rows]
-    assert asked.amounts["memory"].tolist() == [memory for _, _, memory, _ in rows]
+    request = demand(rows).to_request(machine)
+    assert request.tasks.tolist() == [parts for parts, *_ in rows]
+    assert request.amounts["memory"].tolist() == [memory for _, _, memory, _ in rows]
     for name, unit, column, what in (("cores", 1000, 1, "CPUs"), ("gpu_milli", 1, 3, "GPUs")):
         wanted = np.array([row[column] for row in rows])
         if not wanted.any():
-            assert name not in asked.amounts
+            assert name not in request.amounts
             continue
-        more = asked.amounts[name] * asked.tasks * unit - wanted
-        assert ((more >= 0) & (more < asked.tasks * unit)).all()
-        assert asked.repaired.get(f"{what} rounded up to a whole number of '{name}' on each node", 0) == (more > 0).sum()
+        more = request.amounts[name] * request.tasks * unit - wanted
+        assert ((more >= 0) & (more < request.tasks * unit)).all()
+        assert request.repaired.get(f"{what} rounded up to a whole number of '{name}' on each node", 0) == (more > 0).sum()
 
 
-def test_what_the_nodes_have_none_of_is_left_out_and_counted():
+def test_missing_resources_are_ignored_and_counted():
     some = demand([(1, 1000, 5, 1000), (1, 2000, 5, 0)])
     for machine in (Machine.of_racks(1, 1), whole_nodes(1, 0), shared_nodes(cores=8, memory=9)):
-        asked = some.on(machine)
-        assert asked.repaired == {"GPUs left out, since the machine's nodes have none": 1}
-        assert "gpu" not in asked.amounts
-    with pytest.raises(InputError, match="1 jobs ask for nothing") as caught:
-        some.on(shared_nodes(gpu=8))
+        request = some.to_request(machine)
+        assert request.repaired == {"GPUs ignored, because the machine's nodes have none": 1}
+        assert "gpu" not in request.amounts
+    with pytest.raises(InputError, match="1 jobs request no resource") as caught:
+        some.to_request(shared_nodes(gpu=8))
     assert caught.value.remedy
 
 
-def test_the_most_on_a_node_is_not_that_of_pools():
-    assert most_on_a_node(Machine.of_racks(1, 4, local=10, pool=99), "memory") == 0
-    assert most_on_a_node(shared_nodes(gpu=8), "gpu") == 8
-    assert most_on_a_node(shared_nodes(gpu=8), "fpga") == 0
+def test_max_per_node_ignores_pools():
+    assert max_per_node(Machine.of_racks(1, 4, local=10, pool=99), "memory") == 0
+    assert max_per_node(shared_nodes(gpu=8), "gpu") == 8
+    assert max_per_node(shared_nodes(gpu=8), "fpga") == 0
 
 
 @given(jobs, st.integers(1, 64))
-def test_parts_that_stay_apart_hold_the_job_and_fit_a_node(rows, cores):
-    asked = demand(rows).on(shared_nodes(cores=cores, gpu_milli=8000, memory=1), apart=True)
-    nodes = asked.amounts.get("nodes", np.ones(len(rows), dtype=np.int64))
-    assert (asked.tasks == 1).all()
-    assert (asked.amounts["cores"] <= cores).all()
-    amounts = (asked.amounts.get(name, np.zeros_like(nodes)).tolist() for name in ("cores", "memory", "gpu_milli"))
+def test_separate_parts_cover_the_job_and_fit_a_node(rows, cores):
+    request = demand(rows).to_request(shared_nodes(cores=cores, gpu_milli=8000, memory=1), separate_nodes=True)
+    nodes = request.amounts.get("nodes", np.ones(len(rows), dtype=np.int64))
+    assert (request.tasks == 1).all()
+    assert (request.amounts["cores"] <= cores).all()
+    amounts = (request.amounts.get(name, np.zeros_like(nodes)).tolist() for name in ("cores", "memory", "gpu_milli"))
     for (parts, cpu, memory, gpu), n, each, mib, gpus in zip(rows, nodes.tolist(), *amounts, strict=True):
         assert n >= parts and n * each * 1000 >= cpu and n * gpus >= gpu
-        assert n == parts or (n - 1) * cores * 1000 < cpu  # divided only because no node is as large
+        assert n == parts or (n - 1) * cores * 1000 < cpu  # divided only if no node is as large
         assert n * mib >= parts * memory > (mib - 1) * n or memory == mib == 0
 
 
 @given(st.lists(st.integers(1, 1000), min_size=1), st.lists(st.integers(1, 64), min_size=1, max_size=9))
-def test_processors_are_shared_out_over_common_nodes(processors, sizes):
+def test_processors_are_split_over_common_nodes(processors, sizes):
     capacity = np.array(sizes, dtype=np.int64)[:, None]
     n = len(sizes)
     machine = Machine(
         "m", tuple(map(str, range(n))), np.zeros(n, dtype=np.int64), ("n",) * n, np.zeros(n, dtype=np.int64),
         np.zeros((n, 2), dtype=np.int64), np.full(n, -1), ("cores",), capacity,
     )  # fmt: skip
-    parts, cores = share_out(np.array(processors), machine)
+    parts, cores = split_over_nodes(np.array(processors), machine)
     common = max((sizes.count(size), size) for size in sizes)[1]
     for p, k, c in zip(processors, parts.tolist(), cores.tolist(), strict=True):
         assert k == (1 if p <= max(sizes) else -(-p // common))

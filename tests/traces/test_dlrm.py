@@ -1,4 +1,4 @@
-"""The disaggregated DLRM trace: every row read or counted, roles kept apart, errors that name the cell."""
+"""Tests of the disaggregated DLRM trace: all rows read or counted, roles separated, errors with their cells."""
 
 import csv
 import gzip
@@ -19,7 +19,7 @@ from poolwise.schedulers.list import ListScheduler
 from poolwise.traces import read
 from poolwise.traces.dlrm import DLRM
 from poolwise.units import SECOND
-from tests.helpers.dlrm_rows import CN, HN, REAL, invented, table
+from tests.helpers.dlrm_rows import CN, HN, REAL, synthetic_trace, table
 from tests.helpers.shared_nodes import shared_nodes
 
 
@@ -28,9 +28,9 @@ def machine() -> Machine:
     return load_machine(catalog.find("machines", "dlrm-roles"))
 
 
-@pytest.fixture(scope="module", params=["invented", *REAL], ids=["invented", *("real" for _ in REAL)])
+@pytest.fixture(scope="module", params=["synthetic", *REAL], ids=["synthetic", *("real" for _ in REAL)])
 def trace(request, tmp_path_factory) -> Path:
-    return invented(tmp_path_factory.mktemp("trace")) if request.param == "invented" else request.param
+    return synthetic_trace(tmp_path_factory.mktemp("trace")) if request.param == "synthetic" else request.param
 
 
 def rows_of(trace: Path) -> dict[int, dict[str, str]]:
@@ -47,8 +47,8 @@ def test_every_instance_is_read_or_counted(trace, machine):
     ran = [rows[number] for number in found.id.tolist()]
     assert found.repaired == {
         "requested time unknown, taken as the runtime": len(found),
-        "there before the trace, taken as submitted at its begin": sum(not row["creation_time"] for row in ran),
-        "there after the trace, taken as ended with it": sum(not row["deletion_time"] for row in ran),
+        "created before the trace, submitted when it begins": sum(not row["creation_time"] for row in ran),
+        "running at the end of the trace, taken as ended then": sum(not row["deletion_time"] for row in ran),
     }
     last = max(float(row[f"{what}_time"] or 0) for row in rows.values() for what in ("creation", "scheduled", "deletion"))
     for job, row in ((found.job(k), rows[number]) for k, number in enumerate(found.id.tolist())):
@@ -62,7 +62,7 @@ def test_every_instance_is_read_or_counted(trace, machine):
         assert 0 <= job.request("storage") - 1024 * float(row["disk_request"]) < 1
 
 
-def test_the_assumed_nodes_hold_every_instance_and_the_busiest_moment(trace, machine):
+def test_assumed_nodes_fit_every_instance_and_the_peak(trace, machine):
     found = read(trace, machine)
     nodes = machine.of_kind(Kind.NODE)
     for role in ("cn", "hn"):
@@ -89,8 +89,8 @@ def test_the_assumed_nodes_hold_every_instance_and_the_busiest_moment(trace, mac
         ("hn", "rdma", 75, 94_723),
     ],
 )
-def test_the_assumed_nodes_hold_what_was_counted_in_the_real_trace(machine, role, resource, most, busiest):
-    """The largest instance and the busiest moment of the real trace (cores, MiB, percent of a card), counted once."""
+def test_assumed_nodes_fit_the_real_trace(machine, role, resource, most, busiest):
+    """Compare with the largest instance and the peak of the real trace (cores, MiB, percent of a card), counted once."""
     nodes = machine.of_kind(Kind.NODE)
     mine = nodes[machine.capacity[nodes, machine.resource(role)] > 0]
     each = machine.capacity[mine, machine.resource(resource)]
@@ -103,7 +103,7 @@ def test_the_assumed_nodes_hold_what_was_counted_in_the_real_trace(machine, role
         assert (most, busiest) == (found.request(resource)[asks].max(), np.cumsum(change[np.lexsort((change, times))]).max())
 
 
-def test_times_that_are_not_given_are_those_of_the_trace(tmp_path, machine):
+def test_missing_times_become_begin_and_end_of_trace(tmp_path, machine):
     rows = [CN.format(3, 0, ",,"), HN.format(7, 1, "475.00000000000006,480.5,900"), CN.format(5, 0, "10,10,10")]
     found = read(table(tmp_path, *rows), machine)
     assert found.id.tolist() == [3, 7]
@@ -115,29 +115,29 @@ def test_times_that_are_not_given_are_those_of_the_trace(tmp_path, machine):
     assert (found.attributes["app"].tolist(), found.attributes["max_per_node"].tolist()) == (["app_0", "app_1"], [-1, 4])
 
 
-def test_what_the_machine_has_nothing_of_is_counted(tmp_path):
+def test_missing_resources_are_ignored_and_counted(tmp_path):
     found = read(table(tmp_path, CN.format(1, 0, ",,9"), HN.format(2, 1, ",,9")), shared_nodes(cores=64, memory=2**20))
     assert sorted(found.requests) == ["cores", "memory"]
-    left = {reason: count for reason, count in found.repaired.items() if "left out" in reason}
+    left = {reason: count for reason, count in found.repaired.items() if "ignored" in reason}
     assert left == {
-        f"{name} left out, since the machine has none": count
+        f"{name} ignored, because the machine has none": count
         for name, count in (("cn", 1), ("hn", 1), ("gpu", 1), ("rdma", 2), ("storage", 2))
     }
-    with pytest.raises(InputError, match="taken whole"):
+    with pytest.raises(InputError, match="allocates whole nodes"):
         DLRM().read(table(tmp_path, CN.format(1, 0, ",,9")), Machine.of_racks(1, 4))
     with pytest.raises(InputError, match="neither cores nor gpu"):
         DLRM().read(table(tmp_path, CN.format(1, 0, ",,9")), shared_nodes(memory=9))
 
 
 @pytest.mark.parametrize(
-    ("row", "field", "said"),
+    ("row", "field", "message"),
     [
         (CN.format("x", 0, ",,9"), "instance_sn", "does not end in a number"),
         (CN.format(1, 0, ",,9"), "instance_sn", "is already in line 2"),
         (CN.format(2, 0, ",,9").replace("CN", "GN"), "role", "is not a role"),
-        (CN.format(2, 0, ",,9").replace("64,64", "-4,64"), "cpu_request", "is not an amount"),
-        (CN.format(2, 0, ",,9").replace("64,64", ",64"), "cpu_request", "is not an amount"),
-        (CN.format(2, 0, "5,,9"), "scheduled_time", "without the creation, or not with it"),
+        (CN.format(2, 0, ",,9").replace("64,64", "-4,64"), "cpu_request", "is not a valid amount"),
+        (CN.format(2, 0, ",,9").replace("64,64", ",64"), "cpu_request", "is not a valid amount"),
+        (CN.format(2, 0, "5,,9"), "scheduled_time", "if and only if creation_time is"),
         (CN.format(2, 0, "5,4,9"), "scheduled_time", "before the creation"),
         (CN.format(2, 0, "5,6,4"), "deletion_time", "before the instance was scheduled"),
         (CN.format(2, 0, "5,6,soon"), "deletion_time", "not a finite number"),
@@ -145,9 +145,9 @@ def test_what_the_machine_has_nothing_of_is_counted(tmp_path):
     ],
     ids=str,
 )
-def test_a_cell_that_cannot_be_read_is_named(tmp_path, machine, row, field, said):
+def test_unreadable_cell_is_reported_with_line_and_field(tmp_path, machine, row, field, message):
     path = table(tmp_path, CN.format(1, 0, ",,9"), row)
-    with pytest.raises(InputError, match=said) as caught:
+    with pytest.raises(InputError, match=message) as caught:
         DLRM().read(path, machine)
     error = caught.value
     assert (error.file, error.line, error.field, bool(error.remedy)) == (path, 3, field, True)
@@ -161,7 +161,7 @@ def test_a_cell_that_cannot_be_read_is_named(tmp_path, machine, row, field, said
     ],
     ids=["flow", "list"],
 )
-def test_roles_are_placed_apart(tmp_path, scheduler):
+def test_roles_are_placed_on_separate_nodes(tmp_path, scheduler):
     rows = [(CN, HN)[k % 2].format(k, k % 3, f"{k},{k},{60 + 7 * k}") for k in range(24)]
     machine = _two_roles()
     found = simulate(machine, read(table(tmp_path, *rows), machine), scheduler).schedule
@@ -175,7 +175,7 @@ def test_roles_are_placed_apart(tmp_path, scheduler):
 
 
 def _two_roles() -> Machine:
-    """Two CPU nodes for three instances each, two GPU nodes with two GPUs each."""
+    """Return a machine of two CPU nodes for three instances each and two GPU nodes with two GPUs each."""
     resources = ("cn", "cores", "devices", "gpu", "hn", "memory", "rdma", "storage")
     rows = [dict(cn=9, cores=192, rdma=100)] * 2 + [dict(hn=9, cores=64, rdma=100)] * 2 + [dict(devices=1, gpu=1)] * 4
     capacity = np.array([[row.get(name, 0) for name in resources] for row in rows], dtype=np.int64)
@@ -193,7 +193,7 @@ def _two_roles() -> Machine:
     )
 
 
-def test_samples_share_no_instance_and_together_are_the_trace(tmp_path, machine):
+def test_samples_partition_the_trace(tmp_path, machine):
     path = table(tmp_path, *(HN.format(k, k % 3, f"{k},{k},{100 + k}") for k in range(20)))
     parts = [read(path, machine, format="dlrm", every=3, seed=seed) for seed in (0, 1, 5)]
     assert sorted(np.concatenate([part.id for part in parts]).tolist()) == list(range(20))
@@ -205,7 +205,7 @@ def test_samples_share_no_instance_and_together_are_the_trace(tmp_path, machine)
     assert caught.value.field == "every"
 
 
-def test_whole_instances_ask_for_no_role(tmp_path, machine):
+def test_whole_instances_request_no_role(tmp_path, machine):
     rows = (HN.format(1, 0, "0,0,100"), CN.format(2, 0, "0,0,50"), CN.format(3, 1, "0,0,50"))
     found = read(table(tmp_path, *rows), machine, format="dlrm", whole=True)
     assert found.id.tolist() == [1, 3]
@@ -215,10 +215,10 @@ def test_whole_instances_ask_for_no_role(tmp_path, machine):
     assert found.request("storage").tolist() == [85 * 1024 + 255 * 512 + 256, 255 * 1024 + 512]
     assert {"rdma", "cn", "hn"}.isdisjoint(found.requests)
     assert found.attributes["kind"].tolist() == ["hn", "cn"]
-    assert found.excluded == {"a CPU instance, its work with the GPU instances of its application": 1}
+    assert found.excluded == {"CPU instance merged into the GPU instances of its application": 1}
 
 
-def test_whole_instances_of_the_trace_hold_what_its_instances_held(trace, machine):
+def test_whole_instances_preserve_resource_time(trace, machine):
     apart = read(trace, machine)
     found = read(trace, machine, format="dlrm", whole=True, most_cores=96)
     assert len(found) + sum(found.excluded.values()) == len(apart) + sum(apart.excluded.values())

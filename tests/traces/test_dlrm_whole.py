@@ -1,4 +1,4 @@
-"""Whole instances of a disaggregated service: by hand, and nothing that they did is lost."""
+"""Tests of whole instances of a disaggregated service: computed by hand, and conservation of resource time."""
 
 import numpy as np
 from hypothesis import given
@@ -13,7 +13,7 @@ rows = st.lists(
 )
 
 
-def told(rows, most):
+def merge(rows, most):
     app, is_gpu, seconds, cores, memory = (np.array(column) for column in zip(*rows, strict=True))
     return (
         app,
@@ -23,8 +23,8 @@ def told(rows, most):
     )
 
 
-def test_by_hand():
-    """Of 100 s with a GPU, the CPU instance of 64 cores was there for 50, that of 32 for 200; the other would be too much."""
+def test_example_computed_by_hand():
+    """Merge, into 100 s of GPU instances, 64 cores for 50 s and 32 cores for 200 s; another instance would exceed the limit."""
     rows = [
         ("a", True, 100, 8, 40),
         ("a", False, 50, 64, 300),
@@ -32,25 +32,25 @@ def test_by_hand():
         ("a", False, 10, 96, 1),
         ("b", False, 9, 5, 5),
     ]
-    *_, (amounts, merged) = told(rows, 104)
+    *_, (amounts, merged) = merge(rows, 104)
     assert merged.tolist() == [False, True, True, False, False]
     assert amounts["cores"].tolist() == [8 + 32 + 64, 64, 32, 96, 5]
     assert amounts["memory"].tolist() == [40 + 150 + 200, 300, 100, 1, 5]
-    *_, (amounts, merged) = told(rows, 60)
+    *_, (amounts, merged) = merge(rows, 60)
     assert merged.tolist() == [False, True, False, False, False]
     assert amounts["cores"][0] == 8 + 32
 
 
 @given(rows, st.integers(1, 200))
-def test_an_application_holds_over_time_what_it_held(rows, most):
-    app, is_gpu, seconds, (amounts, merged) = told(rows, most)
+def test_resource_time_of_application_is_preserved(rows, most):
+    app, is_gpu, seconds, (amounts, merged) = merge(rows, most)
     cores, memory = (np.array([row[k] for row in rows]) for k in (3, 4))
     assert not (merged & is_gpu).any()
     for name in set(app.tolist()):
         mine, gpus = app == name, (app == name) & is_gpu
         for before, after in ((cores, amounts["cores"]), (memory, amounts["memory"])):
             held, holds = (before * seconds)[mine].sum(), (after * seconds)[mine & ~merged].sum()
-            assert -1e-6 <= holds - held <= seconds[gpus].sum() + 1e-6  # rounded up, less than 1 for each instance
+            assert -1e-6 <= holds - held <= seconds[gpus].sum() + 1e-6  # rounded up by less than 1 per instance
         if not seconds[gpus].sum():
             assert not merged[mine].any()
         assert (amounts["cores"][gpus] <= max(most, cores[gpus].max(initial=0))).all()

@@ -1,4 +1,4 @@
-"""A slice of the damaged logs that `python -m tests.fuzz` reads, and that it finds what it looks for."""
+"""Tests of a sample of the damaged logs of `python -m tests.fuzz`, and of its ability to detect failures."""
 
 import json
 from concurrent.futures import Future
@@ -10,13 +10,13 @@ from poolwise import registry
 from poolwise.errors import InputError
 from poolwise.traces.read import read
 from tests.fuzz import cases
-from tests.fuzz.__main__ import main, run_apart
+from tests.fuzz.__main__ import main, run_in_subprocess
 from tests.fuzz.originals import MAKERS, originals
 
 KNOWN = originals()
 
 
-def test_every_registered_format_is_damaged():
+def test_fuzzer_covers_every_registered_format():
     assert set(MAKERS) == {name for name in registry.names("formats")}
 
 
@@ -29,7 +29,7 @@ def test_undamaged_logs_are_read(tmp_path):
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_damaged_logs_are_read_or_refused_with_a_clear_error(seed):
+def test_damaged_log_is_read_or_rejected_with_clear_error(seed):
     tally = cases.run_many(KNOWN, seed, range(600))
     assert tally.failed == []
     assert sum((tally.read + tally.refused).values()) == 600
@@ -37,7 +37,7 @@ def test_damaged_logs_are_read_or_refused_with_a_clear_error(seed):
     assert set(tally.refused) == set(KNOWN)
 
 
-def test_the_same_number_is_the_same_input(tmp_path):
+def test_case_number_determines_input(tmp_path):
     seen = []
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
@@ -48,17 +48,17 @@ def test_the_same_number_is_the_same_input(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("raised", "said"),
+    ("raised", "message"),
     [
         (ValueError("boom"), "ValueError: boom"),
         (SystemExit(3), "SystemExit: 3"),
-        (InputError("", remedy="nothing"), "an error that says nothing"),
-        (InputError("bad", file="/elsewhere", remedy="x"), "an error that says nothing"),
+        (InputError("", remedy="nothing"), "an uninformative error"),
+        (InputError("bad", file="/elsewhere", remedy="x"), "an uninformative error"),
         (InputError("bad"), "an error without a remedy"),
     ],
     ids=str,
 )
-def test_what_is_looked_for_is_found(tmp_path, monkeypatch, raised, said):
+def test_fuzzer_detects_unclear_errors(tmp_path, monkeypatch, raised, message):
     def fails(*_, **__):
         raise raised
 
@@ -66,37 +66,37 @@ def test_what_is_looked_for_is_found(tmp_path, monkeypatch, raised, said):
     tally = cases.Tally()
     cases.run(KNOWN, 0, 7, tmp_path, tally)
     ((number, text),) = tally.failed
-    assert (number, said in text) == (7, True)
+    assert (number, message in text) == (7, True)
 
 
-def test_a_process_that_dies_fails_its_case_alone(monkeypatch):
-    died = []
+def test_crashed_process_fails_only_its_case(monkeypatch):
+    crashed = []
 
-    class Apart:
+    class Pool:
         def __init__(self, *_):
             pass
 
         __enter__ = lambda self: self  # noqa: E731
         __exit__ = lambda *_: None  # noqa: E731
 
-        def submit(self, work, seed, numbers, begun):
+        def submit(self, task, seed, numbers, current):
             future = Future()
             if 13 in numbers:
-                begun.write_text("13")
-                died.append(numbers)
+                current.write_text("13")
+                crashed.append(numbers)
                 future.set_exception(BrokenProcessPool())
             else:
-                future.set_result(work(seed, numbers, begun))
+                future.set_result(task(seed, numbers, current))
             return future
 
-    monkeypatch.setattr("tests.fuzz.__main__.ProcessPoolExecutor", Apart)
-    tally, after = run_apart(0, range(10, 20))
-    assert (died, after, tally.failed) == ([range(10, 20)], 14, [(13, "the process died")])
+    monkeypatch.setattr("tests.fuzz.__main__.ProcessPoolExecutor", Pool)
+    tally, after = run_in_subprocess(0, range(10, 20))
+    assert (crashed, after, tally.failed) == ([range(10, 20)], 14, [(13, "the process crashed")])
     assert sum((tally.read + tally.refused).values()) == 3
 
 
 @pytest.mark.long
-def test_the_command_goes_on_where_it_was_stopped(tmp_path):
+def test_command_resumes_where_it_stopped(tmp_path):
     state = tmp_path / "state.json"
     for count in ("20", "30"):
         assert main(["--state", str(state), "--count", count]) == 0

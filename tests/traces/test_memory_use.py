@@ -1,4 +1,4 @@
-"""Memory over time: from a file, drawn, and what users ask for."""
+"""Tests of memory use over time: from a file, drawn, and overestimated requests."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +29,7 @@ def jobs(memory: list[int], seconds: int = 100) -> Workload:
     seed=st.integers(0, 5),
     seconds=st.sampled_from([1, 100]),
 )
-def test_phases_reach_the_peak_and_stay_within_what_is_stated(
+def test_phases_reach_the_peak_and_stay_within_bounds(
     memory: list[int], phases: int, least: float, seed: int, seconds: int
 ) -> None:
     workload = jobs(memory, seconds)
@@ -42,10 +42,12 @@ def test_phases_reach_the_peak_and_stay_within_what_is_stated(
         assert all(least * most - 1 <= value <= most for value in used.tolist())
     again = source.applied(jobs(memory[:1], seconds)).memory_use
     assert again is not None
-    assert [part.tolist() for part in again.steps(0)] == [part.tolist() for part in use.steps(0)]  # a job's draws are its own
+    assert [part.tolist() for part in again.steps(0)] == [
+        part.tolist() for part in use.steps(0)
+    ]  # draws of a job do not depend on other jobs
 
 
-def test_phases_are_as_many_and_as_long_as_is_stated() -> None:
+def test_number_and_length_of_phases_match_settings() -> None:
     use = Phases(seed=1, phases=4, least=0.2).applied(jobs([1000] * 4000)).memory_use
     assert use is not None
     counts = np.bincount(np.diff(use.offset), minlength=5)[1:]
@@ -56,21 +58,21 @@ def test_phases_are_as_many_and_as_long_as_is_stated() -> None:
     assert others.min() >= 200 and others.mean() == pytest.approx(600, abs=15)
 
 
-def test_a_share_of_the_users_asks_for_more() -> None:
+def test_share_of_users_overestimates() -> None:
     workload = jobs([100] * 2000)
-    asked = with_overestimates(workload, 0, 0.6, 0.3)
-    assert set(asked.tolist()) == {100, 160} and (asked == 160).mean() == pytest.approx(0.3, abs=0.04)
+    requested = with_overestimates(workload, 0, 0.6, 0.3)
+    assert set(requested.tolist()) == {100, 160} and (requested == 160).mean() == pytest.approx(0.3, abs=0.04)
     applied = Phases(overestimate=0.6).applied(workload)
     assert set(applied.memory.tolist()) == {160} and applied.memory_use is not None
     assert set(applied.memory_use.peak.tolist()) == {100}
-    assert with_overestimates(jobs([100]), 0, 0.1, 1.0).tolist() == [110]  # though 100 x 1.1 is more in floating point
+    assert with_overestimates(jobs([100]), 0, 0.1, 1.0).tolist() == [110]  # although 100 x 1.1 exceeds 110 in floating point
 
 
 @pytest.mark.parametrize(
     "source",
     [Phases(phases=0), Phases(least=1.5), Phases(overestimate=-0.1), Phases(overestimating=2.0), Phases(least=float("nan"))],
 )
-def test_settings_out_of_range_are_refused(source: Phases) -> None:
+def test_out_of_range_setting_is_rejected(source: Phases) -> None:
     with pytest.raises(InputError, match=r"must be between"):
         source.applied(jobs([1]))
 
@@ -80,7 +82,7 @@ def table(folder: Path, text: str, **settings: float) -> Workload:
     return UseTable(str(folder / "use.csv"), **settings).applied(jobs([100, 200]))
 
 
-def test_a_table_is_read_step_by_step(tmp_path: Path) -> None:
+def test_table_steps_are_read(tmp_path: Path) -> None:
     found = table(tmp_path, "job,seconds,memory\n1,0,50\n9,0,1\n1,2.5,90.5\n", overestimate=1.0)
     use = found.memory_use
     assert use is not None
@@ -103,18 +105,18 @@ def test_a_table_is_read_step_by_step(tmp_path: Path) -> None:
         ("job,seconds,memory\nnan,0,3\n", 2, "job"),
     ],
 )
-def test_what_is_no_table_is_refused_with_its_line(tmp_path: Path, text: str, line: int, field: str) -> None:
+def test_invalid_table_is_reported_with_line(tmp_path: Path, text: str, line: int, field: str) -> None:
     with pytest.raises(InputError) as found:
         table(tmp_path, text)
     assert (found.value.line, found.value.field) == (line, field)
 
 
-def test_a_missing_file_is_refused() -> None:
+def test_missing_file_is_reported() -> None:
     with pytest.raises(InputError, match="no such file"):
         UseTable("nowhere.csv").applied(jobs([1]))
 
 
-def test_steps_that_make_no_sense_are_refused() -> None:
+def test_invalid_steps_are_rejected() -> None:
     one = np.array([0, 1])
     for work, memory in (([5], [1]), ([0, 0], [1, 2]), ([0, 3, 2], [1, 2, 3])):
         with pytest.raises(ValueError, match="step"):

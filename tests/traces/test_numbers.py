@@ -8,17 +8,17 @@ from poolwise.traces.numbers import NotANumber, number_text, reals, wholes
 
 
 @given(st.lists(st.one_of(st.integers(-(10**25), 10**25), st.floats(allow_nan=False, allow_infinity=False)), max_size=9))
-def test_numbers_that_are_written_read_back(values):
+def test_formatted_numbers_round_trip(values):
     assert reals([number_text(value) for value in values]).tolist() == [float(value) for value in values]
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=9))
-def test_whole_numbers_of_64_bits_read_back(values):
+def test_64_bit_integers_round_trip(values):
     assert wholes([str(value) for value in values]).tolist() == values
 
 
 @given(st.lists(st.sampled_from(["1", "-2"]), max_size=4), st.sampled_from(["1e999", "-1e999", "nan", "inf", "1_0", "", "x"]))
-def test_the_position_of_what_is_no_number_is_known(before, word):
+def test_invalid_number_is_reported_with_position(before, word):
     for read in (reals, wholes):
         with pytest.raises(NotANumber) as caught:
             read([*before, word, "1", "y"])
@@ -26,7 +26,7 @@ def test_the_position_of_what_is_no_number_is_known(before, word):
 
 
 @given(st.text(max_size=6))
-def test_any_text_is_a_finite_number_or_refused(text):
+def test_any_text_is_a_finite_number_or_rejected(text):
     try:
         assert math.isfinite(reals([text])[0])
     except NotANumber:
@@ -34,6 +34,6 @@ def test_any_text_is_a_finite_number_or_refused(text):
 
 
 @pytest.mark.parametrize("word", ["9223372036854775808", "-9223372036854775809", "0" * 45 + "9" * 30, "9" * 6000])
-def test_whole_numbers_beyond_64_bits_are_refused(word):
+def test_integers_beyond_64_bits_are_rejected(word):
     with pytest.raises(NotANumber, match="too large"):
         wholes([word])

@@ -39,11 +39,11 @@ def pods(tmp_path, *rows):
     ],
     ids=lambda value: getattr(value, "stem", value),
 )
-def test_the_published_pods_are_all_read_or_counted(path, kept, waiting, cut):
+def test_all_published_pods_are_read_or_counted(path, kept, waiting, cut):
     found = read(path, SHARED)
     assert (len(found), found.excluded) == (kept, {"never scheduled": waiting})
     assert found.repaired["requested time unknown, taken as the runtime"] == kept
-    assert found.repaired["ended with the trace, taken as the end of the job"] == cut
+    assert found.repaired["running at the end of the trace, taken as ended then"] == cut
     rows = {}
     with gzip.open(path, "rt") as file:
         rows = {int(row["name"].rpartition("-")[2]): row for row in csv.DictReader(file) if row["scheduled_time"]}
@@ -61,7 +61,7 @@ def test_the_published_pods_are_all_read_or_counted(path, kept, waiting, cut):
 
 @given(st.integers(1, 200_000), st.integers(0, 2**20), st.sampled_from([(0, 0), (1, 220), (1, 1000), (4, 1000)]))
 @settings(max_examples=60, deadline=None)
-def test_a_machine_counts_in_what_it_has(cpu, memory, gpu):
+def test_requests_use_resources_of_machine(cpu, memory, gpu):
     count, each = gpu
     with tempfile.TemporaryDirectory() as folder:
         path = pods(folder, f"pod-1,{cpu},{memory},{count},{each},,BE,Running,5,20,10")
@@ -69,7 +69,7 @@ def test_a_machine_counts_in_what_it_has(cpu, memory, gpu):
         shared = OpenB().read(path, shared_nodes(cores=64, gpu=8, memory=1))
     assert whole.nodes.tolist() == [math.ceil(cpu / 16000)]
     assert whole.memory.tolist() == [pytest.approx(math.ceil(memory * min(1, 16000 / cpu) - 1e-6))]
-    assert ("GPUs left out, since the machine's nodes have none" in whole.repaired) == (count > 0)
+    assert ("GPUs ignored, because the machine's nodes have none" in whole.repaired) == (count > 0)
     assert shared.request("cores").tolist() == [math.ceil(cpu / 1000)]
     assert shared.request("gpu").tolist() == [count]
 
@@ -88,7 +88,7 @@ def test_gpus_may_be_devices_of_nodes(tmp_path, resource, amounts):
         assert found.attributes["gpu_spec"].tolist() == ["T4", ""]
 
 
-def test_pods_without_a_span_are_left_out(tmp_path):
+def test_pods_without_runtime_are_excluded(tmp_path):
     rows = ["p1,1000,1,0,0,,BE,Failed,5,9,9", "p2,1000,0,0,0,,BE,Pending,5,9,", "p3,1000,0,0,0,,BE,Running,7,9,8"]
     found = read(pods(tmp_path, *rows), SHARED)
     assert found.id.tolist() == [3]
@@ -96,12 +96,12 @@ def test_pods_without_a_span_are_left_out(tmp_path):
     assert found.excluded == {"never scheduled": 1, "runtime unknown or 0": 1}
     assert found.repaired["memory 0, taken as zero"] == 1
     assert np.array_equal(found.attributes["memory_known"], [0])
-    with pytest.raises(InputError, match="no row can be used"):
+    with pytest.raises(InputError, match="no usable rows"):
         read(pods(tmp_path, *rows[:2]), SHARED)
 
 
 @pytest.mark.parametrize(
-    ("row", "field", "said"),
+    ("row", "field", "message"),
     [
         ("pod,1000,1,0,0,,BE,Failed,5,9,6", "name", "does not end in a number"),
         ("pod-1,1000,1,0,0,,BE,Failed,5,9,6", "name", "is already in line 2"),
@@ -109,7 +109,7 @@ def test_pods_without_a_span_are_left_out(tmp_path):
         ("p2,1000,,0,0,,BE,Failed,5,9,6", "memory_mib", "empty cell"),
         ("p2,1000,1,-1,0,,BE,Failed,5,9,6", "num_gpu", "not between 0"),
         ("p2,1000,1,1,1500,,BE,Failed,5,9,6", "gpu_milli", "not between 0"),
-        ("p2,1000,1,1,0,,BE,Failed,5,9,6", "gpu_milli", "how much"),
+        ("p2,1000,1,1,0,,BE,Failed,5,9,6", "gpu_milli", "share of its GPUs"),
         ("p2,1000,1,0,0,,BE,Failed,-5,9,6", "creation_time", "not a time"),
         ("p2,1000,1,0,0,,BE,Failed,5,soon,6", "deletion_time", "not a finite number"),
         ("p2,1000,1,0,0,,BE,Failed,5,9.5,6", "deletion_time", "whole number of seconds"),
@@ -119,15 +119,15 @@ def test_pods_without_a_span_are_left_out(tmp_path):
     ],
     ids=str,
 )
-def test_a_cell_that_cannot_be_read_is_named(tmp_path, row, field, said):
+def test_unreadable_cell_is_reported_with_line_and_field(tmp_path, row, field, message):
     path = pods(tmp_path, "pod-1,1000,1,0,0,,BE,Running,5,9,6", row)
-    with pytest.raises(InputError, match=said) as caught:
+    with pytest.raises(InputError, match=message) as caught:
         OpenB().read(path, SHARED)
     error = caught.value
     assert (error.file, error.line, error.field, bool(error.remedy)) == (path, 3, field, True)
 
 
-def test_a_table_that_lacks_columns_is_named(tmp_path):
+def test_missing_columns_are_reported(tmp_path):
     path = tmp_path / "pods.csv"
     path.write_text("cpu_milli,gpu_milli,creation_time\n1,2,3\n")
     with pytest.raises(InputError, match="lacks name, memory_mib") as caught:
@@ -135,5 +135,5 @@ def test_a_table_that_lacks_columns_is_named(tmp_path):
     assert (caught.value.line, caught.value.field) == (1, "name")
 
 
-def test_nodes_of_the_same_source_are_not_taken_for_pods():
-    assert not OpenB().recognises(FOLDER / "openb_node_list_all_node.csv.gz")
+def test_node_list_is_not_recognized_as_pods():
+    assert not OpenB().recognizes(FOLDER / "openb_node_list_all_node.csv.gz")

@@ -1,4 +1,4 @@
-"""Parquet files, whole and damaged: read, or refused, and never the end of the program."""
+"""Tests of complete and damaged Parquet files: they are read or rejected, and never terminate the program."""
 
 import subprocess
 import sys
@@ -23,21 +23,21 @@ SEALED = sealed_parquet(FRAME, {"kept": "yes"})
 
 
 @pytest.mark.parametrize("path", DAMAGED, ids=lambda path: path.stem)
-def test_a_file_that_would_end_the_program_is_refused_by_name(path: Path) -> None:
-    alone = subprocess.run([sys.executable, "-c", parquet._TRY, path], capture_output=True, check=False)
-    assert alone.returncode < 0, "Polars has learned to refuse it: break another byte"
-    parquet._dies.cache_clear()
+def test_file_that_crashes_polars_is_rejected(path: Path) -> None:
+    alone = subprocess.run([sys.executable, "-c", parquet._PROBE, path], capture_output=True, check=False)
+    assert alone.returncode < 0, "Polars now rejects it: break another byte"
+    parquet._crash_problem.cache_clear()
     with pytest.raises(InputError, match=r"damaged Parquet file: .* SIGABRT .*memory allocation") as refused:
         read(path, Machine.flat(8), format="table")
     assert refused.value.file == path and refused.value.remedy == "fetch or write the file again"
     assert parquet_names(path) == ()
 
 
-def test_there_are_three_of_them() -> None:
+def test_three_crashing_files_exist() -> None:
     assert len(DAMAGED) == 3
 
 
-def test_what_poolwise_writes_is_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_with_checksum_is_read_directly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: object, **__: object) -> None:
         raise AssertionError("another process reads it")
 
@@ -51,28 +51,28 @@ def test_what_poolwise_writes_is_read_at_once(tmp_path: Path, monkeypatch: pytes
     assert sealed_parquet(FRAME, {"kept": "yes"}) == SEALED
 
 
-def test_what_others_write_is_read_by_another_process_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_foreign_file_is_first_read_by_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     FRAME.write_parquet(tmp_path / "a.parquet")
-    run, asked = subprocess.run, []
-    monkeypatch.setattr(subprocess, "run", lambda *words, **options: asked.append(words) or run(*words, **options))
+    run, calls = subprocess.run, []
+    monkeypatch.setattr(subprocess, "run", lambda *words, **options: calls.append(words) or run(*words, **options))
     for _ in range(2):
         assert read_parquet(tmp_path / "a.parquet")[0].equals(FRAME)
-    assert len(asked) == 1, "once for a file as it stands"
+    assert len(calls) == 1, "once per file content"
     (tmp_path / "a.parquet").write_bytes(SEALED[:-20] + SEALED[-8:])
-    with pytest.raises(InputError, match="not a whole Parquet file"):
+    with pytest.raises(InputError, match="incomplete or damaged Parquet file"):
         read_parquet(tmp_path / "a.parquet")
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.integers(0, len(SEALED) - 1), st.integers(1, 255))
-def test_any_byte_that_is_wrong_breaks_the_seal(at: int, change: int) -> None:
+def test_any_changed_byte_breaks_the_checksum(at: int, change: int) -> None:
     assert is_sealed(SEALED)
     assert not is_sealed(SEALED[:at] + bytes([SEALED[at] ^ change]) + SEALED[at + 1 :])
 
 
-def test_a_half_of_a_file_is_refused_without_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_truncated_file_is_rejected_without_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("another process reads it"))
     for content in (SEALED[: len(SEALED) // 2], b"PAR1", SEALED[:-8] + b"\xff\xff\xff\x7fPAR1"):
         (tmp_path / "a.parquet").write_bytes(content)
-        with pytest.raises(InputError, match="does not end as one"):
+        with pytest.raises(InputError, match="beginning or end is missing"):
             read_parquet(tmp_path / "a.parquet")

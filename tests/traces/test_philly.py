@@ -14,7 +14,7 @@ from poolwise.model import Machine
 from poolwise.traces import read
 from poolwise.traces.philly import Philly
 from poolwise.units import SECOND
-from tests.helpers.data import beside
+from tests.helpers.data import available_cases
 from tests.helpers.shared_nodes import shared_nodes
 
 HEADER = "timestamp,duration,num_gpus,gpu_time,cluster"
@@ -29,10 +29,10 @@ def log(tmp_path, *rows):
 
 @pytest.mark.parametrize(
     ("path", "jobs"),
-    [(catalog.find("traces", "philly-2017-10.csv.gz"), 6055), *beside(("gpu_philly_2017/philly.csv.gz", 82247))],
+    [(catalog.find("traces", "philly-2017-10.csv.gz"), 6055), *available_cases(("gpu_philly_2017/philly.csv.gz", 82247))],
     ids=lambda value: getattr(value, "stem", value),
 )
-def test_the_published_jobs_are_all_read(path, jobs):
+def test_all_published_jobs_are_read(path, jobs):
     found = read(path, EIGHT)
     with gzip.open(path, "rt") as file:
         rows = [row for row in csv.DictReader(file) if row["timestamp"]]
@@ -46,11 +46,11 @@ def test_the_published_jobs_are_all_read(path, jobs):
         assert job.duration == float(row["duration"]) * SECOND
         assert job.nodes == math.ceil(int(row["num_gpus"]) / 8)
         assert found.attributes["cluster"][k] == row["cluster"]
-    asked = Counter((-(-int(row["num_gpus"]) // 8)) for row in rows)
-    assert Counter(found.nodes.tolist()) == asked
+    requested = Counter((-(-int(row["num_gpus"]) // 8)) for row in rows)
+    assert Counter(found.nodes.tolist()) == requested
 
 
-def test_on_shared_nodes_gangs_are_as_few_equal_tasks_as_fit(tmp_path):
+def test_shared_node_gangs_have_fewest_equal_tasks(tmp_path):
     rows = [f"2017-10-09 07:0{k}:00,10.5,{gpus},1,x" for k, gpus in enumerate([1, 8, 9, 24, 128])]
     found = read(log(tmp_path, *rows), shared_nodes(cores=48, gpu=8, memory=1))
     assert found.tasks.tolist() == [1, 1, 2, 3, 16]
@@ -59,15 +59,15 @@ def test_on_shared_nodes_gangs_are_as_few_equal_tasks_as_fit(tmp_path):
     assert found.duration.tolist() == [10_500_000_000] * 5
 
 
-def test_a_machine_without_gpus_cannot_run_them(tmp_path):
+def test_machine_without_gpus_is_rejected(tmp_path):
     path = log(tmp_path, "2017-10-09 07:01:55,66.0,1,66.0,11cb48")
     for machine in (Machine.of_racks(1, 1), shared_nodes(cores=4, memory=1)):
-        with pytest.raises(InputError, match="1 jobs ask for nothing") as caught:
+        with pytest.raises(InputError, match="1 jobs request no resource") as caught:
             read(path, machine)
         assert "gpu" in caught.value.remedy
 
 
-def test_rows_without_a_runtime_or_gpus_are_counted_and_ids_count_rows(tmp_path):
+def test_rows_without_runtime_or_gpus_are_excluded_and_ids_number_rows(tmp_path):
     path = log(tmp_path, "2017-10-09 07:00:00,0,1,0,x", "2017-10-09 07:00:00,,1,0,x", "2017-10-09 07:00:00,5,0,0,x",
                "2017-10-09 07:00:09,5,2,10,x", "2017-10-09 07:00:08,5,2,10,x")  # fmt: skip
     found = read(path, EIGHT)
@@ -76,16 +76,16 @@ def test_rows_without_a_runtime_or_gpus_are_counted_and_ids_count_rows(tmp_path)
     assert found.excluded == {"runtime unknown or 0": 2, "GPUs unknown or 0": 1}
 
 
-def test_the_clock_goes_back_in_its_zone(tmp_path):
+def test_repeated_hour_is_counted_in_its_zone(tmp_path):
     path = log(tmp_path, "2017-11-05 00:30:00,5,1,5,x", "2017-11-05 01:30:00,5,1,5,x", "2017-11-05 02:30:00,5,1,5,x")
     assert read(path, EIGHT).submit.tolist() == [0, 3600 * SECOND, 7200 * SECOND]
     pacific = read(path, EIGHT, timezone="America/Los_Angeles")
     assert pacific.submit.tolist() == [0, 3600 * SECOND, 10800 * SECOND]
-    assert [count for reason, count in pacific.repaired.items() if "clock repeats" in reason] == [1]
+    assert [count for reason, count in pacific.repaired.items() if "ambiguous local time" in reason] == [1]
 
 
 @pytest.mark.parametrize(
-    ("row", "field", "said"),
+    ("row", "field", "message"),
     [
         ("2017-10-09,66,1,66,x", "timestamp", "not a time"),
         (",66,1,66,x", "timestamp", "not a time"),
@@ -97,9 +97,9 @@ def test_the_clock_goes_back_in_its_zone(tmp_path):
     ],
     ids=str,
 )
-def test_a_cell_that_cannot_be_read_is_named(tmp_path, row, field, said):
+def test_unreadable_cell_is_reported_with_line_and_field(tmp_path, row, field, message):
     path = log(tmp_path, "2017-10-09 07:01:55,66.0,1,66.0,11cb48", row)
-    with pytest.raises(InputError, match=said) as caught:
+    with pytest.raises(InputError, match=message) as caught:
         Philly().read(path, EIGHT)
     error = caught.value
     assert (error.file, error.field, bool(error.remedy)) == (path, field, True)

@@ -1,4 +1,4 @@
-"""Philly's jobs with Gavel's kinds: durations on the reference unit, the draw of kinds, what is left out, errors."""
+"""Tests of Philly jobs with Gavel's kinds: durations on the reference unit, drawn kinds, excluded jobs, and errors."""
 
 import csv
 import gzip
@@ -22,7 +22,7 @@ def units():
     return machine("gavel", k80=1, p100=1, v100=1)
 
 
-def test_on_the_reference_unit_jobs_take_as_long_as_in_the_log(units):
+def test_jobs_take_recorded_time_on_reference_unit(units):
     found = PhillyTasks().read(SHIPPED, units)
     with gzip.open(SHIPPED, "rt") as file:
         rows = list(csv.DictReader(file))
@@ -35,7 +35,7 @@ def test_on_the_reference_unit_jobs_take_as_long_as_in_the_log(units):
     assert (found.duration <= reference).all() and (found.tasks == 1).all()
 
 
-def test_kinds_are_drawn_by_seed_and_row(units, tmp_path):
+def test_kinds_depend_on_seed_and_row(units, tmp_path):
     whole, other = PhillyTasks().read(SHIPPED, units), PhillyTasks(seed=1).read(SHIPPED, units)
     counts = np.bincount(whole.attributes["task_type"])[7:]
     assert len(counts) == 26 and counts.min() > 0.6 * len(whole) / 26 and counts.max() < 1.4 * len(whole) / 26
@@ -51,13 +51,13 @@ def test_kinds_are_drawn_by_seed_and_row(units, tmp_path):
     )
 
 
-def test_only_kinds_that_the_reference_can_run_are_drawn(tmp_path):
+def test_only_kinds_of_the_reference_unit_are_drawn(tmp_path):
     small = machine("gavel", k80=1)
     found = PhillyTasks(reference="k80").read(SHIPPED, small)
     assert (rates(small)[found.attributes["task_type"], 0] > 0).all()
 
 
-def test_errors_say_what_to_do(units, tmp_path):
+def test_errors_have_remedies(units, tmp_path):
     with pytest.raises(UnknownNameError, match="a100") as caught:
         PhillyTasks(reference="a100").read(SHIPPED, units)
     assert "k80, p100, v100" in caught.value.remedy

@@ -35,14 +35,14 @@ def some(submit, **columns):
     )
 
 
-def test_the_format_is_found_out(swf):
+def test_format_is_detected(swf):
     found = read(swf, MACHINE)
     assert np.array_equal(found.id, read(str(swf), MACHINE, format="swf").id)
     assert found.name == "some"
     assert found.nodes.tolist() == [2, 2, 2, 2]
 
 
-def test_names_and_files_that_are_not_there(swf, tmp_path):
+def test_missing_files_and_unknown_names_are_reported(swf, tmp_path):
     with pytest.raises(InputError, match="no such file"):
         read(tmp_path / "nothing.swf", MACHINE)
     with pytest.raises(InputError, match="no such file"):
@@ -53,7 +53,7 @@ def test_names_and_files_that_are_not_there(swf, tmp_path):
         read(swf, MACHINE, extra=3)
 
 
-def test_a_file_of_no_format_lists_the_formats(tmp_path):
+def test_unrecognized_file_lists_formats(tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("what is this\n")
     with pytest.raises(InputError, match="no known format") as caught:
@@ -62,30 +62,30 @@ def test_a_file_of_no_format_lists_the_formats(tmp_path):
     assert "table" in caught.value.remedy
 
 
-def test_a_file_of_two_formats_is_not_guessed(swf, monkeypatch):
+def test_ambiguous_format_is_an_error(swf, monkeypatch):
     @dataclass(frozen=True)
     class Other:
-        def recognises(self, path):
+        def recognizes(self, path):
             return True
 
     registry.names("formats")
     monkeypatch.setitem(registry._registered["formats"], "other", Other)
-    with pytest.raises(InputError, match="several formats: other, swf"):
+    with pytest.raises(InputError, match="several formats match the file: other, swf"):
         read(swf, MACHINE)
 
 
-def test_a_machine_without_memory_leaves_memory_out_and_counts_it(swf):
+def test_memory_is_ignored_and_counted_on_machine_without_memory(swf):
     flat = read(swf, Machine.flat(100))
     assert flat.memory.tolist() == [0, 0, 0, 0]
-    assert flat.repaired == {"memory left out, since the machine has none": 4}
+    assert flat.repaired == {"memory ignored, because the machine has none": 4}
     assert flat.attributes["memory_known"].tolist() == [1, 1, 1, 1]
     for machine in (MACHINE, Machine.of_racks(1, 1, pool=1)):
-        assert "memory left out, since the machine has none" not in read(swf, machine).repaired
+        assert "memory ignored, because the machine has none" not in read(swf, machine).repaired
         assert read(swf, machine).memory.min() > 0
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=8), st.data())
-def test_a_stretch_is_those_rows_with_time_from_the_first(submit, data):
+def test_stretch_selects_rows_and_shifts_time(submit, data):
     workload = some(submit, name="whole")
     first = data.draw(st.integers(0, len(submit) - 1))
     jobs = data.draw(st.integers(1, len(submit) - first))
@@ -101,12 +101,12 @@ def test_a_stretch_is_those_rows_with_time_from_the_first(submit, data):
 
 
 @pytest.mark.parametrize(("first", "jobs"), [(-1, 1), (0, 0), (0, 4), (3, 1), (2, 2)])
-def test_a_stretch_beyond_the_rows_is_an_input_error(first, jobs):
+def test_stretch_beyond_rows_is_an_error(first, jobs):
     with pytest.raises(InputError, match="has 3 jobs"):
         stretch(some([1, 2, 3]), first, jobs)
 
 
-def test_info_counts_measures_and_compares_with_the_machine():
+def test_info_summarizes_workload_and_load():
     workload = some([0, 4 * SECOND, 10 * SECOND])  # 1, 2, 3 nodes for 1, 2, 3 s; 0, 1, 2 MiB
     content = info(workload)
     assert content["jobs"] == 3
@@ -124,7 +124,7 @@ def test_info_counts_measures_and_compares_with_the_machine():
     assert info(some([5, 5]), MACHINE)["load"] is None
 
 
-def test_info_of_unknown_memory_believes_the_trace_not_the_substitute(tmp_path):
+def test_info_reports_memory_of_trace_not_substitute(tmp_path):
     path = tmp_path / "some.swf"
     path.write_text(ROW.format(id=1, submit=0, run=5) + ROW.format(id=2, submit=1, run=5).replace(" 2048 ", " -1 "))
     content = info(read(path, MACHINE, memory_unknown="1 GiB"))

@@ -16,7 +16,7 @@ from poolwise.model import Machine
 from poolwise.traces import read
 from poolwise.traces.sacct import Sacct
 from poolwise.traces.sacct_jobs import EARLIER
-from poolwise.traces.sacct_rows import ASKED, counts, gpus, lengths, requested_mib, used_mib
+from poolwise.traces.sacct_rows import USED_COLUMNS, counts, gpus, lengths, requested_mib, used_mib
 from poolwise.units import MINUTE, SECOND
 from tests.helpers.data import PUBLISHED
 from tests.helpers.make_example_sacct import text
@@ -30,7 +30,7 @@ DEFAULT = dict(
 
 
 def export(tmp_path, *rows, name="jobs.txt", end=""):
-    """Write rows given by what differs from the default; the k-th without a JobIDRaw is job k."""
+    """Write rows that differ from the default in the given cells; the k-th row without a JobIDRaw is job k."""
     columns = [*DEFAULT, *dict.fromkeys(column for row in rows for column in row if column not in DEFAULT)]
     lines = ["|".join(columns)]
     for k, row in enumerate(rows, start=1):
@@ -59,7 +59,7 @@ GIB = 1024.0
 
 @given(st.lists(jobs, min_size=1, max_size=8), st.sampled_from(["zero", "exclude", "3 GiB"]))
 @settings(max_examples=150, deadline=None)
-def test_every_job_is_kept_by_the_rules_or_counted_under_the_first_reason(rows, memory_unknown):
+def test_every_job_is_kept_or_counted_under_the_first_reason(rows, memory_unknown):
     kept, excluded, repaired = [], Counter(), Counter()
     lines = []
     for k, row in enumerate(rows, start=1):
@@ -94,11 +94,11 @@ def test_every_job_is_kept_by_the_rules_or_counted_under_the_first_reason(rows, 
     with tempfile.TemporaryDirectory() as folder:
         path = export(folder, *lines)
         if not kept:
-            with pytest.raises(InputError, match="no row can be used"):
+            with pytest.raises(InputError, match="no usable rows"):
                 Sacct(memory_unknown=memory_unknown).read(path, MACHINE)
             return
         found = Sacct(memory_unknown=memory_unknown).read(path, MACHINE)
-    repaired["tasks of a step unknown, taken as one on each node"] = sum(row["used"] == ("300M", "") for _, row, _ in kept)
+    repaired["tasks of a step unknown, taken as one per node"] = sum(row["used"] == ("300M", "") for _, row, _ in kept)
     assert found.excluded == excluded
     assert found.repaired == +repaired
     position = {int(number): k for k, number in enumerate(found.id)}
@@ -115,7 +115,7 @@ def test_every_job_is_kept_by_the_rules_or_counted_under_the_first_reason(rows, 
         assert job.attribute("memory_known") == (memory > 0)
 
 
-def test_a_row_of_each_kind_by_hand(tmp_path):
+def test_one_row_of_each_kind(tmp_path):
     path = export(
         tmp_path,
         {"JobIDRaw": 7, "NNodes": 2, "AllocCPUS": 24, "ReqMem": "10Gn", "State": "CANCELLED by 1007", "User": "ada"},
@@ -139,20 +139,20 @@ def test_a_row_of_each_kind_by_hand(tmp_path):
     assert read(path, MACHINE, memory_scale=2).memory.tolist() == [12 * 1024, 6000]
 
 
-def test_steps_without_their_job_are_counted(tmp_path):
+def test_steps_without_job_are_counted(tmp_path):
     path = export(tmp_path, {}, {"JobIDRaw": "6.batch", "MaxRSS": "1G"}, {"JobIDRaw": "6.0", "MaxRSS": "1G"})
     found = read(path, MACHINE)
-    assert (len(found), found.excluded, found.repaired) == (1, {"step whose job the export lacks": 2}, {})
+    assert (len(found), found.excluded, found.repaired) == (1, {"step whose job is not in the export": 2}, {})
 
 
-def test_memory_of_wide_jobs_goes_with_their_cpus_when_nodes_are_larger(tmp_path):
+def test_memory_of_wide_jobs_follows_cpus_on_larger_nodes(tmp_path):
     path = export(tmp_path, {"NNodes": 4, "AllocCPUS": 16, "ReqMem": "3Gn"})
     for cores, nodes, memory in ((4, 4, 3072), (8, 2, 6144), (12, 2, 9216), (64, 1, 12288)):
         found = read(path, Machine.of_racks(1, 4, local=1, cores=cores))
         assert (found.nodes.tolist(), found.memory.tolist()) == ([nodes], [memory])
 
 
-def test_on_shared_nodes_a_job_asks_for_as_many_as_it_had(tmp_path):
+def test_job_requests_as_many_shared_nodes_as_it_had(tmp_path):
     tres = "billing=7,cpu=7,gres/gpu:a100=4,gres/gpu=4,mem=8G,node=2"
     path = export(tmp_path, {"NNodes": 2, "AllocCPUS": 7, "ReqMem": "8G", "AllocTRES": tres}, {"AllocCPUS": 3})
     found = read(path, shared_nodes(cores=64, gpu=8, memory=65536))
@@ -165,10 +165,10 @@ def test_on_shared_nodes_a_job_asks_for_as_many_as_it_had(tmp_path):
     }
     assert found.repaired == {"CPUs rounded up to a whole number of 'cores' on each node": 1}
     none = read(path, shared_nodes(cores=64, memory=65536))
-    assert none.repaired["GPUs left out, since the machine's nodes have none"] == 1
+    assert none.repaired["GPUs ignored, because the machine's nodes have none"] == 1
     fine = read(path, shared_nodes(cpu_milli=64000, gpu_milli=8000, memory=65536))
     assert (fine.requests["cpu_milli"].tolist(), fine.requests["gpu_milli"].tolist()) == ([3500, 3000], [2000, 0])
-    with pytest.raises(InputError, match="2 jobs ask for nothing"):
+    with pytest.raises(InputError, match="2 jobs request no resource"):
         read(path, shared_nodes(memory=65536))
 
 
@@ -184,41 +184,41 @@ def test_on_shared_nodes_a_job_asks_for_as_many_as_it_had(tmp_path):
         (["2026-10-25T01:30:00", "2026-10-25T03:30:00"], "Europe/Berlin", 10800, 0),
     ],
 )
-def test_times_are_of_the_zone_unless_they_say_otherwise(tmp_path, words, zone, submit, repaired):
+def test_times_are_in_zone_unless_they_have_an_offset(tmp_path, words, zone, submit, repaired):
     path = export(tmp_path, *({"Submit": word, "Start": "Unknown"} for word in words))
     found = read(path, MACHINE, timezone=zone)
     assert int(found.submit[1]) == submit * SECOND
-    assert sum(count for reason, count in found.repaired.items() if "clock repeats" in reason) == repaired
+    assert sum(count for reason, count in found.repaired.items() if "ambiguous local time" in reason) == repaired
     assert np.isnan(found.attributes["wait_s"]).all()
 
 
-def test_a_start_before_the_submission_is_no_wait(tmp_path):
+def test_start_before_submission_has_unknown_wait(tmp_path):
     found = read(export(tmp_path, {"Start": "2026-02-28T23:59:59"}, {}), MACHINE)
     assert np.isnan(found.attributes["wait_s"]).tolist() == [True, False]
-    assert found.repaired["start before the submission, the wait in the log left out"] == 1
+    assert found.repaired["start before the submission, wait unknown"] == 1
 
 
 @pytest.mark.parametrize(("name", "end"), [("jobs.txt", "|"), ("jobs.txt", "\r"), ("jobs.txt.gz", ""), ("jobs.gz", "|")])
-def test_other_line_ends_and_gzip_read_the_same(tmp_path, name, end):
+def test_line_endings_and_gzip_do_not_matter(tmp_path, name, end):
     found = read(export(tmp_path, {}, {"Submit": "2026-03-01T00:00:09"}, name=name, end=end), MACHINE)
     assert found.submit.tolist() == [0, 9 * SECOND]
 
 
-def test_exports_may_follow_each_other_and_overlap(tmp_path):
+def test_concatenated_exports_may_overlap(tmp_path):
     path = export(tmp_path, {}, {"State": "FAILED"})
     again = path.read_text()
     path.write_text(again + again)
     found = read(path, MACHINE)
     assert len(found) == 2
-    assert found.excluded == {"the same row again": 2}
+    assert found.excluded == {"identical duplicate row": 2}
     path.write_text(again + again.replace("FAILED|1|12|100", "COMPLETED|1|12|700"))
     found = read(path, MACHINE)
     assert found.attributes["state"].tolist() == ["COMPLETED", "COMPLETED"]
     assert found.duration.tolist() == [100 * SECOND, 700 * SECOND]
-    assert found.excluded == {"the same row again": 1, EARLIER: 1}
+    assert found.excluded == {"identical duplicate row": 1, EARLIER: 1}
 
 
-def test_of_a_requeued_job_the_last_run_counts_with_its_own_steps(tmp_path):
+def test_last_run_of_requeued_job_is_kept_with_its_steps(tmp_path):
     first = {"JobIDRaw": 7, "State": "REQUEUED", "ElapsedRaw": 50}
     again = {"Submit": "2026-03-01T02:00:00", "Start": "2026-03-01T03:00:00"}
     rows = [
@@ -243,7 +243,7 @@ def test_of_a_requeued_job_the_last_run_counts_with_its_own_steps(tmp_path):
 
 
 def rewritten(path, change):
-    """Change the columns of an export: `change` maps the cells of a row by name to other cells."""
+    """Rewrite the columns of an export; `change` maps the cells of a row by name to new cells."""
     head, *lines = path.read_text().splitlines()
     cells = [change(dict(zip(head.split("|"), line.split("|"), strict=True))) for line in lines]
     path.write_text("\n".join(["|".join(cells[0]), *("|".join(map(str, row.values())) for row in cells)]) + "\n")
@@ -255,7 +255,7 @@ def clock(seconds):
     return f"{days}-" * bool(days) + f"{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"
 
 
-def test_columns_that_say_the_same_give_the_same_jobs(tmp_path):
+def test_equivalent_columns_yield_the_same_jobs(tmp_path):
     rows = [
         {"ElapsedRaw": 100_000, "TimelimitRaw": 1700, "NNodes": 2, "AllocCPUS": 24},
         {"TimelimitRaw": "UNLIMITED"},
@@ -285,11 +285,11 @@ def test_columns_that_say_the_same_give_the_same_jobs(tmp_path):
     assert found.duration.tolist() == want.duration.tolist()
     assert found.repaired == {"time limit unknown, taken as the runtime": 2, "memory unknown or 0, taken as zero": 2}
     for field, column in (("used", "MaxRSS"), ("requested", "ReqMem")):
-        with pytest.raises(InputError, match=f"no {column}"):
+        with pytest.raises(InputError, match=f"lacks {column}"):
             read(tmp_path / "jobs.txt", MACHINE, memory_field=field)
 
 
-def test_job_ids_of_arrays_and_parts_become_numbers_of_their_own(tmp_path):
+def test_array_tasks_and_het_parts_get_unique_numbers(tmp_path):
     ids = ["17", "18_4", "18_5", "19+1", "20_[6-9%2]", "18_4.batch"]
     rows = [{"JobIDRaw": k} for k in ids]
     rows[-1] |= {"MaxRSS": "5G", "NTasks": 1}
@@ -298,10 +298,10 @@ def test_job_ids_of_arrays_and_parts_become_numbers_of_their_own(tmp_path):
     assert found.id.tolist() == [17, 1800000004, 1800000005, 1950000001]
     assert found.attributes["job_name"].tolist() == ["17", "18_4", "18_5", "19+1"]
     assert found.memory.tolist() == [24576, 5 * 1024, 24576, 24576]
-    assert found.excluded == {"array tasks that wait, in one row": 1}
+    assert found.excluded == {"pending array tasks in one row": 1}
 
 
-def test_rows_with_bars_in_their_text_are_left_out_and_counted(tmp_path):
+def test_rows_with_bars_in_text_are_skipped_and_counted(tmp_path):
     path = export(tmp_path, {"User": "ada"}, {"User": "a|b"}, {"User": "ada"})
     found = read(path, MACHINE)
     assert (found.id.tolist(), found.excluded) == ([1, 3], {"cannot be read": 1})
@@ -312,13 +312,13 @@ def test_rows_with_bars_in_their_text_are_left_out_and_counted(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("cell", "said"),
+    ("cell", "message"),
     [
         ({"JobIDRaw": "12_[3-7]"}, "not the number of a job"),
         ({"JobIDRaw": "\u0663"}, "not the number of a job"),
         ({"Submit": "yesterday"}, "not a time"),
         ({"Submit": "2026-02-30T00:00:00"}, "not a time"),
-        ({"Submit": "2026-03-29T02:30:00"}, "never showed"),
+        ({"Submit": "2026-03-29T02:30:00"}, "skips it"),
         ({"Submit": "1901-03-29T02:30:00"}, "34 years"),
         ({"Start": "2026-03-01"}, "not a time"),
         ({"State": "DONE"}, "unknown state 'DONE'"),
@@ -340,10 +340,10 @@ def test_rows_with_bars_in_their_text_are_left_out_and_counted(tmp_path):
     ],
     ids=str,
 )
-def test_a_cell_that_cannot_be_read_is_named(tmp_path, cell, said):
+def test_unreadable_cell_is_reported_with_line_and_field(tmp_path, cell, message):
     others = [{"Submit": "2026-03-28T00:00:00"}] * 2
     path = export(tmp_path, *others, cell)
-    with pytest.raises(InputError, match=said) as caught:
+    with pytest.raises(InputError, match=message) as caught:
         read(path, MACHINE, timezone="Europe/Berlin", strict=True)
     error = caught.value
     assert (error.file, error.field, error.line) == (path, list(cell)[-1], 4)
@@ -351,28 +351,28 @@ def test_a_cell_that_cannot_be_read_is_named(tmp_path, cell, said):
     found = read(path, MACHINE, timezone="Europe/Berlin")
     assert len(found) == 2
     assert found.excluded == {f"cannot be read ({list(cell)[-1]})": 1}
-    assert [note.startswith("left out, for instance, line 4: ") for note in found.notes] == [True]
+    assert [note.startswith("skipped, for example, line 4: ") for note in found.notes] == [True]
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"timezone": "Mars/Olympus"}, "unknown time zone"),
         ({"timezone": "../../etc/passwd"}, "unknown time zone"),
         ({"memory_field": "maxrss"}, "unknown memory field"),
         ({"memory_unknown": "lots"}, "not a quantity"),
-        ({"memory_scale": 0}, "cannot be scaled"),
+        ({"memory_scale": 0}, "invalid memory scale"),
     ],
     ids=str,
 )
-def test_options_that_make_no_sense_are_named(tmp_path, options, said):
-    with pytest.raises(InputError, match=said) as caught:
+def test_invalid_option_is_reported(tmp_path, options, message):
+    with pytest.raises(InputError, match=message) as caught:
         read(export(tmp_path, {}), MACHINE, **options)
     assert (caught.value.field, bool(caught.value.remedy)) == (next(iter(options)), True)
 
 
 @pytest.mark.parametrize(
-    ("content", "line", "field", "said"),
+    ("content", "line", "field", "message"),
     [
         (
             "JobIDRaw|State\n1|COMPLETED\n",
@@ -380,26 +380,26 @@ def test_options_that_make_no_sense_are_named(tmp_path, options, said):
             "Submit",
             "lacks Submit, NNodes/AllocNodes, AllocCPUS/NCPUS, ElapsedRaw/Elapsed/End",
         ),
-        ("|".join([*ASKED, "State"]) + "\n" + "|" * len(ASKED) + "\n", 1, "State", "appears twice"),
-        ("|".join(ASKED) + "\n1|2\n", 2, None, "2 fields, the header 11; 1 of 1 rows"),
-        ("|".join(ASKED) + "\n", None, None, "holds no jobs"),
-        ("|".join(ASKED) + "\n1.batch" + "|" * (len(ASKED) - 1) + "\n", None, None, "holds no jobs"),
+        ("|".join([*USED_COLUMNS, "State"]) + "\n" + "|" * len(USED_COLUMNS) + "\n", 1, "State", "appears twice"),
+        ("|".join(USED_COLUMNS) + "\n1|2\n", 2, None, "2 fields, the header 11; 1 of 1 rows"),
+        ("|".join(USED_COLUMNS) + "\n", None, None, "contains no jobs"),
+        ("|".join(USED_COLUMNS) + "\n1.batch" + "|" * (len(USED_COLUMNS) - 1) + "\n", None, None, "contains no jobs"),
         ("JobIDRaw|Submit|State|NNodes|NCPUS|End\n", 1, "Start", "lacks Start"),
     ],
     ids=["columns", "twice", "cells", "empty", "steps", "ends"],
 )
-def test_a_file_that_is_no_export_is_named(tmp_path, content, line, field, said):
+def test_file_that_is_not_an_export_is_reported(tmp_path, content, line, field, message):
     path = tmp_path / "jobs.txt"
     path.write_text(content)
-    with pytest.raises(InputError, match=said) as caught:
+    with pytest.raises(InputError, match=message) as caught:
         read(path, MACHINE)
     assert (caught.value.file, caught.value.line, caught.value.field) == (path, line, field)
     assert caught.value.remedy
 
 
-@given(st.sampled_from(ASKED), st.text(max_size=12), st.booleans())
+@given(st.sampled_from(USED_COLUMNS), st.text(max_size=12), st.booleans())
 @settings(max_examples=200, deadline=None)
-def test_any_text_in_any_cell_is_read_or_is_an_input_error(name, word, strict):
+def test_any_cell_text_is_read_or_raises_input_error(name, word, strict):
     with tempfile.TemporaryDirectory() as folder:
         path = export(folder, {}, {name: word.replace("\n", " ")})
         try:
@@ -411,7 +411,7 @@ def test_any_text_in_any_cell_is_read_or_is_an_input_error(name, word, strict):
 
 
 @given(st.integers(0, 10**6), st.sampled_from("KMGT"))
-def test_amounts_of_memory_count_in_binary_units(amount, unit):
+def test_memory_amounts_use_binary_units(amount, unit):
     mebibytes = amount * 1024.0 ** ("KMGT".index(unit) - 1)
     assert used_mib([f"{amount}{unit}"]).tolist() == [mebibytes]
     for suffix in ("", "n", "c"):
@@ -420,26 +420,26 @@ def test_amounts_of_memory_count_in_binary_units(amount, unit):
 
 
 @given(st.integers(0, 10**7))
-def test_lengths_of_time_are_read_as_they_are_written(seconds):
+def test_durations_are_parsed(seconds):
     assert lengths([clock(seconds), f"{seconds // 60 % 60:02}:{seconds % 60:02}"]).tolist() == [seconds, seconds % 3600]
 
 
-def test_cells_with_more_than_a_number():
+def test_compound_cells_are_parsed():
     assert used_mib(["1048576", "0", ""]).tolist() == [1.0, 0.0, 0.0]
     assert counts(["7", "1K", "1.50K"]).tolist() == [7, 1024, 1536]
     assert gpus(["", "cpu=1,gres/gpu=3", "gres/gpu:a100=2,gres/gpu=2,node=1", "xgres/gpu=9"]).tolist() == [0, 3, 2, 0]
     assert gpus(["gres/gpu:a100=2,gres/gpu:h100=1", "gres/gpu=x"]).tolist() == [3, 0]
 
 
-def test_only_exports_are_recognised(tmp_path):
-    assert Sacct().recognises(export(tmp_path, {}))
-    assert Sacct().recognises(export(tmp_path, {}, name="jobs.gz", end="|"))
+def test_only_exports_are_recognized(tmp_path):
+    assert Sacct().recognizes(export(tmp_path, {}))
+    assert Sacct().recognizes(export(tmp_path, {}, name="jobs.gz", end="|"))
     for other in (PUBLISHED / "pool_golden_jobs.csv", catalog.find("traces", "philly-2017-10.csv.gz")):
-        assert not Sacct().recognises(other)
-    assert not Sacct().recognises(tmp_path / "missing")
+        assert not Sacct().recognizes(other)
+    assert not Sacct().recognizes(tmp_path / "missing")
 
 
-def test_the_shipped_example_is_what_its_program_makes():
+def test_shipped_example_matches_its_script():
     path = catalog.find("traces", "example-sacct.txt")
     assert path.read_text(encoding="utf-8") == text()
     found = read(path, Machine.of_racks(2, 16, local=65536, cores=32))

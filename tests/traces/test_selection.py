@@ -10,7 +10,7 @@ from poolwise.traces.selection import select
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans()), min_size=1, max_size=12))
-def test_each_row_is_kept_or_counts_once_under_its_first_reason(rows):
+def test_each_row_is_kept_or_counted_under_its_first_reason(rows):
     reasons = {name: np.array(column) for name, column in zip("abc", zip(*rows, strict=True), strict=True)}
     first = ["abc"[row.index(True)] for row in rows if any(row)]
     if len(first) == len(rows):

@@ -15,7 +15,7 @@ from poolwise.schedulers.list import ListScheduler
 from poolwise.traces.swf import SWF
 from poolwise.traces.swf_rows import FIELDS, SwfRows, write_swf_rows
 from poolwise.units import SECOND
-from tests.helpers.data import LOGS, beside
+from tests.helpers.data import LOGS, available_cases
 from tests.helpers.shared_nodes import shared_nodes
 
 MACHINE = Machine.of_racks(2, 8, local=65536, cores=12)
@@ -37,7 +37,7 @@ SHORT = dict(
 
 
 def log(tmp_path, *jobs):
-    """Write a log of jobs given by short names; what is not given is unknown (-1)."""
+    """Write a log of jobs given by short field names; other fields are unknown (-1)."""
     values = np.full((len(jobs), len(FIELDS)), -1.0)
     for k, job in enumerate(jobs):
         for name, value in {"job": k + 1, **job}.items():
@@ -66,7 +66,7 @@ job_values = st.fixed_dictionaries(
 
 @given(st.lists(job_values, min_size=1, max_size=12), st.sampled_from(["zero", "exclude", "3 GiB"]))
 @settings(max_examples=150, deadline=None)
-def test_every_row_is_kept_by_the_rules_or_counted_under_the_first_reason(jobs, memory_unknown):
+def test_every_row_is_kept_or_counted_under_the_first_reason(jobs, memory_unknown):
     kept, excluded, repaired = [], Counter(), Counter()
     for number, row in enumerate(jobs, start=1):
         processors = max(row["allocated"], row["processors"])
@@ -93,7 +93,7 @@ def test_every_row_is_kept_by_the_rules_or_counted_under_the_first_reason(jobs, 
     with tempfile.TemporaryDirectory() as folder:
         path = log(folder, *jobs)
         if not kept:
-            with pytest.raises(InputError, match="no row can be used"):
+            with pytest.raises(InputError, match="no usable rows"):
                 SWF(memory_unknown=memory_unknown).read(path, MACHINE)
             return
         workload = SWF(memory_unknown=memory_unknown).read(path, MACHINE)
@@ -109,7 +109,7 @@ def test_every_row_is_kept_by_the_rules_or_counted_under_the_first_reason(jobs, 
 @pytest.mark.parametrize(
     ("field", "expected"), [("used-then-requested", [500, 700, 600]), ("used", [500, 0, 600]), ("requested", [900, 700, 0])]
 )
-def test_memory_comes_from_the_field_that_is_asked_for(tmp_path, field, expected):
+def test_memory_comes_from_the_selected_field(tmp_path, field, expected):
     path = log(
         tmp_path,
         job(used=500 * 1024, memory=900 * 1024),
@@ -121,7 +121,7 @@ def test_memory_comes_from_the_field_that_is_asked_for(tmp_path, field, expected
     assert workload.attributes["memory_known"].tolist() == [int(amount > 0) for amount in expected]
 
 
-def test_memory_is_scaled_where_it_is_known_and_rounded_up_once(tmp_path):
+def test_known_memory_is_scaled_and_rounded_up_once(tmp_path):
     path = log(tmp_path, job(memory=10 * 1024), job(memory=1), job(memory=-1))
     workload = SWF(memory_scale=1.1, memory_unknown="5 MiB").read(path, MACHINE)
     assert workload.memory.tolist() == [11, 1, 5]
@@ -143,14 +143,14 @@ def test_memory_is_scaled_where_it_is_known_and_rounded_up_once(tmp_path):
     ],
     ids=str,
 )
-def test_options_that_make_no_sense_are_named(tmp_path, option):
+def test_invalid_option_is_reported(tmp_path, option):
     with pytest.raises(InputError) as caught:
         SWF(**option).read(log(tmp_path, job()), MACHINE)
     assert caught.value.field in option
     assert caught.value.remedy
 
 
-def test_an_unknown_memory_field_suggests_one(tmp_path):
+def test_unknown_memory_field_suggests_a_known_one(tmp_path):
     with pytest.raises(UnknownNameError, match="requested"):
         SWF(memory_field="request").read(log(tmp_path, job()), MACHINE)
 
@@ -167,7 +167,7 @@ def test_an_unknown_memory_field_suggests_one(tmp_path):
         ({"memory": 2**45, "used": 2**45}, "Used Memory"),
     ],
 )
-def test_what_64_bits_could_not_hold_is_refused_with_its_line(tmp_path, change, field):
+def test_value_beyond_64_bits_is_reported_with_line(tmp_path, change, field):
     path = log(tmp_path, job(), job(**change))
     with pytest.raises(InputError) as caught:
         SWF(strict=True).read(path, MACHINE)
@@ -189,7 +189,7 @@ BAD = {
 
 @settings(max_examples=40, deadline=None)
 @given(bad=st.lists(st.tuples(st.integers(1, 12), st.sampled_from(sorted(BAD))), max_size=5, unique_by=lambda one: one[1]))
-def test_rows_that_cannot_be_read_change_nothing_but_the_counts(bad):
+def test_unreadable_rows_change_only_the_counts(bad):
     with tempfile.TemporaryDirectory() as folder:
         path = log(folder, *(job(submit=k, memory=1024 + k) for k in range(12)))
         clean, lines = SWF().read(path, MACHINE), path.read_text().splitlines()
@@ -206,13 +206,13 @@ def test_rows_that_cannot_be_read_change_nothing_but_the_counts(bad):
                 SWF(strict=True).read(path, MACHINE)
 
 
-def test_more_bad_rows_than_good_ones_are_an_error(tmp_path):
+def test_mostly_unreadable_log_is_an_error(tmp_path):
     path = log(tmp_path, job(), job(submit=-7), job(submit=-8))
     with pytest.raises(InputError, match="2 of 3 rows cannot be read"):
         SWF().read(path, MACHINE)
 
 
-def test_the_largest_amounts_overflow_nothing_and_the_scheduler_turns_the_job_away(tmp_path):
+def test_largest_amounts_do_not_overflow_and_the_scheduler_rejects_the_job(tmp_path):
     huge = job(submit=2**31, run=2**31, time=2**31, allocated=2**31, memory=2**31 * 1024 // 12)
     path = log(tmp_path, job(), huge)
     workload = SWF().read(path, MACHINE)
@@ -224,14 +224,14 @@ def test_the_largest_amounts_overflow_nothing_and_the_scheduler_turns_the_job_aw
     assert schedule.job_end.tolist() == [10 * SECOND, -1]
 
 
-def test_rows_follow_submit_time_then_id_and_time_counts_from_the_first_kept(tmp_path):
+def test_rows_are_sorted_by_submit_time_and_id_and_time_starts_at_the_first_kept(tmp_path):
     path = log(tmp_path, job(submit=50, run=-1), job(submit=120), job(submit=100.5, job=9), job(submit=100.5, job=5))
     workload = SWF().read(path, MACHINE)
     assert workload.id.tolist() == [5, 9, 2]
     assert workload.submit.tolist() == [0, 0, 19_500_000_000]
 
 
-def test_columns_of_names_and_the_logs_own_wait_are_kept_where_they_are_known(tmp_path):
+def test_known_ids_and_waits_become_attributes(tmp_path):
     path = log(tmp_path, job(user=4, group=2, wait=7), job(user=-1, group=3, queue=0))
     attributes = SWF().read(path, MACHINE).attributes
     assert set(attributes) == {"user", "group", "queue", "wait_s", "memory_known"}
@@ -241,7 +241,7 @@ def test_columns_of_names_and_the_logs_own_wait_are_kept_where_they_are_known(tm
     assert np.isnan(attributes["wait_s"][1])
 
 
-def test_cores_are_the_least_of_the_racks_and_must_be_there(tmp_path):
+def test_cores_are_the_minimum_of_racks_and_required(tmp_path):
     path = log(tmp_path, job(allocated=12))
     uneven = replace(MACHINE, per_node={**MACHINE.per_node, "cores": np.array([12, 4])})
     assert SWF().read(path, uneven).nodes.tolist() == [3]
@@ -250,10 +250,10 @@ def test_cores_are_the_least_of_the_racks_and_must_be_there(tmp_path):
             SWF().read(path, replace(MACHINE, per_node=per_node))
 
 
-def test_it_recognises_its_files_by_name_or_first_row(tmp_path):
+def test_format_recognizes_files_by_name_or_first_row(tmp_path):
     swf = SWF()
     path = log(tmp_path, job())
-    assert swf.recognises(path)
+    assert swf.recognizes(path)
     for name, content, expected in [
         ("log", "; header\n\n" + " ".join(["1"] * 18), True),
         ("log", " ".join(["1"] * 21), True),
@@ -265,9 +265,9 @@ def test_it_recognises_its_files_by_name_or_first_row(tmp_path):
     ]:
         other = tmp_path / name
         other.write_text(content)
-        assert swf.recognises(other) is expected, content
+        assert swf.recognizes(other) is expected, content
     (tmp_path / "cut.gz").write_bytes(b"\x1f\x8b\x08")
-    assert not swf.recognises(tmp_path / "cut.gz")
+    assert not swf.recognizes(tmp_path / "cut.gz")
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_it_recognises_its_files_by_name_or_first_row(tmp_path):
         (LOGS / "unilu-gaia-2014.swf.gz", 8999, 1),
         (LOGS / "nasa-ipsc-1993.swf.gz", 4_970, 30),
         (LOGS / "hpc2n-2002.swf.gz", 3_145, 25),
-        *beside(
+        *available_cases(
             ("hpc_unilu_gaia_2014/UniLu-Gaia-2014-2.swf.gz", 51_859, 128),
             ("hpc_nasa_ipsc_1993/NASA-iPSC-1993-3.1-cln.swf.gz", 18_066, 173),
             ("hpc_lcg_2005/LCG.swf.gz", 187_520, 521),
@@ -284,13 +284,13 @@ def test_it_recognises_its_files_by_name_or_first_row(tmp_path):
     ],
     ids=lambda value: getattr(value, "stem", value),
 )
-def test_real_logs_are_read_whole(path, jobs, excluded):
+def test_real_logs_are_read_completely(path, jobs, excluded):
     workload = SWF().read(path, Machine.flat(2004))
     assert len(workload) == jobs
     assert workload.excluded == {"runtime unknown or 0": excluded}
 
 
-def test_on_shared_nodes_jobs_ask_for_cores_of_one_node_or_of_several(tmp_path):
+def test_jobs_request_cores_of_one_or_several_shared_nodes(tmp_path):
     path = log(tmp_path, *(job(allocated=p, processors=p, memory=1024) for p in (1, 16, 17, 37)))
     found = SWF().read(path, shared_nodes(cores=16, memory=65536))
     assert {name: column.tolist() for name, column in found.requests.items()} == {
@@ -299,8 +299,8 @@ def test_on_shared_nodes_jobs_ask_for_cores_of_one_node_or_of_several(tmp_path):
         "memory": [1, 16, 9, 13],
     }
     assert found.repaired == {
-        "processors rounded up to as many on each of several nodes": 2,
-        "cores that these jobs have beyond their processors": 3,
+        "processors rounded up to the same number on each of several nodes": 2,
+        "cores of these jobs in excess of their processors": 3,
     }
     with pytest.raises(InputError, match="no cores"):
         SWF().read(path, shared_nodes(memory=65536))

@@ -19,7 +19,7 @@ amount = st.one_of(unknown_or_count, st.floats(0, 1e12))
 
 @st.composite
 def logs(draw, least=1):
-    """Rows of values that the format allows, with unique ids."""
+    """Draw rows of valid values with unique ids."""
     ids = draw(st.lists(st.integers(0, 10**9), min_size=least, max_size=6, unique=True))
     rest = [amount if name in FRACTIONAL else unknown_or_count for name in FIELDS[1:]]
     return np.array([[job, *(draw(field) for field in rest)] for job in ids], dtype=np.float64)
@@ -37,7 +37,7 @@ def write(path, content):
 
 @given(logs(), st.sampled_from(["log.swf", "log.swf.gz"]), st.lists(st.text(st.characters(codec="ascii", categories="LNPS"))))
 @settings(max_examples=60, deadline=None)
-def test_what_is_written_reads_back(values, name, comments):
+def test_written_rows_round_trip(values, name, comments):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name
         write_swf_rows(SwfRows(path, tuple(comments), np.arange(len(values)), values), path)
@@ -70,7 +70,7 @@ BAD_WORDS = [
 
 @given(logs(), st.data())
 @settings(max_examples=150, deadline=None)
-def test_a_malformed_field_is_named_with_its_line(values, data):
+def test_malformed_field_is_reported_with_line(values, data):
     row = data.draw(st.integers(0, len(values) - 1))
     field = data.draw(st.integers(0, len(FIELDS) - 1))
     words = BAD_WORDS if FIELDS[field] in FRACTIONAL else [*BAD_WORDS, "0.5"]
@@ -92,7 +92,7 @@ def test_a_malformed_field_is_named_with_its_line(values, data):
 
 @given(logs(), st.data(), st.integers(0, 3))
 @settings(max_examples=60, deadline=None)
-def test_a_row_of_another_width_is_named_with_its_line(values, data, extra):
+def test_row_of_wrong_width_is_reported_with_line(values, data, extra):
     rows = [[*map(repr, numbers), *["{1,2}"] * extra] for numbers in values.tolist()]
     row = data.draw(st.integers(0, len(rows) - 1))
     width = data.draw(st.integers(1, 25).filter(lambda n: n != 18 + extra))
@@ -108,7 +108,7 @@ def test_a_row_of_another_width_is_named_with_its_line(values, data, extra):
 
 @given(st.one_of(st.binary(max_size=80), st.text("0123456789 -.;e\n\t", max_size=200).map(str.encode)), st.booleans())
 @settings(max_examples=150, deadline=None)
-def test_any_bytes_are_rows_or_an_input_error(content, packed):
+def test_any_bytes_are_read_or_raise_input_error(content, packed):
     with tempfile.TemporaryDirectory() as folder:
         path = write(Path(folder) / "log", gzip.compress(content) if packed else content)
         try:
@@ -117,7 +117,7 @@ def test_any_bytes_are_rows_or_an_input_error(content, packed):
             assert error.file == path
 
 
-def test_every_cut_of_a_gzip_file_is_an_input_error(tmp_path):
+def test_truncated_gzip_is_an_input_error(tmp_path):
     whole = gzip.compress("\n".join(plain_row(job) for job in range(5)).encode())
     for size in range(2, len(whole)):
         with pytest.raises(InputError, match="gzip"):
@@ -127,32 +127,32 @@ def test_every_cut_of_a_gzip_file_is_an_input_error(tmp_path):
         read_rows(write(tmp_path / "damaged.swf.gz", damaged))
 
 
-def test_gzip_is_recognised_by_content(tmp_path):
+def test_gzip_is_detected_by_content(tmp_path):
     row = plain_row(1).encode()
     assert len(read_rows(write(tmp_path / "plain.gz", row))) == 1
     assert len(read_rows(write(tmp_path / "packed.swf", gzip.compress(row)))) == 1
 
 
-def test_bytes_that_are_not_utf8_are_latin1(tmp_path):
+def test_bytes_that_are_not_utf8_are_read_as_latin1(tmp_path):
     log = read_rows(write(tmp_path / "log.swf", b"; Acknowledge: \xc5ke\n" + plain_row(1).encode()))
     assert log.comments == (" Acknowledge: Åke",)
     again = read_rows(write(tmp_path / "log.swf", "; Acknowledge: Åke\n".encode() + plain_row(1).encode()))
     assert again.comments == log.comments
 
 
-def test_a_file_that_is_no_text_is_named_with_its_line(tmp_path):
-    with pytest.raises(InputError, match="not text") as caught:
+def test_binary_file_is_reported_with_line(tmp_path):
+    with pytest.raises(InputError, match="not 8-bit text") as caught:
         read_rows(write(tmp_path / "log.swf", b"; header\n" + "1 2 3".encode("utf-16-le")))
     assert (caught.value.line, bool(caught.value.remedy)) == (2, True)
 
 
 @pytest.mark.parametrize("content", ["", "\n\n", "; only\n; a header\n"])
-def test_a_trace_without_jobs_is_an_input_error(tmp_path, content):
+def test_trace_without_jobs_is_an_input_error(tmp_path, content):
     with pytest.raises(InputError, match="no jobs"):
         read_rows(write(tmp_path / "log.swf", content))
 
 
-def test_a_job_id_that_stands_twice_names_both_lines(tmp_path):
+def test_duplicate_job_id_is_reported_with_both_lines(tmp_path):
     lines = ["; header", plain_row(7), plain_row(8), plain_row("7.0", **{"Run Time": -1})]
     with pytest.raises(InputError, match="job 7 is already in line 2") as caught:
         read_rows(write(tmp_path / "log.swf", "\n".join(lines)))
@@ -160,14 +160,14 @@ def test_a_job_id_that_stands_twice_names_both_lines(tmp_path):
 
 
 @pytest.mark.parametrize("submit", ["-2", "-0.5", "-1.5"])
-def test_a_negative_submit_time_is_an_input_error_but_for_unknown(tmp_path, submit):
+def test_negative_submit_time_is_an_input_error_unless_unknown(tmp_path, submit):
     lines = [plain_row(1, **{"Submit Time": -1}), plain_row(2, **{"Submit Time": submit})]
     with pytest.raises(InputError, match="negative") as caught:
         read_rows(write(tmp_path / "log.swf", "\n".join(lines)))
     assert (caught.value.line, caught.value.field) == (2, FIELDS[SUBMIT])
 
 
-def test_extra_columns_are_left_out_whatever_they_hold(tmp_path):
+def test_extra_columns_are_ignored(tmp_path):
     path = write(tmp_path / "log.swf", f"{plain_row(1)} {{3,4}} q_1d nan\n{plain_row(2)} ; ; ;\n")
     assert read_rows(path, 3).values.shape == (2, 18)
     with pytest.raises(InputError, match="21 fields") as caught:
@@ -177,7 +177,7 @@ def test_extra_columns_are_left_out_whatever_they_hold(tmp_path):
         read_rows(path, -1)
 
 
-def test_rows_of_a_large_log_keep_their_order_and_lines(tmp_path):
+def test_large_log_keeps_row_order_and_lines(tmp_path):
     n = 41_000  # more than two blocks
     path = write(tmp_path / "log.swf", "".join(plain_row(job, **{"Run Time": job + 0.5}) + "\n" for job in range(n)))
     log = read_rows(path)

@@ -66,7 +66,7 @@ def assert_same(got, want):
 
 @given(workloads(), st.sampled_from(["jobs.csv", "jobs.csv.gz", "jobs.parquet"]))
 @settings(max_examples=60, deadline=None)
-def test_a_workload_that_is_written_reads_back(workload, name):
+def test_written_workload_round_trips(workload, name):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name
         write_table(workload, path)
@@ -80,7 +80,7 @@ def test_a_workload_that_is_written_reads_back(workload, name):
     assert (dict(back.excluded), dict(back.repaired)) == ((workload.excluded, workload.repaired) if kept else ({}, {}))
 
 
-def test_the_published_jobs_are_read_as_they_stand():
+def test_published_jobs_are_read_unchanged():
     path = PUBLISHED / "pool_golden_jobs.csv"
     with path.open(newline="") as file:
         rows = sorted(csv.DictReader(file), key=lambda row: (int(row["submit_ns"]), int(row["id"])))
@@ -129,7 +129,7 @@ GOOD = "1,0,1,10,5,0.5"
         ("2,0,1,10,5,0.5,7", None),
     ],
 )
-def test_a_bad_cell_is_named_with_its_line(tmp_path, row, field):
+def test_invalid_cell_is_reported_with_line(tmp_path, row, field):
     path = table(tmp_path, GOOD, "", row, "3,0,1,10,5,0.25")
     with pytest.raises(InputError) as caught:
         read(path, MACHINE)
@@ -137,7 +137,7 @@ def test_a_bad_cell_is_named_with_its_line(tmp_path, row, field):
     assert caught.value.remedy
 
 
-def test_lines_are_those_of_the_file_also_after_quoted_cells(tmp_path):
+def test_line_numbers_are_correct_after_multiline_cells(tmp_path):
     path = table(tmp_path, '1,0,1,10,"two\nlines"', "2,0,1,x,one", header="id,submit_ns,nodes,duration_ns,text.note")
     with pytest.raises(InputError) as caught:
         read(path, MACHINE)
@@ -157,7 +157,7 @@ def test_lines_are_those_of_the_file_also_after_quoted_cells(tmp_path):
         ("id,submit_ns,nodes,duration_ns,request.memory,u", "request.memory"),
     ],
 )
-def test_a_header_that_will_not_do_names_the_column(tmp_path, header, field):
+def test_invalid_header_is_reported_with_column(tmp_path, header, field):
     with pytest.raises(InputError) as caught:
         read(table(tmp_path, "1,2,3,4,5,6", header=header), MACHINE)
     assert caught.value.field == field
@@ -193,7 +193,7 @@ def test_defaults_and_other_columns(tmp_path):
     ],
     ids=str,
 )
-def test_bad_parquet_names_the_column(tmp_path, change, field):
+def test_invalid_parquet_is_reported_with_column(tmp_path, change, field):
     path = tmp_path / "jobs.parquet"
     pl.DataFrame({"id": [1, 2], "submit_ns": [0, 1], "nodes": [1, 1], "duration_ns": [5, 5]} | change).write_parquet(path)
     with pytest.raises(InputError) as caught:
@@ -203,7 +203,7 @@ def test_bad_parquet_names_the_column(tmp_path, change, field):
 
 @given(st.integers(0, 2**32), st.binary(max_size=40))
 @settings(max_examples=40, deadline=None)
-def test_damaged_parquet_is_an_input_error_or_a_workload(cut, noise):
+def test_damaged_parquet_is_read_or_raises_input_error(cut, noise):
     workload = Workload.of(np.arange(5), np.full(5, 7), requests={"nodes": np.ones(5, dtype=np.int64)})
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "jobs.parquet"
@@ -215,14 +215,14 @@ def test_damaged_parquet_is_an_input_error_or_a_workload(cut, noise):
 
 
 @pytest.mark.parametrize("content", ["", HEADER, HEADER + "\n\n"])
-def test_a_table_without_jobs_is_an_input_error(tmp_path, content):
+def test_table_without_jobs_is_an_input_error(tmp_path, content):
     path = tmp_path / "jobs.csv"
     path.write_text(content)
     with pytest.raises(InputError, match="no jobs"):
         read(path, MACHINE, format="table")
 
 
-def test_what_cannot_be_written_leaves_the_old_file(tmp_path):
+def test_failed_write_keeps_the_old_file(tmp_path):
     path = tmp_path / "jobs.csv"
     path.write_text("old")
     for attributes in ({"nodes": np.ones(1)}, {"request.x": np.ones(1)}, {"deadline": np.array([np.inf])}):
@@ -238,7 +238,7 @@ def test_what_cannot_be_written_leaves_the_old_file(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["jobs.csv"]
 
 
-def test_a_crash_while_writing_leaves_the_old_file(tmp_path, monkeypatch):
+def test_crash_while_writing_keeps_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "jobs.parquet"
     path.write_text("old")
 
@@ -252,11 +252,11 @@ def test_a_crash_while_writing_leaves_the_old_file(tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == ["jobs.parquet"]
 
 
-def test_it_recognises_its_files_by_content(tmp_path):
-    assert TableFormat().recognises(table(tmp_path, GOOD))
-    assert TableFormat().recognises(table(tmp_path, "1", header='"submit_ns",other', name="odd"))
-    assert not TableFormat().recognises(table(tmp_path, "1", header="timestamp,num_gpu", name="other.csv"))
+def test_format_recognizes_files_by_content(tmp_path):
+    assert TableFormat().recognizes(table(tmp_path, GOOD))
+    assert TableFormat().recognizes(table(tmp_path, "1", header='"submit_ns",other', name="odd"))
+    assert not TableFormat().recognizes(table(tmp_path, "1", header="timestamp,num_gpu", name="other.csv"))
     packed = tmp_path / "packed"
     packed.write_bytes(gzip.compress(f"{HEADER}\n{GOOD}".encode()))
-    assert TableFormat().recognises(packed)
+    assert TableFormat().recognizes(packed)
     assert len(read(packed, MACHINE)) == 1

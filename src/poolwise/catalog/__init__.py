@@ -1,4 +1,4 @@
-"""What is shipped: studies, machines and traces, found by name."""
+"""Catalog of shipped machines, schedulers, studies, traces and other files, found by name."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from poolwise.errors import UnknownNameError
 FOLDER = Path(__file__).parent
 
 PREFIX = "catalog:"
-"""Marks a reference to something shipped, wherever a path is taken."""
+"""Prefix of a reference to a catalog file; valid wherever a path is expected."""
 
 
 def shipped(kind: str) -> list[tuple[str, str]]:
-    """(name, title) of the shipped "studies" or "machines", sorted."""
+    """Return the (name, title) pairs of the shipped TOML files of a kind, such as "studies" or "machines", sorted by name."""
     found = []
     for path in sorted((FOLDER / kind).glob("*.toml")):
         content = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -23,7 +23,7 @@ def shipped(kind: str) -> list[tuple[str, str]]:
 
 
 def find(kind: str, name: str) -> Path:
-    """Path of a shipped "studies" or "machines" file by its name, or of a file in "traces".
+    """Return the path of a shipped file of a kind, by its name with or without ".toml" or ".csv".
 
     Raises UnknownNameError.
     """
@@ -37,13 +37,13 @@ def find(kind: str, name: str) -> Path:
 
 
 def resolve(kind: str, reference: str | Path) -> Path:
-    """Path of "catalog:NAME" among the shipped things of a kind; any other reference is a path already."""
+    """Return the path of "catalog:NAME" among the shipped files of a kind; any other reference is already a path."""
     name = str(reference)
     return find(kind, name.removeprefix(PREFIX)) if name.startswith(PREFIX) else Path(reference)
 
 
 def machine(reference: str | Path) -> Path:
-    """Path of a machine file, or of a shipped machine by its name or as "catalog:NAME"; raises UnknownNameError."""
+    """Return the path of a machine: a file, a shipped machine's name, or "catalog:NAME". Raises UnknownNameError."""
     path = Path(reference)
     if path.suffix or path.exists():
         return path

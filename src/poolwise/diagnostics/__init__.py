@@ -1,4 +1,4 @@
-"""What to know of a workload on a machine before any advice: its load, jobs that can never run, and jobs far above the rest."""
+"""Diagnostics of a workload on a machine before any advice: load, jobs that can never run, and outliers."""
 
 from poolwise.diagnostics.few_jobs import ids_text
 from poolwise.diagnostics.outliers import Outliers, few

@@ -1,4 +1,4 @@
-"""Whether a few jobs decide an answer: which jobs to leave out, how many of them change it, and how that is said."""
+"""Sensitivity of an answer to the few largest jobs: selection of these jobs, and the fewest that change the answer."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from poolwise.units import format_memory
 
 Found = TypeVar("Found")
 CHEAP = 5_000_000
-"""Answers that took more simulated jobs than this are not found again without some of them."""
+"""Largest number of simulated jobs in the runs behind an answer that are repeated without the few jobs."""
 
 
 @dataclass(frozen=True)
 class Largest:
-    """The few jobs that ask for the most of something.
+    """The few jobs with the largest requests for a resource.
 
     Attributes
     ----------
-    what : what they ask for, in words
-    jobs : of the workload
-    ids : (k,) of the few, the largest first
-    amounts : (k + 1,) of the few, and the most of any other job; base units
+    what : description of the resource
+    jobs : number of jobs of the workload
+    ids : (k,) of the few jobs, the largest first
+    amounts : (k + 1,) requests of the few jobs, and the largest request of any other job; base units
     """
 
     what: str
@@ -39,30 +39,30 @@ class Largest:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Numbers of jobs that may be told from all others: each of them asks for more than any other job does."""
+        """Numbers of largest jobs whose requests all exceed the request of every other job."""
         return tuple(k for k in range(1, len(self.ids) + 1) if self.amounts[k - 1] > self.amounts[k])
 
     def text(self, count: int) -> str:
-        """The first `count` of them in words: who they are, and what they ask for."""
+        """Describe the first `count` jobs: their number, ids and requests."""
         amount = self.amounts[count]
         written = format_memory(amount) if "memory" in self.what else f"{amount:,.6g}"
-        asks = "asks" if count == 1 else "ask"
-        return f"{count:,} of {self.jobs:,} jobs ({ids_text(self.ids[:count])}) {asks} for more than {written} of {self.what}"
+        verb = "requests" if count == 1 else "request"
+        return f"{count:,} of {self.jobs:,} jobs ({ids_text(self.ids[:count])}) {verb} more than {written} of {self.what}"
 
 
 def largest_jobs(workload: Workload, key: str) -> Largest:
-    """Find the few jobs that ask for the most of what a size of the machine gives, by the dotted path of that size."""
-    what, amounts = _asked(workload, key)
+    """Return the few jobs with the largest requests for the resource that a machine size provides; `key` is its dotted path."""
+    what, amounts = _requests(workload, key)
     rows = largest(amounts, few(len(workload)) + 1)
     ids = tuple(int(job) for job in workload.id[rows[:-1]])
     return Largest(what, len(workload), ids, tuple(float(amount) for amount in amounts[rows]))
 
 
-def _asked(workload: Workload, key: str) -> tuple[str, FloatArray]:
-    """What jobs ask for of a size, in words, and (n_job,) amounts; node-hours where no request is of that size."""
+def _requests(workload: Workload, key: str) -> tuple[str, FloatArray]:
+    """Return the resource of a size, in words, and its (n_job,) requests; node-hours if no request matches the size."""
     _, section, name, field = (*key.split("."), "", "", "")[:4]
     if field in workload.requests and workload.request(field).any():
-        return f"{field} a {'node' if 'nodes' in workload.requests else 'task'}", workload.request(field).astype(np.float64)
+        return f"{field} per {'node' if 'nodes' in workload.requests else 'task'}", workload.request(field).astype(np.float64)
     if section == "device" and name in workload.requests:
         return name, (workload.request(name) * workload.tasks).astype(np.float64)
     if section == "rack":
@@ -72,15 +72,15 @@ def _asked(workload: Workload, key: str) -> tuple[str, FloatArray]:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What became of an answer without the few jobs that ask for the most.
+    """Result of answering a question again without the few largest jobs.
 
     Attributes
     ----------
-    text : the same in sentences
-    tried : whether the answer was looked for again
-    decide : ids of the fewest jobs without which the answer is the one without all of the few; empty where it stays
-    what : what they ask for the most of
-    then : the answer without them, as plain data; None where it stays, or where nothing keeps the targets
+    text : the result in sentences
+    tried : whether the answer was computed again
+    decide : ids of the fewest jobs whose removal changes the answer as the removal of all few does; empty if none does
+    what : resource of which they request the most
+    then : the answer without them, as plain data; None if it does not change, or if no candidate meets the targets
     """
 
     text: str
@@ -90,7 +90,7 @@ class LeftOut:
     then: Json | None = None
 
     def to_dict(self) -> Json:
-        """Plain data."""
+        """Return plain data."""
         return {
             "tried": self.tried,
             "ids": list(self.decide),
@@ -100,29 +100,29 @@ class LeftOut:
         }
 
 
-def fewest(group: Largest, answer: Found, again: Callable[[tuple[int, ...]], Found]) -> tuple[int, Found] | None:
-    """Find the fewest of the largest jobs that change the answer as all of the few do, and that answer; None if it stays.
+def fewest(group: Largest, answer: Found, answer_without: Callable[[tuple[int, ...]], Found]) -> tuple[int, Found] | None:
+    """Return the fewest of the largest jobs that change the answer as all of the few do, and that answer; None if none do.
 
-    `again` finds the answer without jobs, by their ids; it is asked for all of the few first. Where the answer stays the
-    same once it is the one without all of them, however many more are left out, no fewer would do.
+    `answer_without` computes the answer without the jobs with some ids; it is first called for all of the few. The binary
+    search assumes that the answer no longer changes once it equals the one without all of them.
     """
     counts = group.counts
-    if not counts or (last := again(group.ids[: counts[-1]])) == answer:
+    if not counts or (last := answer_without(group.ids[: counts[-1]])) == answer:
         return None
     low, high = 0, len(counts) - 1
     while low < high:
         middle = (low + high) // 2
-        if again(group.ids[: counts[middle]]) == last:
+        if answer_without(group.ids[: counts[middle]]) == last:
             high = middle
         else:
             low = middle + 1
     return counts[high], last
 
 
-def reason_not_to(engines: set[str], jobs: int, runs: int) -> str | None:
-    """Say why an answer is not looked for again, given what ran it, jobs of its workload and its runs; None if it is cheap."""
+def reason_to_skip(engines: set[str], jobs: int, runs: int) -> str | None:
+    """Return why an answer is not computed again, from the engines, jobs and runs behind it; None if computing it is cheap."""
     if jobs * runs > CHEAP:
-        return f"that takes {runs:,} runs of {jobs:,} jobs again, or more"
+        return f"it would repeat at least {runs:,} runs of {jobs:,} jobs"
     if engines != {"compiled"}:
-        return "the reference engine is too slow for that"
+        return "the reference engine is too slow for it"
     return None

@@ -1,4 +1,4 @@
-"""Jobs so far above all others that they alone may decide what is measured or recommended."""
+"""Outliers: the few jobs so much larger than all others that they alone may determine metrics or recommendations."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from poolwise.metrics.outcomes import Outcomes
 from poolwise.units import SECOND, UNKNOWN, format_memory, format_time
 
 MOST_FEW = 10
-"""However many jobs there are, more than this are not a few."""
+"""Largest number of jobs that count as a few."""
 FEW_SHARE = 0.01
-"""Nor are more than this share of them."""
+"""Largest share of all jobs that counts as a few."""
 APART = 2.0
-"""A few jobs stand apart where the least of them asks for this many times the most of all others."""
+"""Smallest ratio of the least of a few outliers to the largest other job."""
 HEAVY = 0.1
-"""A few jobs are heavy where they ask for this share of all node-hours."""
+"""Smallest share of all node-hours that a few heavy jobs hold."""
 
 
 def few(jobs: int) -> int:
-    """How many of so many jobs are a few, at most; 0 below a hundred jobs."""
+    """Return the largest number of a workload's jobs that counts as a few; 0 for fewer than a hundred jobs."""
     return min(MOST_FEW, int(jobs * FEW_SHARE))
 
 
 class _Quantity(NamedTuple):
-    """What jobs are compared by, how an amount is written, and what one job and several do with {} of it."""
+    """A quantity by which jobs are compared, the format of its amounts, and phrases with {} for one job and for several."""
 
     name: str
     of: Callable[[Outcomes], FloatArray]
@@ -40,7 +40,7 @@ class _Quantity(NamedTuple):
 
 
 def node_hours(outcomes: Outcomes) -> FloatArray:
-    """(n_job,) hours that each job would hold nodes at reference speed, summed over its nodes."""
+    """Return (n_job,) hours that each job would hold nodes at reference speed, summed over its nodes."""
     hours: FloatArray = outcomes.nodes * (outcomes.duration / (3600 * SECOND))
     return hours
 
@@ -58,10 +58,10 @@ _APART = (
         "memory_mib",
         lambda o: o.memory.astype(np.float64),
         format_memory,
-        "asks for {} of memory a {node}",
-        "ask for {} of memory a {node}",
+        "requests {} of memory per {node}",
+        "request {} of memory per {node}",
     ),
-    _Quantity("nodes", lambda o: o.nodes.astype(np.float64), _count, "asks for {} {node}s", "ask for {} {node}s"),
+    _Quantity("nodes", lambda o: o.nodes.astype(np.float64), _count, "requests {} {node}s", "request {} {node}s"),
     _Quantity("duration_s", lambda o: o.duration / SECOND, format_time, "runs for {}", "run for {}"),
     _Quantity("requested_s", _known_requests, format_time, "has a requested time of {}", "have requested times of {}"),
 )
@@ -69,17 +69,17 @@ _APART = (
 
 @dataclass(frozen=True)
 class Outliers:
-    """A few jobs far above all others.
+    """A few jobs much larger than all others.
 
     Attributes
     ----------
-    quantity : what they are compared by: memory_mib (a node), nodes, duration_s, requested_s or node_hours
-    ids : of the few jobs, the largest first
-    jobs : of the workload
-    least, most : of the few jobs
-    rest : the most that any other job asks for
-    share : of all node-hours that are theirs
-    text : the same in a sentence
+    quantity : quantity that is compared: memory_mib (per node), nodes, duration_s, requested_s or node_hours
+    ids : ids of the few jobs, the largest first
+    jobs : number of jobs of the workload
+    least, most : smallest and largest amount of the few jobs
+    rest : largest amount of any other job
+    share : share of all node-hours that the few jobs hold
+    text : description in a sentence
     """
 
     quantity: str
@@ -92,22 +92,22 @@ class Outliers:
     text: str
 
     def to_dict(self) -> Json:
-        """Plain data, the sentence left out."""
+        """Return plain data, without the sentence."""
         names = ("quantity", "jobs", "least", "most", "rest", "share")
         return {**{name: getattr(self, name) for name in names}, "ids": list(self.ids)}
 
 
 def outliers(outcomes: Outcomes) -> tuple[Outliers, ...]:
-    """Find the few jobs that stand apart in a quantity, and those that hold much of all node-hours.
+    """Return the few jobs that exceed all others in a quantity, and those that hold a large share of all node-hours.
 
-    Of each quantity those few are named whose distance to all others is the widest, as a ratio, if it is `APART` or more.
+    For each quantity, the group is the one with the widest ratio to all other jobs, if that ratio is at least `APART`.
     """
     found = (_apart(outcomes, quantity) for quantity in _APART)
     return tuple(group for group in (*found, _heavy(outcomes)) if group is not None)
 
 
 def largest(amounts: FloatArray, count: int) -> IntArray:
-    """(count,) rows of the largest amounts, the largest first; of equal ones the first."""
+    """Return the (count,) rows of the largest amounts, the largest first; of equal amounts the first."""
     return np.argsort(-amounts, kind="stable")[:count]
 
 
@@ -120,11 +120,11 @@ def _apart(outcomes: Outcomes, quantity: _Quantity) -> Outliers | None:
         return None
     count = int(np.argmax(ratios)) + 1
     low, high, rest = (quantity.written(float(amount)) for amount in (top[count - 1], top[0], top[count]))
-    does = (quantity.one if count == 1 else quantity.several).format(
+    verb = (quantity.one if count == 1 else quantity.several).format(
         low if low == high else f"{low} to {high}", node=outcomes.unit
     )
-    whose = "its" if count == 1 else "theirs"
-    words = f"{does}, no other job more than {rest}; {{share}} of all {outcomes.unit}-hours are {whose}"
+    holds = "it holds" if count == 1 else "they hold"
+    words = f"{verb}, no other job more than {rest}; {holds} {{share}} of all {outcomes.unit}-hours"
     return _group(outcomes, quantity.name, amounts, rows[:count], float(top[count]), words)
 
 
@@ -141,7 +141,7 @@ def _heavy(outcomes: Outcomes) -> Outliers | None:
 
 
 def _group(outcomes: Outcomes, quantity: str, amounts: FloatArray, rows: IntArray, rest: float, words: str) -> Outliers:
-    """Make a group of (k,) rows; `words` has {share} where their share of all node-hours stands."""
+    """Build the description of (k,) rows; `words` contains {share} for their share of all node-hours."""
     hours = node_hours(outcomes)
     share = float(hours[rows].sum() / hours.sum())
     ids = tuple(int(job) for job in outcomes.id[rows])

@@ -1,4 +1,4 @@
-"""A workload on a machine, looked at before any advice: load, overload, jobs that can never run, outliers."""
+"""Diagnostics of a workload on a machine before any advice: load, overload, jobs that can never run, and outliers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from poolwise.metrics.throughput import offered_load
 from poolwise.units import SECOND, format_memory, format_time
 
 MOVED = 0.05
-"""A load that a few jobs change by this share of itself is told without them too."""
+"""Smallest relative change by a few jobs for which the load is also reported without them."""
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,11 @@ class NeverRun:
 
     Attributes
     ----------
-    reason : what the scheduler said, the resource that is short in it
-    ids : of all of them, in the order of submission
-    most_nodes : the most nodes that one of them asks for
-    most_memory : the most memory a node that one of them asks for, MiB
-    unit : node, or task where jobs share nodes
+    reason : the scheduler's reason, with the scarce resource
+    ids : ids of these jobs, in order of submission
+    most_nodes : largest number of nodes that one of them requests
+    most_memory : largest memory per node that one of them requests, MiB
+    unit : node, or task on shared nodes
     """
 
     reason: str
@@ -39,24 +39,24 @@ class NeverRun:
 
     @property
     def text(self) -> str:
-        """Reason, ids and the largest requests, in words."""
-        memory = f" and {format_memory(self.most_memory)} a {self.unit}" if self.most_memory else ""
+        """Reason, ids and largest requests in words."""
+        memory = f" and {format_memory(self.most_memory)} per {self.unit}" if self.most_memory else ""
         nodes = f"{self.most_nodes:,} {self.unit}{'' if self.most_nodes == 1 else 's'}"
         return f"{self.reason} ({ids_text(self.ids)}; up to {nodes}{memory})"
 
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """What to know before any advice.
+    """Properties of a workload to know before any advice.
 
     Attributes
     ----------
-    jobs, nodes : how many there are
-    load : offered load; NaN where it is undefined
-    load_without_few : the same without the few jobs (`few`) of most node-hours
+    jobs, nodes : number of jobs and nodes
+    load : offered load; NaN if it is undefined
+    load_without_few : offered load without the few jobs (`few`) with the most node-hours
     span_s : seconds from the first to the last submission
     never : jobs that can never run, by reason
-    outliers : a few jobs far above all others
+    outliers : groups of a few jobs much larger than all others
     """
 
     jobs: int
@@ -69,7 +69,7 @@ class Diagnostics:
 
     @classmethod
     def of(cls, outcomes: Outcomes) -> Diagnostics:
-        """Look at a workload that has run on a machine: what can never run, the run has shown."""
+        """Diagnose a workload from the outcomes of a run on a machine, which show the jobs that can never run."""
         light = np.ones(len(outcomes), dtype=np.bool_)
         hours = np.where(outcomes.status != Status.REJECTED, node_hours(outcomes), 0.0)
         light[largest(hours, few(len(outcomes)))] = False
@@ -85,21 +85,21 @@ class Diagnostics:
 
     @property
     def overloaded(self) -> bool:
-        """Whether jobs ask for all that the machine offers while they arrive, or more."""
+        """True if jobs request at least the node-time that the machine offers while they arrive."""
         return self.load >= 1
 
     @property
     def backlog_s(self) -> float:
-        """Seconds that the whole machine must still work, at reference speed, when the last job arrives; at least."""
+        """Smallest possible work left when the last job arrives, in seconds of the whole machine at reference speed."""
         return (self.load - 1) * self.span_s if self.overloaded else 0.0
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The load first, then jobs that can never run, then outliers."""
+        """Sentences about the load, then about jobs that can never run, then about outliers."""
         return (*self._load(), *self._never(), *(group.text for group in self.outliers))
 
     def to_dict(self) -> Json:
-        """Plain data; None in the place of a load that is undefined."""
+        """Return plain data; an undefined load is None."""
         return {
             "load": _known(self.load),
             "load_without_few": _known(self.load_without_few),
@@ -118,30 +118,30 @@ class Diagnostics:
         if math.isnan(self.load):
             return ()
         words = (
-            f"Load {self.load:.3g}: between the first and the last submission jobs ask for {100 * self.load:.3g} % of what "
+            f"Load {self.load:.3g}: between the first and the last submission, jobs request {100 * self.load:.3g} % of what "
             f"{self.nodes:,} nodes offer"
         )
         if self.load - self.load_without_few >= MOVED * self.load > 0:
-            words += f" ({100 * self.load_without_few:.3g} % without the {few(self.jobs)} of most node-hours)"
+            words += f" ({100 * self.load_without_few:.3g} % without the {few(self.jobs)} jobs with the most node-hours)"
         if not self.overloaded:
             return (f"{words}.",)
-        follows = (
-            "Overloaded: the queue grows for as long as jobs arrive, so waits say more of the length of the log than of a "
-            f"policy or a pool; work for at least {format_time(self.backlog_s)} of the whole machine is left when the last "
-            "job arrives."
+        overload = (
+            "Overloaded: the queue grows as long as jobs arrive, so waits depend more on the length of the log than on a "
+            f"policy or a pool; when the last job arrives, at least {format_time(self.backlog_s)} of work for the whole "
+            "machine is left."
         )
-        return f"{words}.", follows
+        return f"{words}.", overload
 
     def _never(self) -> tuple[str, ...]:
         if not self.never:
             return ()
         count = sum(len(group.ids) for group in self.never)
-        why = "; ".join(group.text if len(self.never) == 1 else f"{len(group.ids):,} {group.text}" for group in self.never)
-        return (f"{count:,} of {self.jobs:,} jobs can never run: {why}.",)
+        reasons = "; ".join(group.text if len(self.never) == 1 else f"{len(group.ids):,} {group.text}" for group in self.never)
+        return (f"{count:,} of {self.jobs:,} jobs can never run: {reasons}.",)
 
 
 def _never(outcomes: Outcomes) -> tuple[NeverRun, ...]:
-    """Jobs that can never run, by reason in the order of the alphabet."""
+    """Return the jobs that can never run, by reason in alphabetical order."""
     groups: dict[str, list[int]] = {}
     for row in np.flatnonzero(outcomes.status == Status.REJECTED).tolist():
         groups.setdefault(outcomes.reason[row], []).append(row)

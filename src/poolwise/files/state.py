@@ -189,7 +189,7 @@ def _check_names(source: Source) -> None:
     first: dict[str, int] = {}
     for row, name in enumerate(source.texts(_NAME).tolist()):
         if first.setdefault(name, row) != row:
-            problem = f"job {name} is already in {source.place(first[name])}"
+            problem = f"job {name} is already in {source.location(first[name])}"
             raise source.error(row, _NAME, problem, "keep one row of each job")
 
 

@@ -30,7 +30,7 @@ from poolwise.policies.placement.units.policy import UnitPolicy
 from poolwise.runner import Executor, Store, records
 from poolwise.runner.progress import LineProgress
 from poolwise.traces import vinesim
-from poolwise.traces.vinesim.affinity import columns
+from poolwise.traces.vinesim.affinity import count_columns
 
 RUNGS = 3
 """Of the halving: a ninth of the jobs, a third, all of them."""
@@ -137,7 +137,7 @@ def _tables(section: DeploymentSection, document: Document) -> Tables:
         types,
         vinesim.read_affinity(files["affinity"], section.affinity_kind, types),
         vinesim.read_prices(files["prices"], types),
-        vinesim.read_power(files["power"], types, columns(files["affinity"])),
+        vinesim.read_power(files["power"], types, count_columns(files["affinity"])),
         vinesim.read_tasks(files["trace"], types) if "trace" in files else None,
         {file.name: digest(file.read_bytes()) for file in files.values()},
     )

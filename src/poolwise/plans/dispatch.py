@@ -27,7 +27,7 @@ from poolwise.policies.placement.units.policy import UnitPolicy
 from poolwise.runner import Executor, Store, records
 from poolwise.runner.progress import LineProgress
 from poolwise.traces import vinesim
-from poolwise.traces.vinesim.affinity import columns
+from poolwise.traces.vinesim.affinity import count_columns
 
 FOLDERS = {
     "deployment": "deployments",
@@ -102,7 +102,7 @@ def _files(section: DispatchSection, document: Document) -> dict[str, Path]:
 
 def _machine(section: DispatchSection, files: Mapping[str, Path], types: vinesim.Types) -> Machine:
     affinity = vinesim.read_affinity(files["affinity"], section.affinity_kind, types)
-    power = vinesim.read_power(files["power"], types, columns(files["affinity"])) if "power" in files else None
+    power = vinesim.read_power(files["power"], types, count_columns(files["affinity"])) if "power" in files else None
     if "deployment" in files:
         deployment = vinesim.read_deployment(files["deployment"], types)
         return vinesim.machine_of_units(deployment, affinity, power=power, types=types, name=files["deployment"].stem)

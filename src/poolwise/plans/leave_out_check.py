@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from poolwise.arrays import FloatArray
-from poolwise.diagnostics.leave_out import LeftOut, fewest, largest_jobs, reason_not_to
+from poolwise.diagnostics.leave_out import LeftOut, fewest, largest_jobs, reason_to_skip
 from poolwise.hashing import Json, canonical
 from poolwise.optimize.monotone import Element
 from poolwise.plans.candidates import CandidateRuns
@@ -24,7 +24,7 @@ def leave_out(trials: CandidateRuns, cost: FloatArray, found: Search) -> tuple[L
     if found.best == (0,) * cost.ndim:
         return (LeftOut("No few jobs decide the answer: nothing cheaper may be chosen."),)
     engines = {str((trials.store.facts(cell) or {}).get("engine")) for cell in trials.simulated.values()}
-    why_not = reason_not_to(engines, len(workload), len(trials.simulated))
+    why_not = reason_to_skip(engines, len(workload), len(trials.simulated))
     if len({canonical(cell.trace.content()) for cell in cells}) > 1:
         why_not = "each seed draws its own jobs"
     if why_not is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from poolwise.diagnostics.leave_out import LeftOut, fewest, largest_jobs, reason_not_to
+from poolwise.diagnostics.leave_out import LeftOut, fewest, largest_jobs, reason_to_skip
 from poolwise.report.answer import answer
 from poolwise.report.sweep import Sweep
 from poolwise.runner import Executor, run_missing
@@ -33,7 +33,7 @@ def leave_out(result: StudyResult, executor: Executor) -> LeftOut | None:
         return None
     if found.at == 0:
         return LeftOut("No few jobs decide the size: it is the smallest that was tried.")
-    why_not = reason_not_to({cell.engine for cell in result.cells}, group.jobs, len(result.cells))
+    why_not = reason_to_skip({cell.engine for cell in result.cells}, group.jobs, len(result.cells))
     if any(facts.get("resources", {}).get("use") for facts in result.facts.values()):
         why_not = "machines and policies are ranked together"
     if why_not is not None:

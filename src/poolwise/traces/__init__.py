@@ -1,4 +1,4 @@
-"""Traces: readers of job logs, one format a file; each registers itself under a name."""
+"""Trace formats: readers of job logs and accounting exports, one module per format, each registered under a name."""
 
 from poolwise.traces.format import TraceFormat
 from poolwise.traces.read import choose_format, info, read, stretch, without

@@ -1,4 +1,4 @@
-"""Requests of Azure's language model services (2023) as tasks: a prompt, and the tokens that follow.
+"""Trace format of Azure's LLM inference services (2023): each request is a prompt task and a token generation task.
 
 Source: Patel et al. 2024 (Splitwise), the published traces: TIMESTAMP, ContextTokens, GeneratedTokens.
 """
@@ -32,8 +32,9 @@ from poolwise.traces.vinesim.workload import workload_of_tasks
 from poolwise.units import SECOND
 
 _COLUMNS = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
-_MOST = 2**24
-"""Tokens of a request."""
+_TIME_REMEDY = "write a time such as 2023-11-16 18:15:46.6805900"
+_MAX_TOKENS = 2**24
+"""Largest accepted number of tokens in a request."""
 
 
 @register("formats", "azure_llm")
@@ -41,11 +42,11 @@ _MOST = 2**24
 class AzureLLM(TraceFormat):
     """Azure LLM inference trace, CSV (plain or gzip), for a machine of units with Splitwise's affinities.
 
-    A request is a job of two tasks that may run on different units. Its prompt takes as long as the next larger one that was
-    measured (task types prompt-128, prompt-256, ...). The prompt yields the first token; the others are a task of type
-    "token", which arrives when the prompt would end on the fastest idle unit, not when it does: dispatch knows no
-    dependencies. The cache that would travel between units is not counted. Requests beyond the largest prompt, and those
-    without tokens, are left out and counted.
+    A request is a job of two tasks that may run on different units. Its prompt takes as long as the next larger prompt that
+    was measured (task types prompt-128, prompt-256, ...) and yields the first token. The remaining tokens are one task of type
+    "token". Dispatch does not model dependencies, so the token task arrives when the prompt would finish on the fastest idle
+    unit, not when it does finish. The transfer of the KV cache between units is not modeled. Requests that exceed the largest
+    prompt, or have no tokens, are excluded and counted.
 
     Parameters
     ----------
@@ -55,24 +56,24 @@ class AzureLLM(TraceFormat):
 
     types: str = "catalog:splitwise-types.toml"
 
-    def recognises(self, path: Path) -> bool:
-        """Whether the header names what this trace has."""
+    def recognizes(self, path: Path) -> bool:
+        """Return whether the header has the columns of this trace."""
         header = beginning(path).partition(b"\n")[0].decode("utf-8-sig", "replace").strip()
         return {*_COLUMNS} <= {*header.split(",")}
 
     def read(self, path: Path, machine: Machine) -> Workload:
-        """Read requests as tasks; "parent" is the number of the request, so that a job's latency is that of both."""
-        kinds, sizes, token = self._kinds()
+        """Read requests as tasks; "parent" is the number of the request, so job latency covers both of its tasks."""
+        kinds, sizes, token = self._prompt_types()
         source = columns_of_csv(path)
         require(source, _COLUMNS)
         time, context, generated = _times(source), source.wholes("ContextTokens"), source.wholes("GeneratedTokens")
         for name, column in (("ContextTokens", context), ("GeneratedTokens", generated)):
-            refuse(source, name, (column < 0) | (column > _MOST), f"is not between 0 and {_MOST}")
+            refuse(source, name, (column < 0) | (column > _MAX_TOKENS), f"is not between 0 and {_MAX_TOKENS}")
         reasons = {
             f"prompt of more than {sizes[-1]:,} tokens": context > sizes[-1],
-            "no tokens asked for or generated": (context == 0) | (generated == 0),
+            "no tokens requested or generated": (context == 0) | (generated == 0),
         }
-        keep, excluded = select(reasons, path, "give a trace with requests that were measured")
+        keep, excluded = select(reasons, path, "use a trace whose prompts are within the measured sizes")
         order = np.flatnonzero(keep)[np.argsort(time[keep], kind="stable")]
         arrival = time[order] - time[order[0]]
         at = np.searchsorted(sizes, context[order])
@@ -80,8 +81,8 @@ class AzureLLM(TraceFormat):
         workload = _workload(arrival, prompt, size, (generated[order] - 1) * OPERATIONS, token, machine)
         return replace(workload, excluded=excluded, name=path.name.removesuffix(".gz").removesuffix(".csv"))
 
-    def _kinds(self) -> tuple[IntArray, IntArray, int]:
-        """Task types of prompts, their sizes in tokens, ascending, and the task type of tokens."""
+    def _prompt_types(self) -> tuple[IntArray, IntArray, int]:
+        """Return the task types of prompts, their sizes in tokens in ascending order, and the task type of tokens."""
         file = catalog.resolve("affinities", self.types)
         names = Types.read(file).tasks
         sizes = {
@@ -94,14 +95,14 @@ class AzureLLM(TraceFormat):
                 f"no task types {PROMPT}SIZE and {TOKEN}",
                 file=file,
                 field="task_types",
-                remedy="write the table with `poolwise affinity splitwise`",
+                remedy="generate the table with `poolwise affinity splitwise`",
             )
         ascending = sorted(sizes)
         return np.array([sizes[size] for size in ascending]), np.array(ascending), names.index(TOKEN)
 
 
 def _workload(arrival: IntArray, prompt: IntArray, size: IntArray, rest: IntArray, token: int, machine: Machine) -> Workload:
-    """Two tasks a request, one where only the first token is asked for.
+    """Build two tasks per request, or one if the request generates only one token.
 
     Parameters
     ----------
@@ -113,21 +114,21 @@ def _workload(arrival: IntArray, prompt: IntArray, size: IntArray, rest: IntArra
         (n,) operations of the tokens after the first.
     """
     n = len(arrival)
-    best = rates(machine).max(axis=1, initial=0.0)
-    if not len(best) or int(max(token, prompt.max())) >= len(best) or not (best[prompt] > 0).all():
+    fastest = rates(machine).max(axis=1, initial=0.0)
+    if not len(fastest) or int(max(token, prompt.max())) >= len(fastest) or not (fastest[prompt] > 0).all():
         raise InputError(
             "this machine has no units for prompts and tokens",
             field="machine",
-            remedy="build it with a table of affinities from `poolwise affinity splitwise`",
+            remedy="build it with an affinity table from `poolwise affinity splitwise`",
         )
-    later = arrival + compute_times(size.astype(np.float64), best[prompt])
-    more = rest > 0
-    request = np.concatenate([np.arange(n), np.flatnonzero(more)])
+    token_arrival = arrival + compute_times(size.astype(np.float64), fastest[prompt])
+    has_rest = rest > 0
+    request = np.concatenate([np.arange(n), np.flatnonzero(has_rest)])
     order = np.argsort(request, kind="stable")
     columns = {
-        "kind": np.concatenate([prompt, np.full(int(more.sum()), token)])[order],
-        "operations": np.concatenate([size, rest[more]])[order],
-        "at": np.concatenate([arrival, later[more]])[order],
+        "kind": np.concatenate([prompt, np.full(int(has_rest.sum()), token)])[order],
+        "operations": np.concatenate([size, rest[has_rest]])[order],
+        "at": np.concatenate([arrival, token_arrival[has_rest]])[order],
     }
     none = np.zeros(len(order), dtype=np.int64)
     table = [columns["kind"], none, none, none, columns["operations"], none + UNITS.index("unspecified"), np.arange(len(order))]
@@ -137,18 +138,17 @@ def _workload(arrival: IntArray, prompt: IntArray, size: IntArray, rest: IntArra
 
 
 def _times(source: Source) -> IntArray:
-    """(n_row,) ns since the first second of the trace."""
+    """Return (n_row,) ns since the first second of the trace."""
     whole, fraction = [], []
     for row, word in enumerate(source.texts("TIMESTAMP").tolist()):
         seconds, _, digits = word.strip().partition(".")
         if digits and not (digits.isascii() and digits.isdigit() and len(digits) <= 9):
-            raise source.error(row, "TIMESTAMP", f"'{word}' is not a time", "write such as 2023-11-16 18:15:46.6805900")
+            raise source.error(row, "TIMESTAMP", f"'{word}' is not a time", _TIME_REMEDY)
         whole.append(seconds)
         fraction.append(int(digits.ljust(9, "0")))
     try:
         found, _ = time_of_day.seconds(whole, UTC)
     except NotANumber as error:
-        remedy = "write such as 2023-11-16 18:15:46.6805900"
-        raise source.error(error.position, "TIMESTAMP", error.problem, remedy) from error
+        raise source.error(error.position, "TIMESTAMP", error.problem, _TIME_REMEDY) from error
     times: IntArray = (found - found.min()) * SECOND + np.array(fraction, dtype=np.int64)
     return times

@@ -1,4 +1,4 @@
-"""JobCells of a table that a map points to, as numbers in base units."""
+"""Cells of a mapped table, converted to numbers in base units."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from poolwise.traces.unreadable_rows import UnreadableRows
 from poolwise.units import DAY, HOUR, MINUTE, SECOND, UNITS
 
 LONGEST = 2**31 * SECOND
-"""Ns: submit + runtime stay below 2**63."""
+"""Longest accepted time span, ns; submit time + runtime then stay below 2**63."""
 
-_MANY = 1e30  # beyond any amount of memory, and not so large that products overflow
+_MEMORY_CAP = 1e30  # exceeds any amount of memory, yet products with it do not overflow
 
 _UNKNOWN = frozenset({"", "-1", "-1.0", "nan", "none", "null", "na", "n/a", "unknown", "invalid", "nat"})
 _NUMBER = re.compile(r"[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?")
-_CLOCK = re.compile(r"(?:([0-9]{1,5})(?:-| days?,? ))?([0-9]{1,6}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9}))?")
+_DURATION = re.compile(r"(?:([0-9]{1,5})(?:-| days?,? ))?([0-9]{1,6}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9}))?")
 _AMOUNT = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([A-Za-z]{1,3})")
 _SLURM = {"K": "KiB", "M": "MiB", "G": "GiB", "T": "TiB"}
-_CORRECT = "correct or remove the row, or leave it out by not being strict"
+_CORRECT = "correct or remove the row, or read without strict to skip it"
 
 T = TypeVar("T")
 
 
 class Times(NamedTuple):
-    """(n_row,) ns, and whether they are known; 0 where they are not."""
+    """Times of (n_row,) rows in ns, and a mask of the known ones; unknown times are 0."""
 
     ns: IntArray
     known: BoolArray
@@ -44,80 +44,81 @@ class Times(NamedTuple):
 
 @dataclass
 class JobCells:
-    """Columns of a table by the field that a map says they hold.
+    """Columns of a table, addressed by the field that a map assigns to them.
 
     Attributes
     ----------
     source : the table
-    places : field -> column and unit
-    local : zone of dates that do not tell theirs
-    in_seconds : fields whose unit nothing tells, so that they were taken as seconds
-    repeated : times in the hour that a clock repeats
+    column_map : field -> column and unit
+    local : time zone of dates without an offset
+    in_seconds : time fields without a unit, read as seconds
+    repeated : number of times in the hour that a clock repeats when summer time ends
     """
 
     source: Source
-    places: ColumnMap
+    column_map: ColumnMap
     local: tzinfo
     in_seconds: list[str] = field(default_factory=list)
     repeated: int = 0
 
     def __contains__(self, name: str) -> bool:
-        return name in self.places
+        return name in self.column_map
 
     def instants(self, name: str) -> Times:
-        """Points in time, ns since a zero that all of one table share."""
-        unit = self.places[name].unit
+        """Return points in time, ns since an origin shared by the whole table."""
+        unit = self.column_map[name].unit
         words, known = self._words(name)
         form = unit if "%" in unit else ""
         counted = not form and unit != "date" and all(_NUMBER.fullmatch(word) for word in words)
         if counted or (unit and not form and unit != "date"):
             ns = self._read(name, known, words, self._ticks(name, unit), "give a number, or map the column with :date")
         else:
-            remedy = "write it such as 2026-03-01T12:00:00, or map the column with its form: submit=COLUMN:%d.%m.%Y %H:%M"
-            ns = self._read(name, known, words, lambda some: self._dates(some, form), remedy)
-        found = _spread(ns, known)
+            remedy = "write a time such as 2026-03-01T12:00:00, or map the column with its format: submit=COLUMN:%d.%m.%Y %H:%M"
+            ns = self._read(name, known, words, lambda dates: self._dates(dates, form), remedy)
+        found = _fill_known(ns, known)
         if known.any():
             far = known & (np.abs(found - np.sort(ns)[len(ns) // 2]) > LONGEST // 2)
             self.refuse(far, name, "is more than 34 years from the middle of the log")
         return Times(found, known)
 
     def lengths(self, name: str) -> Times:
-        """Lengths of time, ns; not negative."""
-        unit = self.places[name].unit
+        """Return durations in ns, none of them negative."""
+        unit = self.column_map[name].unit
         words, known = self._words(name)
-        clocks = unit == "clock" or (not unit and any(":" in word for word in words))
-        remedy = "give a number, or hours, minutes and seconds such as 1-02:03:04"
-        ns = self._read(name, known, words, _clocks if clocks else self._ticks(name, unit), remedy)
-        found = _spread(ns, known)
+        formatted = unit == "clock" or (not unit and any(":" in word for word in words))
+        remedy = "give a number, or days, hours, minutes and seconds such as 1-02:03:04"
+        ns = self._read(name, known, words, _parse_durations if formatted else self._ticks(name, unit), remedy)
+        found = _fill_known(ns, known)
         self.refuse(found < 0, name, "is negative")
         self.refuse(found > LONGEST, name, "is longer than 68 years")
         return Times(found, known)
 
     def counts(self, name: str, most: int) -> IntArray:
-        """Whole numbers up to `most`, 0 where unknown; 8.0 is one."""
+        """Return whole numbers up to `most`, 0 where unknown; accept whole values written as fractions, such as 8.0."""
         words, known = self._words(name)
-        values = _spread(self._read(name, known, words, reals, "give a whole number"), known)
-        self.refuse((values < 0) | (values > most) | (values != np.floor(values)), name, f"is no whole number from 0 to {most}")
+        values = _fill_known(self._read(name, known, words, reals, "give a whole number"), known)
+        bad = (values < 0) | (values > most) | (values != np.floor(values))
+        self.refuse(bad, name, f"is not a whole number from 0 to {most}")
         return values.astype(np.int64)
 
     def references(self, name: str) -> IntArray:
-        """Numbers of other jobs, -1 where there is none."""
+        """Return the ids of other jobs, -1 where a cell is empty."""
         words, known = self._words(name)
         found = np.full(len(known), -1, dtype=np.int64)
-        found[known] = self._read(name, known, words, wholes, "give the number of a job, or nothing")
+        found[known] = self._read(name, known, words, wholes, "give the id of a job, or leave the cell empty")
         return found
 
     def memory(self, name: str) -> FloatArray:
-        """MiB, 0 where unknown."""
-        unit = self.places[name].unit
+        """Return amounts in MiB, 0 where unknown."""
+        unit = self.column_map[name].unit
         words, known = self._words(name)
         size = size_of(unit, "memory") if unit else 0.0
-        mebibytes = _spread(self._read(name, known, words, lambda some: _amounts(some, size), _WITH_UNIT), known)
+        mebibytes = _fill_known(self._read(name, known, words, lambda amounts: _parse_memory(amounts, size), _WITH_UNIT), known)
         self.refuse((mebibytes < 0) | (mebibytes > LARGEST), name, "is not between 0 and 2**31 MiB")
         return mebibytes
 
     def wholes(self, name: str) -> IntArray | None:
-        """Whole numbers; None where a cell is not one."""
+        """Return whole numbers, or None if any cell is not one."""
         words = self.texts(name).tolist()
         try:
             return wholes(words)
@@ -125,11 +126,11 @@ class JobCells:
             return None
 
     def texts(self, name: str) -> NDArray[np.str_]:
-        """Text without spaces around it."""
-        return np.char.strip(self.source.texts(self.places[name].column))
+        """Return text without surrounding spaces."""
+        return np.char.strip(self.source.texts(self.column_map[name].column))
 
     def numbers_or_texts(self, name: str) -> NDArray[np.generic]:
-        """Numbers where all cells are numbers or empty (NaN), else text."""
+        """Return numbers if every cell is a number or empty (NaN), else text."""
         words = self.texts(name).tolist()
         given = [word for word in words if word]
         if given and all(_NUMBER.fullmatch(word) for word in given):
@@ -144,37 +145,37 @@ class JobCells:
         return np.array(words, dtype=np.str_)
 
     def refuse(self, bad: BoolArray, name: str, problem: str) -> None:
-        """Raise UnreadableRows for the (n_row,) bad rows, if there are any; the message is the first value and `problem`."""
+        """Raise UnreadableRows if any of the (n_row,) rows is bad; the message is the first bad value and `problem`."""
         if bad.any():
             row = int(np.argmax(bad))
             self._fail(bad, name, f"'{self.texts(name)[row]}' {problem}", _CORRECT)
 
     def _fail(self, bad: BoolArray, name: str, problem: str, remedy: str) -> NoReturn:
-        row, column = int(np.argmax(bad)), self.places[name].column
+        row, column = int(np.argmax(bad)), self.column_map[name].column
         line = self.source.line(row)
-        said = problem if line is not None else f"{self.source.place(row)}: {problem}"
-        raise UnreadableRows.of(bad, said, file=self.source.path, line=line, field=column, remedy=remedy)
+        message = problem if line is not None else f"{self.source.location(row)}: {problem}"
+        raise UnreadableRows.of(bad, message, file=self.source.path, line=line, field=column, remedy=remedy)
 
     def _words(self, name: str) -> tuple[list[str], BoolArray]:
-        """JobCells that are known, and (n_row,) which those are."""
+        """Return the texts of the known cells, and an (n_row,) mask of them."""
         words = self.texts(name).tolist()
         known = np.array([word.lower() not in _UNKNOWN for word in words], dtype=np.bool_)
-        return [word for word, told in zip(words, known.tolist(), strict=True) if told], known
+        return [word for word, is_known in zip(words, known.tolist(), strict=True) if is_known], known
 
     def _read(self, name: str, known: BoolArray, words: list[str], reader: Callable[[list[str]], T], remedy: str) -> T:
-        """Turn words into numbers; those that the reader refuses become UnreadableRows."""
+        """Convert texts to numbers; raise UnreadableRows for those that the reader rejects."""
         try:
             return reader(words)
         except NotANumber as error:
             bad = np.zeros(len(known), dtype=np.bool_)
-            bad[known] = [not _is_read(word, reader) for word in words]
+            bad[known] = [not _can_read(word, reader) for word in words]
             self._fail(bad, name, error.problem, remedy)
 
     def _ticks(self, name: str, unit: str) -> Callable[[Sequence[str]], IntArray]:
         if not unit and name not in self.in_seconds:
             self.in_seconds.append(name)
         size = round(size_of(unit or "s", "time"))
-        return lambda words: _scaled(words, size)
+        return lambda words: _ticks_to_ns(words, size)
 
     def _dates(self, words: Sequence[str], form: str) -> IntArray:
         found, repeated = time_of_day.instants(words, self.local, form)
@@ -182,10 +183,10 @@ class JobCells:
         return found
 
 
-def tells_unit(source: Source, place: MappedColumn) -> bool:
-    """Whether a map or the cells of a column of memory tell in what they count."""
-    words = [word.strip() for word in source.texts(place.column).tolist()]
-    return bool(place.unit) or not any(_NUMBER.fullmatch(word) for word in words if word.lower() not in _UNKNOWN)
+def has_unit(source: Source, mapped: MappedColumn) -> bool:
+    """Return whether the map or every known cell of a memory column states a unit."""
+    words = [word.strip() for word in source.texts(mapped.column).tolist()]
+    return bool(mapped.unit) or not any(_NUMBER.fullmatch(word) for word in words if word.lower() not in _UNKNOWN)
 
 
 _WITH_UNIT = "give a number and its unit, or map the column with its unit: memory=COLUMN:GB"
@@ -194,14 +195,14 @@ _WITH_UNIT = "give a number and its unit, or map the column with its unit: memor
 N = TypeVar("N", IntArray, FloatArray)
 
 
-def _spread(values: N, known: BoolArray) -> N:
-    """(n_row,) the values where they are known, 0 elsewhere."""
+def _fill_known(values: N, known: BoolArray) -> N:
+    """Return (n_row,) values at the known rows, 0 elsewhere."""
     found = np.zeros_like(values, shape=len(known))
     found[known] = values
     return found
 
 
-def _is_read(word: str, reader: Callable[[list[str]], object]) -> bool:
+def _can_read(word: str, reader: Callable[[list[str]], object]) -> bool:
     try:
         reader([word])
     except NotANumber:
@@ -209,8 +210,8 @@ def _is_read(word: str, reader: Callable[[list[str]], object]) -> bool:
     return True
 
 
-def _scaled(words: Sequence[str], size: int) -> IntArray:
-    """(n_word,) ns of numbers of ticks; whole ones exactly, others to the nearest. Raises NotANumber from 2**62 on."""
+def _ticks_to_ns(words: Sequence[str], size: int) -> IntArray:
+    """Convert (n_word,) tick counts to ns, exactly if all are whole, else to the nearest ns; raise NotANumber from 2**62."""
     values = reals(words)
     for position in np.flatnonzero(np.abs(values) >= 2.0**62 / size).tolist():
         raise NotANumber(position, f"'{words[position][:40]}' is too large for a time")
@@ -220,13 +221,13 @@ def _scaled(words: Sequence[str], size: int) -> IntArray:
     return whole.astype(np.int64) * size + np.rint((values - whole) * size).astype(np.int64)
 
 
-def _clocks(words: Sequence[str]) -> IntArray:
-    """(n_word,) ns of lengths such as 02:03:04, 1-02:03:04 and "1 day 02:03:04", and of numbers of seconds."""
+def _parse_durations(words: Sequence[str]) -> IntArray:
+    """Read (n_word,) durations in ns, such as 02:03:04, 1-02:03:04, "1 day 02:03:04", or a number of seconds."""
     found = np.empty(len(words), dtype=np.int64)
     for position, word in enumerate(words):
-        match = _CLOCK.fullmatch(word)
+        match = _DURATION.fullmatch(word)
         if match is None:
-            found[position] = _second(word, position)
+            found[position] = _parse_seconds(word, position)
             continue
         days, hours, minutes, seconds = (int(part or 0) for part in match.groups()[:4])
         fraction = int((match[5] or "").ljust(9, "0") or 0)
@@ -234,18 +235,18 @@ def _clocks(words: Sequence[str]) -> IntArray:
     return found
 
 
-def _second(word: str, position: int) -> int:
+def _parse_seconds(word: str, position: int) -> int:
     try:
-        return int(_scaled([word], SECOND)[0])
+        return int(_ticks_to_ns([word], SECOND)[0])
     except NotANumber as error:
-        raise NotANumber(position, f"'{word[:40]}' is not a length of time such as 1-02:03:04") from error
+        raise NotANumber(position, f"'{word[:40]}' is not a duration such as 1-02:03:04") from error
 
 
-def _amounts(words: Sequence[str], size: float) -> FloatArray:
-    """(n_word,) MiB of numbers of a size, or of amounts with units of their own; Slurm's K, M, G and T are binary."""
+def _parse_memory(words: Sequence[str], size: float) -> FloatArray:
+    """Read (n_word,) MiB from numbers in units of `size`, or amounts with their own unit; Slurm's K, M, G and T are binary."""
     if size:
         try:
-            return np.clip(reals(words), -_MANY, _MANY) * size
+            return np.clip(reals(words), -_MEMORY_CAP, _MEMORY_CAP) * size
         except NotANumber:
             pass
     found = np.empty(len(words), dtype=np.float64)
@@ -255,7 +256,7 @@ def _amounts(words: Sequence[str], size: float) -> FloatArray:
         if match and unit in UNITS["memory"]:
             found[position] = float(match[1]) * UNITS["memory"][unit]
         elif size and _NUMBER.fullmatch(word):
-            found[position] = float(np.clip(reals([word])[0], -_MANY, _MANY)) * size
+            found[position] = float(np.clip(reals([word])[0], -_MEMORY_CAP, _MEMORY_CAP)) * size
         else:
-            raise NotANumber(position, f"'{word[:40]}' is not an amount of memory with its unit")
+            raise NotANumber(position, f"'{word[:40]}' is not an amount of memory with a unit")
     return found

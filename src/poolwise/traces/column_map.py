@@ -1,4 +1,4 @@
-"""Which column of a table holds what, and in which unit: as a user writes it, or guessed where the names are plain."""
+"""Maps from job fields to the columns of a table and their units: parsed from text, or guessed from column names."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ CellKind = Literal["whole", "instant", "length", "count", "memory", "text"]
 
 @dataclass(frozen=True)
 class ColumnField:
-    """Something that a table may hold of a job.
+    """A job field that a column of a table may hold.
 
     Attributes
     ----------
-    kind : what its cells are
-    names : plain names of its column, without spaces and underscores, in lower case
+    kind : type of its cells
+    names : common names of its column, in lower case without spaces and underscores
     """
 
     kind: CellKind
@@ -62,7 +62,7 @@ FIELDS: Mapping[str, ColumnField] = {
     "qos": ColumnField("text", ("qos",)),
     "constraint": ColumnField("text", ("constraint", "constraints")),
 }  # fmt: skip
-"""What a table may hold; any other field that a map names becomes an attribute of the jobs."""
+"""Known job fields; any other field that a map names becomes an attribute of the jobs."""
 
 _SUFFIXES = {
     "ns": "ns", "us": "us", "ms": "ms", "s": "s", "sec": "s", "secs": "s", "seconds": "s", "min": "min", "mins": "min",
@@ -70,7 +70,7 @@ _SUFFIXES = {
     "b": "B", "bytes": "B", "kb": "KB", "mb": "MB", "gb": "GB", "tb": "TB", "kib": "KiB", "mib": "MiB", "gib": "GiB",
     "tib": "TiB",
 }  # fmt: skip
-"""Last word of a column's name -> the unit that it tells."""
+"""Last word of a column's name -> the unit that it denotes."""
 
 _PARTS = re.compile(r"[A-Za-z0-9]+")
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -81,7 +81,7 @@ _TICKS = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)?\s*([A-Za-z/]+)")
 
 
 class MappedColumn(NamedTuple):
-    """A column and the unit of one in it; an empty unit where its cells say it, an empty column for none."""
+    """A column and the unit of its values; an empty unit if the cells state it, an empty column for an ignored field."""
 
     column: str
     unit: str = ""
@@ -93,15 +93,15 @@ class MappedColumn(NamedTuple):
 
 
 ColumnMap = Mapping[str, MappedColumn]
-"""Field -> where it is."""
+"""Field -> column that holds it."""
 
 
 def parse_map(text: str) -> dict[str, MappedColumn]:
-    """Read a map: "submit=submit_time:10s, duration=elapsed:s, id=jobid".
+    """Parse a map such as "submit=submit_time:10s, duration=elapsed:s, id=jobid".
 
-    A pair is FIELD=COLUMN or FIELD=COLUMN:UNIT; FIELD:UNIT stands for a column of the field's own name, "FIELD=" says that
-    no column holds it. Names with commas or colons stand in double quotes. Raises InputError for anything else, and for
-    units that the field cannot have.
+    A pair is FIELD=COLUMN or FIELD=COLUMN:UNIT. FIELD:UNIT refers to the column of the same name, and "FIELD=" ignores the
+    field. Names that contain commas or colons are enclosed in double quotes. Raises InputError for invalid syntax and for
+    units that do not suit the field.
     """
     found: dict[str, MappedColumn] = {}
     at, end = 0, len(text.rstrip().rstrip(","))
@@ -111,7 +111,7 @@ def parse_map(text: str) -> dict[str, MappedColumn]:
             raise InputError(f"'{text[at : at + 60]}' is not FIELD=COLUMN:UNIT", field="map", remedy=_REMEDY)
         name, unit = pair["field"], (pair["unit"] or ":")[1:].strip().strip('"')
         if name in found:
-            raise InputError(f"'{name}' is mapped twice", field="map", remedy="name one column for each field")
+            raise InputError(f"'{name}' is mapped twice", field="map", remedy="map each field to one column")
         column = pair["column"].strip().strip('"') if pair["equals"] else name
         check_unit(name, unit)
         found[name] = MappedColumn(column, unit)
@@ -123,12 +123,12 @@ _REMEDY = 'such as "submit=submit_time:10s, duration=elapsed:s, memory=mem_gb:GB
 
 
 def kind_of_field(name: str) -> CellKind | None:
-    """What the cells of a field are; None for an attribute."""
+    """Return the cell type of a field, or None for an attribute."""
     return FIELDS[name].kind if name in FIELDS else None
 
 
 def check_unit(name: str, unit: str) -> None:
-    """Raise InputError for a unit that a field cannot have."""
+    """Raise InputError if the unit is not valid for the field."""
     kind = kind_of_field(name)
     if not unit or (kind == "instant" and ("%" in unit or unit == "date")) or (kind == "length" and unit == "clock"):
         return
@@ -137,37 +137,37 @@ def check_unit(name: str, unit: str) -> None:
     if kind == "memory" and _ticks(unit, "memory"):
         return
     if kind in ("instant", "length"):
-        more = '"date" or a form such as "%d.%m.%Y %H:%M"' if kind == "instant" else '"clock" for 1-02:03:04'
-        remedy = f"give ns, us, ms, s, min, h or d, ticks such as 10s, or {more}"
+        more = '"date" or a format such as "%d.%m.%Y %H:%M"' if kind == "instant" else '"clock" for 1-02:03:04'
+        remedy = f"use ns, us, ms, s, min, h or d, ticks such as 10s, or {more}"
     else:
-        remedy = f"give {', '.join(UNITS['memory'])}" if kind == "memory" else "leave the unit out"
-    raise InputError(f"'{unit}' is no unit for '{name}'", field="map", remedy=remedy)
+        remedy = f"use {', '.join(UNITS['memory'])}" if kind == "memory" else "omit the unit"
+    raise InputError(f"'{unit}' is not a valid unit for '{name}'", field="map", remedy=remedy)
 
 
 def _ticks(unit: str, dimension: str) -> float:
-    """Size of a unit or of ticks of several, in ns or MiB; 0 for what is none."""
+    """Return the size of a unit, or of a tick such as 10s, in ns or MiB; 0 if it is not valid."""
     match = _TICKS.fullmatch(unit.strip())
     return float(match[1] or 1) * UNITS[dimension].get(match[2], 0.0) if match else 0.0
 
 
 def size_of(unit: str, dimension: Literal["time", "memory"]) -> float:
-    """Size of a unit that `check_unit` has accepted, in ns or MiB."""
+    """Return the size in ns or MiB of a unit that `check_unit` accepts."""
     return _ticks(unit, dimension)
 
 
-def guess(names: Sequence[str], given: ColumnMap) -> tuple[dict[str, MappedColumn], list[str]]:
-    """Find the fields that a map leaves open, where the names of columns are plain.
+def guess_columns(names: Sequence[str], given: ColumnMap) -> tuple[dict[str, MappedColumn], list[str]]:
+    """Guess the columns of unmapped fields from unambiguous column names.
 
-    Where the map names some of the times, only missing ones that it cannot do without are guessed: they may count in ticks.
+    If the map names any time field, only missing required ones are guessed, because the table may count in ticks.
 
     Returns
     -------
     guessed
-        Field -> column, and the unit where the column's name tells it.
+        Field -> column, and its unit if the column's name states one.
     doubts
-        Sentences on columns that were not taken, since several are alike.
+        One sentence for each field that several columns match; such fields stay unmapped.
     """
-    taken = {place.column for place in given.values()}
+    taken = {mapped.column for mapped in given.values()}
     timed = {name for name in given if kind_of_field(name) in ("instant", "length") and given[name].column}
     found: dict[str, MappedColumn] = {}
     doubts: list[str] = []
@@ -176,11 +176,11 @@ def guess(names: Sequence[str], given: ColumnMap) -> tuple[dict[str, MappedColum
             continue
         if timed and known.kind in ("instant", "length") and not _needed(field_name, timed):
             continue
-        plain = [place for name in names if name not in taken and (place := _plain(name, known))]
-        if len(plain) == 1:
-            found[field_name] = plain[0]
-        elif plain:
-            doubts.append(f"several columns may be {field_name}: {', '.join(place.column for place in plain)}")
+        matches = [mapped for name in names if name not in taken and (mapped := _match(name, known))]
+        if len(matches) == 1:
+            found[field_name] = matches[0]
+        elif matches:
+            doubts.append(f"several columns match {field_name}: {', '.join(mapped.column for mapped in matches)}")
     return found, doubts
 
 
@@ -190,9 +190,9 @@ def _needed(name: str, timed: set[str]) -> bool:
     return name == "duration" and not ({"duration"} & timed or {"start", "end"} <= timed)
 
 
-def _plain(name: str, known: ColumnField) -> MappedColumn | None:
-    """A column whose name is a plain one of a field, with the unit that the name ends in."""
-    if _spelt(name) in known.names:
+def _match(name: str, known: ColumnField) -> MappedColumn | None:
+    """Return the column if its name is a common one of the field, with the unit that ends its name."""
+    if _normalized(name) in known.names:
         return MappedColumn(name)
     dimension = "memory" if known.kind == "memory" else "time" if known.kind in ("instant", "length") else None
     for words in (_PARTS.findall(name), _WORDS.findall(name)):
@@ -202,18 +202,18 @@ def _plain(name: str, known: ColumnField) -> MappedColumn | None:
     return None
 
 
-def _spelt(name: str) -> str:
-    """A column's name in lower case, without what is no letter or digit."""
+def _normalized(name: str) -> str:
+    """Return a column name in lower case, with only its letters and digits."""
     return "".join(_PARTS.findall(name)).lower()
 
 
 def nearest(field_name: str, names: Sequence[str]) -> str | None:
-    """Name of the column that is most like the plain names of a field; None if none is like them."""
-    spelt = {_spelt(name): name for name in names}
+    """Return the column whose name is most similar to the common names of a field; None if none is similar."""
+    normalized = {_normalized(name): name for name in names}
     scores = [
-        (difflib.SequenceMatcher(None, plain, other).ratio(), name)
-        for other, name in spelt.items()
-        for plain in FIELDS[field_name].names
+        (difflib.SequenceMatcher(None, common, other).ratio(), name)
+        for other, name in normalized.items()
+        for common in FIELDS[field_name].names
     ]
     best = max(scores, default=(0.0, ""))
     return best[1] if best[0] >= 0.6 else None

@@ -1,4 +1,4 @@
-"""Conversion of logs with columns or units of their own into plain Standard Workload Format, row by row."""
+"""Conversion of logs with nonstandard columns or units to plain Standard Workload Format, row by row."""
 
 from __future__ import annotations
 
@@ -19,61 +19,61 @@ def to_swf(
     memory_bytes_per_job: bool = False,
     comments: Sequence[str] = (),
 ) -> tuple[int, dict[str, int]]:
-    """Write the rows of a log as they stand, 18 fields each, after its header, `comments` and a note of what was changed.
+    """Write the rows of a log, 18 fields each, after its header, `comments` and notes on what was changed.
 
     Parameters
     ----------
     source, target
         Files; the target is gzip if its name ends in ".gz".
     extra_columns
-        Columns beyond the 18th that every row has; they are left out.
+        Number of columns after the 18th in every row; they are dropped.
     memory_bytes_per_job
-        Field 10 counts bytes per job and field 7 means nothing: turn them into KB per processor and -1.
+        Convert field 10 from bytes per job to KB per processor, and set field 7, which has no meaning then, to -1.
     comments
-        More header lines, without the ";".
+        Additional header lines, without the ";".
 
     Returns
     -------
     rows
-        How many were written: all of them.
+        Number of rows written, which is all of them.
     changed
-        What was changed -> in how many rows.
+        Change -> number of rows.
     """
     log = read_rows(source, extra_columns)
     changed: dict[str, int] = {}
     notes: list[str] = []
     if extra_columns:
         first, last = len(FIELDS) + 1, len(FIELDS) + extra_columns
-        what = f"columns {first} to {last} left out" if extra_columns > 1 else f"column {first} left out"
-        changed[what] = len(log)
-        notes.append(what)
+        change = f"columns {first} to {last} left out" if extra_columns > 1 else f"column {first} left out"
+        changed[change] = len(log)
+        notes.append(change)
     if memory_bytes_per_job:
         log, memory = with_memory_per_processor(log)
         changed.update(memory)
         notes.append("field 10 turned from bytes per job into KB per processor, rounded up; field 7 set to -1 (unknown)")
-    said = [f" {comment}" for comment in comments] + [f" Note: converted by Poolwise: {note}" for note in notes]
-    write_swf_rows(replace(log, comments=(*log.comments, *said)), target)
+    header = [f" {comment}" for comment in comments] + [f" Note: converted by Poolwise: {note}" for note in notes]
+    write_swf_rows(replace(log, comments=(*log.comments, *header)), target)
     return len(log), changed
 
 
 def with_memory_per_processor(log: SwfRows) -> tuple[SwfRows, dict[str, int]]:
-    """Turn a field 10 in bytes per job into KB per processor, rounded up; field 7 becomes unknown.
+    """Convert field 10 from bytes per job to KB per processor, rounded up, and set field 7 to unknown.
 
     Returns
     -------
     log
         The converted rows.
     changed
-        What was changed -> in how many rows.
+        Change -> number of rows.
     """
-    asked, processors = log.values[:, REQUESTED_MEMORY], log.processors
-    known = (asked > 0) & (processors > 0)
+    requested, processors = log.values[:, REQUESTED_MEMORY], log.processors
+    known = (requested > 0) & (processors > 0)
     values = log.values.copy()
     values[:, USED_MEMORY] = -1
-    values[:, REQUESTED_MEMORY] = np.where(known, np.ceil(asked / 1024 / np.maximum(processors, 1)), -1)
+    values[:, REQUESTED_MEMORY] = np.where(known, np.ceil(requested / 1024 / np.maximum(processors, 1)), -1)
     counts = {
-        "requested memory turned from bytes per job into KB per processor": int(known.sum()),
-        "requested memory set to unknown, since the processors are": int(((asked > 0) & ~known).sum()),
+        "requested memory converted from bytes per job to KB per processor": int(known.sum()),
+        "requested memory set to unknown, because the processors are unknown": int(((requested > 0) & ~known).sum()),
         "used memory set to unknown": int((log.values[:, USED_MEMORY] != -1).sum()),
     }
-    return replace(log, values=values), {what: count for what, count in counts.items() if count}
+    return replace(log, values=values), {change: count for change, count in counts.items() if count}

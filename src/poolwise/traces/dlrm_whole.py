@@ -1,4 +1,4 @@
-"""What instances of a disaggregated service would ask for if their CPUs and GPUs were not apart."""
+"""Whole instances of a disaggregated service: GPU instances combined with shares of their application's CPU instances."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from poolwise.arrays import BoolArray, FloatArray, IntArray
 def whole_instances(
     app: NDArray[np.str_], is_gpu: BoolArray, seconds: FloatArray, amounts: Mapping[str, IntArray], most_cores: int
 ) -> tuple[dict[str, IntArray], BoolArray]:
-    """Give each GPU instance a share of the CPU instances of its application, the same at every moment of its life.
+    """Add to each GPU instance a constant share of the CPU instances of its application.
 
-    The share of a resource is what those CPU instances held over time, over the time of all GPU instances of the application:
-    so an application holds as much as in the trace, though not at the same moments. A GPU instance with its share has at most
-    `most_cores`; CPU instances beyond that, the last ones in the order of the rows, stay by themselves.
+    The share of a resource is the resource-time of the merged CPU instances divided by the time of all GPU instances of the
+    application. An application thus uses as much as in the trace, though not at the same moments. A whole instance has at most
+    `most_cores`; the CPU instances that exceed this, the last ones in row order, remain separate.
 
     Parameters
     ----------
     app, is_gpu, seconds
         (n_row,) application, role and runtime of each instance.
     amounts
-        Resource -> (n_row,) base units, "cores" among them.
+        Resource -> (n_row,) base units, including "cores".
 
     Returns
     -------
     amounts
-        The same with the shares, rounded up.
+        Resource -> (n_row,) base units, with the shares added, rounded up.
     merged
-        (n_row,) CPU instances that are none any more.
+        (n_row,) CPU instances that are part of GPU instances.
     """
     names, number = np.unique(app, return_inverse=True)
     gpu_time = np.bincount(number, seconds * is_gpu, len(names))
     own = np.zeros(len(names), dtype=np.int64)
     np.maximum.at(own, number, amounts["cores"] * is_gpu)
     room = np.maximum(most_cores - own, 0) * gpu_time
-    merged = ~is_gpu & (_so_far(number, amounts["cores"] * seconds * ~is_gpu) <= room[number]) & (gpu_time > 0)[number]
+    merged = ~is_gpu & (_running_sum(number, amounts["cores"] * seconds * ~is_gpu) <= room[number]) & (gpu_time > 0)[number]
     found = {}
     for name, amount in amounts.items():
         held = np.bincount(number, amount * seconds * merged, len(names))
@@ -47,8 +47,8 @@ def whole_instances(
     return found, merged
 
 
-def _so_far(group: IntArray, value: FloatArray) -> FloatArray:
-    """(n,) sum of the values of a row and of all rows of its group before it."""
+def _running_sum(group: IntArray, value: FloatArray) -> FloatArray:
+    """Return (n,) sums of the values of each row and the earlier rows of its group."""
     order = np.argsort(group, kind="stable")
     total = np.cumsum(value[order])
     first = np.searchsorted(group[order], group[order])

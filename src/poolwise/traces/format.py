@@ -1,4 +1,4 @@
-"""What a trace format is."""
+"""Interface of a trace format."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from poolwise.model import Machine, Workload
 
 
 class TraceFormat(Protocol):
-    """A format of files with jobs, and the options for reading it; a frozen dataclass whose fields are the options."""
+    """A file format of job traces with its options; a frozen dataclass whose fields are the options."""
 
     def read(self, path: Path, machine: Machine) -> Workload:
-        """Read a trace as a workload for a machine (its nodes decide how many of them a job needs).
+        """Read a trace as a workload for a machine, whose nodes determine how many of them a job needs.
 
-        Rows left out and rows changed are counted by reason in the workload. Raises InputError, with file, line and field,
-        for what cannot be read.
+        The workload counts excluded rows and repaired values by reason. Raises InputError, with file, line and field, if the
+        trace cannot be read.
         """
         ...
 
-    def recognises(self, path: Path) -> bool:
-        """Whether a file that exists looks like this format; never raises."""
+    def recognizes(self, path: Path) -> bool:
+        """Return whether an existing file looks like this format; never raise."""
         ...

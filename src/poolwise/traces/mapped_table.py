@@ -1,4 +1,4 @@
-"""Any table with a row a job, whatever its columns are called: a map says which of them holds what."""
+"""Trace format for any table with one row per job, whose columns are named by a map."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from poolwise.errors import InputError, UnknownNameError
 from poolwise.model import Machine, Workload
 from poolwise.registry import register
 from poolwise.traces import time_of_day
-from poolwise.traces.column_cells import JobCells, tells_unit
-from poolwise.traces.column_map import FIELDS, ColumnMap, guess, nearest, parse_map
+from poolwise.traces.column_cells import JobCells, has_unit
+from poolwise.traces.column_map import FIELDS, ColumnMap, guess_columns, nearest, parse_map
 from poolwise.traces.column_times import read_times
 from poolwise.traces.demand import Demand, Request
 from poolwise.traces.format import TraceFormat
-from poolwise.traces.memory import LARGEST, check_scale, substitute
+from poolwise.traces.memory import LARGEST, check_scale, parse_memory_unknown
 from poolwise.traces.numbers import round_up
 from poolwise.traces.selection import select
 from poolwise.traces.table_checks import check_unique
@@ -28,40 +28,41 @@ from poolwise.traces.unreadable_rows import read_readable
 from poolwise.units import SECOND
 
 _MEMORY = ("memory", "cpu_memory", "job_memory")
-_MOST = {"nodes": 2**24, "cores": 2**31, "gpus": 2**24}  # times as many MiB on each they stay below 2**63
+_MAX = {"nodes": 2**24, "cores": 2**31, "gpus": 2**24}  # multiplied by the MiB on each, they stay below 2**63
 
 
 @register("formats", "columns")
 @dataclass(frozen=True)
 class MappedTable(TraceFormat):
-    """Any table of jobs, CSV (with commas, semicolons, tabs or bars) or Parquet, whose columns a map names.
+    """Generic job table, CSV (comma, semicolon, tab or bar separated) or Parquet, with a map of its columns.
 
     The map is written "submit=submit_time:10s, duration=elapsed:s, memory=mem_gb:GB, id=jobid": field, column, and the unit of
-    one in it. Fields are id; submit, start and end (units or ticks since any zero, "date", or a form of strptime such as
-    "%d.%m.%Y %H:%M"); wait, duration and requested (units or ticks; 1-02:03:04 needs none); nodes; cores, gpus (of the whole
-    job); memory (per node), cpu_memory, job_memory; preceding (the id of a job) and think (how long its user then thinks, units
-    or ticks), which only a closed loop reads; user, account, group, partition, queue, qos, constraint. Any other field
-    becomes an attribute of that name. "FIELD=" leaves a field out. What the map leaves open is guessed where the
-    names of columns are plain, and told: numbers without a unit in time columns count seconds.
+    the column's values. Fields are id; submit, start and end (units or ticks since any origin, "date", or a strptime format
+    such as "%d.%m.%Y %H:%M"); wait, duration and requested (units or ticks; 1-02:03:04 needs none); nodes; cores and gpus (of
+    the whole job); memory (per node), cpu_memory, job_memory; preceding (the id of a job) and think (the user's think time
+    after it, units or ticks), which only a closed loop reads; user, account, group, partition, queue, qos, constraint. Any
+    other field becomes an attribute of that name. "FIELD=" ignores a field. Unmapped fields are guessed from unambiguous
+    column names, and a note lists the guesses. Numbers without a unit in time columns count seconds.
 
-    Needed are submit (or start), duration (or start and end), and nodes, cores or gpus. Where nodes are taken whole and the
-    table has nodes, a job takes as many of them; else as many as hold its cores and GPUs. Jobs without submit time, runtime or
-    processors are left out and counted, rows that cannot be read as well, unless `strict` is set.
+    The table must have submit (or start), duration (or start and end), and nodes, cores or gpus. On a machine that allocates
+    whole nodes, a job takes the number of nodes in the table, or else as many as its cores and GPUs need. Jobs without submit
+    time, runtime or processors are excluded and counted. So are unreadable rows, unless `strict` is set.
 
     Parameters
     ----------
     map
         Field -> column and unit, as above.
     strict
-        Whether a row that cannot be read is an error.
+        Raise an error for an unreadable row instead of skipping it.
     memory_unknown
-        What to do with a job whose memory is unknown or 0: "zero", "exclude", or an amount per node such as "4 GiB".
+        Treatment of jobs whose memory is unknown or 0: "zero", "exclude", or an amount per node such as "4 GiB".
     memory_scale
-        Factor on the memory of every job for which it is known.
+        Factor applied to known memory.
     timezone
-        Zone of dates that do not tell theirs, such as "Europe/Berlin".
+        Time zone of dates without an offset, such as "Europe/Berlin".
     closed_loop
-        Whether a job with a predecessor is submitted when that is over and its user has thought, not when the table says.
+        Submit a job with a predecessor once that job has finished and its user's think time has passed, not at the time in
+        the table.
     """
 
     map: str = ""
@@ -71,38 +72,39 @@ class MappedTable(TraceFormat):
     timezone: str = "UTC"
     closed_loop: bool = False
 
-    def recognises(self, path: Path) -> bool:
-        """Never: it is taken for a table that no other format knows."""
+    def recognizes(self, path: Path) -> bool:
+        """Return False: `choose_format` falls back to this format for tables that no other format recognizes."""
         return False
 
     def read(self, path: Path, machine: Machine) -> Workload:
-        """Read a table for a machine of whole or of shared nodes."""
+        """Read a table for a machine of whole or shared nodes."""
         check_scale(self.memory_scale)
-        substitute(self.memory_unknown)
+        parse_memory_unknown(self.memory_unknown)
         time_of_day.zone(self.timezone)
         given = parse_map(self.map)
-        uneven: list[int] = []
-        source = table_of(path, None if self.strict else uneven)
-        for place in given.values():
-            if place.column and place.column not in source.names:
-                raise UnknownNameError.of("column", place.column, source.names, file=path, field="map")
-        guessed, notes = guess(source.names, given)
-        for name in [name for name in guessed if name in _MEMORY and not tells_unit(source, guessed[name])]:
+        uneven_lines: list[int] = []
+        source = table_of(path, None if self.strict else uneven_lines)
+        for mapped in given.values():
+            if mapped.column and mapped.column not in source.names:
+                raise UnknownNameError.of("column", mapped.column, source.names, file=path, field="map")
+        guessed, notes = guess_columns(source.names, given)
+        for name in [name for name in guessed if name in _MEMORY and not has_unit(source, guessed[name])]:
             column = guessed.pop(name).column
-            notes.append(f"the column '{column}' was left out, since nothing tells its unit: --map \"{name}={column}:GB\"")
-        places = {name: place for name, place in {**guessed, **given}.items() if place.column}
-        _require(source, places, notes)
+            notes.append(f"the column '{column}' was ignored, because its unit is unknown: --map \"{name}={column}:GB\"")
+        columns = {name: mapped for name, mapped in {**guessed, **given}.items() if mapped.column}
+        _require(source, columns, notes)
         if guessed:
-            written = ", ".join(f"{name}={place}" for name, place in guessed.items())
+            written = ", ".join(f"{name}={mapped}" for name, mapped in guessed.items())
             notes.insert(0, f'columns were guessed: --map "{written}"')
 
         def read(rows: Source) -> Workload:
-            return self._read(rows, places, given, machine)
+            return self._read(rows, columns, given, machine)
 
         workload, skipped = read_readable(source, read, strict=self.strict)
-        if uneven:
-            skipped.counts["cannot be read (cells missing or too many)"] = len(uneven)
-            skipped.notes.insert(0, f"left out, for instance, line {uneven[0]}: it has not as many cells as the header")
+        if uneven_lines:
+            skipped.counts["cannot be read (cells missing or too many)"] = len(uneven_lines)
+            problem = "its number of cells differs from the header's"
+            skipped.notes.insert(0, f"skipped, for example, line {uneven_lines[0]}: {problem}")
         return replace(
             workload,
             closed_loop=self.closed_loop,
@@ -111,10 +113,10 @@ class MappedTable(TraceFormat):
             name=path.name.removesuffix(".gz").rpartition(".")[0] or path.name,
         )
 
-    def _read(self, source: Source, places: ColumnMap, given: ColumnMap, machine: Machine) -> Workload:
-        cells, notes = JobCells(source, places, time_of_day.zone(self.timezone)), _Notes(given)
+    def _read(self, source: Source, columns: ColumnMap, given: ColumnMap, machine: Machine) -> Workload:
+        cells, notes = JobCells(source, columns, time_of_day.zone(self.timezone)), _Notes(given)
         times = read_times(cells)
-        counts = {name: cells.counts(name, most) for name, most in _MOST.items() if name in cells}
+        counts = {name: cells.counts(name, most) for name, most in _MAX.items() if name in cells}
         reasons = {
             "submit time unknown": ~times.submit.known,
             "runtime unknown or 0": times.duration.ns <= 0,
@@ -123,20 +125,20 @@ class MappedTable(TraceFormat):
         if "nodes" in counts and "nodes" in machine.resources:
             reasons["nodes unknown or 0"] = counts["nodes"] == 0
         memory, per_node = self._memory(cells, counts)
-        unknown = substitute(self.memory_unknown)
+        unknown = parse_memory_unknown(self.memory_unknown)
         if unknown is None:
             reasons["memory unknown or 0"] = memory <= 0
         keep, excluded = select(reasons, source.path, "map the columns that hold submit time, runtime and nodes")
         ids, names = _ids(cells, notes)
-        taken = {name: column[keep] for name, column in counts.items()}
-        request = _request(taken, memory[keep], per_node, machine)
+        kept_counts = {name: column[keep] for name, column in counts.items()}
+        request = _request(kept_counts, memory[keep], per_node, machine)
         known, repaired = memory[keep] > 0, dict(request.repaired)
-        asked = dict(request.amounts)
+        amounts = dict(request.amounts)
         if unknown is not None and not known.all():
-            asked["memory"] = np.where(known, asked["memory"], unknown)
+            amounts["memory"] = np.where(known, amounts["memory"], unknown)
             repaired[f"memory unknown or 0, taken as {self.memory_unknown}"] = int((~known).sum())
-        others = {name: cells.numbers_or_texts(name) for name in places if name not in FIELDS}
-        texts = {name: cells.texts(name) for name in places if name in FIELDS and FIELDS[name].kind == "text"}
+        others = {name: cells.numbers_or_texts(name) for name in columns if name not in FIELDS}
+        texts = {name: cells.texts(name) for name in columns if name in FIELDS and FIELDS[name].kind == "text"}
         submit = times.submit.ns[keep]
         return Workload.of(
             submit - submit.min(),
@@ -144,7 +146,7 @@ class MappedTable(TraceFormat):
             id=None if ids is None else ids[keep],
             requested=times.requested[keep],
             tasks=request.tasks,
-            requests=asked,
+            requests=amounts,
             attributes={
                 **{name: column[keep] for name, column in {**others, **texts, **names, **times.attributes}.items()},
                 **({name: column[keep] for name, column in _feedback(cells).items()} if self.closed_loop else {}),
@@ -152,26 +154,27 @@ class MappedTable(TraceFormat):
             },
             excluded=excluded,
             repaired={**times.repaired(keep), **repaired},
-            notes=[*notes.said, *times.notes(keep)],
+            notes=[*notes.messages, *times.notes(keep)],
         )
 
     def _memory(self, cells: JobCells, counts: Mapping[str, IntArray]) -> tuple[FloatArray, bool]:
-        """(n_row,) MiB on each part of a job, 0 where unknown, and whether the table gives it per node."""
+        """Return (n_row,) MiB on each node of a job, 0 where unknown, and whether the table gives memory per node."""
         none = np.zeros(len(cells.source), dtype=np.float64)
         found = [name for name in _MEMORY if name in cells]
         if len(found) > 1:
-            raise InputError(f"{' and '.join(found)} both give the memory of a job", field="map", remedy=f'add "{found[1]}="')
+            problem = f"both {' and '.join(found)} specify the memory of a job"
+            raise InputError(problem, field="map", remedy=f'add "{found[1]}=" to ignore one')
         if not found:
             return none, True
         name = found[0]
-        place = cells.places[name]
-        if not tells_unit(cells.source, place):
-            remedy = f'--map "{name}={place.column}:GB", or whatever it counts in'
-            raise InputError(f"nothing tells the unit of '{place.column}'", file=cells.source.path, field="map", remedy=remedy)
+        mapped = cells.column_map[name]
+        if not has_unit(cells.source, mapped):
+            remedy = f'state it, such as --map "{name}={mapped.column}:GB"'
+            raise InputError(f"the unit of '{mapped.column}' is unknown", file=cells.source.path, field="map", remedy=remedy)
         amount = cells.memory(name) * self.memory_scale
         if name == "cpu_memory":
             if "cores" not in counts:
-                raise InputError("memory per CPU needs the number of cores", field="map", remedy='add "cores=COLUMN"')
+                raise InputError("memory per CPU requires the number of cores", field="map", remedy='add "cores=COLUMN"')
             amount = amount * counts["cores"]
         parts = np.maximum(counts["nodes"], 1) if "nodes" in counts else np.ones(len(none), dtype=np.int64)
         memory = amount if name == "memory" else amount / parts
@@ -181,51 +184,51 @@ class MappedTable(TraceFormat):
 
 @dataclass
 class _Notes:
-    """What a map has said, and what a reader must be told."""
+    """The fields that the user mapped, and messages for the user."""
 
     given: ColumnMap
-    said: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
 
 
-def _require(source: Source, places: ColumnMap, notes: list[str]) -> None:
-    """Raise InputError, which lists the columns and those that are nearest, where one is missing that a workload needs."""
+def _require(source: Source, columns: ColumnMap, notes: list[str]) -> None:
+    """Raise InputError, with the table's columns and the most similar ones, if a required field is not mapped."""
     lacking = {
-        "submit": not {"submit", "start"} & {*places},
-        "duration": "duration" not in places and not {"start", "end"} <= {*places},
-        "nodes": not {"nodes", "cores", "gpus"} & {*places},
+        "submit": not {"submit", "start"} & {*columns},
+        "duration": "duration" not in columns and not {"start", "end"} <= {*columns},
+        "nodes": not {"nodes", "cores", "gpus"} & {*columns},
     }
     missing = [name for name, lacks in lacking.items() if lacks]
     if not missing:
         return
-    free = [name for name in source.names if name not in {place.column for place in places.values()}]
-    near = {name: nearest(name, free) or "COLUMN" for name in missing}
-    written = ", ".join(f"{name}={column}" for name, column in near.items())
+    free = [name for name in source.names if name not in {mapped.column for mapped in columns.values()}]
+    similar = {name: nearest(name, free) or "COLUMN" for name in missing}
+    written = ", ".join(f"{name}={column}" for name, column in similar.items())
     doubts = f" ({'; '.join(notes)})" if notes else ""
     raise InputError(
-        f"no column is known to hold {' and '.join(missing)}{doubts}; the table has {', '.join(source.names)}",
+        f"no column is mapped to {' or '.join(missing)}{doubts}; the table has {', '.join(source.names)}",
         file=source.path,
         line=source.header_line,
         field="map",
-        remedy=f'name them, and their units where they are not seconds: --map "{written}"',
+        remedy=f'map them, with units unless they are in seconds: --map "{written}"',
     )
 
 
 def _feedback(cells: JobCells) -> dict[str, NDArray[np.generic]]:
-    """(n_row,) predecessor of each job, -1 for none, and seconds that its user thinks after that, 0 where unknown."""
+    """Return (n_row,) predecessors, -1 for none, and think times after them in s, 0 where unknown."""
     if "preceding" not in cells or "id" not in cells:
         lacking = "preceding" if "id" in cells else "id"
-        problem = f"no column is known to hold {lacking}, without which no job follows another"
-        remedy = f'name it, --map "{lacking}=COLUMN", or leave closed_loop out'
+        problem = f"no column is mapped to {lacking}, which closed_loop requires to find each job's predecessor"
+        remedy = f'map it, --map "{lacking}=COLUMN", or do not set closed_loop'
         raise InputError(problem, file=cells.source.path, line=cells.source.header_line, field="map", remedy=remedy)
     think = cells.lengths("think").ns / SECOND if "think" in cells else np.zeros(len(cells.source))
     return {"preceding": cells.references("preceding"), "think_s": think}
 
 
 def _ids(cells: JobCells, notes: _Notes) -> tuple[IntArray | None, dict[str, NDArray[np.generic]]]:
-    """(n_row,) ids, None to count the rows that are kept; and what jobs are called where that is no number."""
+    """Return (n_row,) ids, or None to number the kept rows; and the attribute job_name if the ids are not unique numbers."""
     if "id" not in cells:
         return None, {}
-    column, found = cells.places["id"].column, cells.wholes("id")
+    column, found = cells.column_map["id"].column, cells.wholes("id")
     if found is not None and int(found.min()) >= 0:
         twice = len(np.unique(found)) < len(found)
         if twice and "id" in notes.given:
@@ -233,21 +236,21 @@ def _ids(cells: JobCells, notes: _Notes) -> tuple[IntArray | None, dict[str, NDA
         if not twice:
             return found, {}
     elif "id" in notes.given:
-        problem = f"'{column}' does not hold whole numbers from 0 on"
-        raise InputError(problem, file=cells.source.path, field="map", remedy='add "id=": jobs count from 1')
-    notes.said.append(f"jobs count from 1, since '{column}' does not number them; it is kept as the attribute job_name")
+        problem = f"'{column}' does not contain whole numbers of at least 0"
+        raise InputError(problem, file=cells.source.path, field="map", remedy='add "id=" to number the jobs from 1')
+    notes.messages.append(f"jobs are numbered from 1; '{column}' does not number them and becomes the attribute job_name")
     return None, {"job_name": cells.texts("id")}
 
 
 def _request(counts: Mapping[str, IntArray], memory: FloatArray, per_node: bool, machine: Machine) -> Request:
-    """What jobs ask for: the nodes of the table where nodes are taken whole, else what their cores and GPUs need."""
+    """Return the requests of jobs: the table's nodes on whole-node machines, else what their cores and GPUs need."""
     mebibytes = round_up(memory).astype(np.int64)
     none = np.zeros(len(memory), dtype=np.int64)
     if "nodes" in counts and "nodes" in machine.resources:
         return Request(none + 1, {"nodes": counts["nodes"], "memory": mebibytes}, {})
     parts = np.maximum(counts.get("nodes", none), 1)
     demand = Demand(parts, counts.get("cores", none) * 1000, memory, counts.get("gpus", none) * 1000)
-    request = demand.on(machine)
+    request = demand.to_request(machine)
     if per_node and "nodes" in machine.resources:
         return replace(request, amounts={**request.amounts, "memory": mebibytes})
     return request

@@ -1,4 +1,4 @@
-"""Options for the memory of jobs: which column of a log counts, what replaces unknown memory, and a factor."""
+"""Options for the memory of jobs: which log field to read, a substitute for unknown memory, and a scale factor."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from poolwise.units import parse
 MemoryField = Literal["used-then-requested", "used", "requested"]
 
 LARGEST = 2**31
-"""MiB on a node: times as many nodes it stays below 2**63."""
+"""Largest accepted memory on a node, MiB; its product with a number of nodes stays below 2**63."""
 
 
 def check_scale(scale: float) -> None:
-    """Raise InputError for a factor that memory cannot have."""
+    """Raise InputError if a scale factor is not positive and finite."""
     if not (math.isfinite(scale) and scale > 0):
-        raise InputError(f"memory cannot be scaled by {scale}", field="memory_scale", remedy="give a number above 0")
+        raise InputError(f"invalid memory scale {scale}", field="memory_scale", remedy="use a number above 0")
 
 
-def substitute(unknown: str) -> int | None:
-    """MiB per node of a job whose memory is unknown, None to leave the job out.
+def parse_memory_unknown(unknown: str) -> int | None:
+    """Return the MiB per node of a job whose memory is unknown, or None to exclude such jobs.
 
     Raises InputError for anything but "zero", "exclude" and amounts.
     """
@@ -32,8 +32,8 @@ def substitute(unknown: str) -> int | None:
     try:
         amount = parse(unknown, "memory")
     except ValueError as error:
-        remedy = 'give "zero", "exclude", or an amount per node such as "4 GiB"'
+        remedy = 'use "zero", "exclude", or an amount per node such as "4 GiB"'
         raise InputError(str(error), field="memory_unknown", remedy=remedy) from error
     if amount > LARGEST:
-        raise InputError(f"{unknown} per node is too much", field="memory_unknown", remedy="give less")
+        raise InputError(f"{unknown} per node is too large", field="memory_unknown", remedy="use at most 2 PiB")
     return amount

@@ -1,4 +1,4 @@
-"""Columns of numbers from columns of text, with the position of what is not a number; whole base units from fractions."""
+"""Conversion of text columns to numbers, with the position of invalid text; rounding to whole base units."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from poolwise.units import SECOND
 
 _REAL = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _WHOLE = re.compile(r"[-+]?[0-9]+")
-_FOREIGN = re.compile(r"[^-+.0-9eE ]")
+_NOT_NUMERIC = re.compile(r"[^-+.0-9eE ]")
 _INT64 = range(-(2**63), 2**63)
 
 
 class NotANumber(ValueError):
-    """Text at a position (counted from 0) is not a number of the kind that was asked for."""
+    """Text at a position (counted from 0) is not a number of the expected kind."""
 
     def __init__(self, position: int, problem: str) -> None:
         self.position, self.problem = position, problem
@@ -26,11 +26,11 @@ class NotANumber(ValueError):
 
 
 def reals(words: Sequence[str]) -> FloatArray:
-    """(n_word,) float64; raises NotANumber for text, NaN, infinities and numbers that float64 cannot hold.
+    """Read (n_word,) float64; raise NotANumber for text, NaN, infinities and numbers that exceed float64.
 
-    Python's own reading would also take "nan", "1_000" and digits of other scripts.
+    Unlike `float`, reject "nan", "1_000" and digits of other scripts.
     """
-    if _FOREIGN.search(" ".join(words)) is None:
+    if _NOT_NUMERIC.search(" ".join(words)) is None:
         try:
             values = np.fromiter(map(float, words), dtype=np.float64, count=len(words))
         except ValueError:
@@ -45,7 +45,7 @@ def reals(words: Sequence[str]) -> FloatArray:
 
 
 def wholes(words: Sequence[str]) -> IntArray:
-    """(n_word,) int64; raises NotANumber for anything but whole numbers of 64 bits."""
+    """Read (n_word,) int64; raise NotANumber for anything but whole numbers of 64 bits."""
     for position, word in enumerate(words):
         if _WHOLE.fullmatch(word) is None:
             raise NotANumber(position, f"{_quoted(word)} is not a whole number")
@@ -55,28 +55,28 @@ def wholes(words: Sequence[str]) -> IntArray:
 
 
 def are_real(words: Sequence[str]) -> bool:
-    """Whether every word is a finite number (`reals`)."""
+    """Return whether every word is a finite number that `reals` accepts."""
     return all(_REAL.fullmatch(word) and math.isfinite(float(word)) for word in words)
 
 
 def are_whole(words: Sequence[str]) -> bool:
-    """Whether every word is written as a whole number."""
+    """Return whether every word is written as a whole number."""
     return all(_WHOLE.fullmatch(word) for word in words)
 
 
 def number_text(value: float) -> str:
-    """Write a number so that it reads back the same, whole ones without a point."""
+    """Format a number so that it parses to the same value; whole numbers have no decimal point."""
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e17 else repr(float(value))
 
 
 def array_to_ns(seconds: FloatArray) -> IntArray:
-    """(n,) whole nanoseconds, rounded up; whole seconds exactly, however many."""
+    """Convert (n,) seconds to whole nanoseconds, rounded up; whole seconds are exact at any size."""
     whole = np.floor(seconds)
     return whole.astype(np.int64) * SECOND + np.ceil((seconds - whole) * SECOND).astype(np.int64)
 
 
 def round_up(amounts: FloatArray) -> FloatArray:
-    """(n,) rounded up but for the dust of a multiplication, as `units.parse` does."""
+    """Round (n,) amounts up, but ignore excess from floating-point multiplication, as `units.parse` does."""
     nearest = np.rint(amounts)
     return np.where(np.abs(amounts - nearest) <= 1e-9 * np.maximum(1.0, amounts), nearest, np.ceil(amounts))
 

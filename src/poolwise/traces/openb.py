@@ -1,4 +1,4 @@
-"""Pods of Alibaba's GPU-sharing cluster (openb, 2023) as a workload.
+"""Trace format of the pods of Alibaba's GPU-sharing cluster (openb, 2023).
 
 Source: Weng et al. 2023, "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent".
 """
@@ -33,37 +33,37 @@ _LONGEST = 2**31  # seconds: submit + runtime stay below 2**63 ns
 class OpenB(TraceFormat):
     """Alibaba openb pods, CSV (plain or gzip): name, cpu_milli, memory_mib, num_gpu, gpu_milli, creation, deletion, scheduled.
 
-    A pod is a job of one task, submitted at its creation, that runs from when it was scheduled to its deletion. Pods that were
-    never scheduled are left out and counted; so that the count of jobs is honest, pods that run until the last deletion of the
-    trace, where it was cut off, are counted as repaired. Users gave no time limits: the requested time is the runtime.
-    Jobs ask for num_gpu x gpu_milli thousandths of GPUs: "gpu_milli" where nodes or devices have it, else whole "gpu"; for
-    "cpu_milli", else whole "cores". The number at the end of the name is the id; gpu_spec, qos, pod_phase and num_gpu (as
-    "gpus": the GPUs that the thousandths are of) are attributes.
+    A pod is a job of one task, submitted at its creation, that runs from its scheduling to its deletion. Pods that were never
+    scheduled are excluded and counted. Pods that run until the last deletion, where the trace was cut off, are counted as
+    repaired because they may have run longer. The trace has no time limits: the requested time is the runtime.
+    Jobs request num_gpu x gpu_milli thousandths of GPUs, as "gpu_milli" if nodes or devices have it, else as whole "gpu"; and
+    "cpu_milli", else whole "cores". The number at the end of the name is the id. Attributes are gpu_spec, qos, pod_phase and
+    num_gpu (as "gpus": the number of GPUs that the thousandths refer to).
     """
 
-    def recognises(self, path: Path) -> bool:
-        """Whether the header names what pods of this trace have."""
+    def recognizes(self, path: Path) -> bool:
+        """Return whether the header has the columns of this trace."""
         header = beginning(path).partition(b"\n")[0].decode("utf-8-sig", "replace").strip()
         return {"cpu_milli", "gpu_milli", "creation_time"} <= {*header.split(",")}
 
     def read(self, path: Path, machine: Machine) -> Workload:
-        """Read pods for a machine of whole or of shared nodes."""
+        """Read pods for a machine of whole or shared nodes."""
         source = columns_of_csv(path)
         require(source, _COLUMNS)
-        ids = numbered(source, "name", "number the pods: openb-pod-0017")
+        ids = numbered(source, "name", "number the pods, such as openb-pod-0017")
         created, duration, waited, scheduled = _times(source)
         demand = _demand(source)
         keep, excluded = select(
-            {"never scheduled": ~scheduled, "runtime unknown or 0": ~(duration > 0)}, path, "give a trace with pods that ran"
+            {"never scheduled": ~scheduled, "runtime unknown or 0": ~(duration > 0)}, path, "use a trace with pods that ran"
         )
-        request = demand.filter_rows(keep).on(machine)
+        request = demand.filter_rows(keep).to_request(machine)
         submit = created[keep] - created[keep].min()
         known = demand.memory[keep] > 0
         end = created + waited + duration
         last = end[keep] == end[keep].max()
         counts = {
             "requested time unknown, taken as the runtime": int(keep.sum()),
-            "ended with the trace, taken as the end of the job": int(last.sum()) if last.sum() > 1 else 0,
+            "running at the end of the trace, taken as ended then": int(last.sum()) if last.sum() > 1 else 0,
             "memory 0, taken as zero": int((~known).sum()),
         }
         return Workload.of(
@@ -85,7 +85,7 @@ class OpenB(TraceFormat):
 
 
 def _times(source: Source) -> tuple[IntArray, FloatArray, FloatArray, BoolArray]:
-    """(n_pod,) creation in s, runtime and wait in s (NaN without), and whether the pod was scheduled."""
+    """Return (n_pod,) creation in s, runtime and wait in s (NaN if unknown), and whether the pod was scheduled."""
     created = source.wholes("creation_time")
     deleted, began = (known_numbers(source, name) for name in ("deletion_time", "scheduled_time"))
     for name, column in (("creation_time", created.astype(np.float64)), ("deletion_time", deleted), ("scheduled_time", began)):
@@ -101,5 +101,5 @@ def _demand(source: Source) -> Demand:
     for name, limit in _LIMITS.items():
         refuse(source, name, (columns[name] < 0) | (columns[name] > limit), f"is not between 0 and {limit}")
     count, each = columns["num_gpu"], columns["gpu_milli"]
-    refuse(source, "gpu_milli", (count > 0) & (each == 0), "does not say how much of its GPUs the pod takes")
+    refuse(source, "gpu_milli", (count > 0) & (each == 0), "does not state the share of its GPUs that the pod uses")
     return Demand(np.ones_like(count), columns["cpu_milli"], columns["memory_mib"].astype(np.float64), count * each)

@@ -1,8 +1,8 @@
-"""Parquet files, read so that no damaged one ends the program.
+"""Parquet files, read so that a damaged file cannot terminate the program.
 
-A damaged page can make Polars ask for more memory than there is, which ends the process: nothing in it can catch that. So a
-file is first read by a process of its own, which takes a third of a second. What Poolwise writes is sealed: a file whose
-bytes are those that were written is read at once.
+A damaged page can make Polars allocate more memory than exists. The system then terminates the process, which no exception
+handler can prevent. A separate process therefore reads a file first, which takes a third of a second. Files that Poolwise
+writes contain a checksum; a file that matches its checksum is read directly.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _SEAL = "poolwise.sha256"
 _OPEN = "0" * 64
 _SEALED = re.compile(re.escape(_SEAL.encode()) + rb".{1,4}?([0-9a-f]{64})", re.DOTALL)
 _REMEDY = "fetch or write the file again"
-_TRY = "import sys, polars; polars.read_parquet(sys.argv[1]); polars.read_parquet_metadata(sys.argv[1])"
+_PROBE = "import sys, polars; polars.read_parquet(sys.argv[1]); polars.read_parquet_metadata(sys.argv[1])"
 _DAMAGED = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError)
-"""What Polars raises for a damaged file; a panic is no Exception in Python."""
+"""Exceptions of Polars for a damaged file; its PanicException does not derive from Exception."""
 
 
 def sealed_parquet(frame: pl.DataFrame, metadata: Mapping[str, str] | None = None) -> bytes:
-    """Write a frame as Parquet with the SHA-256 of the whole file, zeros in its place, in the metadata."""
+    """Serialize a frame as Parquet whose metadata contains the SHA-256 of the file, computed with zeros in its place."""
     out = BytesIO()
     frame.write_parquet(out, metadata={**(metadata or {}), _SEAL: _OPEN})
     content = out.getvalue()
@@ -43,7 +43,7 @@ def sealed_parquet(frame: pl.DataFrame, metadata: Mapping[str, str] | None = Non
 
 
 def is_sealed(content: bytes) -> bool:
-    """Whether a file's bytes are those that `sealed_parquet` wrote."""
+    """Return whether the bytes of a file match the checksum that `sealed_parquet` wrote."""
     for found in _SEALED.finditer(content):
         digest = hashlib.sha256(content[: found.start(1)] + _OPEN.encode() + content[found.end(1) :]).hexdigest()
         if digest.encode() == found[1]:
@@ -52,62 +52,63 @@ def is_sealed(content: bytes) -> bool:
 
 
 def read_parquet(path: Path) -> tuple[pl.DataFrame, Mapping[str, str]]:
-    """Read a file and its metadata; raises InputError for a damaged one, OSError where there is none."""
+    """Read a file and its metadata; raise InputError for a damaged file, OSError for a missing one."""
     _check(path)
     try:
-        with _hushed():
+        with _suppress_stderr():
             return pl.read_parquet(path), pl.read_parquet_metadata(path)
     except _DAMAGED as error:
-        problem = f"not a whole Parquet file: {' '.join(str(error).split())[:200]}"
+        problem = f"incomplete or damaged Parquet file: {' '.join(str(error).split())[:200]}"
         raise InputError(problem, file=path, remedy=_REMEDY) from error
 
 
 def parquet_names(path: Path) -> Sequence[str]:
-    """Columns of a Parquet file; none of a damaged one."""
+    """Return the column names of a Parquet file; none for a damaged one."""
     try:
         _check(path)
-        with _hushed():
+        with _suppress_stderr():
             return list(pl.read_parquet_schema(path))
     except (*_DAMAGED, InputError):
         return ()
 
 
 def _check(path: Path) -> None:
-    """Raise InputError for a file that would end the process that reads it."""
+    """Raise InputError for a file that would crash the process that reads it."""
     content = path.read_bytes()
-    if problem := _problem(content) or _dies(path, hashlib.sha256(content).hexdigest()):
+    if problem := _format_problem(content) or _crash_problem(path, hashlib.sha256(content).hexdigest()):
         raise InputError(problem, file=path, remedy=_REMEDY)
 
 
-def _problem(content: bytes) -> str:
-    """Say what a file visibly lacks, "" where it looks whole."""
+def _format_problem(content: bytes) -> str:
+    """Describe a visible defect of a file, "" if it looks complete."""
     footer = int.from_bytes(content[-8:-4], "little")
     whole = content.startswith(MAGIC) and content.endswith(MAGIC) and 12 + footer <= len(content)
-    return "" if whole else "not a whole Parquet file: it does not end as one"
+    return "" if whole else "incomplete or damaged Parquet file: its beginning or end is missing"
 
 
 @lru_cache(maxsize=256)
-def _dies(path: Path, digest: str) -> str:
-    """Say how a process that reads a file with this digest dies of it, "" where it does not."""
+def _crash_problem(path: Path, digest: str) -> str:
+    """Describe how reading the file with this digest terminates a process, "" if it does not."""
     if is_sealed(path.read_bytes()):
         return ""
-    done = subprocess.run([sys.executable, "-P", "-c", _TRY, str(path.resolve())], capture_output=True, check=False)
+    done = subprocess.run([sys.executable, "-P", "-c", _PROBE, str(path.resolve())], capture_output=True, check=False)
     if done.returncode >= 0:
-        return ""  # what it may have raised is raised here too
+        return ""  # the caller reads the file too, and handles any exception
     if -done.returncode == signal.SIGKILL:
-        return "reading it was ended (SIGKILL): it may take more memory than there is, or be damaged"
-    said = done.stderr.decode(errors="replace").split("\n")[0].strip()
-    return f"a damaged Parquet file: reading it ends in {signal.Signals(-done.returncode).name}{f' ({said})' if said else ''}"
+        return "reading the file was killed (SIGKILL): it may need more memory than is available, or be damaged"
+    stderr = done.stderr.decode(errors="replace").split("\n")[0].strip()
+    detail = f" ({stderr})" if stderr else ""
+    return f"damaged Parquet file: reading it ends in {signal.Signals(-done.returncode).name}{detail}"
 
 
 @contextmanager
-def _hushed() -> Iterator[None]:
-    """Keep what Polars writes to stderr of a panic from the user, who gets an error instead."""
-    with Path(os.devnull).open("w") as nowhere:
-        kept = os.dup(2)
+def _suppress_stderr() -> Iterator[None]:
+    """Discard the panic messages that Polars writes to stderr, because the user gets an error instead."""
+    with Path(os.devnull).open("w") as devnull:
+        saved = os.dup(2)
         try:
-            os.dup2(nowhere.fileno(), 2)
+            os.dup2(devnull.fileno(), 2)
             yield
         finally:
-            os.dup2(kept, 2)
-            os.close(kept)
+            os.dup2(saved, 2)
+            os.close(saved)

@@ -1,4 +1,4 @@
-"""Jobs of Microsoft's Philly GPU clusters (2017) as a workload.
+"""Trace format of the jobs of Microsoft's Philly GPU clusters (2017).
 
 Source: Jeon et al. 2019, "Analysis of Large-Scale Multi-Tenant GPU Clusters for DNN Training Workloads".
 """
@@ -15,7 +15,7 @@ from poolwise.arrays import IntArray
 from poolwise.model import Machine, Workload
 from poolwise.registry import register
 from poolwise.traces import time_of_day
-from poolwise.traces.demand import Demand, most_on_a_node
+from poolwise.traces.demand import Demand, max_per_node
 from poolwise.traces.format import TraceFormat
 from poolwise.traces.numbers import NotANumber, array_to_ns
 from poolwise.traces.selection import select
@@ -34,36 +34,36 @@ _MOST = 2**24  # GPUs of a job
 class Philly(TraceFormat):
     """Microsoft Philly jobs, CSV (plain or gzip): timestamp of the submission, duration in seconds, num_gpus, cluster.
 
-    A job gets all of its GPUs at once. Where nodes are taken whole it takes as many as hold them; where they are shared it has
-    as few equal tasks as fit on nodes of the size of the largest, which ask for "gpu_milli" or else "gpu". The trace has no
-    memory, CPUs or time limits: the requested time is the runtime. Jobs have no names either: the id counts the rows of the
-    file from 1. The cluster is an attribute.
+    A job gets all of its GPUs at once. On whole nodes, it takes as many nodes as its GPUs need. On shared nodes, it has the
+    smallest number of equal tasks that fit the largest node size, and they request "gpu_milli" or else "gpu". The trace has no
+    memory, CPUs or time limits: the requested time is the runtime. It has no job ids either: jobs are numbered by their row in
+    the file, from 1. The cluster is an attribute.
 
     Parameters
     ----------
     timezone
-        Zone of the timestamps. "UTC" leaves them as they are, so that spans over a change of the clock are an hour off.
+        Time zone of the timestamps. With "UTC", time spans across a daylight saving change are off by one hour.
     """
 
     timezone: str = "UTC"
 
-    def recognises(self, path: Path) -> bool:
-        """Whether the header names what this trace has."""
+    def recognizes(self, path: Path) -> bool:
+        """Return whether the header has the columns of this trace."""
         header = beginning(path).partition(b"\n")[0].decode("utf-8-sig", "replace").strip()
         return {*_COLUMNS} <= {*header.split(",")}
 
     def read(self, path: Path, machine: Machine) -> Workload:
-        """Read jobs for a machine of whole or of shared nodes with GPUs."""
+        """Read jobs for a machine of whole or shared nodes with GPUs."""
         local = time_of_day.zone(self.timezone)
         source = columns_of_csv(path)
         require(source, _COLUMNS)
         submit, repeated = _submit(source, local)
         duration, gpus = known_numbers(source, "duration"), source.wholes("num_gpus")
-        refuse(source, "duration", duration > _LONGEST, "s are more than 68 years")
+        refuse(source, "duration", duration > _LONGEST, "s exceeds 68 years")
         refuse(source, "num_gpus", (gpus < 0) | (gpus > _MOST), f"is not between 0 and {_MOST}")
         reasons = {"runtime unknown or 0": ~(duration > 0), "GPUs unknown or 0": gpus == 0}
-        keep, excluded = select(reasons, path, "give a trace with durations and num_gpus")
-        request = _demand(gpus[keep], machine).on(machine)
+        keep, excluded = select(reasons, path, "use a trace with durations and num_gpus")
+        request = _demand(gpus[keep], machine).to_request(machine)
         repaired = {"requested time unknown, taken as the runtime": int(keep.sum())}
         if repeated:
             repaired[time_of_day.REPEATED] = repeated
@@ -81,17 +81,17 @@ class Philly(TraceFormat):
 
 
 def _submit(source: Source, local: tzinfo) -> tuple[IntArray, int]:
-    """(n_job,) seconds since 1970, and how many are in an hour that the clock repeats."""
+    """Return (n_job,) seconds since 1970, and how many are in the hour that a clock repeats when summer time ends."""
     try:
         submit, repeated = time_of_day.seconds([word.strip() for word in source.texts("timestamp").tolist()], local)
     except NotANumber as error:
-        remedy = "write it such as 2017-10-09 07:01:55, in the zone given (--timezone)"
+        remedy = "write a time such as 2017-10-09 07:01:55, and set its time zone (--timezone)"
         raise source.error(error.position, "timestamp", error.problem, remedy) from error
     refuse(source, "timestamp", submit - submit.min() > _LONGEST, "is more than 68 years after the first job")
     return submit, repeated
 
 
 def _demand(gpus: IntArray, machine: Machine) -> Demand:
-    most = most_on_a_node(machine, "gpu") or most_on_a_node(machine, "gpu_milli") // 1000
+    most = max_per_node(machine, "gpu") or max_per_node(machine, "gpu_milli") // 1000
     parts = -(-gpus // most) if most else np.ones_like(gpus)
     return Demand(parts, np.zeros_like(gpus), np.zeros(len(gpus), dtype=np.float64), gpus * 1000)

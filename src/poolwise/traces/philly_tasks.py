@@ -1,6 +1,6 @@
-"""Philly's jobs as tasks for GPUs of several types: each is given a kind of training job that was measured on them.
+"""Trace format of Philly's jobs as tasks for several types of GPU, each assigned a training job measured on them.
 
-Sources: Jeon et al. 2019 (the jobs; `traces.philly`); Narayanan et al. 2020 (the kinds; `traces.affinity.gavel`).
+Sources: Jeon et al. 2019 (jobs; `traces.philly`); Narayanan et al. 2020 (training jobs; `traces.affinity.gavel`).
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from poolwise.units import US
 @register("formats", "philly_tasks")
 @dataclass(frozen=True)
 class PhillyTasks(TraceFormat):
-    """Philly's jobs of one GPU, one task each, for a machine of units with affinities; named, never recognised.
+    """Philly's single-GPU jobs, one task each, for a machine of units with affinities; never detected, select it by name.
 
-    Philly does not say what its jobs train. The kind of each is drawn uniformly from the task types that the reference unit
-    can run, by the seed and the job's row in the file; its operations are those that make it take, on the reference unit, as
-    long as it took. Both are assumptions. Jobs of several GPUs, whose tasks would have to start together, are left out and
+    Philly does not record what its jobs train. The kind of each job is drawn uniformly from the task types that the reference
+    unit can run, from the seed and the job's row in the file. Its operations are chosen so that it takes its recorded time on
+    the reference unit. Both are assumptions. Jobs of several GPUs, whose tasks would have to start together, are excluded and
     counted.
 
     Parameters
     ----------
     reference
-        Type of unit on which jobs take as long as in the log; the machine must have one.
+        Type of unit on which jobs take their recorded time; the machine must have one.
     seed
-        Of the kinds.
+        Random seed of the kinds.
     timezone
         As in `traces.philly`.
     """
@@ -48,23 +48,23 @@ class PhillyTasks(TraceFormat):
     seed: int = 0
     timezone: str = "UTC"
 
-    def recognises(self, path: Path) -> bool:
-        """Never: the format `philly` does."""
+    def recognizes(self, path: Path) -> bool:
+        """Return False: the format `philly` recognizes these files."""
         return False
 
     def read(self, path: Path, machine: Machine) -> Workload:
-        """Read jobs as tasks; raises InputError as `Philly` does, and where the machine lacks the reference unit."""
+        """Read jobs as tasks; raise InputError as `Philly` does, and if the machine lacks the reference unit."""
         rate = self._reference(machine)
         able = np.flatnonzero(rate > 0)
         jobs = Philly(self.timezone).read(path, _one_gpu_each())
         alone = np.flatnonzero(jobs.nodes == 1)
         if not len(alone):
-            raise InputError("no job has one GPU", file=path, field="num_gpus", remedy="give a trace with such jobs")
+            raise InputError("no job has one GPU", file=path, field="num_gpus", remedy="use a trace with such jobs")
         kind = able[_number(self.seed, jobs.id[alone], len(able))]
         operations = np.maximum(np.rint(jobs.duration[alone] / US * rate[kind]), 1.0)
         if float(operations.max()) >= LARGEST:
             raise InputError(
-                "a job has more than 2**53 operations", file=path, field="duration", remedy="give slower rates or shorter jobs"
+                "a job has more than 2**53 operations", file=path, field="duration", remedy="use lower rates or shorter jobs"
             )
         none = np.zeros_like(alone)
         columns = [
@@ -79,12 +79,12 @@ class PhillyTasks(TraceFormat):
         workload = workload_of_tasks(
             TaskList.of(np.stack(columns, axis=1)), machine, jobs.submit[alone] - jobs.submit[alone[0]]
         )
-        left_out = {"more than one GPU": len(jobs) - len(alone)} if len(alone) < len(jobs) else {}
-        told = {name: count for name, count in jobs.repaired.items() if not name.startswith("requested time")}
-        return replace(workload, excluded={**jobs.excluded, **left_out}, repaired=told, name=jobs.name)
+        excluded = {"more than one GPU": len(jobs) - len(alone)} if len(alone) < len(jobs) else {}
+        repaired = {name: count for name, count in jobs.repaired.items() if not name.startswith("requested time")}
+        return replace(workload, excluded={**jobs.excluded, **excluded}, repaired=repaired, name=jobs.name)
 
     def _reference(self, machine: Machine) -> FloatArray:
-        """(n_task_type,) operations per microsecond of the reference unit."""
+        """Return (n_task_type,) operations per microsecond of the reference unit."""
         units = machine.of_kind(Kind.NODE).tolist()
         found = next((unit for unit in units if machine.type[unit] == self.reference), None)
         if found is None:
@@ -93,18 +93,18 @@ class PhillyTasks(TraceFormat):
         rate: FloatArray = rates(machine)[:, found]
         if not (rate > 0).any():
             raise InputError(
-                f"'{self.reference}' can run nothing", field="reference", remedy="give the machine a table of affinities"
+                f"'{self.reference}' cannot run any task type", field="reference", remedy="give the machine an affinity table"
             )
         return rate
 
 
 def _number(seed: int, job: IntArray, count: int) -> IntArray:
-    """(n,) whole numbers below `count`, one for each job whatever the others are."""
+    """Return (n,) whole numbers below `count`, each of which depends only on its job."""
     drawn: IntArray = np.minimum(np.floor(count * uniform(seed, "philly.kind", job)), count - 1).astype(np.int64)
     return drawn
 
 
 def _one_gpu_each() -> Machine:
-    """Machine on which a job takes as many nodes as it has GPUs."""
+    """Build a machine on which a job takes as many nodes as it has GPUs."""
     flat = Machine.of_racks(1, 1)
     return replace(flat, per_node={**flat.per_node, "gpu": np.ones(1, dtype=np.int64)})

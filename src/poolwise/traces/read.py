@@ -1,4 +1,4 @@
-"""Reading a trace of any format, cutting a stretch out of it, and saying what is in it."""
+"""Functions that read a trace of any format, cut a range of jobs from it, and summarize it."""
 
 from __future__ import annotations
 
@@ -25,17 +25,16 @@ _QUANTILES = {"min": 0.0, "5%": 0.05, "25%": 0.25, "50%": 0.5, "75%": 0.75, "95%
 def read(path: str | Path, machine: Machine, format: str = "auto", **options: Any) -> Workload:
     """Read a trace for a machine.
 
-    On a machine that has no memory anywhere, such as `Machine.flat`, memory does not matter: the jobs do not ask
-    for it, and those that would have are counted as repaired. Raises InputError for a file that cannot be read and for
-    options that the format does not have.
+    On a machine without memory, such as `Machine.flat`, the jobs do not request memory, and those that would are counted as
+    repaired. Raises InputError if the file cannot be read, or an option does not exist in the format.
 
     Parameters
     ----------
     path
         A file, or "catalog:NAME" for a shipped trace.
     format
-        A registered format, "module:Name" or "file.py:Name"; "auto" asks each registered one whether it knows the file, and
-        takes a table that none of them knows for one of "columns".
+        A registered format, "module:Name" or "file.py:Name". "auto" selects the only registered format that recognizes the
+        file, and falls back to "columns" for other tables.
     options
         Fields of the format, such as `extra_columns=3` for "swf".
     """
@@ -49,20 +48,20 @@ def choose_format(path: Path, format: str = "auto", **options: Any) -> TraceForm
     if not path.is_file():
         raise InputError("no such file", file=path, remedy="check the path")
     if format == "auto":
-        format = "columns" if "map" in options else _recognise(path)
+        format = "columns" if "map" in options else _detect_format(path)
     chosen: TraceFormat = registry.make("formats", format, **options)
     return chosen
 
 
-def _recognise(path: Path) -> str:
-    """Name of the one registered format that knows a file, "columns" for another table; raises InputError otherwise."""
+def _detect_format(path: Path) -> str:
+    """Return the only registered format that recognizes a file, or "columns" for another table; raise InputError if none."""
     known = registry.names("formats")
-    found = [name for name in known if registry.find("formats", name)().recognises(path)]
+    found = [name for name in known if registry.find("formats", name)().recognizes(path)]
     if len(found) == 1:
         return found[0]
     if not found and is_table(beginning(path)):
         return "columns"
-    problem = f"the file may be of several formats: {', '.join(found)}" if found else "the file is of no known format"
+    problem = f"several formats match the file: {', '.join(found)}" if found else "no known format matches the file"
     raise InputError(problem, file=path, field="format", remedy=f"name the format (--format): {', '.join(found or known)}")
 
 
@@ -73,48 +72,48 @@ def _has_memory(machine: Machine) -> bool:
 
 
 def _without_memory(workload: Workload) -> Workload:
-    asked = int((workload.memory > 0).sum())
-    if not asked:
+    requesting = int((workload.memory > 0).sum())
+    if not requesting:
         return workload
     return replace(
         workload,
         requests={name: column for name, column in workload.requests.items() if name != "memory"},
-        repaired={**workload.repaired, "memory left out, since the machine has none": asked},
+        repaired={**workload.repaired, "memory ignored, because the machine has none": requesting},
     )
 
 
 def stretch(workload: Workload, first: int, jobs: int) -> Workload:
-    """Cut out `jobs` rows from row `first` on; time begins with the first of them; ids and counts stay.
+    """Cut out `jobs` rows that start at row `first`; time starts at the first of them, and ids and counts are unchanged.
 
     Raises InputError if the workload does not have these rows.
     """
     if first < 0 or jobs < 1 or first + jobs > len(workload):
         raise InputError(
-            f"'{workload.name}' has {len(workload)} jobs, not {jobs} from row {first} on",
+            f"'{workload.name}' has {len(workload)} jobs, not {jobs} starting at row {first}",
             field="stretch",
-            remedy=f"rows count from 0: first + jobs must be at most {len(workload)}",
+            remedy=f"rows are numbered from 0: first + jobs must be at most {len(workload)}",
         )
-    taken = _taken(workload, slice(first, first + jobs))
-    return replace(taken, submit=taken.submit - workload.submit[first])
+    subset = _subset(workload, slice(first, first + jobs))
+    return replace(subset, submit=subset.submit - workload.submit[first])
 
 
 def without(workload: Workload, ids: Collection[int]) -> Workload:
-    """Leave out the jobs with some ids; the times of all others stay.
+    """Remove the jobs with the given ids; the times of all other jobs are unchanged.
 
-    Raises InputError for ids that no job has, and where no job is left.
+    Raises InputError for unknown ids, and if no job remains.
     """
     if not ids:
         return workload
-    left = ~np.isin(workload.id, list(ids))
+    keep = ~np.isin(workload.id, list(ids))
     if unknown := sorted(set(ids) - set(workload.id.tolist())):
         problem = f"'{workload.name}' has no job {unknown[0]}"
-        raise InputError(problem, field="without", remedy="name jobs by the ids of the workload")
-    if not left.any():
-        raise InputError("no job is left", field="without", remedy="leave out fewer")
-    return _taken(workload, left)
+        raise InputError(problem, field="without", remedy="use the job ids of the workload")
+    if not keep.any():
+        raise InputError("no job remains", field="without", remedy="remove fewer jobs")
+    return _subset(workload, keep)
 
 
-def _taken(workload: Workload, rows: slice | BoolArray) -> Workload:
+def _subset(workload: Workload, rows: slice | BoolArray) -> Workload:
     return replace(
         workload,
         id=workload.id[rows],
@@ -128,12 +127,12 @@ def _taken(workload: Workload, rows: slice | BoolArray) -> Workload:
 
 
 def info(workload: Workload, machine: Machine | None = None) -> dict[str, Any]:
-    """Describe a workload: size, span, quantiles, what was left out; with a machine how much it is asked to do.
+    """Summarize a workload: size, span, quantiles, excluded and repaired rows; and, with a machine, the offered load.
 
-    `load` is the node-seconds of the jobs that fit, over those that all nodes offer between the first and the last
-    submission: None where all jobs are submitted at once, left out for a machine without whole nodes. `memory_known` is the
-    share of jobs whose memory the trace gives; quantiles of memory are per node and of those jobs, those of `requests` (of
-    anything else: cores, gpu) per task and of all jobs.
+    `load` is the node-seconds of the jobs that fit the machine, divided by the node-seconds that it offers between the first
+    and the last submission. It is None if all jobs are submitted at once, and missing for a machine without whole nodes.
+    `memory_known` is the share of jobs whose memory the trace contains. Quantiles of memory are per node and of those jobs;
+    quantiles of `requests` (for other resources, such as cores and gpu) are per task and of all jobs.
     """
     known = workload.attributes.get("memory_known", workload.memory > 0).astype(np.bool_)
     content: dict[str, Any] = {
@@ -170,7 +169,7 @@ def _demand(workload: Workload, machine: Machine, span_s: float) -> dict[str, An
 
 
 def _quantiles(column: NDArray[Any]) -> dict[str, float]:
-    """Quantiles that are values of the column (inverse of the empirical distribution); empty for no values."""
+    """Return quantiles that are values of the column (inverse of the empirical distribution); empty without values."""
     if not len(column):
         return {}
     values = np.quantile(column, list(_QUANTILES.values()), method="inverted_cdf")

@@ -1,4 +1,4 @@
-"""Slurm accounting, as `sacct --parsable2` exports it, as a workload."""
+"""Trace format of Slurm accounting exports, as written by `sacct --parsable2`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from poolwise.registry import register
 from poolwise.traces import sacct_rows, time_of_day
 from poolwise.traces.demand import Demand
 from poolwise.traces.format import TraceFormat
-from poolwise.traces.memory import LARGEST, MemoryField, check_scale, substitute
-from poolwise.traces.sacct_jobs import completed, parted
+from poolwise.traces.memory import LARGEST, MemoryField, check_scale, parse_memory_unknown
+from poolwise.traces.sacct_jobs import add_missing_columns, split_jobs_and_steps
 from poolwise.traces.sacct_rows import SacctRows
 from poolwise.traces.selection import select
 from poolwise.traces.text_files import beginning
@@ -29,7 +29,7 @@ _FIELDS: dict[MemoryField, tuple[bool, bool]] = {
     "used": (True, False),
     "requested": (False, True),
 }
-"""Memory field -> whether it reads MaxRSS, and whether ReqMem."""
+"""Memory field -> whether it reads MaxRSS, and whether it reads ReqMem."""
 
 _WAITING = ("PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD")
 _RUNNING = ("RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "RESIZING", "SIGNALING", "STAGE_OUT", "STOPPED")
@@ -46,7 +46,7 @@ _TEXTS = {
     "JobID": "job_name",
 }
 _LONGEST = 2**31  # seconds: submit + runtime stay below 2**63 ns
-_LARGEST = {"NNodes": 2**24, "AllocCPUS": 2**31}  # times as many MiB on each they stay below 2**63
+_LARGEST = {"NNodes": 2**24, "AllocCPUS": 2**31}  # multiplied by the MiB on each, they stay below 2**63
 _CORRECT = "correct or remove the row"
 
 
@@ -55,36 +55,36 @@ _CORRECT = "correct or remove the row"
 class Sacct(TraceFormat):
     """Slurm accounting: `sacct --parsable2` with JobIDRaw, Submit, Start, State, NNodes, AllocCPUS, ElapsedRaw and more.
 
-    JobID, NCPUS, AllocNodes, Elapsed (or Start and End) and Timelimit do in place of JobIDRaw, AllocCPUS, NNodes, ElapsedRaw
-    and TimelimitRaw. User, Account, Partition, QOS and JobID, where they are exported, are attributes of the jobs. Of a job
-    that has several rows (--duplicates) the last run counts, as sacct has it without; the others are counted. Rows that cannot
-    be read are left out and counted, unless `strict` is set.
+    JobID, NCPUS, AllocNodes, Elapsed (or Start and End) and Timelimit are accepted instead of JobIDRaw, AllocCPUS, NNodes,
+    ElapsedRaw and TimelimitRaw. User, Account, Partition, QOS and JobID become attributes of the jobs if they are exported. If
+    a job has several rows (--duplicates), the last run is read, as sacct reports it without that option; the other rows are
+    counted. Unreadable rows are skipped and counted, unless `strict` is set.
 
-    A job that ran counts, however it ended: it held its nodes. Jobs that were waiting or running when exported, or never ran,
-    are left out and counted. The runtime is ElapsedRaw, the requested time TimelimitRaw; where that is UNLIMITED,
-    Partition_Limit or below the runtime it becomes the runtime and is counted.
+    A job that ran is read whatever its final state, because it held its nodes. Jobs that were waiting or running when
+    exported, or never ran, are excluded and counted. The runtime is ElapsedRaw and the requested time TimelimitRaw. If the
+    limit is UNLIMITED, Partition_Limit or below the runtime, it is replaced by the runtime and counted.
 
-    Memory used on a node is that of the step that used most: its MaxRSS, which is that of its largest task, times its tasks
-    per node. Steps that ran side by side used more; choose memory_field="requested" where they are common. ReqMem counts per
-    node ("n"), per CPU ("c"), or for the whole job. Where nodes are taken whole a job with p CPUs takes ceil(p / c) of
-    c each, more if its GPUs (gres/gpu in AllocTRES) need them; where they are shared it asks for as many as it had, and for
-    more if none of the machine's is as large.
+    Memory used on a node is that of the step that used most: its MaxRSS, which is the largest task's, times its tasks per
+    node. Concurrent steps used more in total; choose memory_field="requested" if they are common. ReqMem is per node ("n"),
+    per CPU ("c"), or for the whole job. On whole nodes of c cores, a job with p CPUs takes ceil(p / c) nodes, or more if its
+    GPUs (gres/gpu in AllocTRES) need them. On shared nodes, it requests as many nodes as it had, or more if no node of the
+    machine is as large.
 
     Parameters
     ----------
     memory_field
-        "used-then-requested" (MaxRSS, where unknown ReqMem), "used" or "requested".
+        "used-then-requested" (MaxRSS, or ReqMem if unknown), "used" or "requested".
     memory_unknown
-        What to do with a job whose memory is unknown or 0: "zero", "exclude", or an amount per node such as "4 GiB".
+        Treatment of jobs whose memory is unknown or 0: "zero", "exclude", or an amount per node such as "4 GiB".
     memory_scale
-        Factor on the memory of every job for which it is known.
+        Factor applied to known memory.
     timezone
-        Zone of the times, which sacct writes as the clock showed them: "UTC" if it ran with TZ=UTC, else such as
-        "Europe/Berlin". Times with an offset, and seconds since 1970 (SLURM_TIME_FORMAT=%s), need none.
+        Time zone of the times, which sacct writes in local time: "UTC" if it ran with TZ=UTC, else such as "Europe/Berlin". It
+        does not affect times with an offset and seconds since 1970 (SLURM_TIME_FORMAT=%s).
     strict
-        Whether a row that cannot be read is an error.
+        Raise an error for an unreadable row instead of skipping it.
     keep_requests
-        Leave time limits as they are, below the runtime too; where there is none it is `units.UNKNOWN`.
+        Keep time limits unchanged, even below the runtime; missing ones are `units.UNKNOWN`.
     """
 
     memory_field: MemoryField = "used-then-requested"
@@ -94,25 +94,25 @@ class Sacct(TraceFormat):
     strict: bool = False
     keep_requests: bool = False
 
-    def recognises(self, path: Path) -> bool:
-        """Whether the first line is a header of sacct."""
+    def recognizes(self, path: Path) -> bool:
+        """Return whether the first line is a header of sacct."""
         first = beginning(path).partition(b"\n")[0].decode("utf-8-sig", "replace").strip()
         names = sacct_rows.header(first)
         return "|" in first and "State" in names and bool({"JobIDRaw", "JobID"} & {*names})
 
     def read(self, path: Path, machine: Machine) -> Workload:
-        """Read an export for a machine of whole or of shared nodes."""
+        """Read an export for a machine of whole or shared nodes."""
         if self.memory_field not in _FIELDS:
             raise UnknownNameError.of("memory field", self.memory_field, _FIELDS, field="memory_field")
         check_scale(self.memory_scale)
-        substitute(self.memory_unknown)
+        parse_memory_unknown(self.memory_unknown)
         local = time_of_day.zone(self.timezone)
         export = sacct_rows.read_export(path)
         used, requested = _FIELDS[self.memory_field]
-        for name, needed in (("MaxRSS", used and not requested), ("ReqMem", requested and not used)):
-            if needed and name not in export.names:
+        for name, required in (("MaxRSS", used and not requested), ("ReqMem", requested and not used)):
+            if required and name not in export.names:
                 remedy = "export it, or choose another memory_field"
-                raise InputError(f"the export has no {name}", file=path, field="memory_field", remedy=remedy)
+                raise InputError(f"the export lacks {name}", file=path, field="memory_field", remedy=remedy)
 
         def read(rows: SacctRows) -> Workload:
             return self._read(replace(rows, whole=rows.lines), local, machine)
@@ -122,11 +122,11 @@ class Sacct(TraceFormat):
 
     def _read(self, rows: SacctRows, local: tzinfo, machine: Machine) -> Workload:
         sacct_rows.check_width(rows)
-        jobs, steps, again = parted(rows, local)
-        steps = completed(steps, local, jobs=False)
-        path, unknown = rows.path, substitute(self.memory_unknown)
+        jobs, steps, duplicates = split_jobs_and_steps(rows, local)
+        steps = add_missing_columns(steps, local, jobs=False)
+        path, unknown = rows.path, parse_memory_unknown(self.memory_unknown)
         states = _states(jobs)
-        jobs = completed(jobs, local, jobs=True)
+        jobs = add_missing_columns(jobs, local, jobs=True)
         keep, excluded = _select(jobs, states)
         jobs = jobs.filter_rows(keep)
         memory, repaired = self._memory(jobs, steps)
@@ -134,10 +134,10 @@ class Sacct(TraceFormat):
             keep, more = select({"memory unknown or 0": memory <= 0}, path, 'read it with memory_unknown="zero"')
             jobs, memory, excluded = jobs.filter_rows(keep), memory[keep], {**excluded, **more}
         known = memory > 0
-        request = _demand(jobs, memory).on(machine, apart=True)
-        asked = dict(request.amounts)
+        request = _demand(jobs, memory).to_request(machine, separate_nodes=True)
+        amounts = dict(request.amounts)
         if unknown is not None and not known.all():
-            asked["memory"] = np.where(known, asked["memory"], unknown)
+            amounts["memory"] = np.where(known, amounts["memory"], unknown)
             repaired[f"memory unknown or 0, taken as {self.memory_unknown}"] = int((~known).sum())
         submit, waited, times = _submit(jobs, local)
         runtime, requested, limits = _times(jobs, keep=self.keep_requests)
@@ -147,15 +147,15 @@ class Sacct(TraceFormat):
             id=jobs.wholes("JobIDRaw"),
             requested=requested,
             tasks=request.tasks,
-            requests=asked,
+            requests=amounts,
             attributes={**_texts(jobs), **waited, "memory_known": known.astype(np.int64)},
-            excluded={**again, **excluded},
+            excluded={**duplicates, **excluded},
             repaired={**limits, **repaired, **times, **request.repaired},
             name=path.name.removesuffix(".gz").removesuffix(".txt"),
         )
 
     def _memory(self, jobs: SacctRows, steps: SacctRows) -> tuple[FloatArray, dict[str, int]]:
-        """(n_job,) MiB on each node that a job had, 0 where unknown."""
+        """Return (n_job,) MiB on each node that a job had, 0 where unknown, and counts of repaired values."""
         memory = np.zeros(len(jobs), dtype=np.float64)
         repaired: dict[str, int] = {}
         used, requested = _FIELDS[self.memory_field]
@@ -165,12 +165,12 @@ class Sacct(TraceFormat):
             memory = np.where(memory > 0, memory, _requested(jobs))
         memory = memory * self.memory_scale
         name = "ReqMem" if requested else "MaxRSS"
-        jobs.refuse(memory > LARGEST, name, "job has more than 2**31 MiB on a node", _CORRECT)
+        jobs.refuse(memory > LARGEST, name, "the job has more than 2**31 MiB on a node", _CORRECT)
         return memory, repaired
 
 
 def _states(jobs: SacctRows) -> NDArray[np.str_]:
-    """(n_job,) states, "CANCELLED by 17" without who did it."""
+    """Return (n_job,) states; "CANCELLED by 17" becomes "CANCELLED"."""
     state = np.array([word.partition(" ")[0] for word in jobs.words("State")], dtype=np.str_)
     known = [*_WAITING, *_RUNNING, *_ENDED]
     jobs.refuse(~np.isin(state, known), "State", "unknown state '{value}'", f"known: {', '.join(sorted(known))}")
@@ -178,7 +178,7 @@ def _states(jobs: SacctRows) -> NDArray[np.str_]:
 
 
 def _select(jobs: SacctRows, state: NDArray[np.str_]) -> tuple[BoolArray, dict[str, int]]:
-    """Which jobs ran to an end."""
+    """Return an (n_job,) mask of the jobs that ran and ended, and counts of the excluded jobs."""
     elapsed = np.zeros(len(jobs), dtype=np.int64)
     ended = np.isin(state, _ENDED)
     elapsed[ended] = jobs.filter_rows(ended).wholes("ElapsedRaw")
@@ -191,22 +191,22 @@ def _select(jobs: SacctRows, state: NDArray[np.str_]) -> tuple[BoolArray, dict[s
         "runtime unknown or 0": elapsed <= 0,
         "no CPUs allocated": ~allocated,
     }
-    return select(reasons, jobs.path, "export a time in which jobs ended (--starttime, --endtime)")
+    return select(reasons, jobs.path, "export a period in which jobs ended (--starttime, --endtime)")
 
 
 def _used(jobs: SacctRows, steps: SacctRows) -> tuple[FloatArray, dict[str, int]]:
-    """(n_job,) MiB on a node by the step that used most, or by the job's own row if the export has no steps."""
+    """Return (n_job,) MiB on a node, the largest of the job's own row and its steps, and counts of repaired values."""
     most: dict[str, float] = {}
     repaired: dict[str, int] = {}
-    names = {*jobs.words("JobIDRaw")}
-    own = np.array([name.partition(".")[0] in names for name in steps.words("JobIDRaw")], dtype=np.bool_)
+    job_ids = {*jobs.words("JobIDRaw")}
+    own = np.array([name.partition(".")[0] in job_ids for name in steps.words("JobIDRaw")], dtype=np.bool_)
     for rows in (jobs, steps.filter_rows(own)):
         peak = rows.read("MaxRSS", sacct_rows.used_mib, "write an amount such as 2048K")
         rows = rows.filter_rows(peak > 0)
-        tasks, alone = _tasks(rows)
-        if alone:
-            reason = "tasks of a step unknown, taken as one on each node"
-            repaired[reason] = repaired.get(reason, 0) + alone
+        tasks, assumed = _tasks(rows)
+        if assumed:
+            reason = "tasks of a step unknown, taken as one per node"
+            repaired[reason] = repaired.get(reason, 0) + assumed
         for name, amount in zip(rows.words("JobIDRaw"), (peak[peak > 0] * tasks).tolist(), strict=True):
             job = name.partition(".")[0]
             most[job] = max(most.get(job, 0.0), amount)
@@ -214,22 +214,22 @@ def _used(jobs: SacctRows, steps: SacctRows) -> tuple[FloatArray, dict[str, int]
 
 
 def _tasks(rows: SacctRows) -> tuple[IntArray, int]:
-    """(n_row,) tasks on the fullest node, and in how many rows that is not written."""
+    """Return (n_row,) tasks on the fullest node, and the number of rows without a number of tasks."""
     unknown = np.array([word in ("", "0") for word in rows.words("NTasks")], dtype=np.bool_)
     tasks = np.ones(len(rows), dtype=np.int64)
-    told = rows.filter_rows(~unknown)
-    nodes = told.read("NNodes", sacct_rows.counts, "write a whole number")
-    count = told.read("NTasks", sacct_rows.counts, "write a whole number")
+    counted = rows.filter_rows(~unknown)
+    nodes = counted.read("NNodes", sacct_rows.counts, "write a whole number")
+    count = counted.read("NTasks", sacct_rows.counts, "write a whole number")
     for name, column in (("NNodes", nodes), ("NTasks", count)):
-        told.refuse((column < 1) | (column > _LARGEST["AllocCPUS"]), name, "{value} is not between 1 and 2**31", _CORRECT)
+        counted.refuse((column < 1) | (column > _LARGEST["AllocCPUS"]), name, "{value} is not between 1 and 2**31", _CORRECT)
     tasks[~unknown] = -(-count // nodes)
     return tasks, int(unknown.sum())
 
 
 def _requested(jobs: SacctRows) -> FloatArray:
-    """(n_job,) MiB on each node that a job had, 0 where unknown."""
+    """Return (n_job,) requested MiB on each node that a job had, 0 where unknown."""
     amount, per = jobs.read(
-        "ReqMem", sacct_rows.requested_mib, "export it without --noconvert, as sacct writes it: 4G, 2Gn, 2Gc"
+        "ReqMem", sacct_rows.requested_mib, "export it without --noconvert, in sacct's format: 4G, 2Gn, 2Gc"
     )
     nodes, cpus = _nodes(jobs), _cpus(jobs)
     return np.where(per == "n", amount, np.where(per == "c", amount * cpus, amount) / nodes)
@@ -255,18 +255,19 @@ def _demand(jobs: SacctRows, memory: FloatArray) -> Demand:
 
 
 def _times(jobs: SacctRows, *, keep: bool = False) -> tuple[IntArray, IntArray, dict[str, int]]:
-    """(n_job,) runtimes and requested times, ns, and how many of the latter were repaired; none if they are kept."""
+    """Return (n_job,) runtimes and requested times in ns, and counts of repaired requested times, empty if `keep` is set."""
     runtime = jobs.wholes("ElapsedRaw")
-    jobs.refuse(runtime > _LONGEST, "ElapsedRaw", "{value} s are more than 68 years", _CORRECT)
+    jobs.refuse(runtime > _LONGEST, "ElapsedRaw", "{value} s exceeds 68 years", _CORRECT)
     words = jobs.words("TimelimitRaw")
     repaired: dict[str, int] = {}
     limit = runtime * SECOND
     for none in sorted({*words} & {"", "UNLIMITED", "Partition_Limit", "INVALID"}):
         repaired[f"time limit {none or 'unknown'}, taken as the runtime"] = words.count(none)
     given = np.array([word not in ("", "UNLIMITED", "Partition_Limit", "INVALID") for word in words], dtype=np.bool_)
-    told = jobs.filter_rows(given)
-    minutes = told.wholes("TimelimitRaw")
-    told.refuse((minutes < 0) | (minutes > _LONGEST // 60), "TimelimitRaw", "{value} is not a time limit in minutes", _CORRECT)
+    limited = jobs.filter_rows(given)
+    minutes = limited.wholes("TimelimitRaw")
+    bad = (minutes < 0) | (minutes > _LONGEST // 60)
+    limited.refuse(bad, "TimelimitRaw", "{value} is not a time limit in minutes", _CORRECT)
     limit[given] = minutes * MINUTE
     if keep:
         return runtime * SECOND, np.where(given & (limit > 0), limit, UNKNOWN), {}
@@ -276,8 +277,8 @@ def _times(jobs: SacctRows, *, keep: bool = False) -> tuple[IntArray, IntArray, 
 
 
 def _submit(jobs: SacctRows, local: tzinfo) -> tuple[IntArray, dict[str, FloatArray], dict[str, int]]:
-    """(n_job,) ns since the first submission, what the log recorded of waits, and what was repaired."""
-    remedy = "give times as sacct writes them, and their zone (--timezone)"
+    """Return (n_job,) ns since the first submission, the recorded waits as attributes, and counts of repaired values."""
+    remedy = "write times in sacct's format, and set their time zone (--timezone)"
     submit, twice = jobs.read("Submit", lambda words: time_of_day.seconds(words, local), remedy)
     far = np.abs(submit - np.sort(submit)[len(submit) // 2]) > _LONGEST // 2
     jobs.refuse(far, "Submit", "{value} is more than 34 years from the middle of the log", _CORRECT)
@@ -288,11 +289,11 @@ def _submit(jobs: SacctRows, local: tzinfo) -> tuple[IntArray, dict[str, FloatAr
     waited[began] = start - submit[began]
     early = waited < 0
     waited[early] = np.nan
-    counts = {time_of_day.REPEATED: twice + more, "start before the submission, the wait in the log left out": int(early.sum())}
+    counts = {time_of_day.REPEATED: twice + more, "start before the submission, wait unknown": int(early.sum())}
     return since * SECOND, {"wait_s": waited}, {reason: count for reason, count in counts.items() if count}
 
 
 def _texts(jobs: SacctRows) -> dict[str, NDArray[np.str_]]:
-    """Columns of text that the export has, and how jobs ended."""
+    """Return the text columns of the export, and the final state of each job."""
     texts = {ours: np.array(jobs.words(name), dtype=np.str_) for name, ours in _TEXTS.items() if name in jobs.names}
     return {**texts, "state": np.array([word.partition(" ")[0] for word in jobs.words("State")], dtype=np.str_)}

@@ -1,4 +1,4 @@
-"""Rows of `sacct --parsable2` as they are in the file, and what their cells say.
+"""Rows of a `sacct --parsable2` export, and parsers of their cells.
 
 Source: manual page of sacct (Slurm 18.08 to 24.05), fields State, ReqMem, MaxRSS, NTasks, Elapsed, Timelimit.
 """
@@ -28,17 +28,17 @@ REQUIRED: tuple[tuple[str, ...], ...] = (
     ("AllocCPUS", "NCPUS"),
     ("ElapsedRaw", "Elapsed", "End"),
 )
-"""Columns that a reading needs, one of each; End goes with Start."""
+"""Required columns, one of each group; End also requires Start."""
 
-ASKED = (
+USED_COLUMNS = (
     "JobIDRaw", "Submit", "Start", "State", "NNodes", "AllocCPUS", "ElapsedRaw", "TimelimitRaw", "ReqMem", "MaxRSS", "NTasks",
 )  # fmt: skip
-"""Columns that a reading makes use of; those that need no deriving."""
+"""Columns to export so that the format does not derive any."""
 
 UNKNOWN = frozenset({"", "Unknown", "None", "N/A", "INVALID"})
-"""What sacct writes where there is no time."""
+"""Values that sacct writes for an unknown time."""
 
-_FIELDS = "--format=" + ",".join(ASKED)
+_FORMAT_OPTION = "--format=" + ",".join(USED_COLUMNS)
 _MEMORY = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)([KMGTPE]?)([nc]?)(\??)")
 _SIZES = {"": 2.0**-20, "K": 2.0**-10, "M": 1.0, "G": 2.0**10, "T": 2.0**20, "P": 2.0**30, "E": 2.0**40}  # MiB
 _COUNT = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)([KM]?)")
@@ -50,15 +50,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class SacctRows:
-    """Some rows of an export.
+    """Rows of an export, all of them or a part.
 
     Attributes
     ----------
-    path : where it was read
-    names : columns
+    path : file that was read
+    names : column names
     lines : (n_row,) line of the file, from 1
-    cells : n_row rows of one text a column
-    whole : lines of all the rows of which these are a part; errors tell which of those are bad
+    cells : n_row rows with one text per column
+    whole : lines of all rows of the export, for the masks of unreadable rows in errors
     """
 
     path: Path
@@ -71,51 +71,51 @@ class SacctRows:
         return len(self.cells)
 
     def words(self, name: str) -> list[str]:
-        """(n_row,) texts of a column."""
+        """Return the (n_row,) texts of a column."""
         column = self.names.index(name)
         return [row[column] for row in self.cells]
 
     def with_words(self, name: str, words: Sequence[str]) -> SacctRows:
-        """Return the same rows with one more column, (n_row,) texts."""
+        """Return the rows with an additional column of (n_row,) texts."""
         cells = [[*row, word] for row, word in zip(self.cells, words, strict=True)]
         return replace(self, names=(*self.names, name), cells=cells)
 
     def filter_rows(self, keep: BoolArray) -> SacctRows:
-        """Those rows for which (n_row,) `keep` is true."""
+        """Return the rows for which (n_row,) `keep` is true."""
         return replace(self, lines=self.lines[keep], cells=[row for row, kept in zip(self.cells, keep, strict=True) if kept])
 
-    def at(self, chosen: Sequence[int]) -> SacctRows:
-        """Those rows, in that order."""
-        rows = np.array(chosen, dtype=np.int64)
-        return replace(self, lines=self.lines[rows], cells=[self.cells[row] for row in chosen])
+    def select_rows(self, indices: Sequence[int]) -> SacctRows:
+        """Return the rows with these indices, in that order."""
+        rows = np.array(indices, dtype=np.int64)
+        return replace(self, lines=self.lines[rows], cells=[self.cells[row] for row in indices])
 
     def fail(self, bad: BoolArray, name: str | None, problem: str, remedy: str) -> NoReturn:
-        """Raise UnreadableRows for the (n_row,) bad rows; the place is that of the first."""
+        """Raise UnreadableRows for the (n_row,) bad rows, at the line of the first."""
         line = int(self.lines[np.argmax(bad)])
         rows = np.isin(self.whole, self.lines[bad])
         raise UnreadableRows.of(rows, problem, file=self.path, line=line, field=name, remedy=remedy)
 
     def refuse(self, bad: BoolArray, name: str, problem: str, remedy: str) -> None:
-        """Raise UnreadableRows for the (n_row,) bad rows, if there are any; `problem` may name {value} of the first."""
+        """Raise UnreadableRows if any of the (n_row,) rows is bad; "{value}" in `problem` becomes the first bad value."""
         if bad.any():
             row = int(np.argmax(bad))
             self.fail(bad, name, problem.replace("{value}", self.words(name)[row]), remedy)
 
     def read(self, name: str, reader: Callable[[list[str]], T], remedy: str) -> T:
-        """Turn a column into numbers; a NotANumber that the reader raises becomes UnreadableRows."""
+        """Convert a column to numbers; raise UnreadableRows if the reader raises NotANumber."""
         words = self.words(name)
         try:
             return reader(words)
         except NotANumber as error:
-            bad = np.array([not _is_read(word, reader) for word in words], dtype=np.bool_)
+            bad = np.array([not _can_read(word, reader) for word in words], dtype=np.bool_)
             self.fail(bad, name, error.problem, remedy)
 
     def wholes(self, name: str) -> IntArray:
-        """(n_row,) whole numbers."""
+        """Return (n_row,) whole numbers of a column."""
         return self.read(name, wholes, "write a whole number; export it with --parsable2")
 
 
-def _is_read(word: str, reader: Callable[[list[str]], object]) -> bool:
+def _can_read(word: str, reader: Callable[[list[str]], object]) -> bool:
     try:
         reader([word])
     except NotANumber:
@@ -124,9 +124,9 @@ def _is_read(word: str, reader: Callable[[list[str]], object]) -> bool:
 
 
 def read_export(path: Path) -> SacctRows:
-    """Read an export, plain or gzip, with or without "|" at the end of lines; several may follow each other in one file.
+    """Read an export, plain or gzip, with or without "|" at line ends; a file may contain several exports in sequence.
 
-    Rows may have more or fewer cells than the header (`check_width`). Raises InputError for a file that is no export.
+    Rows may have more or fewer cells than the header (see `check_width`). Raises InputError if the file is not an export.
     """
     names: tuple[str, ...] = ()
     first, ends = "", False
@@ -143,21 +143,21 @@ def read_export(path: Path) -> SacctRows:
         cells.append([word.strip() for word in (line.removesuffix("|") if ends else line).split("|")])
         lines.append(number)
     if not cells:
-        raise InputError("the export holds no jobs", file=path, remedy=f"export with sacct --parsable2 {_FIELDS}")
+        raise InputError("the export contains no jobs", file=path, remedy=f"export with sacct --parsable2 {_FORMAT_OPTION}")
     return SacctRows(path, names, np.array(lines, dtype=np.int64), cells)
 
 
 def check_width(rows: SacctRows) -> None:
-    """Raise UnreadableRows for rows that have more or fewer cells than the header."""
+    """Raise UnreadableRows for rows with more or fewer cells than the header."""
     bad = np.array([len(cells) != len(rows.names) for cells in rows.cells], dtype=np.bool_)
     if bad.any():
         problem = f"the row has {len(rows.cells[int(np.argmax(bad))])} fields, the header {len(rows.names)}"
-        remedy = "export whole rows with --parsable2, without fields whose text may hold '|' (JobName, Comment)"
+        remedy = "export complete rows with --parsable2, without fields whose text may contain '|' (JobName, Comment)"
         rows.fail(bad, None, problem, remedy)
 
 
 def header(line: str) -> tuple[str, ...]:
-    """Columns that a first line names, without the empty one that --parsable adds."""
+    """Return the column names in a header line, without the empty one that --parsable adds."""
     return tuple(name.strip() for name in line.removesuffix("|").split("|"))
 
 
@@ -167,7 +167,7 @@ def _check_header(path: Path, line: int, names: tuple[str, ...]) -> None:
         missing.append("Start")
     if missing:
         problem = f"the export lacks {', '.join(missing)}; its header is {'|'.join(names)[:200]}"
-        remedy = f"export with sacct --parsable2 {_FIELDS}"
+        remedy = f"export with sacct --parsable2 {_FORMAT_OPTION}"
         raise InputError(problem, file=path, line=line, field=missing[0].partition("/")[0], remedy=remedy)
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -178,7 +178,7 @@ def _check_header(path: Path, line: int, names: tuple[str, ...]) -> None:
 
 
 def counts(words: Sequence[str]) -> IntArray:
-    """(n_word,) numbers of nodes or tasks, which sacct may write with K = 1024; raises NotANumber."""
+    """Parse (n_word,) numbers of nodes or tasks, which sacct may abbreviate with K = 1024; raise NotANumber."""
     found = np.empty(len(words), dtype=np.int64)
     for position, word in enumerate(words):
         match = _COUNT.fullmatch(word)
@@ -190,41 +190,41 @@ def counts(words: Sequence[str]) -> IntArray:
 
 
 def lengths(words: Sequence[str]) -> IntArray:
-    """(n_word,) seconds of times such as 1-02:03:04, 02:03:04 and 03:04; raises NotANumber."""
+    """Parse (n_word,) durations such as 1-02:03:04, 02:03:04 and 03:04 to seconds; raise NotANumber."""
     found = np.empty(len(words), dtype=np.int64)
     for position, word in enumerate(words):
         match = _LENGTH.fullmatch(word)
         if match is None:
-            raise NotANumber(position, f"'{word[:40]}' is not a length of time such as 1-02:03:04")
+            raise NotANumber(position, f"'{word[:40]}' is not a duration such as 1-02:03:04")
         days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
         found[position] = 86400 * days + 3600 * hours + 60 * minutes + seconds
     return found
 
 
 def gpus(words: Sequence[str]) -> IntArray:
-    """(n_word,) GPUs in AllocTRES, such as 4 in "cpu=32,gres/gpu:a100=4,gres/gpu=4"; types count where they stand alone."""
+    """Return (n_word,) GPUs in AllocTRES, 4 for "cpu=32,gres/gpu:a100=4,gres/gpu=4"; add up types only without a total."""
     found = np.zeros(len(words), dtype=np.int64)
     for position, word in enumerate(words):
         amounts = [(bool(kind), int(count)) for kind, count in _GPUS.findall(word)]
-        in_all = [count for typed, count in amounts if not typed]
-        found[position] = in_all[0] if in_all else sum(count for _, count in amounts)
+        totals = [count for typed, count in amounts if not typed]
+        found[position] = totals[0] if totals else sum(count for _, count in amounts)
     return found
 
 
 def used_mib(words: Sequence[str]) -> FloatArray:
-    """(n_word,) MiB in MaxRSS, 0 where there is none; a number without a unit counts bytes. Raises NotANumber."""
+    """Parse (n_word,) MaxRSS to MiB, 0 if empty; a number without a unit is in bytes. Raise NotANumber."""
     return _memory(words, lambda match: not match[3])[0]
 
 
 def requested_mib(words: Sequence[str]) -> tuple[FloatArray, NDArray[np.str_]]:
-    """Read ReqMem; raises NotANumber for text, and for numbers without a unit, which may be bytes or MB.
+    """Parse ReqMem; raise NotANumber for text, and for numbers without a unit, which may be bytes or MB.
 
     Returns
     -------
     mebibytes
-        (n_word,) MiB; 0 where it is empty, 0 (all of a node's), or "?" marks a number that sacct could not write.
+        (n_word,) MiB; 0 if empty, 0 (all memory of a node), or marked "?" as a number that sacct could not write.
     per
-        (n_word,) "n" per node, "c" per CPU, "" of the whole job, as Slurm 21.08 and later write it.
+        (n_word,) "n" per node, "c" per CPU, "" for the whole job, as Slurm 21.08 and later write it.
     """
     return _memory(words, lambda match: bool(match[2]) or float(match[1]) == 0)
 

@@ -1,4 +1,4 @@
-"""Which rows of a trace are kept, and the counts of those that are not."""
+"""Selection of the rows of a trace to keep, with counts of the excluded rows by reason."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from poolwise.errors import InputError
 
 
 def select(reasons: Mapping[str, BoolArray], path: Path, remedy: str) -> tuple[BoolArray, dict[str, int]]:
-    """Keep the rows that no reason speaks against; a row that is left out counts under the first that does.
+    """Keep the rows to which no reason applies; count an excluded row under the first reason that applies.
 
     Parameters
     ----------
     reasons
-        Reason -> (n_row,) whether a row is left out for it.
+        Reason -> (n_row,) mask of the rows to exclude for it.
     path, remedy
-        For the error if no row is left.
+        For the error if no row remains.
 
     Returns
     -------
     keep
         (n_row,) bool.
     excluded
-        Reason -> rows, of those that apply.
+        Reason -> number of rows, for the reasons that apply.
 
-    Raises InputError if no row is left.
+    Raises InputError if no row remains.
     """
     keep = np.logical_not(np.zeros_like(next(iter(reasons.values()))))
     excluded = {}
@@ -37,6 +37,6 @@ def select(reasons: Mapping[str, BoolArray], path: Path, remedy: str) -> tuple[B
             excluded[reason] = count
         keep &= ~bad
     if not keep.any():
-        why = ", ".join(f"{reason}: {count}" for reason, count in excluded.items())
-        raise InputError(f"no row can be used ({why})", file=path, remedy=remedy)
+        counts = ", ".join(f"{reason}: {count}" for reason, count in excluded.items())
+        raise InputError(f"no usable rows ({counts})", file=path, remedy=remedy)
     return keep, excluded

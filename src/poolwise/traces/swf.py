@@ -1,4 +1,4 @@
-"""Logs in the Standard Workload Format as workloads."""
+"""Trace format of logs in the Standard Workload Format."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from poolwise.errors import InputError, UnknownNameError
 from poolwise.model import Machine, Workload
 from poolwise.registry import register
 from poolwise.traces import swf_rows as swf
-from poolwise.traces.demand import share_out
+from poolwise.traces.demand import split_over_nodes
 from poolwise.traces.format import TraceFormat
-from poolwise.traces.memory import LARGEST, MemoryField, check_scale, substitute
+from poolwise.traces.memory import LARGEST, MemoryField, check_scale, parse_memory_unknown
 from poolwise.traces.numbers import array_to_ns, round_up
 from poolwise.traces.selection import select
 from poolwise.traces.swf_rows import SwfLines, SwfRows
@@ -30,38 +30,40 @@ _COLUMNS: dict[MemoryField, tuple[int, ...]] = {
 }
 _NAMES = {"user": swf.USER, "group": swf.GROUP, "queue": swf.QUEUE, "partition": swf.PARTITION}
 _LONGEST = 2**31  # seconds: submit + runtime stay below 2**63 ns
-_LARGEST = 2**31  # processors: times as many MiB they stay below 2**63
+_LARGEST = 2**31  # processors; multiplied by the MiB on each, they stay below 2**63
 
 
 @register("formats", "swf")
 @dataclass(frozen=True)
 class SWF(TraceFormat):
-    """Standard Workload Format, plain or gzip: one line of 18 numbers a job, comments begin with ";".
+    """Standard Workload Format, plain or gzip: one line of 18 numbers per job; comments begin with ";".
 
-    Processors are the larger of allocated and requested; with c cores per node a job takes ceil(processors / c) whole nodes
-    and memory per processor times min(processors, c) on each. On shared nodes it asks for its processors as cores of one node
-    if any has as many, else of several (`demand.share_out`), and for memory by its cores there. Rows without submit time,
-    runtime or processors are left out and counted; a requested time that is unknown or below the runtime becomes the runtime
-    and is counted. Rows that cannot be read are left out and counted, unless `strict` is set. Time counts from the first row
-    that is kept. A job larger than the machine is kept: to turn it away is up to the scheduler.
+    The number of processors is the larger of allocated and requested. On whole nodes of c cores, a job takes
+    ceil(processors / c) nodes, with memory per processor times min(processors, c) on each. On shared nodes, it requests its
+    processors as cores of one node if any node has as many, else of several (`demand.split_over_nodes`), and memory in
+    proportion to its cores there. Rows without submit time, runtime or processors are excluded and counted. A requested time
+    that is unknown or below the runtime is replaced by the runtime and counted. Unreadable rows are skipped and counted,
+    unless `strict` is set. Time starts at the first kept row. Jobs larger than the machine are kept; the scheduler rejects
+    them.
 
     Parameters
     ----------
     extra_columns
-        Columns beyond the 18th that every row has; they are left out.
+        Number of columns after the 18th in every row; they are ignored.
     memory_field
-        "used-then-requested" (field 7, where unknown field 10), "used" or "requested"; all in KB per processor.
+        "used-then-requested" (field 7, or field 10 if unknown), "used" or "requested"; all in KB per processor.
     memory_unknown
-        What to do with a job whose memory is unknown or 0: "zero", "exclude", or an amount per node such as "4 GiB".
+        Treatment of jobs whose memory is unknown or 0: "zero", "exclude", or an amount per node such as "4 GiB".
     memory_scale
-        Factor on the memory of every job for which it is known.
+        Factor applied to known memory.
     closed_loop
-        Submit each job when its predecessor (field 17) is over and its user has thought (field 18), not when the log says.
+        Submit each job once its predecessor (field 17) has finished and its user's think time (field 18) has passed, not at
+        the time in the log.
     strict
-        Whether a row that cannot be read is an error.
+        Raise an error for an unreadable row instead of skipping it.
     keep_requests
-        Leave requested times as they are, below the runtime too; unknown ones are `units.UNKNOWN`. Forecasts must not learn
-        from a request how long a job will run.
+        Keep requested times unchanged, even below the runtime; unknown ones are `units.UNKNOWN`. Forecasts use this, because
+        they must not learn a job's runtime from its request.
     """
 
     extra_columns: int = 0
@@ -72,8 +74,8 @@ class SWF(TraceFormat):
     strict: bool = False
     keep_requests: bool = False
 
-    def recognises(self, path: Path) -> bool:
-        """Whether the name says so, or the first row is 18 numbers or more."""
+    def recognizes(self, path: Path) -> bool:
+        """Return whether the file name ends in ".swf", or the first row has at least 18 numbers."""
         if path.name.removesuffix(".gz").endswith(".swf"):
             return True
         for line in beginning(path).decode("utf-8", "replace").split("\n"):
@@ -83,26 +85,26 @@ class SWF(TraceFormat):
         return False
 
     def read(self, path: Path, machine: Machine) -> Workload:
-        """Read a log for a machine of whole or of shared nodes."""
+        """Read a log for a machine of whole or shared nodes."""
         if self.memory_field not in _COLUMNS:
             raise UnknownNameError.of("memory field", self.memory_field, _COLUMNS, field="memory_field")
         check_scale(self.memory_scale)
-        substitute(self.memory_unknown)
+        parse_memory_unknown(self.memory_unknown)
 
         def read(lines: SwfLines) -> Workload:
-            return self._read(swf.take_apart(lines, self.extra_columns), machine)
+            return self._read(swf.parse_rows(lines, self.extra_columns), machine)
 
         found, skipped = read_readable(swf.read_lines(path), read, strict=self.strict)
         return replace(found, excluded={**skipped.counts, **found.excluded}, notes=tuple(skipped.notes))
 
     def _read(self, log: SwfRows, machine: Machine) -> Workload:
-        path, unknown = log.path, substitute(self.memory_unknown)
+        path, unknown = log.path, parse_memory_unknown(self.memory_unknown)
         kilobytes = self._memory(log)
         log, kilobytes, excluded = _keep(log, kilobytes, exclude_unknown=unknown is None)
         runtime, requested, repaired = _times(log, keep=self.keep_requests)
-        nodes, cores, more = processors_on(machine, self._processors(log))
-        memory = self._memory_of_each(log, kilobytes, cores)
-        repaired = {**repaired, **more}
+        nodes, cores, rounded = split_processors(machine, self._processors(log))
+        memory = self._memory_per_node(log, kilobytes, cores)
+        repaired = {**repaired, **rounded}
         shared = {} if "nodes" in machine.resources else {"cores": cores}
         known = kilobytes > 0
         if unknown is not None and not known.all():
@@ -126,76 +128,74 @@ class SWF(TraceFormat):
         return replace(found, closed_loop=self.closed_loop)
 
     def _processors(self, log: SwfRows) -> IntArray:
-        """(n_row,) processors."""
+        """Return (n_row,) processors."""
         for column in (swf.ALLOCATED, swf.REQUESTED_PROCESSORS):
             many = log.values[:, column] > _LARGEST
-            log.refuse(many, column, "{value} are more than 2**31 processors", "correct or remove the row")
+            log.refuse(many, column, "{value} exceeds 2**31 processors", "correct or remove the row")
         return np.ceil(log.processors).astype(np.int64)
 
-    def _memory_of_each(self, log: SwfRows, kilobytes: FloatArray, cores: IntArray) -> IntArray:
-        """(n_row,) MiB on each node of a job, which has `cores` processors there."""
+    def _memory_per_node(self, log: SwfRows, kilobytes: FloatArray, cores: IntArray) -> IntArray:
+        """Return (n_row,) MiB on each node of a job, which has `cores` processors there."""
         memory = round_up(kilobytes * np.minimum(log.processors, cores) / 1024 * self.memory_scale)
         for column in _COLUMNS[self.memory_field]:
             log.refuse(
                 (memory > LARGEST) & (log.values[:, column] > 0),
                 column,
-                "{value} KB per processor would be more than 2**31 MiB on each node",
+                "{value} KB per processor exceeds 2**31 MiB on each node",
                 "if the log gives bytes per job, convert it: `poolwise trace convert --memory-bytes-per-job`",
             )
         return memory.astype(np.int64)
 
     def _memory(self, log: SwfRows) -> FloatArray:
-        """(n_row,) KB per processor, 0 where unknown."""
+        """Return (n_row,) KB per processor, 0 where unknown."""
         kilobytes = np.zeros(len(log), dtype=np.float64)
         for column in _COLUMNS[self.memory_field]:
             kilobytes = np.where(kilobytes > 0, kilobytes, np.maximum(log.values[:, column], 0.0))
         return kilobytes
 
 
-def processors_on(machine: Machine, processors: IntArray) -> tuple[IntArray, IntArray, dict[str, int]]:
-    """Nodes of jobs with (n_row,) processors, processors on each of them, and what was rounded up on shared nodes."""
+def split_processors(machine: Machine, processors: IntArray) -> tuple[IntArray, IntArray, dict[str, int]]:
+    """Return nodes of jobs with (n_row,) processors, processors on each node, and counts of rounding on shared nodes."""
     if "nodes" in machine.resources:
         cores = cores_per_node(machine)
         return -(-processors // cores), np.minimum(processors, cores), {}
-    nodes, on_each = share_out(processors, machine)
-    beyond = nodes * on_each - processors
+    nodes, on_each = split_over_nodes(processors, machine)
+    surplus = nodes * on_each - processors
     counts = {
-        "processors rounded up to as many on each of several nodes": int((beyond > 0).sum()),
-        "cores that these jobs have beyond their processors": int(beyond.sum()),
+        "processors rounded up to the same number on each of several nodes": int((surplus > 0).sum()),
+        "cores of these jobs in excess of their processors": int(surplus.sum()),
     }
     return nodes, on_each, {reason: count for reason, count in counts.items() if count}
 
 
 def cores_per_node(machine: Machine) -> int:
-    """Cores of a whole node of the machine, the least where racks differ; raises InputError if it does not say."""
+    """Return the cores of a whole node, the smallest number if racks differ; raise InputError if the machine has none."""
     cores, groups = machine.per_node.get("cores"), machine.racks.nodes
     least = int(cores[groups].min()) if cores is not None and len(groups) else 0
     if least < 1:
         raise InputError(
-            f"machine '{machine.name}' does not say how many cores a node has", field="cores", remedy="give its nodes cores"
+            f"machine '{machine.name}' does not state the cores of a node", field="cores", remedy="give its nodes cores"
         )
     return least
 
 
 def _keep(log: SwfRows, kilobytes: FloatArray, *, exclude_unknown: bool) -> tuple[SwfRows, FloatArray, dict[str, int]]:
-    """Leave out rows that no schedule can be made of; a row counts under the first reason that it gives."""
+    """Exclude rows that cannot be scheduled; count each under the first reason that applies."""
     reasons: dict[str, BoolArray] = {
         "submit time unknown": log.values[:, swf.SUBMIT] < 0,
         "runtime unknown or 0": log.values[:, swf.RUN] <= 0,
         "processors unknown or 0": log.processors <= 0,
         "memory unknown or 0": (kilobytes <= 0) if exclude_unknown else np.zeros(len(log), dtype=np.bool_),
     }
-    keep, excluded = select(reasons, log.path, "give a trace with submit time, runtime and processors")
+    keep, excluded = select(reasons, log.path, "use a trace with submit times, runtimes and processors")
     return log.filter_rows(keep), kilobytes[keep], excluded
 
 
 def _times(log: SwfRows, *, keep: bool = False) -> tuple[IntArray, IntArray, dict[str, int]]:
-    """(n_row,) runtimes and requested times, ns, and how many of the latter were repaired; none if they are kept."""
+    """Return (n_row,) runtimes and requested times in ns, and counts of repaired requested times, empty if `keep` is set."""
     runtime, requested = log.values[:, swf.RUN], log.values[:, swf.REQUESTED_TIME]
     for field, column in ((swf.RUN, runtime), (swf.REQUESTED_TIME, requested)):
-        log.refuse(
-            column > _LONGEST, field, "{value} s are more than 68 years", "times are in seconds; correct or remove the row"
-        )
+        log.refuse(column > _LONGEST, field, "{value} s exceeds 68 years", "times are in seconds; correct or remove the row")
     if keep:
         return array_to_ns(runtime), np.where(requested > 0, array_to_ns(np.maximum(requested, 0)), UNKNOWN), {}
     unknown = requested < 0
@@ -209,7 +209,7 @@ def _times(log: SwfRows, *, keep: bool = False) -> tuple[IntArray, IntArray, dic
 
 
 def _submit(log: SwfRows) -> IntArray:
-    """(n_row,) ns since the first submission."""
+    """Return (n_row,) ns since the first submission."""
     seconds = log.values[:, swf.SUBMIT]
     since = seconds - seconds.min()
     log.refuse(
@@ -222,7 +222,7 @@ def _submit(log: SwfRows) -> IntArray:
 
 
 def _attributes(log: SwfRows) -> dict[str, IntArray | FloatArray]:
-    """Columns that the log fills in: names of users, groups, queues and partitions (-1 unknown), wait_s (NaN unknown)."""
+    """Return the known ids of users, groups, queues and partitions (-1 if unknown), and wait_s (NaN if unknown)."""
     found: dict[str, IntArray | FloatArray] = {
         name: log.values[:, column].astype(np.int64)
         for name, column in _NAMES.items()
@@ -235,11 +235,11 @@ def _attributes(log: SwfRows) -> dict[str, IntArray | FloatArray]:
 
 
 def _feedback(log: SwfRows) -> dict[str, IntArray | FloatArray]:
-    """Predecessor of each job (-1 for none) and the seconds that its user thinks after that (-1 unknown)."""
+    """Return the predecessor of each job (-1 for none) and the think time after it in s (-1 if unknown)."""
     log.refuse(
         log.values[:, swf.THINK] > _LONGEST,
         swf.THINK,
-        "{value} s are more than 68 years",
+        "{value} s exceeds 68 years",
         "times are in seconds; correct the row",
     )
     return {"preceding": log.values[:, swf.PRECEDING].astype(np.int64), "think_s": log.values[:, swf.THINK]}

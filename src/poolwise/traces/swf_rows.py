@@ -1,4 +1,4 @@
-"""Rows of the Standard Workload Format as they are in the file.
+"""Rows of Standard Workload Format files, before conversion to a workload.
 
 Source: Chapin et al. 1999, "Benchmarks and standards for the evaluation of parallel job schedulers"; version 2.2 of the
 Parallel Workloads Archive.
@@ -44,23 +44,23 @@ FIELDS = (
 ) = range(18)  # fmt: skip
 
 _FRACTIONS = (SUBMIT, WAIT, RUN, CPU, USED_MEMORY, REQUESTED_TIME, REQUESTED_MEMORY, THINK)
-"""Fields in which logs write fractions of seconds and of KB; the others count or name things."""
+"""Fields in which logs may have fractions, of seconds or KB; the other fields are counts and ids."""
 
 _EXACT = 2.0**53
-_BLOCK = 20_000  # lines taken apart at once: bounds the memory that their words need
+_BLOCK = 20_000  # lines split at once, which bounds the memory for their words
 
 
 @dataclass(frozen=True, eq=False)
 class SwfRows:
-    """A log: its header and its rows, unknown values -1.
+    """The header and the parsed rows of a log, unknown values -1.
 
     Attributes
     ----------
-    path : where it was read
+    path : file that was read
     comments : header lines without the ";"
     line : (n_row,) line of the file, from 1
-    values : (n_row, 18) float64, exact since larger numbers than 2**53 are refused; columns as in `FIELDS`
-    whole : lines of all rows that these are a part of; those of the rows themselves if not given
+    values : (n_row, 18) float64, exact because numbers above 2**53 are rejected; columns as in `FIELDS`
+    whole : lines of all rows of the log, for the masks of unreadable rows in errors; by default those of these rows
     """
 
     path: Path
@@ -80,31 +80,31 @@ class SwfRows:
 
     @property
     def processors(self) -> FloatArray:
-        """(n_row,) the larger of allocated and requested processors."""
+        """(n_row,) the larger number of allocated and requested processors."""
         return np.maximum(self.values[:, ALLOCATED], self.values[:, REQUESTED_PROCESSORS])
 
     def refuse(self, bad: BoolArray, field: int, problem: str, remedy: str) -> None:
-        """Raise UnreadableRows for the (n_row,) bad rows, if there are any; `problem` may name {value} of the first."""
+        """Raise UnreadableRows if any of the (n_row,) rows is bad; "{value}" in `problem` becomes the first bad value."""
         if bad.any():
             row = int(np.argmax(bad))
-            said = problem.format(value=number_text(float(self.values[row, field])))
-            raise _unreadable(self.path, self.whole, self.line[bad], said, remedy, FIELDS[field])
+            message = problem.format(value=number_text(float(self.values[row, field])))
+            raise _unreadable(self.path, self.whole, self.line[bad], message, remedy, FIELDS[field])
 
     def filter_rows(self, keep: BoolArray) -> SwfRows:
-        """Return those rows for which (n_row,) `keep` is true."""
+        """Return the rows for which (n_row,) `keep` is true."""
         return replace(self, line=self.line[keep], values=self.values[keep])
 
 
 @dataclass(frozen=True, eq=False)
 class SwfLines:
-    """A log before its rows are taken apart.
+    """The header and the unparsed rows of a log.
 
     Attributes
     ----------
-    path : where it was read
+    path : file that was read
     comments : header lines without the ";"
     line : (n_row,) line of the file, from 1
-    text : (n_row,) what stands there
+    text : (n_row,) text of the line
     """
 
     path: Path
@@ -116,12 +116,12 @@ class SwfLines:
         return len(self.text)
 
     def filter_rows(self, keep: BoolArray) -> SwfLines:
-        """Return those rows for which (n_row,) `keep` is true."""
+        """Return the rows for which (n_row,) `keep` is true."""
         return replace(self, line=self.line[keep], text=[text for text, kept in zip(self.text, keep, strict=True) if kept])
 
 
 def read_lines(path: Path) -> SwfLines:
-    """Read the lines of a log; raises InputError for a file without rows."""
+    """Read the lines of a log; raise InputError for a file without rows."""
     comments: list[str] = []
     numbers: list[int] = []
     rows: list[str] = []
@@ -133,22 +133,22 @@ def read_lines(path: Path) -> SwfLines:
             numbers.append(number)
             rows.append(stripped)
     if not rows:
-        raise InputError("the trace holds no jobs", file=path, remedy="give a file with rows of 18 numbers")
+        raise InputError("the trace contains no jobs", file=path, remedy="use a file with rows of 18 numbers")
     return SwfLines(path, tuple(comments), np.array(numbers, dtype=np.int64), rows)
 
 
 def read_rows(path: Path, extra_columns: int = 0) -> SwfRows:
-    """Read a log whose rows can all be read (`take_apart`)."""
-    return take_apart(read_lines(path), extra_columns)
+    """Read and parse a log; raise UnreadableRows if any row cannot be read."""
+    return parse_rows(read_lines(path), extra_columns)
 
 
-def take_apart(lines: SwfLines, extra_columns: int = 0) -> SwfRows:
-    """Take rows apart; each must have 18 fields and exactly `extra_columns` more, which are left out.
+def parse_rows(lines: SwfLines, extra_columns: int = 0) -> SwfRows:
+    """Parse rows; each must have 18 fields and exactly `extra_columns` more, which are ignored.
 
     Raises UnreadableRows with the file, the line and the name of the field.
     """
     if extra_columns < 0:
-        raise InputError(f"{extra_columns} columns cannot be left out", field="extra_columns", remedy="give 0 or more")
+        raise InputError(f"extra_columns is {extra_columns}", field="extra_columns", remedy="use 0 or more")
     blocks = [_numbers(lines, low, extra_columns) for low in range(0, len(lines), _BLOCK)]
     log = SwfRows(lines.path, lines.comments, lines.line, np.concatenate(blocks))
     _check(log)
@@ -156,7 +156,7 @@ def take_apart(lines: SwfLines, extra_columns: int = 0) -> SwfRows:
 
 
 def _numbers(lines: SwfLines, low: int, extra_columns: int) -> FloatArray:
-    """(n_row, 18) numbers of the rows from `low` on, `_BLOCK` at most."""
+    """Return (n_row, 18) numbers of at most `_BLOCK` rows, starting at row `low`."""
     expected = len(FIELDS) + extra_columns
     words: list[str] = []
     for row in lines.text[low : low + _BLOCK]:
@@ -168,14 +168,14 @@ def _numbers(lines: SwfLines, low: int, extra_columns: int) -> FloatArray:
         return reals(words).reshape(-1, len(FIELDS))
     except NotANumber as error:
         position, field = divmod(error.position, len(FIELDS))
-        strange = [low + k for k in range(len(words) // len(FIELDS)) if not are_real(words[18 * k : 18 * k + 18])]
-        problem, remedy = f"{error.problem} (field {field + 1})", "write a number, -1 where it is unknown"
-        assert strange[0] == low + position
-        raise _unreadable(lines.path, lines.line, lines.line[strange], problem, remedy, FIELDS[field]) from error
+        bad = [low + k for k in range(len(words) // len(FIELDS)) if not are_real(words[18 * k : 18 * k + 18])]
+        problem, remedy = f"{error.problem} (field {field + 1})", "write a number, or -1 if it is unknown"
+        assert bad[0] == low + position
+        raise _unreadable(lines.path, lines.line, lines.line[bad], problem, remedy, FIELDS[field]) from error
 
 
 def _unreadable(path: Path, whole: IntArray, bad: IntArray, problem: str, remedy: str, field: str | None) -> UnreadableRows:
-    """Build the error for the rows in lines `bad`, some of those in lines `whole`."""
+    """Build the error for the rows in lines `bad`, a subset of the lines `whole`."""
     return UnreadableRows.of(np.isin(whole, bad), problem, file=path, line=int(bad[0]), field=field, remedy=remedy)
 
 
@@ -188,16 +188,14 @@ def _wrong_width(lines: SwfLines, extra_columns: int) -> UnreadableRows:
     if more < 0:
         remedy = "complete the row: unknown values are written -1"
     elif more:
-        remedy = (
-            f"if every row has {more} columns of its own, leave them out with extra_columns={more} (--extra-columns {more})"
-        )
+        remedy = f"if every row has {more} additional columns, ignore them with extra_columns={more} (--extra-columns {more})"
     else:
         remedy = "read it without extra_columns (--extra-columns 0)"
     return _unreadable(lines.path, lines.line, bad, f"the row has {found} fields, expected {expected}", remedy, None)
 
 
 def _check(log: SwfRows) -> None:
-    """Refuse what no reading of the fields allows."""
+    """Raise UnreadableRows for values that are not valid in their field, and for repeated job numbers."""
     values = log.values
     for k in range(len(FIELDS)):
         column = values[:, k]
@@ -206,18 +204,18 @@ def _check(log: SwfRows) -> None:
             log.refuse(column != np.floor(column), k, "{value} is not a whole number", "correct the row")
     submit = values[:, SUBMIT]
     negative = (submit < 0) & (submit != -1)
-    log.refuse(negative, SUBMIT, "submit time {value} is negative", "write -1 where it is unknown, correct or remove the row")
+    log.refuse(negative, SUBMIT, "submit time {value} is negative", "write -1 if it is unknown, or correct or remove the row")
     order = np.argsort(values[:, JOB], kind="stable")
     same = values[order[1:], JOB] == values[order[:-1], JOB]
     if same.any():
         k = int(np.argmax(same))
         problem = f"job {number_text(float(values[order[k], JOB]))} is already in line {int(log.line[order[k]])}"
-        again = log.line[order[1:][same]]  # the first is the line that the message names
-        raise _unreadable(log.path, log.whole, again, problem, "renumber the jobs, or keep one row of each", FIELDS[JOB])
+        repeated = log.line[order[1:][same]]  # the first of them is the line in the message
+        raise _unreadable(log.path, log.whole, repeated, problem, "renumber the jobs, or keep one row of each", FIELDS[JOB])
 
 
 def write_swf_rows(log: SwfRows, path: Path) -> None:
-    """Write a log, gzip if the name ends in ".gz", whole or not at all."""
+    """Write a log atomically, gzip if the name ends in ".gz"."""
     write_text(path, "".join(_lines(log)))
 
 

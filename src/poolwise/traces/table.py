@@ -1,4 +1,4 @@
-"""Poolwise's own job table, CSV or Parquet: every column of a workload under its name and unit."""
+"""Trace format of Poolwise's own job table, CSV or Parquet: every column of a workload with its name and unit."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ from poolwise.traces.text_files import beginning, write_text
 _TIMES = ("submit_ns", "duration_ns")
 _REQUESTS = {"nodes": "nodes", "memory_mib": "memory"}
 _OWN = ("id", *_TIMES, "requested_ns", "tasks", *_REQUESTS)
-_ASK, _TEXT = "request.", "text."
+_REQUEST, _TEXT = "request.", "text."
 
 
 @dataclass(frozen=True)
 class _Rule:
-    """What a column may hold: whole numbers from `least` on."""
+    """Constraint on a column: whole numbers of at least `least`."""
 
     least: int
     remedy: str
 
 
 _RULES = {
-    "id": _Rule(0, "number the jobs with whole numbers from 0 on"),
+    "id": _Rule(0, "number the jobs with whole numbers of at least 0"),
     "submit_ns": _Rule(0, "count nanoseconds from the beginning of the trace"),
-    "duration_ns": _Rule(1, "give nanoseconds, at least 1, or remove the row"),
-    "requested_ns": _Rule(1, "give nanoseconds, at least 1"),
+    "duration_ns": _Rule(1, "give at least 1 ns, or remove the row"),
+    "requested_ns": _Rule(1, "give at least 1 ns"),
     "tasks": _Rule(1, "give at least 1"),
-    "nodes": _Rule(1, "give whole nodes, at least 1; leave the column out if jobs share nodes"),
+    "nodes": _Rule(1, "give whole nodes, at least 1; omit the column if jobs share nodes"),
     "memory_mib": _Rule(0, "give MiB per node, 0 for none"),
 }
 _AMOUNT = _Rule(0, "give a whole number of base units, 0 for none")
@@ -59,13 +59,13 @@ _AMOUNT = _Rule(0, "give a whole number of base units, 0 for none")
 class TableFormat(TraceFormat):
     """Job table, CSV (plain or gzip) or Parquet: submit_ns, duration_ns, nodes; optionally id, requested_ns, tasks, memory_mib.
 
-    A column "request.X" is what a job asks of resource X in base units, "text.X" an attribute of text, any other column a
-    numeric attribute X (such as "u"); an empty cell of an attribute is NaN. Without `id` jobs count from 1, without
-    `requested_ns` they ask for their duration. `nodes` may be missing only where jobs ask for something else.
+    A column "request.X" is a request for resource X in base units, "text.X" a text attribute, and any other column a numeric
+    attribute X (such as "u"); an empty cell of an attribute is NaN. Without `id`, jobs are numbered from 1; without
+    `requested_ns`, they request their duration. `nodes` is optional if jobs request other resources.
     """
 
-    def recognises(self, path: Path) -> bool:
-        """Whether it is Parquet or CSV that has a time column of ours."""
+    def recognizes(self, path: Path) -> bool:
+        """Return whether the file is Parquet or CSV with a time column of this format."""
         start = beginning(path)
         if is_parquet(start):
             return any(name in _TIMES for name in parquet_names(path))
@@ -73,10 +73,10 @@ class TableFormat(TraceFormat):
         return any(word.strip().strip('"') in _TIMES for word in header.split(","))
 
     def read(self, path: Path, machine: Machine) -> Workload:
-        """Read a table; what the machine is like does not matter."""
+        """Read a table; the machine does not affect the result."""
         source = columns_of_parquet(path) if is_parquet(beginning(path, 4)) else columns_of_csv(path)
         _check_header(source)
-        whole, asked, attributes = read_job_columns(source)
+        whole, requests, attributes = read_job_columns(source)
         if "id" in whole:
             check_unique(source, whole["id"], "id")
         return Workload.of(
@@ -85,7 +85,7 @@ class TableFormat(TraceFormat):
             id=whole.get("id"),
             requested=whole.get("requested_ns"),
             tasks=whole.get("tasks", 1),
-            requests=asked,
+            requests=requests,
             attributes=attributes,
             excluded=source.counts.get("excluded"),
             repaired=source.counts.get("repaired"),
@@ -94,34 +94,33 @@ class TableFormat(TraceFormat):
 
 
 def read_job_columns(
-    source: Source, beside: Collection[str] = ()
+    source: Source, ignored: Collection[str] = ()
 ) -> tuple[dict[str, IntArray], dict[str, IntArray], dict[str, NDArray[np.generic]]]:
-    """Columns of our own by name, requests by resource, and attributes by name; those `beside` are left to the caller.
+    """Read the standard columns by name, requests by resource, and attributes by name, except the `ignored` columns.
 
-    Raises InputError for a value that its column may not hold.
+    Raises InputError for a value that is not valid in its column.
     """
     whole = {name: _whole(source, name, _RULES[name]) for name in _OWN if name in source.names}
-    asked = {_REQUESTS[name]: whole[name] for name in _REQUESTS if name in whole}
+    requests = {_REQUESTS[name]: whole[name] for name in _REQUESTS if name in whole}
     attributes: dict[str, NDArray[np.generic]] = {}
     for name in source.names:
-        if name.startswith(_ASK):
-            asked[name.removeprefix(_ASK)] = _whole(source, name, _AMOUNT)
+        if name.startswith(_REQUEST):
+            requests[name.removeprefix(_REQUEST)] = _whole(source, name, _AMOUNT)
         elif name.startswith(_TEXT):
             attributes[name.removeprefix(_TEXT)] = source.texts(name)
-        elif name not in _OWN and name not in beside:
+        elif name not in _OWN and name not in ignored:
             attributes[name] = source.numbers(name)
-    return whole, asked, attributes
+    return whole, requests, attributes
 
 
 def _check_header(source: Source) -> None:
-    asks = any(name.startswith(_ASK) for name in source.names)
-    require(source, _TIMES if asks else (*_TIMES, "nodes"))
+    has_requests = any(name.startswith(_REQUEST) for name in source.names)
+    require(source, _TIMES if has_requests else (*_TIMES, "nodes"))
     for request in _REQUESTS.values():
-        if _ASK + request in source.names:
+        if _REQUEST + request in source.names:
             own = next(name for name, r in _REQUESTS.items() if r == request)
-            raise InputError(
-                f"'{_ASK}{request}' has a name of its own here", file=source.path, field=_ASK + request, remedy=f"call it {own}"
-            )
+            problem = f"'{_REQUEST}{request}' has a standard column name"
+            raise InputError(problem, file=source.path, field=_REQUEST + request, remedy=f"name the column {own}")
 
 
 def _whole(source: Source, name: str, rule: _Rule) -> IntArray:
@@ -134,10 +133,10 @@ def _whole(source: Source, name: str, rule: _Rule) -> IntArray:
 
 
 def write_table(workload: Workload, path: str | Path) -> None:
-    """Write a workload as a job table, whole or not at all: ".parquet", ".csv" or ".csv.gz" by the name.
+    """Write a workload as a job table, atomically; the file name ends in ".parquet", ".csv" or ".csv.gz".
 
-    Parquet also keeps the counts of rows excluded and repaired, which CSV has no place for. Raises InputError for another
-    ending, and for an attribute whose name another column has.
+    Parquet also stores the counts of excluded and repaired rows; CSV cannot. Raises InputError for any other file name
+    extension, and for an attribute with the name of another column.
     """
     path = Path(path)
     columns = _columns(workload)
@@ -148,7 +147,7 @@ def write_table(workload: Workload, path: str | Path) -> None:
     elif path.name.endswith((".csv", ".csv.gz")):
         write_text(path, csv_text(columns))
     else:
-        raise InputError("a job table is CSV or Parquet", file=path, remedy="end the name in .parquet, .csv or .csv.gz")
+        raise InputError("a job table is CSV or Parquet", file=path, remedy="end the file name in .parquet, .csv or .csv.gz")
 
 
 def _columns(workload: Workload) -> Mapping[str, NDArray[Any]]:
@@ -156,10 +155,10 @@ def _columns(workload: Workload) -> Mapping[str, NDArray[Any]]:
     return {"id": workload.id, "submit_ns": workload.submit, "duration_ns": workload.duration, **columns}
 
 
-def job_columns(jobs: JobTable, beside: Collection[str] = ()) -> dict[str, NDArray[Any]]:
-    """Columns of jobs under the names that a job table has; those `beside` are names that the caller uses.
+def job_columns(jobs: JobTable, reserved: Collection[str] = ()) -> dict[str, NDArray[Any]]:
+    """Return the columns of jobs under their job table names; `reserved` are further names that attributes must not have.
 
-    Raises InputError for an attribute whose name another column has.
+    Raises InputError for an attribute with the name of another column.
     """
     columns: dict[str, NDArray[Any]] = {
         "id": jobs.id,
@@ -169,13 +168,13 @@ def job_columns(jobs: JobTable, beside: Collection[str] = ()) -> dict[str, NDArr
     }
     own = {request: name for name, request in _REQUESTS.items()}
     for request, amounts in jobs.requests.items():
-        columns[own.get(request, _ASK + request)] = amounts
-    taken = {*columns, *_OWN, *beside}
+        columns[own.get(request, _REQUEST + request)] = amounts
+    taken = {*columns, *_OWN, *reserved}
     for name, values in jobs.attributes.items():
         key = _TEXT + name if values.dtype.kind in "UO" else name
-        if key in taken or (key == name and name.startswith((_ASK, _TEXT))):
+        if key in taken or (key == name and name.startswith((_REQUEST, _TEXT))):
             raise InputError(f"attribute '{name}' has the name of another column", field=name, remedy="rename the attribute")
         if values.dtype.kind == "f" and bool(np.isinf(values).any()):
-            raise InputError(f"attribute '{name}' is infinite somewhere", field=name, remedy="use NaN where there is no value")
+            raise InputError(f"attribute '{name}' has infinite values", field=name, remedy="use NaN for unknown values")
         columns[key] = values
     return columns

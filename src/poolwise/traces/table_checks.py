@@ -1,4 +1,4 @@
-"""Checks that formats make on the columns of a table; what fails is an InputError that names the place."""
+"""Checks of table columns; a failed check raises InputError with the location of the value."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NUMBER = re.compile(r"([0-9]{1,18})$")
 
 
 def require(source: Source, names: Sequence[str]) -> None:
-    """Raise InputError if the table lacks one of the columns."""
+    """Raise InputError if the table lacks any of the columns."""
     missing = [name for name in names if name not in source.names]
     if missing:
         raise InputError(
@@ -24,42 +24,42 @@ def require(source: Source, names: Sequence[str]) -> None:
             file=source.path,
             line=source.header_line,
             field=missing[0],
-            remedy=f"such a table has the columns {', '.join(names)}",
+            remedy=f"the required columns are {', '.join(names)}",
         )
 
 
 def refuse(source: Source, name: str, bad: BoolArray, problem: str) -> None:
-    """Raise InputError for the first of the (n_row,) bad rows, if there is one; the message is the value and then `problem`."""
+    """Raise InputError if any of the (n_row,) rows is bad; the message is the first bad value and `problem`."""
     if bad.any():
         row = int(np.argmax(bad))
         raise source.error(row, name, f"'{source.texts(name)[row]}' {problem}", "correct or remove the row")
 
 
 def known_numbers(source: Source, name: str) -> FloatArray:
-    """(n_row,) float64, NaN for empty cells; raises InputError for text, NaN and infinities."""
+    """Return (n_row,) float64, NaN for empty cells; raise InputError for text, NaN and infinities."""
     words = [word.strip() for word in source.texts(name).tolist()]
     given = [row for row, word in enumerate(words) if word]
     values = np.full(len(words), np.nan, dtype=np.float64)
     try:
         values[given] = reals([words[row] for row in given])
     except NotANumber as error:
-        remedy = "write a number, or leave the cell empty where it is unknown"
+        remedy = "write a number, or leave the cell empty if it is unknown"
         raise source.error(given[error.position], name, error.problem, remedy) from error
     return values
 
 
 def check_unique(source: Source, ids: IntArray, name: str) -> None:
-    """Raise InputError if two rows have the same id; `name` is the column that it comes from."""
+    """Raise InputError if two rows have the same id; `name` is the column that contains the ids."""
     order = np.argsort(ids, kind="stable")
     twice = np.flatnonzero(ids[order[1:]] == ids[order[:-1]])
     if len(twice):
         first, second = int(order[twice[0]]), int(order[twice[0] + 1])
-        problem = f"job {int(ids[first])} is already in {source.place(first)}"
+        problem = f"job {int(ids[first])} is already in {source.location(first)}"
         raise source.error(second, name, problem, "renumber the jobs, or keep one row of each")
 
 
 def numbered(source: Source, name: str, remedy: str) -> IntArray:
-    """(n_row,) the number at the end of each name, unique; raises InputError otherwise."""
+    """Return (n_row,) unique numbers that end each name; raise InputError if one is missing or repeated."""
     found = [_NUMBER.search(text) for text in source.texts(name).tolist()]
     for row, match in enumerate(found):
         if match is None:

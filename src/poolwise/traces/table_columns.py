@@ -1,4 +1,4 @@
-"""Columns of a job table as they come from CSV or Parquet, with errors that name the place of a value."""
+"""Columns of a job table read from CSV or Parquet, with errors that state the location of a value."""
 
 from __future__ import annotations
 
@@ -24,72 +24,72 @@ from poolwise.traces.text_files import beginning, read_text
 
 Counts = Mapping[str, Mapping[str, int]]
 _QUOTED = re.compile(r'"[^"]*"')
-_KEY = "poolwise"  # of the counts in a Parquet file's metadata
+_KEY = "poolwise"  # key of the row counts in a Parquet file's metadata
 
 
 class Source(Protocol):
-    """A table that was read: columns by name, (n_row,) each."""
+    """A table that was read, with access to its columns by name, (n_row,) each."""
 
     def __len__(self) -> int:
-        """Count the rows."""
+        """Return the number of rows."""
         ...
 
     def filter_rows(self, keep: BoolArray) -> Self:
-        """Those rows for which (n_row,) `keep` is true."""
+        """Return the rows for which (n_row,) `keep` is true."""
         ...
 
     @property
     def path(self) -> Path:
-        """File it was read from."""
+        """File that the table was read from."""
         ...
 
     @property
     def names(self) -> Sequence[str]:
-        """Columns it has."""
+        """Names of the columns."""
         ...
 
     @property
     def header_line(self) -> int | None:
-        """Line of the header, None where the file has no lines."""
+        """Line of the header, or None for a file without lines."""
         ...
 
     @property
     def counts(self) -> Counts:
-        """Reason -> rows, for "excluded" and "repaired"; nothing where the file does not keep them."""
+        """Reason -> rows, for "excluded" and "repaired"; empty if the file does not store them."""
         ...
 
     def wholes(self, name: str) -> IntArray:
-        """Whole numbers; raises InputError for anything else."""
+        """Return whole numbers; raise InputError for anything else."""
         ...
 
     def numbers(self, name: str) -> IntArray | FloatArray:
-        """Whole numbers where all are, else float64 with NaN for empty cells; raises InputError for text and NaN."""
+        """Return whole numbers if all are, else float64 with NaN for empty cells; raise InputError for text and NaN."""
         ...
 
     def texts(self, name: str) -> NDArray[np.str_]:
-        """Text, empty where there is none."""
+        """Return text, empty for empty cells."""
         ...
 
-    def place(self, row: int) -> str:
-        """The place of a row, in words."""
+    def location(self, row: int) -> str:
+        """Describe the location of a row in the file."""
         ...
 
     def line(self, row: int) -> int | None:
-        """Line of a row, None where the file has no lines."""
+        """Return the line of a row, or None for a file without lines."""
         ...
 
     def error(self, row: int, name: str, problem: str, remedy: str) -> InputError:
-        """Make the error for a value."""
+        """Build the error for a value."""
         ...
 
 
 def is_parquet(start: bytes) -> bool:
-    """Whether a file that begins so is Parquet."""
+    """Return whether a file with these first bytes is Parquet."""
     return start.startswith(MAGIC)
 
 
 def is_table(start: bytes) -> bool:
-    """Whether a file that begins so is Parquet, or CSV of three columns or more that have names."""
+    """Return whether a file with these first bytes is Parquet, or CSV with at least three named columns."""
     if is_parquet(start):
         return True
     mark, header = delimiter_of(start), start.partition(b"\n")[0].decode("latin-1")
@@ -100,11 +100,11 @@ def is_table(start: bytes) -> bool:
 def _check_names(path: Path, names: Sequence[str], line: int | None) -> None:
     for k, name in enumerate(names):
         if "\n" in name or "\r" in name:
-            problem = f"the name of column {k + 1} goes over several lines"
+            problem = f"the name of column {k + 1} spans several lines"
             raise InputError(problem, file=path, line=line, remedy="close the quotes in the header")
         if not name or name in names[:k]:
             problem = f"column '{name}' appears twice" if name else f"column {k + 1} has no name"
-            raise InputError(problem, file=path, line=line, field=name or None, remedy="give each column a name of its own")
+            raise InputError(problem, file=path, line=line, field=name or None, remedy="give each column a unique name")
 
 
 # CSV
@@ -115,7 +115,7 @@ class _CSV:
     path: Path
     names: Sequence[str]
     header_line: int | None
-    words: Sequence[Sequence[str]]  # one sequence a column
+    words: Sequence[Sequence[str]]  # one sequence per column
     lines: Sequence[int]
     counts: Counts = field(default_factory=dict)
 
@@ -142,7 +142,7 @@ class _CSV:
         try:
             values[given] = reals([words[row] for row in given])
         except NotANumber as error:
-            remedy = f"write a number, leave the cell empty where it is unknown, or call the column text.{name}"
+            remedy = f"write a number, leave the cell empty if it is unknown, or name the column text.{name}"
             raise self.error(given[error.position], name, error.problem, remedy) from error
         return values
 
@@ -152,7 +152,7 @@ class _CSV:
     def line(self, row: int) -> int | None:
         return self.lines[row]
 
-    def place(self, row: int) -> str:
+    def location(self, row: int) -> str:
         return f"line {self.lines[row]}"
 
     def error(self, row: int, name: str, problem: str, remedy: str) -> InputError:
@@ -162,23 +162,25 @@ class _CSV:
         return [word.strip() for word in self.words[self.names.index(name)]]
 
 
-def table_of(path: Path, uneven: list[int] | None) -> Source:
-    """Open a table of any kind: Parquet, or CSV with the delimiter that its header has most of; see `columns_of_csv`."""
+def table_of(path: Path, uneven_lines: list[int] | None) -> Source:
+    """Open a table: Parquet, or CSV with the delimiter that is most frequent in its header; see `columns_of_csv`."""
     start = beginning(path)
-    return columns_of_parquet(path) if is_parquet(start) else columns_of_csv(path, delimiter_of(start) or ",", uneven)
+    if is_parquet(start):
+        return columns_of_parquet(path)
+    return columns_of_csv(path, delimiter_of(start) or ",", uneven_lines)
 
 
 def delimiter_of(start: bytes) -> str:
-    """Delimiter of a CSV file that begins so, outside of quotes: a comma, semicolon, tab or bar; empty if there is none."""
+    """Return the delimiter of a CSV file with these first bytes: comma, semicolon, tab or bar; empty if it has none."""
     header = _QUOTED.sub("", start.partition(b"\n")[0].decode("latin-1"))
     return max(",;\t|", key=header.count) if any(mark in header for mark in ",;\t|") else ""
 
 
-def columns_of_csv(path: Path, delimiter: str = ",", uneven: list[int] | None = None) -> Source:
-    """Take a CSV file apart, plain or gzip; raises InputError for what is not a table.
+def columns_of_csv(path: Path, delimiter: str = ",", uneven_lines: list[int] | None = None) -> Source:
+    """Read a CSV file, plain or gzip; raise InputError if it is not a table.
 
-    A row with more or fewer cells than the header is an error, and so is a column without a name. Where a list `uneven` is
-    given such rows are left out and their lines are put there, and such columns are called "column 1" and so on.
+    A row with more or fewer cells than the header is an error, as is a column without a name. If a list `uneven_lines` is
+    given, such rows are skipped and their line numbers appended to it, and unnamed columns are named "column 1" and so on.
     """
     reader = csv.reader(io.StringIO(read_text(path), newline=""), delimiter=delimiter, strict=True)
     names: list[str] = []
@@ -192,31 +194,31 @@ def columns_of_csv(path: Path, delimiter: str = ",", uneven: list[int] | None = 
                 continue
             if not names:
                 names, header_line = [cell.strip() for cell in cells], begun
-                if uneven is not None:
+                if uneven_lines is not None:
                     names = [name or f"column {k}" for k, name in enumerate(names, start=1)]
                 _check_names(path, names, begun)
                 continue
             if len(cells) != len(names):
-                if uneven is not None:
-                    uneven.append(begun)
+                if uneven_lines is not None:
+                    uneven_lines.append(begun)
                     continue
                 problem = f"the row has {len(cells)} cells, the header {len(names)}"
-                raise InputError(problem, file=path, line=begun, remedy="give every row one cell a column")
+                raise InputError(problem, file=path, line=begun, remedy="give every row one cell per column")
             rows.append(cells)
             lines.append(begun)
     except csv.Error as error:
-        remedy = f"write cells apart with '{delimiter}', and quotes around cells that hold it"
+        remedy = f"separate cells with '{delimiter}', and quote cells that contain it"
         raise InputError(f"not CSV: {error}", file=path, line=line + 1, remedy=remedy) from error
     if not rows:
-        raise InputError("the table holds no jobs", file=path, remedy="give a header and a row a job")
+        raise InputError("the table contains no jobs", file=path, remedy="give a header and one row per job")
     return _CSV(path, names, header_line, list(zip(*rows, strict=True)), lines)
 
 
 def csv_text(columns: Mapping[str, NDArray[Any]]) -> str:
-    """Write columns as CSV; numbers read back the same, NaN as an empty cell."""
+    """Format columns as CSV; numbers parse to the same values, and NaN is an empty cell."""
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerow(columns)
-    # a lone carriage return in text is quoted only where all text is
+    # csv quotes a lone carriage return in text only if it quotes all text
     text = any(column.dtype.kind in "UO" for column in columns.values())
     writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC if text else csv.QUOTE_MINIMAL)
     writer.writerows(zip(*(_cells(column) for column in columns.values()), strict=True))
@@ -239,7 +241,7 @@ class _Parquet:
     frame: pl.DataFrame
     counts: Counts
     header_line: int | None = None
-    rows: IntArray | None = None  # of the file, where some were left out
+    rows: IntArray | None = None  # rows of the file, if some were removed
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -268,28 +270,28 @@ class _Parquet:
         if column.dtype.is_integer() and not column.null_count():
             return replace(self, frame=column.to_frame()).wholes(name)
         if not (column.dtype.is_numeric() or column.dtype == pl.Null):
-            remedy = f"write numbers, or call the column text.{name}"
+            remedy = f"write numbers, or name the column text.{name}"
             raise self.error(0, name, f"the column is {column.dtype}, not numbers", remedy)
         values = column.cast(pl.Float64)
         bad = values.is_not_null() & ~values.is_finite().fill_null(True)
-        self._refuse(name, bad, "the value is not a finite number", "write null where it is unknown")
+        self._refuse(name, bad, "the value is not a finite number", "write null if it is unknown")
         return values.to_numpy().astype(np.float64)
 
     def texts(self, name: str) -> NDArray[np.str_]:
         try:
             return np.array(self.frame[name].cast(pl.String).fill_null("").to_list(), dtype=np.str_)
         except pl.exceptions.PolarsError as error:
-            problem = f"the column is {self.frame[name].dtype}, which cannot be written as text"
+            problem = f"the column is {self.frame[name].dtype}, which has no text form"
             raise InputError(problem, file=self.path, field=name, remedy="write it as text or as numbers") from error
 
     def line(self, row: int) -> int | None:
         return None
 
-    def place(self, row: int) -> str:
+    def location(self, row: int) -> str:
         return f"row {(row if self.rows is None else int(self.rows[row])) + 1}"
 
     def error(self, row: int, name: str, problem: str, remedy: str) -> InputError:
-        return InputError(f"{self.place(row)}: {problem}", file=self.path, field=name, remedy=remedy)
+        return InputError(f"{self.location(row)}: {problem}", file=self.path, field=name, remedy=remedy)
 
     def _refuse(self, name: str, bad: pl.Series, problem: str, remedy: str) -> None:
         if bad.any():
@@ -297,29 +299,29 @@ class _Parquet:
 
 
 def columns_of_parquet(path: Path) -> Source:
-    """Open a Parquet file; raises InputError for a damaged or empty one."""
+    """Open a Parquet file; raise InputError for a damaged or empty one."""
     frame, metadata = read_parquet(path)
     try:
         counts = _counts(metadata.get(_KEY, "{}"))
     except ValueError as error:
-        raise InputError(f"not a whole Parquet file: {error}", file=path, remedy="fetch or write the file again") from error
+        raise InputError(f"damaged Parquet file: {error}", file=path, remedy="fetch or write the file again") from error
     if not len(frame):
-        raise InputError("the table holds no jobs", file=path, remedy="give a row a job")
+        raise InputError("the table contains no jobs", file=path, remedy="give one row per job")
     return _Parquet(path, frame, counts)
 
 
 def _counts(text: str) -> Counts:
-    """What `parquet_bytes` wrote; raises ValueError for anything else."""
+    """Parse the counts that `parquet_bytes` wrote; raise ValueError for anything else."""
     found = json.loads(text)
     if not (isinstance(found, dict) and all(isinstance(part, dict) for part in found.values())):
-        raise ValueError("its counts are none")
+        raise ValueError("its metadata has no table of row counts")
     if not all(type(count) is int for part in found.values() for count in part.values()):
-        raise ValueError("its counts are no numbers")
+        raise ValueError("row counts in its metadata are not integers")
     return found
 
 
 def parquet_bytes(columns: Mapping[str, NDArray[Any]], counts: Counts) -> bytes:
-    """Write columns and counts as Parquet; NaN as null."""
+    """Serialize columns and counts as Parquet; NaN as null."""
     frame = pl.DataFrame({name: _series(column) for name, column in columns.items()})
     return sealed_parquet(frame, {_KEY: json.dumps(counts, sort_keys=True)})
 

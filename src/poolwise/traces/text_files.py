@@ -1,4 +1,4 @@
-"""Text of trace files: plain or gzip by content when read, by name when written."""
+"""Text of trace files: reading detects gzip by content, writing selects it by file name."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _GZIP = b"\x1f\x8b"
 
 
 def read_text(path: Path) -> str:
-    """Read a file of UTF-8 text, or else of Latin-1, decompressed if it is gzip.
+    """Read a file of UTF-8 or else Latin-1 text, decompressed if it is gzip.
 
-    Raises InputError for a missing file, broken gzip, and a file that holds the byte 0, which no text of these has.
+    Raises InputError for a missing file, damaged gzip, and a file with null bytes, which are not valid in these texts.
     """
     if not path.is_file():
         raise InputError("no such file", file=path, remedy="check the path")
@@ -25,11 +25,11 @@ def read_text(path: Path) -> str:
             data = gzip.decompress(data)
         except (EOFError, OSError, zlib.error) as error:
             raise InputError(
-                f"the gzip data are cut off or damaged: {error}", file=path, remedy="fetch or compress the file again"
+                f"the gzip data are truncated or damaged: {error}", file=path, remedy="fetch or compress the file again"
             ) from error
     if b"\0" in data:
         line = data.count(b"\n", 0, data.index(b"\0")) + 1
-        raise InputError("the file is not text of 8 bits", file=path, line=line, remedy="save it as UTF-8 text")
+        raise InputError("the file is not 8-bit text", file=path, line=line, remedy="save it as UTF-8 text")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -37,7 +37,7 @@ def read_text(path: Path) -> str:
 
 
 def beginning(path: Path, size: int = 65536) -> bytes:
-    """Read the first bytes of a file, decompressed if it is gzip; nothing of a file that cannot be read."""
+    """Read the first bytes of a file, decompressed if it is gzip; return no bytes if it cannot be read."""
     try:
         with path.open("rb") as file:
             if file.read(2) == _GZIP:
@@ -51,7 +51,7 @@ def beginning(path: Path, size: int = 65536) -> bytes:
 
 
 def write_text(path: Path, content: str) -> None:
-    """Write UTF-8 text whole or not at all, gzip if the name ends in ".gz"; the same text gives the same bytes."""
+    """Write UTF-8 text atomically, gzip if the name ends in ".gz"; the same text produces the same bytes."""
     data = content.encode()
     if path.name.endswith(".gz"):
         data = gzip.compress(data, compresslevel=9, mtime=0)

@@ -1,4 +1,4 @@
-"""Times of day as logs write them, as seconds since 1970."""
+"""Parsing of the dates and times in logs to seconds or nanoseconds since 1970."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from poolwise.errors import InputError
 from poolwise.traces.numbers import NotANumber
 from poolwise.units import SECOND
 
-REPEATED = "time in the hour that the clock repeats in autumn, taken as the first of the two"
-"""Reason under which formats count what `seconds` could not tell."""
+REPEATED = "ambiguous local time at the end of daylight saving time, taken as the earlier one"
+"""Reason under which formats count the ambiguous times of `seconds`."""
 
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(?:Z|[-+][0-9]{2}:?[0-9]{2})?")
 _COUNT = re.compile(r"[0-9]{1,11}")
@@ -24,45 +24,47 @@ _LAST = 2**62
 
 
 def zone(name: str) -> tzinfo:
-    """Time zone by its name, such as "Europe/Berlin"; raises InputError for one that is not known here."""
+    """Return the time zone with a name such as "Europe/Berlin"; raise InputError for an unknown one."""
     try:
         return UTC if name == "UTC" else ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        remedy = 'give "UTC" or a name of the time zone database, such as "Europe/Berlin"'
+        remedy = 'use "UTC" or a name in the time zone database, such as "Europe/Berlin"'
         raise InputError(f"unknown time zone '{name}'", field="timezone", remedy=remedy) from error
 
 
 def seconds(words: Sequence[str], local: tzinfo) -> tuple[IntArray, int]:
-    """Read times: "2026-03-01T12:00:00" (or a space for the T), with an offset or without, or seconds since 1970.
+    """Parse times: "2026-03-01T12:00:00" (or a space instead of the T), with or without an offset, or seconds since 1970.
 
     Parameters
     ----------
     words
-        The times; those without an offset are of the zone `local`.
+        The times.
+    local
+        Time zone of the times without an offset.
 
     Returns
     -------
     seconds
         (n_word,) int64, since 1970 in UTC.
     repeated
-        How many fell into the hour that a clock repeats when summer ends; they are taken as the first.
+        Number of times in the hour that a clock repeats when summer time ends; they are taken as the first occurrence.
 
-    Raises NotANumber for anything else, and for times that the zone's clock leaves out when summer begins.
+    Raises NotANumber for anything else, and for times that the zone's clock skips when summer time begins.
     """
     found, repeated = instants(words, local)
     return found // SECOND, repeated
 
 
 def instants(words: Sequence[str], local: tzinfo, form: str = "") -> tuple[IntArray, int]:
-    """Read times as `seconds` does, or in a form of `datetime.strptime` such as "%d.%m.%Y %H:%M", as ns since 1970.
+    """Parse times as `seconds` does, or in a format of `datetime.strptime` such as "%d.%m.%Y %H:%M", to ns since 1970.
 
-    Raises NotANumber as `seconds` does, and for times that 64 bits of nanoseconds cannot hold.
+    Raises NotANumber as `seconds` does, and for times that exceed 64 bits of nanoseconds.
     """
     found = np.empty(len(words), dtype=np.int64)
     repeated = 0
     for position, word in enumerate(words):
         try:
-            ns, twice = _formed(word, local, form) if form else _read(word, local)
+            ns, twice = _parse_format(word, local, form) if form else _parse(word, local)
             if abs(ns) >= _LAST:
                 raise ValueError("it is too far from 1970")
             found[position] = ns
@@ -72,23 +74,23 @@ def instants(words: Sequence[str], local: tzinfo, form: str = "") -> tuple[IntAr
     return found, repeated
 
 
-def _read(word: str, local: tzinfo) -> tuple[int, bool]:
-    """Ns since 1970, and whether the clock of the zone showed this time twice."""
+def _parse(word: str, local: tzinfo) -> tuple[int, bool]:
+    """Return ns since 1970, and whether the clock of the zone showed this time twice."""
     if _COUNT.fullmatch(word):
         return int(word) * SECOND, False
     match = _TIME.fullmatch(word)
     if match is None:
         raise ValueError("expected year-month-dayThour:minute:second")
     fraction = match[1] or ""
-    ns, twice = _since(datetime.fromisoformat(word.replace(fraction, "", 1)), local)
+    ns, twice = _since_epoch(datetime.fromisoformat(word.replace(fraction, "", 1)), local)
     return ns + int(fraction[1:].ljust(9, "0") or 0), twice
 
 
-def _formed(word: str, local: tzinfo, form: str) -> tuple[int, bool]:
-    return _since(datetime.strptime(word, form), local)
+def _parse_format(word: str, local: tzinfo, form: str) -> tuple[int, bool]:
+    return _since_epoch(datetime.strptime(word, form), local)
 
 
-def _since(time: datetime, local: tzinfo) -> tuple[int, bool]:
+def _since_epoch(time: datetime, local: tzinfo) -> tuple[int, bool]:
     if time.tzinfo is not None:
         return (time - _ZERO) // _US * 1000, False
     time = time.replace(tzinfo=local)
@@ -97,8 +99,8 @@ def _since(time: datetime, local: tzinfo) -> tuple[int, bool]:
 
 
 def _is_repeated(time: datetime) -> bool:
-    """Whether a clock is put back over this time; raises ValueError where it is put forward over it."""
+    """Return whether the clock repeats this time; raise ValueError if the clock skips it."""
     first, second = time.utcoffset(), time.replace(fold=1).utcoffset()
     if first is not None and second is not None and first < second:
-        raise ValueError(f"the clock of {time.tzinfo} never showed it")
+        raise ValueError(f"the clock of {time.tzinfo} skips it")
     return first != second

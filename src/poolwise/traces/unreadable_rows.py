@@ -1,4 +1,4 @@
-"""Rows of a log that cannot be read: left out, counted and told, or an error at the first of them."""
+"""Handling of unreadable log rows: skip, count and report them, or raise an error for the first."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import numpy as np
 from poolwise.arrays import BoolArray
 from poolwise.errors import InputError
 
-SHOWN = 3
-"""Reasons that are told in full; the others are counted."""
+MAX_NOTES = 3
+"""Number of parse errors that are reported in full; the others are only counted."""
 
 
 class UnreadableRows(InputError):
-    """Some rows cannot be read; the message tells of the first.
+    """Some rows cannot be read; the message describes the first.
 
     Attributes
     ----------
-    bad : (n_row,) which rows; None once the error has left the process in which it was raised
+    bad : (n_row,) mask of these rows; None after the error has been passed to another process
     """
 
     bad: BoolArray | None = None
@@ -30,32 +30,32 @@ class UnreadableRows(InputError):
     def of(
         cls, bad: BoolArray, message: str, *, file: Path, line: int | None, field: str | None, remedy: str
     ) -> UnreadableRows:
-        """Build the error for (n_row,) `bad` rows, where the other arguments tell of the first."""
+        """Build the error for (n_row,) `bad` rows; the other arguments describe the first of them."""
         error = cls(message, file=file, line=line, field=field, remedy=remedy)
         error.bad = bad
         return error
 
 
 class LogRows(Protocol):
-    """Rows of a log, from which some can be left out."""
+    """Rows of a log, some of which can be removed."""
 
     def __len__(self) -> int:
-        """Count the rows."""
+        """Return the number of rows."""
         ...
 
     def filter_rows(self, keep: BoolArray) -> Self:
-        """Those rows for which (n_row,) `keep` is true."""
+        """Return the rows for which (n_row,) `keep` is true."""
         ...
 
 
 @dataclass
-class Skipped:
-    """What was left out.
+class SkippedRows:
+    """Counts and examples of the skipped rows.
 
     Attributes
     ----------
-    counts : reason -> rows
-    notes : sentences that tell of the first rows
+    counts : reason -> number of rows
+    notes : one sentence for each of the first parse errors
     """
 
     counts: dict[str, int] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Skipped:
 
     @property
     def rows(self) -> int:
-        """Rows in all."""
+        """Total number of skipped rows."""
         return sum(self.counts.values())
 
     def add(self, error: UnreadableRows) -> None:
@@ -71,23 +71,23 @@ class Skipped:
         assert error.bad is not None
         reason = f"cannot be read ({error.field})" if error.field else "cannot be read"
         self.counts[reason] = self.counts.get(reason, 0) + int(error.bad.sum())
-        if len(self.notes) < SHOWN:
-            place = f"line {error.line}: " if error.line is not None else ""
-            named = f"{error.field}: " if error.field else ""
-            self.notes.append(f"left out, for instance, {place}{named}{error.message}")
+        if len(self.notes) < MAX_NOTES:
+            location = f"line {error.line}: " if error.line is not None else ""
+            column = f"{error.field}: " if error.field else ""
+            self.notes.append(f"skipped, for example, {location}{column}{error.message}")
 
 
 T = TypeVar("T", bound=LogRows)
 R = TypeVar("R")
 
 
-def read_readable(rows: T, read: Callable[[T], R], *, strict: bool) -> tuple[R, Skipped]:
-    """Read rows with a function that raises UnreadableRows; it is asked again without them until it raises no more.
+def read_readable(rows: T, read: Callable[[T], R], *, strict: bool) -> tuple[R, SkippedRows]:
+    """Call a function that reads rows, and call it again without the rows for which it raises UnreadableRows.
 
-    Where `strict` is set the first error stands. So it does where more rows cannot be read than can: then it is not the
-    rows that are wrong, but the way in which they are read.
+    If `strict` is set, the first error propagates. It also propagates if more rows are unreadable than readable, because then
+    the options or the format are wrong rather than the rows.
     """
-    skipped, whole, first = Skipped(), len(rows), None
+    skipped, total, first = SkippedRows(), len(rows), None
     while True:
         try:
             return read(rows), skipped
@@ -96,7 +96,7 @@ def read_readable(rows: T, read: Callable[[T], R], *, strict: bool) -> tuple[R, 
                 raise
             first = first or error
             skipped.add(error)
-            if 2 * skipped.rows > whole:
-                message = f"{first.message}; {skipped.rows:,} of {whole:,} rows cannot be read"
+            if 2 * skipped.rows > total:
+                message = f"{first.message}; {skipped.rows:,} of {total:,} rows cannot be read"
                 raise InputError(message, file=first.file, line=first.line, field=first.field, remedy=first.remedy) from error
             rows = rows.filter_rows(np.logical_not(error.bad))

@@ -1,4 +1,4 @@
-"""Gavel's throughputs as an affinity table: values picked by hand, what cannot run, errors."""
+"""Tests of the Gavel affinity table: selected values, tasks that cannot run, and errors."""
 
 import numpy as np
 import pytest
@@ -34,17 +34,17 @@ def test_rates_are_the_steps_per_second_of_the_file():
     assert (tables.rates[6:, 7:] > 0).all()
 
 
-def test_several_gpus_are_one_unit_and_what_ran_out_of_memory_cannot_run():
+def test_several_gpus_are_one_unit_and_out_of_memory_tasks_cannot_run():
     tables = Gavel(gpus=2).read(FILE)
     assert rate(tables, "k80", "resnet-18-b16") == 8.758230831811566
     assert rate(tables, "k80", "resnet-50-b128") == 0.0
-    with pytest.raises(InputError, match="no rows of 3 GPUs") as caught:
+    with pytest.raises(InputError, match="no rows with 3 GPUs") as caught:
         Gavel(gpus=3).read(FILE)
     assert "1, 2, 4, 8" in caught.value.remedy
 
 
-def test_a_task_takes_as_long_as_its_steps():
-    """A thousand steps of ResNet-50 (32) at 7.787264918596293 a second: 128.41479296... s on a V100."""
+def test_task_duration_is_steps_over_rate():
+    """Run a thousand steps of ResNet-50 (32) at 7.787264918596293 per second: 128.41479296... s on a V100."""
     tables = Gavel().read(FILE)
     kind, unit = tables.types.tasks.index("resnet-50-b32"), tables.types.units.index("v100")
     tasks = vinesim.TaskList.of_jobs([1], kind, 1000 * 10**6)
@@ -52,12 +52,12 @@ def test_a_task_takes_as_long_as_its_steps():
     assert case.workload.duration[0] == pytest.approx(1000 / 7.787264918596293 * 1e9, abs=1)
 
 
-def test_the_shipped_tables_are_its_conversion(tmp_path):
+def test_shipped_tables_match_conversion(tmp_path):
     for file in Gavel().read(FILE).write(tmp_path, "gavel"):
         assert file.read_bytes() == catalog.find("affinities", file.name).read_bytes()
 
 
-def test_what_is_written_reads_back(tmp_path):
+def test_written_tables_round_trip(tmp_path):
     (tmp_path / "g.csv").write_text(HEADER + "k80,yes,LM (batch size 5),1,2.5\nv100,yes,A3C,1,0.0\nv100,no,A3C,1,9\n")
     tables = Gavel().read(tmp_path / "g.csv")
     names, rates = tables.write(tmp_path, "x")
@@ -75,13 +75,13 @@ def test_what_is_written_reads_back(tmp_path):
         ("k80,yes,A3C,1,1\nk80,yes,a3c,1,2\n", 3, "job_type"),
     ],
 )
-def test_wrong_rows_are_named(tmp_path, rows, line, field):
+def test_invalid_row_is_reported_with_line_and_field(tmp_path, rows, line, field):
     (tmp_path / "g.csv").write_text(HEADER + rows)
     with pytest.raises(InputError) as caught:
         Gavel().read(tmp_path / "g.csv")
     assert (caught.value.line, caught.value.field) == (line, field)
 
 
-def test_names_are_words():
+def test_task_name_is_one_word():
     assert task_name("ResNet-18 (batch size 16)") == "resnet-18-b16"
     assert task_name("CycleGAN") == "cyclegan"

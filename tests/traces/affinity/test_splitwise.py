@@ -1,4 +1,4 @@
-"""Splitwise's profiles as tables of affinity and power: values worked out by hand, what was not measured, errors."""
+"""Tests of Splitwise's affinity and power tables: values computed by hand, missing measurements, and errors."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def cell(tables, table, unit, task):
 
 
 def test_rates_are_tokens_per_second():
-    """Two GPUs: the five prompts of 512 tokens took 196.2532, 195.5617, ... ms; a token 54.84 ms."""
+    """Read runs on two GPUs: the five prompts of 512 tokens took 196.2532, 195.5617, ... ms; a token took 54.84 ms."""
     tables = Splitwise(tensor_parallel=2).read(FILE)
     prompts = [196.2532191537321, 195.56166394613683, 197.44017580524087, 196.86237908899784]
     assert 1000 * 512 / max(prompts) < cell(tables, tables.rates, "a100-80gb", "prompt-512") < 1000 * 512 / min(prompts)
@@ -26,7 +26,7 @@ def test_rates_are_tokens_per_second():
     assert tables.types.tasks[7:] == (*[f"prompt-{size}" for size in (128, 256, 512, 1024, 2048, 4096, 8192)], "token")
 
 
-def test_power_is_shares_of_rated_power_and_what_was_not_measured_is_said():
+def test_power_is_share_of_rated_power_and_unmeasured_hardware_is_noted():
     tables = Splitwise(tensor_parallel=2).read(FILE)
     assert cell(tables, tables.power.busy, "a100-80gb", "prompt-512") == pytest.approx(1.0000125 * 400 * 2, rel=1e-4)
     assert cell(tables, tables.power.busy, "a100-80gb", "token") == pytest.approx(0.73599375 * 400 * 2, rel=1e-4)
@@ -36,12 +36,12 @@ def test_power_is_shares_of_rated_power_and_what_was_not_measured_is_said():
     assert tables.power.idle[6:].tolist() == [0.15 * 800, 0.15 * 1400]
 
 
-def test_the_shipped_tables_are_its_conversion(tmp_path):
+def test_shipped_tables_match_conversion(tmp_path):
     for file in Splitwise().read(FILE).write(tmp_path, "splitwise"):
         assert file.read_bytes() == catalog.find("affinities", file.name).read_bytes()
 
 
-def test_what_is_written_reads_back(tmp_path):
+def test_written_tables_round_trip(tmp_path):
     tables = Splitwise("bloom-176b").read(FILE)
     names, rates, watts = tables.write(tmp_path, "x")
     types = vinesim.Types.read(names)
@@ -51,7 +51,7 @@ def test_what_is_written_reads_back(tmp_path):
     assert np.array_equal(power.busy[6:, 7:], tables.power.busy[6:, 7:])
 
 
-def test_what_is_not_there_is_named(tmp_path):
+def test_missing_runs_and_power_are_reported(tmp_path):
     with pytest.raises(UnknownNameError, match="llama2-7b"):
         Splitwise("llama2-7b").read(FILE)
     with pytest.raises(InputError, match="no runs of bloom-176b on 2 GPUs"):

@@ -11,31 +11,31 @@ POINTS = st.lists(st.floats(0.0, 30 * DAY_S), min_size=1, max_size=30).map(lambd
 
 @given(WEIGHTS, POINTS)
 @settings(max_examples=60, deadline=None)
-def test_either_clock_undoes_the_other_and_keeps_the_order(weights, points):
+def test_time_conversions_are_inverse_and_monotonic(weights, points):
     cycle = DailyCycle(weights)
-    times = cycle.time(points)
-    assert cycle.even(times) == pytest.approx(points, abs=1e-3)
+    times = cycle.to_time(points)
+    assert cycle.to_operational(times) == pytest.approx(points, abs=1e-3)
     assert (np.diff(times) >= 0).all()
 
 
 @given(WEIGHTS, st.integers(0, 1000))
 @settings(max_examples=30, deadline=None)
-def test_whole_days_are_whole_days(weights, day):
-    assert DailyCycle(weights).time(np.array([day * DAY_S])) == pytest.approx([day * DAY_S], abs=1e-6)
+def test_whole_days_are_unchanged(weights, day):
+    assert DailyCycle(weights).to_time(np.array([day * DAY_S])) == pytest.approx([day * DAY_S], abs=1e-6)
 
 
 @given(WEIGHTS)
 @settings(max_examples=30, deadline=None)
-def test_each_bucket_gets_its_share_of_evenly_spread_points(weights):
+def test_each_bucket_gets_its_share_of_uniform_points(weights):
     points = np.linspace(0.0, DAY_S, 20_000, endpoint=False)
-    counts = np.bincount((DailyCycle(weights).time(points) // (DAY_S / BUCKETS)).astype(int), minlength=BUCKETS)
+    counts = np.bincount((DailyCycle(weights).to_time(points) // (DAY_S / BUCKETS)).astype(int), minlength=BUCKETS)
     assert counts[:BUCKETS] / 20_000 == pytest.approx(weights / weights.sum(), abs=2 / 20_000)
 
 
-def test_a_flat_wave_changes_nothing_and_a_full_one_empties_the_night():
+def test_zero_amplitude_is_identity_and_full_amplitude_empties_the_night():
     points = np.linspace(0.0, 3 * DAY_S, 10_000)
-    assert DailyCycle.wave(0.0, 14.0).time(points) == pytest.approx(points)
-    hours = (DailyCycle.wave(1.0, 14.0).time(points) % DAY_S) // 3600
+    assert DailyCycle.wave(0.0, 14.0).to_time(points) == pytest.approx(points)
+    hours = (DailyCycle.wave(1.0, 14.0).to_time(points) % DAY_S) // 3600
     counts = np.bincount(hours.astype(int), minlength=24)
     assert int(counts.argmax()) in (13, 14)
     assert counts[1:3].max() < counts.max() / 20
@@ -43,19 +43,19 @@ def test_a_flat_wave_changes_nothing_and_a_full_one_empties_the_night():
 
 @given(st.floats(1.0, 40 * DAY_S), WEIGHTS)
 @settings(max_examples=30, deadline=None)
-def test_the_last_job_arrives_when_it_is_told_to(last, weights):
+def test_last_job_arrives_at_the_requested_time(last, weights):
     arrivals = DailyCycle(weights).arrivals(np.array([0.0, 5.0, 70.0]), last)
     assert arrivals[0] == 0
     assert arrivals[-1] == pytest.approx(last, abs=0.51)
 
 
 @pytest.mark.parametrize("jobs", [0, 1])
-def test_few_jobs_need_no_stretching(jobs):
+def test_short_sequences_are_not_stretched(jobs):
     assert DailyCycle.wave(0.5, 14.0).arrivals(np.zeros(jobs), 100.0).tolist() == [0] * jobs
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_gaps_of_a_poisson_process(seed):
+def test_poisson_gaps_are_exponential(seed):
     gaps = np.diff(poisson(seed, "here", np.arange(50_000)))
     assert gaps.mean() == pytest.approx(1.0, abs=0.02)
     assert gaps.std() == pytest.approx(1.0, abs=0.03)

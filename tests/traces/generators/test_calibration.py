@@ -1,4 +1,4 @@
-"""The machine-like generators meet what is known of the machines, over several seeds. Targets: specs, "Workloads"."""
+"""Tests that the machine-like generators match published statistics over several seeds. Targets: specs, "Workloads"."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def gigabytes(workload):
     return workload.memory / 1024
 
 
-def test_jobs_days_load_and_work(case):
+def test_jobs_days_load_and_work_match(case):
     which, workloads = case
     jobs, nodes, work = (13_844, 960, 18_000) if which == "juwels" else (13_930, 1536, 28_600)
     assert {len(workload) for workload in workloads} == {jobs}
@@ -47,13 +47,13 @@ def test_jobs_days_load_and_work(case):
         ("juwels_like", {}, 18_000, 125),
     ],
 )
-def test_means_of_the_distributions(name, settings, work, memory):
+def test_distribution_means_match(name, settings, work, memory):
     workload = generate(name, jobs=200_000, **settings)
     assert workload.node_seconds.mean() == pytest.approx(work, rel=0.04)
     assert np.average(gigabytes(workload), weights=workload.node_seconds) == pytest.approx(memory, rel=0.03)
 
 
-def test_memory_weighted_with_node_seconds(case):
+def test_node_time_weighted_memory_matches(case):
     which, workloads = case
     target = 125 if which == "juwels" else 140
     means = each(workloads, lambda w: np.average(gigabytes(w), weights=w.node_seconds))
@@ -64,7 +64,7 @@ def test_memory_weighted_with_node_seconds(case):
         assert (plain < 0.7 * means).all()  # large and long jobs need more
 
 
-def test_memory_per_node(case):
+def test_memory_per_node_matches(case):
     which, workloads = case
     for workload in workloads:
         memory = gigabytes(workload)
@@ -78,7 +78,7 @@ def test_memory_per_node(case):
             assert quantiles == pytest.approx([32, 45, 77, 169, 441, 495], rel=0.06)
 
 
-def test_nodes_of_perlmutter(case):
+def test_perlmutter_nodes_match(case):
     which, workloads = case
     if which == "juwels":
         assert each(workloads, lambda w: w.nodes.max()).max() <= 960
@@ -92,7 +92,7 @@ def test_nodes_of_perlmutter(case):
     assert np.median(largest) == pytest.approx(526, rel=0.15)
 
 
-def test_runtimes(case):
+def test_runtimes_match(case):
     which, workloads = case
     for workload in workloads:
         runtime = workload.duration / 1e9
@@ -107,5 +107,5 @@ def test_runtimes(case):
             assert at > 10 * before
 
 
-def test_requested_time_is_the_duration(case):
+def test_requested_time_equals_duration(case):
     assert all((workload.requested == workload.duration).all() for workload in case[1])

@@ -1,4 +1,4 @@
-"""Jobs with devices: arrivals, kinds, times, warm-up jobs."""
+"""Tests of the device job generator: arrivals, kinds, times and warm-up jobs."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from poolwise.traces.generators import generate
 from poolwise.units import SECOND
 
 
-def test_means_are_those_asked_for():
+def test_means_match_settings():
     workload = generate("device_jobs", jobs=20000, warm_up_s=0.0, seed=3)
     assert workload.submit[-1] / SECOND == pytest.approx(20000 / 16, rel=0.03)
     known = read_device_profiles("catalog:rodinia")
@@ -24,7 +24,7 @@ def test_means_are_those_asked_for():
 
 
 @pytest.mark.parametrize("spread", [False, True])
-def test_warm_up_jobs_hold_half_of_the_cores_and_no_device(spread):
+def test_warm_up_jobs_hold_half_the_cores_and_no_device(spread):
     workload = generate("device_jobs", jobs=50, machines=6, warm_up_s=700.0, spread=spread)
     warm = workload.attributes["pinned"] >= 0
     assert workload.attributes["pinned"][warm].tolist() == list(range(6 if spread else 3))
@@ -37,7 +37,7 @@ def test_warm_up_jobs_hold_half_of_the_cores_and_no_device(spread):
     assert workload.submit[~warm].min() > 0
 
 
-def test_the_same_settings_give_the_same_jobs_and_more_jobs_begin_with_the_same():
+def test_jobs_are_reproducible_and_a_prefix_of_more_jobs():
     few, many = (generate("device_jobs", jobs=jobs, seed=5, warm_up_s=0.0) for jobs in (20, 40))
     for column in ("submit", "duration"):
         assert getattr(few, column).tolist() == getattr(many, column)[:20].tolist()
@@ -45,7 +45,7 @@ def test_the_same_settings_give_the_same_jobs_and_more_jobs_begin_with_the_same(
 
 
 @pytest.mark.parametrize("settings", [{"jobs": 0}, {"rate": 0.0}, {"warm_up_s": -1.0}, {"machines": 0}])
-def test_settings_out_of_range_are_named(settings):
+def test_out_of_range_setting_is_reported(settings):
     with pytest.raises(InputError) as error:
         generate("device_jobs", **settings)
     assert error.value.field == next(iter(settings))

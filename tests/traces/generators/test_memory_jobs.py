@@ -15,7 +15,7 @@ def load(workload, nodes):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("cycle", [0.0, 0.8])
 @pytest.mark.parametrize("wanted", [0.5, 1.0, 1.3])
-def test_exact_load_is_met_by_every_seed_and_changes_submit_times_alone(name, cycle, wanted):
+def test_exact_load_is_met_and_changes_only_submit_times(name, cycle, wanted):
     for seed in range(3):
         settings = {"jobs": 3000, "seed": seed, "nodes": 700, "load": wanted, "daily_cycle": cycle}
         exact, free = generate(name, exact_load=True, **settings), generate(name, **settings)
@@ -26,7 +26,7 @@ def test_exact_load_is_met_by_every_seed_and_changes_submit_times_alone(name, cy
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_load_and_machine_scale_the_rate_of_arrivals(name):
+def test_load_and_machine_scale_arrival_rate(name):
     spans = {
         (nodes, wanted): np.ptp(generate(name, jobs=2000, nodes=nodes, load=wanted).submit)
         for nodes in (600, 1200)
@@ -36,7 +36,7 @@ def test_load_and_machine_scale_the_rate_of_arrivals(name):
     assert spans[600, 1.0] == pytest.approx(spans[1200, 0.5], rel=1e-4)
 
 
-def test_arrivals_are_even_by_default_and_follow_the_day_if_asked():
+def test_arrivals_are_uniform_unless_daily_cycle_is_set():
     def hours(**settings):
         submit = generate("perlmutter_like", jobs=40_000, seed=2, **settings).submit / 3.6e12
         return np.bincount((submit[submit < 8 * 24] % 24).astype(int), minlength=24)
@@ -47,7 +47,7 @@ def test_arrivals_are_even_by_default_and_follow_the_day_if_asked():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_wide_jobs_are_cut_to_the_machine_and_counted(name):
+def test_wide_jobs_are_reduced_to_machine_and_counted(name):
     wide, cut = generate(name, seed=1), generate(name, seed=1, nodes=100)
     (count,) = cut.repaired.values()
     assert (cut.nodes == np.minimum(wide.nodes, 100)).all()
@@ -55,23 +55,23 @@ def test_wide_jobs_are_cut_to_the_machine_and_counted(name):
     assert not wide.repaired
 
 
-def test_memory_grows_with_size_as_strongly_as_asked():
+def test_memory_correlates_with_size_as_configured():
     def rank_correlation(rho):
         jobs = generate("perlmutter_like", jobs=20_000, correlation=rho)
         ranks = [np.argsort(np.argsort(column)) for column in (jobs.duration, jobs.memory)]
         return float(np.corrcoef(ranks)[0, 1])
 
-    # The runtime's part of the score is rho / sqrt 2; Spearman's coefficient of a Gaussian copula is 6/pi asin(r/2).
+    # The runtime contributes rho / sqrt 2 to the score; Spearman's coefficient of a Gaussian copula is 6/pi asin(r/2).
     for rho in (0.0, 0.5, 1.0):
         assert rank_correlation(rho) == pytest.approx(6 / np.pi * np.arcsin(rho / 2**1.5), abs=0.03)
 
 
 @pytest.mark.parametrize(("key", "value"), [("daily_cycle", 1.1), ("daily_cycle", -0.1), ("correlation", 1.01), ("load", -1.0)])
-def test_settings_out_of_range(key, value):
+def test_out_of_range_setting_is_reported(key, value):
     with pytest.raises(InputError) as problem:
         generate("juwels_like", **{key: value})
     assert problem.value.field == key
 
 
-def test_whole_rounds_up_but_for_a_hair():
+def test_whole_rounds_up_except_floating_point_noise():
     assert whole(np.array([8.0, 8.0 + 1e-13, 8.0 - 1e-13, 8.001, 7.999])).tolist() == [8, 8, 8, 9, 8]

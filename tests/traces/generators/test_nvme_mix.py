@@ -11,7 +11,7 @@ from poolwise.units import SECOND
 
 
 @pytest.mark.parametrize("scenario", SHARES)
-def test_shares_and_gaps_come_out(scenario):
+def test_shares_and_gaps_match_settings(scenario):
     workload = generate("nvme_mix", scenario=scenario, jobs=20_000, seed=5, mean_gap_s=100.0)
     names = ("bandwidth_bound", "capacity_bound", "compute_bound")
     shares = [float((workload.attributes["kind"] == name).mean()) for name in names]
@@ -36,18 +36,18 @@ def test_streams_are_independent():
     assert np.array_equal(replace(base, jobs=50).generate().submit, one.submit[:50])
 
 
-def test_correlated_priorities_fall_on_the_first_kinds():
+def test_correlated_priorities_select_first_kinds():
     workload = NvmeMix("high_compute", jobs=2000, correlated=True).generate()
     assert np.array_equal(workload.attributes["high_priority"] > 0, workload.attributes["kind"] == "bandwidth_bound")
 
 
-def test_fio_takes_its_part_of_the_bandwidth_bound():
+def test_fio_replaces_part_of_bandwidth_bound_jobs():
     kinds = NvmeMix(fio=0.7, jobs=20_000).generate().attributes["kind"]
     assert float((kinds == "fio").mean()) == pytest.approx(0.49, abs=0.015)
     assert float((kinds == "bandwidth_bound").mean()) == pytest.approx(0.21, abs=0.015)
 
 
-def test_a_job_table_keeps_everything(tmp_path):
+def test_job_table_round_trip(tmp_path):
     from tests.helpers.nvme_examples import machine
 
     workload = NvmeMix(jobs=30).generate()
@@ -59,7 +59,7 @@ def test_a_job_table_keeps_everything(tmp_path):
         assert np.array_equal(again.attributes[name], workload.attributes[name])
 
 
-def test_settings_out_of_range_are_refused():
+def test_out_of_range_setting_is_rejected():
     for wrong in ({"fio": 1.5}, {"mean_gap_s": 0.0}, {"jobs": 0}):
         with pytest.raises(InputError):
             NvmeMix(**wrong).generate()

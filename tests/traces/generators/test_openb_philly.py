@@ -1,4 +1,4 @@
-"""Openb pods with Philly durations: what is from the traces is from the traces, what is drawn follows its settings."""
+"""Tests of openb pods with Philly durations: trace values are preserved, and drawn values follow the settings."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ PODS, PHILLY = "catalog:openb-gpuspec33.csv.gz", "catalog:philly-2017-10.csv.gz"
 TYPES = ("v100", "p100", "t4")
 
 
-def test_requests_and_durations_are_those_of_the_traces():
+def test_requests_and_durations_come_from_traces():
     jobs = generate("openb_philly", jobs=3000, seed=4, longest_s=1e9)
     pods, philly = _pods(PODS), _philly(PHILLY)
     gpus = sum(jobs.request(name) for name in TYPES)
@@ -24,20 +24,20 @@ def test_requests_and_durations_are_those_of_the_traces():
     assert jobs.duration[gpus <= 1].mean() == pytest.approx(philly[1].mean(), rel=0.15)
 
 
-def test_a_pod_gets_a_type_that_it_names_and_that_is_there():
+def test_pod_gets_an_available_type_that_it_names():
     jobs, pods = generate("openb_philly", jobs=2000, seed=1), _pods(PODS)
-    asked = {name: jobs.request(name) > 0 for name in TYPES}
-    assert (sum(asked[name].astype(int) for name in TYPES) <= 1).all()
+    requested = {name: jobs.request(name) > 0 for name in TYPES}
+    assert (sum(requested[name].astype(int) for name in TYPES) <= 1).all()
     named = (pods.request("gpu") > 0) & (pods.attributes["gpu_spec"] == "T4")
     least = named.sum() / len(pods)
-    assert asked["t4"].mean() > least
+    assert requested["t4"].mean() > least
     only = generate("openb_philly", jobs=500, gpus={"p100": 4})
     assert sorted(only.requests) == ["bandwidth", "cores", "memory", "p100", "storage"]
     one = generate("openb_philly", jobs=2000, seed=1, gpus={"t4": 1, "v100": 10**9})
-    assert (one.request("t4") > 0).mean() == pytest.approx(least, abs=0.02)  # those that name nothing go where the GPUs are
+    assert (one.request("t4") > 0).mean() == pytest.approx(least, abs=0.02)  # pods that name no type follow the number of GPUs
 
 
-def test_drawn_columns_follow_their_settings():
+def test_drawn_columns_follow_settings():
     jobs = generate("openb_philly", jobs=4000, seed=2, nvme_mb_s=(100, 200), nvme_gib=(10, 20), staged=0.5, racks=3)
     gpus = sum(jobs.request(name) for name in TYPES)
     nvme = jobs.request("storage") > 0
@@ -55,7 +55,7 @@ def test_drawn_columns_follow_their_settings():
     assert ((jobs.attributes["kind"] == "gpu_training") | (jobs.attributes["kind"] == "gpu_inference"))[gpus > 0].all()
 
 
-def test_more_jobs_begin_with_the_same_and_another_seed_gives_others():
+def test_jobs_are_a_prefix_of_more_jobs_and_depend_on_seed():
     few, many, other = (generate("openb_philly", jobs=n, seed=s) for n, s in ((20, 3), (50, 3), (20, 4)))
     for name in few.requests:
         assert (few.request(name) == many.request(name)[:20]).all()
@@ -63,11 +63,11 @@ def test_more_jobs_begin_with_the_same_and_another_seed_gives_others():
     assert (few.duration != other.duration).any()
 
 
-def test_what_is_left_out_and_cut_is_told():
+def test_limited_durations_and_shared_gpus_are_counted():
     jobs = generate("openb_philly", jobs=1000, most_gpus=1, longest_s=3600)
     assert max(jobs.request(name).max() for name in TYPES) == 1
     assert jobs.duration.max() == 3600 * SECOND
-    assert jobs.repaired["duration cut at 3600 s"] == (jobs.duration == 3600 * SECOND).sum()
+    assert jobs.repaired["duration limited to 3600 s"] == (jobs.duration == 3600 * SECOND).sum()
     assert jobs.repaired["part of a GPU, taken as a whole one"] > 100
 
 
@@ -82,7 +82,7 @@ def test_what_is_left_out_and_cut_is_told():
         ({"most_gpus": 0}, "most_gpus"),
     ],
 )
-def test_wrong_settings_are_named(settings, field):
+def test_invalid_setting_is_reported(settings, field):
     with pytest.raises(InputError) as error:
         generate("openb_philly", jobs=5, **settings)
     assert error.value.field == field

@@ -1,4 +1,4 @@
-"""VineSim's files: what is written reads back the same, and what is wrong is refused where it stands."""
+"""Tests of VineSim's files: written files round-trip, and errors state their location."""
 
 import math
 from pathlib import Path
@@ -12,7 +12,7 @@ from poolwise import traces
 from poolwise.errors import InputError
 from poolwise.model import Machine
 from poolwise.traces import vinesim
-from poolwise.traces.vinesim.affinity import columns
+from poolwise.traces.vinesim.affinity import count_columns
 from poolwise.traces.vinesim.deployment import FIELDS as UNIT_FIELDS
 from poolwise.traces.vinesim.tasks import FIELDS
 
@@ -27,7 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def jobs() -> st.SearchStrategy[list[list[int]]]:
-    """Tasks of up to five jobs, numbered in any order."""
+    """Draw the tasks of up to five jobs, numbered in any order."""
     small = st.integers(0, 9)
     task = st.tuples(st.integers(0, 2**40), small, small, st.integers(0, 2**52), st.integers(0, 5))
     job = st.tuples(st.integers(0, 6), st.lists(task, min_size=1, max_size=4))
@@ -44,7 +44,7 @@ def jobs() -> st.SearchStrategy[list[list[int]]]:
 
 @few
 @given(jobs())
-def test_traces_read_back(folder: Path, rows: list[list[int]]) -> None:
+def test_written_traces_round_trip(folder: Path, rows: list[list[int]]) -> None:
     path = folder / "trace.txt"
     vinesim.write_tasks(vinesim.TaskList.of(rows), path)
     assert vinesim.read_tasks(path).table.tolist() == rows
@@ -52,7 +52,7 @@ def test_traces_read_back(folder: Path, rows: list[list[int]]) -> None:
 
 @few
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2**40), st.integers(0, 99)), min_size=1, max_size=8))
-def test_deployments_read_back(folder: Path, units: list[tuple[int, int, int]]) -> None:
+def test_written_deployments_round_trip(folder: Path, units: list[tuple[int, int, int]]) -> None:
     path = folder / "deployment.txt"
     vinesim.write_deployment(vinesim.UnitList.of(units), path)
     found = vinesim.read_deployment(path)
@@ -61,7 +61,7 @@ def test_deployments_read_back(folder: Path, units: list[tuple[int, int, int]]) 
 
 @few
 @given(st.lists(st.lists(rates, min_size=7, max_size=7), min_size=6, max_size=6))
-def test_tables_read_back(folder: Path, table: list[list[float]]) -> None:
+def test_written_tables_round_trip(folder: Path, table: list[list[float]]) -> None:
     path, cells = folder / "table.txt", np.array(table)
     vinesim.write_affinity(cells, path)
     assert np.array_equal(vinesim.read_affinity(path), cells)
@@ -82,7 +82,7 @@ def corrupted(text: str, line: int, field: int, word: str) -> str:
 
 @few
 @given(st.integers(0, 2), st.integers(0, 6), st.sampled_from(BAD))
-def test_a_corrupted_word_of_a_trace_is_refused_where_it_stands(folder: Path, row: int, field: int, word: str) -> None:
+def test_corrupted_word_of_trace_is_reported_with_location(folder: Path, row: int, field: int, word: str) -> None:
     path = folder / "bad-trace.txt"
     path.write_text(corrupted("2 10 0 1 30 2 7\n2 10 0 1 30 2 7\n1 0 0 0 5 5 8\n", row, field, word), encoding="utf-8")
     with pytest.raises(InputError) as caught:
@@ -93,7 +93,7 @@ def test_a_corrupted_word_of_a_trace_is_refused_where_it_stands(folder: Path, ro
 
 @few
 @given(st.integers(0, 1), st.integers(0, 2), st.sampled_from(BAD))
-def test_a_corrupted_word_of_a_deployment_is_refused_where_it_stands(folder: Path, row: int, field: int, word: str) -> None:
+def test_corrupted_word_of_deployment_is_reported_with_location(folder: Path, row: int, field: int, word: str) -> None:
     path = folder / "bad-deployment.txt"
     path.write_text(corrupted("0 0 0\ngpu 1 0\n", row, field, word), encoding="utf-8")
     with pytest.raises(InputError) as caught:
@@ -103,7 +103,7 @@ def test_a_corrupted_word_of_a_deployment_is_refused_where_it_stands(folder: Pat
 
 @few
 @given(st.integers(0, 1), st.integers(0, 2), st.sampled_from([word for word in BAD if word != "--"]))
-def test_a_corrupted_cell_of_a_table_is_refused_where_it_stands(folder: Path, row: int, field: int, word: str) -> None:
+def test_corrupted_cell_of_table_is_reported_with_location(folder: Path, row: int, field: int, word: str) -> None:
     path = folder / "bad-table.txt"
     path.write_text(corrupted("1 2 3\n4 5 6\n", row, field, word), encoding="utf-8")
     names = ("int", "fp-bad", "fp-good")
@@ -116,17 +116,17 @@ def test_a_corrupted_cell_of_a_table_is_refused_where_it_stands(folder: Path, ro
 @pytest.mark.parametrize(
     ("text", "line", "field", "words"),
     [
-        ("2 0 0 0 1 2 7\n2 0 0 0 1 2 8\n2 0 0 0 1 2 7\n", 3, "parent_job_id", "apart"),
+        ("2 0 0 0 1 2 7\n2 0 0 0 1 2 8\n2 0 0 0 1 2 7\n", 3, "parent_job_id", "not adjacent"),
         ("2 0 0 0 1 2 7\n1 0 0 0 1 2 7\n", 2, "task_type", "has tasks of type 2 and 1"),
         ("2 0 0 0 1 2\n", 1, "parent_job_id", "6 fields, expected 7"),
         ("2 0 0 0 1 2 7 9\n", 1, "parent_job_id", "8 fields, expected 7"),
-        ("7 0 0 0 1 2 7\n", 1, "task_type", "no type 7"),
+        ("7 0 0 0 1 2 7\n", 1, "task_type", "unknown type 7"),
         ("fp-god 0 0 0 1 2 7\n", 1, "task_type", "unknown task_type"),
         (f"2 {2**53} 0 0 1 2 7\n", 1, "data_size", "2\\*\\*53"),
         ("# nothing\n\n", None, None, "no rows"),
     ],
 )
-def test_what_no_reading_of_a_trace_allows(tmp_path: Path, text: str, line: int | None, field: str | None, words: str) -> None:
+def test_invalid_trace_is_reported(tmp_path: Path, text: str, line: int | None, field: str | None, words: str) -> None:
     path = tmp_path / "trace.txt"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=words) as caught:
@@ -134,8 +134,8 @@ def test_what_no_reading_of_a_trace_allows(tmp_path: Path, text: str, line: int 
     assert (caught.value.line, caught.value.field) == (line, field)
 
 
-def test_table_1_in_both_conventions(tmp_path: Path) -> None:
-    """Rows of the paper's Table 1, with its `--`; the factors are decimal numbers, so that their products are exact."""
+def test_paper_table_1_in_both_conventions(tmp_path: Path) -> None:
+    """Read rows of the paper's Table 1, with its `--`; the factors are decimal numbers, so their products are exact."""
     path = tmp_path / "affinity.txt"
     path.write_text("100000 0.6 0.6 0.1 0.01 1\n500 0.1 0.1 0.01 -- 1\n1200000 0.01 1 0.001 0.001 0.3\n", encoding="utf-8")
     table = vinesim.read_affinity(path, "relative")
@@ -158,9 +158,7 @@ def test_table_1_in_both_conventions(tmp_path: Path) -> None:
         ("1\n", "percent", None, "affinity-kind"),
     ],
 )
-def test_what_no_reading_of_an_affinity_table_allows(
-    tmp_path: Path, text: str, kind: str, line: int | None, field: str
-) -> None:
+def test_invalid_affinity_table_is_reported(tmp_path: Path, text: str, kind: str, line: int | None, field: str) -> None:
     path = tmp_path / "affinity.txt"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InputError) as caught:
@@ -168,21 +166,21 @@ def test_what_no_reading_of_an_affinity_table_allows(
     assert (caught.value.line, caught.value.field) == (line, field)
 
 
-def test_the_last_column_of_a_power_table_is_idle(tmp_path: Path) -> None:
-    """A table beside an affinity table of two columns: the third number is idle watts, 0 where it is left out."""
+def test_last_column_of_power_table_is_idle(tmp_path: Path) -> None:
+    """Read a table for an affinity table of two columns: the third number is idle watts, 0 if omitted."""
     affinity, power = tmp_path / "affinity.txt", tmp_path / "power.txt"
     affinity.write_text("1 2\n3 4\n", encoding="utf-8")
     power.write_text("90 80 20\n250 --\n", encoding="utf-8")
-    found = vinesim.read_power(power, columns=columns(affinity))
+    found = vinesim.read_power(power, columns=count_columns(affinity))
     assert found.busy[0, :2].tolist() == [90, 80]
     assert found.idle[:2].tolist() == [20, 0]
     assert math.isnan(found.busy[1, 1]) and math.isnan(found.idle[2])
     power.write_text("90 80 20 7\n", encoding="utf-8")
     with pytest.raises(InputError, match="4 numbers for 3 task types and idle"):
-        vinesim.read_power(power, columns=columns(affinity))
+        vinesim.read_power(power, columns=count_columns(affinity))
 
 
-def test_further_types_by_name(tmp_path: Path) -> None:
+def test_additional_types_by_name(tmp_path: Path) -> None:
     table, deployment, trace = (tmp_path / name for name in ("types.toml", "deployment.txt", "trace.txt"))
     table.write_text('version = 1\nunit_types = ["tpu"]\ntask_types = ["resnet"]\n', encoding="utf-8")
     types = vinesim.Types.read(table)
@@ -217,11 +215,11 @@ def test_further_types_by_name(tmp_path: Path) -> None:
         ("exponential(0)", [0, 0, 0]),
     ],
 )
-def test_times_between_arrivals(text: str, times: list[int]) -> None:
+def test_inter_arrival_times(text: str, times: list[int]) -> None:
     assert vinesim.InterArrival.parse(text).times(3).tolist() == times
 
 
-def test_drawn_arrivals_depend_on_the_seed_and_have_their_mean() -> None:
+def test_drawn_arrivals_depend_on_seed_and_match_mean() -> None:
     gaps = vinesim.InterArrival.parse("exponential(7us)")
     times = gaps.times(20_000, seed=1)
     assert np.array_equal(times[:100], gaps.times(100, seed=1))
@@ -236,13 +234,13 @@ def test_drawn_arrivals_depend_on_the_seed_and_have_their_mean() -> None:
 @pytest.mark.parametrize(
     "text", ["", "x", "-1", "7 parsecs", "uniform(3us)", "uniform(5, 3)", "exponential(1,2)", "gamma(1)", "nan"]
 )
-def test_what_is_no_time_between_arrivals(text: str) -> None:
+def test_invalid_inter_arrival_time_is_reported(text: str) -> None:
     with pytest.raises(InputError) as caught:
         vinesim.InterArrival.parse(text)
     assert caught.value.field == "inter-arrival"
 
 
-def test_a_trace_is_recognised_and_read_as_any_other(tmp_path: Path) -> None:
+def test_trace_is_recognized_and_read(tmp_path: Path) -> None:
     path = tmp_path / "trace.txt"
     path.write_text("# tasks\n2 0 0 0 30 2 7\n2 0 0 0 30 2 7\n2 0 0 0 0 2 8\n", encoding="utf-8")
     rates = np.zeros((6, 7))
@@ -255,11 +253,11 @@ def test_a_trace_is_recognised_and_read_as_any_other(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="have no affinities"):
         traces.read(path, Machine.flat(1))
     path.write_text("2 10 5 0 30 2 7\n", encoding="utf-8")
-    with pytest.raises(InputError, match="x = 5, y = 0, where nothing is"):
+    with pytest.raises(InputError, match="x = 5, y = 0, which is not on"):
         traces.read(path, machine)
 
 
-def test_rows_beyond_one_block_keep_their_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_beyond_one_block_keep_line_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vinesim.rows, "_BLOCK", 2)
     path = tmp_path / "trace.txt"
     rows = [[2, 0, 0, 0, 30, 2, job] for job in range(5)]

@@ -1,4 +1,4 @@
-"""Streams of jobs: each as it is drawn alone, put together by arrival."""
+"""Tests of job streams: each equals its independent draw, and they are merged by arrival."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ streams = st.lists(
 
 @settings(max_examples=40)
 @given(given_=streams, seed=st.integers(0, 5))
-def test_the_mixture_is_its_streams(given_: list[Stream], seed: int) -> None:
+def test_mixture_merges_independent_streams(given_: list[Stream], seed: int) -> None:
     found = streams_workload(given_, MACHINE, seed)
     columns = found.attributes
     assert len(found) == sum(s.jobs for s in given_)
@@ -56,13 +56,13 @@ def test_the_mixture_is_its_streams(given_: list[Stream], seed: int) -> None:
         assert columns["deadline"][rows].tolist() == expected.tolist()
 
 
-def test_streams_of_one_seed_do_not_repeat_each_other() -> None:
+def test_streams_of_one_seed_are_independent() -> None:
     gaps = vinesim.InterArrival.parse("exponential(9us)")
     found = streams_workload([stream("a", gaps=gaps, jobs=50), stream("b", gaps=gaps, jobs=50)], MACHINE)
     one, other = (found.submit[found.attributes["stream"] == k] for k in (0, 1))
     assert len(set(one.tolist()) & set(other.tolist())) == 1  # both begin at 0
 
 
-def test_tasks_that_no_unit_can_run_are_refused() -> None:
+def test_tasks_that_no_unit_can_run_are_rejected() -> None:
     with pytest.raises(InputError, match="type 4"):
         streams_workload([stream("a", task_type=4)], MACHINE)

@@ -8,7 +8,7 @@ from poolwise import catalog
 from poolwise.model import Machine
 from poolwise.registry import register
 from poolwise.traces import vinesim
-from poolwise.traces.vinesim.affinity import AffinityKind, check_kind, columns
+from poolwise.traces.vinesim.affinity import AffinityKind, check_kind, count_columns
 
 
 @register("machine_formats", "vinesim")
@@ -51,7 +51,7 @@ class VineSimMachine:
         prices = None if self.prices is None else vinesim.read_prices(catalog.resolve("affinities", self.prices), types)
         power = None
         if self.power is not None:
-            power = vinesim.read_power(catalog.resolve("affinities", self.power), types, columns(affinity))
+            power = vinesim.read_power(catalog.resolve("affinities", self.power), types, count_columns(affinity))
         network = vinesim.Bandwidths(uplink=vinesim.Bandwidths.port) if self.contended else vinesim.Bandwidths()
         return vinesim.machine_of_units(
             units, speeds, places, prices=prices, power=power, types=types, network=network, name=deployment.stem

@@ -47,7 +47,7 @@ class TraceVariant:
         if self.share is not None:
             memory, correlation = _memory(self.share), SHARES[self.share]
             distribution = JobDistribution(NODES, RUNTIME_S, memory, correlation, NODE_SECONDS)
-            return PerlmutterLike(seed=seed).drawn("perlmutter_like", distribution)
+            return PerlmutterLike(seed=seed).draw_workload("perlmutter_like", distribution)
         drawn = generate(generator, seed=seed, daily_cycle=self.daily)
         if self.width is not None:
             drawn = _by_width(drawn, seed, self.width)

@@ -1,6 +1,6 @@
-"""Measurements of others as tables of affinity and power: what a unit type does of a task type in a microsecond.
+"""Published measurements as affinity and power tables: operations per microsecond of a unit type on a task type.
 
-One source a file; each registers itself under a name in the group "affinities".
+Each module reads one source and registers itself under a name in the group "affinities".
 """
 
 from poolwise.traces.affinity.tables import UnitTables

@@ -1,7 +1,7 @@
-"""Throughputs of DNN training jobs on three generations of GPUs, as an affinity table.
+"""Affinity table of DNN training jobs on three generations of GPUs, from Gavel's measured throughputs.
 
-Source: Narayanan et al. 2020, "Heterogeneity-Aware Cluster Scheduling Policies for Deep Learning Workloads" (Gavel), the
-measurements of its repository as CSV: gpu, consolidated, job_type, num_gpus, steps_per_s.
+Source: Narayanan et al. 2020, "Heterogeneity-Aware Cluster Scheduling Policies for Deep Learning Workloads" (Gavel); CSV of
+the measurements in its repository: gpu, consolidated, job_type, num_gpus, steps_per_s.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _BATCH = re.compile(r"\s*\(batch size (\d+)\)")
 @register("affinities", "gavel")
 @dataclass(frozen=True)
 class Gavel:
-    """Gavel's isolated throughputs: unit types k80, p100, v100; a task type a job type and batch size, resnet-18-b16.
+    """Gavel's isolated throughputs: unit types k80, p100, v100; one task type per job type and batch size, as resnet-18-b16.
 
-    A training step is a million operations, so that a rate is the steps per second of the file, digit for digit. A
+    A training step is a million operations, so a rate equals the steps per second of the file, digit for digit. A
     throughput of 0 (out of memory) means that the unit cannot run the task.
 
     Parameters
     ----------
     gpus
-        GPUs of a job; a unit stands for as many.
+        GPUs per job; a unit represents this many GPUs.
     consolidated
-        Whether they are in one server.
+        Read the runs whose GPUs are in one server, rather than spread over servers.
     """
 
     gpus: int = 1
@@ -51,17 +51,19 @@ class Gavel:
             if int(gpus[row]) == self.gpus and together[row] == ("yes" if self.consolidated else "no"):
                 known = rates.setdefault(unit, {})
                 if (task := task_name(jobs[row])) in known:
-                    raise source.error(row, "job_type", f"{task} on {unit} appears twice", "keep one row of each")
+                    raise source.error(row, "job_type", f"{task} on {unit} appears twice", "keep one of the rows")
                 known[task] = float(steps[row])
         if not rates:
             sizes = ", ".join(map(str, sorted(set(gpus.tolist()))))
-            raise InputError(f"no rows of {self.gpus} GPUs", file=path, field="num_gpus", remedy=f"gpus: {sizes}")
-        where = "in one server" if self.consolidated else "spread over servers"
-        beside = "" if self.gpus == 1 else f", {self.gpus} GPUs {where} as one unit"
+            raise InputError(
+                f"no rows with {self.gpus} GPUs", file=path, field="num_gpus", remedy=f"set gpus to one of {sizes}"
+            )
+        location = "in one server" if self.consolidated else "spread over servers"
+        grouping = "" if self.gpus == 1 else f", {self.gpus} GPUs {location} as one unit"
         return UnitTables.of(
             rates,
             (
-                f"Gavel, isolated throughputs{beside}: a step is {OPERATIONS:,} operations, a rate is steps per second.",
+                f"Gavel, isolated throughputs{grouping}: a step is {OPERATIONS:,} operations, a rate is steps per second.",
                 "Narayanan et al., OSDI 2020; (c) 2020 Stanford Future Data Systems, MIT License.",
                 f"Rows: unit types 0 to 5 (none), then {', '.join(rates)}.",
             ),
@@ -69,5 +71,5 @@ class Gavel:
 
 
 def task_name(job_type: str) -> str:
-    """Write "ResNet-18 (batch size 16)" as the word resnet-18-b16."""
+    """Convert "ResNet-18 (batch size 16)" to the name resnet-18-b16."""
     return _BATCH.sub(r"-b\1", job_type.strip()).lower().replace(" ", "-")

@@ -1,7 +1,7 @@
-"""Prompt and token times of large language models on GPU servers, as tables of affinity and power.
+"""Affinity and power tables of large language models on GPU servers, from Splitwise's measured prompt and token times.
 
-Source: Patel et al. 2024, "Splitwise: Efficient Generative LLM Inference Using Phase Splitting", the measurements of its
-simulator as CSV: model, hardware, prompt_size, batch_size, token_size, peak_power, average_power (shares of the GPUs' rated
+Source: Patel et al. 2024, "Splitwise: Efficient Generative LLM Inference Using Phase Splitting"; CSV of the measurements in
+its simulator: model, hardware, prompt_size, batch_size, token_size, peak_power, average_power (shares of the GPUs' rated
 power), prompt_time, token_time (ms), tensor_parallel.
 """
 
@@ -24,9 +24,9 @@ _NUMBERS = ("prompt_size", "batch_size", "token_size", "peak_power", "average_po
 TOKEN = "token"
 PROMPT = "prompt-"
 TOKENS = 128
-"""Tokens generated in the runs that are read; longer ones were cut short and have no power."""
+"""Number of generated tokens in the runs that are read; longer runs were cut short and have no power."""
 PLAIN = 512
-"""Prompt size of the runs that token times are read from."""
+"""Prompt size of the runs that provide token times."""
 
 
 def _rated() -> Mapping[str, float]:
@@ -36,20 +36,20 @@ def _rated() -> Mapping[str, float]:
 @register("affinities", "splitwise")
 @dataclass(frozen=True)
 class Splitwise:
-    """Splitwise's profiles at batch size 1: a unit is a server; task types prompt-128 to prompt-8192, and token.
+    """Splitwise's profiles at batch size 1: a unit is a server; task types are prompt-128 to prompt-8192, and token.
 
-    A token is a million operations, so that a rate is tokens per second: of a prompt size S / mean prompt time, of the token
-    phase 1 / mean token time. While it works on a prompt a server draws the peak power of that run, on tokens the average
-    power. Hardware whose power was not measured (the file has 0; both H100) takes the shares of the one that was.
+    A token is a million operations, so a rate is tokens per second: S / mean prompt time for prompt size S, and 1 / mean token
+    time for the token phase. A server draws the peak power of the run while it processes a prompt, and the average power while
+    it generates tokens. Hardware without measured power (0 in the file; both H100) uses the shares of the measured hardware.
 
     Parameters
     ----------
     model, tensor_parallel
-        Which runs: llama2-70b on 2, 4 or 8 GPUs, bloom-176b on 8.
+        Runs to read: llama2-70b on 2, 4 or 8 GPUs, or bloom-176b on 8.
     gpu_watts
-        Rated power of a GPU of each hardware to be read (data sheets).
+        Hardware to read -> rated power of a GPU (data sheets).
     idle_share
-        Share of it that an idle server draws: assumed, the file does not have it.
+        Share of rated power that an idle server draws; assumed, because the file does not have it.
     """
 
     model: str = "llama2-70b"
@@ -62,11 +62,11 @@ class Splitwise:
         source = columns_of_csv(path)
         require(source, ("model", "hardware", "tensor_parallel", *_NUMBERS))
         runs = _Runs(source)
-        ours = self._chosen(source, runs)
+        selected = self._select_runs(source, runs)
         rates: dict[str, dict[str, float]] = {}
         shares: dict[str, dict[str, float]] = {}
         for unit in self.gpu_watts:
-            here = ours & (source.texts("hardware") == unit)
+            here = selected & (source.texts("hardware") == unit)
             if not here.any():
                 known = sorted(set(source.texts("hardware").tolist()))
                 raise UnknownNameError.of("hardware", unit, known, file=path, field="hardware")
@@ -79,26 +79,28 @@ class Splitwise:
                 shares[unit][TOKEN] = runs.mean("average_power", each[f"{PROMPT}{PLAIN}"])
         return self._tables(rates, shares, path)
 
-    def _chosen(self, source: Source, runs: _Runs) -> BoolArray:
-        """(n_row,) runs of the model at batch size 1."""
+    def _select_runs(self, source: Source, runs: _Runs) -> BoolArray:
+        """Return an (n_row,) mask of the model's runs at batch size 1."""
         models, parallel = source.texts("model"), source.wholes("tensor_parallel")
         if self.model not in set(models.tolist()):
             raise UnknownNameError.of("model", self.model, set(models.tolist()), file=source.path, field="model")
         alone = (runs.columns["batch_size"] == 1) & (runs.columns["token_size"] == TOKENS)
-        chosen: BoolArray = (models == self.model) & (parallel == self.tensor_parallel) & alone
-        if not chosen.any():
+        selected: BoolArray = (models == self.model) & (parallel == self.tensor_parallel) & alone
+        if not selected.any():
             known = ", ".join(map(str, sorted(set(parallel[models == self.model].tolist()))))
             raise InputError(
                 f"no runs of {self.model} on {self.tensor_parallel} GPUs",
                 file=source.path,
                 field="tensor_parallel",
-                remedy=f"tensor_parallel: {known}",
+                remedy=f"set tensor_parallel to one of {known}",
             )
-        return chosen
+        return selected
 
     def _tables(self, rates: dict[str, dict[str, float]], shares: dict[str, dict[str, float]], path: Path) -> UnitTables:
         if not shares:
-            raise InputError("no power was measured", file=path, field="peak_power", remedy="read a hardware that has it, too")
+            raise InputError(
+                "no power was measured", file=path, field="peak_power", remedy="include hardware with measured power"
+            )
         measured = next(iter(shares))
         rated = {unit: watts * self.tensor_parallel for unit, watts in self.gpu_watts.items()}
         busy = {
@@ -107,18 +109,18 @@ class Splitwise:
         notes = [
             f"Splitwise, {self.model} on servers of {self.tensor_parallel} GPUs, batch 1: a token is 1,000,000 operations.",
             "Patel et al., ISCA 2024; (c) 2024 Pratyush Patel, MIT License. Rows: unit types 0 to 5 (none), then the servers.",
-            f"Watts: measured shares of rated power ({', '.join(f'{k} {v:g} W a GPU' for k, v in self.gpu_watts.items())});",
-            f"idle {self.idle_share:g} of it (assumed).",
+            f"Watts: measured shares of rated power ({', '.join(f'{k} {v:g} W per GPU' for k, v in self.gpu_watts.items())});",
+            f"idle power is {self.idle_share:g} of rated power (assumed).",
         ]
         notes += [
-            f"The power of {unit} was not measured: it has the shares of {measured}." for unit in rates if unit not in shares
+            f"The power of {unit} was not measured; the shares of {measured} are used." for unit in rates if unit not in shares
         ]
         idle = {unit: self.idle_share * watts for unit, watts in rated.items()}
         return UnitTables.of(rates, tuple(notes), busy=busy, idle=idle)
 
 
 class _Runs:
-    """Numbers of the runs, and their means."""
+    """Numeric columns of the runs, with their means."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -127,10 +129,10 @@ class _Runs:
             refuse(source, name, ~(column >= 0), "is not 0 or more")
 
     def mean(self, name: str, rows: BoolArray) -> float:
-        """Mean over the rows that have a value; raises InputError if none has."""
+        """Return the mean over the rows with a value; raise InputError if no row has one."""
         values = self.columns[name][rows]
         if not (values > 0).any():
             raise InputError(
-                "not measured in the runs that are asked for", file=self._source.path, field=name, remedy="choose other runs"
+                "not measured in the selected runs", file=self._source.path, field=name, remedy="select other runs"
             )
         return float(np.mean(values[values > 0]))

@@ -1,4 +1,4 @@
-"""Tables of units in VineSim's formats, with the names that they need, and their files."""
+"""Affinity and power tables in VineSim's formats, with the type names that they refer to."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from poolwise.traces.vinesim.costs import Power, write_power
 from poolwise.traces.vinesim.types import TASKS, UNITS, Types
 
 OPERATIONS = 1_000_000
-"""Operations of a step or a token: a rate in operations per microsecond is then the rate per second that was measured."""
+"""Operations of a step or token; a rate in operations per microsecond then equals the measured rate per second."""
 
 
 @dataclass(frozen=True, eq=False)
 class UnitTables:
-    """What measurements say of some unit types.
+    """Measured rates and power of some unit types.
 
     Attributes
     ----------
-    types : names; those of the measured units and tasks go on after the standard ones
+    types : names; the measured units and tasks follow the standard ones
     rates : (n_unit_type, n_task_type) operations per microsecond, 0 where a unit type cannot run a task type
-    power : watts, None where none were measured
-    notes : what a reader of the tables must know, a line each
+    power : watts, or None if none were measured
+    notes : comment lines for the readers of the tables
     """
 
     types: Types
@@ -46,20 +46,20 @@ class UnitTables:
         busy: Mapping[str, Mapping[str, float]] | None = None,
         idle: Mapping[str, float] | None = None,
     ) -> Self:
-        """Build from unit type -> task type -> operations per microsecond, and as much watts; names in order of appearance."""
+        """Build from unit type -> task type -> operations per microsecond, and likewise watts; names keep their order."""
         units = tuple(rates)
         tasks = tuple(dict.fromkeys(task for row in rates.values() for task in row))
         types = Types((*UNITS, *units), (*TASKS, *tasks))
         table = _filled(types, rates, 0.0)
         if busy is None or idle is None:
             return cls(types, table, None, notes)
-        standing = np.full(len(types.units), np.nan)
-        standing[: len(UNITS)] = 0.0  # rows of types that are not measured: a power table has them, too
-        standing[len(UNITS) :] = [idle[unit] for unit in units]
-        return cls(types, table, Power(_filled(types, busy, np.nan), standing), notes)
+        idle_watts = np.full(len(types.units), np.nan)
+        idle_watts[: len(UNITS)] = 0.0  # a power table also has rows for the standard types, which were not measured
+        idle_watts[len(UNITS) :] = [idle[unit] for unit in units]
+        return cls(types, table, Power(_filled(types, busy, np.nan), idle_watts), notes)
 
     def write(self, folder: Path, name: str) -> list[Path]:
-        """Write NAME-types.toml, NAME-affinity.txt and NAME-power.txt, each whole or not at all; returns the files."""
+        """Write NAME-types.toml, NAME-affinity.txt and NAME-power.txt, each atomically; return their paths."""
         kinds = ("types.toml", "affinity.txt", *(["power.txt"] if self.power is not None else []))
         files = [folder / f"{name}-{kind}" for kind in kinds]
         for file in files:
@@ -72,10 +72,10 @@ class UnitTables:
 
 
 class Measurements(Protocol):
-    """A source of measurements and how to read it; a frozen dataclass whose fields are the options."""
+    """A reader of one source of measurements; a frozen dataclass whose fields are the options."""
 
     def read(self, path: Path) -> UnitTables:
-        """Read its file; raises InputError with file, line and field."""
+        """Read the file of measurements; raise InputError with file, line and field."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Generators: workloads drawn from a model instead of read from a log. One model a file; each registers itself."""
+"""Workload generators: workloads drawn from a model instead of read from a log, one model per module, each registered."""
 
 from poolwise.traces.generators.generator import Generator, configure, generate
 

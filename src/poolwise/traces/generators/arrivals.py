@@ -1,4 +1,4 @@
-"""When jobs arrive: a stream of points on an even clock, bent by the hour of the day."""
+"""Arrival processes of jobs, with an optional daily cycle."""
 
 from __future__ import annotations
 
@@ -14,51 +14,52 @@ BUCKETS = 48  # half hours, as in the Lublin-Feitelson model
 
 
 def poisson(seed: int, stream: str, job: IntArray) -> FloatArray:
-    """(n,) times of a Poisson process of rate 1 that begins with the first job, at time 0."""
+    """Return (n,) event times of a Poisson process of rate 1; the first job arrives at time 0."""
     return since_first(exponential(seed, stream, job))
 
 
 def since_first(gaps: FloatArray) -> FloatArray:
-    """(n,) times from (n,) gaps before each job; the first one's gap does not count."""
+    """Return (n,) arrival times from the (n,) gap before each job, without the gap before the first job."""
     times: FloatArray = np.cumsum(np.concatenate([np.zeros(min(1, len(gaps))), gaps[1:]]))
     return times
 
 
 class DailyCycle:
-    """Days on which more jobs arrive at some hours than at others.
+    """Daily cycle of the arrival rate.
 
-    An even clock passes fast where jobs are many; a whole day takes as long on either clock, and both begin at midnight.
+    Arrivals occur at a constant rate in operational time, which passes faster at busy hours of the day. A day has the same
+    length in both times, and both start at midnight.
 
     Parameters
     ----------
     weights
-        (BUCKETS,) > 0, rate of arrivals in each bucket of the day, from midnight, relative to each other.
+        (BUCKETS,) > 0, relative arrival rate in each bucket of the day, from midnight.
     """
 
     def __init__(self, weights: FloatArray) -> None:
         self._time = np.linspace(0.0, DAY_S, len(weights) + 1)
-        self._even = np.concatenate([[0.0], np.cumsum(weights)]) * (DAY_S / float(weights.sum()))
-        self._even[-1] = DAY_S  # exactly, so that days join without a step
+        self._operational = np.concatenate([[0.0], np.cumsum(weights)]) * (DAY_S / float(weights.sum()))
+        self._operational[-1] = DAY_S  # exact, so that days join without a step
 
     @classmethod
     def wave(cls, amplitude: float, peak_hour: float) -> DailyCycle:
-        """Arrivals at the rate 1 + amplitude * cosine, most of them at an hour of the day; even for amplitude 0."""
+        """Build a cycle with the rate 1 + amplitude * cosine, which peaks at `peak_hour`; it is constant at amplitude 0."""
         hours = (np.arange(BUCKETS) + 0.5) * (24.0 / BUCKETS)
         return cls(1.0 + amplitude * np.cos((hours - peak_hour) * (2.0 * math.pi / 24.0)))
 
-    def time(self, even: FloatArray) -> FloatArray:
-        """(n,) times in s at points (n,) of the even clock, both since midnight of the first day."""
-        return _within_days(even, self._even, self._time)
+    def to_time(self, operational: FloatArray) -> FloatArray:
+        """Convert (n,) operational times to times, both in s since midnight of the first day."""
+        return _within_days(operational, self._operational, self._time)
 
-    def even(self, time: FloatArray) -> FloatArray:
-        """(n,) points of the even clock at times (n,); undoes `time`."""
-        return _within_days(time, self._time, self._even)
+    def to_operational(self, time: FloatArray) -> FloatArray:
+        """Convert (n,) times to operational times; the inverse of `to_time`."""
+        return _within_days(time, self._time, self._operational)
 
-    def arrivals(self, even: FloatArray, last: float | None = None) -> IntArray:
-        """(n,) whole s at points (n,) of the even clock, stretched so that the last job arrives at `last` s if given."""
-        if last is not None and len(even) and even[-1] > 0:
-            even = even * (float(self.even(np.array([last]))[0]) / float(even[-1]))
-        return np.rint(self.time(even)).astype(np.int64)
+    def arrivals(self, operational: FloatArray, last: float | None = None) -> IntArray:
+        """Return (n,) arrivals in whole s at (n,) operational times, stretched so that the last is at `last` s if given."""
+        if last is not None and len(operational) and operational[-1] > 0:
+            operational = operational * (float(self.to_operational(np.array([last]))[0]) / float(operational[-1]))
+        return np.rint(self.to_time(operational)).astype(np.int64)
 
 
 def _within_days(values: FloatArray, known: FloatArray, wanted: FloatArray) -> FloatArray:

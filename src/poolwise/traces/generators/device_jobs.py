@@ -1,4 +1,4 @@
-"""Jobs with one device each, by profiles, on a machine part of whose cores long-running jobs hold at first.
+"""Generator of jobs with one device each, on machines whose cores are partly held by long-running jobs at the start.
 
 Source: Amaral et al., DRMaestro, "Trace-driven simulation configuration"; specs of the flow placement, "Simulation".
 """
@@ -14,7 +14,7 @@ from poolwise.model import Workload
 from poolwise.performance.device_profiles import read_device_profiles
 from poolwise.random import uniform
 from poolwise.registry import register
-from poolwise.traces.generators.generator import Generator, at_least
+from poolwise.traces.generators.generator import Generator, check_setting_range
 from poolwise.traces.generators.variates import exponential, normal
 from poolwise.units import SECOND
 
@@ -24,28 +24,28 @@ WARM_UP = "warm-up"
 @register("generators", "device_jobs")
 @dataclass(frozen=True)
 class DeviceJobs(Generator):
-    """Poisson arrivals of single-task jobs, kinds alike likely, lognormal local times; before them pinned warm-up jobs.
+    """Poisson arrivals of single-task jobs of uniformly drawn kinds with lognormal local times, after pinned warm-up jobs.
 
-    Columns: requests cores, memory, a device under the name `device`, bandwidth (MB/s over the network, if the device is
+    Columns: requests cores, memory, one device under the name `device`, bandwidth (MB/s over the network if the device is
     remote); attributes kind, goal (ns; 0 for warm-up jobs) and pinned (owner number of a node, -1 for any). Warm-up jobs hold
-    cores only: all of the first half of the machines, or half of each machine.
+    only cores: either all cores of the first half of the machines, or half the cores of each machine.
 
     Parameters
     ----------
     machines
-        Machines, the first owners of the machine that the jobs are for.
+        Number of machines, which must be the first owners of the machine model.
     rate
-        Jobs a second.
+        Jobs per second.
     warm_up_s
-        Seconds that the warm-up jobs run; 0 for none.
+        Runtime of the warm-up jobs in seconds; 0 for none.
     spread
-        Warm-up jobs hold half of the cores of every machine instead.
+        Let warm-up jobs hold half the cores of every machine instead.
     cores
-        Cores (hardware threads) of a machine.
+        Cores (hardware threads) per machine.
     profiles
-        Kinds of jobs: "catalog:NAME" or a CSV file.
+        Profiles of the kinds of jobs: "catalog:NAME" or a CSV file.
     device
-        Kind of device that a job asks for.
+        Type of device that a job requests.
     """
 
     jobs: int = 512
@@ -60,14 +60,14 @@ class DeviceJobs(Generator):
 
     @property
     def nodes(self) -> int:
-        """Shared nodes."""
+        """Number of shared nodes."""
         return self.machines
 
     def generate(self) -> Workload:
         """Draw the jobs."""
-        at_least(1, jobs=self.jobs, machines=self.machines, cores=self.cores)
-        at_least(1e-9, rate=self.rate)
-        at_least(0, warm_up_s=self.warm_up_s)
+        check_setting_range(1, jobs=self.jobs, machines=self.machines, cores=self.cores)
+        check_setting_range(1e-9, rate=self.rate)
+        check_setting_range(0, warm_up_s=self.warm_up_s)
         known = list(read_device_profiles(self.profiles).values())
         job = np.arange(self.jobs)
         pick = np.minimum((uniform(self.seed, "device_jobs.kind", job) * len(known)).astype(np.int64), len(known) - 1)
@@ -106,14 +106,14 @@ class DeviceJobs(Generator):
         )
 
     def _warm_up(self) -> IntArray:
-        """Owner numbers of the machines that warm-up jobs hold."""
+        """Return the owner numbers of the machines that warm-up jobs hold."""
         if not self.warm_up_s:
             return np.zeros(0, dtype=np.int64)
         return np.arange(self.machines if self.spread else self.machines // 2)
 
 
 def lognormal(mean: FloatArray, spread: FloatArray, score: FloatArray) -> FloatArray:
-    """(n,) lognormal variates of a mean and a spread (standard deviation over mean), from normal scores."""
+    """Convert (n,) normal scores to lognormal variates with a mean and a spread (standard deviation / mean)."""
     variance = np.log1p(spread**2)
     values: FloatArray = mean * np.exp(np.sqrt(variance) * score - variance / 2)
     return values

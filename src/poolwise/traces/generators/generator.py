@@ -1,4 +1,4 @@
-"""What a generator is, and how one is found by name and run."""
+"""Interface of workload generators, and their lookup and configuration by name."""
 
 from __future__ import annotations
 
@@ -13,47 +13,47 @@ from poolwise import registry
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.model import Workload
 
-MOST_JOBS = 10**8  # beyond what memory holds: a misplaced zero is found before it fills the machine
+MOST_JOBS = 10**8  # exceeds what memory holds; rejects a misplaced zero before it exhausts memory
 
 
 class Generator(Protocol):
-    """A model of a workload and its settings, a frozen dataclass.
+    """A workload model and its settings; a frozen dataclass.
 
-    The same settings give the same workload, byte for byte, and the first k of n jobs are those of a workload of k jobs
-    (settings that fit a whole workload to a target say where this does not hold).
+    The same settings generate the same workload, byte for byte, and the first k of n jobs equal a workload of k jobs.
+    Settings that fit the whole workload to a target document where this does not hold.
     """
 
     @property
     def nodes(self) -> int:
-        """Whole nodes of the machine that the jobs are meant for."""
+        """Number of whole nodes of the machine that the jobs are intended for."""
         ...
 
     def generate(self) -> Workload:
-        """Draw the jobs. Raises InputError for settings out of their range."""
+        """Draw the jobs; raise InputError for settings out of range."""
         ...
 
 
 def generate(name: str, **settings: Any) -> Workload:
-    """Draw a workload from a generator found by name; see `configure`."""
+    """Draw a workload from the generator with a name; see `configure`."""
     return configure(name, **settings).generate()
 
 
 def configure(name: str, **settings: Any) -> Generator:
-    """Find a generator and configure it.
+    """Configure the generator with a name.
 
     Parameters
     ----------
     name
         A registered generator ("perlmutter_like", "juwels_like", "lublin"), "module:Name" or "file.py:Name".
     settings
-        Its fields, such as `jobs=1000, seed=3`.
+        Values of its fields, such as `jobs=1000, seed=3`.
 
     Raises
     ------
     UnknownNameError
-        No such generator, or no such setting.
+        If the generator or a setting does not exist.
     InputError
-        A setting of the wrong type. Values out of range are found when it generates.
+        If a setting has the wrong type. `generate` checks the ranges.
     """
     found = registry.find("generators", name)
     checked = _checked(found, name, settings) if isinstance(found, type) and is_dataclass(found) else settings
@@ -62,7 +62,7 @@ def configure(name: str, **settings: Any) -> Generator:
 
 
 def _checked(found: type, name: str, settings: dict[str, Any]) -> dict[str, Any]:
-    """Check names and types of settings as a study or a command line gives them; a whole number will do for a float."""
+    """Check names and types of settings from a study or the command line; accept a whole number for a float."""
     known = {field.name: field.default for field in fields(found) if field.init}
     adapters, checked = _adapters(found), {}
     for key, value in settings.items():
@@ -80,14 +80,14 @@ def _checked(found: type, name: str, settings: dict[str, Any]) -> dict[str, Any]
 
 @lru_cache(maxsize=64)
 def _adapters(found: type) -> Mapping[str, TypeAdapter[Any]]:
-    """Setting of a generator -> what checks its type; made once, as a study may have a million seeds."""
+    """Return setting -> type validator of a generator, cached because a study may have a million seeds."""
     hints = get_type_hints(found)
     return {field.name: TypeAdapter(hints[field.name]) for field in fields(found) if field.init}
 
 
-def at_least(least: float, most: float = float("inf"), **settings: float) -> None:
-    """Check that settings lie in [least, most]; NaN does not. Raises InputError that names the setting."""
+def check_setting_range(least: float, most: float = float("inf"), **settings: float) -> None:
+    """Raise InputError, with the name of the setting, unless all settings are in [least, most]; NaN is not."""
     for name, value in settings.items():
         if not least <= value <= most:
             limit = f"at least {least:g}" if most == float("inf") else f"between {least:g} and {most:g}"
-            raise InputError(f"{name} must be {limit}, got {value:g}", field=name, remedy=f"give a value {limit}")
+            raise InputError(f"{name} must be {limit}, got {value:g}", field=name, remedy=f"use a value {limit}")

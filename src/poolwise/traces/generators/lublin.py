@@ -1,8 +1,8 @@
-"""The Lublin-Feitelson model of rigid jobs, for machines without memory.
+"""Generator of rigid jobs after Lublin and Feitelson, for machines without memory.
 
 Source: U. Lublin, D. G. Feitelson, The workload on parallel supercomputers: modeling the characteristics of rigid jobs,
 J. Parallel Distrib. Comput. 63(11), 2003, 1105-1122. All constants are those that the authors fitted to all jobs of their
-three logs together, batch and interactive, and gave in the program that accompanies the paper.
+three logs together, batch and interactive, and published in the program that accompanies the paper.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from poolwise.model import Workload
 from poolwise.random import uniform
 from poolwise.registry import register
 from poolwise.traces.generators.arrivals import BUCKETS, DailyCycle, since_first
-from poolwise.traces.generators.generator import MOST_JOBS, at_least
+from poolwise.traces.generators.generator import MOST_JOBS, check_setting_range
 from poolwise.traces.generators.variates import gamma, until_accepted
 from poolwise.units import SECOND
 
 # Nodes: the share of serial jobs, the share of parallel jobs at powers of two (both of all jobs), and log2 of the nodes of a
 # parallel job, uniform in [LOW, MEDIUM] with probability FIRST_STAGE, else in [MEDIUM, HIGH]. HIGH is log2 of the machine;
-# MEDIUM lies 2.5 below it (4.5 for the authors' 128 nodes; they recommend 1.5 to 3.5).
+# MEDIUM is 2.5 below it (4.5 for the authors' 128 nodes; they recommend 1.5 to 3.5).
 SERIAL, POWER_OF_TWO = 0.244, 0.576
 LOW, MEDIUM_BELOW_HIGH, FIRST_STAGE = 0.8, 2.5, 0.86
 
 # Runtime: its natural logarithm (of seconds) is gamma (shape, scale) distributed in two phases; the share of the first
-# phase is SLOPE * nodes + INTERCEPT, kept within [0, 1]. Longer ones than e^12 s (45 h) are drawn again.
+# phase is SLOPE * nodes + INTERCEPT, clipped to [0, 1]. Runtimes above e^12 s (45 h) are redrawn.
 SHORT, LONG = (4.2, 0.94), (312.0, 0.03)
 SLOPE, INTERCEPT = -0.0054, 0.78
 LOG_LONGEST = 12.0
 
-# Arrivals: the logarithm of the gap is gamma distributed, with the scale of rush hours and their shape times a ratio that
-# makes it hold for the whole day; gaps beyond e^13 s (5 days) are drawn again. Half hours of the day, from CYCLE_START on,
-# have weights of the density of another gamma distribution.
+# Arrivals: the logarithm of the gap is gamma distributed, with the scale of rush hours and their shape times a factor that
+# extends it to the whole day; gaps above e^13 s (5 days) are redrawn. The weights of the half hours of the day, starting at
+# CYCLE_START, follow the density of another gamma distribution.
 GAP = (10.2303 * 1.0225, 0.4871)
 LOG_LONGEST_GAP = 13.0
 CYCLE = (8.1737, 3.9631)
@@ -45,7 +45,7 @@ CYCLE_START = 11
 @register("generators", "lublin")
 @dataclass(frozen=True)
 class Lublin:
-    """Rigid jobs as on the supercomputers of the 1990s: no memory, strong daily cycle (Lublin, Feitelson 2003).
+    """Rigid jobs of 1990s supercomputers: no memory, strong daily cycle (Lublin, Feitelson 2003).
 
     The trace begins at midnight with the first job. Times are whole seconds.
 
@@ -54,15 +54,15 @@ class Lublin:
     jobs
         Number of jobs.
     seed
-        Seed of all draws.
+        Random seed.
     nodes
         Nodes (processors) of the machine, at least 10; the largest job takes all of them.
     load
-        Node-seconds submitted over those offered between the first and the last submission, met by stretching the gaps
-        between jobs; the first k of n jobs then keep everything but their submit times. None, the default, leaves the gaps
-        as published, whatever the load.
+        Node-seconds submitted divided by node-seconds offered between the first and the last submission, reached by scaling
+        the gaps between jobs; the first k of n jobs then keep everything but their submit times. None, the default, keeps the
+        published gaps, whatever the load.
     estimate_factor
-        Requested time over runtime, at least 1.
+        Requested time divided by runtime, at least 1.
     """
 
     jobs: int = 10_000
@@ -73,11 +73,11 @@ class Lublin:
 
     def generate(self) -> Workload:
         """Draw the jobs."""
-        at_least(1, MOST_JOBS, jobs=self.jobs)
-        at_least(10, nodes=self.nodes)
-        at_least(1.0, 1000.0, estimate_factor=self.estimate_factor)
+        check_setting_range(1, MOST_JOBS, jobs=self.jobs)
+        check_setting_range(10, nodes=self.nodes)
+        check_setting_range(1.0, 1000.0, estimate_factor=self.estimate_factor)
         if self.load is not None:
-            at_least(0.001, 1000.0, load=self.load)
+            check_setting_range(0.001, 1000.0, load=self.load)
         job = np.arange(1, self.jobs + 1, dtype=np.int64)
         nodes = sizes(self.seed, job, self.nodes)
         runtime = runtimes(self.seed, job, nodes)
@@ -93,10 +93,10 @@ class Lublin:
 
 
 def sizes(seed: int, job: IntArray, machine: int) -> IntArray:
-    """(n,) nodes per job: serial, a power of two, or anything, two-stage uniform in the logarithm."""
+    """Return (n,) nodes per job: serial, a power of two, or any number, two-stage uniform in the logarithm."""
     high = math.log2(machine)
     medium = high - MEDIUM_BELOW_HIGH
-    kind, stage, place = (uniform(seed, f"lublin.nodes.{what}", job) for what in ("kind", "stage", "place"))
+    kind, stage, place = (uniform(seed, f"lublin.nodes.{part}", job) for part in ("kind", "stage", "place"))
     first = stage < FIRST_STAGE
     exponent = np.where(first, LOW + place * (medium - LOW), medium + place * (high - medium))
     exponent = np.where(kind < SERIAL + POWER_OF_TWO, np.floor(exponent + 0.5), exponent)
@@ -105,7 +105,7 @@ def sizes(seed: int, job: IntArray, machine: int) -> IntArray:
 
 
 def runtimes(seed: int, job: IntArray, nodes: IntArray) -> IntArray:
-    """(n,) runtimes in whole s, from a hyper-gamma distribution of the logarithm whose mixture depends on the nodes."""
+    """Return (n,) runtimes in whole s: hyper-gamma distributed in the logarithm, with a mixture that depends on the nodes."""
     share = np.clip(SLOPE * nodes + INTERCEPT, 0.0, 1.0)
 
     def attempt(rows: IntArray, count: int) -> tuple[FloatArray, BoolArray]:
@@ -118,7 +118,7 @@ def runtimes(seed: int, job: IntArray, nodes: IntArray) -> IntArray:
 
 
 def gaps(seed: int, job: IntArray) -> FloatArray:
-    """(n,) s between jobs on an even clock."""
+    """Return (n,) gaps between jobs in s of operational time."""
 
     def attempt(rows: IntArray, count: int) -> tuple[FloatArray, BoolArray]:
         logarithm = gamma(seed, f"lublin.gap.{count}", job[rows], *GAP)
@@ -128,17 +128,17 @@ def gaps(seed: int, job: IntArray) -> FloatArray:
 
 
 def cycle_weights() -> FloatArray:
-    """(BUCKETS,) weight of each half hour of the day, from midnight."""
+    """Return (BUCKETS,) weights of the half hours of the day, from midnight."""
     shape, scale = CYCLE
     weights = np.zeros(BUCKETS)
     for k in range(CYCLE_START, CYCLE_START + BUCKETS):
-        # Buckets count from 1: number 1 begins at midnight, and those after number 48 belong to the early morning.
+        # Buckets count from 1: number 1 starts at midnight, and those after number 48 are in the early morning.
         weights[(k - 1) % BUCKETS] = gamma_share(shape, (k + 0.5) / scale) - gamma_share(shape, (k - 0.5) / scale)
     return weights
 
 
 def gamma_share(shape: float, x: float) -> float:
-    """Share of a gamma distribution of scale 1 below x."""
-    from scipy.special import gammainc  # type: ignore[import-untyped]  # no types; imported late, since it takes long
+    """Return the share of a gamma distribution of scale 1 below x."""
+    from scipy.special import gammainc  # type: ignore[import-untyped]  # no types; imported late because the import is slow
 
     return float(gammainc(shape, max(x, 0.0)))

@@ -1,4 +1,4 @@
-"""Rigid jobs with memory per node, as published distributions describe them: what the machine-like generators share."""
+"""Rigid jobs with memory per node drawn from published distributions: base of the generators that imitate a machine."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import numpy as np
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.model import Workload
 from poolwise.traces.generators.arrivals import DailyCycle, poisson
-from poolwise.traces.generators.generator import MOST_JOBS, at_least
+from poolwise.traces.generators.generator import MOST_JOBS, check_setting_range
 from poolwise.traces.generators.variates import Quantiles, normal
 from poolwise.units import SECOND
 
 MIB_PER_GB = 1024  # the paper counts 1 GB = 1024 MB
-PEAK_HOUR = 14.0  # of the optional daily cycle
+PEAK_HOUR = 14.0  # busiest hour of the optional daily cycle
 
 
 @dataclass(frozen=True)
 class JobDistribution:
-    """What the jobs of a machine are like.
+    """Distribution of the jobs of a machine.
 
-    Nodes and runtime are independent. The normal score of the memory is rho * (their scores' sum / sqrt 2) plus what is the
-    job's own, so that rho is the correlation of the memory with the size of a job (a Gaussian copula).
+    Nodes and runtime are independent. The normal score of the memory is rho * (sum of their scores / sqrt 2) plus an
+    independent part, so that rho is the correlation of memory with the size of a job (a Gaussian copula).
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class JobDistribution:
     runtime_s : quantiles of the runtime in seconds
     memory_gb : quantiles of the memory per node in GB of 1024 MiB
     correlation : rho in [0, 1]
-    node_seconds : mean of nodes x runtime that these quantiles have; the load is set by it
+    node_seconds : mean of nodes x runtime under these quantiles, used to set the load
     """
 
     nodes: Quantiles
@@ -41,8 +41,8 @@ class JobDistribution:
     node_seconds: float
 
     def draw(self, seed: int, stream: str, job: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Nodes, runtime in s and memory per node in MiB, each (n,), of the jobs with these ids (n,)."""
-        wide, long, own = (normal(seed, f"{stream}.{what}", job) for what in ("nodes", "runtime", "memory"))
+        """Return nodes, runtime in s and memory per node in MiB, each (n,), of the jobs with (n,) ids."""
+        wide, long, own = (normal(seed, f"{stream}.{column}", job) for column in ("nodes", "runtime", "memory"))
         rho = self.correlation
         score = rho * (wide + long) / math.sqrt(2.0) + math.sqrt(1.0 - rho * rho) * own
         runtime = np.rint(self.runtime_s.at(long)).astype(np.int64)
@@ -50,13 +50,13 @@ class JobDistribution:
 
 
 def whole(values: FloatArray) -> IntArray:
-    """(n,) rounded up; the hair by which a logarithm and back misses a whole number does not count."""
+    """Round (n,) values up, but ignore the floating-point error of a logarithm and its inverse."""
     return np.ceil(values * (1.0 - 1e-12)).astype(np.int64)
 
 
 @dataclass(frozen=True)
 class MemoryJobs:
-    """Settings that the machine-like generators share.
+    """Common settings of the generators that imitate a machine.
 
     Submit times and runtimes are whole seconds, as in the logs of batch systems.
 
@@ -65,21 +65,21 @@ class MemoryJobs:
     jobs
         Number of jobs.
     seed
-        Seed of all draws.
+        Random seed.
     nodes
-        Nodes of the machine that is to be loaded. Jobs wider than it are cut to its width and counted as repaired.
+        Nodes of the machine to load. Larger jobs are reduced to its size and counted as repaired.
     load
-        Node-seconds submitted over those offered, in the mean over seeds.
+        Node-seconds submitted divided by node-seconds offered, on average over seeds.
     exact_load
-        Whether submit times are stretched so that the load between the first and the last submission is met by this very
-        workload. The first k of n jobs then keep everything but their submit times.
+        Stretch submit times so that this workload meets the load exactly between its first and last submission. The first k of
+        n jobs then keep everything but their submit times.
     daily_cycle
-        Amplitude in [0, 1] of a cosine over the day around a Poisson process, which begins at midnight and is busiest at
-        14 h; 0, the default, is the plain Poisson process, since the paper shows no arrivals.
+        Amplitude in [0, 1] of a cosine that modulates a Poisson process over the day; the process starts at midnight and is
+        busiest at 14 h. 0, the default, is a plain Poisson process, because the paper shows no arrivals.
     estimate_factor
-        Requested time over runtime, at least 1; 1 is the paper's assumption.
+        Requested time divided by runtime, at least 1; 1 is the paper's assumption.
     correlation
-        Correlation in [0, 1] of a job's memory per node with its size, in place of the calibrated one.
+        Correlation in [0, 1] of a job's memory per node with its size; replaces the calibrated one.
     """
 
     jobs: int
@@ -91,8 +91,8 @@ class MemoryJobs:
     estimate_factor: float = 1.0
     correlation: float | None = None
 
-    def drawn(self, name: str, distribution: JobDistribution) -> Workload:
-        """Draw the workload from a distribution; raises InputError for settings out of their range."""
+    def draw_workload(self, name: str, distribution: JobDistribution) -> Workload:
+        """Draw the workload from a distribution; raise InputError for settings out of range."""
         self._check()
         if self.correlation is not None:
             distribution = replace(distribution, correlation=self.correlation)
@@ -111,16 +111,16 @@ class MemoryJobs:
         )
 
     def _check(self) -> None:
-        at_least(1, MOST_JOBS, jobs=self.jobs)
-        at_least(1, nodes=self.nodes)
-        at_least(0.001, 1000.0, load=self.load)
-        at_least(0.0, 1.0, daily_cycle=self.daily_cycle)
-        at_least(1.0, 1000.0, estimate_factor=self.estimate_factor)
+        check_setting_range(1, MOST_JOBS, jobs=self.jobs)
+        check_setting_range(1, nodes=self.nodes)
+        check_setting_range(0.001, 1000.0, load=self.load)
+        check_setting_range(0.0, 1.0, daily_cycle=self.daily_cycle)
+        check_setting_range(1.0, 1000.0, estimate_factor=self.estimate_factor)
         if self.correlation is not None:
-            at_least(0.0, 1.0, correlation=self.correlation)
+            check_setting_range(0.0, 1.0, correlation=self.correlation)
 
     def _submit(self, name: str, job: IntArray, mean_work: float, work: float) -> IntArray:
-        """(n,) submit times in s; `mean_work` of a job and `work` of all jobs in node-seconds."""
-        even = poisson(self.seed, f"{name}.arrivals", job) * (mean_work / (self.nodes * self.load))
+        """Return (n,) submit times in s; `mean_work` of a job and `work` of all jobs are in node-seconds."""
+        operational = poisson(self.seed, f"{name}.arrivals", job) * (mean_work / (self.nodes * self.load))
         last = work / (self.nodes * self.load) if self.exact_load else None
-        return DailyCycle.wave(self.daily_cycle, PEAK_HOUR).arrivals(even, last)
+        return DailyCycle.wave(self.daily_cycle, PEAK_HOUR).arrivals(operational, last)

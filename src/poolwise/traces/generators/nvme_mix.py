@@ -1,4 +1,4 @@
-"""Workloads on pooled NVMe: kinds in fixed shares, Poisson arrivals, a deadline for each.
+"""Generator of workloads on pooled NVMe: kinds in fixed shares, Poisson arrivals, and a deadline for each.
 
 Source: Call et al., section IV-A, Tables I and II, equation 5; specs of the NVMe composition, "Workloads".
 """
@@ -16,7 +16,7 @@ from poolwise.model import Workload
 from poolwise.random import uniform
 from poolwise.registry import register
 from poolwise.traces.generators.arrivals import poisson
-from poolwise.traces.generators.generator import Generator, at_least
+from poolwise.traces.generators.generator import Generator, check_setting_range
 from poolwise.units import SECOND, parse, to_ns
 
 MixScenario = Literal["high_bandwidth", "high_capacity", "high_compute"]
@@ -30,8 +30,8 @@ class WorkloadKind:
     Attributes
     ----------
     base_s : seconds at reference speed
-    cores, bandwidth, storage : asked for; MB/s and MiB
-    peak_bandwidth : MB/s beyond which more is of no use
+    cores, bandwidth, storage : requests; MB/s and MiB
+    peak_bandwidth : MB/s beyond which more bandwidth does not help
     share : weight among the kinds of a mix
     """
 
@@ -58,7 +58,7 @@ SHARES: dict[MixScenario, tuple[float, float, float]] = {
 
 
 def published_kinds(scenario: MixScenario, fio: float = 0.0) -> tuple[WorkloadKind, ...]:
-    """Kinds of a published scenario; `fio` is the part of the bandwidth-bound share that is FIO instead of SMUFIN."""
+    """Return the kinds of a published scenario; `fio` is the fraction of the bandwidth-bound share that is FIO, not SMUFIN."""
     bandwidth, capacity, compute = SHARES[scenario]
     kinds = (
         replace(FIO, share=bandwidth * fio),
@@ -72,26 +72,26 @@ def published_kinds(scenario: MixScenario, fio: float = 0.0) -> tuple[WorkloadKi
 @register("generators", "nvme_mix")
 @dataclass(frozen=True)
 class NvmeMix(Generator):
-    """1500 workloads of a published scenario, or of kinds of your own.
+    """1500 workloads of a published scenario, or of user-defined kinds.
 
-    Kind, priority and gaps come from independent streams of the seed, so that another mean gap or deadline factor leaves
-    the rest as it is. Columns: requests cores, bandwidth, storage; attributes kind (text), peak_bandwidth (MB/s), deadline
-    (ns), high_priority (0 or 1). Deadline = arrival + factor * base time.
+    Kind, priority and gaps come from independent streams of the seed, so a different mean gap or deadline factor does not
+    affect the other values. Columns: requests cores, bandwidth, storage; attributes kind (text), peak_bandwidth (MB/s),
+    deadline (ns), high_priority (0 or 1). Deadline = arrival + factor * base time.
 
     Parameters
     ----------
     scenario
-        Shares of the three published kinds; `kinds` go first where they are given.
+        Shares of the three published kinds; ignored if `kinds` are given.
     fio
-        Part of the bandwidth-bound workloads that is FIO (mixes M1 to M3: 1.0, 0.7, 0.5).
+        Fraction of the bandwidth-bound workloads that is FIO (mixes M1 to M3: 1.0, 0.7, 0.5).
     mean_gap_s
-        Mean seconds between arrivals; `calibrate` finds the one for a load.
+        Mean seconds between arrivals; `calibrate` finds the value for a load.
     high_priority, factor, high_priority_factor
         Share of high-priority workloads, and the deadline factors.
     constant_gaps
-        All gaps equal (what the authors' simulator does).
+        Make all gaps equal, as the authors' simulator does.
     correlated
-        Kind and priority from one draw: the first kinds are the urgent ones (what the authors' simulator does).
+        Derive kind and priority from one draw, so that the first kinds are the urgent ones, as the authors' simulator does.
     """
 
     scenario: MixScenario = "high_bandwidth"
@@ -108,15 +108,15 @@ class NvmeMix(Generator):
 
     @property
     def nodes(self) -> int:
-        """Five shared nodes (Table II)."""
+        """Five shared nodes, as in Table II."""
         return 5
 
     def generate(self) -> Workload:
         """Draw the workloads."""
-        at_least(0, 1, fio=self.fio, high_priority=self.high_priority)
-        at_least(1, jobs=self.jobs)
-        at_least(1e-9, mean_gap_s=self.mean_gap_s)
-        at_least(0, factor=self.factor, high_priority_factor=self.high_priority_factor)
+        check_setting_range(0, 1, fio=self.fio, high_priority=self.high_priority)
+        check_setting_range(1, jobs=self.jobs)
+        check_setting_range(1e-9, mean_gap_s=self.mean_gap_s)
+        check_setting_range(0, factor=self.factor, high_priority_factor=self.high_priority_factor)
         kinds = self.kinds or published_kinds(self.scenario, self.fio)
         job = np.arange(self.jobs)
         pick = uniform(self.seed, "nvme_mix.kind", job)
@@ -145,9 +145,9 @@ _COLUMNS = ("cores", "bandwidth", "storage", "peak_bandwidth")
 
 
 def _chosen(kinds: tuple[WorkloadKind, ...], pick: FloatArray) -> IntArray:
-    """(n,) kinds by their shares, from uniform numbers; raises InputError for shares that are not weights."""
+    """Return (n,) kinds drawn by their shares from uniform numbers; raise InputError for invalid shares."""
     shares = np.array([kind.share for kind in kinds])
     if not (np.isfinite(shares).all() and float(shares.min()) >= 0 and float(shares.sum()) > 0):
-        raise InputError("shares must be at least 0 and not all 0", field="share", remedy="give each kind its weight")
+        raise InputError("shares must be at least 0 and not all 0", field="share", remedy="give each kind a weight")
     bounds = np.cumsum(shares) / shares.sum()
     return np.minimum(np.searchsorted(bounds, pick, side="right"), len(kinds) - 1).astype(np.int64)

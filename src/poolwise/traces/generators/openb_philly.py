@@ -1,6 +1,6 @@
-"""Jobs that ask for everything a pooled datacenter has: Alibaba's openb pods with durations of Microsoft's Philly jobs.
+"""Generator of jobs that request every resource of a pooled datacenter: Alibaba's openb pods with Microsoft Philly durations.
 
-Sources: Weng et al. 2023 (what pods ask for; `traces.openb`); Jeon et al. 2019 (how long GPU jobs run; `traces.philly`).
+Sources: Weng et al. 2023 (requests of the pods; `traces.openb`); Jeon et al. 2019 (durations of GPU jobs; `traces.philly`).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from poolwise.model import Kind, Machine, MachineBuilder, Workload
 from poolwise.random import uniform
 from poolwise.registry import register
 from poolwise.traces.generators.arrivals import poisson
-from poolwise.traces.generators.generator import Generator, at_least
+from poolwise.traces.generators.generator import Generator, check_setting_range
 from poolwise.traces.openb import OpenB
 from poolwise.traces.philly import Philly
 from poolwise.units import SECOND
 
 MODELS = {"v100": ("V100M16", "V100M32"), "p100": ("P100",), "t4": ("T4",), "a10": ("A10",), "g2": ("G2",), "g3": ("G3",)}
-"""Type of GPU as machine files here call it -> models in the trace's `gpu_spec`."""
+"""Name of a GPU type in shipped machine files -> models in the trace's `gpu_spec`."""
 GPU_KINDS = ("gpu_training", "gpu_inference")
 CPU_KINDS = ("spark_wordcount", "hadoop_wordcount", "cfm_spark", "cfm_linpack")
 
@@ -34,17 +34,17 @@ CPU_KINDS = ("spark_wordcount", "hadoop_wordcount", "cfm_spark", "cfm_linpack")
 @register("generators", "openb_philly")
 @dataclass(frozen=True)
 class OpenbPhilly(Generator):
-    """Pods drawn with replacement; everything that neither trace says is drawn too, and assumed.
+    """Pods drawn with replacement; properties that neither trace has are drawn from assumed distributions.
 
-    From openb: cores (rounded up), memory, GPUs (rounded up to whole ones), the types of GPU that will do. From Philly: the
-    duration, that of a job with as many GPUs (for pods without: with one), cut at `longest_s`. Users know it: requested times
-    equal durations. Assumed: Poisson arrivals; the type of GPU, one of those that the pod names and the machine has, or of
-    all that it has if it names none of them, by their number; whether a pod needs NVMe, how much and at which bandwidth; the
-    rest of what performance models read. Each draw depends on the seed and the job alone.
+    From openb: cores (rounded up), memory, GPUs (rounded up to whole ones), and the acceptable types of GPU. From Philly: the
+    duration of a job with the same number of GPUs (one GPU for pods without), limited to `longest_s`. Requested times equal
+    durations. Assumed: Poisson arrivals; the type of GPU, drawn by their numbers from the types that the pod names and the
+    machine has, or from all types of the machine if it has none of those; whether a pod needs NVMe, its capacity and its
+    bandwidth; and the other inputs of performance models. Each draw depends only on the seed and the job.
 
-    Columns: requests cores, memory, bandwidth, storage, and one for each type of GPU; attributes kind and profile (how it
-    suffers from remote GPUs and memory: alike likely among `GPU_KINDS`, or `CPU_KINDS` for pods without GPU), frequency, and
-    data_size, data_x, data_y (what is staged before work begins, from the switch of a rack).
+    Columns: requests cores, memory, bandwidth, storage, and one for each type of GPU; attributes kind and profile (sensitivity
+    to remote GPUs and memory, drawn uniformly from `GPU_KINDS`, or from `CPU_KINDS` for pods without GPU), frequency, and
+    data_size, data_x, data_y (data staged before the job runs, from the switch of a rack).
 
     Parameters
     ----------
@@ -59,17 +59,17 @@ class OpenbPhilly(Generator):
     gpu_nvme, cpu_nvme
         Share of the pods with and without GPUs that need NVMe.
     nvme_mb_s
-        Bandwidth of such pods, log-uniform between these, times the GPUs.
+        Range of the bandwidth of such pods, log-uniform, multiplied by the number of GPUs.
     nvme_gib
-        Capacity, log-uniform between these.
+        Range of the capacity, log-uniform.
     staged
         Share of the capacity that is staged.
     frequency
-        GHz at which durations hold.
+        GHz at which the durations apply.
     racks
-        Racks over which data is spread.
+        Number of racks that hold the data.
     most_gpus
-        Pods of more GPUs are not drawn.
+        Largest number of GPUs of a pod; larger pods are not drawn.
     """
 
     jobs: int = 600
@@ -90,7 +90,7 @@ class OpenbPhilly(Generator):
 
     @property
     def nodes(self) -> int:
-        """Racks: the jobs share nodes."""
+        """Number of racks; the jobs share nodes."""
         return self.racks
 
     def generate(self) -> Workload:
@@ -98,14 +98,14 @@ class OpenbPhilly(Generator):
         self._check()
         pods, philly = _pods(self.pods), _philly(self.durations)
         job = np.arange(self.jobs)
-        able = np.flatnonzero(pods.request("gpu") <= self.most_gpus)
-        row = able[self._pick("pod", job, len(able))]
+        eligible = np.flatnonzero(pods.request("gpu") <= self.most_gpus)
+        row = eligible[self._pick("pod", job, len(eligible))]
         count = pods.request("gpu")[row]
-        given = count > 0
-        nvme = uniform(self.seed, "openb_philly.nvme", job) < np.where(given, self.gpu_nvme, self.cpu_nvme)
+        has_gpu = count > 0
+        nvme = uniform(self.seed, "openb_philly.nvme", job) < np.where(has_gpu, self.gpu_nvme, self.cpu_nvme)
         bandwidth = self._log_uniform("bandwidth", job, self.nvme_mb_s) * np.maximum(count, 1)
         storage = np.ceil(self._log_uniform("storage", job, self.nvme_gib)) * 1024
-        kind = self._kinds(job, given)
+        kind = self._kinds(job, has_gpu)
         duration = self._durations(philly, job, count)
         return Workload.of(
             np.rint(poisson(self.seed, "openb_philly.gap", job) * (self.mean_gap_s * SECOND)).astype(np.int64),
@@ -125,24 +125,24 @@ class OpenbPhilly(Generator):
                 "data_x": self._pick("place", job, self.racks),
                 "data_y": np.zeros(self.jobs, dtype=np.int64),
             },
-            repaired=self._told(pods, row, int((duration > self.longest_s * SECOND).sum())),
+            repaired=self._repaired(pods, row, int((duration > self.longest_s * SECOND).sum())),
             name="openb pods with Philly durations",
         )
 
     def _check(self) -> None:
-        at_least(1, jobs=self.jobs, racks=self.racks, most_gpus=self.most_gpus)
-        at_least(1e-9, mean_gap_s=self.mean_gap_s, longest_s=self.longest_s, frequency=self.frequency)
-        at_least(0, 1, gpu_nvme=self.gpu_nvme, cpu_nvme=self.cpu_nvme, staged=self.staged)
+        check_setting_range(1, jobs=self.jobs, racks=self.racks, most_gpus=self.most_gpus)
+        check_setting_range(1e-9, mean_gap_s=self.mean_gap_s, longest_s=self.longest_s, frequency=self.frequency)
+        check_setting_range(0, 1, gpu_nvme=self.gpu_nvme, cpu_nvme=self.cpu_nvme, staged=self.staged)
         for name, (low, high) in (("nvme_mb_s", self.nvme_mb_s), ("nvme_gib", self.nvme_gib)):
-            at_least(1, **{name: low})
-            at_least(low, **{name: high})
+            check_setting_range(1, **{name: low})
+            check_setting_range(low, **{name: high})
         unknown = sorted(set(self.gpus) - set(MODELS))
         if unknown or not sum(self.gpus.values()) or min(self.gpus.values()) < 0:
-            problem = f"unknown type of GPU '{unknown[0]}'" if unknown else "there must be GPUs, of no type fewer than 0"
+            problem = f"unknown type of GPU '{unknown[0]}'" if unknown else "the counts must be at least 0 and not all 0"
             raise InputError(problem, field="gpus", remedy=f"types: {', '.join(MODELS)}")
 
     def _pick(self, stream: str, job: IntArray, n: int) -> IntArray:
-        """(n_job,) whole numbers below n, alike likely."""
+        """Return (n_job,) uniform whole numbers below n."""
         drawn = np.floor(n * uniform(self.seed, f"openb_philly.{stream}", job)).astype(np.int64)
         return np.minimum(drawn, n - 1)
 
@@ -151,12 +151,12 @@ class OpenbPhilly(Generator):
         values: FloatArray = low * (high / low) ** uniform(self.seed, f"openb_philly.{stream}", job)
         return values
 
-    def _kinds(self, job: IntArray, given: BoolArray) -> NDArray[np.str_]:
+    def _kinds(self, job: IntArray, has_gpu: BoolArray) -> NDArray[np.str_]:
         gpu = np.array(GPU_KINDS)[self._pick("gpu_kind", job, len(GPU_KINDS))]
-        return np.where(given, gpu, np.array(CPU_KINDS)[self._pick("cpu_kind", job, len(CPU_KINDS))])
+        return np.where(has_gpu, gpu, np.array(CPU_KINDS)[self._pick("cpu_kind", job, len(CPU_KINDS))])
 
     def _durations(self, philly: Mapping[int, IntArray], job: IntArray, count: IntArray) -> IntArray:
-        """(n_job,) ns, of a Philly job with as many GPUs, the next smaller number that there is, or one."""
+        """Return (n_job,) durations in ns of Philly jobs with as many GPUs, or the next smaller number in the trace, or one."""
         known, u = sorted(philly), uniform(self.seed, "openb_philly.duration", job)
         found = np.zeros(len(job), dtype=np.int64)
         for many in np.unique(count).tolist():
@@ -166,7 +166,7 @@ class OpenbPhilly(Generator):
         return found
 
     def _types(self, job: IntArray, specs: list[str], count: IntArray) -> dict[str, IntArray]:
-        """Type -> (n_job,) GPUs asked for; each job asks for one type."""
+        """Return type -> (n_job,) requested GPUs; each job requests one type."""
         chosen, u = np.zeros((len(self.gpus), len(job)), dtype=np.int64), uniform(self.seed, "openb_philly.type", job)
         bounds: dict[str, FloatArray] = {}
         for k, spec in enumerate(specs):
@@ -176,38 +176,38 @@ class OpenbPhilly(Generator):
         return dict(zip(self.gpus, chosen, strict=True))
 
     def _weights(self, spec: str) -> list[int]:
-        """GPUs of each type that a pod may have: all where it names none of the machine's."""
+        """Return the number of GPUs of each type that a pod accepts: all types if the machine has none that it names."""
         models = set(spec.split("|"))
         named = [number if models & set(MODELS[name]) else 0 for name, number in self.gpus.items()]
         return named if any(named) else list(self.gpus.values())
 
-    def _told(self, pods: Workload, row: IntArray, cut: int) -> dict[str, int]:
+    def _repaired(self, pods: Workload, row: IntArray, limited: int) -> dict[str, int]:
         shared = int(pods.attributes["shared_gpu"][row].sum())
-        told = {"part of a GPU, taken as a whole one": shared, f"duration cut at {self.longest_s:g} s": cut}
-        return {reason: number for reason, number in told.items() if number}
+        counts = {"part of a GPU, taken as a whole one": shared, f"duration limited to {self.longest_s:g} s": limited}
+        return {reason: count for reason, count in counts.items() if count}
 
 
 @lru_cache(maxsize=2)
 def _pods(reference: str) -> Workload:
-    """Pods with whole cores and GPUs; the attribute "shared_gpu" is 1 for those that asked for part of a GPU."""
+    """Read pods with whole cores and GPUs; the attribute "shared_gpu" is 1 for pods that request part of a GPU."""
     path = catalog.resolve("traces", reference)
     whole, parts = (OpenB().read(Path(path), _shared_nodes(gpu)) for gpu in ("gpu", "gpu_milli"))
     if "gpu_spec" not in whole.attributes:
-        raise InputError("the trace does not name types of GPU", file=path, field="gpu_spec", remedy="take another pod list")
+        raise InputError("the trace does not name types of GPU", file=path, field="gpu_spec", remedy="use another pod list")
     shared: BoolArray = np.less(parts.request("gpu_milli"), 1000 * whole.request("gpu"))
     return replace(whole, attributes={**whole.attributes, "shared_gpu": shared.astype(np.int64)})
 
 
 @lru_cache(maxsize=2)
 def _philly(reference: str) -> dict[int, IntArray]:
-    """Number of GPUs -> durations (ns) of the Philly jobs that have as many."""
+    """Return number of GPUs -> durations (ns) of the Philly jobs with that many GPUs."""
     jobs = Philly().read(Path(catalog.resolve("traces", reference)), _shared_nodes("gpu"))
     gpus = jobs.request("gpu") * jobs.tasks
     return {int(many): jobs.duration[gpus == many] for many in np.unique(gpus).tolist()}
 
 
 def _shared_nodes(gpu: str) -> Machine:
-    """Machine on which a trace is read: one shared node that has plenty of everything."""
+    """Build a machine for reading a trace: one shared node that is larger than any request."""
     build = MachineBuilder("any", ("cores", "memory", gpu))
     build.add("node", Kind.NODE, "node", dict.fromkeys(("cores", "memory", gpu), 2**30))
     return Machine.of(build)

@@ -1,7 +1,7 @@
-"""Random variates of the distributions that workload models use, drawn by counters.
+"""Random variates of the distributions that workload models use, from counter-based random numbers.
 
-Every variate depends on (seed, stream, job) alone, so that a job is the same whatever number of jobs is drawn. Where a
-method rejects, the attempt counts too.
+Every variate depends only on (seed, stream, job), so a job is the same whatever the number of jobs. Methods with rejection
+also use the number of the attempt.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from poolwise.random import uniform
 
 
 def exponential(seed: int, stream: str, job: IntArray) -> FloatArray:
-    """(n,) exponential variates of mean 1, by inversion."""
+    """Return (n,) exponential variates of mean 1, by inversion."""
     return -np.log1p(-uniform(seed, stream, job))
 
 
 def normal(seed: int, stream: str, job: IntArray, attempt: int = 0) -> FloatArray:
-    """(n,) standard normal variates (Box, Muller 1958)."""
+    """Return (n,) standard normal variates (Box, Muller 1958)."""
     radius = np.sqrt(-2.0 * np.log1p(-uniform(seed, f"{stream}.radius", job, attempt)))
     angle = 2.0 * np.pi * uniform(seed, f"{stream}.angle", job, attempt)
     normals: FloatArray = radius * np.cos(angle)
@@ -29,12 +29,12 @@ def normal(seed: int, stream: str, job: IntArray, attempt: int = 0) -> FloatArra
 
 
 def gamma(seed: int, stream: str, job: IntArray, shape: float | FloatArray, scale: float | FloatArray) -> FloatArray:
-    """Gamma variates by bending a normal (Marsaglia, Tsang 2000, without their first test, which only saves time).
+    """Return gamma variates by transforming normals (Marsaglia, Tsang 2000, without their first test, a mere speedup).
 
     Parameters
     ----------
     shape, scale
-        (n,) or numbers; shape >= 1, the mean is shape * scale.
+        (n,) or numbers; shape >= 1; the mean is shape * scale.
 
     Returns
     -------
@@ -42,12 +42,12 @@ def gamma(seed: int, stream: str, job: IntArray, shape: float | FloatArray, scal
     """
     d = np.broadcast_to(np.asarray(shape, dtype=np.float64) - 1.0 / 3.0, job.shape)
     if len(job) and not float(d.min()) >= 2.0 / 3.0:
-        raise ValueError("gamma variates need a shape of at least 1")
+        raise ValueError("gamma variates require a shape of at least 1")
 
     def attempt(rows: IntArray, count: int) -> tuple[FloatArray, BoolArray]:
         z = normal(seed, stream, job[rows], count)
         v = (1.0 + z / np.sqrt(9.0 * d[rows])) ** 3
-        logarithm = np.log(np.maximum(v, np.finfo(np.float64).tiny))  # finite where v <= 0, which is refused anyway
+        logarithm = np.log(np.maximum(v, np.finfo(np.float64).tiny))  # finite where v <= 0, which is rejected anyway
         bound = 0.5 * z * z + d[rows] * (1.0 - v + logarithm)
         return d[rows] * v, (v > 0) & (np.log1p(-uniform(seed, f"{stream}.accept", job[rows], count)) < bound)
 
@@ -55,9 +55,9 @@ def gamma(seed: int, stream: str, job: IntArray, shape: float | FloatArray, scal
 
 
 def until_accepted(n: int, attempt: Callable[[IntArray, int], tuple[FloatArray, BoolArray]]) -> FloatArray:
-    """Draw n variates, those refused again.
+    """Draw n variates and redraw the rejected ones until all are accepted.
 
-    `attempt(rows, count)` gives a value for each of the rows (k,), and whether it is accepted, at the count-th attempt.
+    `attempt(rows, count)` returns a value for each of the (k,) rows, and whether it is accepted, at attempt number `count`.
     """
     values = np.empty(n, dtype=np.float64)
     pending, count = np.arange(n), 0
@@ -69,16 +69,16 @@ def until_accepted(n: int, attempt: Callable[[IntArray, int], tuple[FloatArray, 
 
 
 class Quantiles:
-    """A distribution given by points of its quantile function.
+    """A distribution defined by points of its quantile function.
 
-    Between two points the logarithm of the value is linear in the normal score of the share, so that two points alone make
-    a lognormal distribution; beyond the first and the last point the value stays. Normal scores rather than shares are the
-    argument because a Gaussian copula correlates scores.
+    Between two points, the logarithm of the value is linear in the normal score of the share, so two points alone define a
+    lognormal distribution; before the first point and after the last one, the value is constant. The argument is a normal
+    score rather than a share, because a Gaussian copula correlates scores.
 
     Parameters
     ----------
     points
-        Share of the jobs in (0, 1) -> value > 0; shares ascend, values do not descend.
+        Share of the jobs in (0, 1) -> value > 0; shares must ascend, and values must not descend.
     """
 
     def __init__(self, points: Mapping[float, float]) -> None:
@@ -86,9 +86,9 @@ class Quantiles:
         self._scores = np.array([NormalDist().inv_cdf(share) for share in points])
         self._logarithms = np.log(np.array(list(points.values()), dtype=np.float64))
         if bool((np.diff(self._scores) <= 0).any() or (np.diff(self._logarithms) < 0).any()):
-            raise ValueError("the points of a quantile function must ascend")
+            raise ValueError("the points of a quantile function must have ascending shares and nondecreasing values")
 
     def at(self, score: FloatArray) -> FloatArray:
-        """(n,) values at normal scores (n,)."""
+        """Return (n,) values at (n,) normal scores."""
         values: FloatArray = np.exp(np.interp(score, self._scores, self._logarithms))
         return values

@@ -1,4 +1,4 @@
-"""Memory over time, drawn: phases of different use, one of which is the peak."""
+"""Randomly drawn memory use over time: phases of different use, one of which is the peak."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ MOST = 1000
 @register("memory_uses", "phases")
 @dataclass(frozen=True)
 class Phases(MemoryUseSource):
-    """Each job has 1 to `phases` phases; in one of them it uses the memory that the trace says, in the others a part of that.
+    """Each job has 1 to `phases` phases; it uses the trace's memory in one of them and a part of it in the others.
 
-    All of it is invented, and stated here: the number of phases is uniform, so are the places in the work at which they end,
-    which of them is the peak, and what the others use, from `least` of the peak to all of it. Draws depend on (seed, job id).
+    All distributions are assumed to be uniform: the number of phases, the points of the work at which they end, the phase with
+    the peak, and the use in the others, from `least` of the peak up to the peak. Draws depend on (seed, job id).
 
     Parameters
     ----------
     seed
-        Seed of the draws; a study gives its own.
+        Random seed; a study sets its own.
     phases
-        Most phases of a job; 1 for jobs that use their peak all the time.
+        Largest number of phases of a job; 1 for jobs that always use their peak.
     least
-        Least use in a phase, as a share of the peak.
+        Smallest use in a phase, as a share of the peak.
     overestimate
-        By how much more than their peak users ask for: 0.6 is 60 %.
+        Excess of memory requests over the peak: 0.6 is 60 %.
     overestimating
-        Share of the users who do; the others ask for their peak.
+        Share of the users that overestimate; the others request their peak.
     """
 
     seed: int = 0
@@ -49,15 +49,15 @@ class Phases(MemoryUseSource):
             raise InputError(f"phases must be between 1 and {MOST}, not {self.phases}", field="phases", remedy="correct it")
         if not 0 <= self.least <= 1:
             raise InputError(f"least must be between 0 and 1, not {self.least:g}", field="least", remedy="correct it")
-        asked = with_overestimates(workload, self.seed, self.overestimate, self.overestimating)
-        requests = {**workload.requests, "memory": asked} if "memory" in workload.requests else workload.requests
+        requested = with_overestimates(workload, self.seed, self.overestimate, self.overestimating)
+        requests = {**workload.requests, "memory": requested} if "memory" in workload.requests else workload.requests
         return replace(workload, requests=requests, memory_use=self.use(workload))
 
     def use(self, workload: Workload) -> MemoryUse:
-        """Memory over the work of each job."""
+        """Draw the memory of each job over its work."""
         job, part = workload.id[:, None], np.arange(self.phases)[None, :]
-        count, peak = (uniform(self.seed, f"memory_use.{what}", workload.id) for what in ("count", "peak"))
-        ends, levels = (uniform(self.seed, f"memory_use.{what}", job, part) for what in ("end", "level"))
+        count, peak = (uniform(self.seed, f"memory_use.{draw}", workload.id) for draw in ("count", "peak"))
+        ends, levels = (uniform(self.seed, f"memory_use.{draw}", job, part) for draw in ("end", "level"))
         offset, work, memory = [0], list[int](), list[int]()
         for k, most in enumerate(workload.memory.tolist()):
             n = 1 + int(count[k] * self.phases)
@@ -66,7 +66,7 @@ class Phases(MemoryUseSource):
             level[int(peak[k] * n)] = 1.0
             at = (begin * int(workload.duration[k])).astype(np.int64)
             used = np.ceil(level * most).astype(np.int64)
-            steps, which = np.unique(at, return_inverse=True)  # phases that begin in the same ns are one, with the most of them
+            steps, which = np.unique(at, return_inverse=True)  # merge phases that begin in the same ns, with their largest use
             highest = np.zeros(len(steps), dtype=np.int64)
             np.maximum.at(highest, which, used)
             work += steps.tolist()

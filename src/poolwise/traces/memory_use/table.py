@@ -1,4 +1,4 @@
-"""Memory over time from a file, as it was measured."""
+"""Measured memory use over time, read from a file."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ COLUMNS = ("job", "seconds", "memory")
 @register("memory_uses", "table")
 @dataclass(frozen=True)
 class UseTable(MemoryUseSource):
-    """A CSV file with the columns job, seconds and memory: from so many seconds after its start a job uses so many MiB a node.
+    """Memory use from a CSV file with the columns job, seconds and memory (MiB per node, from that time since the job's start).
 
-    Seconds are those of a run at full speed; where a run is slowed down, it comes to them later. Each job begins at 0, and a
-    row holds until the job's next. Jobs without rows use what the trace says all the time; rows of other jobs are left out.
+    Seconds refer to a run at full speed; a run that is slowed down reaches them later. Each job begins at 0, and a row applies
+    until the next row of the job. Jobs without rows always use the trace's memory; rows of unknown jobs are ignored.
 
     Parameters
     ----------
     file
         The file, plain or gzip; relative to the study.
     seed
-        Seed of the draw of those who overestimate; a study gives its own.
+        Random seed that selects the jobs whose users overestimate; a study sets its own.
     overestimate, overestimating
-        By how much more than the trace says users ask for, and the share of those who do.
+        Excess of memory requests over the trace's memory, and the share of the users that overestimate.
     """
 
     file: str
@@ -44,7 +44,7 @@ class UseTable(MemoryUseSource):
     overestimating: float = 1.0
 
     def applied(self, workload: Workload) -> Workload:
-        """Read the file; errors name its lines."""
+        """Read the file; errors state its lines."""
         steps, known = read_steps(Path(self.file)), workload.id.tolist()
         offset, work, memory = [0], list[int](), list[int]()
         for job, most in zip(known, workload.memory.tolist(), strict=True):
@@ -56,13 +56,13 @@ class UseTable(MemoryUseSource):
         missing, others = len(set(known) - steps.keys()), len(steps.keys() - set(known))
         notes = [f"{missing:,} of {len(known):,} jobs have no rows in {Path(self.file).name}"] if missing else []
         notes += [f"{others:,} jobs of {Path(self.file).name} are not in the workload"] if others else []
-        asked = with_overestimates(workload, self.seed, self.overestimate, self.overestimating)
-        requests = {**workload.requests, "memory": asked} if "memory" in workload.requests else workload.requests
+        requested = with_overestimates(workload, self.seed, self.overestimate, self.overestimating)
+        requests = {**workload.requests, "memory": requested} if "memory" in workload.requests else workload.requests
         return replace(workload, requests=requests, memory_use=use, notes=(*workload.notes, *notes))
 
 
 def read_steps(file: Path) -> dict[int, list[tuple[int, int]]]:
-    """Job -> (ns, MiB) of its steps, in order; raises InputError that names file, line and column."""
+    """Return job -> ordered (ns, MiB) steps; raise InputError with file, line and column."""
     rows = csv.DictReader(read_text(file).splitlines())
     for name in COLUMNS:
         if name not in (rows.fieldnames or ()):
@@ -71,7 +71,7 @@ def read_steps(file: Path) -> dict[int, list[tuple[int, int]]]:
     for row in rows:
         job, seconds, memory = (_number(row[name], file, rows.line_num, name) for name in COLUMNS)
         if job != int(job):
-            raise InputError(f"'{row['job']}' is not a job's id", file=file, line=rows.line_num, field="job")
+            raise InputError(f"'{row['job']}' is not a job id", file=file, line=rows.line_num, field="job")
         steps, at = found.setdefault(int(job), []), math.ceil(seconds * SECOND)
         if (not steps and at) or (steps and at <= steps[-1][0]):
             problem = f"the rows of job {int(job)} must begin at 0 seconds and ascend"
@@ -81,7 +81,7 @@ def read_steps(file: Path) -> dict[int, list[tuple[int, int]]]:
 
 
 def _number(text: str | None, file: Path, line: int, field: str) -> float:
-    """Read a cell that holds a number from 0 up to what 64 bits of its unit hold."""
+    """Read a cell that contains a number from 0 to the largest that its unit allows."""
     most = {"job": 2.0**53, "seconds": 9e9, "memory": float(LARGEST)}[field]
     try:
         value = float(text or "")

@@ -1,6 +1,6 @@
-"""The files of VineSim: deployments, traces, affinities, prices, power; and the machine and workload that they make.
+"""VineSim's file formats (deployments, traces, affinities, prices, power), and the machine and workload built from them.
 
-`load` reads a whole case; the parts are for programs that make their own.
+`load` reads a complete case; the other functions are for programs that assemble one.
 """
 
 from poolwise.traces.vinesim.affinity import read_affinity, write_affinity

@@ -1,4 +1,4 @@
-"""When jobs arrive: a fixed time between them, or times drawn from a distribution. The first job arrives at 0.
+"""Arrival times of jobs, with fixed or random inter-arrival times. The first job arrives at 0.
 
 Source: VineSim, section 5.2 ("inter-arrival rate"); specs of the accelerators, "Files".
 """
@@ -25,14 +25,14 @@ _REMEDY = "write 7, 7us, exponential(7us) or uniform(1us, 13us); a bare number i
 
 @dataclass(frozen=True)
 class InterArrival:
-    """Time between the arrivals of jobs.
+    """Inter-arrival time of jobs.
 
     Parameters
     ----------
     distribution
-        "fixed", "exponential" (mean `low`) or "uniform" (from `low` to `high`).
+        "fixed" (`low`), "exponential" (mean `low`) or "uniform" (from `low` to `high`).
     low, high
-        ns, fractions allowed: each arrival is rounded up once.
+        ns; fractions are allowed, because each arrival is rounded up once.
     """
 
     distribution: ArrivalDistribution = "fixed"
@@ -41,7 +41,7 @@ class InterArrival:
 
     @classmethod
     def parse(cls, text: str | float) -> InterArrival:
-        """Read "7" (us), "7us", "exponential(7us)" or "uniform(1us, 13us)"; raises InputError."""
+        """Parse "7" (us), "7us", "exponential(7us)" or "uniform(1us, 13us)"; raise InputError."""
         text = str(text)
         if call := _CALL.fullmatch(text):
             times = [_time(part, text) for part in call[2].split(",")]
@@ -49,11 +49,11 @@ class InterArrival:
                 return cls("exponential", times[0])
             if call[1] == "uniform" and len(times) == 2 and times[0] <= times[1]:
                 return cls("uniform", *times)
-            raise InputError(f"'{text}' is not a time between arrivals", field="inter-arrival", remedy=_REMEDY)
+            raise InputError(f"'{text}' is not an inter-arrival time", field="inter-arrival", remedy=_REMEDY)
         return cls("fixed", _time(text, text))
 
     def times(self, jobs: int, seed: int = 0) -> IntArray:
-        """(jobs,) arrivals, ns; raises InputError beyond 146 years."""
+        """Return (jobs,) arrivals in ns; raise InputError beyond 146 years."""
         count = np.arange(jobs)
         times: FloatArray = self.low * count.astype(np.float64)
         if self.distribution != "fixed":
@@ -63,7 +63,7 @@ class InterArrival:
         return round_up(times).astype(np.int64)
 
     def _gaps(self, seed: int, job: IntArray) -> FloatArray:
-        """(n_job,) ns between each job and the one before, 0 for the first."""
+        """Return (n_job,) ns between each job and the previous one, 0 for the first."""
         draws = uniform(seed, "inter_arrival", job)
         scale = self.low if self.distribution == "exponential" else self.high - self.low
         gaps = -np.log1p(-draws) * scale if self.distribution == "exponential" else self.low + draws * scale
@@ -72,7 +72,7 @@ class InterArrival:
 
 
 def _time(text: str, whole: str) -> float:
-    """Ns, not rounded."""
+    """Parse a time to ns, without rounding; `whole` is the text for the error message."""
     match = _TIME.fullmatch(text)
     try:
         number = float(reals([match[1]])[0]) if match else -1.0
@@ -80,5 +80,5 @@ def _time(text: str, whole: str) -> float:
         number = -1.0
     unit = match[2] if match else ""
     if number < 0 or (unit and unit not in UNITS["time"]):
-        raise InputError(f"'{whole}' is not a time between arrivals", field="inter-arrival", remedy=_REMEDY)
+        raise InputError(f"'{whole}' is not an inter-arrival time", field="inter-arrival", remedy=_REMEDY)
     return number * (UNITS["time"][unit] if unit else US)

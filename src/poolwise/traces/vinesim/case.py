@@ -1,4 +1,4 @@
-"""A case: a deployment, a trace, an affinity table and how jobs arrive, read together."""
+"""A simulation case: a deployment, a trace, an affinity table and inter-arrival times, read together."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from poolwise.traces.vinesim.workload import workload_of_tasks
 
 @dataclass(frozen=True, eq=False)
 class VineSimCase:
-    """What a simulation of tasks on units needs.
+    """Inputs of a simulation of tasks on units.
 
     Attributes
     ----------
     machine, workload : see `machine_of_units` and `workload_of_tasks`
-    model : how long tasks take: affinity and transfers
-    estimate : what the scheduler believes: the same, uncontended
+    model : execution times of tasks from affinity and transfers
+    estimate : the scheduler's estimate of them, without contention
     """
 
     machine: Machine
@@ -55,20 +55,20 @@ class VineSimCase:
         name: str = "deployment",
         trace: str = "trace",
     ) -> VineSimCase:
-        """Put a case together from its parts.
+        """Build a case from its parts.
 
         Parameters
         ----------
         inter_arrival
-            As `InterArrival.parse` reads it.
+            As in `InterArrival.parse`.
         network
-            If not given, that of the paper, or with `contended` one whose uplinks are as fast as its ports.
+            Bandwidths; by default those of the paper, or with `contended` those with uplinks as fast as the ports.
         contended
-            Whether transfers share the links, max-min fairly, or each has them to itself.
+            Share the links among transfers, max-min fairly, instead of giving each transfer the full bandwidth.
         seed
-            Of a distribution of arrivals.
+            Random seed of the arrivals.
 
-        Raises InputError.
+        Raises InputError for invalid inter-arrival times and for parts that do not match.
         """
         network = network if network is not None else Bandwidths(uplink=Bandwidths.port) if contended else Bandwidths()
         gaps = inter_arrival if isinstance(inter_arrival, InterArrival) else InterArrival.parse(inter_arrival)
@@ -76,9 +76,9 @@ class VineSimCase:
             deployment, affinity, tasks.places, prices=prices, power=power, types=types, network=network, name=name
         )
         workload = workload_of_tasks(tasks, machine, gaps.times(int(tasks.first_of_job.sum()), seed), trace)
-        alone = Combined((Affinity(), Transfer()))
-        shared = Combined((Affinity(), NetworkSharing(), Fetching()))
-        return cls(machine, workload, shared if contended else alone, alone)
+        uncontended = Combined((Affinity(), Transfer()))
+        sharing = Combined((Affinity(), NetworkSharing(), Fetching()))
+        return cls(machine, workload, sharing if contended else uncontended, uncontended)
 
 
 def load(
@@ -95,7 +95,7 @@ def load(
     contended: bool = False,
     seed: int = 0,
 ) -> VineSimCase:
-    """Read a case from its files; raises InputError with file, line and field."""
+    """Read a case from its files; raise InputError with file, line and field."""
     names = Types.read(types) if types is not None else Types()
     return VineSimCase.of(
         read_deployment(deployment, names),
@@ -103,7 +103,7 @@ def load(
         tables.read_affinity(affinity, affinity_kind, names),
         inter_arrival,
         prices=None if prices is None else read_prices(prices, names),
-        power=None if power is None else read_power(power, names, tables.columns(affinity)),
+        power=None if power is None else read_power(power, names, tables.count_columns(affinity)),
         network=network,
         types=names,
         contended=contended,

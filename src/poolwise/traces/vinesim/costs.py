@@ -1,4 +1,4 @@
-"""What units cost to buy and to run: price lists and power tables, one row a unit type in the order of the numbers.
+"""Prices and power of units: price lists and power tables, one row per unit type in the order of the numbers.
 
 Source: VineSim, sections 4.4 and 5.2.2; specs of the accelerators, "Files".
 """
@@ -15,7 +15,7 @@ import numpy as np
 from poolwise.arrays import FloatArray
 from poolwise.traces.numbers import number_text
 from poolwise.traces.text_files import write_text
-from poolwise.traces.vinesim.rows import ABSENT, cells, typed_rows
+from poolwise.traces.vinesim.rows import ABSENT, cells, rows_by_unit_type
 from poolwise.traces.vinesim.types import Types
 
 
@@ -25,7 +25,7 @@ class Power:
 
     Attributes
     ----------
-    busy : (n_unit_type, n_task_type) W while a task of the type is there, its data's way included; NaN where not given
+    busy : (n_unit_type, n_task_type) W while a task of the type occupies the unit, data transfer included; NaN if not given
     idle : (n_unit_type,) W; NaN for types without a row
     """
 
@@ -34,40 +34,40 @@ class Power:
 
 
 def read_prices(path: Path, types: Types | None = None) -> FloatArray:
-    """(n_unit_type,) cost of purchase, NaN for types beyond the last row; raises InputError with file, line and field."""
+    """Read (n_unit_type,) purchase prices, NaN for types after the last row; raise InputError with file, line and field."""
     types = types if types is not None else Types()
-    table = typed_rows(path, types.units, ("price",))
+    table = rows_by_unit_type(path, types.units, ("price",))
     prices = np.full(len(types.units), np.nan)
     prices[: len(table)] = [row.number(0, "price") for row in table]
     return prices
 
 
 def write_prices(prices: FloatArray, path: Path) -> None:
-    """Write (n_unit_type,) prices, NaN from some type on, whole or not at all."""
+    """Write (n_unit_type,) prices atomically, up to the first type whose price is NaN."""
     write_text(path, "".join(f"{number_text(value)}\n" for value in prices[~np.isnan(prices)].tolist()))
 
 
 def read_power(path: Path, types: Types | None = None, columns: int | None = None) -> Power:
-    """Read a power table: a column a task type, then idle watts, 0 where left out.
+    """Read a power table: one column per task type, then idle watts, which default to 0.
 
     Parameters
     ----------
     columns
-        Task types that there are columns for, as in the affinity table beside it; all if not given.
+        Number of task types with a column, as in the corresponding affinity table; by default all.
 
     Raises InputError with file, line and field.
     """
     types = types if types is not None else Types()
     tasks = types.tasks[:columns]
     busy, idle = np.full((len(types.units), len(types.tasks)), np.nan), np.full(len(types.units), np.nan)
-    for unit, row in enumerate(typed_rows(path, types.units)):
+    for unit, row in enumerate(rows_by_unit_type(path, types.units)):
         watts = cells(row, (*tasks, "idle"), "task types and idle", np.nan)
         busy[unit, : len(tasks)], idle[unit] = watts[:-1], np.nan_to_num(watts[-1])
     return Power(busy, idle)
 
 
 def write_power(power: Power, path: Path, comments: Sequence[str] = ()) -> None:
-    """Write a power table with its column of idle watts, whole or not at all."""
+    """Write a power table with its column of idle watts, atomically."""
     heading = "".join(f"# {comment}\n" for comment in comments)
     table = np.concatenate([power.busy, power.idle[:, None]], axis=1)[~np.isnan(power.idle)]
     words = ((ABSENT if math.isnan(value) else number_text(value) for value in row) for row in table.tolist())

@@ -1,4 +1,4 @@
-"""Deployments: the units and their places. Fields: type x y.
+"""Deployments: the units and their locations. Fields: type x y.
 
 Source: VineSim, section 5.2.1, "Deployment description"; specs of the accelerators, "Files".
 """
@@ -41,13 +41,13 @@ class UnitList:
 
     @classmethod
     def of(cls, units: list[tuple[int, int, int]]) -> UnitList:
-        """Build from (type, x, y)."""
+        """Build from (type, x, y) tuples."""
         table = np.array(units, dtype=np.int64).reshape(-1, 3)
         return cls(table[:, 0].copy(), table[:, 1].copy(), table[:, 2].copy())
 
 
 def read_deployment(path: Path, types: Types | None = None) -> UnitList:
-    """Read a deployment; types may be written by number or name. Raises InputError with file, line and field."""
+    """Read a deployment, with types as numbers or names. Raise InputError with file, line and field."""
     types = types if types is not None else Types()
     table = read_lines(path, FIELDS)
     codes = np.array([row.code(0, types.units, "type") for row in table], dtype=np.int64)
@@ -55,6 +55,6 @@ def read_deployment(path: Path, types: Types | None = None) -> UnitList:
 
 
 def write_deployment(deployment: UnitList, path: Path) -> None:
-    """Write a deployment, whole or not at all."""
+    """Write a deployment atomically."""
     columns = (deployment.type.tolist(), deployment.x.tolist(), deployment.y.tolist())
     write_text(path, "".join(f"{kind} {x} {y}\n" for kind, x, y in zip(*columns, strict=True)))

@@ -1,4 +1,4 @@
-"""VineSim traces as a trace format."""
+"""Trace format of VineSim traces."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from poolwise.traces.vinesim.workload import workload_of_tasks
 @register("formats", "vinesim")
 @dataclass(frozen=True)
 class VineSimFormat:
-    """VineSim trace: a row a task (type, data size and place, operations, preferred unit type, job).
+    """VineSim trace: one row per task (type, data size and location, operations, preferred unit type, job).
 
-    The machine must come from a deployment with affinities (`traces.vinesim.machine_of_units`).
+    The machine must be built from a deployment with affinities (`traces.vinesim.machine_of_units`).
 
     Parameters
     ----------
     inter_arrival
-        Time between jobs: "7us", "exponential(7us)", "uniform(1us, 13us)"; a bare number is microseconds.
+        Inter-arrival time of jobs: "7us", "exponential(7us)", "uniform(1us, 13us)"; a bare number is microseconds.
     seed
-        Of a distribution.
+        Random seed of the arrivals.
     types
-        TOML table with further names of types, or "catalog:NAME".
+        TOML table with additional names of types, or "catalog:NAME".
     """
 
     inter_arrival: str | float = 0
@@ -38,15 +38,15 @@ class VineSimFormat:
     types: str | None = None
 
     def read(self, path: Path, machine: Machine) -> Workload:
-        """Read a trace as a workload; raises InputError with file, line and field."""
+        """Read a trace as a workload; raise InputError with file, line and field."""
         types = Types.read(catalog.resolve("affinities", self.types)) if self.types is not None else Types()
         tasks = read_tasks(path, types)
         arrivals = InterArrival.parse(self.inter_arrival).times(int(tasks.first_of_job.sum()), self.seed)
         name = path.name.removesuffix(".gz").rpartition(".")[0] or path.name
         return workload_of_tasks(tasks, machine, arrivals, name)
 
-    def recognises(self, path: Path) -> bool:
-        """Whether the first row is seven whole numbers."""
+    def recognizes(self, path: Path) -> bool:
+        """Return whether the first row is seven whole numbers."""
         for line in beginning(path).decode("utf-8", "replace").split("\n"):
             if words := line.partition("#")[0].split():
                 return len(words) == len(FIELDS) and are_whole(words)

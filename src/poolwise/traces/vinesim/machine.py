@@ -1,4 +1,4 @@
-"""From a deployment to a machine: units, the places where data lie, and the network between them.
+"""Machines built from deployments: units, data locations, and the network between them.
 
 Source: VineSim, sections 4.1 and 8.8; specs of the accelerators, "Model": two hops within a rack, four across.
 """
@@ -28,9 +28,9 @@ class Bandwidths:
     Parameters
     ----------
     port
-        Between a place and the switch of its rack.
+        Between a location and the switch of its rack.
     uplink
-        Between a rack's switch and the core. The paper's 1 Gb/s stands in for contention.
+        Between the switch of a rack and the core. The paper's 1 Gb/s represents contention.
     """
 
     port: int = 1250
@@ -53,21 +53,21 @@ def machine_of_units(
     network: Bandwidths | None = None,
     name: str = "deployment",
 ) -> Machine:
-    """Build the machine: an owner for each unit in the order of the file, then places of data, ports and uplinks.
+    """Build the machine: an owner for each unit in file order, then data locations, ports and uplinks.
 
-    A unit is a node with the resource "slots" (1); a place where data lie is an owner without capacity. Attributes:
-    "affinity.K" and "power.K" of each task type K (operations per microsecond, W), "idle_watts", "price", "unit_type".
+    A unit is a node with the resource "slots" (1); a data location is an owner without capacity. Attributes: "affinity.K" and
+    "power.K" of each task type K (operations per microsecond, W), "idle_watts", "price", "unit_type".
 
     Parameters
     ----------
     affinity
         (n_unit_type, n_task_type) operations per microsecond.
     data
-        Places (x, y) where data lie.
+        Locations (x, y) of data.
     prices, power
         As `read_prices` and `read_power` return them.
 
-    Raises InputError for a unit type without an affinity, a price or idle watts where these are given.
+    Raises InputError for a unit type without an affinity, and without a price or idle watts if these are given.
     """
     types = types if types is not None else Types()
     network = network if network is not None else Bandwidths()
@@ -93,7 +93,7 @@ def machine_of_units(
 def _attributes(
     kinds: IntArray, n: int, affinity: FloatArray, prices: FloatArray | None, power: Power | None, types: Types
 ) -> dict[str, FloatArray]:
-    """Columns (n_owner,) of the units' types, 0 for other owners."""
+    """Return (n_owner,) columns with the values of each unit's type, 0 for other owners."""
     by_type = {f"{PREFIX}{task}": affinity[:, task] for task in range(affinity.shape[1])}
     if prices is not None:
         by_type["price"] = prices
@@ -105,8 +105,8 @@ def _attributes(
         values = column[kinds]
         if name in ("price", "idle_watts") and np.isnan(values).any():
             kind = types.units[int(kinds[int(np.argmax(np.isnan(values)))])]
-            what = "price" if name == "price" else "power"
-            raise InputError(f"unit type '{kind}' has no {what}", field=what, remedy="add rows for all types up to it")
+            field = "price" if name == "price" else "power"
+            raise InputError(f"unit type '{kind}' has no {field}", field=field, remedy="add rows for all types up to it")
         found[name] = np.concatenate([values, np.zeros(n - len(values))])
     found["unit_type"] = np.concatenate([kinds, np.full(n - len(kinds), -1)]).astype(np.float64)
     return found

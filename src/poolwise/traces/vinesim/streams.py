@@ -1,6 +1,6 @@
-"""Streams of jobs that share the units: latency-critical ones beside batch, each stream with its own arrivals.
+"""Streams of jobs that share the units, such as latency-critical and batch jobs, each stream with its own arrivals.
 
-Source: VineSim, section 9, names the mix as future work; what a stream may be is ours.
+Source: VineSim, section 9, which names the mix as future work; the properties of a stream are our own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from poolwise.traces.vinesim.types import UNITS
 from poolwise.traces.vinesim.workload import workload_of_tasks
 
 NO_DEADLINE = 2**62
-"""Deadline, ns, of jobs that have none."""
+"""Deadline in ns of jobs without a deadline."""
 
 
 @dataclass(frozen=True)
@@ -28,14 +28,14 @@ class Stream:
 
     Attributes
     ----------
-    name : what results call them
-    jobs : how many
+    name : name in the results
+    jobs : number of jobs
     task_type : number of their task type
-    operations : of a task
-    gaps : time between their arrivals
-    least, most : tasks of a job, drawn uniformly
-    priority : class, 0 the most urgent
-    slack : deadline of a job after its arrival, as a multiple of the time of a task on the fastest unit; None for no deadline
+    operations : operations per task
+    gaps : inter-arrival time
+    least, most : range of the number of tasks per job, drawn uniformly
+    priority : priority class, 0 is the most urgent
+    slack : deadline of a job after its arrival, as a multiple of a task's time on the fastest unit; None for no deadline
     """
 
     name: str
@@ -50,11 +50,10 @@ class Stream:
 
 
 def streams_workload(streams: Sequence[Stream], machine: Machine, seed: int = 0) -> Workload:
-    """Draw the streams and put them together by arrival; each is drawn independently of the others.
+    """Draw the streams, each independently of the others, and merge them by arrival.
 
-    Columns beside those of `workload_of_tasks`: "stream" (number), "class", "deadline" (ns; `NO_DEADLINE` for jobs that have
-    none). A job is a row, and "parent" its number.
-    Raises InputError for tasks that no unit can run.
+    Columns in addition to those of `workload_of_tasks`: "stream" (number), "class", "deadline" (ns; `NO_DEADLINE` if there is
+    none). Each job is one row, and "parent" is its number. Raises InputError for tasks that no unit can run.
     """
     parts = [_jobs(stream, seed * len(streams) + k) for k, stream in enumerate(streams)]
     stream = np.repeat(np.arange(len(streams)), [len(sizes) for sizes, _ in parts])
@@ -64,20 +63,20 @@ def streams_workload(streams: Sequence[Stream], machine: Machine, seed: int = 0)
     kinds, operations = (np.array([getattr(s, name) for s in streams]) for name in ("task_type", "operations"))
     columns = [kinds[stream[job]], none, none, none, operations[stream[job]], none + UNITS.index("unspecified"), job]
     workload = workload_of_tasks(TaskList.of(np.stack(columns, axis=1)), machine, arrivals, "streams")
-    of = stream[workload.attributes["parent"].astype(np.int64)]  # a job is one row: its tasks are alike
+    of = stream[workload.attributes["parent"].astype(np.int64)]  # a job is one row, because its tasks are alike
     slack = np.array([np.nan if s.slack is None else s.slack for s in streams])[of]
     wait = np.ceil(np.nan_to_num(slack) * workload.duration).astype(np.int64)
-    more = {
+    attributes = {
         "parent": np.arange(len(workload)),
         "stream": of,
         "class": np.array([s.priority for s in streams])[of],
         "deadline": np.where(np.isnan(slack), NO_DEADLINE, workload.submit + wait),
     }
-    return replace(workload, attributes={**workload.attributes, **more})
+    return replace(workload, attributes={**workload.attributes, **attributes})
 
 
 def _jobs(stream: Stream, seed: int) -> tuple[IntArray, IntArray]:
-    """(jobs,) tasks of each job, and its arrival, ns."""
+    """Return (jobs,) number of tasks and (jobs,) arrival in ns of each job."""
     job = np.arange(stream.jobs)
     span = stream.most - stream.least + 1
     sizes = stream.least + np.minimum(np.floor(span * uniform(seed, "stream.size", job)), span - 1).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Traces: one row a task, the tasks of a job together.
+"""Task lists of traces: one row per task, with the tasks of a job in adjacent rows.
 
 Fields: task_type data_size data_x data_y operations preferred_type parent_job_id. Source: VineSim, section 5.2.1, "Trace
 description"; specs of the accelerators, "Files".
@@ -21,12 +21,12 @@ from poolwise.traces.vinesim.types import Types
 
 FIELDS = ("task_type", "data_size", "data_x", "data_y", "operations", "preferred_type", "parent_job_id")
 LARGEST = 2**53
-"""Sizes and operations are less than this, so that float64 counts them."""
+"""Exclusive upper limit of sizes and operations, so that float64 represents them exactly."""
 
 
 @dataclass(frozen=True, eq=False)
 class TaskList:
-    """Tasks in the order of the file.
+    """Tasks in file order.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class TaskList:
 
     @classmethod
     def of(cls, tasks: Sequence[Sequence[int]] | IntArray) -> TaskList:
-        """Build from rows as in `FIELDS`; raises InputError as reading does, naming the row."""
+        """Build from rows as in `FIELDS`; raise InputError with the row for values that `read_tasks` rejects."""
         table = np.asarray(tasks, dtype=np.int64).reshape(-1, len(FIELDS))
         found = cls(table)
         if fault := _fault(found):
@@ -57,34 +57,34 @@ class TaskList:
     def of_jobs(
         cls, sizes: Sequence[int], task_type: int | Sequence[int], operations: int, preferred_type: int = 5, data_size: int = 0
     ) -> TaskList:
-        """Build jobs from the number of tasks of each, numbered from 0, their data at (0, 0); `task_type` may differ by job."""
+        """Build jobs from their numbers of tasks, numbered from 0, with data at (0, 0); `task_type` may differ by job."""
         jobs = np.repeat(np.arange(len(sizes)), sizes)
         kinds = np.broadcast_to(np.asarray(task_type, dtype=np.int64), (len(sizes),))[jobs]
         columns = [kinds, np.full(len(jobs), data_size), 0 * jobs, 0 * jobs, np.full(len(jobs), operations)]
         return cls.of(np.stack([*columns, np.full(len(jobs), preferred_type), jobs], axis=1))
 
     def column(self, name: str) -> IntArray:
-        """(n_task,) one of the `FIELDS`."""
+        """Return the (n_task,) column of one of the `FIELDS`."""
         return self.table[:, FIELDS.index(name)]
 
     @cached_property
     def places(self) -> list[tuple[int, int]]:
-        """(x, y) of data that travel, each once, ascending."""
+        """Locations (x, y) of data that is transferred, each once, ascending."""
         travels = self.column("data_size") > 0
         return [(x, y) for x, y in np.unique(self.table[travels][:, 2:4], axis=0).tolist()]
 
     @cached_property
     def first_of_job(self) -> BoolArray:
-        """(n_task,) whether a task is the first of its job."""
+        """(n_task,) mask of the first task of each job."""
         job = self.column("parent_job_id")
         return np.concatenate([np.ones(min(1, len(job)), dtype=np.bool_), job[1:] != job[:-1]])
 
 
 def read_tasks(path: Path, types: Types | None = None) -> TaskList:
-    """Read a trace; types may be written by number or name.
+    """Read a trace, with types as numbers or names.
 
-    Raises InputError with file, line and field: words that are not numbers of 0 or more, jobs whose tasks are apart or of
-    several types, numbers of 2**53 or more.
+    Raises InputError with file, line and field for words that are not whole numbers of at least 0, numbers of 2**53 or more,
+    jobs whose tasks are not adjacent, and jobs with tasks of several types.
     """
     types = types if types is not None else Types()
     parts, lines = list[IntArray](), list[int]()
@@ -99,22 +99,22 @@ def read_tasks(path: Path, types: Types | None = None) -> TaskList:
 
 
 def write_tasks(tasks: TaskList, path: Path) -> None:
-    """Write a trace, whole or not at all, gzip if the name ends in ".gz"."""
+    """Write a trace atomically, gzip if the name ends in ".gz"."""
     write_text(path, "".join(" ".join(map(str, row)) + "\n" for row in tasks.table.tolist()))
 
 
 def _column(table: Sequence[Line], k: int, field: str, types: Types) -> IntArray:
-    """(n_row,) numbers of one field."""
+    """Return the (n_row,) numbers of one field."""
     if not field.endswith("_type"):
         return whole_column(table, k, field)
     names = types.units if field == "preferred_type" else types.tasks
-    known = {row.words[k]: row for row in reversed(table)}  # the first row of each word, for its line
+    known = {row.words[k]: row for row in reversed(table)}  # first row with each word, for the line in errors
     codes = {word: row.code(k, names, field) for word, row in reversed(known.items())}
     return np.array([codes[row.words[k]] for row in table], dtype=np.int64)
 
 
 def _fault(tasks: TaskList) -> tuple[int, str, str, str] | None:
-    """(row, field, problem, remedy) of the first thing that no reading allows; None if there is nothing."""
+    """Return (row, field, problem, remedy) of the first invalid value, or None if all are valid."""
     for name in FIELDS:
         column = tasks.column(name)
         if len(column) and (int(column.min()) < 0 or int(column.max()) >= LARGEST):
@@ -126,7 +126,7 @@ def _fault(tasks: TaskList) -> tuple[int, str, str, str] | None:
     again = begins[order[1:]][job[begins[order[1:]]] == job[begins[order[:-1]]]]
     if len(again):
         row = int(again.min())
-        return row, "parent_job_id", f"the tasks of job {job[row]} are apart", "write the tasks of a job in one stretch"
+        return row, "parent_job_id", f"the tasks of job {job[row]} are not adjacent", "write a job's tasks in adjacent rows"
     mixed = ~tasks.first_of_job
     mixed[1:] &= kind[1:] != kind[:-1]
     if mixed.any():

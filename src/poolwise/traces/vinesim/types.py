@@ -1,6 +1,6 @@
 """Numbers and names of unit types and task types.
 
-Source: VineSim, section 5.2.1; further types by name in a table of your own.
+Source: VineSim, section 5.2.1; additional types are named in a TOML table.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ _SECTIONS = {"unit_types": UNITS, "task_types": TASKS}
 
 @dataclass(frozen=True)
 class Types:
-    """Names of unit types and of task types; a type's number is its position."""
+    """Names of unit types and task types; a type's number is its position."""
 
     units: tuple[str, ...] = UNITS
     tasks: tuple[str, ...] = TASKS
 
     @classmethod
     def read(cls, path: Path) -> Types:
-        """Read further names from a TOML table: `unit_types = ["tpu"]` is number 6, `task_types = ["resnet"]` number 7.
+        """Read additional names from a TOML table: `unit_types = ["tpu"]` is number 6, `task_types = ["resnet"]` number 7.
 
-        Raises InputError.
+        Raises InputError for invalid syntax, unknown keys and repeated names.
         """
         try:
             content = tomllib.loads(read_text(path))
@@ -43,13 +43,13 @@ class Types:
         for section, standard in _SECTIONS.items():
             names[section] = (*standard, *_names(content.get(section, []), path, section))
             if len(set(names[section])) != len(names[section]):
-                raise InputError("a name appears twice", file=path, field=section, remedy="give each type its own name")
+                raise InputError("a name appears twice", file=path, field=section, remedy="give each type a unique name")
         return cls(names["unit_types"], names["task_types"])
 
 
 def _names(value: object, path: Path, field: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(_is_name(name) for name in value):
-        remedy = f'such as {field} = ["one", "two"]: words that do not begin with a digit, without spaces or #'
+        remedy = f'such as {field} = ["one", "two"]; a name does not begin with a digit or - and has no spaces or #'
         raise InputError("expected a list of names", file=path, field=field, remedy=remedy)
     return tuple(value)
 

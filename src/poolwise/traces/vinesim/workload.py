@@ -1,4 +1,4 @@
-"""From tasks to a workload: one row for each stretch of like tasks of a job."""
+"""Conversion of tasks to a workload with one row per run of identical tasks of a job."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _COLUMNS = tuple(name for name in FIELDS if name != "parent_job_id")
 
 
 def workload_of_tasks(tasks: TaskList, machine: Machine, arrivals: IntArray, name: str = "trace") -> Workload:
-    """Build the workload of a trace on a machine that `machine_of_units` has built.
+    """Build the workload of a trace on a machine from `machine_of_units`.
 
-    A row is a stretch of tasks of one job that are alike in every field, so that a job whose tasks have their data at several
-    places has several rows. Columns: those of the trace, "parent" (number of the job, from 0, in the order of the file) and
-    "parent_job_id". The duration is that on the fastest unit of the machine.
+    A row is a run of consecutive tasks of one job with equal fields, so a job with data at several locations has several rows.
+    Columns: those of the trace, "parent" (number of the job, from 0, in file order) and "parent_job_id". The duration is that
+    on the fastest unit of the machine.
 
     Parameters
     ----------
     arrivals
         (n_job,) ns.
 
-    Raises InputError for a task that no unit can run, and for data at a place that is not on the network.
+    Raises InputError for a task that no unit can run, and for data at a location that is not on the network.
     """
     job = np.cumsum(tasks.first_of_job) - 1
     begins = tasks.first_of_job.copy()
@@ -36,7 +36,7 @@ def workload_of_tasks(tasks: TaskList, machine: Machine, arrivals: IntArray, nam
     columns = {field: tasks.column(field)[first] for field in _COLUMNS}
     _check_places(tasks, machine)
     duration = _fastest(columns["task_type"], columns["operations"], machine)
-    idle = int(counts[columns["operations"] == 0].sum())
+    no_operations = int(counts[columns["operations"] == 0].sum())
     return Workload.of(
         arrivals[job[first]],
         duration,
@@ -44,19 +44,19 @@ def workload_of_tasks(tasks: TaskList, machine: Machine, arrivals: IntArray, nam
         tasks=counts,
         requests={"slots": np.ones(len(first), dtype=np.int64)},
         attributes={**columns, "parent": job[first], "parent_job_id": tasks.column("parent_job_id")[first]},
-        repaired={"task without operations, taken as 1 ns": idle} if idle else {},
+        repaired={"task without operations, taken as 1 ns": no_operations} if no_operations else {},
         name=name,
     )
 
 
 def _fastest(kinds: IntArray, operations: IntArray, machine: Machine) -> IntArray:
-    """(n_row,) ns on the fastest unit."""
+    """Return (n_row,) ns on the fastest unit."""
     table = rates(machine)
     if not len(table):
         raise InputError(
             f"the units of machine '{machine.name}' have no affinities",
             field="affinity",
-            remedy="build the machine of a deployment and an affinity table (traces.vinesim)",
+            remedy="build the machine from a deployment and an affinity table (traces.vinesim)",
         )
     best = table.max(axis=1)
     missing = (kinds >= len(best)) | (best[np.minimum(kinds, len(best) - 1)] <= 0)
@@ -65,7 +65,7 @@ def _fastest(kinds: IntArray, operations: IntArray, machine: Machine) -> IntArra
         raise InputError(
             f"no unit of '{machine.name}' can run tasks of type {kind}",
             field="task_type",
-            remedy="deploy a unit with an affinity for it, or leave its jobs out",
+            remedy="deploy a unit with an affinity for it, or exclude its jobs",
         )
     return compute_times(operations.astype(np.float64), best[kinds])
 
@@ -75,7 +75,7 @@ def _check_places(tasks: TaskList, machine: Machine) -> None:
     for x, y in tasks.places:
         if (x, y) not in known:
             raise InputError(
-                f"data lie at x = {x}, y = {y}, where nothing is on the network",
+                f"data is at x = {x}, y = {y}, which is not on the network",
                 field="data_x",
-                remedy="build the machine with the places of the trace's data",
+                remedy="build the machine with the locations of the trace's data",
             )

@@ -13,7 +13,7 @@ instants = st.integers(0, 4_000_000_000)
 
 
 @given(st.lists(instants, max_size=5), st.sampled_from(["UTC", "Europe/Berlin", "America/Los_Angeles", "Asia/Kolkata"]))
-def test_what_a_clock_shows_is_read_back_but_for_the_hour_that_it_repeats(times, name):
+def test_local_times_round_trip_except_the_repeated_hour(times, name):
     shown = [datetime.fromtimestamp(time, ZoneInfo(name)) for time in times]
     found, repeated = seconds([f"{time:%Y-%m-%dT%H:%M:%S}" for time in shown], zone(name))
     ambiguous = [time.utcoffset() != time.replace(fold=1 - time.fold).utcoffset() for time in shown]
@@ -22,7 +22,7 @@ def test_what_a_clock_shows_is_read_back_but_for_the_hour_that_it_repeats(times,
 
 
 @given(instants, st.integers(-23 * 60, 23 * 60))
-def test_offsets_and_seconds_need_no_zone(time, minutes):
+def test_offsets_and_epoch_seconds_ignore_zone(time, minutes):
     there = datetime.fromtimestamp(time, timezone(timedelta(minutes=minutes)))
     plain = f"{there:%Y-%m-%d %H:%M:%S%z}"
     assert (
@@ -32,7 +32,7 @@ def test_offsets_and_seconds_need_no_zone(time, minutes):
 
 
 @given(st.text(max_size=25))
-def test_other_text_is_no_time_and_its_position_is_told(word):
+def test_invalid_time_is_reported_with_position(word):
     try:
         found, _ = seconds(["0", word], zone("Europe/Berlin"))
     except NotANumber as error:
@@ -42,7 +42,7 @@ def test_other_text_is_no_time_and_its_position_is_told(word):
         assert len(found) == 2
 
 
-def test_unknown_zones_are_named():
+def test_unknown_zone_is_reported():
     for name in ("Berlin", "", "/etc/passwd", "Europe", "a\0b"):
         with pytest.raises(InputError, match="unknown time zone") as caught:
             zone(name)
