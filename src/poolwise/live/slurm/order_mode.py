@@ -18,7 +18,7 @@ from poolwise.live.logs import log_event
 from poolwise.live.slurm.client_calls import SlurmTimeoutError
 from poolwise.live.slurm.parsing import max_cpus, read_jobs
 from poolwise.live.slurm.platform import SlurmPlatform
-from poolwise.live.slurm.poller import Gang
+from poolwise.live.slurm.poller import HetComponents
 from poolwise.live.slurm.session import ScontrolPool
 from poolwise.live.slurm.shadow_mode import may_start
 from poolwise.model import Changes, CommitResult, Machine, Plan, Queue, Refusal, Snapshot, Wait
@@ -73,7 +73,7 @@ class OrderPlatform(SlurmPlatform):
         self._scontrol = ScontrolPool()
         super().__init__(*args, **options)
 
-    def is_schedulable(self, gang: Gang) -> bool:
+    def is_schedulable(self, gang: HetComponents) -> bool:
         """Return whether Slurm could start the job now if resources were free."""
         return may_start(gang, self.table.epoch + self.now) and not any(job.held for job in gang)
 

@@ -13,7 +13,7 @@ from poolwise.live.slurm.client_calls import SlurmTimeoutError
 from poolwise.live.slurm.commands import clear_commands, leader_id
 from poolwise.live.slurm.machine import SlurmLayout
 from poolwise.live.slurm.parsing import ALLOCATED_STATES
-from poolwise.live.slurm.poller import CommittedRun, Gang
+from poolwise.live.slurm.poller import CommittedRun, HetComponents
 from poolwise.live.slurm.session import ScontrolSession
 from poolwise.model import Ended, Event, Outcome, Placement, Started
 
@@ -39,7 +39,7 @@ class PendingStarts(Protocol):
     released: dict[str, PendingStart]
     refused: dict[str, int]
 
-    def is_schedulable(self, gang: Gang) -> bool:
+    def is_schedulable(self, gang: HetComponents) -> bool:
         """Return whether a job can be placed."""
         ...
 
@@ -72,7 +72,7 @@ class PendingStart(CommittedRun):
     since: float = field(default_factory=time.monotonic)
     withdrawn: bool = False
 
-    def resolve(self, name: str, gang: Gang | None) -> Event | None:
+    def resolve(self, name: str, gang: HetComponents | None) -> Event | None:
         """Return the outcome of the start if the job runs, was held or is gone; withdraw the start if it is overdue."""
         platform = self.platform
         if gang is None:  # cancelled, or already finished
@@ -93,7 +93,7 @@ class PendingStart(CommittedRun):
             self._withdraw(name, gang)
         return None
 
-    def _withdraw(self, name: str, gang: Gang) -> None:
+    def _withdraw(self, name: str, gang: HetComponents) -> None:
         """Hold the job again and clear its assignment; the next poll shows whether Slurm had already started it."""
         log_event("start_withdrawn", logging.WARNING, job=name, why=gang[0].reason)
         self.withdrawn = True
@@ -102,7 +102,7 @@ class PendingStart(CommittedRun):
         except SlurmTimeoutError as error:
             log_event("controller_unreachable", logging.WARNING, why=str(error))
 
-    def _refusal(self, name: str, gang: Gang) -> Ended:
+    def _refusal(self, name: str, gang: HetComponents) -> Ended:
         """Requeue a job that did not start, or give it back after too many refusals."""
         platform = self.platform
         count = platform.refused[name] = platform.refused.get(name, 0) + 1

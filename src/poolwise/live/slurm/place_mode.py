@@ -25,7 +25,7 @@ from poolwise.live.slurm.commands import (
 from poolwise.live.slurm.parsing import NOTE_SEPARATOR, group_components, max_cpus, read_cluster, read_jobs
 from poolwise.live.slurm.pending_starts import PendingStart
 from poolwise.live.slurm.platform import SlurmPlatform
-from poolwise.live.slurm.poller import CommittedRun, Gang
+from poolwise.live.slurm.poller import CommittedRun, HetComponents
 from poolwise.live.slurm.session import ScontrolSession
 from poolwise.live.slurm.shadow_mode import may_start
 from poolwise.model import (
@@ -67,7 +67,7 @@ class PlacePlatform(SlurmPlatform):
         self._inspected: set[str] = set()  # pending jobs whose marks have been read
         super().__init__(*args, **options)
 
-    def is_schedulable(self, gang: Gang) -> bool:
+    def is_schedulable(self, gang: HetComponents) -> bool:
         """Return whether the job is held, but not by its user, and may start."""
         return (
             all(job.held for job in gang)
@@ -104,7 +104,7 @@ class PlacePlatform(SlurmPlatform):
             self.session.send(commands)
             self.listing = read_cluster(self.settings.partition)
 
-    def _read_marks(self, pending: dict[str, Gang]) -> set[str]:
+    def _read_marks(self, pending: dict[str, HetComponents]) -> set[str]:
         """Read the marks of new jobs: ignore those given back earlier, return those held at submission."""
         self._inspected &= pending.keys()
         new = [name for name, gang in pending.items() if name not in self._inspected and _may_be_marked(gang)]
@@ -292,12 +292,12 @@ class PlacePlatform(SlurmPlatform):
         self.session.close()
 
 
-def _may_be_marked(gang: Gang) -> bool:
+def _may_be_marked(gang: HetComponents) -> bool:
     """Return whether a pending job may have been given back, or held at submission."""
     return not all(job.held for job in gang) or any(job.held_by_user for job in gang)
 
 
-def _may_begin_now(gang: Gang) -> bool:
+def _may_begin_now(gang: HetComponents) -> bool:
     """Return whether a future start time is Slurm's own: its estimate, or the two-minute delay of a requeued job."""
     estimated = not gang[0].held and gang[0].reason != "BeginTime"
     return estimated or (gang[0].restarts > 0 and not gang[0].held_by_user)

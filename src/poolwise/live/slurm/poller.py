@@ -40,7 +40,7 @@ from poolwise.model.run_table import RunTable
 from poolwise.performance.ideal import Ideal
 from poolwise.units import HORIZON
 
-Gang = tuple[SlurmJob, ...]
+HetComponents = tuple[SlurmJob, ...]
 
 
 class CommittedRun(ABC):
@@ -54,7 +54,7 @@ class CommittedRun(ABC):
     placement: Placement
 
     @abstractmethod
-    def resolve(self, name: str, gang: Gang | None) -> Event | None:
+    def resolve(self, name: str, gang: HetComponents | None) -> Event | None:
         """Return the outcome of the run as of this poll, None if it is still open.
 
         `gang` is None if the job is gone.
@@ -130,7 +130,7 @@ class SlurmPoller(ABC):
     # Defined by modes
 
     @abstractmethod
-    def is_schedulable(self, gang: Gang) -> bool:
+    def is_schedulable(self, gang: HetComponents) -> bool:
         """Return whether a pending job of the partition waits for this scheduler."""
 
     def committed(self) -> Mapping[str, CommittedRun]:
@@ -161,7 +161,7 @@ class SlurmPoller(ABC):
         """Return all tasks of a job."""
         return tuple(range(int(self.table.tasks[row])))
 
-    def request_unchanged(self, name: str, gang: Gang) -> bool:
+    def request_unchanged(self, name: str, gang: HetComponents) -> bool:
         """Return whether a waiting job still has its known request."""
         return self.in_partition(gang) and self.rows.request(name) == self._request(name, gang)
 
@@ -170,7 +170,7 @@ class SlurmPoller(ABC):
         self.ignored.add(name)
         return self.rows.stop_waiting(name)
 
-    def in_partition(self, gang: Gang) -> bool:
+    def in_partition(self, gang: HetComponents) -> bool:
         """Return whether a job belongs to the partition, and to no other."""
         return all(job.partition == self.settings.partition for job in gang)
 
@@ -216,7 +216,7 @@ class SlurmPoller(ABC):
         self._capacity = immutable(self.layout.machine.capacity)
         return [Wake()]
 
-    def _ends(self, gangs: dict[str, Gang]) -> list[Event]:
+    def _ends(self, gangs: dict[str, HetComponents]) -> list[Event]:
         """Return the ends of runs, including committed runs that did not start."""
         events: list[Event] = []
         for name, number in list(self._run_of.items()):
@@ -241,7 +241,7 @@ class SlurmPoller(ABC):
         del self._run_of[name]
         self._freed_at = self.now
 
-    def _starts(self, running: dict[str, Gang], placed: dict[str, Placement]) -> list[Event]:
+    def _starts(self, running: dict[str, HetComponents], placed: dict[str, Placement]) -> list[Event]:
         """Add new runs and return starts of committed ones; a waiting job started by others leaves the queue."""
         events: list[Event] = []
         for name in running:
@@ -260,7 +260,7 @@ class SlurmPoller(ABC):
             self._add_run(name, row, placed[name], running[name])
         return events
 
-    def _add_run(self, name: str, row: int, placement: Placement, gang: Gang | None) -> int:
+    def _add_run(self, name: str, row: int, placement: Placement, gang: HetComponents | None) -> int:
         """Add a run and return its number."""
         number = self._run_of[name] = self._next_run
         self._next_run += 1
@@ -273,7 +273,7 @@ class SlurmPoller(ABC):
     def _cells(self, placement: Placement) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
         return placement.owner * len(self.layout.machine.resources) + placement.resource
 
-    def _arrivals(self, pending: dict[str, Gang]) -> list[Event]:
+    def _arrivals(self, pending: dict[str, HetComponents]) -> list[Event]:
         """Return arrivals and withdrawals; a job whose request changed is withdrawn and arrives as a new job."""
         events: list[Event] = []
         waiting: dict[str, JobRequest] = {}
@@ -296,7 +296,7 @@ class SlurmPoller(ABC):
         self.ignored &= pending.keys()
         return events
 
-    def _request(self, name: str, gang: Gang) -> JobRequest | None:
+    def _request(self, name: str, gang: HetComponents) -> JobRequest | None:
         """Return the request of a job, None if it is invalid; an invalid request is logged once."""
         try:
             request = JobRequest.of(gang, self.settings.whole, self.settings.unit, self.layout.types)
@@ -308,7 +308,7 @@ class SlurmPoller(ABC):
         self.invalid_requests.pop(name, None)
         return request
 
-    def _running_request(self, name: str, gang: Gang) -> JobRequest:
+    def _running_request(self, name: str, gang: HetComponents) -> JobRequest:
         """Return the request of a running job; if it is invalid, the first component's request without its comment."""
         found = self._request(name, gang)
         if found is not None:
@@ -316,7 +316,7 @@ class SlurmPoller(ABC):
         bare = (replace(gang[0], comment=""),)
         return JobRequest.of(bare, self.settings.whole, self.settings.unit, self.layout.types)
 
-    def _update_runs(self, running: dict[str, Gang], placed: dict[str, Placement]) -> list[Event]:
+    def _update_runs(self, running: dict[str, HetComponents], placed: dict[str, Placement]) -> list[Event]:
         """Update placements and expected ends of runs, capacity and free resources; return the capacity changes."""
         for name, number in self._run_of.items():
             run = self._runs[number]

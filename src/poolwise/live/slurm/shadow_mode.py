@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from poolwise.live.slurm.platform import SlurmPlatform
-from poolwise.live.slurm.poller import Gang
+from poolwise.live.slurm.poller import HetComponents
 from poolwise.model import CommitResult, Decision, Plan, Reject, Start, Stop
 from poolwise.units import SECOND
 
@@ -11,7 +11,7 @@ from poolwise.units import SECOND
 class ShadowPlatform(SlurmPlatform):
     """Slurm schedules; starts that the scheduler would have made at the same instants are rejected and recorded."""
 
-    def is_schedulable(self, gang: Gang) -> bool:
+    def is_schedulable(self, gang: HetComponents) -> bool:
         """Return whether Slurm could start the job now if resources were free."""
         return may_start(gang, self.table.epoch + self.now) and not any(job.held for job in gang)
 
@@ -36,12 +36,12 @@ class ShadowPlatform(SlurmPlatform):
 class ObservedPlatform(ShadowPlatform):
     """A one-time view of Slurm, independent of the mode in use there: jobs held by an administrator wait for place mode."""
 
-    def is_schedulable(self, gang: Gang) -> bool:
+    def is_schedulable(self, gang: HetComponents) -> bool:
         """Return whether the job may start and is not held by its user."""
         return may_start(gang, self.table.epoch + self.now) and not any(job.held_by_user for job in gang)
 
 
-def may_start(gang: Gang, now: int) -> bool:
+def may_start(gang: HetComponents, now: int) -> bool:
     """Return whether a job is pending, has no unsatisfied dependency, and may begin by now (ns since 1970)."""
     pending = all(job.state == "PENDING" and not job.dependent for job in gang)
     return pending and not any(job.reason == "BeginTime" or (job.held and (job.start or 0) > now + SECOND) for job in gang)
