@@ -16,12 +16,12 @@ import polars as pl
 
 from poolwise import catalog, studies
 from poolwise.engines import simulate
-from poolwise.files.cost_items import bill, dollars_to_buy
+from poolwise.files.cost_items import cost_items, dollars_to_buy
 from poolwise.metrics.memory_use import lost_node_hours, pool_memory, ran_out, stalled_node_hours
 from poolwise.metrics.window import Window
 from poolwise.model import Schedule, Workload
 from poolwise.studies.cells import Cell, cell_sources, workload_of
-from poolwise.studies.description import Configured
+from poolwise.studies.description import ConfiguredRun
 from poolwise.units import HOUR
 
 GENERATORS: Mapping[str, Mapping[str, Any]] = {
@@ -86,7 +86,7 @@ def labels(generator: str, cell: Cell, rule: str, refused: int) -> dict[str, Any
 
 def run(cell: Cell, workload: Workload) -> Schedule:
     """Simulate a cell."""
-    what = Configured.of(cell)
+    what = ConfiguredRun.of(cell)
     truth, estimate = what.truth, what.estimate
     return simulate(cell.machine, workload, what.scheduler, truth=truth, estimate=estimate, seed=cell.seed).schedule
 
@@ -101,7 +101,7 @@ def numbers(schedule: Schedule, cell: Cell) -> dict[str, float]:
         "jobs": len(schedule.workload),
         "done": int(schedule.done.sum()),
         "jobs_per_hour": throughput,
-        "jobs_per_hour_per_million": 1e6 * throughput / dollars_to_buy(bill(cell.costs.prices, cell.machine)),
+        "jobs_per_hour_per_million": 1e6 * throughput / dollars_to_buy(cost_items(cell.costs.prices, cell.machine)),
         "pool_held": held,
         "pool_needed": needed,
         "out_of_memory": int(ran_out(schedule).sum()),

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all: whatever fails on the way, the old file stands or the new one."""
+"""Atomic writes: after any failure, the path holds the old content or the new content."""
 
 import errno
 import os
@@ -16,7 +16,7 @@ from poolwise.errors import InputError
 OLD, NEW = b"old" * 1000, b"new" * 500_000
 
 
-def test_a_file_is_written_and_written_over(tmp_path: Path) -> None:
+def test_file_is_written_and_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     for content in (OLD, NEW, b""):
         write_whole(path, content)
@@ -27,8 +27,8 @@ def test_a_file_is_written_and_written_over(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("step", ["fsync", "chmod", "replace"])
 @pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()], ids=["error", "interrupt"])
-@pytest.mark.parametrize("before", [None, OLD], ids=["new", "over an old one"])
-def test_a_failure_leaves_what_was_there_and_no_draft(
+@pytest.mark.parametrize("before", [None, OLD], ids=["new", "overwrite"])
+def test_failed_write_keeps_the_old_file_and_no_temporary_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, error: BaseException, before: bytes | None
 ) -> None:
     path = tmp_path / "result.json"
@@ -44,9 +44,7 @@ def test_a_failure_leaves_what_was_there_and_no_draft(
     assert [file.read_bytes() for file in tmp_path.iterdir()] == ([] if before is None else [before])
 
 
-def test_the_draft_is_whole_and_on_disk_before_it_takes_the_name_and_the_name_is_flushed_after(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_write_flushes_file_before_and_folder_after_the_rename(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, seen = tmp_path / "result.json", []
     flush, rename = os.fsync, Path.replace
 
@@ -65,8 +63,8 @@ def test_the_draft_is_whole_and_on_disk_before_it_takes_the_name_and_the_name_is
     assert seen == [("draft flushed", len(NEW)), ("renamed", True), ("folder flushed", True)]
 
 
-def test_a_process_that_is_killed_leaves_the_old_file(tmp_path: Path) -> None:
-    """Killed with the whole draft written, just before it would take the name."""
+def test_killed_process_leaves_the_old_file(tmp_path: Path) -> None:
+    """Kill the process after it wrote the temporary file, just before the rename."""
     path = tmp_path / "result.json"
     path.write_bytes(OLD)
     script = (
@@ -80,7 +78,7 @@ def test_a_process_that_is_killed_leaves_the_old_file(tmp_path: Path) -> None:
     assert path.read_bytes() == OLD
 
 
-def test_a_reader_sees_one_whole_file_or_the_other(tmp_path: Path) -> None:
+def test_reader_sees_the_old_or_the_new_file(tmp_path: Path) -> None:
     path, done, halves = tmp_path / "result.json", threading.Event(), []
     write_whole(path, OLD)
 
@@ -101,7 +99,7 @@ def test_a_reader_sees_one_whole_file_or_the_other(tmp_path: Path) -> None:
     assert halves == []
 
 
-def test_an_output_that_cannot_be_written_is_refused_beforehand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unwritable_output_is_an_error_before_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check_writable(tmp_path / "result.json")
     (tmp_path / "there.json").write_bytes(OLD)
     check_writable(tmp_path / "there.json")
@@ -111,46 +109,46 @@ def test_an_output_that_cannot_be_written_is_refused_beforehand(tmp_path: Path, 
     with pytest.raises(InputError, match="does not exist"):
         check_writable(tmp_path / "there.json" / "result.json")
     missing = tmp_path / "missing"
-    with pytest.raises(InputError, match="does not exist or cannot be written") as caught:
+    with pytest.raises(InputError, match="does not exist or is not writable") as caught:
         check_writable(missing / "result.json")
     assert caught.value.file == missing and caught.value.remedy
     assert not missing.exists()
     monkeypatch.setattr(os, "access", lambda path, mode: not (Path(path) == tmp_path and mode & os.W_OK))
-    with pytest.raises(InputError, match="cannot be written"):
+    with pytest.raises(InputError, match="is not writable"):
         check_writable(tmp_path / "result.json")
 
 
-def test_a_folder_that_is_not_there_cannot_be_flushed(tmp_path: Path) -> None:
+def test_flush_of_a_missing_folder_is_an_error(tmp_path: Path) -> None:
     sync_folder(tmp_path)
     with pytest.raises(FileNotFoundError):
         sync_folder(tmp_path / "missing")
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-def test_a_full_disk_is_named_with_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+def test_full_disk_error_reports_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     def full(handle: int) -> None:
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(InputError, match="cannot be written") as caught:
+    with pytest.raises(InputError, match="cannot write the file") as caught:
         write_whole(tmp_path / "result.json", NEW)
     assert (caught.value.file, "free some space" in str(caught.value)) == (tmp_path / "result.json", True)
     assert [*tmp_path.iterdir()] == []
 
 
-def test_a_limit_on_the_size_of_files_is_named_with_the_path(tmp_path: Path) -> None:
-    """The system's own refusal, in a process of its own."""
+def test_file_size_limit_error_reports_the_path(tmp_path: Path) -> None:
+    """Trigger the error of the operating system in a separate process."""
     program = (
         "import resource, sys; from pathlib import Path; from poolwise.atomic_write import write_whole\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)); write_whole(Path(sys.argv[1]), b'x' * 5000)"
     )
     path = tmp_path / "result.json"
     done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=False)
-    assert f"InputError: {path}: cannot be written: File too large" in done.stderr
+    assert f"InputError: {path}: cannot write the file: File too large" in done.stderr
     assert [*tmp_path.iterdir()] == []
 
 
-def test_what_comes_in_parts_appears_whole_or_not_at_all(tmp_path):
+def test_content_in_parts_is_written_atomically(tmp_path):
     path = tmp_path / "file"
     write_whole(path, (part for part in (b"one ", b"two")))
     assert path.read_bytes() == b"one two"

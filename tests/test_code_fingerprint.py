@@ -1,4 +1,4 @@
-"""The hash of the code of a run: all that it executes is in it, and nothing that it cannot reach."""
+"""Code fingerprint of a run: covers everything it executes and nothing that it cannot reach."""
 
 import ast
 import shutil
@@ -17,7 +17,7 @@ RUN = "poolwise.studies.cell_simulation"
 
 @pytest.fixture(scope="module")
 def copied(tmp_path_factory) -> Path:
-    """The Python files of the package, to be changed."""
+    """A modifiable copy of the package's Python files."""
     folder = tmp_path_factory.mktemp("copy") / "poolwise"
     for file in PACKAGE.rglob("*.py"):
         (folder / file.relative_to(PACKAGE)).parent.mkdir(parents=True, exist_ok=True)
@@ -25,7 +25,7 @@ def copied(tmp_path_factory) -> Path:
     return folder
 
 
-CANNOT = [
+UNREACHABLE = [
     "report/sentences.py",
     "cli/run.py",
     "serve/__init__.py",
@@ -33,7 +33,7 @@ CANNOT = [
     "runner/run_missing.py",
     "studies/results.py",
 ]
-CAN = [
+REACHABLE = [
     "policies/order/priorities.py",
     "policies/placement/nvme/__init__.py",
     "kernels/list_scheduling/easy.py",
@@ -46,21 +46,21 @@ CAN = [
 ]
 
 
-def test_what_a_run_cannot_reach_keeps_its_key_and_what_it_can_does_not(copied):
+def test_only_reachable_files_change_the_fingerprint(copied):
     before = sources(RUN, package=copied)
     assert before == sources(RUN)
     changed = []
-    for name in [*CANNOT, *CAN]:
+    for name in [*UNREACHABLE, *REACHABLE]:
         text = (copied / name).read_text()
         (copied / name).write_text(f"{text}# changed\n")
         sources.cache_clear()
         changed += [name] if sources(RUN, package=copied) != before else []
         (copied / name).write_text(text)
-    assert changed == CAN
+    assert changed == REACHABLE
 
 
 def test_every_import_is_followed():
-    """The same by Python's own parser, all files that imports name."""
+    """Compare with all imported files as found by Python's own parser."""
     found, left = set(), [PACKAGE / "studies" / "cell_simulation.py"]
     while left:
         file = left.pop()
@@ -80,7 +80,7 @@ def test_every_import_is_followed():
 
 @pytest.mark.parametrize("order", ["fm", "wfp3"])
 @pytest.mark.parametrize("more", [{}, {"scheduler.kind": "list", "scheduler.backfill": "conservative"}])
-def test_all_that_a_run_executes_is_reached(folder, order, more):
+def test_every_executed_file_is_reached(folder, order, more):
     executed = set()
     (cell, *_) = load(folder / "study.toml", {"scheduler.order": order, **more}).cells
     sys.setprofile(lambda frame, *_: executed.add(frame.f_code.co_filename))

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Atomic file writes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from poolwise.errors import InputError
 
 
 def write_whole(path: Path, content: bytes | Iterable[bytes]) -> None:
-    """Write beside the target, flush to disk, rename: a crash leaves the old file or the new one, never half of one.
+    """Write a file atomically: write a temporary file in the same folder, flush it to disk, rename it.
 
-    What does not fit into memory is given in parts.
-    Raises InputError that names the path where it cannot be written, as on a full disk.
+    After a crash, the path holds the old content or the new content. Pass content that exceeds memory as an iterable of parts.
+    Raises InputError with the path if it cannot be written, for example on a full disk.
     """
     try:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as draft:
@@ -31,16 +31,16 @@ def write_whole(path: Path, content: bytes | Iterable[bytes]) -> None:
         sync_folder(path.parent)
     except OSError as error:
         remedy = "free some space or write elsewhere" if error.errno in _FULL else "check the path and its permissions"
-        problem = f"cannot be written: {error.strerror or error}"
+        problem = f"cannot write the file: {error.strerror or error}"
         raise InputError(problem, file=path, remedy=remedy) from error
 
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""What a system says where there is no room."""
+"""Error codes for exhausted space."""
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush a folder's entries to disk, so that a rename outlives a power cut."""
+    """Flush a folder's entries to disk, so that a rename survives a power failure."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -49,10 +49,10 @@ def sync_folder(folder: Path) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Refuse an output path before any work is done for it; raises InputError."""
+    """Raise InputError if an output path cannot be written; call it before computing the output."""
     if path.is_dir():
-        raise InputError("is a folder, not a file", file=path, remedy="name a file")
+        raise InputError("is a folder, not a file", file=path, remedy="give the path of a file")
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise InputError(
-            "the folder does not exist or cannot be written", file=path.parent, remedy="create it or choose another"
+            "the folder does not exist or is not writable", file=path.parent, remedy="create it or choose another folder"
         )

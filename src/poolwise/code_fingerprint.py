@@ -1,8 +1,8 @@
-"""Which files of the package a run can execute, and their hash: what cannot be reached cannot change a result.
+"""Fingerprint of the source files that a run can execute, so that unrelated code changes keep cached results valid.
 
-A module reaches those that it imports, wherever in it the import stands, those whose full names it has as texts, and, where
-it names a group of the registry, whatever is registered there. Modules that import a package's own parts by name reach all of
-them. This is read from the text of the files, nothing is imported: too much may be counted in, never too little.
+A module reaches every module that it imports anywhere, every module whose full name it contains as a string, and, if it names
+a registry group, every module registered there. A module that imports its package's submodules by name reaches all of them.
+The analysis reads source text and imports nothing. It may include too many files but never too few.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ PACKAGE = Path(__file__).parent
 _FROM = re.compile(r"\bfrom (poolwise[\w.]*) import (\([^)]*\)|[^\n]*)")
 _IMPORT = re.compile(r"\bimport (poolwise[\w.]+)")
 _TEXT = re.compile(r"""["'](poolwise\.[\w.]+)["']""")
-_OF_COMMANDS = ("plans", "reproductions")  # groups in which no run looks anything up
+_OF_COMMANDS = ("plans", "reproductions")  # groups that only commands look up, never runs
 _GROUP = re.compile(rf"""["']({"|".join(group for group in GROUPS if group not in _OF_COMMANDS)})["']""")
 _OWN_PARTS = re.compile(r"""import_module\(f["']\{__name__\}""")
-_REGISTRY = "poolwise.registry"  # it names all groups, and loads only those that others name
+_REGISTRY = "poolwise.registry"  # names all groups, but loads only those that other modules name
 
 
 @lru_cache(maxsize=64)
 def sources(*modules: str, package: Path = PACKAGE) -> str:
-    """SHA-256 over the files that these modules of the package can reach: results of other code are other results.
+    """Return the SHA-256 over all files of the package that these modules can reach.
 
-    Without modules, over all Python files.
+    Different hashes mean that results may differ. Without modules, all Python files count.
     """
     files = _reached(modules, package) if modules else frozenset(package.rglob("*.py"))
     total = hashlib.sha256()
@@ -41,7 +41,7 @@ def sources(*modules: str, package: Path = PACKAGE) -> str:
 
 
 def reached(*modules: str, package: Path = PACKAGE) -> frozenset[str]:
-    """Files that these modules can reach, themselves included, relative to the package."""
+    """Return the files that these modules can reach, including their own, relative to the package."""
     return frozenset(file.relative_to(package).as_posix() for file in _reached(modules, package))
 
 
@@ -68,8 +68,8 @@ def _next(file: Path, package: Path) -> Iterator[Path]:
     if own:
         names.extend(_TEXT.findall(text))
     for name in {*names}:
-        if (there := _file(name, package)) is not None:
-            yield there
+        if (target := _file(name, package)) is not None:
+            yield target
     for name in {*groups}:
         yield from package.joinpath(*name.split(".")[1:]).glob("*.py")
         yield from package.joinpath(*name.split(".")[1:]).glob("*/__init__.py")
@@ -78,7 +78,7 @@ def _next(file: Path, package: Path) -> Iterator[Path]:
 
 
 def _file(module: str, package: Path) -> Path | None:
-    """File of a module; None if there is none of the package."""
+    """Return the file of a module, or None if the package has no such module."""
     first, *parts = module.split(".")
     if first != "poolwise" or not parts:
         return None

@@ -1,4 +1,4 @@
-"""What a result depends on, written in one way and hashed."""
+"""Canonical JSON and its hashes, which identify everything that a result depends on."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ Json = dict[str, Any]
 
 
 def canonical(content: Any) -> str:
-    """Write JSON in the one way that is hashed: keys sorted, no spaces."""
+    """Return canonical JSON for hashing: sorted keys, no spaces."""
     return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=str)
 
 
 def digest(content: bytes | str) -> str:
-    """SHA-256 in hexadecimal."""
+    """Return the SHA-256 in hexadecimal."""
     return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()
 
 
 def plain(content: Json) -> Json:
-    """Content as it is read from canonical JSON: keys sorted, tuples as lists."""
+    """Return the content after a round trip through canonical JSON: keys sorted, tuples as lists."""
     found: Json = json.loads(canonical(content))
     return found
 
 
 def pretty_parts(content: Mapping[str, Any]) -> Iterator[bytes]:
-    """Write an object as `pretty` does without sorting, in parts; values that are iterators are lists that are never whole."""
+    """Yield the bytes of `pretty(content, sort=False)` in parts; an iterator as a value becomes a list, one item at a time."""
     before = "{"
     for name, value in content.items():
         yield f"{before}\n {json.dumps(name)}: ".encode()
         before = ","
         if not isinstance(value, Iterator):
-            yield _within(value, 1)
+            yield _nested(value, 1)
             continue
         begin, end = "[\n  ", "[]"
         for item in value:
-            yield begin.encode() + _within(item, 2)
+            yield begin.encode() + _nested(item, 2)
             begin, end = ",\n  ", "\n ]"
         yield end.encode()
     yield b"\n}\n" if content else b"{}\n"
 
 
-def _within(value: Any, depth: int) -> bytes:
-    """A value as it stands so deep within others; a text has no line break in JSON."""
+def _nested(value: Any, depth: int) -> bytes:
+    """Return the JSON of a value indented by `depth`; JSON strings contain no raw line breaks."""
     return json.dumps(value, indent=1, default=str).replace("\n", "\n" + depth * " ").encode()
 
 
 def pretty(content: Json, *, sort: bool = True) -> bytes:
-    """Write JSON for people and programs: one line per value, keys sorted unless their order matters."""
+    """Return readable JSON: one value per line, keys sorted unless `sort` is false."""
     return (json.dumps(content, indent=1, sort_keys=sort, default=str) + "\n").encode()

@@ -1,8 +1,7 @@
-"""Counter-based random numbers: draw(seed, stream, job, task), the same whatever was drawn before.
+"""Counter-based random numbers: draw(seed, stream, job, task), independent of earlier draws.
 
-A draw depends on nothing but its four counters, so that two policies that start jobs in different orders still see the
-same slowdown, runtime or arrival for the same job (common random numbers). The mixing function is the finaliser of
-SplitMix64 (Steele, Lea, Flood 2014), applied once per counter.
+Two policies that start jobs in different orders therefore see the same slowdown, run time or arrival for the same job (common
+random numbers). The mixing function is the finalizer of SplitMix64 (Steele, Lea, Flood 2014), applied once per counter.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ _MIX1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX2 = np.uint64(0x94D049BB133111EB)
 _ALL = 2**64 - 1
 _FEW = 8
-"""Draws up to which Python's integers are faster than NumPy's."""
+"""Number of draws up to which Python integers are faster than NumPy."""
 
 
 def mix(state: NDArray[np.uint64], counter: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Fold one counter into the state; both broadcast, dtype uint64, arithmetic modulo 2**64."""
+    """Fold one counter into the state; uint64 arguments broadcast, arithmetic is modulo 2**64."""
     z = state ^ counter
     z += _GAMMA
     z ^= z >> np.uint64(30)
@@ -40,11 +39,11 @@ def uniform(seed: int, stream: str, job: ArrayLike, task: ArrayLike = 0) -> Floa
     Parameters
     ----------
     seed
-        The run's seed.
+        Random seed of the run.
     stream
-        What the draw is for ("remote_memory", "arrivals", ...); streams are independent.
+        Purpose of the draw ("remote_memory", "arrivals", ...); streams are independent.
     job, task
-        Counters, integers, broadcast together: (...,).
+        Integer counters, broadcast together: (...,).
 
     Returns
     -------
@@ -64,7 +63,7 @@ def uniform(seed: int, stream: str, job: ArrayLike, task: ArrayLike = 0) -> Floa
 
 
 def _drawn(state: NDArray[np.uint64], job: IntArray, task: IntArray) -> FloatArray:
-    """Fold the last two counters into the state, and scale it to [0, 1)."""
+    """Fold the last two counters into the state, and scale the result to [0, 1)."""
     for counter in (job, task):
         state = mix(state, counter.astype(np.uint64))
     draws: FloatArray = (state >> np.uint64(11)).astype(np.float64) * 2.0**-53
@@ -72,13 +71,13 @@ def _drawn(state: NDArray[np.uint64], job: IntArray, task: IntArray) -> FloatArr
 
 
 def _few(seed: int, stream: str, job: IntArray, task: int) -> FloatArray:
-    """(k,) draws for (k,) jobs, one by one: the same bits as those drawn all at once."""
+    """(k,) draws for (k,) jobs with Python integers; bit-identical to the vectorized draws."""
     state = _mixed(seed & _ALL, zlib.crc32(stream.encode()))
     return np.array([(_mixed(_mixed(state, j & _ALL), task & _ALL) >> 11) * 2.0**-53 for j in job.tolist()], dtype=np.float64)
 
 
 def _mixed(state: int, counter: int) -> int:
-    """`mix` of two numbers of 64 bits."""
+    """Apply `mix` to two 64-bit integers."""
     z = ((state ^ counter) + 0x9E3779B97F4A7C15) & _ALL
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _ALL
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _ALL

@@ -57,4 +57,4 @@ def test_invalid_input_exits_with_2(ran, tmp_path, capsys):
     code, _, err = call(capsys, "compare", f"{ran}:order=sjf", ran)
     assert code == 2 and "no run fits order=sjf" in err and "order=fm memory=1 TiB" in err
     code, _, err = call(capsys, "compare", ran, "--report", tmp_path / "no" / "a.html")
-    assert code == 2 and "cannot be written" in err
+    assert code == 2 and "is not writable" in err

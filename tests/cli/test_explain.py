@@ -29,7 +29,7 @@ def longest(ran):
     store = Store(ran)
     facts = {key: json.loads(content) for key, ending, content in store.everything() if ending == "json"}
     (key,) = [key for key, fact in facts.items() if fact["inputs"]["scheduler"]["order"]["name"] == "fm"]
-    frame = pl.read_parquet(store.kept_file(key, "parquet")).filter(pl.col("status") == "finished")
+    frame = pl.read_parquet(store.read_file(key, "parquet")).filter(pl.col("status") == "finished")
     frame = frame.with_columns(wait=pl.col("start") - pl.col("submit")).sort("wait", "id")
     return frame["id"][-1], frame["wait"][-1]
 

@@ -45,7 +45,7 @@ def test_invalid_input_exits_with_2_and_writes_nothing(tmp_path, capsys):
     code, _, err = call(capsys, "plan", "cerit-poools", "--out", out)
     assert code == 2 and "did you mean 'cerit-pools'" in err and not out.exists()
     code, _, err = call(capsys, "plan", "cerit-pools", "--out", out, "--csv", tmp_path / "no" / "a.csv")
-    assert code == 2 and "cannot be written" in err and not out.exists()
+    assert code == 2 and "is not writable" in err and not out.exists()
 
 
 def test_plans_are_listed(capsys):

@@ -31,7 +31,7 @@ def test_files_are_written_and_the_table_goes_to_stdout(ran, capsys):
     assert len(written(ran)) == 4 + 2
     code, out, err = call(capsys, "run", "cerit-pools", "--out", ran, *SMALL)
     assert code == 0
-    assert "6 of 6 runs are there from before" in err and "[1/" not in err
+    assert "Resuming: 6 of 6 runs already complete" in err and "[1/" not in err
     assert out.startswith("Load 0.716: ")
     assert "slowdown" in out and out.partition("rejected")[2].count("192 GiB") == 2 and "report.html" in out
 
@@ -52,7 +52,7 @@ def test_interrupt_during_the_report_keeps_completed_runs(folder, tmp_path, caps
     assert code == 130 and "completed runs are kept in" in err
     monkeypatch.undo()
     code, _, err = call(capsys, "run", folder / "study.toml", "--out", tmp_path / "o", "--jobs", "1")
-    assert code == 0 and "runs are there from before" in err and (tmp_path / "o" / "report.html").is_file()
+    assert code == 0 and "runs already complete" in err and (tmp_path / "o" / "report.html").is_file()
 
 
 def test_errors_are_raised_before_anything_is_written(tmp_path, capsys):

@@ -146,7 +146,7 @@ def test_run_of_a_study_is_explained_under_every_system(system, tmp_path, monkey
     )
     for cell in run(load("study.toml"), "out", jobs=1).cells:
         chosen = ("--study", "study.toml", "--json", "--cell")
-        outcomes = pl.read_parquet(Store(Path("out")).kept_file(cell.key, "parquet"))
+        outcomes = pl.read_parquet(Store(Path("out")).read_file(cell.key, "parquet"))
         waited = outcomes.with_columns(wait=pl.col("start") - pl.col("submit")).sort("wait", "id")
         job, wait = waited["id"][-1], waited["wait"][-1]
         assert wait > 0

@@ -48,7 +48,7 @@ def test_errors_exit_with_2_and_name_the_line(capsys, tmp_path):
     assert f"{file}, line 4, field 'node.a.memory'" in err and "GiB" in err
     file.write_text("version = 1\n")
     code, _, err = call(capsys, "validate", file)
-    assert code == 2 and "neither a machine, a study, a plan, a search, a scheduler, a power table nor a price list" in err
+    assert code == 2 and "not a machine, study, plan, search, scheduler, power table or price list" in err
     assert call(capsys, "validate", tmp_path / "nowhere.toml")[0] == 2
     code, _, err = call(capsys, "validate", "cerit-rack")
     assert code == 2 and "did you mean 'cerit-racks'" in err

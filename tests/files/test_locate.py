@@ -31,7 +31,7 @@ inline = { a = 1, b = 2 }
 '''
 
 
-def test_every_key_is_found_on_its_line():
+def test_every_key_has_its_line():
     tomllib.loads(TEXT)
     found = lines(TEXT)
     assert found["version",] == 1
@@ -48,7 +48,7 @@ def test_every_key_is_found_on_its_line():
     assert ("fake",) not in found and ("not", "a", "table") not in found
 
 
-def test_what_stands_inside_a_value_has_the_line_of_its_key():
+def test_items_inside_a_value_have_the_line_of_its_key():
     found = lines(TEXT)
     assert line_of(found, ("many", 0, "inline", "b")) == 18
     assert line_of(found, ("array", 1)) == 7
@@ -65,7 +65,7 @@ values = st.one_of(
 @given(
     st.lists(st.tuples(words, st.dictionaries(words, values, max_size=4)), max_size=6, unique_by=lambda e: e[0]), st.booleans()
 )
-def test_lines_agree_with_the_text_they_were_made_from(tables, arrays):
+def test_lines_match_generated_text(tables, arrays):
     text, expected = "", {}
     for name, content in tables:
         for k in range(2 if arrays else 1):

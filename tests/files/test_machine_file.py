@@ -44,7 +44,7 @@ def same(one: Machine, other: Machine) -> None:
         np.testing.assert_array_equal(column, other.per_node[name])
 
 
-def test_racks_of_whole_nodes_are_those_of_the_model(tmp_path):
+def test_racks_of_whole_nodes_match_the_model(tmp_path):
     machine = load_machine(write(tmp_path, MACHINE))
     expected = Machine.of_racks(4, 48, local=16384, pool=512 * 1024, cores=12)
     same(machine, expected)
@@ -52,20 +52,20 @@ def test_racks_of_whole_nodes_are_those_of_the_model(tmp_path):
     assert machine.name == "machine"
 
 
-def test_the_shipped_demo_machine_is_the_one_of_the_demo():
+def test_catalog_demo_machine_matches_the_demo():
     machine = load_machine(catalog.find("machines", "cerit-racks"))
     same(machine, Machine.of_racks(4, 48, local=16384, pool=512 * 1024, cores=12))
 
 
 @pytest.mark.parametrize(("name", "racks", "nodes", "pool_tib"), [("perlmutter-like", 6, 256, 16), ("juwels-like", 20, 48, 6)])
-def test_the_shipped_machines_of_the_paper(name, racks, nodes, pool_tib):
+def test_catalog_machines_match_the_paper(name, racks, nodes, pool_tib):
     machine = load_machine(catalog.find("machines", name))
     cores = int(machine.per_node["cores"][0])
     same(machine, Machine.of_racks(racks, nodes, local=64 * 1024, pool=pool_tib * 2**20, cores=cores))
 
 
 @given(st.integers(1, 5), st.integers(1, 9), st.integers(0, 300), st.integers(0, 900), st.integers(1, 64))
-def test_any_racks_survive_being_written_as_a_file(tmp_path_factory, racks, nodes, local, pool, cores):
+def test_racks_round_trip_through_a_file(tmp_path_factory, racks, nodes, local, pool, cores):
     text = MACHINE.replace("cores = 12", f"cores = {cores}").replace('"16 GiB"', f'"{local} MiB"')
     text = text.replace("count = 4", f"count = {racks}").replace("nodes = 48", f"nodes = {nodes}")
     text = text.replace('"512 GiB"', f'"{pool} MiB"')
@@ -137,16 +137,16 @@ latency = "1 us"
     assert machine.capacity[machine.owner("uplink:rack0"), machine.resource("bandwidth")] == 5000
 
 
-BROKEN = [  # (what to replace, by what, line, field, what the message or remedy must say)
+BROKEN = [  # (old text, new text, line, field, expected words of message or remedy)
     ("cores = 12", "cores = = 12", 5, None, "not valid TOML"),
     ("version = 1", "", None, "version", "write version = 1"),
-    ("version = 1", "version = 2", 1, "version", "version 2 is not known"),
-    ('"16 GiB"', '"16 GB/s"', 6, "node.nodes.memory", "unknown unit 'GB/s'"),
-    ('"16 GiB"', "16", 6, "node.nodes.memory", "with its unit"),
+    ("version = 1", "version = 2", 1, "version", "unsupported version 2"),
+    ('"16 GiB"', '"16 GB/s"', 6, "node.nodes.memory", "unit 'GB/s'"),
+    ('"16 GiB"', "16", 6, "node.nodes.memory", "with a number and a unit"),
     ('"512 GiB"', '"-1 GiB"', 14, "pool.pool.memory", "not negative"),
-    ('"512 GiB"', '"2000000 TiB"', 14, "pool.pool.memory", "is too much: at most 1,099,511,627,776 MiB"),
+    ('"512 GiB"', '"2000000 TiB"', 14, "pool.pool.memory", "exceeds the maximum of 1,099,511,627,776 MiB"),
     ("count = 4", "count = 1000000000", 9, "rack.0.count", "less than or equal to 1048576"),
-    ("nodes = { nodes = 48 }", "nodes = 48", 10, "rack.0.nodes", "a table is expected"),
+    ("nodes = { nodes = 48 }", "nodes = 48", 10, "rack.0.nodes", "expected a table"),
     ('"512 GiB"', '"plenty"', 14, "pool.pool.memory", "not a quantity"),
     ('memory = "512 GiB"', 'memroy = "512 GiB"', 14, "pool.pool.memroy", "did you mean 'memory'"),
     ("[[pool]]", "[[pools]]", 12, "pools", "did you mean 'pool'"),
@@ -154,19 +154,19 @@ BROKEN = [  # (what to replace, by what, line, field, what the message or remedy
     ("count = 4", "count = 1.5", 9, "rack.0.count", "integer"),
     ("nodes = 48", "thick = 48", 10, "rack.0.nodes", "unknown node type 'thick'"),
     ("cores = 12", 'allocation = "hole"', 5, "node.nodes.allocation", "did you mean 'whole'"),
-    ('name = "pool"', 'name = "nodes"', 13, "pool.nodes.name", "is taken by a [[node]]"),
-    ('name = "pool"', 'name = "a.b"', 13, None, "cannot be a name"),
+    ('name = "pool"', 'name = "nodes"', 13, "pool.nodes.name", "is already used by a [[node]]"),
+    ('name = "pool"', 'name = "a.b"', 13, None, "is not a valid name"),
     ('name = "nodes"\n', "", 3, "node.0.name", "missing"),
     ("[[rack]]\ncount = 4\nnodes = { nodes = 48 }\n", "", None, "rack", "missing"),
-    ('"512 GiB"', '"512 GiB"\nper = "row"', 15, "pool.pool.per", "choices: rack, machine"),
-    ('"512 GiB"', '"512 GiB"\n[[device]]\nname = "gpu"\nat = "fat"', 17, "device.gpu.at", "unknown place 'fat'"),
+    ('"512 GiB"', '"512 GiB"\nper = "row"', 15, "pool.pool.per", "valid values: rack, machine"),
+    ('"512 GiB"', '"512 GiB"\n[[device]]\nname = "gpu"\nat = "fat"', 17, "device.gpu.at", "unknown location 'fat'"),
     ('"512 GiB"', '"512 GiB"\n[[device]]\nname = "gpu"\nat = "nodes"', 17, "device.gpu.at", 'allocation = "shared"'),
     (
         '"512 GiB"',
         '"512 GiB"\n[[link]]\nname = "up"\nfrom = "rack0"\nto = "spine"\nbandwidth = "1 GB/s"',
         18,
         "link.up.to",
-        "unknown end of a link 'spine'",
+        "unknown link endpoint 'spine'",
     ),
     (
         '"512 GiB"',
@@ -178,8 +178,8 @@ BROKEN = [  # (what to replace, by what, line, field, what the message or remedy
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "line", "field", "says"), BROKEN, ids=[f"{b[2]}-{b[3]}" for b in BROKEN])
-def test_errors_name_file_line_field_and_remedy(tmp_path, old, new, line, field, says):
+@pytest.mark.parametrize(("old", "new", "line", "field", "expected"), BROKEN, ids=[f"{b[2]}-{b[3]}" for b in BROKEN])
+def test_errors_report_file_line_field_and_remedy(tmp_path, old, new, line, field, expected):
     assert MACHINE.count(old) >= 1
     file = write(tmp_path, MACHINE.replace(old, new, 1))
     with pytest.raises(InputError) as caught:
@@ -189,17 +189,17 @@ def test_errors_name_file_line_field_and_remedy(tmp_path, old, new, line, field,
     assert error.line == line, str(error)
     if field is not None:
         assert error.field == field
-    assert says in str(error)
+    assert expected in str(error)
 
 
-def test_a_byte_order_mark_and_the_ends_of_lines_do_not_matter(tmp_path):
+def test_byte_order_mark_and_line_endings_are_ignored(tmp_path):
     file = write(tmp_path, MACHINE)
     plain = load_machine(file)
     file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes().replace(b"\n", b"\r\n"))
     assert load_machine(file).summary() == plain.summary()
 
 
-def test_a_file_that_is_no_text_or_not_there(tmp_path):
+def test_non_text_and_missing_files_are_errors(tmp_path):
     file = tmp_path / "machine.toml"
     file.write_bytes(b'version = 1\nname = "\xff"\n')
     with pytest.raises(InputError, match="UTF-8") as caught:
@@ -231,8 +231,8 @@ bandwidth = "10 Gb/s"
 @pytest.mark.parametrize(
     ("pattern", "count"), [("rack*.server*", 2), ("rack*.server*.gpu*", 4), ("rack0.server1", 1), ("*.*", 2), ("*.*.gpu0", 2)]
 )
-def test_a_pattern_of_nodes_is_none_of_the_devices_inside(tmp_path, pattern, count):
-    """A local GPU stays at its node's vertex unless it gets a link of its own."""
+def test_node_pattern_does_not_match_its_devices(tmp_path, pattern, count):
+    """A local GPU stays at its node's vertex unless it has its own link."""
     path = tmp_path / "machine.toml"
     path.write_text(LINKED.replace("FROM", pattern))
     machine = load_machine(path)
@@ -301,18 +301,18 @@ def test_partitions_features_qos_and_windows(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "field", "said"),
+    ("old", "new", "line", "field", "expected"),
     [
         ('nodes = ["rack0"]', 'nodes = ["rak0"]', 21, "partition.1.nodes", "unknown nodes 'rak0'"),
-        ('name = "large"', 'name = "big"', 27, "partition.big.name", "is also a feature, which other nodes have"),
-        ('name = "large"', 'name = "1"', 27, "partition.1.name", "there is another partition '1'"),
-        ("tier = 5", "default = true", 29, "partition.large.default", "'1' is the default already"),
+        ('name = "large"', 'name = "big"', 27, "partition.big.name", "is also a feature with different nodes"),
+        ('name = "large"', 'name = "1"', 27, "partition.1.name", "duplicate partition '1'"),
+        ("tier = 5", "default = true", 29, "partition.large.default", "'1' is already the default"),
         ("cores = 16", "coers = 16", 34, "qos.normal.per_user.coers", "unknown amount 'coers'"),
-        ('end = "12 h"', 'end = "9 h"', 37, "window.upkeep", "must end after it starts"),
+        ('end = "12 h"', 'end = "9 h"', 37, "window.upkeep", "end must be after start"),
     ],
 )
-def test_what_partitions_cannot_say_is_an_error_with_its_line(tmp_path, old, new, line, field, said):
-    with pytest.raises(InputError, match=said) as caught:
+def test_invalid_partitions_are_errors_with_line(tmp_path, old, new, line, field, expected):
+    with pytest.raises(InputError, match=expected) as caught:
         load_machine(write(tmp_path, PARTITIONS.replace(old, new)))
     assert (caught.value.line, str(caught.value.field).split(".0")[0]) == (line, field)
     assert caught.value.remedy

@@ -1,4 +1,4 @@
-"""Machines in other forms than a machine file: what they describe is the machine that their own reader builds."""
+"""Alternative machine formats build the same machine as their own readers."""
 
 from pathlib import Path
 
@@ -58,14 +58,14 @@ def same(one: Machine, other: Machine) -> bool:
     )
 
 
-def test_processors(tmp_path: Path) -> None:
+def test_processors_build_a_flat_machine(tmp_path: Path) -> None:
     (tmp_path / "m.toml").write_text('version = 1\nformat = "processors"\ncount = 7\n')
     assert same(load_machine(tmp_path / "m.toml"), Machine.flat(7))
     (tmp_path / "m.toml").write_text('version = 1\nformat = "processors"\ncount = 7\nname = "mine"\n')
     assert load_machine(tmp_path / "m.toml").name == "mine"
 
 
-def test_units_are_those_of_the_case_that_their_files_make(folder: Path) -> None:
+def test_vinesim_machine_matches_the_vinesim_reader(folder: Path) -> None:
     case = vinesim.load(
         folder / "trace.txt",
         folder / "deployment.txt",
@@ -78,7 +78,7 @@ def test_units_are_those_of_the_case_that_their_files_make(folder: Path) -> None
     assert same(load_machine(folder / "units.toml"), case.machine)
 
 
-def test_a_study_takes_such_a_machine_and_a_changed_file_is_another_machine(folder: Path) -> None:
+def test_study_accepts_the_format_and_its_key_depends_on_the_files(folder: Path) -> None:
     (folder / "trace.txt").write_text("2 0 0 0 3000000 2 0\n2 0 0 0 3000000 2 1\n")
     study = load(folder / "study.toml", {"machine.data": "trace.txt"})
     result = run(study, folder / "out", jobs=1)
@@ -89,7 +89,7 @@ def test_a_study_takes_such_a_machine_and_a_changed_file_is_another_machine(fold
 
 
 @pytest.mark.parametrize(
-    ("change", "says", "field"),
+    ("change", "expected", "field"),
     [
         (('"vinesim"', '"vinesin"'), "did you mean 'vinesim'", "format"),
         (("prices", "prizes"), "did you mean 'prices'", "prizes"),
@@ -98,9 +98,9 @@ def test_a_study_takes_such_a_machine_and_a_changed_file_is_another_machine(fold
         (("version = 1\n", ""), "version", "version"),
     ],
 )
-def test_what_is_wrong_is_named_where_it_stands(folder: Path, change: tuple[str, str], says: str, field: str | None) -> None:
+def test_errors_report_the_location(folder: Path, change: tuple[str, str], expected: str, field: str | None) -> None:
     (folder / "units.toml").write_text(UNITS.replace(*change))
-    with pytest.raises(InputError, match=says) as caught:
+    with pytest.raises(InputError, match=expected) as caught:
         load_machine(folder / "units.toml")
     if field is not None:
         assert (caught.value.file, caught.value.field) == (folder / "units.toml", field)

@@ -52,8 +52,8 @@ def write(folder, mix=MIX, table="devices,1,2,3\n1,90,120,200\n2,60,70,90\n"):
     return folder / "mix.toml"
 
 
-def test_a_mix_and_machine_of_ones_own_run(tmp_path):
-    """Different devices in two pools, a table and a mix of one's own, from files to a schedule."""
+def test_user_mix_and_machine_run(tmp_path):
+    """Run a user-defined mix and performance table on a machine with two kinds of devices."""
     file, model = load_mix(write(tmp_path))
     jobs = file.mix(seed=0).generate()
     what = load_machine(tmp_path / "machine.toml")
@@ -66,7 +66,7 @@ def test_a_mix_and_machine_of_ones_own_run(tmp_path):
     assert (taken[~stream] == 50).all()
 
 
-def test_the_shipped_mix_is_the_published_scenario():
+def test_catalog_mix_matches_the_published_scenario():
     file, model = load_mix(catalog.find("mixes", "nvme-high-bandwidth"))
     kinds = file.mix(0).kinds
     assert [(k.name, k.base_s, k.cores, k.bandwidth, k.storage, k.share) for k in kinds] == [
@@ -89,14 +89,14 @@ def test_the_shipped_mix_is_the_published_scenario():
         ("jobs = 40", "jbos = 40", 2, "jbos"),
     ],
 )
-def test_wrong_mixes_are_refused_with_file_line_and_field(tmp_path, old, new, line, field):
+def test_invalid_mixes_report_file_line_and_field(tmp_path, old, new, line, field):
     path = write(tmp_path, MIX.replace(old, new))
     with pytest.raises(InputError) as caught:
         load_mix(path)
     assert (caught.value.file, caught.value.line, caught.value.field) == (path, line, field)
 
 
-def test_a_wrong_table_of_a_mix_is_refused_with_the_cell(tmp_path):
+def test_invalid_table_of_a_mix_reports_the_cell(tmp_path):
     path = write(tmp_path, table="devices,1,2\n1,90,oops\n")
     with pytest.raises(InputError) as caught:
         load_mix(path)

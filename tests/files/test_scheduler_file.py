@@ -1,4 +1,4 @@
-"""Schedulers in files of their own, shipped ones among them, in studies."""
+"""Scheduler files, including catalog ones, alone and in studies."""
 
 from pathlib import Path
 
@@ -50,7 +50,7 @@ def by_file(folder: Path, reference: str, vary: str = "") -> Path:
 
 
 @pytest.mark.parametrize("name", ["sjf", "fcfs", "wfp3", "f1", "fair", "fm"])
-def test_the_schedulers_that_the_paper_compares_are_shipped(name):
+def test_catalog_contains_the_schedulers_of_the_paper(name):
     scheduler = scheduler_of(load_scheduler(catalog.find("schedulers", f"{name}-easy")))
     assert isinstance(scheduler, ListScheduler)
     assert (scheduler.order, scheduler.backfill) == (find("orders", name)(), Easy())
@@ -58,7 +58,7 @@ def test_the_schedulers_that_the_paper_compares_are_shipped(name):
     assert dict(catalog.shipped("schedulers"))[f"{name}-easy"].startswith(name.upper())
 
 
-def test_what_is_shipped_can_be_read_and_is_recognised():
+def test_catalog_schedulers_are_readable_and_recognized():
     for name, title in catalog.shipped("schedulers"):
         path = catalog.find("schedulers", name)
         assert load_scheduler(path).title == title
@@ -66,11 +66,11 @@ def test_what_is_shipped_can_be_read_and_is_recognised():
     assert scheduler_of(load_scheduler(catalog.find("schedulers", "f1-printed-easy"))).order == F1(as_printed=True)
 
 
-def test_a_study_with_a_scheduler_file_is_the_study_with_its_content(folder):
+def test_scheduler_file_equals_its_inline_content(folder):
     written = {cell.key for cell in load(folder / "study.toml", {"scheduler.order": "fm", "scheduler.scope": "rack"}).cells}
     path = by_file(folder, "catalog:fm-easy")
     assert {cell.key for cell in load(path).cells} == written
-    assert load(path, {"scheduler.order": "sjf"}).cells[0].scheduler.order.name == "sjf", "a part can be replaced"
+    assert load(path, {"scheduler.order": "sjf"}).cells[0].scheduler.order.name == "sjf", "--set can replace a component"
     (folder / "mine.toml").write_text(MINE)
     cell = load(path, {"scheduler": "mine.toml"}).cells[0]
     scheduler = scheduler_of(cell.scheduler)
@@ -79,15 +79,15 @@ def test_a_study_with_a_scheduler_file_is_the_study_with_its_content(folder):
     assert cell.baseline().scheduler.pass_per_event and cell.baseline().scheduler.scope == "system"
 
 
-def test_schedulers_can_be_varied_by_file_and_share_their_baselines(folder):
+def test_varied_scheduler_files_share_baselines(folder):
     study = load(by_file(folder, "catalog:fm-easy", 'scheduler = ["catalog:fm-easy", "catalog:sjf-easy"]\n'))
     assert [cell.parameters["scheduler"] for cell in study.cells[::2]] == ["catalog:fm-easy", "catalog:sjf-easy"]
     assert [cell.scheduler.order.name for cell in study.cells[::2]] == ["fm", "sjf"]
-    assert len(study.baselines) == 2, "one a pool size"
+    assert len(study.baselines) == 2, "one per pool size"
     assert all("scheduler" not in cell.parameters for cell in study.baselines)
 
 
-def test_a_policy_file_stands_beside_the_scheduler_file_that_names_it(folder):
+def test_policy_file_is_relative_to_its_scheduler_file(folder):
     (folder / "deep").mkdir()
     (folder / "deep" / "mine.py").write_text("from poolwise.policies.order.priorities import SJF\nMine = SJF\n")
     (folder / "deep" / "mine.toml").write_text('version = 1\norder = "mine.py:Mine"\n')
@@ -106,21 +106,21 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize(("line", "number", "field", "says"), BROKEN, ids=[b[2] for b in BROKEN])
-def test_errors_name_the_scheduler_file_alone_and_in_a_study(folder, line, number, field, says):
+@pytest.mark.parametrize(("line", "number", "field", "expected"), BROKEN, ids=[b[2] for b in BROKEN])
+def test_errors_report_the_scheduler_file_alone_and_in_a_study(folder, line, number, field, expected):
     file = folder / "mine.toml"
     file.write_text(f"version = 1\n{line}\n")
     with pytest.raises(InputError) as caught:
         load_scheduler(file)
-    assert says in str(caught.value)
+    assert expected in str(caught.value)
     assert (caught.value.file, caught.value.line, caught.value.field) == (file, number, field.removeprefix("scheduler."))
     with pytest.raises(InputError) as caught:
         load(by_file(folder, "mine.toml"))
-    assert says in str(caught.value)
+    assert expected in str(caught.value)
     assert (caught.value.file, caught.value.line, caught.value.field) == (file, number, field)
 
 
-def test_a_scheduler_file_that_is_not_there_or_of_another_version(folder):
+def test_missing_and_unsupported_scheduler_files_are_errors(folder):
     path = by_file(folder, "nowhere.toml")
     with pytest.raises(InputError, match="no such file") as caught:
         load(path)
@@ -135,8 +135,8 @@ def test_a_scheduler_file_that_is_not_there_or_of_another_version(folder):
     assert caught.value.file == folder / "old.toml"
 
 
-def test_a_changed_file_of_settings_is_another_study(folder):
-    """A setting that names a file beside the study counts by the file's bytes, wherever the study is called from."""
+def test_changed_settings_file_changes_the_key(folder):
+    """The key depends on the bytes of a file that a setting names, not on the current folder."""
     (folder / "table.csv").write_text("devices,1\n1,10\n")
     model = 'model = { name = "nvme_sharing", tables = { a = "table.csv" } }'
     path = change(folder, "[measure]", f"[performance]\n{model}\n[measure]")
@@ -152,8 +152,8 @@ WARM = dict.fromkeys(("flow", "firmament", "least_allocated", "batch", "composit
 }
 
 
-def test_the_warm_up_has_the_placement_of_what_follows_or_is_its_own():
-    """FCFS without backfilling where a scheduler has order, backfill and placement; others cannot, and never use racks."""
+def test_warm_up_uses_the_placement_of_its_scheduler():
+    """Schedulers with order, backfill and placement warm up under FCFS without backfilling; others under their own policy."""
     made = {kind: scheduler_of(SchedulerSection(kind=kind, placement=part), 9) for kind, part in WARM.items()}
     assert made["list"].first == ListScheduler(FCFS(), NoBackfill(), Pooled())
     assert made["list_flow"].first == ListScheduler(FCFS(), NoBackfill(), Pooled())
@@ -176,7 +176,7 @@ class Few(AdmissionPolicy):
 """
 
 
-def test_an_admission_of_ones_own_is_named_like_other_parts(tmp_path):
+def test_user_admission_policy_is_configured_by_name(tmp_path):
     (tmp_path / "few.py").write_text(OWN_ADMISSION)
     (tmp_path / "mine.toml").write_text('version = 1\nadmission = { name = "few.py:Few", most = 2 }\n')
     section = load_scheduler(tmp_path / "mine.toml")
@@ -191,12 +191,12 @@ def test_an_admission_of_ones_own_is_named_like_other_parts(tmp_path):
     assert scheduler_of(SchedulerSection(admission=Component(name="machine_limits"))) == ListScheduler()
 
 
-def test_what_is_wrong_with_an_admission_is_said(tmp_path):
+def test_invalid_admission_is_an_error(tmp_path):
     (tmp_path / "none.py").write_text("class Nothing:\n    pass\n")
     for line, words in (
         ('admission = "none.py:Nothing"', "Nothing has no admits"),
         ('admission = "machine_limit"', "machine_limit"),
-        ('kind = "flow"\nadmission = "machine_limits"', "the scheduler 'flow' has no admission"),
+        ('kind = "flow"\nadmission = "machine_limits"', "scheduler 'flow' does not support 'admission'"),
     ):
         (tmp_path / "mine.toml").write_text(f"version = 1\n{line}\n")
         with pytest.raises(InputError, match=words) as found:
@@ -205,7 +205,7 @@ def test_what_is_wrong_with_an_admission_is_said(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("line", "content", "said"),
+    ("line", "content", "expected"),
     [
         ("order = { name = 'multifactor', conf = 'no.conf' }", "", "mine.toml, line 2, field 'order': no.conf: cannot be read"),
         ("backfill = { name = 'slurm', conf = 'no.conf' }", "", "mine.toml, line 2, field 'backfill': no.conf: cannot be read"),
@@ -223,15 +223,15 @@ def test_what_is_wrong_with_an_admission_is_said(tmp_path):
         ),
     ],
 )
-def test_what_is_wrong_with_a_slurm_conf_is_said_before_anything_runs(tmp_path, line, content, said):
+def test_invalid_slurm_conf_is_an_error_at_load(tmp_path, line, content, expected):
     (tmp_path / "mine.toml").write_text(f"version = 1\n{line}\n")
     (tmp_path / "slurm.conf").write_text(f"{content}\n")
     with pytest.raises(InputError) as caught:
         load_scheduler(tmp_path / "mine.toml")
-    assert said in str(caught.value)
+    assert expected in str(caught.value)
 
 
-def test_a_file_of_the_current_folder_is_not_taken_for_one_beside(tmp_path, monkeypatch):
+def test_file_in_the_current_folder_is_not_used(tmp_path, monkeypatch):
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "mine.toml").write_text("version = 1\norder = { name = 'multifactor', conf = 'slurm.conf' }\n")
     (tmp_path / "slurm.conf").write_text("PriorityType=priority/multifactor\n")

@@ -1,4 +1,4 @@
-"""State directories: what is written is read again, whatever the machine, and what does not fit is refused with its place."""
+"""State directories: round trips for any machine, and errors with their location."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -37,7 +37,7 @@ def rich() -> Machine:
 
 
 def state_on(machine: Machine, seed: int, named: bool = True) -> MachineState:
-    """Some jobs, some of them at work where there is room."""
+    """Random jobs, of which some run if they fit."""
     g = np.random.default_rng(seed)
     n = int(g.integers(0, 8))
     submit = np.sort(g.integers(0, 50, n)) * SECOND
@@ -97,7 +97,7 @@ def same_state(one: MachineState, other: MachineState) -> bool:
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), st.booleans())
-def test_a_state_that_is_written_is_read_again(tmp_path_factory: pytest.TempPathFactory, seed: int, named: bool) -> None:
+def test_state_round_trip(tmp_path_factory: pytest.TempPathFactory, seed: int, named: bool) -> None:
     on = (rich(), Machine.of_racks(2, 5, local=64, pool=1000, cores=4), Machine.flat(3))[seed % 3]
     state, folder = state_on(on, seed, named), tmp_path_factory.mktemp("state") / "seen"
     write_state(state, folder)
@@ -105,7 +105,7 @@ def test_a_state_that_is_written_is_read_again(tmp_path_factory: pytest.TempPath
 
 
 @pytest.mark.parametrize("name", ["cerit-racks", "cerit-shared"])
-def test_shipped_machines_are_written_owner_by_owner(tmp_path: Path, name: str) -> None:
+def test_catalog_machines_round_trip_owner_by_owner(tmp_path: Path, name: str) -> None:
     from poolwise import catalog
 
     machine = load_machine(catalog.machine(name))
@@ -113,7 +113,7 @@ def test_shipped_machines_are_written_owner_by_owner(tmp_path: Path, name: str) 
     assert same_machine(machine, read_state(tmp_path / "s").machine)
 
 
-def test_a_state_replaces_another_and_nothing_else(tmp_path: Path) -> None:
+def test_write_replaces_only_a_state_directory(tmp_path: Path) -> None:
     write_state(state_on(rich(), 1), tmp_path / "s")
     write_state(state_on(rich(), 5), tmp_path / "s")
     assert same_state(state_on(rich(), 5), read_state(tmp_path / "s"))
@@ -121,11 +121,11 @@ def test_a_state_replaces_another_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     with pytest.raises(InputError, match="not a state directory"):
         write_state(state_on(rich(), 1), tmp_path / "mine")
-    with pytest.raises(InputError, match=r"no state directory: it has no state\.toml"):
+    with pytest.raises(InputError, match=r"not a state directory: no state\.toml"):
         read_state(tmp_path / "mine")
 
 
-def test_a_failed_write_leaves_the_old_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_write_keeps_the_old_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_state(state_on(rich(), 5), tmp_path / "s")
     import poolwise.files.state as module
 
@@ -140,39 +140,39 @@ def test_a_failed_write_leaves_the_old_state(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.parametrize(
-    ("file", "old", "new", "said"),
+    ("file", "old", "new", "expected"),
     [
         ("running.csv", "cn000:memory=1", "cn009:memory=1", "line 2.*placement.*unknown owner 'cn009'"),
-        ("running.csv", "cn000:memory=1", "cn000:memory=-1", "line 2.*'-1' is no amount"),
-        ("running.csv", "cn000:memory=1", "", "holds nothing"),
+        ("running.csv", "cn000:memory=1", "cn000:memory=-1", "line 2.*'-1' is not a valid amount"),
+        ("running.csv", "cn000:memory=1", "", "is an empty placement"),
         ("running.csv", "cn000:memory=1", "cn000:memory=999999", "the runs hold more memory than cn000 has"),
-        ("state.toml", "running = 2", "running = 4", "it has 2 rows, state.toml says 4"),
+        ("state.toml", "running = 2", "running = 4", "2 rows, but state.toml states 4"),
         ("state.toml", "2027-01-15", "2027-21-15", "line 2.*origin"),
-        ("state.toml", "version = 1", "version = 2", "version 2 is not known"),
+        ("state.toml", "version = 1", "version = 2", "unsupported version 2"),
         ("waiting.csv", "requested_ns", "wished_ns", "lacks requested_ns"),
         ("machine.toml", 'kind = "pool"', 'kind = "pond"', "unknown kind of owner 'pond'"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, file: str, old: str, new: str, said: str) -> None:
+def test_invalid_state_reports_its_location(tmp_path: Path, file: str, old: str, new: str, expected: str) -> None:
     write_state(state_on(rich(), 5), tmp_path / "s")
     path = tmp_path / "s" / file
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new, 1))
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=expected):
         read_state(tmp_path / "s")
 
 
 @pytest.mark.parametrize("named", [True, False])
 @pytest.mark.parametrize(
-    ("file", "other", "said"),
+    ("file", "other", "expected"),
     [
         ("waiting.csv", "waiting.csv", "is already in line 2"),
         ("running.csv", "running.csv", "is already in line 2"),
-        ("waiting.csv", "running.csv", "is in running.csv as well"),
+        ("waiting.csv", "running.csv", "is also in running.csv"),
     ],
 )
-def test_no_two_jobs_are_known_by_the_same(tmp_path: Path, file: str, other: str, said: str, named: bool) -> None:
+def test_duplicate_job_names_are_errors(tmp_path: Path, file: str, other: str, expected: str, named: bool) -> None:
     folder = tmp_path / "s"
     write_state(state_on(rich(), 5, named), folder)
     taken = (folder / other).read_text().splitlines()[1].split(",")[0]
@@ -180,11 +180,11 @@ def test_no_two_jobs_are_known_by_the_same(tmp_path: Path, file: str, other: str
     assert header.startswith("name,id," if named else "id,")
     (folder / file).write_text("\n".join([header, first, ",".join([taken, *second.split(",")[1:]]), *rest]) + "\n")
     field = "name" if named else "id"
-    with pytest.raises(InputError, match=f"{file}, line 3, field '{field}': job {taken.strip(chr(34))} {said}"):
+    with pytest.raises(InputError, match=f"{file}, line 3, field '{field}': job {taken.strip(chr(34))} {expected}"):
         read_state(folder)
 
 
-def test_a_state_is_checked() -> None:
+def test_inconsistent_states_are_errors() -> None:
     state = state_on(rich(), 5)
     with pytest.raises(InputError, match="runs or waits twice"):
         replace(state, waiting=np.array([0]))

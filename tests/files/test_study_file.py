@@ -38,17 +38,17 @@ def change(folder: Path, old: str, new: str, file: str = "study.toml") -> Path:
     return folder / "study.toml"
 
 
-def test_cells_are_every_combination_and_every_seed(folder):
+def test_cells_cover_every_combination_and_seed(folder):
     study = load(change(folder, "[vary]", "[seeds]\ncount = 3\n[vary]"))
     assert [(*c.parameters.values(), c.seed) for c in study.cells] == [
         (order, pool, seed) for order in ("fcfs", "fm") for pool in ("32 GiB", "64 GiB") for seed in (0, 1, 2)
     ]
     assert len({cell.key for cell in study.cells}) == 12
-    assert len(study.baselines) == 2 * 3, "one a memory configuration and seed, shared by the orders"
+    assert len(study.baselines) == 2 * 3, "one per memory configuration and seed, shared by the orders"
     assert study.title == "a small study" and study.name == "study"
 
 
-def test_a_cell_is_built_from_what_the_file_says(folder):
+def test_cell_is_built_from_the_file(folder):
     cell = load(folder / "study.toml").cells[-1]
     scheduler = scheduler_of(cell.scheduler, cell.warm_up)
     assert isinstance(scheduler, WarmUp) and scheduler.jobs == 5
@@ -59,7 +59,7 @@ def test_a_cell_is_built_from_what_the_file_says(folder):
     assert truth == RemoteMemory(seed=7) and estimate is None
 
 
-def test_settings_reach_what_they_are_written_beside(folder):
+def test_settings_configure_their_component(folder):
     path = change(folder, 'order = "fm"', 'order = { name = "f1", as_printed = true }\nscope = "system"')
     change(folder, '"scheduler.order" = ["fcfs", "fm"]\n', "")
     change(
@@ -74,27 +74,27 @@ def test_settings_reach_what_they_are_written_beside(folder):
     assert estimate == RemoteMemory(seed=3, curve="linear", expect="mean")
 
 
-def test_set_goes_through_the_same_paths_and_ends_the_variation(folder):
+def test_set_uses_the_same_paths_and_replaces_varied_values(folder):
     path = folder / "study.toml"
     study = load(path, {"scheduler.order": "sjf", "workload.jobs": 20, "machine.pool.memory.memory": "48 GiB"})
     assert len(study.cells) == 1 and study.cells[0].parameters == {}
     assert study.cells[0].scheduler.order.name == "sjf"
     assert study.cells[0].machine.capacity.max() == 48 * 1024
     assert load(path, {"vary.scheduler.order": ["f1"]}).vary["scheduler.order"] == ("f1",)
-    with pytest.raises(InputError, match=r"is varied, so .* cannot be set"):
+    with pytest.raises(InputError, match=r"cannot be set because .* is varied"):
         load(path, {"scheduler.order.as_printed": True})
     by_place = load(path, {"machine.pool.0.memory": "1 GiB", "vary.machine.pool.memory.memory": ["2 GiB"]})
     assert by_place.cells[0].machine.capacity[-1].max() == 2048
 
 
-def test_set_can_reach_settings_of_what_was_given_by_name(folder):
+def test_set_reaches_settings_of_a_component_given_by_name(folder):
     change(folder, 'order = "fm"', 'order = "f1"')
     path = change(folder, '"scheduler.order" = ["fcfs", "fm"]\n', "")
     cell = load(path, {"scheduler.order.as_printed": True}).cells[0]
     assert scheduler_of(cell.scheduler).order == F1(as_printed=True)
 
 
-def test_a_machine_can_stand_in_the_study_or_be_varied_by_file(folder):
+def test_machine_can_be_inline_or_varied_by_file(folder):
     path = folder / "study.toml"
     other = (folder / "machine.toml").read_text().replace("thin = 4", "thin = 6")
     (folder / "other.toml").write_text(other)
@@ -102,7 +102,7 @@ def test_a_machine_can_stand_in_the_study_or_be_varied_by_file(folder):
     nodes = [int(cell.machine.capacity[0, 0]) for cell in varied.cells]
     assert sorted(nodes) == [4, 4, 4, 4, 6, 6, 6, 6]
     pools = {int(cell.machine.capacity.max()) for cell in varied.cells}
-    assert pools == {32 * 1024, 64 * 1024}, "what is varied inside the machine is set after the machine"
+    assert pools == {32 * 1024, 64 * 1024}, "varied values inside the machine are set after the machine"
 
     by_file = load(path)
     machine = (folder / "machine.toml").read_text()
@@ -113,7 +113,7 @@ def test_a_machine_can_stand_in_the_study_or_be_varied_by_file(folder):
     assert [cell.key for cell in load(path).cells] == [cell.key for cell in by_file.cells]
 
 
-def test_a_policy_file_is_found_beside_the_study_and_its_bytes_count(folder, monkeypatch):
+def test_policy_file_is_relative_to_the_study_and_its_bytes_count(folder, monkeypatch):
     (folder / "mine.py").write_text(ORDER)
     path = change(folder, '"fm"]', '{ name = "mine.py:Largest", factor = 2.0 }]')
     monkeypatch.chdir("/")
@@ -126,7 +126,7 @@ def test_a_policy_file_is_found_beside_the_study_and_its_bytes_count(folder, mon
     assert after[:2] == keys[:2] and after[2] != keys[2] and after[3] != keys[3]
 
 
-def test_a_key_depends_on_everything_a_result_depends_on_and_on_nothing_else(folder):
+def test_key_depends_on_exactly_the_inputs_of_a_result(folder):
     path = folder / "study.toml"
     fixed = {"scheduler.order": "fm", "machine.pool.memory.memory": "64 GiB"}
 
@@ -135,8 +135,8 @@ def test_a_key_depends_on_everything_a_result_depends_on_and_on_nothing_else(fol
 
     first = key()
     assert first == key() == key(title="other") == key(machine__title="x") == key(measure__tau="1 s")
-    assert first == key(**{"machine.pool.memory.memory": "65536 MiB"}), "units are not content"
-    assert first == key(scheduler__backfill="easy"), "a default that is written out changes nothing"
+    assert first == key(**{"machine.pool.memory.memory": "65536 MiB"}), "units do not count"
+    assert first == key(scheduler__backfill="easy"), "explicit defaults do not count"
     others = [
         key(workload__first=1, workload__jobs=10),
         key(workload__jobs=10),
@@ -152,8 +152,8 @@ def test_a_key_depends_on_everything_a_result_depends_on_and_on_nothing_else(fol
     assert len({first, *others}) == len(others) + 1
 
 
-BROKEN = [  # (what to replace, by what, line, field, what must be said)
-    ("version = 1", "version = 3", 1, "version", "version 3 is not known"),
+BROKEN = [  # (old text, new text, line, field, expected words)
+    ("version = 1", "version = 3", 1, "version", "unsupported version 3"),
     ("machine.toml", "nowhere.toml", 3, "machine", "no such file"),
     ("machine.toml", "catalog:cerit-rack", 3, "machine", "did you mean 'cerit-racks'"),
     ('machine = "machine.toml"', "machine = 5", 3, "machine", "valid string"),
@@ -171,17 +171,17 @@ BROKEN = [  # (what to replace, by what, line, field, what must be said)
     ('order = "fm"', 'kind = "lisst"', 9, "scheduler.kind", "did you mean 'list'"),
     ('order = "fm"', 'scope = "rak"', 9, "scheduler.scope", "did you mean 'rack'"),
     ('order = "fm"', 'placement = { name = "racks", scope = "rak" }', 9, "scheduler.placement.scope", "'rack'"),
-    ('order = "fm"', 'settings = { name = "fm" }', 9, "scheduler.settings.name", "no setting of 'list' is called 'name'"),
-    ('"jobs.csv"', '"jobs.csv"\nformat = "swf"\noptions = { name = "x" }', 8, "workload.options.name", "is called 'name'"),
+    ('order = "fm"', 'settings = { name = "fm" }', 9, "scheduler.settings.name", "'list' has no setting 'name'"),
+    ('"jobs.csv"', '"jobs.csv"\nformat = "swf"\noptions = { name = "x" }', 8, "workload.options.name", "has no setting 'name'"),
     ("[measure]", "[seeds]\ncount = 999999999999\n[measure]", 12, "seeds.count", "less than or equal to 100000"),
     ("[measure]", '[performance]\nmodel = "remote"\n[measure]', 12, "performance.model", "did you mean 'remote_memory'"),
     ("[measure]", '[performance]\nmodel = "ideal"\nestimate = "mean"\n[measure]', 13, "performance.estimate", "no mean"),
     ("warm_up = 5", "warm_up = -5", 12, "measure.warm_up", "greater than or equal to 0"),
     ("warm_up = 5", 'tau = "10"', 12, "measure.tau", "unit is missing"),
     ('["fcfs", "fm"]', '["fcfs", "fmm"]', 15, "scheduler.order", "did you mean 'fm'"),
-    ('["fcfs", "fm"]', '["fcfs", "fcfs"]', 14, "vary", "two cells are the same"),
+    ('["fcfs", "fm"]', '["fcfs", "fcfs"]', 14, "vary", "duplicate cells"),
     ('["fcfs", "fm"]', '["fcfs", { name = 3 }]', 15, "scheduler.order.name", "valid string"),
-    ('["fcfs", "fm"]', '"fcfs"', 15, "vary.scheduler.order", "list of values"),
+    ('["fcfs", "fm"]', '"fcfs"', 15, "vary.scheduler.order", "non-empty list of values"),
     ('"32 GiB", "64 GiB"', '"32 GiB", "64 GB/s"', 16, "machine.pool.memory.memory", "unit 'GB/s'"),
     ("machine.pool.memory.memory", "machine.pool.memroy.memory", 16, "machine.pool.memroy.memory", "machine.pool.memory"),
     ("scheduler.order", "scheduler.ordr", 15, "scheduler.ordr", "did you mean 'order'"),
@@ -190,35 +190,35 @@ BROKEN = [  # (what to replace, by what, line, field, what must be said)
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "line", "field", "says"), BROKEN, ids=[f"{b[2]}-{b[3]}" for b in BROKEN])
-def test_errors_name_file_line_field_and_remedy_before_anything_runs(folder, old, new, line, field, says):
+@pytest.mark.parametrize(("old", "new", "line", "field", "expected"), BROKEN, ids=[f"{b[2]}-{b[3]}" for b in BROKEN])
+def test_errors_at_load_report_file_line_field_and_remedy(folder, old, new, line, field, expected):
     path = change(folder, old, new)
     with pytest.raises(InputError) as caught:
         load(path)
     error = caught.value
-    assert says in str(error), str(error)
+    assert expected in str(error), str(error)
     assert (error.file, error.line, error.field) == (path, line, field), str(error)
     assert error.remedy
 
 
-def test_a_folder_without_a_study_is_named(folder, monkeypatch):
-    with pytest.raises(InputError, match=r"the folder has no study\.toml") as caught:
+def test_folder_without_a_study_is_an_error(folder, monkeypatch):
+    with pytest.raises(InputError, match=r"no study\.toml in the folder") as caught:
         find(folder.parent)
     assert caught.value.file == folder.parent
     monkeypatch.chdir(folder)
     (folder / "cerit-pools").mkdir()
-    assert find("cerit-pools").is_file(), "a folder of that name does not hide a shipped study"
+    assert find("cerit-pools").is_file(), "a folder of that name does not shadow a catalog study"
 
 
-def test_what_is_varied_must_be_a_table(folder):
+def test_vary_must_be_a_table(folder):
     text = (folder / "study.toml").read_text().partition("[vary]")[0]
     (folder / "study.toml").write_text(text.replace("version = 1", 'version = 1\nvary = "x"'))
-    with pytest.raises(InputError, match="a table is expected") as caught:
+    with pytest.raises(InputError, match="expected a table") as caught:
         load(folder / "study.toml")
     assert (caught.value.line, caught.value.field) == (2, "vary")
 
 
-def test_an_error_in_the_machine_file_names_that_file(folder):
+def test_error_in_the_machine_file_reports_that_file(folder):
     change(folder, '"16 GiB"', '"16 GiBB"', "machine.toml")
     with pytest.raises(InputError, match="unit 'GiBB'") as caught:
         load(folder / "study.toml")
@@ -226,7 +226,7 @@ def test_an_error_in_the_machine_file_names_that_file(folder):
     assert caught.value.field == "machine.node.thin.memory"
 
 
-def test_an_error_in_a_setting_says_so(folder):
+def test_error_in_a_set_value_reports_set(folder):
     with pytest.raises(InputError, match=r"--set: .*negative") as caught:
         load(folder / "study.toml", {"machine.pool.memory.memory": "-1 GiB"})
     assert caught.value.line is None and caught.value.field == "machine.pool.memory.memory"
@@ -235,8 +235,8 @@ def test_an_error_in_a_setting_says_so(folder):
     assert "machine.pool.memory.memory" in caught.value.remedy
 
 
-def test_keys_with_dots_are_reached_as_they_stand(tmp_path):
-    """As those of a search's `[space]` are; where a table has such a key and a way of tables, the key goes first."""
+def test_keys_with_dots_are_matched_literally(tmp_path):
+    """A search's `[space]` has such keys; they take precedence over nested tables."""
     file = tmp_path / "search.toml"
     file.write_text('[space]\n"scheduler.order.rise" = { least = 1.0, most = 2.0 }\n"a.b" = 1\na = { b = 2, c = 3 }\n')
     document = Document.read(file)
@@ -252,7 +252,7 @@ def test_keys_with_dots_are_reached_as_they_stand(tmp_path):
         document.set("space.scheduler.order.fall.least", 1.0, Origin("--set"))
 
 
-def test_an_unknown_shipped_study_lists_what_there_is():
+def test_unknown_catalog_study_lists_known_ones():
     with pytest.raises(InputError, match="unknown shipped stud") as caught:
         load("cerit-pool")
     assert "cerit-pools" in caught.value.remedy
@@ -273,18 +273,18 @@ def test_an_unknown_shipped_study_lists_what_there_is():
         ("a.b=", ""),
     ],
 )
-def test_settings_are_toml_values_or_bare_texts(text, value):
+def test_settings_are_toml_values_or_bare_strings(text, value):
     assert parse_setting(text) == ("a.b", value)
 
 
 @pytest.mark.parametrize("text", ["a.b", "=3", "a.b=[1", 'a.b="x', "a.b={"])
-def test_settings_that_cannot_be_read(text):
+def test_invalid_settings_are_errors(text):
     with pytest.raises(InputError):
         parse_setting(text)
 
 
 @given(st.text(max_size=20), st.text(max_size=20))
-def test_any_text_is_a_setting_or_an_input_error(key, value):
+def test_any_string_is_a_setting_or_an_input_error(key, value):
     with suppress(InputError):
         found, _ = parse_setting(f"{key}={value}")
         assert found

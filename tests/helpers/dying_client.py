@@ -1,4 +1,4 @@
-"""A client of a cluster in a process of its own, which dies as its address says: while it connects, or at the N-th trial."""
+"""Cluster client process that dies as its address says: while it connects, or at the N-th task."""
 
 import os
 import pickle
@@ -10,31 +10,31 @@ from poolwise.runner.executors.cluster import ConnectionLost
 
 
 class Dying:
-    """Runs what it is sent when it is asked, and dies at the `last`-th trial."""
+    """Connection that runs submitted tasks when polled, and dies at the `last`-th task."""
 
     def __init__(self, last):
-        self.last, self.sent, self.flying = last, 0, {}
+        self.last, self.sent, self.submitted = last, 0, {}
 
     def processes(self):
         return 2
 
-    def put(self, sha256, content):
+    def upload(self, sha256, content):
         return content
 
-    def send(self, work, errand, pieces):
+    def submit(self, work, task, pieces):
         self.sent += 1
-        self.flying[f"trial {self.sent}"] = lambda: work(errand, *pieces)
-        return f"trial {self.sent}"
+        self.submitted[f"task {self.sent}"] = lambda: work(task, *pieces)
+        return f"task {self.sent}"
 
     def finished(self, wait_s):
         if self.sent >= self.last:
             os._exit(1)
-        for ticket in [*self.flying]:
-            yield ticket, self.flying.pop(ticket)()
+        for ticket in [*self.submitted]:
+            yield ticket, self.submitted.pop(ticket)()
 
-    def give_up(self, tickets):
+    def cancel(self, tickets):
         for ticket in tickets:
-            del self.flying[ticket]
+            del self.submitted[ticket]
 
     def close(self):
         pass
@@ -46,7 +46,7 @@ def connect(address):
     if address == "hangs":
         time.sleep(60)
     if address == "refuses":
-        raise InputError("nobody is there", remedy="start one")
+        raise InputError("no cluster answers", remedy="start one")
     if address == "gone":
         raise ConnectionLost
     return Dying(float(address))

@@ -1,4 +1,4 @@
-"""What a folder of trials holds, and ways to spoil it."""
+"""Contents of a store of records, and ways to damage it."""
 
 import sqlite3
 from contextlib import closing
@@ -9,19 +9,19 @@ from poolwise.runner import Store
 
 
 def content(out: Path) -> dict[str, bytes]:
-    """Every byte that must not depend on how and where trials were run."""
+    """Return all bytes that must not depend on how and where tasks ran."""
     kept = {f"{key}.{ending}": content for key, ending, content in Store(out).everything()}
     tables = [file for name in ("results.parquet", "results.csv") if (file := out / name).is_file()]
     return kept | {file.name: file.read_bytes() for file in tables}
 
 
 def written(out: Path) -> dict[str, int]:
-    """Key of each record -> a number that it gets when it is written."""
+    """Return the key of each record -> its row number, which a rewrite changes."""
     return dict(_execute(out, "SELECT key, rowid FROM records ORDER BY key"))
 
 
 def spoil(out: Path, key: str, ending: str = "json") -> None:
-    """Change the last byte of a record's content, or of a file of it."""
+    """Change the last byte of a record's content or of one of its files."""
     table, which = ("records", "") if ending == "json" else ("files", f"AND ending = '{ending}'")
     ((before,),) = _execute(out, f"SELECT content FROM {table} WHERE key = ? {which}", key)
     _execute(out, f"UPDATE {table} SET content = ? WHERE key = ? {which}", before[:-1] + b"?", key)

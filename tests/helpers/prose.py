@@ -35,7 +35,7 @@ PHRASES = (
     _phrase(r"\b(go|goes|went|going) on\b", "write 'continue', 'resume' or 'proceed'"),
     _phrase(r"\bat work\b", "write 'running', 'active' or 'in use'"),
     _phrase(
-        r"(?<!\bthere)(?<!\bThere)\s(is|are) no (?!longer|more|less|fewer|worse|better|later|earlier|larger|smaller|higher|lower)",
+        r"(?<!\bthere)(?<!\bThere)\s(is|are) no (?!longer|more|less|fewer|worse|better|later|earlier|larger|smaller|higher)",
         "write 'is not a', 'has no', or 'X is invalid: ...'",
     ),
     _phrase(

@@ -35,7 +35,7 @@ group = "/a/two"
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ('"150 MiB"', "150", "a quantity is a text with its unit"),
+        ('"150 MiB"', "150", "is not a quantity; write a string with a number and a unit"),
         ('"150 MiB"', '"0 MiB"', "memory"),
         ('"100 ms"', '"1 ms"', "every"),
         ('name = "two"', 'name = "one"', "duplicate name 'one'"),
@@ -46,7 +46,7 @@ group = "/a/two"
         ("0.25", "-1", "tolerance"),
         ('"kmeans"', '"kmean"', "did you mean 'kmeans'"),
         ("tolerance", "tolerence", "unknown key 'tolerence'"),
-        ("version = 1", "version = 2", "version 2 is not known"),
+        ("version = 1", "version = 2", "unsupported version 2"),
     ],
 )
 def test_mistake_is_reported_with_its_line(tmp_path: Path, old: str, new: str, words: str) -> None:

@@ -28,11 +28,11 @@ ROOT = Path(__file__).parents[2]
         ('"141Gi"', '"141 GiB"', "is not a valid Kubernetes quantity"),
         ("address = ", "template = ", "is not a valid attribute name"),
         ('reach = "all"', 'reach = "rack"', "reach"),
-        ('time_limit = "1 s"', "time_limit = 1", "a quantity is a text with its unit"),
+        ('time_limit = "1 s"', "time_limit = 1", "is not a quantity; write a string with a number and a unit"),
         ('host = "/dev/null"', 'host = "/etc/passwd"', "device_nodes"),
         ("REMOTE =", '"RE MOTE" =', "environment variable"),
         ("attach = [", 'shell = "yes"\nattach = [', "unknown key 'shell'"),
-        ("version = 1", "version = 2", "version 2 is not known"),
+        ("version = 1", "version = 2", "unsupported version 2"),
         ('driver = "gpu.fabric.example"', 'driver = "GPU;x"', "driver"),
     ],
 )

@@ -13,7 +13,7 @@ from poolwise.report.pools_over_time import SERIES
 from poolwise.studies import StudyResult
 from poolwise.studies.cell_simulation import simulate_again
 from poolwise.studies.cells import workload_of
-from poolwise.studies.description import Configured
+from poolwise.studies.description import ConfiguredRun
 from poolwise.units import HOUR
 
 
@@ -23,7 +23,7 @@ def explained(result: StudyResult):
     cell, measured = result.study.cells[0], result.cells[0]
     outcomes = result.outcomes(measured)
     row = int(np.argmax(np.where(outcomes.finished, outcomes.start - outcomes.submit, -1)))
-    what = Configured.of(cell)
+    what = ConfiguredRun.of(cell)
     found = explain_wait(cell.machine, workload_of(cell), what.scheduler, int(outcomes.id[row]), truth=what.truth,
                          estimate=what.estimate, outcomes=outcomes)  # fmt: skip
     return found, simulate_again(cell, outcomes)

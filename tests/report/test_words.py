@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from poolwise.files.size_text import SizeWords
+from poolwise.files.size_text import SizeText
 from poolwise.metrics import METRICS
 from poolwise.metrics.intervals import Interval
 from poolwise.presentation.format import spoken_number
@@ -42,7 +42,7 @@ def table(seed: int, sizes: int, orders: int, turned_away: tuple[int, ...], near
     sweep = Sweep(
         "machine.pool.memory.memory" if sizes > 1 else "", tuple(1024.0 * x for x in sizes_gib),
         tuple(f"{x} GiB" if sizes > 1 else "" for x in sizes_gib), tuple(f"O{k}" for k in range(orders)), cells,
-        "GiB", SizeWords("pool memory in each rack"),
+        "GiB", SizeText("pool memory in each rack"),
     )  # fmt: skip
     return sweep, fared
 
@@ -325,10 +325,10 @@ def test_what_the_choice_costs_is_true(drawn: tuple[Sweep, dict]) -> None:
 def test_sizes_are_said_as_what_they_are_of() -> None:
     tables = {"pool": [{"name": "memory", "per": "rack"}, {"name": "nvme", "per": "machine"}], "rack": [{"count": 4}],
               "node": [{"name": "thin"}]}  # fmt: skip
-    said = {path: SizeWords.of(path, tables).phrase("8 GiB") for path in (
+    said = {path: SizeText.of(path, tables).phrase("8 GiB") for path in (
         "machine.pool.memory.memory", "machine.pool.nvme.storage", "machine.node.thin.memory", "workload.jobs")}  # fmt: skip
     assert list(said.values()) == [
         "8 GiB of pool memory in each rack", "8 GiB of storage (nvme) in the whole machine",
         "8 GiB of memory in each thin node", "8 GiB of workload.jobs",
     ]  # fmt: skip
-    assert SizeWords.of("machine.rack.0.count", tables).phrase("5") == "5 racks"
+    assert SizeText.of("machine.rack.0.count", tables).phrase("5") == "5 racks"

@@ -1,4 +1,4 @@
-"""What is sent to a cluster and sent again: on one that loses workers, and itself, as a test says."""
+"""Submission and resubmission of tasks on a cluster that loses workers and connections."""
 
 from collections.abc import Callable
 
@@ -9,48 +9,48 @@ from hypothesis import strategies as st
 from poolwise.errors import InputError, PoolwiseError
 from poolwise.runner.executors import cluster
 from poolwise.runner.executors.cluster import AHEAD, DEATHS, Cluster, ConnectionLost, WorkerLost
-from tests.helpers.benches import Lengths, Squares
+from tests.helpers.task_types import Lengths, Squares
 
 
 class Lossy:
-    """A connection that runs what it is given when it is asked, or loses it."""
+    """Connection that runs submitted tasks when polled, or loses them."""
 
     def __init__(self, fate: Callable[[], str], workers: int = 3) -> None:
         self.fate, self.workers = fate, workers
-        self.flying, self.put_here, self.sent, self.most = {}, [], 0, 0
+        self.submitted, self.uploaded, self.sent, self.most = {}, [], 0, 0
 
     def processes(self):
         return self.workers
 
-    def put(self, sha256, content):
-        self.put_here.append(sha256)
+    def upload(self, sha256, content):
+        self.uploaded.append(sha256)
         return content
 
-    def send(self, work, errand, pieces):
+    def submit(self, work, task, pieces):
         self.sent += 1
-        self.flying[self.sent] = lambda: work(errand, *pieces)
-        self.most = max(self.most, len(self.flying))
+        self.submitted[self.sent] = lambda: work(task, *pieces)
+        self.most = max(self.most, len(self.submitted))
         return self.sent
 
     def finished(self, wait_s):
         if not self.workers:
             return
-        for ticket in [*self.flying][-2:]:  # the latest first: in any order
+        for ticket in [*self.submitted][-2:]:  # the latest first: in any order
             what = self.fate()
             if what == "gone":
                 raise ConnectionLost
-            act = self.flying.pop(ticket)
-            yield ticket, WorkerLost("killed") if what == "killed" else act()
+            run = self.submitted.pop(ticket)
+            yield ticket, WorkerLost("killed") if what == "killed" else run()
 
-    def give_up(self, tickets):
-        self.flying.clear()
+    def cancel(self, tickets):
+        self.submitted.clear()
 
     def close(self):
         pass
 
 
 def lossy(fate: Callable[[], str], workers: int = 3) -> tuple[Cluster, list[Lossy]]:
-    """A cluster, and the connections that were made to it."""
+    """Return a cluster, and the list of connections made to it."""
     made = []
 
     class Here(Cluster):
@@ -63,54 +63,54 @@ def lossy(fate: Callable[[], str], workers: int = 3) -> tuple[Cluster, list[Loss
 
 @settings(max_examples=60)
 @given(st.lists(st.sampled_from(["done"] * 4 + ["killed", "gone"]), max_size=40), st.integers(0, 12))
-def test_each_trial_comes_back_once_whatever_is_lost(fates, n):
+def test_each_task_returns_once_whatever_is_lost(fates, n):
     left = iter(fates)
-    there, made = lossy(lambda: next(left, "done"))
-    trials = {str(k): k for k in range(n)}
+    cluster_, made = lossy(lambda: next(left, "done"))
+    tasks = {str(k): k for k in range(n)}
     try:
-        with there as executor:
-            found = [*executor.results(Squares(), trials)]
+        with cluster_ as executor:
+            found = [*executor.results(Squares(), tasks)]
     except PoolwiseError as error:
-        assert "workers died again and again" in str(error) and fates.count("killed") >= DEATHS
+        assert "workers repeatedly died" in str(error) and fates.count("killed") >= DEATHS
         return
-    assert sorted((one.key, one.record.content["square"]) for one in found) == sorted((k, int(k) ** 2) for k in trials)
-    assert all(len(set(one.put_here)) == len(one.put_here) and one.most <= AHEAD * 3 for one in made)
+    assert sorted((one.key, one.record.content["square"]) for one in found) == sorted((k, int(k) ** 2) for k in tasks)
+    assert all(len(set(one.uploaded)) == len(one.uploaded) and one.most <= AHEAD * 3 for one in made)
 
 
-def test_inputs_are_put_once_for_all_that_is_run_over_a_connection(tmp_path):
+def test_inputs_are_uploaded_once_per_connection(tmp_path):
     (tmp_path / "a.txt").write_bytes(b"x" * (2 * cluster.PIECE + 1))
-    there, made = lossy(lambda: "done")
-    with there as executor:
+    cluster_, made = lossy(lambda: "done")
+    with cluster_ as executor:
         for _ in range(2):
             (found,) = executor.results(Lengths(), {"a": str(tmp_path / "a.txt")})
             assert found.record.content == {"length": 2 * cluster.PIECE + 1}
-    assert len(made) == 1 and len(made[0].put_here) == 1 + 3, "the bench, and three pieces"
+    assert len(made) == 1 and len(made[0].uploaded) == 1 + 3, "the task type, and three pieces"
 
 
-def test_what_is_given_up_early_is_cancelled():
-    there, made = lossy(lambda: "done")
-    with there as executor:
+def test_closed_results_cancel_submitted_tasks():
+    cluster_, made = lossy(lambda: "done")
+    with cluster_ as executor:
         results = executor.results(Squares(), {str(k): k for k in range(9)})
         next(results)
-        assert made[0].flying
+        assert made[0].submitted
         results.close()
-    assert not made[0].flying and made[0].sent <= AHEAD * 3
+    assert not made[0].submitted and made[0].sent <= AHEAD * 3
 
 
-def test_a_cluster_without_workers_is_said(monkeypatch):
+def test_cluster_without_workers_is_an_error(monkeypatch):
     monkeypatch.setattr(cluster, "PATIENCE_S", 0.0)
     clock = iter(range(1000))
     monkeypatch.setattr(cluster.time, "monotonic", lambda: 10.0 * next(clock))
-    there, _ = lossy(lambda: "done", workers=0)
-    with there as executor, pytest.raises(InputError, match="no worker for"):
+    cluster_, _ = lossy(lambda: "done", workers=0)
+    with cluster_ as executor, pytest.raises(InputError, match="no worker for"):
         [*executor.results(Squares(), {"1": 1})]
 
 
-def test_a_cluster_that_does_not_come_back_is_said(monkeypatch):
+def test_cluster_that_stays_gone_is_an_error(monkeypatch):
     monkeypatch.setattr(cluster, "PATIENCE_S", 0.0)
-    there, _ = lossy(lambda: "gone")
-    with there as executor:
-        there.connect = refuse  # type: ignore[method-assign]
+    cluster_, _ = lossy(lambda: "gone")
+    with cluster_ as executor:
+        cluster_.connect = refuse  # type: ignore[method-assign]
         with pytest.raises(InputError, match="no cluster"):
             [*executor.results(Squares(), {"1": 1})]
 

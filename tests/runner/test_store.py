@@ -1,4 +1,4 @@
-"""The store: whole records or none, whatever happens to the process or the file."""
+"""Store: complete records or none, whatever happens to the process or the file."""
 
 import json
 import os
@@ -21,7 +21,7 @@ RECORDS = {f"key{k}": Record({"square": k**2, "text": "é" * k}, {"txt": bytes([
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory):
-    """A folder with records."""
+    """A folder with stored records."""
     folder = tmp_path_factory.mktemp("store")
     with (store := Store(folder)).writing():
         for key, record in RECORDS.items():
@@ -30,29 +30,29 @@ def filled(tmp_path_factory):
 
 
 def read(store: Store, key: str) -> Record | None:
-    """A record with the files that it was written with; None if any of them is missing."""
-    found, files = store.content(key), {ending: store.kept_file(key, ending) for ending in RECORDS[key].files}
+    """Return a record with all its files, or None if any of them is missing."""
+    found, files = store.content(key), {ending: store.read_file(key, ending) for ending in RECORDS[key].files}
     return None if found is None or None in files.values() else Record(found, files)
 
 
-def test_what_was_written_is_read_and_nothing_else_is_left(filled):
+def test_records_are_read_back_and_no_other_file_is_left(filled):
     store = Store(filled)
     assert {key: read(store, key) for key in RECORDS} == RECORDS and all(map(store.holds, RECORDS))
-    assert not store.holds("other") and store.content("other") is None and store.kept_file("key1", "other") is None
+    assert not store.holds("other") and store.content("other") is None and store.read_file("key1", "other") is None
     assert store.seconds("key1") == 1.0 and store.seconds("other") is None
     assert sorted(file.name for file in filled.iterdir()) == [".lock", "cells.sqlite"]
     assert [row[:2] for row in store.everything()] == sorted((key, end) for key in RECORDS for end in ("bin", "json", "txt"))
 
 
-def test_a_record_that_is_written_again_replaces_the_first(filled, tmp_path):
+def test_rewritten_record_replaces_the_old_one(filled, tmp_path):
     shutil.copytree(filled, tmp_path / "out")
     with (store := Store(tmp_path / "out")).writing():
         store.write("key1", Record({"new": 1}, {"other": b"x"}))
-    assert store.content("key1") == {"new": 1} and store.kept_file("key1", "txt") is None and store.holds("key1")
+    assert store.content("key1") == {"new": 1} and store.read_file("key1", "txt") is None and store.holds("key1")
 
 
 @pytest.mark.parametrize("ending", ["json", "txt"])
-def test_a_record_that_is_damaged_is_known(filled, tmp_path, ending):
+def test_damaged_record_is_detected(filled, tmp_path, ending):
     shutil.copytree(filled, tmp_path / "out")
     spoil(tmp_path / "out", "key3", ending)
     store = Store(tmp_path / "out")
@@ -60,7 +60,7 @@ def test_a_record_that_is_damaged_is_known(filled, tmp_path, ending):
     assert store.holds("key4") and not store.damaged("key4") and not store.damaged("other")
 
 
-def test_a_record_under_another_key_is_not_taken(filled, tmp_path):
+def test_record_under_another_key_is_damaged(filled, tmp_path):
     shutil.copytree(filled, tmp_path / "out")
     with sqlite3.connect(tmp_path / "out" / "cells.sqlite") as connection:
         connection.execute("INSERT INTO records SELECT 'other', content, files, sha256 FROM records WHERE key = 'key2'")
@@ -69,8 +69,8 @@ def test_a_record_under_another_key_is_not_taken(filled, tmp_path):
 
 
 @pytest.mark.parametrize("at", range(3590, 3640, 5))
-def test_words_of_the_store_itself_that_are_damaged_are_a_message_or_nothing(filled, tmp_path, at):
-    """SQLite quotes its own table definitions in what it says of them, whatever has become of them."""
+def test_damaged_table_definitions_are_an_input_error_or_harmless(filled, tmp_path, at):
+    """SQLite quotes table definitions in its messages, even damaged ones."""
     whole = (filled / "cells.sqlite").read_bytes()
     assert b"CREATE TABLE" in whole[3000:4096]
     (tmp_path / "cells.sqlite").write_bytes(whole[:at] + b"\x80\x80\x80\x80\x80" + whole[at + 5 :])
@@ -85,8 +85,8 @@ def test_words_of_the_store_itself_that_are_damaged_are_a_message_or_nothing(fil
 
 @settings(max_examples=80)
 @given(data=st.data())
-def test_nothing_damaged_is_taken_for_whole(filled, tmp_path_factory, data):
-    """Cut the file, or change bytes of it: what is read then is what was written, or nothing, or a message."""
+def test_damaged_records_are_never_returned(filled, tmp_path_factory, data):
+    """After truncation or changed bytes, a read returns the written record, None, or an InputError."""
     folder = tmp_path_factory.mktemp("damaged")
     whole = (filled / "cells.sqlite").read_bytes()
     at = data.draw(st.integers(0, len(whole) - 1))
@@ -103,8 +103,8 @@ def test_nothing_damaged_is_taken_for_whole(filled, tmp_path_factory, data):
             assert str(store.file) in str(error)
 
 
-def test_a_writer_that_is_killed_leaves_whole_records(tmp_path):
-    """Killed at any moment, again and again: each record that is there has all of its files."""
+def test_killed_writer_leaves_complete_records(tmp_path):
+    """Kill the writer at arbitrary times: each stored record has all its files."""
     code = f"""
 from tests.runner.test_store import RECORDS, Store
 from poolwise.runner import Record
@@ -128,20 +128,20 @@ with store.writing():
             found = store.content(key)
             assert found is not None and store.holds(key) and found["n"] == found["same"]
             assert (
-                store.kept_file(key, "a") == b"%d" % found["n"] * 999 and store.kept_file(key, "b") == b"%d" % found["n"] * 99
+                store.read_file(key, "a") == b"%d" % found["n"] * 999 and store.read_file(key, "b") == b"%d" % found["n"] * 99
             )
     assert len(content(tmp_path)) > 10
 
 
-def test_a_file_that_is_no_store_is_said(tmp_path):
+def test_file_that_is_not_a_database_is_an_error(tmp_path):
     (tmp_path / "cells.sqlite").write_text("no database" * 100)
-    said = r"cells\.sqlite: the results cannot be kept: file is not a database"
-    with pytest.raises(InputError, match=said), Store(tmp_path).writing():
+    expected = r"cells\.sqlite: cannot store the results: file is not a database"
+    with pytest.raises(InputError, match=expected), Store(tmp_path).writing():
         raise AssertionError
     assert Store(tmp_path).content("key1") is None
 
 
-def test_others_read_while_one_writes(tmp_path):
+def test_readers_work_during_a_write(tmp_path):
     writer, reader = Store(tmp_path), Store(tmp_path)
     with writer.writing():
         for key, record in RECORDS.items():
@@ -150,7 +150,7 @@ def test_others_read_while_one_writes(tmp_path):
     assert json.loads(next(reader.everything())[2].decode() or "{}") is not None
 
 
-def test_a_full_disk_is_said(tmp_path, monkeypatch):
+def test_full_disk_is_an_error(tmp_path, monkeypatch):
     with (store := Store(tmp_path)).writing():
         assert store._writer is not None
         store._writer.execute("PRAGMA max_page_count=20")
@@ -159,6 +159,6 @@ def test_a_full_disk_is_said(tmp_path, monkeypatch):
         assert not store.holds("big")
 
 
-def test_only_the_writer_writes(filled):
-    with pytest.raises(RuntimeError, match="only the writer writes"):
+def test_write_requires_the_write_lock(filled):
+    with pytest.raises(RuntimeError, match="not open for writing"):
         Store(filled).write("key1", Record({}))

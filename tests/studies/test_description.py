@@ -1,4 +1,4 @@
-"""Descriptions of runs: what stands in a provenance file is the whole run, and comes out as the same run again."""
+"""Descriptions of runs: a provenance file contains the whole run and reproduces it."""
 
 import json
 import shutil
@@ -14,35 +14,37 @@ from poolwise.hashing import pretty
 from poolwise.studies import load, run
 from poolwise.studies.description import RecordedRun, describe, read_descriptions
 
-SHIPPED = [name for name, _ in catalog.shipped("studies") if name != "whole-datacenter-dlrm"]  # whose trace is not shipped
+SHIPPED = [name for name, _ in catalog.shipped("studies") if name != "whole-datacenter-dlrm"]  # its trace is not in the catalog
 
 
-def again(cell, folder: Path) -> RecordedRun:
-    """The run as a file in a folder describes it."""
+def recorded(cell, folder: Path) -> RecordedRun:
+    """Return a run from its description in a folder."""
     file = folder / "provenance.json"
     file.write_bytes(pretty(describe(cell, folder), sort=False))
     return read_descriptions(file)[0]
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_each_run_of_each_shipped_study_comes_out_again(name, tmp_path):
+def test_each_run_of_each_catalog_study_is_reproduced(name, tmp_path):
     cells = load(name, {"seeds": {"values": [2]}}).cells
     for cell in {c.key: c for c in [cells[0], cells[len(cells) // 2], cells[-1], cells[0].baseline()]}.values():
-        found = again(cell, tmp_path).cell()
+        found = recorded(cell, tmp_path).cell()
         assert (found.key, found.machine.name) == (cell.key, cell.machine.name)
-        assert found.machine.owners == cell.machine.owners, "the order of node types in a rack says where they stand"
-        assert str(Path(catalog.__file__).parent) not in (tmp_path / "provenance.json").read_text(), "it holds elsewhere too"
+        assert found.machine.owners == cell.machine.owners, "the order of node types in a rack matters"
+        assert str(Path(catalog.__file__).parent) not in (tmp_path / "provenance.json").read_text(), (
+            "the description is portable"
+        )
 
 
-def test_files_are_found_from_where_the_description_stands(kept_folder, tmp_path, monkeypatch):
+def test_files_are_relative_to_the_description(kept_folder, tmp_path, monkeypatch):
     folder = tmp_path / "study"
     shutil.copytree(kept_folder, folder, ignore=shutil.ignore_patterns("out"))
     source = "from poolwise.policies.order.priorities import SJF\n\n\nclass Mine(SJF):\n    pass\n"
     (folder / "mine.py").write_text(source)
     cell = load(folder / "study.toml", {"vary.scheduler.order": ["mine.py:Mine"]}).cells[0]
     (folder / "results").mkdir()
-    kept = again(cell, folder / "results")
-    assert set(kept.files) == {"../jobs.csv", "../mine.py"} and str(folder) not in json.dumps(kept.run)
+    run_ = recorded(cell, folder / "results")
+    assert set(run_.files) == {"../jobs.csv", "../mine.py"} and str(folder) not in json.dumps(run_.run)
     monkeypatch.chdir("/")
     moved = tmp_path / "moved"
     folder.rename(moved)
@@ -51,29 +53,29 @@ def test_files_are_found_from_where_the_description_stands(kept_folder, tmp_path
     with pytest.raises(InputError, match=r"mine\.py changed since"):
         read_descriptions(moved / "results" / "provenance.json")[0].cell()
     (moved / "mine.py").unlink()
-    with pytest.raises(InputError, match="is gone"):
+    with pytest.raises(InputError, match="is missing"):
         read_descriptions(moved / "results" / "provenance.json")[0].cell()
 
 
-def test_a_study_describes_each_of_its_cells(kept_folder, tmp_path):
+def test_study_describes_each_of_its_cells(kept_folder, tmp_path):
     study = load(kept_folder / "study.toml")
     run(study, tmp_path / "out", jobs=1)
-    kept = read_descriptions(tmp_path / "out" / "provenance.json")
-    assert [(r.key, dict(r.parameters), r.seed) for r in kept] == [(c.key, c.parameters, c.seed) for c in study.cells]
-    assert [r.cell().key for r in kept] == [c.key for c in study.cells]
+    recorded_runs = read_descriptions(tmp_path / "out" / "provenance.json")
+    assert [(r.key, dict(r.parameters), r.seed) for r in recorded_runs] == [(c.key, c.parameters, c.seed) for c in study.cells]
+    assert [r.cell().key for r in recorded_runs] == [c.key for c in study.cells]
 
 
 def call(capsys, *given):
-    said = [*map(str, given)]
+    arguments = [*map(str, given)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["poolwise", *said])
-        code = cli.run(said)
+        patch.setattr(sys, "argv", ["poolwise", *arguments])
+        code = cli.run(arguments)
     captured = capsys.readouterr()
     return code, captured.out, captured.err
 
 
 @pytest.mark.long
-def test_a_recorded_run_is_run_again(tmp_path, monkeypatch, capsys):
+def test_recorded_run_is_repeated(tmp_path, monkeypatch, capsys):
     cli._discover()
     monkeypatch.chdir(tmp_path)
     lines = ["id,submit_ns,duration_ns,nodes", *(f"{k},{5 + k}000000000,{90 - k}000000000,{1 + k % 3}" for k in range(9))]
@@ -84,26 +86,26 @@ def test_a_recorded_run_is_run_again(tmp_path, monkeypatch, capsys):
     record = "out/runs.csv.provenance.json"
     monkeypatch.chdir("out")
     record = Path(record).name
-    assert call(capsys, "simulate", "rerun", record, "--schedule", "again.csv")[0] == 0
-    assert Path("again.csv").read_text() == Path("runs.csv").read_text(), "times count from where the trace's do"
-    assert call(capsys, "simulate", "rerun", record, "--set", "scheduler.order=fcfs", "--schedule", "fcfs.csv")[0] == 0
+    assert call(capsys, "simulate", "--run", record, "--schedule", "again.csv")[0] == 0
+    assert Path("again.csv").read_text() == Path("runs.csv").read_text(), "times have the origin of the trace"
+    assert call(capsys, "simulate", "--run", record, "--set", "scheduler.order=fcfs", "--schedule", "fcfs.csv")[0] == 0
     assert Path("fcfs.csv").read_text() != Path("runs.csv").read_text()
-    code, _, err = call(capsys, "simulate", "rerun", record, "--order", "fm")
-    assert code == 2 and "No such option: --order" in err
-    code, _, err = call(capsys, "simulate", "rerun", "runs.csv")
-    assert code == 2 and "give runs.csv.provenance.json instead" in err
+    code, _, err = call(capsys, "simulate", "--run", record, "--order", "fm")
+    assert code == 2 and "--set" in err
+    code, _, err = call(capsys, "simulate", "--run", "runs.csv")
+    assert code == 2 and "give runs.csv.provenance.json, which stands beside it" in err
     Path("alone.csv").write_text(Path("runs.csv").read_text())
-    code, _, err = call(capsys, "simulate", "rerun", "alone.csv")
+    code, _, err = call(capsys, "simulate", "--run", "alone.csv")
     assert code == 2 and "does not describe a run" in err and "give alone.csv.provenance.json" in err
-    code, _, err = call(capsys, "simulate", "rerun", "gone.csv.provenance.json")
+    code, _, err = call(capsys, "simulate", "--run", "gone.csv.provenance.json")
     assert code == 2 and "no such file" in err and "give FILE.provenance.json" in err
     Path("old.json").write_text(json.dumps({"poolwise": "0.1.0", "command": ["poolwise", "simulate"]}))
-    code, _, err = call(capsys, "simulate", "rerun", "old.json")
-    assert code == 2 and "run it again" in err
+    code, _, err = call(capsys, "simulate", "--run", "old.json")
+    assert code == 2 and "run the command again" in err
 
 
-def test_machines_that_differ_in_the_order_of_their_nodes_alone_are_two(kept_folder, tmp_path):
-    """Orders by place differ on them, so they must not share results."""
+def test_order_of_node_types_distinguishes_machines(kept_folder, tmp_path):
+    """Placements by node order differ on them, so they must not share results."""
     folder = tmp_path / "study"
     shutil.copytree(kept_folder, folder, ignore=shutil.ignore_patterns("out"))
     text = (folder / "machine.toml").read_text() + '\n[[node]]\nname = "fat"\ncores = 4\nmemory = "32 GiB"\n'
@@ -111,7 +113,7 @@ def test_machines_that_differ_in_the_order_of_their_nodes_alone_are_two(kept_fol
     for nodes in ("{ thin = 4, fat = 1 }", "{ fat = 1, thin = 4 }"):
         (folder / "machine.toml").write_text(text.replace("{ thin = 4 }", nodes))
         cell = load(folder / "study.toml").cells[0]
-        kept = again(cell, tmp_path).cell()
-        assert (kept.key, kept.machine.owners) == (cell.key, cell.machine.owners)
+        again = recorded(cell, tmp_path).cell()
+        assert (again.key, again.machine.owners) == (cell.key, cell.machine.owners)
         found.append(cell)
     assert found[0].machine.owners != found[1].machine.owners and found[0].key != found[1].key

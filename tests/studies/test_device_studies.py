@@ -1,4 +1,4 @@
-"""Studies of shared devices: the scheduler put together by names, tables beside the study file, keys that follow contents."""
+"""Studies of shared devices: scheduler components by name, tables relative to the study file, keys by content."""
 
 import pytest
 
@@ -40,7 +40,7 @@ def study(tmp_path):
     return write
 
 
-def test_a_composition_scheduler_is_put_together_by_names(study):
+def test_composition_scheduler_is_configured_by_names(study):
     (cell,) = load(study('order = "fcfs"\nplacement = { name = "nvme_maximize_composition", max_extension = 0.5 }')).cells
     assert scheduler_of(cell.scheduler) == CompositionScheduler(FCFS(), NvmeMaximizeComposition(max_extension=0.5))
     (cell,) = load(study()).cells
@@ -48,21 +48,21 @@ def test_a_composition_scheduler_is_put_together_by_names(study):
     assert simulate_cell(cell).content["jobs"] == 30
 
 
-def test_keys_tell_parts_apart(study):
+def test_keys_distinguish_components(study):
     texts = ("", 'order = "fcfs"', 'placement = "nvme_first_fit"', 'placement = { name = "nvme_first_fit", share = true }')
     keys = {load(study(text)).cells[0].key for text in texts}
     assert len(keys) == len(texts)
 
 
-def test_a_part_that_it_does_not_have_is_refused_where_it_stands(study):
-    for line, words in (('backfill = "easy"', "no backfill"), ('scope = "rack"', "no scope")):
+def test_unsupported_component_reports_its_location(study):
+    for line, words in (('backfill = "easy"', "does not support 'backfill'"), ('scope = "rack"', "does not support 'scope'")):
         with pytest.raises(InputError, match=words) as error:
             load(study(line))
         assert error.value.line == STUDY.splitlines().index("SCHEDULER") + 1
         assert error.value.field == f"scheduler.{line.split()[0]}"
 
 
-def test_a_table_stands_beside_the_study_and_its_content_is_in_the_key(study, tmp_path, monkeypatch):
+def test_table_is_relative_to_the_study_and_its_content_is_in_the_key(study, tmp_path, monkeypatch):
     monkeypatch.chdir("/")
     key = load(study()).cells[0].key
     assert load(study()).cells[0].key == key
@@ -77,7 +77,7 @@ def test_a_table_stands_beside_the_study_and_its_content_is_in_the_key(study, tm
     assert error.value.field == "performance.model"
 
 
-def test_the_content_of_a_shipped_table_is_in_the_key(study, tmp_path, monkeypatch):
+def test_content_of_a_catalog_table_is_in_the_key(study, tmp_path, monkeypatch):
     from poolwise import catalog
 
     key = load(study(table="catalog:nvme-smufin.csv")).cells[0].key

@@ -1,4 +1,4 @@
-"""Everything that the specs of the memory pools name can be asked for and measured in a study file."""
+"""Study files support every setting and metric of the memory pool specs."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from poolwise.studies.distributions import histograms
 from poolwise.units import SECOND
 
 SPREAD = ("mean", "median", "p90", "p99")
-METRICS = {  # of the specs, "Measurement" -> columns of results.csv, or a quantity of distributions.csv
+METRICS = {  # metric in the specs, "Measurement" -> columns of results.csv, or quantities of distributions.csv
     "bounded slowdown": [f"{how}_bounded_slowdown" for how in SPREAD],
     "bounded slowdown over the runtime without slowdown": [f"{how}_bounded_slowdown_local" for how in SPREAD],
     "throughput": ["throughput_per_100s"],
@@ -62,12 +62,12 @@ def result(kept_folder: Path) -> StudyResult:
 
 
 def one(folder: Path, **settings: object) -> object:
-    """The study with one order and pool, changed."""
+    """Return the cell of the study with one order and pool, changed by settings."""
     fixed = {"scheduler.order": "fm", "machine.pool.memory.memory": "64 GiB"}
     return load(folder / "study.toml", fixed | {key.replace("__", "."): value for key, value in settings.items()}).cells[0]
 
 
-def test_every_metric_of_the_specs_is_in_the_results_of_a_study(result):
+def test_results_contain_every_metric_of_the_specs(result):
     results = pl.read_csv(result.folder / "results.csv")
     quantities = set(pl.read_csv(result.folder / "distributions.csv")["quantity"])
     for metric, names in METRICS.items():
@@ -78,7 +78,7 @@ def test_every_metric_of_the_specs_is_in_the_results_of_a_study(result):
                 assert results[name].is_not_nan().all(), f"{metric} is not measured"
 
 
-def test_distributions_are_those_of_the_jobs_and_of_the_time(result):
+def test_distributions_match_jobs_and_time(result):
     table = pl.read_csv(result.folder / "distributions.csv")
     assert table["key"].n_unique() == 4
     for cell in result.cells:
@@ -99,7 +99,7 @@ def test_distributions_are_those_of_the_jobs_and_of_the_time(result):
         assert histograms(result, cell)["memory_utilization"].share.tolist() == memory["share"].to_list()
 
 
-def test_memory_over_time_keeps_the_mean(result):
+def test_memory_over_time_preserves_the_mean(result):
     table = pl.read_csv(result.folder / "memory_over_time.csv")
     for cell in result.cells:
         mine = table.filter(key=cell.key)
@@ -110,25 +110,25 @@ def test_memory_over_time_keeps_the_mean(result):
         assert (mine["begin_s"][0], mine["end_s"][-1]) == (window.begin / SECOND, window.end / SECOND)
 
 
-def test_dollars_are_compared_with_the_same_jobs_on_the_memory_baseline(result):
-    assert len(result.study.memory_baselines) == 2, "one an order: the pools that are varied are not there"
+def test_memory_dollars_are_relative_to_the_memory_baseline(result):
+    assert len(result.study.memory_baselines) == 2, "one per order: varied pools do not apply"
     for cell in result.cells:
-        there = result.memory_baseline(cell)
-        assert there.pool_memory == 0 and there.node_memory == 8 * 48 * 1024
+        baseline = result.memory_baseline(cell)
+        assert baseline.pool_memory == 0 and baseline.node_memory == 8 * 48 * 1024
         mine = throughput_per_memory_dollar(result.outcomes(cell), result.window(cell))
-        base = throughput_per_memory_dollar(there, Window.of(there, 5))
+        base = throughput_per_memory_dollar(baseline, Window.of(baseline, 5))
         assert cell.metrics["throughput_per_memory_dollar_gain"] == pytest.approx(mine / base)
         assert cell.metrics["memory_dollars"] == pytest.approx(2.0 * result.outcomes(cell).installed_memory / 1024)
 
 
-def test_a_memory_baseline_must_be_there_and_run_the_same_jobs(folder):
+def test_memory_baseline_must_exist_and_run_the_same_jobs(folder):
     with pytest.raises(InputError, match="no such file") as caught:
         one(folder, measure__memory_baseline="nowhere.toml")
     assert caught.value.field == "measure.memory_baseline"
     with pytest.raises(InputError, match="unknown shipped machine"):
         one(folder, measure__memory_baseline="catalog:nothing")
     (folder / "thick.toml").write_text(THICK.replace("cores = 4", "cores = 8"))
-    with pytest.raises(InputError, match="other numbers of cores") as caught:
+    with pytest.raises(InputError, match="different core counts") as caught:
         one(folder, measure__memory_baseline="thick.toml")
     assert caught.value.field == "measure.memory_baseline" and caught.value.remedy
 
@@ -143,7 +143,7 @@ def test_a_memory_baseline_must_be_there_and_run_the_same_jobs(folder):
         ({"name": "conservative", "keep_reservations": True}, Conservative(keep_reservations=True)),
     ],
 )
-def test_variants_of_backfilling_are_reached_and_run(folder, backfill, expected):
+def test_variants_of_backfilling_run(folder, backfill, expected):
     cell = one(folder, scheduler__backfill=backfill)
     assert scheduler_of(cell.scheduler).backfill == expected
     study = load(folder / "study.toml", {"scheduler.backfill": backfill, "scheduler.order": "fm", "workload.jobs": 30})
@@ -151,7 +151,7 @@ def test_variants_of_backfilling_are_reached_and_run(folder, backfill, expected)
     assert all(measured.metrics["measured_jobs"] == 25 for measured in done.cells)
 
 
-def test_latency_is_built_from_parts_in_a_study(folder):
+def test_latency_is_composed_from_settings(folder):
     cell = one(folder, performance__model={"name": "remote_memory", "latency": {"switch": 60, "far_switches": 2}})
     truth, _ = models_of(cell.performance, 7)
     assert truth.latency == Latency(switch=60, far_switches=2)
@@ -164,21 +164,21 @@ def test_latency_is_built_from_parts_in_a_study(folder):
 
 
 @pytest.mark.parametrize(
-    ("latency", "field", "says"),
+    ("latency", "field", "expected"),
     [
         ({"swich": 60}, "latency.swich", "did you mean 'switch'"),
         ({"switch": -60}, "latency.switch", "at least 0"),
         ({"switch": 2.5}, "latency.switch", "integer"),
-        (60, "latency", "instead of 60"),
+        (60, "latency", "got 60"),
     ],
 )
-def test_wrong_parts_are_named(folder, latency, field, says):
+def test_invalid_latency_settings_are_errors(folder, latency, field, expected):
     with pytest.raises(InputError, match=r"performance\.model") as caught:
         one(folder, performance__model={"name": "remote_memory", "latency": latency})
-    assert caught.value.field == f"performance.model.{field}" and says in str(caught.value)
+    assert caught.value.field == f"performance.model.{field}" and expected in str(caught.value)
 
 
-def test_a_job_follows_its_own_profile_in_a_study(folder, monkeypatch):
+def test_each_job_follows_its_own_profile(folder, monkeypatch):
     rows = (folder / "jobs.csv").read_text().splitlines()
     named = [f"{rows[0]},text.profile", *(f"{row},{('steep', 'flat')[k % 2]}" for k, row in enumerate(rows[1:]))]
     (folder / "jobs.csv").write_text("\n".join(named) + "\n")
@@ -198,18 +198,18 @@ def test_a_job_follows_its_own_profile_in_a_study(folder, monkeypatch):
     assert load(folder / "study.toml", fixed).cells[0].key != before, "the bytes of the profiles count"
 
 
-def test_a_file_that_changes_while_the_study_runs_is_found_out(folder):
+def test_file_that_changes_during_a_study_is_an_error(folder):
     profiles = folder / "profiles.csv"
     profiles.write_text(to_csv([Profile("flat", (0.0, 0.9), (0.0, 0.0))]))
     model = {"name": "memory_profiles", "profiles": "profiles.csv", "default": "flat"}
     study = load(folder / "study.toml", {"performance.model": model})
     profiles.write_text(profiles.read_text() + "\n")
-    with pytest.raises(InputError, match="changed while it ran"):
+    with pytest.raises(InputError, match="changed during the run"):
         run(study, folder / "out", jobs=1)
 
 
-def test_a_pass_per_event_is_asked_for_in_a_study(folder):
-    """Jobs that come together: with a pass each, the first starts before the shorter one is seen."""
+def test_pass_per_event_is_a_setting_of_a_study(folder):
+    """With a pass per event, the first of simultaneous jobs starts before the scheduler sees a shorter one."""
     rows = ["id,submit_ns,nodes,duration_ns,memory_mib"]
     rows += [f"{k + 1},0,8,{(9 - k) * 10**9},0" for k in range(5)]
     (folder / "jobs.csv").write_text("\n".join(rows) + "\n")

@@ -1,4 +1,4 @@
-"""The shipped study of a whole datacenter, on fewer jobs: equal machines, parts that combine, an answer that adds up."""
+"""Catalog study of a whole datacenter, on fewer jobs: equal machines, combined components, consistent answers."""
 
 import numpy as np
 import polars as pl
@@ -36,7 +36,7 @@ def result(tmp_path_factory):
     return run(load("whole-datacenter", FEWER), tmp_path_factory.mktemp("whole"), jobs=1)
 
 
-def test_both_machines_have_the_same():
+def test_both_machines_have_equal_resources():
     pooled, fixed = (load_machine(catalog.find("machines", f"whole-datacenter{end}")) for end in ("", "-fixed"))
     for name in ("cores", "memory", "storage", "devices"):
         assert pooled.capacity[:, pooled.resource(name)].sum() == fixed.capacity[:, fixed.resource(name)].sum()
@@ -49,7 +49,7 @@ def test_both_machines_have_the_same():
     assert prices[0] - prices[1] == added
 
 
-def test_order_backfill_placement_and_models_are_chosen_by_name():
+def test_components_are_configured_by_name():
     cell = next(c for c in load("whole-datacenter").cells if "flow-compose-fm" in str(c.parameters["scheduler"]))
     scheduler = scheduler_of(cell.scheduler)
     assert type(scheduler).__name__ == "ListFlow"
@@ -59,7 +59,7 @@ def test_order_backfill_placement_and_models_are_chosen_by_name():
     assert estimate is None
 
 
-def test_a_policy_or_model_may_be_a_part_of_another():
+def test_policies_and_models_can_be_nested():
     made = Component(name="pooled", nvme={"name": "nvme_first_fit", "share": True}).make("placements")
     assert made == Pooled(NvmeFirstFit(share=True))
     parts = ["cpu_frequency", {"name": "device_network", "profiles": "catalog:gpu-pods"}, "nvme_sharing"]
@@ -71,7 +71,7 @@ def test_a_policy_or_model_may_be_a_part_of_another():
         assert error.value.field == field
 
 
-def test_parts_get_the_seed_of_the_cell():
+def test_nested_models_get_the_seed_of_the_cell():
     section = load("whole-datacenter").cells[0].performance
     other = section.model_copy(update={"model": Component(name="combined", models=["remote_memory", "nvme_sharing"])})
     assert models_of(other, 7)[0] == Combined((RemoteMemory(seed=7), NvmeSharing()))
@@ -81,7 +81,7 @@ def test_parts_get_the_seed_of_the_cell():
 
 
 @pytest.mark.long
-def test_resources_stand_in_a_table_of_their_own(result):
+def test_resources_have_their_own_table(result):
     frame = pl.read_csv(result.folder / "resources.csv")
     assert len(frame) == len(result.cells) * 7
     assert set(frame["resource"]) == {"bandwidth", "cores", "memory", "p100", "storage", "t4", "v100"}
@@ -90,8 +90,8 @@ def test_resources_stand_in_a_table_of_their_own(result):
     assert set(frame["purchase_dollars"]) == {384576.0, 428576.0, 516576.0}
 
 
-def test_rows_that_differ_in_watts_and_prices_alone_are_one_run(result):
-    """The same schedule, other watts or dollars: each axis moves its own number and nothing else."""
+def test_rows_that_differ_only_in_watts_and_prices_share_a_run(result):
+    """The schedule is the same, and each table changes only its own number."""
     assert len(result.cells) == 4 * len(result.study.runs) == 4 * len({cell.key for cell in result.cells})
     for key in {cell.key for cell in result.cells}:
         same = [cell for cell in result.cells if cell.key == key]
@@ -105,16 +105,16 @@ def test_rows_that_differ_in_watts_and_prices_alone_are_one_run(result):
         assert at["catalog:datacenter-off", "catalog:datacenter"][0] < at["catalog:datacenter", "catalog:datacenter"][0]
 
 
-def test_the_tables_say_what_the_machine_files_say(result):
-    """The shipped tables are the numbers of the machine files, with the memory apart."""
+def test_catalog_tables_match_the_machine_files(result):
+    """The catalog tables have the numbers of the machine files, with memory listed separately."""
     own = run(load("whole-datacenter", FEWER | {"vary.power": [LINEAR], "vary.prices": [PRICES]}), result.folder, jobs=1)
     for cell in own.cells:
-        kept = own.facts[cell.key]["resources"]
-        assert cell.watts == pytest.approx(kept["watts"], rel=1e-3)
-        assert cell.dollars == kept["dollars"]
+        resources = own.facts[cell.key]["resources"]
+        assert cell.watts == pytest.approx(resources["watts"], rel=1e-3)
+        assert cell.dollars == resources["dollars"]
 
 
-def test_the_best_of_the_report_has_the_least_slowdown_and_its_words_the_numbers(result):
+def test_report_recommends_the_least_slowdown_with_matching_numbers(result):
     ranked = report.standings(result, Sweep.of(result))
     frame = result.frame().with_columns(label=pl.col("machine") + pl.col("scheduler"))
     means = frame.group_by("label").agg(pl.mean(report.GOAL)).sort(report.GOAL)

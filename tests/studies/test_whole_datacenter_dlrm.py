@@ -1,4 +1,4 @@
-"""The question of the whole datacenter on the DLRM trace, which is named by its path."""
+"""Study of a whole datacenter on the DLRM trace, which users give by path."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from tests.helpers.dlrm_rows import CN, HN, REAL, synthetic_trace, table
 NAME = "whole-datacenter-dlrm"
 
 
-def test_the_three_machines_have_the_same():
+def test_all_three_machines_have_equal_resources():
     machines = [load_machine(catalog.find("machines", f"dlrm-{name}")) for name in ("fixed", "servers", "pools")]
     for name in ("cores", "memory", "storage", "gpu"):
         assert len({int(machine.capacity[:, machine.resource(name)].sum()) for machine in machines}) == 1
@@ -30,15 +30,15 @@ def test_the_three_machines_have_the_same():
     assert prices[2] - prices[1] == (264 - 176) * 1500  # chassis, by the price list in dlrm-pools.toml
 
 
-def test_without_the_path_it_says_how_to_give_it():
+def test_missing_trace_path_has_a_remedy():
     with pytest.raises(InputError, match="no such file: disaggregated_DLRM_trace") as caught:
         load(NAME)
     assert caught.value.field == "workload.trace" and "--set workload.trace=PATH" in caught.value.remedy
 
 
 @pytest.mark.long
-def test_an_excerpt_is_answered(tmp_path, monkeypatch):
-    """300 instances with a GPU ask for 72 cores each: GPU servers hold one of them at a time, pools a GPU for each."""
+def test_report_on_an_excerpt(tmp_path, monkeypatch):
+    """300 GPU instances request 72 cores each: a GPU server holds one at a time, pools provide a GPU for each."""
     monkeypatch.chdir(tmp_path)
     gpus = [HN.format(k, k % 3, f"{60 * k},{60 * k},{60 * k + 36000}") for k in range(300)]
     cpus = [CN.format(1000 + k, k % 3, f"{60 * k},{60 * k},{60 * k + 36000}") for k in range(300)]
@@ -56,12 +56,12 @@ def test_an_excerpt_is_answered(tmp_path, monkeypatch):
     page = study_page(result)
     assert page.lead == "Run dlrm-servers."
     assert any("dlrm-pools" in line and "mean bounded slowdown -" in line for line in page.sections[1].lines)
-    assert "300 rows were left out of the trace: CPU instance merged into the GPU" in " ".join(result.notes())
+    assert "300 rows were excluded from the trace: a CPU instance, its work with" in " ".join(result.notes())
 
 
-@pytest.mark.parametrize("trace", ["synthetic", *REAL], ids=["synthetic", *("real" for _ in REAL)])
-def test_each_seed_takes_another_tenth_of_the_trace(trace, tmp_path):
-    path = synthetic_trace(tmp_path) if trace == "synthetic" else trace
+@pytest.mark.parametrize("trace", ["synthetic_trace", *REAL], ids=["synthetic_trace", *("real" for _ in REAL)])
+def test_each_seed_uses_another_tenth_of_the_trace(trace, tmp_path):
+    path = synthetic_trace(tmp_path) if trace == "synthetic_trace" else trace
     study = load(NAME, {"workload.trace": str(path.resolve()), "vary.scheduler": ["catalog:share-fm"]})
     first = [workload_of(next(cell for cell in study.cells if cell.seed == seed)) for seed in (0, 1, 2)]
     assert all(np.array_equal(one.id % 10, np.full(len(one), seed)) for seed, one in enumerate(first))
@@ -73,7 +73,7 @@ def test_each_seed_takes_another_tenth_of_the_trace(trace, tmp_path):
         assert [len(one) for one in first] == [1647, 1679, 1664]
 
 
-def test_a_path_of_set_counts_from_here_and_else_from_the_study(tmp_path, monkeypatch):
+def test_set_paths_try_the_current_folder_first(tmp_path, monkeypatch):
     (tmp_path / "there").mkdir()
     rows = [HN.format(k, 0, f"{k},{k},{k + 9}") for k in range(5)]
     table(tmp_path / "there", *rows)

@@ -246,7 +246,7 @@ def test_crash_while_writing_keeps_the_old_file(tmp_path, monkeypatch):
         raise OSError("disk full")
 
     monkeypatch.setattr(os, "fsync", crash)
-    with pytest.raises(InputError, match=r"jobs\.parquet: cannot be written: disk full"):
+    with pytest.raises(InputError, match=r"jobs\.parquet: cannot write the file: disk full"):
         write_table(Workload.of(np.zeros(1), np.ones(1), requests={"nodes": np.ones(1)}), path)
     assert path.read_text() == "old"
     assert [file.name for file in tmp_path.iterdir()] == ["jobs.parquet"]

@@ -59,7 +59,7 @@ def compare(
         return
     check_exports(csv, parquet, report)
     saved = with_today([run for reference in runs for run in read_runs(reference)])
-    additional = [Component(name=name).beside(Path()) for name in metric]
+    additional = [Component(name=name).resolve_paths(Path()) for name in metric]
     found = Comparison.of(saved, None if over is None else over.value, additional)
     inputs = {name: sha for run in found.runs for name, sha in run.inputs.items()}
     source = provenance(None, []) | {"inputs": inputs}

@@ -48,9 +48,9 @@ def explain_cell(cell: Cell, job: int, outcomes: Outcomes | None = None) -> Expl
     from poolwise.explain import explain_wait, memory_stretches
     from poolwise.studies.cell_simulation import simulate_again
     from poolwise.studies.cells import workload_of
-    from poolwise.studies.description import Configured
+    from poolwise.studies.description import ConfiguredRun
 
-    configured, workload = Configured.of(cell), workload_of(cell)
+    configured, workload = ConfiguredRun.of(cell), workload_of(cell)
     varies = workload.memory_use is not None or configured.scheduler.resizes  # then the whole run is simulated and compared
     found = explain_wait(
         cell.machine,

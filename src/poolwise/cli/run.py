@@ -58,7 +58,7 @@ def run_study(
     from poolwise.comparison.sentences import today_sentences
     from poolwise.runner import find_executor
     from poolwise.runner.progress import ConsoleProgress
-    from poolwise.studies.diagnostics import sanity_sentences
+    from poolwise.studies.diagnostics import diagnostic_sentences
     from poolwise.studies.study import parse_setting
 
     loaded = studies.load(study, dict(parse_setting(text) for text in set_))
@@ -69,8 +69,8 @@ def run_study(
             result = studies.run(loaded, folder, progress=progress, executor=workers)
         left_out = report.leave_out(result, workers)
     with resumable(folder):
-        sanity = result.sanity()
-        first = [*sanity_sentences(sanity), *([] if left_out is None else [left_out.text])]
+        sanity = result.diagnostics()
+        first = [*diagnostic_sentences(sanity), *([] if left_out is None else [left_out.text])]
         report.write_study_report(result, folder / "report.html", first)
     for text in result.notes():
         note(text)
@@ -79,14 +79,14 @@ def run_study(
         rows = [{name: _plain(value) for name, value in row.items()} for row in result.frame().iter_rows(named=True)]
         before = {"sanity": [one.to_dict() for one in sanity], "decisive": None if left_out is None else left_out.to_dict()}
         today = {} if against is None else {"today": against.to_dict(0)}
-        content = {"study": loaded.name, **before, "population": result.population_said(), "cells": rows, **today}
+        content = {"study": loaded.name, **before, "population": result.population_text(), "cells": rows, **today}
         print_json(content, _source(result), result.notes())
         return
     print_lines(first)
     print_table(_table(result))
     if len(result.cells) > _MOST:
         print_line(f"and {len(result.cells) - _MOST:,} more in {folder / 'results.csv'}")
-    print_line(result.population_said())
+    print_line(result.population_text())
     print_lines([] if against is None else today_sentences(against))
     print_line(f"report: {folder / 'report.html'}")
 
@@ -108,7 +108,7 @@ def _table(result: StudyResult) -> Table:
     paths, seeds = list(result.study.vary), len({cell.seed for cell in result.cells}) > 1
     ends = [path.rpartition(".")[2] for path in paths]
     varied = [end if ends.count(end) == 1 else path for path, end in zip(paths, ends, strict=True)]
-    additional = [result.described[name].description for name in result.asked]
+    additional = [result.described[name].description for name in result.more_metrics]
     numbers = [*(["seed"] if seeds else []), "rejected", *_SHOWN.values(), *additional]
     table = plain_table(
         *(Column(heading, no_wrap=True) for heading in varied),
@@ -119,7 +119,9 @@ def _table(result: StudyResult) -> Table:
         counts = [*([str(cell.seed)] if seeds else []), f"{sum(cell.rejected.values()):,}"]
         names = [str(value).removeprefix(PREFIX) for value in cell.parameters.values()]
         table.add_row(
-            *names, *counts, *(_number(cell.metrics[name], result.described[name].unit) for name in (*_SHOWN, *result.asked))
+            *names,
+            *counts,
+            *(_number(cell.metrics[name], result.described[name].unit) for name in (*_SHOWN, *result.more_metrics)),
         )
     return table
 

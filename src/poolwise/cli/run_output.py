@@ -67,7 +67,7 @@ class OutputOptions:
         """Return the additional metrics; paths are relative to the current folder."""
         from poolwise.files.component import Component
 
-        return tuple(Component(name=name).beside(Path()) for name in self.metric)
+        return tuple(Component(name=name).resolve_paths(Path()) for name in self.metric)
 
 
 def report_run(

@@ -44,12 +44,12 @@ def simulate_cell(
     from poolwise.engines import simulate
     from poolwise.engines.order_contract import check_order_contract
     from poolwise.studies.cells import workload_of
-    from poolwise.studies.description import Configured
+    from poolwise.studies.description import ConfiguredRun
 
     check_sample(cell.machine, sample)
     for path in output.files:
         check_writable(path)
-    configured, measures = Configured.of(cell), [choice.make("metrics") for choice in metrics]
+    configured, measures = ConfiguredRun.of(cell), [choice.make("metrics") for choice in metrics]
     with ConsoleWatch(err, f"reading {Path(cell.trace.path).name}") as watch:
         promises = check_order_contract(configured.scheduler, cell.machine, workload_of(cell))
         result = simulate(

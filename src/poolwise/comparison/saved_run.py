@@ -158,9 +158,9 @@ def _read_cells(folder: Path, parameters: dict[str, str], rows: list[dict[str, A
     outcomes: dict[int, Outcomes] = {}
     store, warm_up, inputs = CellStore(folder), 0, {}
     for row in rows:
-        facts, outcomes[int(row["seed"])] = store.kept(row["key"])
+        facts, outcomes[int(row["seed"])] = store.load(row["key"])
         warm_up = int(facts["inputs"]["warm_up"])
-        inputs[f"{row['key']}.parquet"] = digest(store.kept_file(row["key"], "parquet") or b"")
+        inputs[f"{row['key']}.parquet"] = digest(store.read_file(row["key"], "parquet") or b"")
     known = {record.key: record for record in _records(folder / "provenance.json")}
     records = {int(row["seed"]): known[row["key"]] for row in rows if row["key"] in known}
     return SavedRun(parameters, folder, outcomes, warm_up, False, inputs, records)

@@ -53,6 +53,6 @@ def _today_of(run: SavedRun) -> SavedRun | None:
     described = {record.key: record for record in read_descriptions(file, today=True)}
     records = {seed: described[known["of"][record.key]] for seed, record in run.records.items()}
     store = CellStore(run.source)
-    outcomes = {seed: store.kept(record.key)[1] for seed, record in records.items()}
+    outcomes = {seed: store.load(record.key)[1] for seed, record in records.items()}
     name = str(next(iter(records.values())).parameters["today"])
     return SavedRun({"today": name}, run.source, outcomes, run.warm_up, False, {}, records)

@@ -1,1 +1,1 @@
-"""File formats: reading and writing TOML, and errors that name file, line and field."""
+"""File formats: validated TOML files, and errors that report file, line, field and remedy."""

@@ -1,4 +1,4 @@
-"""Batch files: workloads, modules and what is minimised, as TOML."""
+"""Batch files: TOML that specifies workloads, CPU modules and the placement objective."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ Bounds = tuple[float, float]
 
 
 class ModuleType(Section):
-    """A type of CPU module: `count` of them."""
+    """A type of CPU module, with `count` modules."""
 
     name: Name
     count: Positive = 1
     cores: Positive
     frequency: Above
-    memory: Memory = Field(description="local memory, which only its own cores reach")
-    static: AtLeast = Field(description="energy when on")
-    dynamic: AtLeast = Field(description="energy added at full load")
+    memory: Memory = Field(description="local memory, accessible only to the module's cores")
+    static: AtLeast = Field(description="static energy of a module that is on")
+    dynamic: AtLeast = Field(description="additional energy at full load")
 
 
 class WorkloadEntry(Section):
-    """One workload, or `count` equal ones."""
+    """One workload, or `count` identical ones."""
 
     name: Name
     count: Positive = 1
     cores: Positive
     frequency: Above
     memory: Memory
-    tolerance: AtLeast = Field(description="largest accepted slowdown theta: 0.1 is 10 %")
+    tolerance: AtLeast = Field(description="maximum accepted slowdown theta; 0.1 means 10 %")
     priority: Annotated[int, Field(strict=True)] = 0
-    profile: str = Field(description="a [[profile]] of this file, or a shipped one")
+    profile: str = Field(description="name of a [[profile]] in this file, or of a catalog profile")
 
 
 class ProfileEntry(Section):
-    """A workload's slowdown over the share of remote memory, linear between knots."""
+    """Slowdown of a workload as a function of the remote share of its memory, linear between knots."""
 
     name: Name
     remote: list[float]
@@ -57,7 +57,7 @@ class ProfileEntry(Section):
 
 
 class Draw(Section):
-    """Workloads drawn at random: uniform between the two ends given, profiles in equal parts."""
+    """Random workloads: values uniform between the given bounds, profiles in equal shares."""
 
     seed: Count = 0
     workloads: Positive
@@ -66,44 +66,44 @@ class Draw(Section):
     memory: tuple[Memory, Memory]
     tolerance: float | Bounds
     profiles: list[str] = Field(min_length=1)
-    shuffle_modules: bool = Field(True, description="order the modules at random, which first fit and rounding depend on")
+    shuffle_modules: bool = Field(True, description="whether to shuffle modules; their order affects first fit and rounding")
 
 
 class BatchFile(Section):
-    """A batch and the machine it goes to."""
+    """A batch of workloads and its machine."""
 
-    version: Annotated[Literal[1], Field(description="version of this format")]
+    version: Annotated[Literal[1], Field(description="version of the file format")]
     title: str = ""
     theta: Literal["printed", "relative"] = "relative"
     eta: Fraction = 0.5
     clip: bool = False
     normalise: bool = False
     least_local: Annotated[float, Field(gt=0, le=1)] = 0.25
-    remote: Memory = Field(description="remote memory of the whole machine")
+    remote: Memory = Field(description="remote memory of the machine")
     module: list[ModuleType] = Field(min_length=1)
     workload: list[WorkloadEntry] = Field([])
     profile: list[ProfileEntry] = Field([])
-    profiles: str | None = Field(None, description="a CSV of profiles beside this file, as `poolwise profile fit` writes it")
+    profiles: str | None = Field(None, description="CSV file of profiles, relative to this file, from `poolwise profile fit`")
     draw: Draw | None = None
 
 
 def read_batch(
     file: Path, *, seed: int | None = None, eta: float | None = None, theta: str | None = None, tolerance: float | None = None
 ) -> Problem:
-    """Read a batch file; arguments that are given replace its values. Raises InputError with file, line and field."""
+    """Read a batch file; given arguments override its values. Raises InputError with file, line and field."""
     document = Document.read(file)
     check_version(document)
     content = validate(BatchFile, document)
     if (content.draw is None) == (not content.workload):
-        raise InputError("give either [[workload]] or [draw]", file=file, field="workload", remedy="one of the two")
-    own = [_profile(document, k, entry) for k, entry in enumerate(content.profile)]
+        raise InputError("give either [[workload]] or [draw]", file=file, field="workload", remedy="keep one of the two")
+    own = [_read_profile(document, k, entry) for k, entry in enumerate(content.profile)]
     if content.profiles is not None:
         if not (file.parent / content.profiles).is_file():
             raise document.error(("profiles",), f"no such file: {content.profiles}", "give a path relative to this file")
         own += read_profiles(file.parent / content.profiles).values()
     if content.draw is None:
         if seed is not None:
-            raise InputError("the file draws nothing: a seed has no effect", file=file, field="seed", remedy="leave it out")
+            raise InputError("a seed has no effect without [draw]", file=file, field="seed", remedy="remove it")
         batch, order = _listed(document, content, own), None
     else:
         batch = _drawn(document, content.draw, own, content.draw.seed if seed is None else seed, tolerance)
@@ -132,18 +132,18 @@ def read_batch(
     )
 
 
-def _profile(document: Document, k: int, entry: ProfileEntry) -> Profile:
+def _read_profile(document: Document, k: int, entry: ProfileEntry) -> Profile:
     try:
         return Profile(entry.name, tuple(entry.remote), tuple(entry.slowdown), entry.frequency_share, document.file.name)
     except InputError as error:
         raise document.error(("profile", k), error.message, error.remedy) from None
 
 
-def _find(document: Document, place: tuple[str | int, ...], name: str, own: list[Profile]) -> Profile:
+def _find(document: Document, path: tuple[str | int, ...], name: str, own: list[Profile]) -> Profile:
     try:
         return find_profile(name, own)
     except UnknownNameError as error:
-        raise document.error(place, error.message, error.remedy) from None
+        raise document.error(path, error.message, error.remedy) from None
 
 
 def _listed(document: Document, content: BatchFile, own: list[Profile]) -> Batch:
@@ -153,8 +153,8 @@ def _listed(document: Document, content: BatchFile, own: list[Profile]) -> Batch
         if not profile.is_monotone:
             raise document.error(
                 ("workload", k, "profile"),
-                f"profile '{profile.name}' falls as more memory is remote, so no share of memory bounds the slowdown",
-                "fit a monotone one with `poolwise profile fit`",
+                f"profile '{profile.name}' decreases with the remote share, so no memory share bounds its slowdown",
+                "fit a monotone profile with `poolwise profile fit`",
             )
         for copy in range(entry.count):
             names.append(entry.name if entry.count == 1 else f"{entry.name}{copy}")
@@ -162,7 +162,7 @@ def _listed(document: Document, content: BatchFile, own: list[Profile]) -> Batch
             profiles.append(profile)
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"the workload name '{twice}' stands twice", file=document.file, field="workload", remedy="rename one")
+        raise InputError(f"duplicate workload name '{twice}'", file=document.file, field="workload", remedy="rename one")
     cores, frequency, memory, tolerance, priority = (np.array(column) for column in zip(*rows, strict=True))
     return Batch(
         tuple(names),
@@ -180,7 +180,7 @@ def _drawn(document: Document, draw: Draw, own: list[Profile], seed: int, tolera
     profiles = [_find(document, ("draw", "profiles"), name, own) for name in draw.profiles]
     for field, (low, high) in (("cores", draw.cores), ("frequency", draw.frequency), ("memory", draw.memory)):
         if not 0 < low <= high:
-            raise document.error(("draw", field), "the range is empty or begins at 0", "write [least, most]")
+            raise document.error(("draw", field), "the range is empty or its lower bound is not positive", "write [min, max]")
     low, high = draw.tolerance if isinstance(draw.tolerance, tuple) else (draw.tolerance, draw.tolerance)
     kinds = _shuffled(which % len(profiles), seed, "batch/profile")
     least, most = draw.cores
@@ -205,7 +205,7 @@ def _shuffled(values: np.ndarray, seed: int, stream: str) -> np.ndarray:
 
 
 def _modules(types: list[ModuleType], seed: int | None) -> Modules:
-    """Modules type by type, or in random order."""
+    """Return the modules sorted by type, or shuffled if a seed is given."""
     kind = np.repeat(np.arange(len(types)), [t.count for t in types])
     name = np.array([f"{t.name}{'-' if t.count > 1 else ''}{k if t.count > 1 else ''}" for t in types for k in range(t.count)])
     if seed is not None:

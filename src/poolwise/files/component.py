@@ -1,4 +1,4 @@
-"""A named thing and its settings: an order, a backfill, a placement, a model, as a study file chooses it."""
+"""References to registered components (orders, backfills, placements, models) with settings, as files write them."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ GROUP_OF: dict[Any, str] = {
     PerformanceModel: "models",
     Scheduler: "schedulers",
 }
-"""Interface that a setting may be of -> group in which it is found by name: a policy may be a part of another."""
+"""Interface that a setting may have -> registry group of its name: one policy may contain another."""
 
 
 class Component(Section):
-    """Written as a name ("fm") or as a table with settings beside the name ({ name = "f1", as_printed = true })."""
+    """A name ("fm"), or a table of a name and settings ({ name = "f1", as_printed = true })."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -49,33 +49,33 @@ class Component(Section):
 
     @classmethod
     def of(cls, name: str, settings: Mapping[str, Any]) -> Component:
-        """Put a name and settings from elsewhere together; raises InputError for a setting called `name`, which none can be."""
+        """Combine a name with separately given settings; raises InputError for a setting called `name`, which is reserved."""
         if "name" in settings:
-            raise InputError(f"no setting of '{name}' is called 'name'", field="name", remedy="leave it out")
+            raise InputError(f"'{name}' has no setting 'name'", field="name", remedy="remove it")
         return cls(name=name, **settings)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Settings beside the name."""
+        """Settings without the name."""
         return dict(self.model_extra or {})
 
     @property
     def hashed_settings(self) -> dict[str, Any]:
-        """Settings, with the hash of each file that they name in its place."""
-        found: dict[str, Any] = _replaced(self.settings, _digest)
+        """Settings in which the hash of its content replaces the name of each file."""
+        found: dict[str, Any] = _map_strings(self.settings, _digest)
         return found
 
-    def beside(self, folder: Path) -> Component:
-        """Resolve "file.py:Name", and settings that are the name of a file such as "profiles.csv", relative to a folder."""
-        where, colon, attribute = self.name.rpartition(":")
-        own = colon and where.endswith(".py")
-        name = f"{(folder / where).resolve()}:{attribute}" if own else self.name
-        return Component(name=name, **_replaced(self.settings, lambda text: _path(text, folder)))
+    def resolve_paths(self, folder: Path) -> Component:
+        """Resolve "file.py:Name", and settings that name existing files such as "profiles.csv", relative to a folder."""
+        module, colon, attribute = self.name.rpartition(":")
+        own = colon and module.endswith(".py")
+        name = f"{(folder / module).resolve()}:{attribute}" if own else self.name
+        return Component(name=name, **_map_strings(self.settings, lambda text: _path(text, folder)))
 
     def make(self, group: str, **defaults: Any) -> Any:
-        """Find and configure it.
+        """Create the component from the registry, with `defaults` for settings that are not given.
 
-        Raises InputError for an unknown name, an unknown setting (`field` is the setting), or a value of the wrong type.
+        Raises InputError for an unknown name, an unknown setting (`field` is the setting) or a value of the wrong type.
         """
         found = registry.find(group, self.name)
         settings = {**defaults, **self.settings}
@@ -85,7 +85,7 @@ class Component(Section):
         return registry.make(group, self.name, **checked)
 
     def identity(self, group: str) -> dict[str, Any]:
-        """What a result depends on: name, settings, the bytes of files named there and of code from outside Poolwise."""
+        """Return everything a result depends on: name, settings, and hashes of named files and of code outside Poolwise."""
         found = registry.find(group, self.name)
         content: dict[str, Any] = {"name": self.name, "settings": self.hashed_settings}
         module = inspect.getmodule(found if isinstance(found, type) else type(found))
@@ -99,31 +99,31 @@ class Component(Section):
         return f"{self.name}({settings})" if settings else self.name
 
 
-def _replaced(value: Any, change: Callable[[str], Any]) -> Any:
-    """Settings with every string in them changed."""
+def _map_strings(value: Any, change: Callable[[str], Any]) -> Any:
+    """Apply `change` to every string in nested settings."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):
-        return {key: _replaced(inner, change) for key, inner in value.items()}
-    return [_replaced(inner, change) for inner in value] if isinstance(value, list) else value
+        return {key: _map_strings(inner, change) for key, inner in value.items()}
+    return [_map_strings(inner, change) for inner in value] if isinstance(value, list) else value
 
 
 def _path(text: str, folder: Path) -> str:
-    """The full path of a file in a folder that a string names (with its ending); any other string as it is.
+    """Return the full path of a file in a folder that a string (with a suffix) names; any other string unchanged.
 
-    Raises InputError where there is none, but one in the current folder: which of them is meant must not depend on that.
+    Raises InputError if only the current folder has such a file, since results must not depend on the current folder.
     """
     path = folder / text
     if not path.suffix or path.is_file():
         return str(path.resolve()) if path.suffix else text
     if not Path(text).is_absolute() and Path(text).is_file():
-        problem = f"{text} is in the current folder, not beside the file that names it"
+        problem = f"{text} is in the current folder, not in the folder of the file that names it"
         raise InputError(problem, remedy=f"move it, or write {Path(text).resolve()}")
     return text
 
 
 def _digest(text: str) -> str:
-    """Hash of the file that `_path` found, or of the shipped ones that "catalog:NAME" may mean; other strings as they are."""
+    """Return the content hash of a file found by `_path`, or of catalog files named "catalog:NAME"; other strings unchanged."""
     path, shipped = Path(text), text.startswith(catalog.PREFIX)
     own = [path] if path.is_absolute() and path.is_file() else []
     files = sorted(catalog.FOLDER.glob(f"*/{text.removeprefix(catalog.PREFIX)}")) if shipped else own
@@ -131,7 +131,7 @@ def _digest(text: str) -> str:
 
 
 def _checked(found: type, settings: dict[str, Any], what: str, before: str = "") -> dict[str, Any]:
-    """Settings of a configuration class, each of the type that it has there."""
+    """Check the names and types of a class's settings."""
     known, checked = _parameters(found), {}
     for name, value in settings.items():
         if name not in known:
@@ -141,7 +141,7 @@ def _checked(found: type, settings: dict[str, Any], what: str, before: str = "")
 
 
 def _value(kind: Any, value: Any, what: str, place: str) -> Any:
-    """A setting of a type; a table becomes the configuration that the type is, with settings of its own."""
+    """Convert a setting to its type; a table becomes an instance of a configuration class, with its own settings."""
     either = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
     part = next((k for k in either if k in GROUP_OF), None)
     if part is not None:
@@ -151,34 +151,36 @@ def _value(kind: Any, value: Any, what: str, place: str) -> Any:
         parts = _checked(inner, value, what, f"{place}.")
         try:
             return inner(**parts)
-        except TypeError as error:  # a part without a default is missing
-            raise InputError(str(error), field=place, remedy=f"its parts: {', '.join(_parameters(inner))}") from error
+        except TypeError as error:  # a required parameter is missing
+            raise InputError(str(error), field=place, remedy=f"its settings: {', '.join(_parameters(inner))}") from error
     if get_origin(kind) is tuple and isinstance(value, list) and get_args(kind)[1:] == (...,):
         return tuple(_value(get_args(kind)[0], part, what, f"{place}.{k}") for k, part in enumerate(value))
     try:
         return _adapter(kind).validate_python(value, strict=True)
     except ValidationError as error:
-        raise InputError(error.errors()[0]["msg"], field=place, remedy=f"instead of {value!r}") from None
+        message = error.errors()[0]["msg"]
+        problem = f"{message[0].lower()}{message[1:]}, got {value!r}"
+        raise InputError(problem, field=place, remedy="correct the value") from None
 
 
 def _part(kind: Any, value: Any, place: str) -> Any:
-    """A policy or model that is a setting of another one, as written: a name, or a table with settings beside the name."""
+    """Create a policy or model that is a setting of another one, from a name or a table with a name and settings."""
     try:
         chosen = Component.model_validate(value)
     except ValidationError:
-        raise InputError("expected a name", field=place, remedy=f"instead of {value!r}") from None
+        raise InputError(f"expected a name, got {value!r}", field=place, remedy="write a name or a table") from None
     return chosen.make(GROUP_OF[kind])
 
 
 @lru_cache(maxsize=1024)
 def _adapter(kind: Any) -> TypeAdapter[Any]:
-    """Check of a type."""
+    """Return the cached validator of a type."""
     return TypeAdapter(kind)
 
 
 @lru_cache(maxsize=1024)
 def _parameters(found: type) -> Mapping[str, Any]:
-    """Parameter -> type of a configuration class."""
+    """Return parameter -> type of a configuration class."""
     if not is_dataclass(found):
         given = inspect.signature(found).parameters.values()
         return {one.name: Any for one in given if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)}

@@ -1,4 +1,4 @@
-"""What a machine costs, part by part, with the range that each price may lie in."""
+"""Itemized cost of a machine, with the range of each price."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from poolwise.model import Kind, Machine
 
 POWER = "kWh of power"
 HOURS = 8766
-"""Hours of a mean year."""
+"""Hours of an average year."""
 
 
 @dataclass(frozen=True)
-class BillItem:
-    """A part of a machine and what it costs.
+class CostItem:
+    """One line of a machine's cost.
 
     Attributes
     ----------
-    name : what one of it is: "thin node", "memory pool", "GiB of memory", "rack's fabric", "kWh of power"
-    amount, unit : how much of it there is, such as 8192 "GiB"; parts have no unit
-    least, likely, most : $ of one unit
+    name : name of one unit: "thin node", "memory pool", "GiB of memory", "rack's fabric", "kWh of power"
+    amount, unit : quantity and its unit, such as 8192 "GiB"; parts have an empty unit
+    least, likely, most : price of one unit, $
     """
 
     name: str
@@ -38,12 +38,12 @@ class BillItem:
 
     @property
     def dollars(self) -> float:
-        """At its likely price."""
+        """Cost at the likely price, $."""
         return self.amount * self.likely
 
 
-def bill(table: PriceSection, machine: Machine, watts: float = math.nan) -> tuple[BillItem, ...]:
-    """List what a machine costs: its parts, memory, the fabric of its racks, and power where watts are known."""
+def cost_items(table: PriceSection, machine: Machine, watts: float = math.nan) -> tuple[CostItem, ...]:
+    """List the costs of a machine: its parts, memory, rack fabric and, if `watts` is finite, power over the table's years."""
     number, owners = number_of(machine), np.flatnonzero(machine.kind != Kind.LINK)
     parts: Counter[tuple[str, str]] = Counter()
     for owner in owners.tolist():
@@ -56,11 +56,11 @@ def bill(table: PriceSection, machine: Machine, watts: float = math.nan) -> tupl
     return tuple(item for item in items if item.most > 0)
 
 
-def dollars_to_buy(items: Sequence[BillItem]) -> float:
-    """$ of everything but power, at likely prices."""
+def dollars_to_buy(items: Sequence[CostItem]) -> float:
+    """Return the purchase price at likely prices, $; power is not included."""
     return sum(item.dollars for item in items if item.name != POWER)
 
 
-def _item(name: str, amount: float, unit: str, price: Price) -> BillItem:
+def _item(name: str, amount: float, unit: str, price: Price) -> CostItem:
     least, likely, most = price if isinstance(price, tuple) else (price, price, price)
-    return BillItem(name, amount, unit, least, likely, most)
+    return CostItem(name, amount, unit, least, likely, most)

@@ -1,6 +1,6 @@
-"""Power tables and price lists: what a machine draws and costs, chosen apart from what runs on it and how.
+"""Power tables and price lists, which turn a machine and its load into watts and dollars.
 
-A run does not depend on them: the same schedule is measured with every table.
+A simulation does not depend on them: one schedule can be evaluated with any table.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _GIB = 1024
 
 def _ascending(values: tuple[float, float, float]) -> tuple[float, float, float]:
     if not values[0] <= values[1] <= values[2]:
-        raise ValueError("write the least, the likely and the most, in this order")
+        raise ValueError("a price range must be [least, likely, most] in ascending order")
     return values
 
 
@@ -35,46 +35,46 @@ def _form(value: object) -> str:
 
 _Range = Annotated[tuple[Amount, Amount, Amount], AfterValidator(_ascending)]
 Price = Annotated[Annotated[Amount, Tag("number")] | Annotated[_Range, Tag("range")], Discriminator(_form)]
-"""$, or [least, likely, most] where it is not known exactly."""
+"""Price in $, or [least, likely, most] if it is uncertain."""
 
 
 class PowerSection(Section):
-    """Power that parts draw: linear in their load from idle to busy, plus that of the memory that they hold."""
+    """Power draw of parts: linear in load between idle and busy, plus the draw of their memory."""
 
-    idle_watts: dict[Name, Amount] = Field(description="type of node, pool or device -> W of one while nothing is in use of it")
-    busy_watts: dict[Name, Amount] = Field(description="type -> W of one while all of it is in use")
-    watts_per_gib: Amount = Field(default=0.0, description="W of a GiB of memory in nodes and pools, in use or not")
+    idle_watts: dict[Name, Amount] = Field(description="idle power of one node, pool or device (W), by type")
+    busy_watts: dict[Name, Amount] = Field(description="power of one node, pool or device at full load (W), by type")
+    watts_per_gib: Amount = Field(default=0.0, description="power of memory in nodes and pools (W per GiB), used or not")
     off_when_idle: list[Name] = Field(
-        default=[], description="types that are off, their memory too, while nothing runs on them"
+        default=[], description="types that are switched off, memory included, while nothing runs on them"
     )
 
 
 class PriceSection(Section):
-    """What parts cost to buy, and power to run them. Each price is a number, or [least, likely, most]."""
+    """Purchase prices of parts and the price of electricity. Each price is a number or [least, likely, most]."""
 
-    price: dict[Name, Price] = Field(description="type of node, pool or device -> $ of one, beside its memory")
-    price_per_gib: Price = Field(default=0.0, description="$ of a GiB of memory in nodes and pools")
-    price_per_rack: Price = Field(default=0.0, description="$ of the fabric of a rack: switches, cables, frame")
-    price_per_kwh: Price = Field(default=0.0, description="$ of a kWh; counts where the watts are known")
-    years: float = Field(default=5.0, gt=0, description="years for which power is paid")
+    price: dict[Name, Price] = Field(description="price of one node, pool or device without its memory ($), by type")
+    price_per_gib: Price = Field(default=0.0, description="price of memory in nodes and pools ($ per GiB)")
+    price_per_rack: Price = Field(default=0.0, description="price of a rack's fabric ($): switches, cables, frame")
+    price_per_kwh: Price = Field(default=0.0, description="price of electricity ($ per kWh); requires known power")
+    years: float = Field(default=5.0, gt=0, description="years of electricity to include")
 
 
 class PowerFile(PowerSection):
-    """A power table in a file of its own."""
+    """A standalone power table file."""
 
-    version: Annotated[Literal[1], Field(description="version of this format")]
+    version: Annotated[Literal[1], Field(description="version of the file format")]
     title: str = ""
 
 
 class PriceFile(PriceSection):
-    """A price list in a file of its own."""
+    """A standalone price list file."""
 
-    version: Annotated[Literal[1], Field(description="version of this format")]
+    version: Annotated[Literal[1], Field(description="version of the file format")]
     title: str = ""
 
 
 def load_costs(file: Path) -> PowerFile | PriceFile:
-    """Read a power table or a price list; raises InputError naming file, line, field and remedy."""
+    """Read a power table or a price list; raises InputError with file, line, field and remedy."""
     document = Document.read(file)
     check_version(document)
     return validate(PriceFile, document) if "price" in document.tables else validate(PowerFile, document)
@@ -82,18 +82,18 @@ def load_costs(file: Path) -> PowerFile | PriceFile:
 
 @dataclass(frozen=True)
 class Costs:
-    """Where watts and dollars come from; None: from the attributes in the machine file."""
+    """Tables for power and prices; None stands for the attributes in the machine file."""
 
     power: PowerSection | None = None
     prices: PriceSection | None = None
 
     def content(self) -> dict[str, object]:
-        """What they say, as plain data."""
+        """Return both tables as plain data."""
         tables = {"power": self.power, "prices": self.prices}
         return {name: None if table is None else table.model_dump(mode="json") for name, table in tables.items()}
 
     def check(self, machine: Machine, document: Document) -> None:
-        """Raise InputError where a table does not name all that a machine has."""
+        """Raise InputError if a table lacks an entry for a type of the machine."""
         types = sorted({machine.type[owner] for owner in _owners(machine)})
         if self.prices is not None:
             _check_named(("prices", "price"), types, self.prices.price, machine, document)
@@ -109,14 +109,18 @@ def _check_named(
     place: tuple[str, str], types: list[str], table: Mapping[str, object], machine: Machine, document: Document
 ) -> None:
     if missing := [name for name in types if name not in table]:
-        remedy = f"machine '{machine.name}' has: {', '.join(types)}"
-        raise document.error(place, f"nothing is said of {', '.join(missing)}", remedy)
+        remedy = f"add an entry for each type of machine '{machine.name}': {', '.join(types)}"
+        raise document.error(place, f"no entry for {', '.join(missing)}", remedy)
 
 
-def things(machine: Machine, load: Load) -> dict[str, list[float]]:
-    """Type -> how many there are and their GiB; sums of their mean loads, of their time awake and of their GiB awake.
+def loads_by_type(machine: Machine, load: Load) -> dict[str, list[float]]:
+    """Sum the load of a machine's owners by type.
 
-    Of nodes that are taken whole, as many are awake as are in use.
+    Whole nodes that form one owner are awake in proportion to their use.
+
+    Returns
+    -------
+    Type -> [count, GiB of memory, sum of mean loads, sum of the share of time awake, GiB-weighted share of time awake].
     """
     owners, number = _owners(machine), number_of(machine)
     whole = number * gib_of(machine)
@@ -130,7 +134,7 @@ def things(machine: Machine, load: Load) -> dict[str, list[float]]:
 
 
 def watts(table: PowerSection, measured: Mapping[str, list[float]]) -> float:
-    """Mean power by a table, from what `things` has measured."""
+    """Return the mean power by a table, in W; `measured` is the result of `loads_by_type`."""
     total = 0.0
     for name, (number, gib, load, awake, gib_awake) in measured.items():
         idle, busy = table.idle_watts[name], table.busy_watts[name]
@@ -145,7 +149,7 @@ def _owners(machine: Machine) -> list[int]:
 
 
 def gib_of(machine: Machine) -> FloatArray:
-    """(n_owner,) GiB of memory of one of each owner: of a pool, a device, a node that is shared, and of each whole node."""
+    """(n_owner,) GiB of memory of one pool, device or shared node, or of each whole node of an owner."""
     each = machine.per_node.get("memory", np.zeros(machine.n_owner, dtype=np.int64)).astype(np.float64)
     if "memory" in machine.resources:
         each = each + machine.capacity[:, machine.resource("memory")]

@@ -1,4 +1,4 @@
-"""A TOML file as nested tables, with dotted paths to its values and errors that say where in the file they stand."""
+"""TOML files as nested tables, with dotted paths to their values and errors that report file, line and field."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ TomlTable = dict[str, Any]
 _SYNTAX_LINE = re.compile(r"\s*\(at line (\d+), column (\d+)\)\Z")
 
 SET = "--set"
-"""Label of what the command line replaces."""
+"""Label of values that the command line replaces."""
 
 
 class Origin(NamedTuple):
-    """Where a value comes from that does not stand at its own place in the file: "--set", or a line of [vary]."""
+    """Source of a value that does not come from its own key in the file: "--set", or a line of [vary]."""
 
     label: str
     line: int | None = None
@@ -31,20 +31,20 @@ class Origin(NamedTuple):
 
 @dataclass
 class Document:
-    """Tables read from a file, some values perhaps replaced since.
+    """Tables read from a file, some of whose values may have been replaced.
 
     A dotted path leads to a value: "machine.pool.memory.memory" is the key `memory` of the `[[machine.pool]]` entry whose
-    `name` is "memory". A path that goes on below a plain string turns that string into a table with this `name`, so that
-    "scheduler.order.as_printed" reaches a setting of the order that was given by name only. Keys that have dots themselves,
-    as those of a search's `[space]` do, are reached as they stand: "space.order.theta.low" is `low` of "order.theta".
+    `name` is "memory". A path that continues below a plain string turns that string into a table with this `name`, so that
+    "scheduler.order.as_printed" reaches a setting of an order given only by name. Keys that contain dots, such as those of
+    a search's `[space]`, are matched literally: "space.order.theta.low" is `low` of "order.theta".
 
     Attributes
     ----------
-    file : the file it came from
-    tables : its content
+    file : source file
+    tables : content
     lines : path -> line of the file
-    replaced : dotted paths whose values come from elsewhere, and from where
-    parts : dotted path -> the document that was loaded into it (a machine file into a study)
+    replaced : dotted path of each replaced value -> its origin
+    parts : dotted path -> the document loaded there (such as a machine file in a study)
     """
 
     file: Path
@@ -60,43 +60,43 @@ class Document:
             text = file.read_bytes().decode("utf-8-sig")
         except UnicodeDecodeError as error:
             line = error.object[: error.start].count(b"\n") + 1
-            raise InputError("the text is not UTF-8", file=file, line=line, remedy="save the file as UTF-8") from error
+            raise InputError("the file is not valid UTF-8", file=file, line=line, remedy="save it as UTF-8") from error
         except OSError as error:
             raise InputError(error.strerror or str(error), file=file, remedy="check the path and its permissions") from error
         try:
             tables = tomllib.loads(text)
         except (ValueError, RecursionError) as error:  # also numbers of thousands of digits, brackets nested thousands deep
-            where = _SYNTAX_LINE.search(str(error))
-            line = int(where[1]) if where else text.count("\n") + 1
-            message = f"not valid TOML: {_SYNTAX_LINE.sub('', str(error))}" + (f" (column {where[2]})" if where else "")
+            match = _SYNTAX_LINE.search(str(error))
+            line = int(match[1]) if match else text.count("\n") + 1
+            message = f"not valid TOML: {_SYNTAX_LINE.sub('', str(error))}" + (f" (column {match[2]})" if match else "")
             raise InputError(message, file=file, line=line, remedy="correct the syntax (https://toml.io)") from error
         return cls(file, tables, locate.lines(text))
 
     def copy(self) -> Document:
-        """Return a document that can be changed on its own."""
+        """Return an independent copy."""
         return Document(self.file, deepcopy(self.tables), self.lines, dict(self.replaced), dict(self.parts))
 
     # Dotted paths
 
     def get(self, path: str) -> Any:
-        """Return the value at a dotted path; raises UnknownNameError for a key that is not there."""
+        """Return the value at a dotted path; raises UnknownNameError if the path does not exist."""
         value: Any = self.tables
         parts = path.split(".")
         while parts:
-            part, parts = _first(value, parts)
+            part, parts = _split_key(value, parts)
             value = _child(value, part)
             if value is None:
                 raise self._no_path(path, Origin("get"))
         return value
 
     def set(self, path: str, value: Any, origin: Origin) -> None:
-        """Put a value at a dotted path; errors name its origin.
+        """Set the value at a dotted path; errors report its origin.
 
-        Raises UnknownNameError where the path leads through a table that does not exist; a new key of an existing table is
-        accepted here and judged when the document is validated.
+        Raises UnknownNameError if the path leads through a table that does not exist. A new key of an existing table is
+        accepted here and checked when the document is validated.
         """
         table: Any = self.tables
-        last, rest = _first(table, path.split("."))
+        last, rest = _split_key(table, path.split("."))
         while rest:
             part = last
             inner = _child(table, part)
@@ -104,20 +104,20 @@ class Document:
                 inner = table.setdefault(part, {})
             if isinstance(inner, str):
                 inner = {"name": inner}
-                _put(table, part, inner)
+                _assign(table, part, inner)
             if not isinstance(inner, dict | list):
                 raise self._no_path(path, origin)
             table = inner
-            last, rest = _first(table, rest)
+            last, rest = _split_key(table, rest)
         if isinstance(table, list) and _child(table, last) is None:
             raise self._no_path(path, origin)
-        _put(table, last, value)
+        _assign(table, last, value)
         self.replaced[path] = origin
 
     def _no_path(self, path: str, origin: Origin) -> InputError:
         known = self.paths()
         near = difflib.get_close_matches(path, known, n=1, cutoff=0.5)
-        remedy = f"did you mean '{near[0]}'?" if near else f"there are: {', '.join(known)}"
+        remedy = f"did you mean '{near[0]}'?" if near else f"known paths: {', '.join(known)}"
         return InputError(f"{origin.label}: no such path", file=self.file, line=origin.line, field=path, remedy=remedy)
 
     def paths(self) -> list[str]:
@@ -127,7 +127,7 @@ class Document:
     # Errors
 
     def dotted(self, path: locate.Path) -> str:
-        """Write a path with positions the way a user writes it: entries of arrays of tables by name."""
+        """Return a path as users write it: entries of arrays of tables by name rather than position."""
         value: Any = self.tables
         words: list[str] = []
         for part in path:
@@ -141,19 +141,19 @@ class Document:
         return ".".join(words)
 
     def error(self, path: locate.Path, message: str, remedy: str | None = None) -> InputError:
-        """Build the error for the value at a path."""
-        file, line, label = self.place(path)
+        """Return an InputError with the location of the value at a path."""
+        file, line, label = self.location(path)
         text = f"{label}: {message}" if label else message
         return InputError(text, file=file, line=line, field=self.dotted(path), remedy=remedy)
 
     @contextmanager
-    def placing(self, *path: str) -> Iterator[None]:
-        """Give an InputError raised inside the place of the value at a path, or of the setting that the error names."""
+    def errors_at(self, *path: str) -> Iterator[None]:
+        """Add the location of a value, or of the setting named by the error, to an InputError raised in the context."""
         try:
             yield
         except InputError as error:
             if error.line is not None:
-                raise  # it stands in another file, such as a table that is named here
+                raise  # it refers to another file, such as a table that this one names
             inner: Any = self.tables
             for part in path:
                 inner = inner.get(part) if isinstance(inner, dict) else None
@@ -164,17 +164,17 @@ class Document:
             raise self.error((*path, *setting) if named else path, message, error.remedy) from error
 
     def unknown(self, path: locate.Path, what: str, name: str, known: list[str]) -> UnknownNameError:
-        """Build the error for an unknown name at a path."""
-        file, line, _ = self.place(path)
+        """Return an UnknownNameError with the location of the value at a path."""
+        file, line, _ = self.location(path)
         return UnknownNameError.of(what, name, known, file=file, line=line, field=self.dotted(path))
 
-    def beside(self, path: locate.Path, reference: str) -> Path:
-        """Path of a file that is named at `path`: beside what names it; of --set, first from where the command is given."""
-        file, _, label = self.place(path)
+    def resolve_file(self, path: locate.Path, reference: str) -> Path:
+        """Resolve a file reference at `path`, relative to the file that contains it; --set tries the current folder first."""
+        file, _, label = self.location(path)
         return Path(reference) if label == SET and Path(reference).is_file() else file.parent / reference
 
-    def place(self, path: locate.Path) -> tuple[Path, int | None, str | None]:
-        """File, line and label of the origin (None for the file itself) of the value at a path."""
+    def location(self, path: locate.Path) -> tuple[Path, int | None, str | None]:
+        """Return the file, line and origin label (None for the file itself) of the value at a path."""
         dotted = self.dotted(path)
         for here, origin in self.replaced.items():
             if dotted == here or dotted.startswith(f"{here}."):
@@ -186,8 +186,8 @@ class Document:
         return self.file, locate.line_of(self.lines, path), None
 
 
-def _first(value: Any, parts: list[str]) -> tuple[str, list[str]]:
-    """The first key of a path that leads on from a value, which may have dots where the value has such a key, and the rest."""
+def _split_key(value: Any, parts: list[str]) -> tuple[str, list[str]]:
+    """Split a path into its first key and the rest; the key may contain dots if `value` has such a key."""
     many = 1
     if isinstance(value, dict):
         many = next((k for k in range(len(parts), 1, -1) if ".".join(parts[:k]) in value), 1)
@@ -206,7 +206,7 @@ def _child(value: Any, part: str) -> Any:
     return None
 
 
-def _put(table: Any, part: str, value: Any) -> None:
+def _assign(table: Any, part: str, value: Any) -> None:
     if isinstance(table, list):
         table[table.index(_child(table, part))] = value
     else:

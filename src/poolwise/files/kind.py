@@ -1,4 +1,4 @@
-"""Which of the formats a document is written in."""
+"""Detection of a document's file format."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FOLDERS: Mapping[FileKind, str] = {
     "power": "power",
     "prices": "prices",
 }
-"""Kind of file -> folder of the shipped ones."""
+"""Kind of file -> catalog folder."""
 _BY_KEYS: Mapping[FileKind, type[Section]] = {  # the first kind that has one of a document's keys
     "study": StudyFile,
     "machine": MachineFile,
@@ -33,7 +33,7 @@ _BY_KEYS: Mapping[FileKind, type[Section]] = {  # the first kind that has one of
 
 
 def kind_of_file(document: Document) -> FileKind:
-    """Say what a document looks like, by the keys that it has; raises InputError if it looks like none that is known."""
+    """Detect the kind of a document from its keys; raises InputError if no kind matches."""
     keys = document.tables.keys() - {"version", "title", "name"}
     if "plan" in keys:
         return "plan"
@@ -45,8 +45,8 @@ def kind_of_file(document: Document) -> FileKind:
         if section.model_fields.keys() & keys:
             return kind
     raise InputError(
-        "neither a machine, a study, a plan, a search, a scheduler, a power table nor a price list",
+        "not a machine, study, plan, search, scheduler, power table or price list",
         file=document.file,
         remedy="a machine has [[node]] and [[rack]], a study has machine, [workload] and [scheduler], a plan has [plan], "
-        "a search has [space], a scheduler has an order, a power table has [idle_watts], a price list [price]",
+        "a search has [space], a scheduler has an order, a power table has [idle_watts], a price list has [price]",
     )

@@ -1,4 +1,4 @@
-"""Where a key stands in a TOML text: `tomllib` gives values without line numbers, errors need them."""
+"""Line numbers of tables and keys in TOML text, which `tomllib` does not provide and errors report."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _PARTS = re.compile(_KEY)
 
 
 def lines(text: str) -> dict[Path, int]:
-    """Line (from 1) of every table and key of a valid TOML text.
+    """Return the line (from 1) of every table and key of valid TOML text.
 
-    A path is made of keys and of positions in arrays of tables: ("pool", 0, "memory"). What stands inside an inline table
-    or an array shares the line on which its key stands.
+    A path consists of keys and positions in arrays of tables: ("pool", 0, "memory"). Items inside an inline table or an
+    array have the line of its key.
     """
     found: dict[Path, int] = {}
     here: Path = ()
@@ -45,7 +45,7 @@ def lines(text: str) -> dict[Path, int]:
 
 
 def line_of(found: dict[Path, int], path: Path) -> int | None:
-    """Line of a path, or of the innermost thing around it that has one."""
+    """Return the line of a path, or of its innermost enclosing table or key with a line."""
     for end in range(len(path), 0, -1):
         if path[:end] in found:
             return found[path[:end]]
@@ -57,7 +57,7 @@ def _split(dotted: str) -> list[str]:
 
 
 def _resolve(parts: list[str], count: dict[Path, int]) -> Path:
-    """Path of a table header: parts that name an array of tables mean its latest entry, but for the last part."""
+    """Return the path of a table header; all parts but the last refer to the latest entry of an array of tables."""
     path: Path = ()
     for k, part in enumerate(parts):
         path = (*path, part)
@@ -67,7 +67,7 @@ def _resolve(parts: list[str], count: dict[Path, int]) -> Path:
 
 
 class _Value:
-    """Reads a value line by line and knows whether it goes on: brackets, and strings of several lines."""
+    """Scanner for values of several lines; tracks open brackets and strings."""
 
     def __init__(self) -> None:
         self.depth, self.quote = 0, ""
@@ -95,4 +95,4 @@ class _Value:
                 self.depth += (char in "[{") - (char in "]}")
             at += 1
         if len(self.quote) == 1:
-            self.quote = ""  # a plain string ends with its line
+            self.quote = ""  # a single-line string ends with its line

@@ -1,4 +1,4 @@
-"""Machine files: TOML that describes a machine, read into a `Machine`."""
+"""Machine files: TOML descriptions that are read into a `Machine`."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from poolwise.files.component import Component
 from poolwise.files.document import Document
 from poolwise.files.fields import check_version, validate
 from poolwise.files.machine_build import machine_of
-from poolwise.files.machine_limits import restricted
-from poolwise.files.machine_sections import MachineFile, written
+from poolwise.files.machine_limits import with_machine_limits
+from poolwise.files.machine_sections import MachineFile, to_file_tables
 from poolwise.hashing import Json
 from poolwise.model import Machine
 
 
 class MachineFormat(Protocol):
-    """Another form in which machines are described. Register with `@register("machine_formats", NAME)`."""
+    """An alternative description format of machines. Register with `@register("machine_formats", NAME)`."""
 
     def build(self) -> Machine:
         """Build the machine that the settings describe; raises InputError."""
         ...
 
 
-class Described(NamedTuple):
-    """A machine, and what describes it.
+class MachineDescription(NamedTuple):
+    """A machine and its description.
 
     Attributes
     ----------
     machine : the machine
-    content : everything that a result depends on
-    tables : what a machine file says about it, with full paths
+    content : everything in the description that a result depends on
+    tables : the description as tables of a machine file, with absolute paths
     """
 
     machine: Machine
@@ -43,13 +43,13 @@ class Described(NamedTuple):
 
 
 def load_machine(file: Path) -> Machine:
-    """Read a machine file; raises InputError naming file, line, field and remedy."""
+    """Read a machine file; raises InputError with file, line, field and remedy."""
     document = Document.read(file)
-    return described(document, default=file.stem).machine
+    return read_machine(document, default=file.stem).machine
 
 
-def described(document: Document, path: tuple[str | int, ...] = (), default: str = "machine") -> Described:
-    """Read the machine at `path` of a document, in whatever form it is described; `default` is its name if none is given."""
+def read_machine(document: Document, path: tuple[str | int, ...] = (), default: str = "machine") -> MachineDescription:
+    """Read the machine at `path` of a document, in any registered format; `default` is its name if none is given."""
     table: Any = document.tables
     for part in path:
         table = table[part]
@@ -57,27 +57,28 @@ def described(document: Document, path: tuple[str | int, ...] = (), default: str
         return _in_format(document, table, tuple(str(part) for part in path))
     file = check_machine(document, path)
     content = file.content()
-    machine = restricted(machine_of(file, default, document, path), file, document, path)
-    order = [list(rack.nodes) for rack in file.rack]  # canonical JSON sorts keys, and it says which nodes stand first
-    return Described(machine, {**content, "order": order}, {**written(content), "name": machine.name})
+    machine = with_machine_limits(machine_of(file, default, document, path), file, document, path)
+    order = [list(rack.nodes) for rack in file.rack]  # canonical JSON sorts keys, but the order of nodes matters
+    return MachineDescription(machine, {**content, "order": order}, {**to_file_tables(content), "name": machine.name})
 
 
-def _in_format(document: Document, table: Mapping[str, Any], path: tuple[str, ...]) -> Described:
+def _in_format(document: Document, table: Mapping[str, Any], path: tuple[str, ...]) -> MachineDescription:
     check_version(document, path)
     settings = {key: value for key, value in table.items() if key not in ("format", "version", "title", "name")}
-    choice = Component(name=str(table["format"]), **settings).beside(document.place((*path, "format"))[0].parent)
-    with document.placing(*path, "format"):
-        registry.find("machine_formats", choice.name)
-    with document.placing(*path):
-        form: MachineFormat = choice.make("machine_formats")
+    component = Component(name=str(table["format"]), **settings)
+    component = component.resolve_paths(document.location((*path, "format"))[0].parent)
+    with document.errors_at(*path, "format"):
+        registry.find("machine_formats", component.name)
+    with document.errors_at(*path):
+        form: MachineFormat = component.make("machine_formats")
     built = _built(form, document, path)
     machine = replace(built, name=str(table["name"])) if "name" in table else built
-    tables = {"version": 1, "format": choice.name, "name": machine.name, **choice.settings}
-    return Described(machine, {"format": choice.identity("machine_formats")}, tables)
+    tables = {"version": 1, "format": component.name, "name": machine.name, **component.settings}
+    return MachineDescription(machine, {"format": component.identity("machine_formats")}, tables)
 
 
 def _built(form: MachineFormat, document: Document, path: tuple[str, ...]) -> Machine:
-    """Build; an error that stands in one of the form's own files keeps its place."""
+    """Build the machine; an error that already names one of the format's own files keeps its location."""
     try:
         return form.build()
     except InputError as error:
@@ -109,7 +110,7 @@ def _check_names(machine: MachineFile, document: Document, path: tuple[str | int
             if entry.name in seen:
                 raise document.error(
                     (*path, section, k, "name"),
-                    f"the name '{entry.name}' is taken by a [[{seen[entry.name]}]]",
-                    "give each node type, rack, pool, device and link a name of its own",
+                    f"the name '{entry.name}' is already used by a [[{seen[entry.name]}]] entry",
+                    "give each node type, rack, pool, device and link a unique name",
                 )
             seen[entry.name] = section

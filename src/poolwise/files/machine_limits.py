@@ -1,4 +1,4 @@
-"""From a validated machine file to what the machine allows: partitions, features, qualities of service, windows."""
+"""Scheduling limits of a machine from its file: partitions, features, qualities of service, reserved windows, failures."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from poolwise.model import Failures, Kind, Machine, Outage, Partition, QualityOf
 from poolwise.units import NEVER
 
 
-def restricted(machine: Machine, file: MachineFile, document: Document, path: FieldPath = ()) -> Machine:
-    """Return the machine with what the file says that it allows; `document` and `path` say where errors stand.
+def with_machine_limits(machine: Machine, file: MachineFile, document: Document, path: FieldPath = ()) -> Machine:
+    """Return the machine with the limits and failures of its file.
 
-    Raises InputError for nodes, amounts and names that cannot be.
+    Errors report locations in `document` below `path`. Raises InputError for unknown nodes and amounts, and for duplicate or
+    conflicting names.
     """
     for section in ("partition", "qos", "window"):
         _check_names(section, getattr(file, section), document, path)
@@ -27,8 +28,8 @@ def restricted(machine: Machine, file: MachineFile, document: Document, path: Fi
     for k, part in enumerate(file.partition):
         members = _members(machine, part.nodes, document, (*path, "partition", k, "nodes"))
         if not np.array_equal(sets.get(part.name, members), members):
-            problem = f"'{part.name}' is also a feature, which other nodes have"
-            raise document.error((*path, "partition", k, "name"), problem, "give the partition or the feature another name")
+            problem = f"'{part.name}' is also a feature with different nodes"
+            raise document.error((*path, "partition", k, "name"), problem, "rename the partition or the feature")
         sets[part.name] = members
     for k, qos in enumerate(file.qos):
         _check_amounts(machine, qos, document, (*path, "qos", k))
@@ -53,9 +54,9 @@ def _failures(machine: Machine, section: FailuresSection | None, document: Docum
         return tuple(np.flatnonzero(_members(machine, patterns, document, (*path, *place))).tolist())
 
     outages = tuple(Outage(owners(o.nodes, "outage", k, "nodes"), o.down, o.up) for k, o in enumerate(section.outage))
-    drawn = owners(section.nodes, "nodes") if section.mtbf is not None else ()
+    failing = owners(section.nodes, "nodes") if section.mtbf is not None else ()
     until = NEVER if section.until is None else section.until
-    return Failures(outages, drawn, section.mtbf or NEVER, section.mttr, until, section.jobs == "requeue")
+    return Failures(outages, failing, section.mtbf or NEVER, section.mttr, until, section.jobs == "requeue")
 
 
 def _partition(part: PartitionSection) -> Partition:
@@ -63,10 +64,10 @@ def _partition(part: PartitionSection) -> Partition:
 
 
 def _qos(qos: QosSection) -> QualityOfService:
-    return QualityOfService(qos.name, qos.default, qos.max_time or NEVER, _most(qos.per_user), _most(qos.total))
+    return QualityOfService(qos.name, qos.default, qos.max_time or NEVER, _limits(qos.per_user), _limits(qos.total))
 
 
-def _most(amounts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+def _limits(amounts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(amounts.items()))
 
 
@@ -75,7 +76,7 @@ def _window(window: WindowSection, owners: BoolArray) -> ReservedWindow:
 
 
 def _features(machine: Machine, file: MachineFile) -> dict[str, BoolArray]:
-    """Feature -> (n_owner,) nodes that have it."""
+    """Map each feature to its nodes, (n_owner,)."""
     node = machine.kind == Kind.NODE
     having = {
         feature: {kind.name for kind in file.node if feature in kind.features} for k in file.node for feature in k.features
@@ -86,7 +87,7 @@ def _features(machine: Machine, file: MachineFile) -> dict[str, BoolArray]:
 
 
 def _members(machine: Machine, patterns: Sequence[str], document: Document, path: FieldPath) -> BoolArray:
-    """(n_owner,) nodes that one of some patterns names by their type, their rack or their own name."""
+    """(n_owner,) nodes whose type, rack or name matches one of the patterns."""
     found = np.zeros(machine.n_owner, dtype=np.bool_)
     nodes = machine.of_kind(Kind.NODE).tolist()
     for k, pattern in enumerate(patterns):
@@ -110,26 +111,26 @@ def _check_names(
     document: Document,
     path: FieldPath,
 ) -> None:
-    """Raise InputError for a name that is given twice, and for a second default."""
+    """Raise InputError for a duplicate name or a second default."""
     names: set[str] = set()
     default = ""
     for k, entry in enumerate(entries):
         if entry.name in names:
-            problem = f"there is another {section} '{entry.name}'"
-            raise document.error((*path, section, k, "name"), problem, "give each a name of its own")
+            problem = f"duplicate {section} '{entry.name}'"
+            raise document.error((*path, section, k, "name"), problem, "give each a unique name")
         names.add(entry.name)
         if not isinstance(entry, WindowSection) and entry.default:
             if default:
-                problem = f"'{default}' is the default already"
-                raise document.error((*path, section, k, "default"), problem, "let one be the default")
+                problem = f"'{default}' is already the default"
+                raise document.error((*path, section, k, "default"), problem, "keep one default")
             default = entry.name
 
 
 def _check_amounts(machine: Machine, qos: QosSection, document: Document, path: FieldPath) -> None:
-    """Raise InputError for a limit on what jobs on this machine do not ask for."""
+    """Raise InputError for a limit on an amount that jobs on this machine cannot request."""
     devices = {machine.type[owner] for owner in machine.of_kind(Kind.DEVICE).tolist()}
     known = {"jobs", "nodes", *machine.resources, *devices} - {"devices"}
-    for whose in ("per_user", "total"):
-        for name in getattr(qos, whose):
+    for scope in ("per_user", "total"):
+        for name in getattr(qos, scope):
             if name not in known:
-                raise document.unknown((*path, whose, name), "amount", name, sorted(known))
+                raise document.unknown((*path, scope, name), "amount", name, sorted(known))

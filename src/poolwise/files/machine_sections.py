@@ -1,4 +1,4 @@
-"""What a machine file may say: racks, nodes, pools, devices and links."""
+"""Sections of a machine file: racks, nodes, pools, devices, links, scheduling limits and failures."""
 
 from __future__ import annotations
 
@@ -10,43 +10,43 @@ from poolwise.files.fields import Bandwidth, Count, Label, Memory, Name, Positiv
 
 Attributes = dict[Name, float]
 Number = Annotated[int, Field(strict=True, ge=1, le=2**20)]
-"""How many of what is described one by one: racks, devices."""
+"""Number of individually described items, such as racks or devices."""
 
 
 class Owner(Section):
-    """What every owner may have: resources by name, and numbers that models and policies read."""
+    """Common fields of all owners: resources by name, and numbers that models and policies read."""
 
     name: Name
-    cores: Count | None = Field(default=None, description="cores")
-    memory: Memory | None = Field(default=None, description="memory")
+    cores: Count | None = Field(default=None, description="number of cores")
+    memory: Memory | None = Field(default=None, description="memory capacity")
     storage: Memory | None = Field(default=None, description="storage capacity")
     bandwidth: Bandwidth | None = Field(default=None, description="bandwidth")
-    resources: dict[Name, Count] = Field(default={}, description="further resources that are counted, such as gpus = 4")
+    resources: dict[Name, Count] = Field(default={}, description="amounts of other countable resources, such as gpus = 4")
     attributes: Attributes = Field(default={}, description="numbers that models and policies read, such as watts = 350")
 
     def amounts(self) -> dict[str, int]:
-        """Resource -> amount in base units, of those that are given."""
+        """Return resource -> amount in base units, for the resources that are given."""
         named = {"cores": self.cores, "memory": self.memory, "storage": self.storage, "bandwidth": self.bandwidth}
         return {**{k: v for k, v in named.items() if v is not None}, **self.resources}
 
 
 class NodeType(Owner):
-    """A type of node. Jobs take `whole` nodes, or `shared` ones where each asks for cores and memory of its own."""
+    """A type of node. Jobs occupy `whole` nodes, or request cores and memory on `shared` ones."""
 
     allocation: Literal["whole", "shared"] = "whole"
-    features: list[Label] = Field(default=[], description="names that jobs may ask for as a constraint")
+    features: list[Label] = Field(default=[], description="features that jobs can request as a constraint")
 
 
 class Racks(Section):
-    """`count` equal racks, numbered consecutively over all [[rack]] entries: rack0, rack1, ..."""
+    """`count` identical racks, numbered consecutively over all [[rack]] entries: rack0, rack1, ..."""
 
-    name: Name | None = Field(default=None, description="lets a dotted path reach this entry")
+    name: Name | None = Field(default=None, description="name of this entry in dotted paths")
     count: Number = 1
-    nodes: dict[Name, Positive] = Field(description="node type -> number in each rack")
+    nodes: dict[Name, Positive] = Field(description="number of nodes of each type in each rack")
 
 
 class Pool(Owner):
-    """A pool of memory, storage or another resource: one in each rack, or one for the machine."""
+    """A pool of memory, storage or another resource, in each rack or in the machine."""
 
     per: Literal["rack", "machine"] = "rack"
 
@@ -54,17 +54,17 @@ class Pool(Owner):
 class Device(Owner):
     """Devices of a type: `count` in each node whose type matches, in each rack, or in the machine."""
 
-    type: Name | None = Field(default=None, description="type of device; its name if not given")
+    type: Name | None = Field(default=None, description="type of device; `name` if not given")
     count: Number = 1
     at: str = Field(default="rack", description='"rack", "machine", or a pattern of shared node types such as "gpu*"')
 
 
 class Link(Section):
-    """Links from every owner that a pattern matches to its rack's switch, the machine's switch, or an owner."""
+    """Links from every owner that matches a pattern to its rack's switch, the machine's switch, or an owner."""
 
     name: Name
-    from_: str = Field(alias="from", description='pattern of owners ("rack*.thin*"), part by part, or of racks ("rack*")')
-    to: str = Field(description='"rack" (the switch of the own rack), "machine" (the one switch above) or an owner')
+    from_: str = Field(alias="from", description='pattern of owners ("rack*.thin*", matched part by part) or racks ("rack*")')
+    to: str = Field(description='"rack" (switch of the owner\'s rack), "machine" (switch above all racks), or an owner')
     bandwidth: Bandwidth
     latency: Time = 0
 
@@ -75,74 +75,76 @@ NodePatterns = Annotated[
 
 
 class PartitionSection(Section):
-    """A partition: some nodes, and what jobs on them may ask for. Partitions may overlap."""
+    """A partition: a set of nodes, and limits on jobs that run there. Partitions may overlap."""
 
     name: Label
     nodes: NodePatterns
-    default: bool = Field(default=False, description="takes the jobs that name no partition")
-    max_time: Time | None = Field(default=None, description="longest time that a job may request")
-    max_nodes: Positive | None = Field(default=None, description="nodes that a job may ask for")
-    tier: Count = Field(default=1, description="jobs of a higher tier are considered before all others")
+    default: bool = Field(default=False, description="whether jobs that name no partition run here")
+    max_time: Time | None = Field(default=None, description="maximum time limit of a job")
+    max_nodes: Positive | None = Field(default=None, description="maximum number of nodes of a job")
+    tier: Count = Field(default=1, description="priority tier; jobs of a higher tier are considered first")
 
 
 class QosSection(Section):
-    """A quality of service (QOS): what its jobs may have at a time."""
+    """A quality of service (QOS): limits on what its jobs may hold at any time."""
 
     name: Label
-    default: bool = Field(default=False, description="that of the jobs that name none")
-    max_time: Time | None = Field(default=None, description="longest time that a job may request")
-    per_user: dict[Name, Count] = Field(default={}, description="most jobs, nodes, cores, ... of one user")
-    total: dict[Name, Count] = Field(default={}, description="most jobs, nodes, cores, ... of all its jobs together")
+    default: bool = Field(default=False, description="whether it applies to jobs that name no QOS")
+    max_time: Time | None = Field(default=None, description="maximum time limit of a job")
+    per_user: dict[Name, Count] = Field(default={}, description="maximum jobs, nodes, cores, ... per user")
+    total: dict[Name, Count] = Field(default={}, description="maximum jobs, nodes, cores, ... of all jobs together")
 
 
 class WindowSection(Section):
-    """Nodes that are kept free for a time that is known beforehand: maintenance, or a reservation."""
+    """A window in which nodes are kept free, known in advance: maintenance or a reservation."""
 
     name: Label
-    start: Time = Field(description="from when, counted from time 0 of the workload")
+    start: Time = Field(description="start of the window, from time 0 of the workload")
     end: Time
     nodes: NodePatterns = Field(default=["*"])
-    users: list[str] = Field(default=[], description="whose jobs may use the nodes all the same")
-    accounts: list[str] = Field(default=[], description="the same, by account")
+    users: list[str] = Field(default=[], description="users whose jobs may run in the window")
+    accounts: list[str] = Field(default=[], description="accounts whose jobs may run in the window")
 
     @model_validator(mode="after")
     def _lasts(self) -> WindowSection:
         if self.end <= self.start:
-            raise ValueError("the window must end after it starts")
+            raise ValueError("end must be after start")
         return self
 
 
 class OutageSection(Section):
-    """Nodes that are down for a time, which no scheduler knows beforehand."""
+    """A period in which nodes are down, unknown to schedulers in advance."""
 
     nodes: NodePatterns
-    down: Time = Field(description="from when, counted from time 0 of the workload")
-    up: Time = Field(description="until when")
+    down: Time = Field(description="start of the outage, from time 0 of the workload")
+    up: Time = Field(description="end of the outage, from time 0 of the workload")
 
     @model_validator(mode="after")
     def _lasts(self) -> OutageSection:
         if self.up <= self.down:
-            raise ValueError("the nodes must come up after they go down")
+            raise ValueError("up must be after down")
         return self
 
 
 class FailuresSection(Section):
-    """What breaks: outages that are given, and others that are drawn from the run's seed."""
+    """Node failures: fixed outages, and random ones drawn from the run's seed."""
 
     outage: list[OutageSection] = Field(default=[])
     nodes: NodePatterns = Field(default=["*"])
-    mtbf: Time | None = Field(default=None, gt=0, description="mean time from a node's repair to its next failure, exponential")
-    mttr: Time = Field(default=0, description="mean time to its repair, exponential")
-    until: Time | None = Field(default=None, description="nothing fails from then on; by default the last submission")
-    jobs: Literal["requeue", "lose"] = Field(default="requeue", description="what becomes of jobs that lose a node")
+    mtbf: Time | None = Field(
+        default=None, gt=0, description="mean time from repair to the next failure of a node, exponential"
+    )
+    mttr: Time = Field(default=0, description="mean time to repair, exponential")
+    until: Time | None = Field(default=None, description="time after which nothing fails; the last submission if not given")
+    jobs: Literal["requeue", "lose"] = Field(default="requeue", description="action for jobs that lose a node")
 
 
 class MachineFile(Section):
-    """A machine."""
+    """A machine: racks of nodes, pools, devices and links, with optional limits and failures."""
 
-    version: Annotated[Literal[1], Field(description="version of this format")]
+    version: Annotated[Literal[1], Field(description="version of the file format")]
     title: str = ""
-    name: str | None = Field(default=None, description="what reports call it; the file's name if not given")
+    name: str | None = Field(default=None, description="name in reports; the file's name if not given")
     node: list[NodeType] = Field(min_length=1)
     rack: list[Racks] = Field(min_length=1)
     pool: list[Pool] = Field(default=[])
@@ -154,7 +156,7 @@ class MachineFile(Section):
     failures: FailuresSection | None = None
 
     def content(self) -> dict[str, Any]:
-        """Everything that a result depends on, in base units; names and titles of the whole are left out."""
+        """Return everything that a result depends on, in base units; omits the machine's name and title."""
         return self.model_dump(mode="json", by_alias=True, exclude={"title", "name"})
 
 
@@ -162,17 +164,17 @@ _TIMES = ("latency", "max_time", "start", "end", "down", "up", "mtbf", "mttr", "
 _UNITS = {"memory": "MiB", "storage": "MiB", "bandwidth": "MB/s", **dict.fromkeys(_TIMES, "ns")}
 
 
-def written(content: dict[str, Any]) -> dict[str, Any]:
-    """Write the content of a machine file as such a file says it: quantities with their units, and only what is given."""
+def to_file_tables(content: dict[str, Any]) -> dict[str, Any]:
+    """Convert `MachineFile.content` to tables as a file has them: quantities with units, no empty values."""
     return {
-        section: [_entry(entry) for entry in entries] if isinstance(entries, list) else _written_section(entries)
+        section: [_entry(entry) for entry in entries] if isinstance(entries, list) else _section_tables(entries)
         for section, entries in content.items()
         if entries not in ([], None)
     }
 
 
-def _written_section(section: Any) -> Any:
-    """A table with tables in it, or any other value as it is."""
+def _section_tables(section: Any) -> Any:
+    """Convert a table that contains tables; any other value is returned unchanged."""
     if not isinstance(section, dict):
         return section
     return {

@@ -1,4 +1,4 @@
-"""Mix files: kinds of workloads on pooled devices, their shares and deadlines, as TOML."""
+"""Mix files: TOML that describes kinds of workloads on pooled devices, their shares and deadlines."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ Weight = Annotated[float, Field(gt=0)]
 
 
 class MixKind(Section):
-    """One kind of workload: what it asks for and how long it takes."""
+    """One kind of workload: its resources and run time."""
 
     name: Name
-    base_time: Time = Field(description="run time when nothing disturbs it")
+    base_time: Time = Field(description="run time without interference")
     cores: Positive
     bandwidth: Bandwidth = 0
     storage: Memory = 0
     peak_bandwidth: Bandwidth | None = Field(
-        None, description="bandwidth beyond which more is of no use; its bandwidth if not given"
+        None, description="bandwidth that the workload can use at most; `bandwidth` if not given"
     )
     share: Weight = Field(1.0, description="weight among the kinds")
-    table: str | None = Field(None, description='performance table: a CSV file beside this one, or "catalog:NAME"')
-    partners: list[Name] = Field([], description="other kinds with a table that it may share devices with")
+    table: str | None = Field(None, description='performance table: a CSV file relative to this one, or "catalog:NAME"')
+    partners: list[Name] = Field([], description="other kinds with a table that may share devices with this kind")
 
 
 class MixFile(Section):
     """A mix of workloads."""
 
-    version: Annotated[Literal[1], Field(description="version of this format")]
+    version: Annotated[Literal[1], Field(description="version of the file format")]
     title: str = ""
     jobs: Positive = 1500
-    high_priority: Annotated[float, Field(ge=0, le=1, description="share of urgent workloads")] = 0.2
+    high_priority: Annotated[float, Field(ge=0, le=1, description="share of high-priority workloads")] = 0.2
     deadline_factor: Annotated[float, Field(ge=0, description="deadline = arrival + factor * base time")] = 4.0
-    high_priority_factor: Annotated[float, Field(ge=0, description="the same for urgent workloads")] = 1.2
+    high_priority_factor: Annotated[float, Field(ge=0, description="deadline factor of high-priority workloads")] = 1.2
     kind: list[MixKind] = Field(min_length=1)
 
     def mix(self, seed: int) -> NvmeMix:
-        """Return the generator of its workloads."""
+        """Return the generator of this mix."""
         kinds = tuple(
             WorkloadKind(
                 kind.name,
@@ -74,7 +74,7 @@ class MixFile(Section):
 def load_mix(path: Path) -> tuple[MixFile, NvmeSharing]:
     """Read a mix and the performance tables that it names.
 
-    Raises InputError naming file, line and field; for a wrong table the table's file and cell.
+    Raises InputError with file, line and field; an error in a table reports the table's file and cell.
     """
     document = Document.read(path)
     check_version(document)
@@ -83,27 +83,25 @@ def load_mix(path: Path) -> tuple[MixFile, NvmeSharing]:
     tables: dict[str, SharingTable | str] = {}
     for k, kind in enumerate(file.kind):
         if known.index(kind.name) != k:
-            raise document.error(
-                ("kind", k, "name"), f"the kind '{kind.name}' stands twice", "give each kind a name of its own"
-            )
+            raise document.error(("kind", k, "name"), f"duplicate kind '{kind.name}'", "give each kind a unique name")
         for partner in kind.partners:
             if partner not in known:
                 raise document.unknown(("kind", k, "partners"), "kind", partner, known)
         if kind.table is not None:
             tables[kind.name] = _table(document, k, kind.table)
         elif kind.partners:
-            raise document.error(("kind", k, "partners"), "a kind without a table has no partners", "give it a table")
+            raise document.error(("kind", k, "partners"), "a kind without a table cannot have partners", "give it a table")
     partners = {kind.name: tuple(kind.partners) for kind in file.kind if kind.partners}
     return file, NvmeSharing(tables, partners)
 
 
 def _table(document: Document, k: int, reference: str) -> SharingTable:
-    beside = reference if reference.startswith(CATALOG) else document.file.parent / reference
-    if isinstance(beside, Path) and not beside.is_file():
+    path = reference if reference.startswith(CATALOG) else document.file.parent / reference
+    if isinstance(path, Path) and not path.is_file():
         raise document.error(("kind", k, "table"), f"no such file: {reference}", f'give a CSV file, or "{CATALOG}NAME"')
     try:
-        return SharingTable.read(beside)
+        return SharingTable.read(path)
     except InputError as error:
-        if error.line is None and not isinstance(beside, Path):
+        if error.line is None and not isinstance(path, Path):
             raise document.error(("kind", k, "table"), error.message, error.remedy) from error
         raise

@@ -1,4 +1,4 @@
-"""Scheduler files: TOML that says how jobs are ordered, placed and started."""
+"""Scheduler files: TOML that configures the order, placement and start of jobs."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ Section = TypeVar("Section", bound=SchedulerSection)
 
 
 def load_scheduler(file: Path) -> SchedulerFile:
-    """Read a scheduler file; raises InputError naming file, line, field and remedy."""
+    """Read a scheduler file; raises InputError with file, line, field and remedy."""
     document = Document.read(file)
     check_version(document)
     return resolve(validate(SchedulerFile, document), document)
 
 
 def resolve(section: Section, document: Document, path: tuple[str, ...] = ()) -> Section:
-    """Find everything that the section at `path` of a document names; raises InputError with file, line and field.
+    """Resolve every name in the section at `path` of a document; raises InputError with file, line and field.
 
-    A "file.py:Name" or another file is found beside the file that names it.
+    "file.py:Name" and other file references are relative to the file that contains them.
     """
-    folders = {key: document.place((*path, key))[0].parent for key in (*PARTS, "settings")}
+    folders = {key: document.location((*path, key))[0].parent for key in (*PARTS, "settings")}
     named = {key: getattr(section, key) for key in PARTS}
     found: dict[str, Any] = {}
     problems = Problems()
-    for key, choice in named.items():
-        if choice is None:
+    for key, component in named.items():
+        if component is None:
             continue
-        with problems.attempt(), document.placing(*path, key):
-            found[key] = choice.beside(folders[key])
+        with problems.attempt(), document.errors_at(*path, key):
+            found[key] = component.resolve_paths(folders[key])
             made = found[key].make(PARTS[key])
             if PARTS[key] in ("orders", "backfills") and hasattr(made, "open"):
-                made.open()  # reads its files, such as slurm.conf: what is wrong there is told before anything runs
-    with problems.attempt(), document.placing(*path, "kind"):
+                made.open()  # reads its files, such as slurm.conf: report errors in them before the run starts
+    with problems.attempt(), document.errors_at(*path, "kind"):
         registry.find("schedulers", section.kind)
     problems.finish()
-    with document.placing(*path):
+    with document.errors_at(*path):
         check_parts(section)
-    with document.placing(*path, "settings"):
-        found["settings"] = Component.of(section.kind, section.settings).beside(folders["settings"]).settings
+    with document.errors_at(*path, "settings"):
+        found["settings"] = Component.of(section.kind, section.settings).resolve_paths(folders["settings"]).settings
     whole = section.model_copy(update=found)
-    with document.placing(*path, "settings"):
+    with document.errors_at(*path, "settings"):
         scheduler_of(whole)
         scheduler_content(whole)
     return whole

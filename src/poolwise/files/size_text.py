@@ -1,4 +1,4 @@
-"""Values of a machine file in words: "1280 GiB of pool memory in each rack" for machine.pool.memory.memory."""
+"""Descriptions of machine file values: "1280 GiB of pool memory in each rack" for machine.pool.memory.memory."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class SizeWords:
-    """What a value of a machine is an amount of.
+class SizeText:
+    """Wording for amounts of one value of a machine file.
 
     Attributes
     ----------
     noun : such as "pool memory in each rack", or "racks"
-    counted : whether an amount is a number of them; else it is so much "of" it
-    one : what is paid for: one of them, such as "rack", or of what there is so much, such as "pool memory"; "" if unknown
+    counted : whether the amount is a number of items ("8 racks") rather than a quantity ("8 GiB of ...")
+    one : priced unit: one item, such as "rack", or the quantity, such as "pool memory"; "" if unknown
     """
 
     noun: str
@@ -23,8 +23,8 @@ class SizeWords:
     one: str = ""
 
     @classmethod
-    def of(cls, path: str, tables: Mapping[str, Any]) -> SizeWords:
-        """Say what a dotted path of a study or a plan is, given the tables of its machine; the path itself if unknown."""
+    def of(cls, path: str, tables: Mapping[str, Any]) -> SizeText:
+        """Describe a dotted path of a study or plan with the tables of its machine; unknown paths stay as written."""
         section, name, field = [*path.removeprefix("machine.").split(".", 2), "", ""][:3]
         entry = _entry(tables, section, name)
         if entry is None or not path.startswith("machine."):
@@ -35,17 +35,17 @@ class SizeWords:
             return cls(
                 f"{field.removeprefix('nodes.')} nodes in each rack", counted=True, one=f"{field.removeprefix('nodes.')} node"
             )
-        where = _where(section, name, entry)
+        location = _location(section, name, entry)
         if field == "count":
-            return cls(f"{name} {section}s {where}", counted=True, one=f"{name} {section}")
+            return cls(f"{name} {section}s {location}", counted=True, one=f"{name} {section}")
         what = "pool memory" if section == "pool" and field == "memory" else field.replace("_", " ")
         several = section == "pool" and len(tables.get("pool", ())) > 1 and name != field
         what += f" ({name})" if several else ""
         paid = what if section == "pool" else f"{what} of {name} {section}s"
-        return cls(f"{what} {where}", one=paid)
+        return cls(f"{what} {location}", one=paid)
 
     def phrase(self, amount: str) -> str:
-        """Put an amount, with its unit, and the noun together."""
+        """Combine an amount (with its unit) and the noun."""
         return f"{amount} {self.noun}" if self.counted else f"{amount} of {self.noun}"
 
 
@@ -58,8 +58,8 @@ def _entry(tables: Mapping[str, Any], section: str, name: str) -> Mapping[str, A
     return next((entry for entry in entries if entry.get("name") == name), None)
 
 
-def _where(section: str, name: str, entry: Mapping[str, Any]) -> str:
-    """Of which there is one such amount."""
+def _location(section: str, name: str, entry: Mapping[str, Any]) -> str:
+    """Describe the scope of one such amount: a rack, a node or the machine."""
     if section == "pool":
         return "in each rack" if entry.get("per", "rack") == "rack" else "in the whole machine"
     if section == "device":

@@ -190,7 +190,7 @@ def _check_names(source: Source) -> None:
     for row, name in enumerate(source.texts(_NAME).tolist()):
         if first.setdefault(name, row) != row:
             problem = f"job {name} is already in {source.location(first[name])}"
-            raise source.error(row, _NAME, problem, "keep one row of each job")
+            raise source.error(row, _NAME, problem, "keep one row per job")
 
 
 def _check_apart(tables: list[JobTable], waiting: Source, named: bool) -> None:
@@ -199,7 +199,7 @@ def _check_apart(tables: list[JobTable], waiting: Source, named: bool) -> None:
     for row in range(len(tables[-1])):
         if (name := tables[-1].name(row)) in at_work:
             problem = f"job {name} is in {RUNNING} as well"
-            raise waiting.error(row, _NAME if named else "id", problem, "keep one row of each job")
+            raise waiting.error(row, _NAME if named else "id", problem, "keep one row per job")
 
 
 def _together(tables: list[JobTable], origin: int) -> JobTable:

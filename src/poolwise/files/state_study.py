@@ -1,4 +1,4 @@
-"""The study beside a state: what two queue orders would do from now on, for `poolwise run FOLDER`."""
+"""Default study of a state for `poolwise run FOLDER`: compares two queue orders from the snapshot onwards."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ ORDERS = ["fcfs", "sjf"]
 
 
 def study_of(state: MachineState, folder: Path) -> dict[str, Any]:
-    """Tables of a study of a state that is written to a folder.
+    """Return the tables of a study of a state that is written to a folder.
 
-    The scheduler that decides there is what runs today, where it is known; what has no order to vary is studied as it is.
+    The scheduler in use at the source, if known, becomes the study's `today`. A scheduler without an order is run unchanged.
     """
     now, whole = iso_time(state.jobs.epoch + state.now)[:19] + "Z", "nodes" in state.machine.resources
     pools = whole and len(state.machine.of_kind(Kind.POOL)) > 0
-    title = f"What would another order do from {now} on?"
+    title = f"How would another queue order perform from {now}?"
     scheduler: Any = {"backfill": "easy", "placement": "racks" if whole else "first_fit"}
     more: dict[str, Any] = {"vary": {"scheduler.order": ORDERS}}
     measure: dict[str, Any] = {"warm_up": 0}
     if state.scheduler:
-        scheduler = _beside(state.scheduler, folder)
-        more["today"] = {"name": "as it is decided there", "scheduler": scheduler}
+        scheduler = _relative_reference(state.scheduler, folder)
+        more["today"] = {"name": "current scheduler", "scheduler": scheduler}
         named = Document.read(catalog.resolve("schedulers", state.scheduler)).tables
         if "order" not in named:
-            title, more = f"What happens from {now} on?", {}
+            title, more = f"What happens from {now}?", {}
         if named.get("kind", "list") != "list":
-            measure["baseline"] = False  # it is a list scheduler, which may not know what these jobs ask for
+            measure["baseline"] = False  # the baseline is a list scheduler, which may not support what these jobs request
     return {
         "version": 1,
         "title": title,
@@ -47,6 +47,6 @@ def study_of(state: MachineState, folder: Path) -> dict[str, Any]:
     }
 
 
-def _beside(scheduler: str, folder: Path) -> str:
-    """How a scheduler file is named in a folder."""
+def _relative_reference(scheduler: str, folder: Path) -> str:
+    """Return a reference to a scheduler file from a folder."""
     return scheduler if scheduler.startswith(CATALOG) else Path(os.path.relpath(scheduler, folder)).as_posix()

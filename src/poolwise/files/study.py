@@ -1,4 +1,4 @@
-"""Study files: which machine, which workload, which scheduler, and what is varied."""
+"""Study files: TOML that specifies machine, workload, scheduler and varied parameters."""
 
 from __future__ import annotations
 
@@ -17,129 +17,136 @@ from poolwise.units import HOUR, SECOND
 
 CATALOG = "catalog:"
 MOST_SEEDS = 10_000_000
-"""More than anyone runs: every seed is a row of each combination."""
+"""Maximum number of seeds; each adds a row per combination of varied values."""
 
 
 class WorkloadSection(Section):
-    """Where the jobs come from, and which of them are taken."""
+    """Source of the jobs, and their selection."""
 
-    trace: str | None = Field(default=None, description='path relative to the study file, or "catalog:NAME" for a shipped one')
+    trace: str | None = Field(default=None, description='trace file, relative to the study file, or "catalog:NAME"')
     generator: str | None = Field(
-        default=None, description="instead of a trace: a workload generator, drawn anew for each seed"
+        default=None, description="workload generator, instead of a trace; draws new jobs for each seed"
     )
     state: str | None = Field(
-        default=None, description="instead of a trace: the state.toml that `poolwise snapshot` wrote; runs go on from there"
+        default=None, description="state.toml written by `poolwise snapshot`, instead of a trace; runs continue from that state"
     )
-    unsaid: Annotated[Time, Field(description="how long jobs of a state run that do not say so")] = HOUR
-    settings: dict[str, Any] = Field(default={}, description="settings of the generator; jobs and seed among them")
-    format: str = Field(default="auto", description="a trace format; auto recognises it")
-    options: dict[str, Any] = Field(default={}, description="options of the format")
+    unsaid: Annotated[Time, Field(description="assumed run time of jobs without a time limit in a state")] = HOUR
+    settings: dict[str, Any] = Field(default={}, description="settings of the generator, including jobs and seed")
+    format: str = Field(default="auto", description="trace format; auto detects it")
+    options: dict[str, Any] = Field(default={}, description="options of the trace format")
     memory_use: Component | None = Field(
-        default=None, description="memory that jobs really use over their runs; what they ask for if not given"
+        default=None, description="model of actual memory use over each job's run; the requested memory if not given"
     )
-    first: Count = Field(default=0, description="rows to leave out before the first job that is taken")
+    first: Count = Field(default=0, description="number of rows to skip before the first job")
     jobs: Positive | None = Field(default=None, description="number of jobs; all if not given")
     clock: Literal["first job", "trace"] = Field(
-        default="first job", description="where time begins: at the first job that is taken, or where the trace's own does"
+        default="first job", description="time 0 of the workload: submission of the first selected job, or time 0 of the trace"
     )
 
     @model_validator(mode="after")
     def _one_source(self) -> WorkloadSection:
         if [self.trace, self.generator, self.state].count(None) != 2:
-            raise ValueError("give one of trace, generator and state")
+            raise ValueError("give exactly one of trace, generator and state")
         if self.state is not None and (self.first or self.jobs is not None or self.clock != "first job"):
-            raise ValueError("first, jobs and clock choose jobs of a trace; a state has its jobs and its time")
+            raise ValueError("first, jobs and clock select jobs of a trace; they do not apply to a state")
         if self.state is not None and self.memory_use is not None:
-            raise ValueError("memory_use says what jobs of a trace use; a state has what its jobs ask for and hold")
+            raise ValueError("memory_use applies to traces; a state has requested and held memory only")
         if self.state is None and "unsaid" in self.model_fields_set:
-            raise ValueError("unsaid belongs to a state")
+            raise ValueError("unsaid applies to a state only")
         if self.generator is None and self.settings:
-            raise ValueError("settings belong to a generator; options to the format of a trace")
+            raise ValueError("settings apply to a generator; use options for a trace format")
         if self.trace is None and (self.options or self.format != "auto"):
-            raise ValueError("format and options belong to a trace; settings to a generator")
+            raise ValueError("format and options apply to a trace; use settings for a generator")
         return self
 
 
 class SchedulerSection(Section):
-    """How jobs are ordered, placed and started; other kinds than list take the parts that they have, such as an order."""
+    """Order, placement and start of jobs; kinds other than list accept the components that they support, such as an order."""
 
-    kind: str = Field(default="list", description="a scheduler")
-    order: Component | None = Field(default=None, description='a queue order, or "file.py:Name" relative to the study file')
-    backfill: Component | None = Field(default=None, description="a backfill")
-    placement: Component | None = Field(default=None, description="a placement")
+    kind: str = Field(default="list", description="kind of scheduler")
+    order: Component | None = Field(default=None, description='queue order, or "file.py:Name" relative to the study file')
+    backfill: Component | None = Field(default=None, description="backfill policy")
+    placement: Component | None = Field(default=None, description="placement policy")
     admission: Component | None = Field(
-        default=None, description="which jobs may be considered; those within the machine's limits"
+        default=None, description="admission policy; by default jobs within the machine's limits are eligible"
     )
-    scope: Literal["rack", "system"] | None = Field(default=None, description="pools that a node may use")
-    settings: dict[str, Any] = Field(default={}, description="settings of schedulers of another kind")
-    pass_per_event: bool = Field(default=False, description="a pass after each event, not after all events of an instant")
+    scope: Literal["rack", "system"] | None = Field(default=None, description="scope of the pools that a node can use")
+    settings: dict[str, Any] = Field(default={}, description="settings of schedulers of kinds other than list")
+    pass_per_event: bool = Field(
+        default=False, description="whether to run a scheduling pass after each event rather than after each instant"
+    )
 
 
 class SchedulerFile(SchedulerSection):
-    """A scheduler in a file of its own."""
+    """A standalone scheduler file."""
 
-    version: Annotated[Literal[1], Field(description="version of this format")]
+    version: Annotated[Literal[1], Field(description="version of the file format")]
     title: str = ""
 
 
 class OrFile:
-    """Says in the schema that a file may be named instead of a section; its content is put there before validation."""
+    """Schema marker for a section that a file name may replace; the file's content is inserted before validation."""
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        return {"anyOf": [{"type": "string", "description": 'a file, or "catalog:NAME"'}, handler(schema)]}
+        return {"anyOf": [{"type": "string", "description": 'file, or "catalog:NAME"'}, handler(schema)]}
 
 
 class PerformanceSection(Section):
-    """How long jobs take where they are placed, and what the scheduler believes about it."""
+    """Run times under a placement, and the scheduler's estimate of them."""
 
-    model: Component = Field(default_factory=lambda: Component(name="remote_memory"), description="a performance model")
-    estimate: Literal["own", "mean", "none"] = Field(default="own", description="slowdown that the scheduler expects")
+    model: Component = Field(default_factory=lambda: Component(name="remote_memory"), description="performance model")
+    estimate: Literal["own", "mean", "none"] = Field(
+        default="own", description="slowdown that the scheduler expects: the model's own, its mean, or none"
+    )
     estimate_model: Component | None = Field(
-        default=None, description="instead: a performance model that the scheduler believes"
+        default=None, description="performance model for the scheduler's estimate, instead of `estimate`"
     )
 
     @model_validator(mode="after")
     def _one_estimate(self) -> PerformanceSection:
         if self.estimate_model is not None and self.estimate != "own":
-            raise ValueError("give either estimate or estimate_model")
+            raise ValueError("give estimate or estimate_model, not both")
         return self
 
 
 class MeasureSection(Section):
-    """What is measured, and on which jobs."""
+    """Metrics, and the jobs on which they are measured."""
 
     warm_up: Count = Field(
         default=500,
-        description="first jobs, not measured; under FCFS without backfilling where the scheduler has order and backfill",
+        description="number of first jobs excluded from metrics; FCFS without backfilling schedules them "
+        "if the scheduler has an order and a backfill",
     )
-    population: Literal["common", "paper"] = Field(default="common", description="jobs that all runs finish, or the paper's")
-    tau: Annotated[Time, Field(description="least runtime in bounded slowdown")] = 10 * SECOND
-    baseline: bool = Field(default=True, description="run FCFS without backfilling too, for fairness")
+    population: Literal["common", "paper"] = Field(
+        default="common", description="measured jobs: those that finish in all runs, or the paper's rule"
+    )
+    tau: Annotated[Time, Field(description="minimum run time in bounded slowdown")] = 10 * SECOND
+    baseline: bool = Field(default=True, description="whether to also run FCFS without backfilling, for fairness metrics")
     memory_baseline: str | None = Field(
-        default=None, description="a machine file to run on too, for what memory dollars gain; its path, or catalog:NAME"
+        default=None, description="machine file or catalog:NAME of a baseline machine, for throughput per memory dollar"
     )
     metrics: list[Component] = Field(
-        default=[], description='metrics beside the standard ones: names, or "file.py:Name" relative to the study file'
+        default=[], description='additional metrics: names, or "file.py:Name" relative to the study file'
     )
-    dollars_per_gb: float = Field(default=DOLLARS_PER_GB, gt=0, description="price of memory, $ for 1024 MiB")
+    dollars_per_gb: float = Field(default=DOLLARS_PER_GB, gt=0, description="price of memory ($ per 1024 MiB)")
 
 
 class TodaySection(Section):
-    """What runs today: every answer says what changes against it. What is not given is as in the run that is compared."""
+    """The configuration in use today, as a reference for every result; omitted parts equal those of the compared run."""
 
-    name: str = Field(default="today", description="what tables and reports call it")
-    machine: str | dict[str, Any] | None = Field(default=None, description="as the study's own machine is written")
-    scheduler: str | SchedulerSection | None = Field(default=None, description="as the study's own scheduler is written")
+    name: str = Field(default="today", description="name in tables and reports")
+    machine: str | dict[str, Any] | None = Field(default=None, description="machine, as in the study")
+    scheduler: str | SchedulerSection | None = Field(default=None, description="scheduler, as in the study")
 
     @model_validator(mode="after")
     def _something(self) -> TodaySection:
         if self.machine is None and self.scheduler is None:
-            raise ValueError("give a machine, a scheduler, or both")
+            raise ValueError("give machine, scheduler or both")
         return self
 
 
 class SeedsSection(Section):
-    """Seeds, by value or by number."""
+    """Seeds, as a list or a count."""
 
     values: list[Count] | None = None
     count: Positive | None = Field(default=None, le=MOST_SEEDS)
@@ -149,11 +156,11 @@ class SeedsSection(Section):
         if self.values is not None and self.count is not None:
             raise ValueError("give values or count, not both")
         if self.values is not None and (not self.values or len(set(self.values)) != len(self.values)):
-            raise ValueError("values must be seeds, each once")
+            raise ValueError("values must be a non-empty list of distinct seeds")
         return self
 
     def chosen(self) -> tuple[int, ...]:
-        """List the seeds, (0,) if none is given."""
+        """Return the seeds; (0,) if none is given."""
         if self.values is not None:
             return tuple(self.values)
         return tuple(range(self.count if self.count is not None else 1))
@@ -162,26 +169,30 @@ class SeedsSection(Section):
 class RunFile(Section):
     """One run."""
 
-    version: Annotated[Literal[1], Field(description="version of this format")]
+    version: Annotated[Literal[1], Field(description="version of the file format")]
     title: str = ""
-    machine: str | dict[str, Any] = Field(description='a machine file, "catalog:NAME", or a machine\'s sections in place')
+    machine: str | dict[str, Any] = Field(description='machine file, "catalog:NAME", or the sections of a machine')
     workload: WorkloadSection
     scheduler: Annotated[SchedulerSection, OrFile()] = SchedulerSection()
     performance: PerformanceSection = PerformanceSection()
     measure: MeasureSection = MeasureSection()
-    power: Annotated[PowerSection | None, OrFile()] = Field(default=None, description="instead of watts in the machine file")
-    prices: Annotated[PriceSection | None, OrFile()] = Field(default=None, description="instead of its prices")
-    today: TodaySection | None = Field(default=None, description="what runs today")
+    power: Annotated[PowerSection | None, OrFile()] = Field(
+        default=None, description="power table, instead of power attributes in the machine file"
+    )
+    prices: Annotated[PriceSection | None, OrFile()] = Field(
+        default=None, description="price list, instead of price attributes in the machine file"
+    )
+    today: TodaySection | None = Field(default=None, description="configuration in use today")
 
 
 class StudyFile(RunFile):
-    """A study: one run for each combination of what is varied and each seed."""
+    """A study: one run for each combination of varied values and each seed."""
 
-    vary: dict[str, Any] = Field(default={}, description="dotted path -> values; every combination is run")
+    vary: dict[str, Any] = Field(default={}, description="dotted path -> list of values; a study runs every combination")
     seeds: SeedsSection = SeedsSection()
 
 
 def check(document: Document) -> StudyFile:
-    """Validate the study that a document holds; the machine and the names in it are judged elsewhere."""
+    """Validate the study in a document; machines and component names are checked when they are resolved."""
     check_version(document, model=StudyFile)
     return validate(StudyFile, document)

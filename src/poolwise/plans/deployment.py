@@ -129,7 +129,7 @@ def _tables(section: DeploymentSection, document: Document) -> Tables:
     files: dict[str, Path] = {}
     for name, reference in paths.items():
         if reference is not None:
-            files[name] = document.beside(("plan", name), reference)
+            files[name] = document.resolve_file(("plan", name), reference)
             if not files[name].is_file():
                 raise document.error(("plan", name), f"no such file: {reference}", "give a path relative to the plan")
     types = vinesim.Types.read(files["types"]) if "types" in files else vinesim.Types()

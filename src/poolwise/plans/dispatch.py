@@ -80,7 +80,7 @@ class DispatchPlan:
         trials = [DispatchTask(*pair, seed) for pair in pairs for seed in range(section.seeds)]
         tell(f"{len(pairs):,} candidates, {len(trials):,} runs")
         with store.writing():
-            found = records(self.bench, trials, store, executor, LineProgress(tell), worth=2)
+            found = records(self.bench, trials, store, executor, LineProgress(tell), min_tasks_per_process=2)
         each = [found[k : k + section.seeds] for k in range(0, len(found), section.seeds)]
         return dispatch_answer(self.bench, dict(zip(pairs, each, strict=True)))
 
@@ -92,9 +92,9 @@ def _files(section: DispatchSection, document: Document) -> dict[str, Path]:
         reference = getattr(section, key)
         if reference is None:
             continue
-        with document.placing("plan", key):
+        with document.errors_at("plan", key):
             shipped = reference.startswith(catalog.PREFIX)
-            found[key] = catalog.resolve(kind, reference) if shipped else document.beside(("plan", key), reference)
+            found[key] = catalog.resolve(kind, reference) if shipped else document.resolve_file(("plan", key), reference)
         if not found[key].is_file():
             raise document.error(("plan", key), f"no such file: {reference}", "give a path relative to the plan")
     return found
@@ -113,10 +113,10 @@ def _machine(section: DispatchSection, files: Mapping[str, Path], types: vinesim
 
 def _options(section: DispatchSection, document: Document) -> dict[str, object]:
     """Options of the format, files among them found beside the plan; raises InputError for a wrong name."""
-    with document.placing("plan", "format"):
+    with document.errors_at("plan", "format"):
         registry.find("formats", section.format)
-    with document.placing("plan", "options"):
-        choice = Component.of(section.format, section.options).beside(document.file.parent)
+    with document.errors_at("plan", "options"):
+        choice = Component.of(section.format, section.options).resolve_paths(document.file.parent)
         choice.make("formats")
     return choice.settings
 
@@ -133,14 +133,14 @@ def _check_names(section: DispatchSection, types: vinesim.Types, document: Docum
         except InputError as error:
             raise document.error(("plan", "stream", k, "inter_arrival"), error.message, error.remedy) from error
     for choice in section.placement:
-        with document.placing("plan", "placement"):
+        with document.errors_at("plan", "placement"):
             policy = choice.make("placements")
             if not isinstance(policy, UnitPolicy):
                 remedy = "choose flat, high, pref, closer_to_data, earliest_finish or delay"
                 raise InputError(f"'{choice.name}' places no single tasks", field="placement", remedy=remedy)
             policy.check_settings()
     for choice in section.order:
-        with document.placing("plan", "order"):
+        with document.errors_at("plan", "order"):
             if choice.make("orders").kind != "static":
                 raise InputError(
                     f"'{choice.name}' changes with time", field="order", remedy="choose a static order, such as edf"

@@ -88,7 +88,12 @@ class Packing:
         with store.writing():
             tell(f"{len(self.cells)} packings")
             found = records(
-                _TaskType(self.section.resource, self.section.load), self.cells, store, executor, LineProgress(tell), worth=2
+                _TaskType(self.section.resource, self.section.load),
+                self.cells,
+                store,
+                executor,
+                LineProgress(tell),
+                min_tasks_per_process=2,
             )
             return packing_answer(self.cells, found, self.section.device)
 

@@ -15,7 +15,7 @@ from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import InputError
 from poolwise.files.document import Document, Origin
 from poolwise.files.fields import Section
-from poolwise.files.size_text import SizeWords
+from poolwise.files.size_text import SizeText
 from poolwise.presentation.cost import PriceRange
 from poolwise.units import UNITS, Dimension, parse
 
@@ -65,7 +65,7 @@ class Size:
     amount: IntArray
     price: PriceRange
     unit: str
-    words: SizeWords
+    words: SizeText
 
     @property
     def dimension(self) -> Dimension:
@@ -192,7 +192,7 @@ def _read(section: SizeSection, document: Document, path: tuple[str | int, ...])
         copies(document, section.key)
     except InputError as error:
         raise document.error((*path, "key"), error.message, error.remedy) from None
-    return Size(section.key, written, amount, amounts, units[0], SizeWords.of(section.key, document.tables["machine"]))
+    return Size(section.key, written, amount, amounts, units[0], SizeText.of(section.key, document.tables["machine"]))
 
 
 def _price(text: str, document: Document, path: tuple[str | int, ...]) -> tuple[str, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from poolwise.files.cost_items import BillItem, bill
+from poolwise.files.cost_items import CostItem, cost_items
 from poolwise.presentation.cost import Cost, CostLine
 from poolwise.studies import CellResult, StudyResult
 from poolwise.studies.results import watts_and_dollars
@@ -18,13 +18,13 @@ def cost_of(result: StudyResult, cell: CellResult, other: CellResult | None = No
         there, watts = result.simulated(other), other.watts
     elif there is not None:
         watts = watts_and_dollars(result.facts[there.key], there)[0]
-    then = bill(here.costs.prices, here.machine, cell.watts)
-    now = () if there is None else bill(here.costs.prices, there.machine, watts)
+    then = cost_items(here.costs.prices, here.machine, cell.watts)
+    now = () if there is None else cost_items(here.costs.prices, there.machine, watts)
     amounts = [{item.name: item.amount for item in items} for items in (then, now)]
     items = {item.name: item for item in (*then, *now)}
     lines = (_line(item, amounts[0].get(name, 0.0), amounts[1].get(name, 0.0)) for name, item in items.items())
     return Cost(tuple(lines), there is not None)
 
 
-def _line(item: BillItem, then: float, now: float) -> CostLine:
+def _line(item: CostItem, then: float, now: float) -> CostLine:
     return CostLine(item.name, item.unit, then, now, (item.least, item.likely, item.most))

@@ -36,7 +36,7 @@ def decision_card(result: StudyResult, sweep: Sweep, found: Recommendation) -> P
         rows.append(
             ["Wait added to the job hit hardest, against FCFS without backfilling", _hit_hardest(result, sweep, found), ""]
         )
-    caption = result.population_said()
+    caption = result.population_text()
     if len(cells) > 1:
         caption = f"{caption[:-1]}, in each of {len(cells)} seeds."
     measured = sum(int(result.population(cell).sum()) for cell in cells)

@@ -42,7 +42,7 @@ def resources_card(result: StudyResult, ranked: Sequence[Standing], first: str) 
     if all(watts == watts for watts in best.watts):
         rows.append(["Mean power", _kilowatts(best), "" if base is None else _kilowatts(base)])
     rows += waits.rows(str(name))
-    caption = result.population_said()
+    caption = result.population_text()
     if len(best.cells) > 1:
         caption = f"{caption[:-1]}, in each of {len(best.cells)} seeds."
     measured = sum(int(result.population(cell).sum()) for cell in best.cells)

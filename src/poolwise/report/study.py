@@ -32,8 +32,8 @@ from poolwise.report.page import write_page as write_page
 from poolwise.report.resources_card import resources_card
 from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult, StudyResult
-from poolwise.studies.diagnostics import sanity_sentences
-from poolwise.studies.notes import seed_words
+from poolwise.studies.diagnostics import diagnostic_sentences
+from poolwise.studies.notes import seed_text
 from poolwise.units import shared_time_unit
 
 
@@ -63,11 +63,11 @@ def study_page(result: StudyResult, first: Sequence[str] | None = None) -> Page:
     waits = [] if found is None else [who_waits(result, sweep.cells[found.series, found.at][0])]
     bills = [] if cost is None else [PageTable.of(cost_table(cost))]
     swings = None if cost is None else tornado(cost)
-    provenance = {**result.provenance(), "seeds": seed_words(cell.seed for cell in result.cells)}
+    provenance = {**result.provenance(), "seeds": seed_text(cell.seed for cell in result.cells)}
     nothing = "No answer: no job that every run could take finished."
     page = Page(
         title=result.study.title,
-        first=sanity_sentences(result.sanity()) if first is None else first,
+        first=diagnostic_sentences(result.diagnostics()) if first is None else first,
         lead=sentences.headline(found, sweep) if found else nothing,
         because=[line for line in (sentences.separation(found, sweep), *sentences.because(found, sweep)) if line]
         if found
@@ -222,7 +222,7 @@ _COLUMNS = (
 
 
 def _results(result: StudyResult, sweep: Sweep, found: Recommendation | None, standard: Sequence[str] = _COLUMNS) -> PageTable:
-    rows, metrics, columns = [], result.described, (*standard, *result.asked)
+    rows, metrics, columns = [], result.described, (*standard, *result.more_metrics)
     for at, label in enumerate(sweep.labels):
         for series in sweep.series:
             if (series, at) in sweep.cells:

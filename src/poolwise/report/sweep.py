@@ -9,7 +9,7 @@ import numpy as np
 
 from poolwise import units
 from poolwise.catalog import PREFIX
-from poolwise.files.size_text import SizeWords
+from poolwise.files.size_text import SizeText
 from poolwise.presentation.format import in_unit, order_name, shared_unit
 from poolwise.studies import CellResult, StudyResult
 
@@ -38,7 +38,7 @@ class Sweep:
     series: tuple[str, ...]
     cells: Mapping[tuple[str, int], Sequence[CellResult]]
     unit: str = ""
-    noun: SizeWords = field(default_factory=lambda: SizeWords(""))
+    noun: SizeText = field(default_factory=lambda: SizeText(""))
 
     @classmethod
     def of(cls, result: StudyResult) -> Sweep:
@@ -63,7 +63,7 @@ class Sweep:
             at = places[float(_size(cell.parameters.get(x_name, 0.0)) or 0.0)]
             cells.setdefault((label, at), []).append(cell)
         labels = [f"{in_unit(size, unit)} {unit}" if unit else f"{size:g}" if x_name else "" for size in sizes]
-        noun = SizeWords.of(x_name, result.study.cells[0].machine_tables)
+        noun = SizeText.of(x_name, result.study.cells[0].machine_tables)
         return cls(x_name, tuple(sizes), tuple(labels), tuple(series), cells, unit, noun)
 
     def sample(self, metric: str, at: int) -> Sweep:

@@ -1,6 +1,6 @@
-"""Trials: computations that are kept, each under the hash of all that it depends on, so that a stopped run goes on.
+"""Cached tasks: each record is stored under the hash of everything it depends on, so an interrupted run can resume.
 
-Studies, plans and reproductions all run through here: `fill` does what a `Store` does not hold yet, where an `Executor` says.
+Studies, plans and reproductions all use this package: `run_missing` runs on an `Executor` the tasks that a `Store` lacks.
 """
 
 from poolwise.runner.executors import Executor, Local, checked_jobs, find_executor

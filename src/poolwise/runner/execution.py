@@ -1,4 +1,4 @@
-"""One trial, run: what comes of it, how long it took, and errors that name it."""
+"""Execution of one task, with its run time and errors that name it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from poolwise.errors import InputError, PolicyError, PoolwiseError
 from poolwise.runner.task_type import Record, TaskType
 from poolwise.user_code import failure_in
 
-Trial = TypeVar("Trial")
+Task = TypeVar("Task")
 
 
 class FinishedTask(NamedTuple):
-    """A trial that has run: its key and label, what it left behind, and the seconds that it took."""
+    """A finished task: key, label, record and run time in seconds."""
 
     key: str
     label: str
@@ -21,19 +21,19 @@ class FinishedTask(NamedTuple):
     seconds: float
 
 
-def run_trial(bench: TaskType[Trial], key: str, trial: Trial) -> FinishedTask:
-    """Run a trial; its errors name it."""
-    begun, label = time.perf_counter(), bench.label(trial)
+def run_task(task_type: TaskType[Task], key: str, task: Task) -> FinishedTask:
+    """Run a task; errors name it."""
+    begun, label = time.perf_counter(), task_type.label(task)
     try:
-        return FinishedTask(key, label, bench.run(trial), time.perf_counter() - begun)
+        return FinishedTask(key, label, task_type.run(task), time.perf_counter() - begun)
     except InputError as error:
-        message = f"{error.message} (in the cell {label})"
+        message = f"{error.message} (in cell {label})"
         raise type(error)(message, file=error.file, line=error.line, field=error.field, remedy=error.remedy) from error
     except PoolwiseError as error:
-        raise type(error)(f"{error} (in the cell {label})") from error
+        raise type(error)(f"{error} (in cell {label})") from error
     except Exception as error:
-        said = failure_in(error)
-        if said is not None:
-            raise PolicyError(f"{said} (in the cell {label})") from error
-        error.add_note(f"in the cell {label}")
+        failure = failure_in(error)
+        if failure is not None:
+            raise PolicyError(f"{failure} (in cell {label})") from error
+        error.add_note(f"in cell {label}")
         raise

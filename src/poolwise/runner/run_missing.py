@@ -1,4 +1,4 @@
-"""Runs the trials that a store does not hold yet, where an executor says, and keeps each as soon as it is done."""
+"""Execution of the tasks that a store lacks; each record is stored as soon as its task finishes."""
 
 from __future__ import annotations
 
@@ -12,36 +12,48 @@ from poolwise.runner.executors import Executor
 from poolwise.runner.store import Store
 from poolwise.runner.task_type import Progress, TaskType
 
-Trial = TypeVar("Trial")
+Task = TypeVar("Task")
 
 
 def run_missing(
-    bench: TaskType[Trial],
-    trials: Sequence[Trial],
+    task_type: TaskType[Task],
+    tasks: Sequence[Task],
     store: Store,
     executor: Executor,
     progress: Progress | None = None,
-    worth: int = 1,
+    min_tasks_per_process: int = 1,
 ) -> None:
-    """Run those trials that a store does not hold yet; the caller is the store's writer (`Store.writing`).
+    """Run the tasks that a store lacks; the caller must be the store's writer (`Store.writing`).
 
-    Each is kept when it is done, so that an interrupt or a kill loses only the trials that are running. Errors
-    name the trial.
+    Each record is stored as soon as its task finishes, so an interrupt or a kill loses only running tasks.
 
     Parameters
     ----------
+    task_type
+        Type of the tasks.
+    tasks
+        Tasks to run; duplicates run once.
+    store
+        Store of the records.
     executor
-        Where they are computed. The results do not depend on it.
-    worth
-        Trials that another process must have to do before it pays to start it.
+        Executor of the tasks. The results do not depend on it.
+    progress
+        Listener for the progress.
+    min_tasks_per_process
+        Minimum number of tasks per process that justifies starting another one.
+
+    Raises
+    ------
+    PoolwiseError
+        If a task fails; the message names the task.
     """
-    wanted = {bench.key(trial): trial for trial in trials}
-    missing = {key: trial for key, trial in wanted.items() if not store.holds(key)}
+    wanted = {task_type.key(task): task for task in tasks}
+    missing = {key: task for key, task in wanted.items() if not store.holds(key)}
     if missing:
-        bench.prepare(list(missing.values()))  # before the clock of the progress runs: compiling is no trial
+        task_type.prepare(list(missing.values()))  # before the progress clock starts: compilation is not part of a task
     if progress is not None:
         progress.begin(len(wanted), len(wanted) - len(missing), sum(map(store.damaged, missing)))
-    with closing(executor.results(bench, _longest_first(bench, missing, store), worth)) as finished:
+    with closing(executor.results(task_type, _longest_first(task_type, missing, store), min_tasks_per_process)) as finished:
         for done in finished:
             store.write(done.key, done.record, done.label, done.seconds)
             if progress is not None:
@@ -49,27 +61,27 @@ def run_missing(
 
 
 def records(
-    bench: TaskType[Trial],
-    trials: Sequence[Trial],
+    task_type: TaskType[Task],
+    tasks: Sequence[Task],
     store: Store,
     executor: Executor,
     progress: Progress | None = None,
-    worth: int = 1,
+    min_tasks_per_process: int = 1,
 ) -> list[Json]:
-    """Contents of the records of trials, in their order; those that are missing are run first, as `fill` does."""
-    run_missing(bench, trials, store, executor, progress, worth)
+    """Run missing tasks as `run_missing` does, and return the contents of all records in the order of the tasks."""
+    run_missing(task_type, tasks, store, executor, progress, min_tasks_per_process)
     found = []
-    for trial in trials:
-        content = store.content(bench.key(trial))
+    for task in tasks:
+        content = store.content(task_type.key(task))
         if content is None:
             raise InputError(
-                "what was written just now cannot be read", file=store.file, remedy="see what else writes to the folder"
+                "cannot read back the result just written", file=store.file, remedy="check what else writes to the folder"
             )
         found.append(content)
     return found
 
 
-def _longest_first(bench: TaskType[Trial], missing: dict[str, Trial], store: Store) -> dict[str, Trial]:
-    """Those that took longest before come first, unknown ones before all: no core waits for a late long one."""
-    seconds = {key: store.seconds(bench.label(trial)) for key, trial in missing.items()}
+def _longest_first(task_type: TaskType[Task], missing: dict[str, Task], store: Store) -> dict[str, Task]:
+    """Sort by the last known run time, longest first and unknown before all, so that no long task starts late."""
+    seconds = {key: store.seconds(task_type.label(task)) for key, task in missing.items()}
     return dict(sorted(missing.items(), key=lambda pair: -(seconds[pair[0]] or float("inf"))))

@@ -1,7 +1,7 @@
-"""The file that trials are kept in: whole records, one writer at a time, nothing half-written.
+"""Store of records: atomic writes, one writer at a time.
 
-It is an SQLite database: a record is there with all of its files or not at all, whenever a process is killed; a million of them
-are found by key as fast as one; and any program can read it.
+It is an SQLite database. A record is stored with all of its files or not at all, even if the process is killed. Access by key
+stays fast with a million records, and any program can read the database.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _EVERYTHING = "SELECT key, 'json', content FROM records UNION ALL SELECT key, en
 
 @dataclass(eq=False)
 class Store:
-    """Records under their keys, with files beside them, in `cells.sqlite` under a folder.
+    """Records by key, with their files, in `cells.sqlite` in a folder.
 
-    Content and files carry their hashes: a record is complete if all match. Any number of studies, plans and reproductions may
-    share a folder, one after the other; each reads only its own keys. Others may read while one writes, on the same computer.
+    Content and files carry hashes; a record is complete if all of them match. Several studies, plans and reproductions may use
+    one folder, one after the other, since each reads only its own keys. On one computer, others may read during a write.
     """
 
     folder: Path
@@ -49,12 +49,12 @@ class Store:
 
     @property
     def file(self) -> Path:
-        """Where the records stand."""
+        """Path of the database."""
         return self.folder / NAME
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Be the only writer; raises InputError if another process is, or if the folder cannot be written."""
+        """Acquire the write lock; raises InputError if another process holds it, or if the folder cannot be written."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
@@ -77,14 +77,14 @@ class Store:
             os.close(lock)
 
     def write(self, key: str, record: Record, label: str = "", seconds: float | None = None) -> None:
-        """Keep a record with its files, and how long it took; called by the writer (`writing`)."""
+        """Store a record with its files and run time; requires the write lock (`writing`)."""
         content = json.dumps(record.content, default=str).encode()
-        files = json.dumps({ending: digest(kept) for ending, kept in record.files.items()}).encode()
+        files = json.dumps({ending: digest(data) for ending, data in record.files.items()}).encode()
         row = (key, content, files, _sum(key, content, files))
         connection = self._writer
         if connection is None:
-            raise RuntimeError("only the writer writes: call this within `writing`")
-        with self._saying(), connection:  # to be committed, or rolled back
+            raise RuntimeError("the store is not open for writing: call this within `writing`")
+        with self._translated_errors(), connection:  # commits, or rolls back on an error
             connection.execute("BEGIN")
             connection.execute("DELETE FROM files WHERE key = ?", (key,))
             connection.executemany("INSERT INTO files VALUES (?, ?, ?)", [(key, *file) for file in record.files.items()])
@@ -93,41 +93,41 @@ class Store:
                 connection.execute("INSERT OR REPLACE INTO times VALUES (?, ?)", (label, seconds))
 
     def holds(self, key: str) -> bool:
-        """Whether a record is there and complete, with all its files."""
-        row = self._whole(key)
+        """Return whether a complete record with all its files is stored."""
+        row = self._complete_record(key)
         return row is not None and all(
             self._file(key, ending, sha256) is not None for ending, sha256 in json.loads(row[1]).items()
         )
 
     def damaged(self, key: str) -> bool:
-        """Whether a record is there, but not complete."""
+        """Return whether a record is stored but incomplete."""
         return self._row("SELECT 1 FROM records WHERE key = ?", key) is not None and not self.holds(key)
 
     def content(self, key: str) -> Json | None:
-        """Content of a record; None if it is not there, or not as it was written."""
-        row = self._whole(key)
+        """Return the content of a record, or None if it is missing or damaged."""
+        row = self._complete_record(key)
         return None if row is None else dict(json.loads(row[0]))
 
-    def kept_file(self, key: str, ending: str) -> bytes | None:
-        """A file of a record; None if it is not there, or not as it was written."""
-        row = self._whole(key)
+    def read_file(self, key: str, ending: str) -> bytes | None:
+        """Return a file of a record, or None if it is missing or damaged."""
+        row = self._complete_record(key)
         sha256 = None if row is None else json.loads(row[1]).get(ending)
         return None if sha256 is None else self._file(key, ending, sha256)
 
     def seconds(self, label: str) -> float | None:
-        """Seconds that a trial took when one of this label was last run; kept apart from results, which do not depend on it."""
+        """Return the last run time (s) of a task with this label; stored apart from results, which do not depend on it."""
         row = self._row("SELECT seconds FROM times WHERE label = ?", label)
         return None if row is None else float(row[0])
 
     def everything(self) -> Iterator[tuple[str, str, bytes]]:
-        """Everything but times as (key, ending, bytes), "json" being the content; ordered by key and ending."""
+        """Yield (key, ending, bytes) for all contents ("json") and files, ordered by key and ending; excludes run times."""
         connection = self._reading()
         if connection is not None:
-            with self._saying():
+            with self._translated_errors():
                 yield from connection.execute(_EVERYTHING)
 
-    def _whole(self, key: str) -> tuple[bytes, bytes] | None:
-        """Content of a record, and the hashes of its files."""
+    def _complete_record(self, key: str) -> tuple[bytes, bytes] | None:
+        """Return the content of a record and the hashes of its files, or None if the record is missing or damaged."""
         row = self._row(_RECORD, key)
         return None if row is None or row[2] != _sum(key, row[0], row[1]) else (row[0], row[1])
 
@@ -136,19 +136,19 @@ class Store:
         return row[0] if row is not None and digest(row[0]) == sha256 else None
 
     def _row(self, query: str, *values: str) -> tuple[Any, ...] | None:
-        """The row that a query finds; None where there is none, and where the part of the file that it stands in is damaged."""
+        """Return the row that a query finds, or None if there is none or its part of the database is damaged."""
         connection = self._reading()
         try:
             return None if connection is None else connection.execute(query, values).fetchone()
         except sqlite3.OperationalError as error:
-            if "no such table" in str(error):  # the writer was killed before it had written anything
+            if "no such table" in str(error):  # the writer was killed before its first write
                 return None
             raise self._unusable(error) from error
-        except (sqlite3.DatabaseError, UnicodeDecodeError):  # the second where the words of the first are damaged too
+        except (sqlite3.DatabaseError, UnicodeDecodeError):  # the second if the text of the first is damaged too
             return None
 
     def _reading(self) -> sqlite3.Connection | None:
-        """The writer's connection, or one that reads; None where there is no file."""
+        """Return the writer's connection or a read-only one, or None if there is no database."""
         if self._writer is not None:
             return self._writer
         if self._reader is None and self.file.is_file():
@@ -158,14 +158,14 @@ class Store:
 
     def _open_for_writing(self) -> sqlite3.Connection:
         connection = _connected(f"{self.file.absolute().as_uri()}?mode=rwc")
-        with self._saying():
+        with self._translated_errors():
             connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("PRAGMA synchronous=NORMAL")  # whole after a power cut, less the last records perhaps
+            connection.execute("PRAGMA synchronous=NORMAL")  # consistent after a power failure; may lose the last records
             connection.executescript(_TABLES)
         return connection
 
     @contextmanager
-    def _saying(self) -> Iterator[None]:
+    def _translated_errors(self) -> Iterator[None]:
         try:
             yield
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
@@ -174,23 +174,23 @@ class Store:
     def _unusable(self, error: sqlite3.DatabaseError | UnicodeDecodeError) -> InputError:
         full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL or "disk I/O" in str(error)
         remedy = "free some space" if full else "move the file elsewhere"
-        problem = f"the results cannot be kept: {os.strerror(errno.ENOSPC) if full else error}"
-        return InputError(problem, file=self.file, remedy=f"{remedy}, then give the same command again")
+        problem = f"cannot store the results: {os.strerror(errno.ENOSPC) if full else error}"
+        return InputError(problem, file=self.file, remedy=f"{remedy}, then run the command again")
 
 
 def _connected(uri: str) -> sqlite3.Connection:
-    """Connect; transactions are begun by hand. A text that is damaged is another one, no error."""
+    """Connect with manual transactions; damaged text is decoded with replacement characters rather than raising an error."""
     connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=60)
     connection.text_factory = lambda content: content.decode(errors="replace")
     return connection
 
 
 def _leave(connection: sqlite3.Connection) -> None:
-    """Close, leaving one file that can be read where nothing can be written; while others read, the last of them does that."""
+    """Close; the last connection leaves a single file that is readable on a read-only file system."""
     connection.execute("PRAGMA busy_timeout=0")
     try:
         connection.execute("PRAGMA journal_mode=DELETE")
-    except sqlite3.OperationalError:  # it is being read: the file stays as it is, and is whole
+    except sqlite3.OperationalError:  # another process reads it: the database stays in WAL mode and is consistent
         pass
     finally:
         connection.close()

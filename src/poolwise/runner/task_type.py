@@ -1,4 +1,4 @@
-"""What a trial is: a bench says what it is called, what it depends on and how it is run."""
+"""Task interface: key, label, run."""
 
 from __future__ import annotations
 
@@ -8,50 +8,50 @@ from typing import Protocol, TypeVar
 
 from poolwise.hashing import Json
 
-Trial = TypeVar("Trial", contravariant=True)
+Task = TypeVar("Task", contravariant=True)
 
 
 @dataclass(frozen=True)
 class Record:
-    """What a trial leaves behind.
+    """Result of a task.
 
     Attributes
     ----------
-    content : plain data, the same for the same trial
-    files : ending -> bytes of a file that is kept beside it, such as "parquet"
+    content : plain data, equal for equal tasks
+    files : suffix (such as "parquet") -> bytes of a file stored with the record
     """
 
     content: Json = field(repr=False)
     files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
 
-class TaskType(Protocol[Trial]):
-    """Where trials are run; it is pickled into the processes that do."""
+class TaskType(Protocol[Task]):
+    """A type of task. Instances are pickled and sent to worker processes."""
 
-    def key(self, trial: Trial) -> str:
-        """SHA-256 of everything that the result depends on; it names the trial's files."""
+    def key(self, task: Task) -> str:
+        """Return the SHA-256 of everything that the result depends on; the key of the task's record."""
         ...
 
-    def label(self, trial: Trial) -> str:
-        """What messages call a trial."""
+    def label(self, task: Task) -> str:
+        """Return the task's name in messages."""
         ...
 
-    def run(self, trial: Trial) -> Record:
-        """Run one trial. The caller measures the time that it takes."""
+    def run(self, task: Task) -> Record:
+        """Run one task. The caller measures its run time."""
         ...
 
-    def prepare(self, trials: Sequence[Trial]) -> None:
-        """Do once what should happen neither while these trials run nor in every worker, such as compiling kernels."""
+    def prepare(self, tasks: Sequence[Task]) -> None:
+        """Do work needed once before these tasks run, such as compiling kernels; not called in workers."""
         return
 
 
 class Progress(Protocol):
-    """A listener that is told how far the trials are."""
+    """A listener for the progress of tasks."""
 
     def begin(self, total: int, done: int, damaged: int) -> None:
-        """`done` of `total` trials are kept from before; `damaged` ones were found and are run again."""
+        """Start; the store already holds `done` of `total` tasks, and `damaged` ones are run again."""
         ...
 
     def advance(self, label: str, seconds: float) -> None:
-        """One more trial is kept; it took this many seconds of a core."""
+        """Record that one more task is stored, which took this many core seconds."""
         ...

@@ -79,7 +79,7 @@ class OrderSearchProblem:
         """Configure a candidate; raises InputError for settings that the family does not have."""
         document = self.document.copy()
         for path in sorted(settings, key=lambda path: path.count(".")):
-            document.set(path, deepcopy(settings[path]), Origin("space", document.place(("space", path))[1]))
+            document.set(path, deepcopy(settings[path]), Origin("space", document.location(("space", path))[1]))
         section = validate(SchedulerSection, document, ("scheduler",))
         return OrderCandidate(name, scheduler_file.resolve(section, document, ("scheduler",)), dict(settings))
 
@@ -137,9 +137,9 @@ def load_search(path: str | Path, set: Mapping[str, Any] | None = None) -> Order
 
 def _scheduler(document: Document, reference: str, place: tuple[str, ...]) -> Path:
     if reference.startswith(catalog.PREFIX):
-        with document.placing(*place):
+        with document.errors_at(*place):
             return catalog.resolve("schedulers", reference)
-    file = document.beside(place, reference)
+    file = document.resolve_file(place, reference)
     if not file.is_file():
         raise document.error(place, f"no such file: {reference}", 'give a scheduler file, or "catalog:NAME"')
     return file

@@ -9,7 +9,7 @@ from typing import Any
 
 from poolwise.errors import InputError
 from poolwise.files.document import Document
-from poolwise.files.size_text import SizeWords
+from poolwise.files.size_text import SizeText
 from poolwise.files.state import is_state
 from poolwise.presentation.format import in_unit
 from poolwise.studies import load
@@ -84,7 +84,7 @@ class StudyFolder:
         for path, values in study.vary.items():
             if path.startswith("machine.") and all(isinstance(value, str) for value in values) and len(values) > 1:
                 sizes = [parse(str(value), "memory") for value in values]
-                noun = SizeWords.of(path, study.cells[0].machine_tables).noun
+                noun = SizeText.of(path, study.cells[0].machine_tables).noun
                 ends = [int(float(in_unit(size, "GiB"))) for size in (min(sizes), max(sizes))]
                 return RunnableStudy(file.name, study.title, orders, path, noun, max(1, ends[0]), max(1, ends[1]))
         return RunnableStudy(file.name, study.title, orders, "", "", 0, 0)

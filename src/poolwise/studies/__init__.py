@@ -1,4 +1,4 @@
-"""Studies: what to vary, run in parallel, resumable."""
+"""Studies: parameter sweeps that run in parallel and resume after an interruption."""
 
 from poolwise.files.machine import load_machine
 from poolwise.studies.execution import run

@@ -1,4 +1,4 @@
-"""The simulation of a cell: what it leaves behind for every measure that a study may take of it."""
+"""Simulation of a cell, and the record from which a study computes all of its metrics."""
 
 from __future__ import annotations
 
@@ -27,44 +27,44 @@ from poolwise.studies.cells import Cell, cell_sources, initial_of, workload_of
 
 @dataclass(frozen=True)
 class Cells(TaskType[Cell]):
-    """Where cells are simulated."""
+    """Task type that simulates cells."""
 
-    def key(self, trial: Cell) -> str:
-        """SHA-256 of the inputs of a cell and of the code that simulates it."""
-        return trial.key
+    def key(self, task: Cell) -> str:
+        """Return the SHA-256 of a cell's inputs and of the code that simulates it."""
+        return task.key
 
-    def label(self, trial: Cell) -> str:
-        """What is varied, and the seed."""
-        return trial.label
+    def label(self, task: Cell) -> str:
+        """Return the varied values and the seed."""
+        return task.label
 
-    def run(self, trial: Cell) -> Record:
+    def run(self, task: Cell) -> Record:
         """Simulate a cell; see `simulate_cell`."""
-        return simulate_cell(trial)
+        return simulate_cell(task)
 
-    def prepare(self, trials: Sequence[Cell]) -> None:
-        """Load the kernels that any cell may run in."""
-        load_kernels((cell.machine, scheduler_of(cell.scheduler, cell.warm_up)) for cell in trials)
+    def prepare(self, tasks: Sequence[Cell]) -> None:
+        """Load the kernels that any of the cells needs."""
+        load_kernels((cell.machine, scheduler_of(cell.scheduler, cell.warm_up)) for cell in tasks)
 
 
 def simulate_cell(cell: Cell) -> Record:
-    """Run one cell: its facts, and the per-job outcomes as Parquet.
+    """Simulate one cell, and return its facts and the per-job outcomes as Parquet.
 
-    Raises InputError where the workload does not fit the study, or the program has changed since.
+    Raises InputError if the warm-up leaves no jobs to measure, or if Poolwise or an input file changed since the study began.
     """
     if cell_sources() != cell.sources:
-        raise InputError("Poolwise itself changed while the study ran", remedy="run the study again")
+        raise InputError("Poolwise changed during the study", remedy="run the study again")
     workload = workload_of(cell)
     if cell.warm_up >= len(workload):
         raise InputError(
-            f"the warm-up of {cell.warm_up} jobs leaves none of {len(workload)} to measure",
+            f"a warm-up of {cell.warm_up} jobs leaves no job of {len(workload)} to measure",
             field="measure.warm_up",
-            remedy="shorten the warm-up or take more jobs",
+            remedy="shorten the warm-up or use more jobs",
         )
-    with warnings.catch_warnings(record=True) as heard:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = _simulate(cell, workload)
     if replace(cell).key != cell.key:
-        raise InputError("a file that the study names changed while it ran", remedy="run the study again")
+        raise InputError("a file named by the study changed during the run", remedy="run the study again")
     schedule = result.schedule
     outcomes = Outcomes.of(schedule)
     facts = {
@@ -81,23 +81,23 @@ def simulate_cell(cell: Cell) -> Record:
         "engine": result.engine,
         "passes": schedule.passes,
         "warm_up_end_ns": warm_up_end(cell.warm_up, schedule.job_start),
-        "warnings": sorted({*workload.notes, *(str(warning.message) for warning in heard)}),
+        "warnings": sorted({*workload.notes, *(str(warning.message) for warning in caught)}),
     }
     return Record(plain(facts), {"parquet": parquet(outcomes)})
 
 
 def simulate_again(cell: Cell, outcomes: Outcomes | None = None) -> Schedule:
-    """Simulate a cell whose outcomes alone were kept, for its schedule.
+    """Simulate a cell again to obtain its schedule, which is not stored.
 
-    Raises InputError where it is not the schedule that they came from: the program or a file has changed since.
+    Raises InputError if the start and end times differ from the stored `outcomes`.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what is warned of stands among the facts of the cell
+        warnings.simplefilter("ignore")  # the cell's facts already contain the warnings
         schedule = _simulate(cell, workload_of(cell)).schedule
     found = Outcomes.of(schedule)
     if outcomes is not None and not (np.array_equal(found.start, outcomes.start) and np.array_equal(found.end, outcomes.end)):
         raise InputError(
-            "a metric needs the schedule of a run, and simulated again the run is another one",
+            "a metric needs the schedule of a run, but simulating the run again gave a different schedule",
             field="metrics",
             remedy="run it again with this version of Poolwise",
         )
@@ -119,22 +119,22 @@ def _simulate(cell: Cell, workload: Workload) -> Result:
 
 
 def parquet(outcomes: Outcomes) -> bytes:
-    """Write outcomes as the bytes of a Parquet file."""
+    """Return outcomes as the bytes of a Parquet file."""
     buffer = io.BytesIO()
     outcomes.to_frame().write_parquet(buffer, compression="zstd")
     return buffer.getvalue()
 
 
 def resources_of(schedule: Schedule, window: Window) -> Json:
-    """Measure a schedule, as plain data; the use of whole nodes has measures of its own."""
+    """Return resource use, power, price and load of a schedule as plain data; whole nodes have separate metrics."""
     machine = schedule.machine
     used = () if "nodes" in machine.resources else resource_use(schedule, window)
     rows = [[use.resource, use.installed, use.used, use.stranded] for use in used]
     load = load_of(schedule, window)
-    things = {name: [_known(value) for value in values] for name, values in costs.things(machine, load).items()}
+    things = {name: [_known(value) for value in values] for name, values in costs.loads_by_type(machine, load).items()}
     return {"use": rows, "watts": _known(mean_watts(machine, load)), "dollars": _known(price(machine)), "things": things}
 
 
 def _known(value: float) -> float | None:
-    """A number as JSON has it."""
+    """Return a finite number, or None (JSON has no NaN)."""
     return value if math.isfinite(value) else None

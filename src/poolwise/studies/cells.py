@@ -1,4 +1,4 @@
-"""A cell of a study: one machine, workload, scheduler, set of parameters and seed; all that one simulation depends on."""
+"""Cells of a study: machine, workload, scheduler, parameters and seed, which together determine one simulation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from poolwise.errors import InputError
 from poolwise.files.component import Component
 from poolwise.files.costs import Costs
 from poolwise.files.factory import scheduler_content
-from poolwise.files.machine import Described
+from poolwise.files.machine import MachineDescription
 from poolwise.files.study import PerformanceSection, SchedulerSection
 from poolwise.hashing import Json, canonical, digest
 from poolwise.model import Initial, Machine, Workload
@@ -26,13 +26,13 @@ Parameter = str | int | float | bool
 
 
 def cell_sources() -> str:
-    """SHA-256 over the files of Poolwise that simulating a cell can execute."""
+    """Return the SHA-256 over the files of Poolwise that simulating a cell can execute."""
     return sources("poolwise.studies.cell_simulation")
 
 
 @dataclass(frozen=True)
 class Trace:
-    """A stretch of a trace file, and the bytes it must have."""
+    """An excerpt of a trace file, and the expected hash of the file."""
 
     path: str
     sha256: str
@@ -41,10 +41,10 @@ class Trace:
     first: int
     jobs: int | None
     clock: str = "first job"  # or "trace", see the study file
-    without: tuple[int, ...] = ()  # ids of jobs of the stretch that are left out, to see what depends on them
+    without: tuple[int, ...] = ()  # ids of jobs to leave out, to measure their effect
 
     def content(self) -> Json:
-        """What a result depends on."""
+        """Return everything that a result depends on."""
         return {
             "sha256": self.sha256,
             "format": "auto" if self.format == "auto" else Component(name=self.format).identity("formats"),
@@ -56,21 +56,21 @@ class Trace:
         }
 
     def read(self, machine: Machine) -> Workload:
-        """Read the jobs as they stand on a machine; raises InputError, also if the file has changed meanwhile."""
+        """Read the jobs for a machine; raises InputError, also if the file has changed since the study was loaded."""
         return without(self._read(machine), self.without)
 
     def _read(self, machine: Machine) -> Workload:
         path = Path(self.path)
         if digest(path.read_bytes()) != self.sha256:
-            raise InputError("the trace changed while the study ran", file=path, remedy="run the study again")
+            raise InputError("the trace changed during the study", file=path, remedy="run the study again")
         whole = read(path, machine, format=self.format, **json.loads(self.options))
         left = len(whole) - self.first
         if left < (self.jobs or 1):
             raise InputError(
-                f"the trace has {len(whole)} jobs; a stretch of {self.jobs or 1} from {self.first} on goes beyond its end",
+                f"the trace has {len(whole)} jobs, fewer than needed for {self.jobs or 1} starting at {self.first}",
                 file=path,
                 field="workload.jobs" if self.jobs else "workload.first",
-                remedy="take fewer, or start earlier",
+                remedy="use fewer jobs, or start earlier",
             )
         if self.clock == "trace" and not self.first and self.jobs is None:
             return whole
@@ -82,7 +82,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Generated:
-    """A stretch of a generated workload; the same settings draw the same jobs."""
+    """An excerpt of a generated workload; equal settings produce equal jobs."""
 
     generator: str
     settings: str  # canonical JSON, the seed included
@@ -92,16 +92,16 @@ class Generated:
 
     @property
     def path(self) -> str:
-        """What messages call it."""
+        """Name in messages."""
         return f"generator {self.generator}"
 
     @property
     def sha256(self) -> str:
-        """Hash of the settings, in the place of a trace's bytes."""
+        """Hash of the settings, in place of the hash of a trace file."""
         return digest(f"{self.generator} {self.settings}")
 
     def content(self) -> Json:
-        """What a result depends on."""
+        """Return everything that a result depends on."""
         return {
             "generator": Component(name=self.generator).identity("generators"),
             "settings": Component(name=self.generator, **json.loads(self.settings)).hashed_settings,
@@ -111,7 +111,7 @@ class Generated:
         }
 
     def read(self, machine: Machine) -> Workload:
-        """Draw the jobs; raises InputError for settings out of range and for a stretch beyond the end."""
+        """Generate the jobs; raises InputError for settings out of range, and for an excerpt beyond the end."""
         whole = generate(self.generator, **json.loads(self.settings))
         if self.first or self.jobs is not None:
             whole = stretch(whole, self.first, self.jobs or len(whole) - self.first)
@@ -119,23 +119,23 @@ class Generated:
 
 
 def _left_out(ids: tuple[int, ...]) -> Json:
-    """What a result depends on; nothing where no job is left out."""
+    """Return the part of the content that lists jobs left out; empty if there are none."""
     return {"without": list(ids)} if ids else {}
 
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """Everything that one simulation needs, and nothing else.
+    """Everything that one simulation needs.
 
     Attributes
     ----------
-    parameters : dotted path -> value as written, of what the study varies; empty for a baseline
-    seed : draws sensitivities and whatever a scheduler draws
-    machine, machine_content, machine_tables : the machine, what a result depends on in it, and what a file says about it
+    parameters : dotted path -> value as written, for each varied path; empty for a baseline
+    seed : random seed of sensitivities and of the scheduler
+    machine, machine_content, machine_tables : machine, content that results depend on, and tables of a machine file
     trace, scheduler, performance, warm_up : see the study file
-    memory_use : what says which memory the jobs use, with its seed; None: they use what they ask for
-    sources : SHA-256 of the code that simulates it, see `cell_sources`
-    costs : where watts and dollars come from; no input of the simulation, so that cells which differ in it alone share one run
+    memory_use : model of the jobs' memory use, with its seed; None: jobs use the memory that they request
+    sources : SHA-256 of the code that simulates the cell, see `cell_sources`
+    costs : tables for watts and dollars; not an input of the simulation, so cells that differ only in costs share one run
     """
 
     parameters: Mapping[str, Parameter]
@@ -153,7 +153,7 @@ class Cell:
 
     @property
     def inputs(self) -> Json:
-        """The resolved inputs, canonical: equal inputs give equal text. Made anew each time: there may be a million cells."""
+        """Resolved inputs; equal inputs give equal canonical JSON. Not cached, since a study may have a million cells."""
         return {
             "machine": self.machine_content,
             "workload": self.trace.content(),
@@ -166,27 +166,27 @@ class Cell:
 
     @property
     def _performance(self) -> Json:
-        section, believed = self.performance, self.performance.estimate_model
-        estimate = section.estimate if believed is None else believed.identity("models")
+        section, model = self.performance, self.performance.estimate_model
+        estimate = section.estimate if model is None else model.identity("models")
         return {"model": section.model.identity("models"), "estimate": estimate}
 
     @cached_property
     def key(self) -> str:
-        """SHA-256 of the inputs and of the code that simulates them; names the cell's files."""
+        """SHA-256 of the inputs and of the code that simulates them; the key of the cell's record."""
         return digest(canonical({"inputs": self.inputs, "sources": self.sources}))
 
     @property
     def label(self) -> str:
-        """What messages call the cell."""
+        """Name in messages."""
         words = [f"{path}={value}" for path, value in self.parameters.items()]
         return " ".join([*words, f"seed={self.seed}"])
 
     def without(self, ids: tuple[int, ...]) -> Cell:
-        """Return the same run without some jobs of its workload, (k,) ids: what depends on them shows in the difference."""
+        """Return the same run without some jobs of its workload, (k,) ids, to measure their effect."""
         return replace(self, trace=replace(self.trace, without=ids))
 
     def baseline(self) -> Cell:
-        """Return FCFS without backfilling on the same machine, workload and memory: the measure of fairness."""
+        """Return FCFS without backfilling on the same machine, workload and memory: the baseline of fairness metrics."""
         fcfs = {"kind": "list", "order": Component(name="fcfs"), "backfill": Component(name="none"), "settings": {}}
         first = self.scheduler.model_copy(update=fcfs)
         names = {
@@ -196,18 +196,18 @@ class Cell:
         }
         return replace(self, scheduler=first, parameters={"baseline": "fcfs without backfilling", **names})
 
-    def on(self, there: Described) -> Cell:
-        """Return the same jobs under the same scheduler on another machine: the measure of what memory dollars gain."""
+    def on(self, other: MachineDescription) -> Cell:
+        """Return the same jobs under the same scheduler on another machine: the baseline of throughput per memory dollar."""
         names = {k: v for k, v in self.parameters.items() if k.partition(".")[0] != "machine"}
-        named = {"memory baseline": there.machine.name, **names}
+        named = {"memory baseline": other.machine.name, **names}
         return replace(
-            self, machine=there.machine, machine_content=there.content, machine_tables=there.tables, parameters=named
+            self, machine=other.machine, machine_content=other.content, machine_tables=other.tables, parameters=named
         )
 
 
 @dataclass(frozen=True)
 class _Nodes:
-    """What reading a trace depends on: the nodes, and which resources exist. The size of pools does not count."""
+    """Machine properties that reading a trace depends on: nodes, and which resources exist. Pool sizes do not count."""
 
     content: str
     machine: Machine = field(compare=False)
@@ -226,7 +226,7 @@ def _workload(trace: Trace | Generated | SavedState, nodes: _Nodes) -> Workload:
 
 
 def workload_of(cell: Cell) -> Workload:
-    """Read the workload of a cell; kept in the process for the next cell on the same nodes."""
+    """Read the workload of a cell; cached in the process for the next cell with the same nodes."""
     workload = _workload(cell.trace, _Nodes.of(cell))
     if cell.memory_use is None:
         return workload
@@ -235,5 +235,5 @@ def workload_of(cell: Cell) -> Workload:
 
 
 def initial_of(cell: Cell) -> Initial | None:
-    """What runs already when a cell begins, None where nothing does."""
+    """Return the jobs that run when a cell begins, or None if it does not start from a state."""
     return cell.trace.initial(cell.machine) if isinstance(cell.trace, SavedState) else None

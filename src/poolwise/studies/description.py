@@ -1,7 +1,7 @@
-"""One run as its provenance keeps it: the sections of a study file, resolved, with the hashes of the files they name.
+"""Description of one run in a provenance file: the resolved sections of a study file, with the hashes of the files they name.
 
-A description says all that a run depends on, so that it can be run again, explained and compared without the command that
-made it. Paths in it are relative to the file that it stands in, as in every file of Poolwise.
+A description contains everything that a run depends on, so it can be repeated, explained and compared without the original
+command. Paths are relative to the file that contains the description.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from poolwise.studies.study import resolve
 
 
 @dataclass(frozen=True, eq=False)
-class Configured:
-    """What a cell names, configured: all that the simulation takes beside machine and workload.
+class ConfiguredRun:
+    """Scheduler and performance models of a cell, ready to simulate.
 
     Attributes
     ----------
-    scheduler, truth : the scheduler, its warm-up included, and how long jobs take
-    estimate : what the scheduler believes; None: the truth
+    scheduler, truth : scheduler including its warm-up, and the model of run times
+    estimate : model that the scheduler uses; None: the same as `truth`
     """
 
     scheduler: Scheduler
@@ -43,25 +43,25 @@ class Configured:
     estimate: PerformanceModel | None
 
     @classmethod
-    def of(cls, cell: Cell) -> Configured:
-        """Configure what a cell names."""
+    def of(cls, cell: Cell) -> ConfiguredRun:
+        """Build the scheduler and models of a cell."""
         truth, estimate = models_of(cell.performance, cell.seed)
         return cls(scheduler_of(cell.scheduler, cell.warm_up), truth, estimate)
 
 
 @dataclass(frozen=True, eq=False)
 class RecordedRun:
-    """A run as a provenance file describes it.
+    """A run described by a provenance file.
 
     Attributes
     ----------
-    file : where the description stands
-    run : the sections of a study file of one run
-    files : path -> SHA-256 of every file that they name
-    parameters : dotted path -> value of what the study varied; empty for a run by itself
-    seed : of the run
-    key : of the cell in the folder of a study, empty for a run by itself
-    metrics : what was asked for beside the standard metrics
+    file : provenance file
+    run : sections of a study file with one run
+    files : path -> SHA-256 of every file that the sections name
+    parameters : dotted path -> value that the study varied; empty for a single run
+    seed : random seed
+    key : key of the cell in a study's store; empty for a single run
+    metrics : requested metrics in addition to the standard ones
     """
 
     file: Path
@@ -74,24 +74,24 @@ class RecordedRun:
 
     @property
     def label(self) -> str:
-        """What messages call it."""
+        """Name in messages."""
         return " ".join([*(f"{path}={value}" for path, value in self.parameters.items()), f"seed={self.seed}"])
 
     def cell(self, settings: Mapping[str, Any] | None = None) -> Cell:
-        """Set the run up again, with some values (dotted path -> value) replaced.
+        """Reconstruct the cell, with some values (dotted path -> value) replaced.
 
-        Raises InputError where a file that it names is gone or has changed since.
+        Raises InputError if a file that it names is missing or has changed.
         """
         names = sorted(path for path, sha256 in self.files.items() if _changed(self.file.parent / path, sha256))
         if names:
             problem = f"{', '.join(Path(name).name for name in names)} changed since the run was simulated"
-            raise InputError(problem, file=self.file, field="files", remedy="simulate it again")
+            raise InputError(problem, file=self.file, field="files", remedy="simulate the run again")
         (cell,) = resolve(Document(self.file, deepcopy(self.run)), settings).cells
         return replace(cell, parameters=self.parameters)
 
 
 def describe(cell: Cell, folder: Path) -> Json:
-    """Describe a run for a file in a folder: `run`, its sections, and `files`, the hashes of what they name."""
+    """Describe a cell for a file in a folder: `run`, the sections, and `files`, the hashes of the files that they name."""
     trace = cell.trace
     if isinstance(trace, SavedState):
         source: Json = {"state": trace.path, "unsaid": f"{trace.unsaid} ns"}
@@ -104,7 +104,7 @@ def describe(cell: Cell, folder: Path) -> Json:
     run = {
         "version": 1,
         "machine": cell.machine_tables,
-        "workload": {**source, **_used(cell)},
+        "workload": {**source, **_memory_use(cell)},
         "scheduler": cell.scheduler.model_dump(mode="json", include=cell.scheduler.model_fields_set),
         "performance": cell.performance.model_dump(mode="json", include=cell.performance.model_fields_set),
         "measure": {"warm_up": cell.warm_up, "baseline": False},
@@ -122,47 +122,47 @@ def describe(cell: Cell, folder: Path) -> Json:
     return {"run": _each_text(run, note), "files": dict(sorted(files.items()))}
 
 
-def _used(cell: Cell) -> Json:
-    """What says which memory the jobs use; nothing where nothing does."""
+def _memory_use(cell: Cell) -> Json:
+    """Return the memory use section of a cell; empty without a model of memory use."""
     return {} if cell.memory_use is None else {"memory_use": cell.memory_use.model_dump(mode="json")}
 
 
 def describe_metrics(metrics: Sequence[Component], folder: Path) -> list[Json]:
-    """Describe what is asked for beside the standard metrics, for a file in a folder; no run depends on it."""
-    tables = [{"name": choice.name, **choice.settings} for choice in metrics]
+    """Describe requested metrics for a file in a folder; no run depends on them."""
+    tables = [{"name": component.name, **component.settings} for component in metrics]
     return [_each_text(table, lambda text: _portable(text, folder)[0]) for table in tables]
 
 
 def read_descriptions(file: Path, *, today: bool = False) -> list[RecordedRun]:
-    """Read the runs that a provenance file describes: those of a study, or the one beside a schedule or a timeline.
+    """Read the runs in a provenance file: those of a study, or the single run of a schedule or timeline.
 
-    With `today` those that a study's cells are compared with.
+    With `today`, return the runs of today's configuration with which the study's cells are compared.
 
-    Raises InputError where there is no such file, and where it describes no run.
+    Raises InputError if the file is not JSON or does not describe a run.
     """
     try:
         known = json.loads(file.read_bytes())
     except ValueError as error:
-        raise InputError(f"not JSON: {error}", file=file, remedy="run it again") from error
+        raise InputError(f"not valid JSON: {error}", file=file, remedy="run the command again") from error
     try:
-        metrics = tuple(Component.model_validate(asked).beside(file.parent) for asked in known.get("metrics", ()))
+        metrics = tuple(Component.model_validate(metric).resolve_paths(file.parent) for metric in known.get("metrics", ()))
         if "runs" in known:
-            return [_recorded(file, kept, metrics) for kept in (known["today"]["runs"] if today else known["runs"])]
+            return [_recorded(file, saved, metrics) for saved in (known["today"]["runs"] if today else known["runs"])]
         return [RecordedRun(file, known["run"], known["files"], {}, known["run"]["seeds"]["values"][0], "", metrics)]
     except (KeyError, TypeError, IndexError, AttributeError, ValidationError) as error:
-        problem = "these results do not describe their run: they are of an older version of Poolwise, or of another command"
-        raise InputError(problem, file=file, field="run", remedy="run it again") from error
+        problem = "the file does not describe a run: it was written by an older version of Poolwise or by another command"
+        raise InputError(problem, file=file, field="run", remedy="run the command again") from error
 
 
-def _recorded(file: Path, kept: Json, metrics: tuple[Component, ...]) -> RecordedRun:
-    seed = kept["run"]["seeds"]["values"][0]
-    return RecordedRun(file, kept["run"], kept["files"], kept["parameters"], seed, kept["key"], metrics)
+def _recorded(file: Path, saved: Json, metrics: tuple[Component, ...]) -> RecordedRun:
+    seed = saved["run"]["seeds"]["values"][0]
+    return RecordedRun(file, saved["run"], saved["files"], saved["parameters"], seed, saved["key"], metrics)
 
 
 def _portable(text: str, folder: Path) -> tuple[str, Path | None]:
-    """A text for a file in a folder, and the file that it names, if it is one of the user's own."""
-    where, colon, attribute = text.rpartition(":")
-    path, end = (Path(where), f":{attribute}") if colon and where.endswith(".py") else (Path(text), "")
+    """Return a string as a file in `folder` should contain it, and the user's file that it names, if any."""
+    module, colon, attribute = text.rpartition(":")
+    path, end = (Path(module), f":{attribute}") if colon and module.endswith(".py") else (Path(text), "")
     if not path.is_absolute() or not path.is_file():
         return text, None
     if path.is_relative_to(catalog.FOLDER):
@@ -178,8 +178,8 @@ def _changed(path: Path, sha256: str) -> bool:
     try:
         return digest(path.read_bytes()) != sha256
     except FileNotFoundError as error:
-        remedy = "put it back where it was, or run it again"
-        raise InputError("a file that the run was made from is gone", file=path, remedy=remedy) from error
+        remedy = "restore it, or run the command again"
+        raise InputError("an input file of the run is missing", file=path, remedy=remedy) from error
 
 
 def _each_text(value: Any, change: Callable[[str], str]) -> Any:

@@ -1,4 +1,4 @@
-"""What to know of a study before its answer: load, jobs that can never run and outliers, for each of its machines."""
+"""Diagnostics of a study per machine: load, jobs that can never run, and outliers."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from poolwise.studies.notes import cells_by_machine
 
 @dataclass(frozen=True)
 class MachineDiagnostics:
-    """What to know of the workload on one machine of a study.
+    """Diagnostics of the workload on one machine of a study.
 
     Attributes
     ----------
-    machine : what the study varies of the machine, in words; "" where nothing
-    found : of the run that can take the fewest jobs there
+    machine : text of the varied machine values; "" if the machine does not vary
+    found : diagnostics of the run that rejects the most jobs
     """
 
     machine: str
     found: Diagnostics
 
     def to_dict(self) -> Json:
-        """Plain data."""
+        """Return plain data."""
         return {"machine": self.machine, **self.found.to_dict()}
 
 
 def by_machine(result: MeasuredStudy) -> list[MachineDiagnostics]:
-    """Look at each machine of a study, by the run on it that rejects the most jobs, of equal ones the first."""
+    """Return the diagnostics of each machine, from its run with the most rejected jobs (the first of equal ones)."""
     return [
         MachineDiagnostics(machine, Diagnostics.of(result.outcomes(max(cells, key=lambda cell: sum(cell.rejected.values())))))
         for machine, cells in cells_by_machine(result)
     ]
 
 
-def sanity_sentences(machines: Sequence[MachineDiagnostics]) -> list[str]:
-    """Every sentence once; one that does not hold on all machines says where it does."""
+def diagnostic_sentences(machines: Sequence[MachineDiagnostics]) -> list[str]:
+    """Return each sentence once; a sentence that does not apply to all machines names those it applies to."""
     where: dict[str, list[str]] = {}
     for one in machines:
         for sentence in one.found.sentences:

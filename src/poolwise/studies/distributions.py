@@ -1,4 +1,4 @@
-"""What a study's means hide: how memory utilisation and degradation are distributed, and memory in use over time.
+"""Distributions behind a study's means: memory utilization, degradation, and memory in use over time.
 
 Source: specs of the memory pools, "Measurement" (bins of 10 % and 5 %); Li et al., Fair Memory, Figures 11 and 12.
 """
@@ -22,14 +22,14 @@ from poolwise.studies.study import Study
 from poolwise.units import SECOND
 
 PARTS = 96
-"""Parts into which the measured time is cut for a curve."""
+"""Number of intervals of a curve over the measured time."""
 AT_ONCE = 1000
-"""Cells whose rows are in memory at a time."""
+"""Number of cells whose rows are in memory at once."""
 _Row = tuple[Any, ...]
 
 
 def histograms(result: MeasuredStudy, cell: CellResult) -> Mapping[str, Histogram]:
-    """Name -> histogram: memory utilisation by time in bins of 10 %, degradation by jobs in bins of 5 %."""
+    """Return name -> histogram: memory utilization by time (bins of 10 %), degradation by jobs (bins of 5 %)."""
     outcomes = result.outcomes(cell)
     return {
         "memory_utilization": utilization_histogram(memory_utilization(outcomes, result.window(cell))),
@@ -38,12 +38,12 @@ def histograms(result: MeasuredStudy, cell: CellResult) -> Mapping[str, Histogra
 
 
 def memory_in_use(result: MeasuredStudy, cell: CellResult) -> Steps:
-    """Memory utilisation over the measured time, means of `PARTS` equal parts."""
+    """Return the memory utilization over the measured time, as means over `PARTS` equal intervals."""
     return memory_utilization(result.outcomes(cell), result.window(cell)).means(PARTS)
 
 
 def distributions(result: MeasuredStudy) -> Iterator[pl.DataFrame]:
-    """One row per cell, quantity and bin: the share of the time or of the jobs with a value from `low` to below `high`."""
+    """Yield one row per cell, quantity and bin: the share of time or jobs with a value in [low, high)."""
 
     def rows(cell: CellResult) -> Iterator[_Row]:
         for name, histogram in histograms(result, cell).items():
@@ -54,7 +54,7 @@ def distributions(result: MeasuredStudy) -> Iterator[pl.DataFrame]:
 
 
 def memory_over_time(result: MeasuredStudy) -> Iterator[pl.DataFrame]:
-    """One row per cell and part of the measured time: the mean memory utilisation in it."""
+    """Yield one row per cell and interval of the measured time, with the mean memory utilization."""
 
     def rows(cell: CellResult) -> Iterator[_Row]:
         steps = memory_in_use(result, cell)
@@ -71,7 +71,7 @@ def as_csv(tables: Iterable[pl.DataFrame]) -> Iterator[bytes]:
 
 
 def varied(study: Study, cells: Sequence[CellResult]) -> dict[str, list[Any]]:
-    """Columns of what a study varies, a row for each of some cells; values of mixed types as text."""
+    """Return the columns of varied values, with one row per given cell; values of mixed types become strings."""
     types = {path: {type(cell.parameters[path]) for cell in study.cells} for path in study.vary}
     return {
         path: [cell.parameters[path] if len(types[path]) == 1 else str(cell.parameters[path]) for cell in cells]
@@ -82,12 +82,12 @@ def varied(study: Study, cells: Sequence[CellResult]) -> dict[str, list[Any]]:
 def _tables(
     result: MeasuredStudy, rows_of: Callable[[CellResult], Iterable[_Row]], names: Sequence[str]
 ) -> Iterator[pl.DataFrame]:
-    """Rows with their cells, of so many cells at a time as fit into memory; what was varied, seed and key come first."""
+    """Yield tables of rows for `AT_ONCE` cells at a time; columns for varied values, seed and key come first."""
     for begin in range(0, len(result.cells), AT_ONCE):
         cells: list[CellResult] = []
         rows: list[_Row] = []
         for cell in result.cells[begin : begin + AT_ONCE]:
             rows += rows_of(cell)
             cells += [cell] * (len(rows) - len(cells))
-        whose = {**varied(result.study, cells), "seed": [cell.seed for cell in cells], "key": [cell.key for cell in cells]}
-        yield pl.DataFrame({**whose, **{name: [row[k] for row in rows] for k, name in enumerate(names)}})
+        leading = {**varied(result.study, cells), "seed": [cell.seed for cell in cells], "key": [cell.key for cell in cells]}
+        yield pl.DataFrame({**leading, **{name: [row[k] for row in rows] for k, name in enumerate(names)}})

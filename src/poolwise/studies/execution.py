@@ -1,4 +1,4 @@
-"""Runs the cells of a study that are not done yet, and measures all of them."""
+"""Execution of a study: runs missing cells and measures all cells."""
 
 from __future__ import annotations
 
@@ -18,18 +18,25 @@ def run(
     progress: Progress | None = None,
     executor: Executor | None = None,
 ) -> StudyResult:
-    """Run what is missing of a study and measure everything.
-
-    Raises InputError, also where another process writes to the same folder; errors of a cell name the cell.
+    """Run the missing cells of a study and measure all cells.
 
     Parameters
     ----------
+    study
+        Study to run.
     out
-        Folder for cells, results and provenance; made if it does not exist. Cells that it holds already are not run again.
+        Folder for cells, results and provenance; created if it does not exist. Cells that it already holds are not run again.
     jobs
-        Processes on this computer; all cores if not given or -1. The results do not depend on it.
+        Number of local processes; all cores if None or -1. The results do not depend on it.
+    progress
+        Listener for the progress of the runs.
     executor
-        Where the cells are simulated in the place of this computer, see `poolwise.runner.find_executor`.
+        Executor of the cells instead of local processes, see `poolwise.runner.find_executor`.
+
+    Raises
+    ------
+    InputError
+        If an input is invalid, or if another process writes to the same folder; errors of a cell name the cell.
     """
     executor = Local(jobs) if executor is None else executor
     store = CellStore(Path(out))

@@ -1,4 +1,4 @@
-"""A machine at work as the workload of a study: what runs goes on, what waits is started by the scheduler of each cell."""
+"""Workload of a study that starts from a state: running jobs continue, and each cell's scheduler starts the waiting ones."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from poolwise.traces import without
 
 @dataclass(frozen=True)
 class SavedState:
-    """The jobs of a state directory, and the bytes that its files must have.
+    """The jobs of a state directory, and the expected hashes of its files.
 
     Attributes
     ----------
-    path : its state.toml
-    digests : canonical JSON, name of a file -> SHA-256 of its bytes
-    unsaid : ns that a job runs which did not say how long it runs
-    first, jobs : all jobs are taken
-    without : ids of jobs that are left out, to see what depends on them
+    path : path of state.toml
+    digests : canonical JSON, file name -> SHA-256 of its bytes
+    unsaid : assumed run time of jobs without a time limit, ns
+    first, jobs : always 0 and None, since all jobs are used
+    without : ids of jobs to leave out, to measure their effect
     """
 
     path: str
@@ -38,47 +38,47 @@ class SavedState:
 
     @classmethod
     def of(cls, file: Path, unsaid: int) -> SavedState:
-        """Take a state directory by its state.toml; raises InputError where a file of it is missing."""
+        """Create the workload from the path of a state.toml; raises InputError if a file of the directory is missing."""
         return cls(str(file), canonical(state_digests(file)), unsaid)
 
     @property
     def sha256(self) -> str:
-        """Hash of the hashes of its files, in the place of a trace's bytes."""
+        """Hash of the file hashes, in place of the hash of a trace file."""
         return digest(self.digests)
 
     def files(self) -> Mapping[str, str]:
-        """Path of each of its files -> SHA-256 of its bytes."""
+        """Return path -> SHA-256 for each file of the state directory."""
         return {str(Path(self.path).with_name(name)): sha256 for name, sha256 in json.loads(self.digests).items()}
 
     def content(self) -> Json:
-        """What a result depends on."""
+        """Return everything that a result depends on."""
         left_out = {"without": list(self.without)} if self.without else {}
         return {"state": self.sha256, "unsaid": self.unsaid, **left_out}
 
     def read(self, machine: Machine) -> Workload:
-        """Read the jobs at work and those that wait; raises InputError, also if a file has changed meanwhile."""
+        """Read the running and waiting jobs; raises InputError, also if a file has changed since the study was loaded."""
         return without(self._run(machine).workload, self.without)
 
     def initial(self, machine: Machine) -> Initial:
-        """What runs already; rows of the workload."""
+        """Return the running jobs, as rows of the workload."""
         found = self._run(machine)
         if not self.without:
             return found.initial
         ids = found.workload.id.tolist()
-        left = [number for number in ids if number not in set(self.without)]
-        row = {number: k for k, number in enumerate(left)}
+        remaining = [number for number in ids if number not in set(self.without)]
+        row = {number: k for k, number in enumerate(remaining)}
         runs = [run._replace(job=row[ids[run.job]]) for run in found.initial.runs if ids[run.job] in row]
         return found.initial._replace(runs=runs)
 
     def _run(self, machine: Machine) -> StateRun:
         file = Path(self.path)
         if canonical(state_digests(file)) != self.digests:
-            raise InputError("the state changed while the study ran", file=file, remedy="run the study again")
+            raise InputError("the state changed during the study", file=file, remedy="run the study again")
         return state_run(on_machine(_state(self.path, self.digests), machine, file), self.unsaid)
 
 
 def state_digests(file: Path) -> Mapping[str, str]:
-    """SHA-256 of the bytes of each file of a state directory; raises InputError where one is missing."""
+    """Return the SHA-256 of each file of a state directory; raises InputError if one is missing."""
     try:
         return {name: digest((file.parent / name).read_bytes()) for name in FILES}
     except FileNotFoundError as error:
@@ -88,21 +88,21 @@ def state_digests(file: Path) -> Mapping[str, str]:
 
 @lru_cache(maxsize=1)
 def _state(path: str, digests: str) -> MachineState:
-    """Read a state once for the cells of a process."""
+    """Read a state, cached for the cells of a process."""
     return read_state(Path(path).parent)
 
 
 def on_machine(state: MachineState, machine: Machine, file: Path) -> MachineState:
-    """The same state on a machine that has more or less of what its owners have.
+    """Return the state on a machine whose owners have other capacities.
 
-    Raises InputError for a machine with other owners or resources, and for one that has less than what runs hold.
+    Raises InputError if its owners or resources differ, or if it has less than the running jobs hold.
     """
-    there = state.machine
-    if (machine.owners, machine.resources) != (there.owners, there.resources):
+    original = state.machine
+    if (machine.owners, machine.resources) != (original.owners, original.resources):
         raise InputError(
-            "the machine of the study has other nodes, pools or devices than that of the state",
+            "the study's machine and the state's machine have different nodes, pools or devices",
             file=file,
             field="machine",
-            remedy="name the machine.toml beside it; what its nodes and pools have may be another amount",
+            remedy="use the machine.toml of the state directory; only capacities may differ",
         )
     return replace(state, machine=machine)

@@ -1,4 +1,4 @@
-"""The cells of a study, measured on the same jobs: numbers, and the outcomes behind them."""
+"""Measured cells of a study: metrics on a common population of jobs, and the outcomes behind them."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from poolwise.studies.study import Study
 
 @dataclass(frozen=True, slots=True)
 class CellResult:
-    """One run of a study, measured.
+    """One measured run of a study.
 
     Attributes
     ----------
-    parameters : dotted path -> value as written, of what the study varies
-    seed : of this run
-    key : names the cell's files
-    metrics : name -> value, the names of `poolwise.metrics.METRICS` and of further measures that the study asks for
-    jobs : jobs of the workload
-    excluded, repaired : reason -> rows of the trace that were left out or changed
-    rejected : reason -> jobs that can never run on this machine
-    waiting : jobs that never started
-    engine : which engine ran it
-    watts, dollars : mean power and purchase price of the machine, NaN where unknown
+    parameters : dotted path -> varied value, as written
+    seed : random seed
+    key : key of the cell's record
+    metrics : name -> value, for `poolwise.metrics.METRICS` and additional metrics of the study
+    jobs : number of jobs in the workload
+    excluded, repaired : reason -> number of trace rows that were skipped or changed
+    rejected : reason -> number of jobs that can never run on this machine
+    waiting : number of jobs that never started
+    engine : name of the engine that ran it
+    watts, dollars : mean power and purchase price of the machine, NaN if unknown
     """
 
     parameters: Mapping[str, Parameter]
@@ -48,12 +48,12 @@ class CellResult:
     dollars: float
 
 
-KEPT_MB = 512
-"""Outcomes that are kept in memory; others are read again when they are needed."""
+CACHE_MB = 512
+"""Size of the cache of outcomes, MB; evicted outcomes are read again when needed."""
 
 
 class StoredFacts(Mapping[str, Json]):
-    """Cell key -> what its simulation left behind beside the outcomes, read from the store when it is asked for."""
+    """Cell key -> facts of its simulation, read from the store on access."""
 
     def __init__(self, study: Study, store: CellStore) -> None:
         self._study, self._store = study, store
@@ -72,58 +72,58 @@ class StoredFacts(Mapping[str, Json]):
 
 
 class Runs:
-    """Outcomes of the cells, and the jobs that are compared."""
+    """Cached outcomes of the cells, and the population of compared jobs."""
 
     def __init__(self, study: Study, store: CellStore) -> None:
         self._study, self._store = study, store
         self._outcomes: OrderedDict[str, Outcomes] = OrderedDict()
-        self._kept = 0
+        self._cached_bytes = 0
         self._common: dict[str, BoolArray] = {}
 
     def outcomes(self, cell: Cell) -> Outcomes:
-        """What became of every job in a cell; those that were asked for last are kept."""
+        """Return the outcome of every job in a cell; the most recently used outcomes are cached."""
         if cell.key in self._outcomes:
             self._outcomes.move_to_end(cell.key)
             return self._outcomes[cell.key]
         found = self._outcomes[cell.key] = self._store.outcomes(cell)
-        self._kept += found.nbytes
-        while self._kept > KEPT_MB * 1_000_000 and len(self._outcomes) > 1:
-            self._kept -= self._outcomes.popitem(last=False)[1].nbytes
+        self._cached_bytes += found.nbytes
+        while self._cached_bytes > CACHE_MB * 1_000_000 and len(self._outcomes) > 1:
+            self._cached_bytes -= self._outcomes.popitem(last=False)[1].nbytes
         return found
 
     @cached_property
-    def _together(self) -> Mapping[str, list[Cell]]:
-        """Workload -> the cells on it."""
+    def _cells_by_workload(self) -> Mapping[str, list[Cell]]:
+        """Workload -> cells that run it."""
         found: dict[str, list[Cell]] = {}
         for cell in (*self._study.cells, *self._study.today.values()):
             found.setdefault(_workload_name(cell), []).append(cell)
         return found
 
     def population(self, cell: Cell) -> BoolArray:
-        """(n_job,) jobs that every cell on the same workload ran, or the paper's rule for one cell."""
+        """(n_job,) jobs that every cell on the same workload finished, or by the paper's rule for one cell."""
         if self._study.measure.population == "paper":
             return paper_population(self.outcomes(cell), cell.warm_up)
         workload = _workload_name(cell)
         if workload not in self._common:
-            self._common[workload] = common_population(map(self.outcomes, self._together[workload]), cell.warm_up)
+            self._common[workload] = common_population(map(self.outcomes, self._cells_by_workload[workload]), cell.warm_up)
         return self._common[workload]
 
 
 def _workload_name(cell: Cell) -> str:
-    """What two cells have alike that are on the same workload."""
+    """Return a key that cells with the same workload share."""
     return canonical(cell.trace.content())
 
 
 @dataclass(frozen=True, eq=False)
 class MeasuredStudy:
-    """All cells of a study, measured on the same jobs.
+    """All cells of a study, measured on a common population of jobs.
 
     Attributes
     ----------
-    study : what was asked
-    folder : where the cells and results stand
-    cells : one result per cell of the study, in its order
-    facts : cell key -> what its simulation left behind beside the outcomes, baselines included
+    study : the study
+    folder : folder of the cells and results
+    cells : one result per cell, in the study's order
+    facts : cell key -> facts of its simulation, baselines included
     """
 
     study: Study
@@ -133,35 +133,35 @@ class MeasuredStudy:
     _runs: Runs = field(repr=False)
 
     def outcomes(self, cell: CellResult) -> Outcomes:
-        """What became of every job in a cell."""
+        """Return the outcome of every job in a cell."""
         return self._runs.outcomes(self.simulated(cell))
 
     def baseline(self, cell: CellResult) -> Outcomes:
-        """What became of every job under FCFS without backfilling on the same machine; needs `measure.baseline`."""
+        """Return the outcome of every job under FCFS without backfilling on the same machine; needs `measure.baseline`."""
         return self._runs.outcomes(self.simulated(cell).baseline())
 
     def memory_baseline(self, cell: CellResult) -> Outcomes | None:
-        """What became of every job on the machine of `measure.memory_baseline`; None if there is none."""
-        there = self.study.memory_baseline(self.simulated(cell))
-        return None if there is None else self._runs.outcomes(there)
+        """Return the outcome of every job on the machine of `measure.memory_baseline`, or None if there is none."""
+        other = self.study.memory_baseline(self.simulated(cell))
+        return None if other is None else self._runs.outcomes(other)
 
     def today(self, cell: CellResult) -> Outcomes | None:
-        """What becomes of every job today, in the place of a cell; None if the study names no today."""
-        there = self.study.today.get(cell.key)
-        return None if there is None else self._runs.outcomes(there)
+        """Return the outcome of every job under today's configuration, or None if the study has none."""
+        other = self.study.today.get(cell.key)
+        return None if other is None else self._runs.outcomes(other)
 
     def window(self, cell: CellResult) -> Window:
-        """Time in which throughput and utilisation of a cell were measured."""
+        """Return the time window in which throughput and utilization of a cell are measured."""
         return Window.of(self.outcomes(cell), self.simulated(cell).warm_up)
 
     def population(self, cell: CellResult) -> BoolArray:
-        """(n_job,) jobs on which a cell was measured."""
+        """(n_job,) jobs on which a cell is measured."""
         return self._runs.population(self.simulated(cell))
 
     def simulated(self, result: CellResult) -> Cell:
-        """What was simulated: machine, workload, scheduler."""
+        """Return the simulated cell of a result: machine, workload, scheduler."""
         return self._simulated[result.key]
 
     @cached_property
     def _simulated(self) -> Mapping[str, Cell]:
-        return {cell.key: cell for cell in reversed(self.study.cells)}  # of rows that share a run the first
+        return {cell.key: cell for cell in reversed(self.study.cells)}  # the first of the rows that share a run

@@ -1,4 +1,4 @@
-"""What a run used of each resource, drew and cost: what the simulation kept among a cell's facts, as tables."""
+"""Resource use, power and price of runs, from the stored facts of cells."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from poolwise.studies.measured import CellResult, MeasuredStudy
 
 @dataclass(frozen=True)
 class Resources:
-    """What is measured about resources rather than about jobs.
+    """Measurements of resources in a run.
 
     Attributes
     ----------
     use : resource -> its use
-    watts : mean power, NaN where unknown
-    dollars : purchase price, NaN where unknown
+    watts : mean power, W; NaN if unknown
+    dollars : purchase price, $; NaN if unknown
     """
 
     use: Mapping[str, ResourceUse]
@@ -31,15 +31,15 @@ class Resources:
 
 
 def resources(result: MeasuredStudy, cell: CellResult) -> Resources | None:
-    """What a cell used, None where it was not measured."""
-    kept: Json = result.facts[cell.key].get("resources", {})
-    if not kept.get("use"):
+    """Return the resource use of a cell, or None if it was not measured."""
+    stored: Json = result.facts[cell.key].get("resources", {})
+    if not stored.get("use"):
         return None
-    return Resources({row[0]: ResourceUse(*row) for row in kept["use"]}, cell.watts, cell.dollars)
+    return Resources({row[0]: ResourceUse(*row) for row in stored["use"]}, cell.watts, cell.dollars)
 
 
 def resource_frame(result: MeasuredStudy) -> pl.DataFrame | None:
-    """One row per cell and resource; None where no cell was measured."""
+    """Return one row per cell and resource, or None if no cell was measured."""
     cells: list[CellResult] = []
     rows: list[Sequence[Any]] = []
     for cell in result.cells:
@@ -51,5 +51,5 @@ def resource_frame(result: MeasuredStudy) -> pl.DataFrame | None:
     if not rows:
         return None
     names = ("resource", "installed", "used", "stranded", "mean_watts", "purchase_dollars")
-    whose = {**varied(result.study, cells), "seed": [cell.seed for cell in cells], "key": [cell.key for cell in cells]}
-    return pl.DataFrame({**whose, **{name: [row[k] for row in rows] for k, name in enumerate(names)}})
+    leading = {**varied(result.study, cells), "seed": [cell.seed for cell in cells], "key": [cell.key for cell in cells]}
+    return pl.DataFrame({**leading, **{name: [row[k] for row in rows] for k, name in enumerate(names)}})

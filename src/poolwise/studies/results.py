@@ -1,4 +1,4 @@
-"""The results of a study: one row per cell, on jobs that all compared runs ran, and where they come from."""
+"""Results of a study: one row per cell on a common population of jobs, and their provenance."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import polars as pl
 from poolwise.atomic_write import write_whole
 from poolwise.errors import InputError
 from poolwise.files import costs
-from poolwise.files.cost_items import bill, dollars_to_buy
+from poolwise.files.cost_items import cost_items, dollars_to_buy
 from poolwise.hashing import Json, canonical, pretty_parts
 from poolwise.metrics import METRICS, MeasuredRun, Metric, Window
 from poolwise.metrics.summary import STANDARD, measure_run, metric_columns, metrics_named
@@ -40,10 +40,10 @@ from poolwise.version import __version__
 
 
 class StudyResult(MeasuredStudy):
-    """The results of a study, with the tables, sentences and files that are made of them."""
+    """Results of a study, with derived tables, notes and files."""
 
     def frame(self) -> pl.DataFrame:
-        """One row per cell: what was varied, seed, counts, metrics."""
+        """Return one row per cell: varied values, seed, counts, metrics."""
         table: dict[str, Any] = varied(self.study, self.cells)
         for name in ("seed", "key", "engine", "jobs"):
             table[name] = [getattr(c, name) for c in self.cells]
@@ -57,34 +57,34 @@ class StudyResult(MeasuredStudy):
 
     @property
     def described(self) -> Mapping[str, Metric]:
-        """Name of every metric of the cells -> what it says; those that the study asks for come last."""
+        """Metric name -> description; additional metrics of the study come last."""
         return metrics_named((*STANDARD, *self.study.measures), self.cells[0].metrics)
 
     @property
-    def asked(self) -> tuple[str, ...]:
-        """Names of the metrics that the study asks for beside the standard ones."""
+    def more_metrics(self) -> tuple[str, ...]:
+        """Names of the metrics that the study requests in addition to the standard ones."""
         return tuple(name for name in self.described if name not in METRICS)
 
     def notes(self) -> list[str]:
-        """Sentences that a reader of the results must know."""
+        """Return notes that readers of the results need."""
         return notes(self)
 
-    def sanity(self) -> list[MachineDiagnostics]:
-        """What to know before the answer, for each machine of the study."""
+    def diagnostics(self) -> list[MachineDiagnostics]:
+        """Return the diagnostics of each machine of the study."""
         return by_machine(self)
 
     def description(self) -> list[tuple[str, str]]:
-        """What was run, as (name, value) pairs for a reader."""
+        """Return a summary of the study as (name, value) pairs."""
         return description(self)
 
-    def population_said(self) -> str:
-        """On which jobs every run is measured, in words."""
+    def population_text(self) -> str:
+        """Describe the jobs on which every run is measured."""
         counts = (int(self.population(cell).sum()) for cell in self.cells)
         common = self.study.measure.population == "common"
         return population_words(counts, self.study.measure.warm_up, "every run finished" if common else "the paper counts")
 
     def provenance(self) -> Json:
-        """Where the results come from: version, command, hashes of all inputs, seeds."""
+        """Return the origin of the results: version, command, hashes of all inputs, seeds."""
         traces = {Path(cell.trace.path).name: cell.trace.sha256 for cell in self.study.cells}
         called = Path(sys.argv[0]).name
         return {
@@ -102,11 +102,11 @@ class StudyResult(MeasuredStudy):
         }
 
     def runs(self) -> Iterator[Json]:
-        """Describe each cell for a file in the folder of the results: key, what is varied, and `describe`."""
+        """Describe each cell for a file in the results folder: key, varied values, and `describe`."""
         return self._described(self.study.cells)
 
-    def todays(self) -> Json:
-        """Describe the runs of today in the same way, and say which cell each is compared with."""
+    def today_runs(self) -> Json:
+        """Describe the runs of today's configuration, and map each cell to its run."""
         today = self.study.today
         runs = self._described({cell.key: cell for cell in today.values()}.values())
         return {"of": {key: cell.key for key, cell in today.items()}, "runs": [*runs]}
@@ -115,7 +115,7 @@ class StudyResult(MeasuredStudy):
         return ({"key": cell.key, "parameters": dict(cell.parameters), **describe(cell, self.folder)} for cell in cells)
 
     def write(self) -> None:
-        """Write the tables and provenance.json, each whole or not at all."""
+        """Write the tables and provenance.json, each atomically."""
         frame = self.frame()
         write_whole(self.folder / "results.parquet", sealed_parquet(frame))
         write_whole(self.folder / "results.csv", frame.write_csv().encode())
@@ -124,9 +124,9 @@ class StudyResult(MeasuredStudy):
         if (used := resource_frame(self)) is not None:
             write_whole(self.folder / "resources.csv", used.write_csv().encode())
         metrics = describe_metrics(self.study.metrics, self.folder)
-        source = {**dict(sorted(self.provenance().items())), "metrics": metrics, "runs": iter(self.runs())}  # not sorted within
+        source = {**dict(sorted(self.provenance().items())), "metrics": metrics, "runs": iter(self.runs())}  # not nested keys
         if self.study.today:
-            source["today"] = self.todays()
+            source["today"] = self.today_runs()
         write_whole(self.folder / "provenance.json", pretty_parts(source))
 
     def _repr_html_(self) -> str:
@@ -147,7 +147,7 @@ class StudyResult(MeasuredStudy):
 def measure(study: Study, store: CellStore) -> StudyResult:
     """Measure all cells of a study that has run.
 
-    Raises InputError if a cell is missing, and for a metric asked for that applies to none.
+    Raises InputError if a cell is missing, or if a requested metric applies to no run.
     """
     runs, measures = Runs(study, store), (*STANDARD, *study.measures)
     facts = StoredFacts(study, store)
@@ -156,26 +156,26 @@ def measure(study: Study, store: CellStore) -> StudyResult:
         cell.key: rows.row(measure_run(_run(study, cell, runs), measures))
         for cell in {cell.key: cell for cell in study.cells}.values()
     }
-    for choice, asked in zip(study.metrics, study.measures, strict=True):
-        if not any(name.partition(".")[0] in asked.metrics for names in rows.layouts for name in names):
-            problem, remedy = f"the metric '{choice}' applies to no run of this study", "leave it out"
+    for component, requested in zip(study.metrics, study.measures, strict=True):
+        if not any(name.partition(".")[0] in requested.metrics for names in rows.layouts for name in names):
+            problem, remedy = f"the metric '{component}' applies to no run of this study", "remove it"
             raise InputError(problem, file=study.file, field="measure.metrics", remedy=remedy)
     names = metric_columns(measures, rows.layouts)
     metrics = {key: rows.row({name: values.get(name, math.nan) for name in names}) for key, values in found.items()}
-    cells = tuple(_told(cell, metrics[cell.key], facts[cell.key]) for cell in study.cells)
+    cells = tuple(_cell_result(cell, metrics[cell.key], facts[cell.key]) for cell in study.cells)
     return StudyResult(study, store.folder, cells, facts, runs)
 
 
 def _run(study: Study, cell: Cell, runs: Runs) -> MeasuredRun:
     outcomes = runs.outcomes(cell)
-    there = study.memory_baseline(cell)
+    other = study.memory_baseline(cell)
     return MeasuredRun(
         outcomes,
         runs.population(cell) & after_warm_up(outcomes, cell.warm_up),
         Window.of(outcomes, cell.warm_up),
         cell.warm_up,
         baseline=runs.outcomes(cell.baseline()) if study.measure.baseline else None,
-        memory_baseline=None if there is None else runs.outcomes(there),
+        memory_baseline=None if other is None else runs.outcomes(other),
         tau_s=study.measure.tau / SECOND,
         dollars_per_gb=study.measure.dollars_per_gb,
         read_workload=lambda: workload_of(cell),
@@ -183,7 +183,7 @@ def _run(study: Study, cell: Cell, runs: Runs) -> MeasuredRun:
     )
 
 
-def _told(cell: Cell, metrics: Mapping[str, float], facts: Json) -> CellResult:
+def _cell_result(cell: Cell, metrics: Mapping[str, float], facts: Json) -> CellResult:
     reasons: dict[str, Any] = {name: _shared(tuple(facts[name].items())) for name in ("excluded", "repaired", "rejected")}
     watts, dollars = watts_and_dollars(facts, cell)
     counts = {"jobs": facts["jobs"], "waiting": facts["waiting"], "engine": sys.intern(facts["engine"])}
@@ -192,17 +192,17 @@ def _told(cell: Cell, metrics: Mapping[str, float], facts: Json) -> CellResult:
 
 @lru_cache(maxsize=1024)
 def _shared(counts: tuple[tuple[str, int], ...]) -> Mapping[str, int]:
-    """Counts as one mapping for all cells that have the same: there may be a million."""
+    """Return one shared mapping for equal counts, since a study may have a million cells."""
     return dict(counts)
 
 
 def watts_and_dollars(facts: Json, cell: Cell) -> tuple[float, float]:
-    """Mean power and purchase price of a run, by the tables of a cell or else by its machine; NaN where unknown."""
-    kept: Json = facts.get("resources", {})
-    watts, dollars = (math.nan if kept.get(name) is None else float(kept[name]) for name in ("watts", "dollars"))
-    measured = {name: [math.nan if v is None else v for v in values] for name, values in kept.get("things", {}).items()}
+    """Return the mean power (W) and purchase price ($) of a run, by the cell's tables or its machine; NaN if unknown."""
+    stored: Json = facts.get("resources", {})
+    watts, dollars = (math.nan if stored.get(name) is None else float(stored[name]) for name in ("watts", "dollars"))
+    measured = {name: [math.nan if v is None else v for v in values] for name, values in stored.get("things", {}).items()}
     if cell.costs.power is not None:
         watts = costs.watts(cell.costs.power, measured)
     if cell.costs.prices is not None:
-        dollars = dollars_to_buy(bill(cell.costs.prices, cell.machine))
+        dollars = dollars_to_buy(cost_items(cell.costs.prices, cell.machine))
     return watts, dollars

@@ -13,9 +13,9 @@ import pytest
 from poolwise.errors import PoolwiseError
 from poolwise.runner import Local, Store, find_executor, records, run_missing
 from poolwise.studies import load, run
-from tests.helpers.benches import Deadly, Squares
 from tests.helpers.kept_trials import content
 from tests.helpers.small_study import write
+from tests.helpers.task_types import Deadly, Squares
 from tests.live.executors.clusters import ROOT, Count, DaskProcesses, end, every, kill_one, wait_until
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Dask warns of lost connections
@@ -69,7 +69,7 @@ def test_run_survives_a_restart_of_the_scheduler(tmp_path: Path) -> None:
 def test_restarted_client_computes_only_missing_cells(tmp_path: Path) -> None:
     code = f"""
 from poolwise.runner import Store, run_missing, find_executor
-from tests.helpers.benches import Squares
+from tests.helpers.task_types import Squares
 import pathlib, sys
 store = Store(pathlib.Path({str(tmp_path / "out")!r}))
 with find_executor("dask", sys.argv[1]) as executor, store.writing():
@@ -93,6 +93,6 @@ def test_error_names_the_cell_that_kills_its_workers(tmp_path: Path) -> None:
         DaskProcesses(tmp_path / "cluster") as cluster,
         find_executor("dask", cluster.address) as executor,
         (store := Store(tmp_path / "out")).writing(),
-        pytest.raises(PoolwiseError, match=r"workers died again and again while they ran one cell, n=7"),
+        pytest.raises(PoolwiseError, match=r"workers repeatedly died while running cell n=7"),
     ):
         run_missing(Deadly(), [7], store, executor)

@@ -10,9 +10,9 @@ from poolwise.errors import InputError, PoolwiseError
 from poolwise.runner import Local, Store, find_executor, records, run_missing
 from poolwise.runner.executors import cluster as cluster_module
 from poolwise.studies import load, run
-from tests.helpers.benches import Deadly, Squares
 from tests.helpers.kept_trials import content
 from tests.helpers.small_study import write
+from tests.helpers.task_types import Deadly, Squares
 from tests.live.executors.clusters import Count, RayProcesses, end, every, is_listening, kill_one, wait_until
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray warns of lost connections

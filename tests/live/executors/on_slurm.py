@@ -8,8 +8,8 @@ import pytest
 from dask_jobqueue import SLURMCluster
 
 from poolwise.runner import Local, Store, find_executor, records
-from tests.helpers.benches import Squares
 from tests.helpers.kept_trials import content
+from tests.helpers.task_types import Squares
 from tests.live.executors.clusters import ROOT, end, free_port, start, wait_until
 from tests.live.slurm.cluster import Cluster, missing_programs
 

@@ -1,4 +1,4 @@
-"""Machines that are described in other forms than a machine file: one module per form, found by its name.
+"""Alternative formats for machines: one module per format, registered by name.
 
-A machine file, or the machine of a study, that says `format = "NAME"` has the settings of that form beside it.
+A machine file, or the machine of a study, selects one with `format = "NAME"`; the format's settings are keys of the same table.
 """

@@ -1,4 +1,4 @@
-"""A machine owner by owner, as clusters tell of themselves: every node, pool and device under its own name."""
+"""Machine described owner by owner, as clusters report their inventory: each node, pool and device has its own name."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ class OwnerEntry:
     Parameters
     ----------
     name, type
-        Its name, and that of its type.
+        Name of the owner and of its type.
     kind
         "node", "pool", "device" or "link".
     capacity
         Resource -> amount, such as { cores = 64, memory = "256 GiB" }; { nodes = 48 } for 48 whole nodes.
     per_node
-        What each of its whole nodes brings.
+        Resources of each of its whole nodes.
     rack, position, home
         See `Machine`; `home` is the name of a device's node.
     attributes
         Numbers that models and policies read.
     sets
-        Partitions and features that it belongs to.
+        Partitions and features of the owner.
     vertex
-        Place in the network, -1 if it is not on it; a link has two `ends` and a `latency` instead.
+        Vertex of the network, or -1 outside it; a link has two `ends` and a `latency` instead.
     """
 
     name: str
@@ -59,7 +59,7 @@ class OwnerEntry:
 
 @dataclass(frozen=True)
 class PartitionEntry:
-    """A partition; its nodes are the owners with its name among their sets. No limit is given by leaving it out."""
+    """A partition; its nodes are the owners with its name among their sets. An omitted limit means no limit."""
 
     name: str
     default: bool = False
@@ -70,7 +70,7 @@ class PartitionEntry:
 
 @dataclass(frozen=True)
 class QosEntry:
-    """A quality of service: see `QualityOfService`."""
+    """A quality of service; see `QualityOfService`."""
 
     name: str
     default: bool = False
@@ -81,7 +81,7 @@ class QosEntry:
 
 @dataclass(frozen=True)
 class WindowEntry:
-    """Nodes that are kept free, by name, from `start` to `end`, counted from time 0."""
+    """A reservation of nodes, by name, from `start` to `end`, counted from time 0."""
 
     name: str
     start: str
@@ -94,20 +94,20 @@ class WindowEntry:
 @register("machine_formats", "owners")
 @dataclass(frozen=True)
 class OwnerList:
-    """A machine written owner by owner, as `poolwise snapshot` writes the machine that it finds.
+    """A machine listed owner by owner, as `poolwise snapshot` writes it.
 
     Parameters
     ----------
     resources
-        The columns of the machine, in their order.
+        Columns of the machine, in order.
     owner
-        The owners, in their order.
+        Owners, in order.
     sets
-        Names of partitions and features, in their order.
+        Names of partitions and features, in order.
     partition, qos, window
-        What it allows.
+        Scheduling limits and reservations.
     parts
-        Resource -> parts into which one of it is divided, where amounts count these.
+        Resource -> number of parts per unit, for resources whose amounts count parts.
     """
 
     resources: tuple[str, ...]
@@ -119,14 +119,14 @@ class OwnerList:
     parts: Mapping[str, int] = field(default_factory=dict)
 
     def build(self) -> Machine:
-        """Build the machine; raises InputError for names that are not there."""
+        """Build the machine; raises InputError for unknown names and invalid values."""
         build, numbers = MachineBuilder("machine", self.resources), {entry.name: k for k, entry in enumerate(self.owner)}
         for entry in self.owner:
             _add(build, entry, numbers)
         machine = Machine.of(build)
         position = [entry.position or (entry.rack, 0) for entry in self.owner]
         if any(len(place) != 2 for place in position):
-            raise InputError("a position is two numbers", field="owner", remedy="such as position = [0, 3]")
+            raise InputError("a position must have two numbers", field="owner", remedy="such as position = [0, 3]")
         return replace(
             machine,
             position=np.array(position, dtype=np.int64).reshape(-1, 2),
@@ -146,7 +146,7 @@ class OwnerList:
         if not links:
             return None
         if any(len(entry.ends) != 2 for _, entry in links):
-            raise InputError("a link has two ends", field="owner", remedy="such as ends = [0, 1]")
+            raise InputError("a link must have two ends", field="owner", remedy="such as ends = [0, 1]")
         return Fabric(
             np.array([entry.vertex for entry in self.owner], dtype=np.int64),
             np.array([k for k, _ in links], dtype=np.int64),
@@ -193,7 +193,7 @@ def _window(entry: WindowEntry, numbers: Mapping[str, int]) -> ReservedWindow:
 
 
 def owner_tables(machine: Machine) -> dict[str, Any]:
-    """Write a machine as tables that `OwnerList` reads; what breaks on it is left out, since no scheduler knows that."""
+    """Return a machine as tables that `OwnerList` reads; failures are omitted, since schedulers do not know them."""
     return {
         "version": 1,
         "format": "owners",
@@ -201,9 +201,9 @@ def owner_tables(machine: Machine) -> dict[str, Any]:
         "resources": list(machine.resources),
         "sets": list(machine.node_sets),
         "parts": dict(machine.parts),
-        "partition": [_given(p.__dict__ | {"max_time": _written(p.max_time)}) for p in machine.partitions],
+        "partition": [_given(p.__dict__ | {"max_time": _limit_text(p.max_time)}) for p in machine.partitions],
         "qos": [
-            _given(q.__dict__ | {"max_time": _written(q.max_time), "per_user": dict(q.per_user), "total": dict(q.total)})
+            _given(q.__dict__ | {"max_time": _limit_text(q.max_time), "per_user": dict(q.per_user), "total": dict(q.total)})
             for q in machine.qos
         ],
         "window": [_window_table(machine, window) for window in machine.windows],
@@ -213,7 +213,7 @@ def owner_tables(machine: Machine) -> dict[str, Any]:
 
 def _owner_table(machine: Machine, k: int) -> dict[str, Any]:
     amounts = zip(machine.resources, machine.capacity[k].tolist(), strict=True)
-    brings = ((name, int(column[k])) for name, column in machine.per_node.items())
+    per_node = ((name, int(column[k])) for name, column in machine.per_node.items())
     values = ((name, float(column[k])) for name, column in machine.attributes.items())
     home, fabric = int(machine.home[k]), machine.fabric
     table = {
@@ -221,7 +221,7 @@ def _owner_table(machine: Machine, k: int) -> dict[str, Any]:
         "kind": Kind(int(machine.kind[k])).name.lower(),
         "type": machine.type[k],
         "capacity": {name: _amount(name, amount) for name, amount in amounts if amount},
-        "per_node": {name: _amount(name, amount) for name, amount in brings} if machine.kind[k] == Kind.NODE else {},
+        "per_node": {name: _amount(name, amount) for name, amount in per_node} if machine.kind[k] == Kind.NODE else {},
         "rack": int(machine.rack[k]),
         "position": machine.position[k].tolist(),
         "home": machine.owners[home] if home >= 0 else "",
@@ -249,7 +249,7 @@ def _window_table(machine: Machine, window: ReservedWindow) -> dict[str, Any]:
 
 
 def _given(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out what is empty, and limits that there are not."""
+    """Drop empty values and absent limits."""
     return {key: value for key, value in table.items() if value not in ("", [], {}, NEVER)}
 
 
@@ -258,5 +258,5 @@ def _amount(resource: str, amount: int) -> int | str:
     return amount if unit is None else f"{amount} {unit}"
 
 
-def _written(limit: int) -> str:
+def _limit_text(limit: int) -> str:
     return "" if limit == NEVER else f"{limit} ns"

@@ -1,4 +1,4 @@
-"""Processors, and nothing else."""
+"""Machines that consist of processors only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from poolwise.registry import register
 @register("machine_formats", "processors")
 @dataclass(frozen=True)
 class Processors:
-    """Processors without memory, each a node of its own: most logs of parallel machines were recorded on such machines.
+    """Processors without memory, each a node of its own, as in most logs of parallel machines.
 
     Parameters
     ----------
@@ -25,5 +25,5 @@ class Processors:
     def build(self) -> Machine:
         """Build the machine; raises InputError for fewer than one processor."""
         if self.count < 1:
-            raise InputError(f"{self.count} processors are no machine", field="count", remedy="give 1 or more")
+            raise InputError(f"count must be at least 1, got {self.count}", field="count", remedy="give 1 or more")
         return Machine.flat(self.count)

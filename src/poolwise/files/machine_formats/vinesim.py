@@ -1,4 +1,4 @@
-"""Processing units, from the files of VineSim."""
+"""Machines from VineSim files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from poolwise.traces.vinesim.affinity import AffinityKind, check_kind, count_col
 @register("machine_formats", "vinesim")
 @dataclass(frozen=True)
 class VineSimMachine:
-    """Processing units of VineSim: a deployment and the affinities of its unit types, with prices and power if known.
+    """Processing units of VineSim: a deployment and the affinities of its unit types, with optional prices and power.
 
     Parameters
     ----------
@@ -23,11 +23,11 @@ class VineSimMachine:
     affinity_kind
         "absolute": operations per microsecond; "relative": factors of the INT column.
     prices, power, types
-        Price of each unit type; watts; more names of types. Files, or "catalog:NAME".
+        Price of each unit type, power (W), and additional type names. Files, or "catalog:NAME".
     data
-        Trace whose data lie at places that the machine must have.
+        Trace whose data locations the machine must contain.
     contended
-        Whether transfers share the links: the racks' uplinks are then as fast as the ports.
+        Whether transfers share links; rack uplinks are then as fast as the ports.
     """
 
     deployment: str

@@ -202,7 +202,7 @@ def load_node_agent(file: Path) -> NodeAgentFile:
     found = validate(NodeAgentFile, document)
     problems = Problems()
     for name, template in found.template.items():
-        with problems.attempt(), document.placing("template", name):
+        with problems.attempt(), document.errors_at("template", name):
             check_placeholders(template.texts(), template.patterns)
     problems.finish()
     for k, pool in enumerate(found.pool):

@@ -1,6 +1,6 @@
-"""Where trials are computed: the cores of this computer, or the workers of a Dask or a Ray cluster.
+"""Executors of tasks: the cores of this computer, or the workers of a Dask or Ray cluster.
 
-One contract, `Executor`; whoever computes, the caller alone writes, and what comes back is byte for byte the same.
+All implement `Executor`. Only the calling process writes records, and every executor returns identical bytes.
 """
 
 from poolwise.runner.executors.executor import Executor

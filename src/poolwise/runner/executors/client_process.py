@@ -1,7 +1,7 @@
-"""A connection to a cluster in a process of its own, for engines whose client ends its process when the cluster is gone.
+"""Cluster connection in a separate process, for clients that abort their process when the cluster is gone.
 
-The two processes share a pair of sockets. A question is a method of `Connection` with its arguments, an answer what it returned
-or raised. Tickets and handles stay where they were made; a number stands for each here.
+The two processes share a socket pair. A request is a method of `Connection` with its arguments, a reply its result or
+exception. Tickets and handles stay in the client process; numbers represent them here.
 """
 
 from __future__ import annotations
@@ -22,63 +22,63 @@ from poolwise.runner.executors.cluster import Connection, ConnectionLost, Ticket
 from poolwise.runner.executors.remote_task import RemoteTask
 
 ANSWER_S = 60.0
-"""How long the other process may take for an answer."""
+"""Timeout for a reply of the client process, s."""
 
 
 class ClientProcessConnection(Connection):
-    """A connection in another process, whose death is a lost connection.
+    """A connection in another process, whose death counts as a lost connection.
 
     Parameters
     ----------
     module
-        What the other process runs: it calls `serve`.
+        Module that the other process runs; it calls `serve`.
     address
-        Of the cluster.
+        Address of the cluster.
     """
 
     def __init__(self, module: str, address: str) -> None:
-        """Connect; raises ConnectionLost where the other process dies of that or takes too long, and what else it raises."""
-        here, there = socket.socketpair()
+        """Connect; raises ConnectionLost if the other process dies or times out, and any error of connecting."""
+        local, remote = socket.socketpair()
         path = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)
-        with there:
+        with remote:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", module, str(there.fileno())],
+                [sys.executable, "-P", "-m", module, str(remote.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,  # what an engine says there is no news: see ConnectionLost
-                pass_fds=[there.fileno()],
+                stderr=subprocess.DEVNULL,  # engine messages add nothing to ConnectionLost
+                pass_fds=[remote.fileno()],
                 env={**os.environ, "PYTHONPATH": path},
-                start_new_session=True,  # an interrupt is for this process, which closes the other one
+                start_new_session=True,  # this process handles interrupts and closes the other one
             )
-        self._pipe = pipes.Connection(here.detach())
+        self._pipe = pipes.Connection(local.detach())
         try:
-            self._ask("connect", address)
+            self._request("connect", address)
         except BaseException:
             self.close()
             raise
 
     def processes(self) -> int:
         """See `Connection`."""
-        return int(self._ask("processes"))
+        return int(self._request("processes"))
 
-    def put(self, sha256: str, content: bytes) -> Any:
+    def upload(self, sha256: str, content: bytes) -> Any:
         """See `Connection`."""
-        return self._ask("put", sha256, content)
+        return self._request("upload", sha256, content)
 
-    def send(self, work: Callable[..., FinishedTask | Exception], errand: RemoteTask, pieces: Collection[Any]) -> Ticket:
+    def submit(self, work: Callable[..., FinishedTask | Exception], task: RemoteTask, pieces: Collection[Any]) -> Ticket:
         """See `Connection`."""
-        ticket: Ticket = self._ask("send", work, errand, pieces)
+        ticket: Ticket = self._request("submit", work, task, pieces)
         return ticket
 
     def finished(self, wait_s: float) -> Iterator[tuple[Ticket, FinishedTask | Exception]]:
         """See `Connection`."""
-        yield from self._ask("finished", wait_s)
+        yield from self._request("finished", wait_s)
 
-    def give_up(self, tickets: Collection[Ticket]) -> None:
+    def cancel(self, tickets: Collection[Ticket]) -> None:
         """See `Connection`."""
         if not self._pipe.closed:
             try:
-                self._ask("give_up", tickets)
+                self._request("cancel", tickets)
             except ConnectionLost:
                 return
 
@@ -92,8 +92,8 @@ class ClientProcessConnection(Connection):
                 self._process.kill()
         self._process.wait()
 
-    def _ask(self, method: str, *values: Any) -> Any:
-        """Ask the other process, which is ended where its answer is not awaited: the next one would be mistaken for it."""
+    def _request(self, method: str, *values: Any) -> Any:
+        """Call a method in the other process; kill it if its reply stays unread: the next request would receive it."""
         try:
             self._pipe.send((method, values))
             if not self._pipe.poll(ANSWER_S):
@@ -115,24 +115,24 @@ class ClientProcessConnection(Connection):
 
 
 def serve(connect: Callable[[str], Connection], dumps: Callable[[Any], bytes]) -> None:
-    """Answer the process that started this one until it is gone; `dumps` pickles what trials return and raise."""
+    """Answer requests of the parent process until it is gone; `dumps` pickles results and errors of tasks."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     pipe = pipes.Connection(int(sys.argv[1]))
-    there = _Numbered(connect)
+    server = _ConnectionServer(connect)
     try:
         while True:
             method, values = pipe.recv()
             try:
-                answer: tuple[Any, Exception | None] = getattr(there, method)(*values), None
+                answer: tuple[Any, Exception | None] = getattr(server, method)(*values), None
             except Exception as error:
                 answer = None, error
             pipe.send_bytes(dumps(answer))
     except (OSError, EOFError):
-        there.close()
+        server.close()
 
 
-class _Numbered:
-    """What `ClientProcessConnection` asks for: tickets and handles are known by numbers."""
+class _ConnectionServer:
+    """Receiver of requests of `ClientProcessConnection`; numbers represent tickets and handles."""
 
     def __init__(self, connect: Callable[[str], Connection]) -> None:
         self._connect = connect
@@ -146,38 +146,38 @@ class _Numbered:
         self._connection = self._connect(address)
 
     def processes(self) -> int:
-        return self._there.processes()
+        return self._open_connection.processes()
 
-    def put(self, sha256: str, content: bytes) -> int:
-        self._handles.append(self._there.put(sha256, content))
+    def upload(self, sha256: str, content: bytes) -> int:
+        self._handles.append(self._open_connection.upload(sha256, content))
         return len(self._handles) - 1
 
-    def send(self, work: Callable[..., FinishedTask | Exception], errand: RemoteTask, pieces: Collection[int]) -> int:
-        ticket = self._there.send(work, errand, [self._handles[piece] for piece in pieces])
+    def submit(self, work: Callable[..., FinishedTask | Exception], task: RemoteTask, pieces: Collection[int]) -> int:
+        ticket = self._open_connection.submit(work, task, [self._handles[piece] for piece in pieces])
         self._sent += 1
         self._tickets[self._sent], self._numbers[ticket] = ticket, self._sent
         return self._sent
 
     def finished(self, wait_s: float) -> list[tuple[int, FinishedTask | Exception]]:
         found = []
-        for ticket, outcome in self._there.finished(wait_s):
+        for ticket, outcome in self._open_connection.finished(wait_s):
             number = self._numbers.pop(ticket)
             del self._tickets[number]
             found.append((number, outcome))
         return found
 
-    def give_up(self, numbers: Collection[int]) -> None:
-        """Cancel those that are on their way here: of others the answer is on its way."""
+    def cancel(self, numbers: Collection[int]) -> None:
+        """Cancel unfinished tasks; replies of finished ones are already under way."""
         tickets = [self._tickets.pop(number) for number in numbers if number in self._tickets]
         for ticket in tickets:
             del self._numbers[ticket]
-        self._there.give_up(tickets)
+        self._open_connection.cancel(tickets)
 
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
 
     @property
-    def _there(self) -> Connection:
-        assert self._connection is not None  # `connect` is asked for first
+    def _open_connection(self) -> Connection:
+        assert self._connection is not None  # `connect` is the first request
         return self._connection

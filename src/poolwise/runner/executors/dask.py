@@ -1,4 +1,4 @@
-"""Workers of a Dask cluster, by futures of its own."""
+"""Executor on a Dask cluster, based on futures."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from poolwise.runner.executors.cluster import Cluster, Connection, ConnectionLos
 from poolwise.runner.executors.remote_task import RemoteTask
 
 CONNECT_S = 10.0
-"""How long a scheduler may take to answer."""
+"""Timeout for connecting to the scheduler, s."""
 
 
 class DaskCluster(Cluster):
-    """A Dask cluster whose scheduler is at an address such as "tcp://HOST:8786", or in a file that the scheduler wrote."""
+    """A Dask cluster, given by the scheduler's address such as "tcp://HOST:8786", or by the scheduler file that it wrote."""
 
     def connect(self) -> Connection:
         """Connect; raises InputError if no scheduler answers."""
-        where = {"scheduler_file": self.address} if Path(self.address).is_file() else {"address": self.address}
+        target = {"scheduler_file": self.address} if Path(self.address).is_file() else {"address": self.address}
         try:
-            client = Client(**where, timeout=CONNECT_S, set_as_default=False)
+            client = Client(**target, timeout=CONNECT_S, set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:
             remedy = "start one with: dask scheduler"
             raise InputError(f"no Dask scheduler answers: {error}", field=self.address, remedy=remedy) from error
@@ -39,24 +39,24 @@ class _DaskConnection(Connection):
         self._client = client
         self._name = uuid.uuid4().hex
         self._sent = 0
-        self._flying: dict[Ticket, Future[Any]] = {}
+        self._submitted: dict[Ticket, Future[Any]] = {}
         self._finished: Queue[Future[Any]] = Queue()
-        self._put: list[Future[Any]] = []  # as long as they are here the scheduler keeps them
-        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # a lost scheduler is no news: see ConnectionLost
+        self._uploaded: list[Future[Any]] = []  # the scheduler keeps the data while these references exist
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # ConnectionLost already reports a lost scheduler
 
     def processes(self) -> int:
         return len(self._client.scheduler_info(n_workers=-1)["workers"])
 
-    def put(self, sha256: str, content: bytes) -> Any:
-        """A task that returns the bytes: the scheduler keeps it, so that they outlive the workers that have them."""
+    def upload(self, sha256: str, content: bytes) -> Any:
+        """Submit a task that returns the bytes: the scheduler keeps the task, so the bytes survive the death of workers."""
         future = self._client.submit(bytes, content, key=f"poolwise-input-{sha256}")
-        self._put.append(future)
+        self._uploaded.append(future)
         return future
 
-    def send(self, work: Callable[..., FinishedTask | Exception], errand: RemoteTask, pieces: Collection[Any]) -> Ticket:
+    def submit(self, work: Callable[..., FinishedTask | Exception], task: RemoteTask, pieces: Collection[Any]) -> Ticket:
         self._sent += 1
-        future = self._client.submit(work, errand, *pieces, key=f"poolwise-{self._name}-{self._sent}", pure=False)
-        self._flying[future.key] = future
+        future = self._client.submit(work, task, *pieces, key=f"poolwise-{self._name}-{self._sent}", pure=False)
+        self._submitted[future.key] = future
         future.add_done_callback(self._finished.put)
         ticket: Ticket = future.key
         return ticket
@@ -71,9 +71,9 @@ class _DaskConnection(Connection):
         while not self._finished.empty():
             futures.append(self._finished.get())
         for future in futures:
-            if future.key in self._flying:
+            if future.key in self._submitted:
                 outcome = self._outcome(future)
-                del self._flying[future.key]
+                del self._submitted[future.key]
                 yield future.key, outcome
 
     def _outcome(self, future: Future[Any]) -> FinishedTask | Exception:
@@ -90,8 +90,8 @@ class _DaskConnection(Connection):
             raise ConnectionLost from error
         return outcome
 
-    def give_up(self, tickets: Collection[Ticket]) -> None:
-        futures = [self._flying.pop(ticket) for ticket in [*self._flying]]
+    def cancel(self, tickets: Collection[Ticket]) -> None:
+        futures = [self._submitted.pop(ticket) for ticket in [*self._submitted]]
         if futures and self._client.status == "running":
             self._client.cancel(futures)
 
@@ -100,5 +100,5 @@ class _DaskConnection(Connection):
 
 
 def _cannot_run(error: BaseException) -> InputError:
-    problem = f"a worker cannot run anything of Poolwise: {type(error).__name__}: {error}"
-    return InputError(problem, field="--executor", remedy="install on the workers what is installed here")
+    problem = f"a worker cannot run Poolwise: {type(error).__name__}: {error}"
+    return InputError(problem, field="--executor", remedy="install the same packages on the workers as on this computer")

@@ -1,4 +1,4 @@
-"""What an executor is."""
+"""Interface of executors."""
 
 from __future__ import annotations
 
@@ -8,24 +8,26 @@ from typing import Protocol, TypeVar
 from poolwise.runner.execution import FinishedTask
 from poolwise.runner.task_type import TaskType
 
-Trial = TypeVar("Trial")
+Task = TypeVar("Task")
 
 
 class Executor(Protocol):
-    """Where trials are computed. The results do not depend on it."""
+    """Runs tasks on some set of processes. The results do not depend on it."""
 
     def results(
-        self, bench: TaskType[Trial], trials: Mapping[str, Trial], worth: int = 1
+        self, task_type: TaskType[Task], tasks: Mapping[str, Task], min_tasks_per_process: int = 1
     ) -> Generator[FinishedTask, None, None]:
-        """Trials as they finish, in any order; closing the generator gives up those that have not.
+        """Yield tasks as they finish, in any order; closing the generator cancels the others.
 
-        A worker that dies costs the trials that it ran, which are run again elsewhere. Errors of a trial name it.
+        If a worker dies, its tasks run again elsewhere. Errors of a task name it.
 
         Parameters
         ----------
-        trials
-            Key -> trial; they are begun in this order.
-        worth
-            Trials that another process must have to do before it pays to start it.
+        task_type
+            Type of the tasks.
+        tasks
+            Key -> task; they start in this order.
+        min_tasks_per_process
+            Minimum number of tasks per process that justifies starting another one.
         """
         ...

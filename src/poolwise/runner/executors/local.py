@@ -1,4 +1,4 @@
-"""The cores of this computer: processes of joblib, which are started once and kept for the next trials."""
+"""Executor on local cores: joblib processes, started once and reused by later tasks."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from joblib import Parallel, delayed  # type: ignore[import-untyped]  # joblib s
 from joblib.externals.loky.process_executor import TerminatedWorkerError  # type: ignore[import-untyped]
 
 from poolwise.errors import InputError, PoolwiseError
-from poolwise.runner.execution import FinishedTask, run_trial
+from poolwise.runner.execution import FinishedTask, run_task
 from poolwise.runner.executors.executor import Executor
 from poolwise.runner.task_type import TaskType
 
-Trial = TypeVar("Trial")
+Task = TypeVar("Task")
 
 DEATHS = 5
-"""Times that processes may die with no trial done between before it is given up."""
+"""Maximum number of consecutive process deaths without a finished task."""
 
 
 def checked_jobs(jobs: int | None) -> int | None:
-    """Return a number of processes as it was given; raises InputError unless it is 1 or more, -1 or None (all cores)."""
+    """Return the number of processes unchanged; raises InputError unless it is at least 1, -1 or None (all cores)."""
     if jobs is not None and jobs < 1 and jobs != -1:
-        raise InputError(f"{jobs} processes cannot run anything", field="--jobs", remedy="give 1 or more, or -1 for all cores")
+        raise InputError(f"jobs must be at least 1, got {jobs}", field="--jobs", remedy="give 1 or more, or -1 for all cores")
     return jobs
 
 
 @dataclass(frozen=True)
 class Local(Executor):
-    """Processes on this computer; all cores if `jobs` is not given or -1. One process is this one."""
+    """Local processes; all cores if `jobs` is None or -1. A single process is the calling one."""
 
     jobs: int | None = None
 
@@ -42,50 +42,50 @@ class Local(Executor):
         checked_jobs(self.jobs)
 
     def results(
-        self, bench: TaskType[Trial], trials: Mapping[str, Trial], worth: int = 1
+        self, task_type: TaskType[Task], tasks: Mapping[str, Task], min_tasks_per_process: int = 1
     ) -> Generator[FinishedTask, None, None]:
-        """See `Executor`; raises PoolwiseError if processes die again and again."""
+        """Yield tasks as they finish; see `Executor`. Raises PoolwiseError if processes die repeatedly."""
         cores = self.jobs if self.jobs is not None and self.jobs > 0 else os.cpu_count() or 1
-        processes = min(cores, len(trials) // worth)
+        processes = min(cores, len(tasks) // min_tasks_per_process)
         if processes <= 1:
-            yield from (run_trial(bench, key, trial) for key, trial in trials.items())
+            yield from (run_task(task_type, key, task) for key, task in tasks.items())
             return
-        left, deaths = dict(trials), 0
+        left, deaths = dict(tasks), 0
         while left:
             try:
-                for done in _in_processes(bench, left, processes):
+                for done in _in_processes(task_type, left, processes):
                     del left[done.key]
                     deaths = 0
                     yield done
             except TerminatedWorkerError as error:
                 deaths += 1
                 if deaths == DEATHS:
-                    problem = f"the processes died {DEATHS} times in a row, which is what happens when memory runs out"
+                    problem = f"the processes died {DEATHS} times in a row, probably because memory ran out"
                     raise PoolwiseError(f"{problem}; try fewer with --jobs") from error
 
 
-def _in_processes(bench: TaskType[Trial], trials: Mapping[str, Trial], processes: int) -> Generator[FinishedTask, None, None]:
-    """Trials as they finish. Workers only compute: one process writes, so a killed run cannot leave a second writer."""
+def _in_processes(task_type: TaskType[Task], tasks: Mapping[str, Task], processes: int) -> Generator[FinishedTask, None, None]:
+    """Yield tasks as they finish. Workers only compute; one process writes, so a killed run cannot leave a second writer."""
     workers = Parallel(n_jobs=processes, backend="loky", return_as="generator_unordered", batch_size=1, max_nbytes=None)
     outputs: Generator[FinishedTask, None, None] = workers(
-        delayed(_in_worker)(bench, key, trial, os.getpid()) for key, trial in [*trials.items()]
+        delayed(_in_worker)(task_type, key, task, os.getpid()) for key, task in [*tasks.items()]
     )
     try:
-        yield from (done for done in outputs)  # not `outputs` itself: closing this must not close it before the warning is off
+        yield from (done for done in outputs)  # not `outputs` itself, which must not be closed before warnings are silenced
     finally:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # joblib warns of trials given up, which is what stopping early means
+            warnings.simplefilter("ignore")  # joblib warns about cancelled tasks, which are intended here
             outputs.close()
 
 
-def _in_worker(bench: TaskType[Trial], key: str, trial: Trial, parent: int) -> FinishedTask:
-    live_with(parent)
-    return run_trial(bench, key, trial)
+def _in_worker(task_type: TaskType[Task], key: str, task: Task, parent: int) -> FinishedTask:
+    exit_with_parent(parent)
+    return run_task(task_type, key, task)
 
 
 @lru_cache(maxsize=1)
-def live_with(parent: int) -> None:
-    """End this worker when the process that started it is gone: nobody takes its work, and it would idle for minutes."""
+def exit_with_parent(parent: int) -> None:
+    """Exit this worker when its parent process is gone; it would otherwise stay idle for minutes."""
 
     def watch() -> None:
         while os.getppid() == parent:

@@ -1,4 +1,4 @@
-"""Executors by name."""
+"""Lookup of executors by name."""
 
 from __future__ import annotations
 
@@ -11,22 +11,32 @@ from poolwise.runner.executors.executor import Executor
 from poolwise.runner.executors.local import Local
 
 ADDRESS = "POOLWISE_EXECUTOR_ADDRESS"
-"""Environment variable that says where a cluster is."""
+"""Environment variable for the address of a cluster."""
 
 
 @contextmanager
 def find_executor(name: str = "local", address: str | None = None, jobs: int | None = None) -> Iterator[Executor]:
-    """Open an executor, "local", "dask" or "ray", and close it after use.
-
-    Raises InputError for a number of processes that cannot be, for a cluster that is not there, and for a package that is
-    missing; UnknownNameError for another name.
+    """Open an executor, and close it after use.
 
     Parameters
     ----------
+    name
+        "local", "dask" or "ray".
     address
-        Where the cluster is, see `poolwise.runner.executors.dask` and `ray`.
+        Address of the cluster, see `poolwise.runner.executors.dask` and `ray`.
     jobs
-        Processes on this computer, for "local" alone; all cores if not given or -1.
+        Number of local processes, for "local" only; all cores if None or -1.
+
+    Yields
+    ------
+    The executor.
+
+    Raises
+    ------
+    UnknownNameError
+        For another name.
+    InputError
+        For an invalid number of processes, an unreachable cluster or a missing package.
     """
     if name == "local":
         yield Local(jobs)
@@ -34,10 +44,10 @@ def find_executor(name: str = "local", address: str | None = None, jobs: int | N
     if name not in _CLUSTERS:
         raise UnknownNameError.of("executor", name, ["local", *_CLUSTERS], field="--executor")
     if jobs is not None:
-        problem, remedy = "a cluster has as many processes as it has workers", "leave it out, or start more workers"
+        problem, remedy = "a cluster determines its number of processes", "remove it, or start more workers"
         raise InputError(problem, field="--jobs", remedy=remedy)
     if address is None:
-        raise InputError(f"no {name} cluster is named", field="--executor-address", remedy=f"give it, or set {ADDRESS}")
+        raise InputError(f"no address of a {name} cluster", field="--executor-address", remedy=f"give one, or set {ADDRESS}")
     module, connect = _CLUSTERS[name]
     if find_spec(module) is None:
         raise InputError(f"the package {module} is missing", remedy=f"pip install 'poolwise[{name}]'")
@@ -61,4 +71,4 @@ _CLUSTERS: Mapping[str, tuple[str, Callable[[str], AbstractContextManager[Execut
     "dask": ("distributed", _dask),
     "ray": ("ray", _ray),
 }
-"""Name -> package that it needs, and how it is opened."""
+"""Name -> required package, and a function that opens the executor."""

@@ -1,8 +1,8 @@
-"""What travels to a worker that shares no files with this computer: pickled things, and the files that they name.
+"""Pickled objects for workers without a shared file system, together with the files that the objects name.
 
-A file is named in a parcel by the SHA-256 of its bytes; the bytes travel once to a worker, which keeps them in a folder of
-its own. What is unpacked there names the file in that folder, wherever the thing had the path: alone, before ":Name" of the
-user's own code, or within settings that are written as JSON.
+A payload identifies a file by the SHA-256 of its bytes. The bytes are sent once per worker, which stores them in its own
+folder. Unpacking replaces each path by the worker's path, wherever it occurs: alone, before ":Name" of user code, or within
+settings written as JSON.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from poolwise.errors import InputError
 from poolwise.hashing import digest
 
 _IN_JSON = re.compile(r'(?<=")/(?:[^"\\]|\\.)+')
-"""An absolute path, as JSON writes it."""
+"""An absolute path in JSON."""
 
 
 @dataclass(frozen=True)
 class Payload:
-    """A pickled thing.
+    """A pickled object.
 
     Attributes
     ----------
-    content : the pickle
-    files : SHA-256 -> path on the computer that packed it, of every file that the thing names
+    content : pickle
+    files : SHA-256 -> path on the packing computer, for every file that the object names
     """
 
     content: bytes = field(repr=False)
@@ -43,13 +43,13 @@ class Payload:
 
     @classmethod
     def of(cls, thing: object) -> Payload:
-        """Pack a thing, which may name files by absolute paths (and by `Path`, relative ones too)."""
+        """Pack an object, which may name files by absolute paths (or by `Path`, also relative)."""
         buffer, files = io.BytesIO(), dict[str, Path]()
         _Packer(buffer, files).dump(thing)
         return cls(buffer.getvalue(), files)
 
     def open(self) -> Any:
-        """Unpack on a worker, whose folder holds the files (`keep_file`)."""
+        """Unpack on a worker that holds the files (`store_file`)."""
         return _Unpacker(io.BytesIO(self.content)).load()
 
 
@@ -60,7 +60,7 @@ class _Packer(pickle.Pickler):
 
     def persistent_id(self, thing: Any) -> Any:
         if isinstance(thing, Path):
-            found = self._place(str(thing.absolute()))
+            found = self._location(str(thing.absolute()))
             return None if found is None else ("path", (found,))
         if type(thing) is not str or "/" not in thing:
             return None
@@ -68,21 +68,21 @@ class _Packer(pickle.Pickler):
         parts, end = list[Any](), 0
         for begin, stop in [match.span() for match in _IN_JSON.finditer(thing)] if within_json else [(0, len(thing))]:
             text = json.loads(f'"{thing[begin:stop]}"') if within_json else thing
-            where, colon, name = text.rpartition(":")
-            path, rest = (where, f":{name}") if colon and where.endswith(".py") else (text, "")
-            found = self._place(path) if path.startswith("/") else None
+            module, colon, name = text.rpartition(":")
+            path, rest = (module, f":{name}") if colon and module.endswith(".py") else (text, "")
+            found = self._location(path) if path.startswith("/") else None
             if found is not None:
                 parts += [thing[end:begin], found, rest]
                 end = stop
         return ("json" if within_json else "text", (*parts, thing[end:])) if parts else None
 
-    def _place(self, text: str) -> tuple[str, ...] | None:
-        """How a path is written in a parcel; None for what is no file, which stays as it is."""
+    def _location(self, text: str) -> tuple[str, ...] | None:
+        """Return the payload's location of a file; None if the text names no file and is kept unchanged."""
         path = Path(text)
         try:
             if not path.is_file():
                 return None
-        except OSError:  # a text that is too long for a path is none
+        except OSError:  # a text too long for a path
             return None
         if path.is_relative_to(catalog.FOLDER):
             return (path.relative_to(catalog.FOLDER).as_posix(),)
@@ -93,8 +93,8 @@ class _Packer(pickle.Pickler):
 
 
 class _Unpacker(pickle.Unpickler):
-    def persistent_load(self, written: Any) -> Any:
-        kind, parts = written
+    def persistent_load(self, location: Any) -> Any:
+        kind, parts = location
         if kind == "path":
             return _path(parts[0])
         texts = [str(_path(part)) if isinstance(part, tuple) else part for part in parts]
@@ -110,8 +110,8 @@ def _is_json(text: str) -> bool:
         return False
 
 
-def _path(place: tuple[str, ...]) -> Path:
-    return catalog.FOLDER / place[0] if len(place) == 1 else file_of(place[0]) / place[1]
+def _path(location: tuple[str, ...]) -> Path:
+    return catalog.FOLDER / location[0] if len(location) == 1 else input_folder(location[0]) / location[1]
 
 
 @lru_cache(maxsize=1024)
@@ -119,24 +119,24 @@ def _sum(path: Path, changed_ns: int, size: int) -> str:
     return digest(path.read_bytes())
 
 
-def file_of(sha256: str) -> Path:
-    """Folder of a file with these bytes, in which it stands under its own name."""
-    return _kept() / sha256
+def input_folder(sha256: str) -> Path:
+    """Return the folder that holds a file with these bytes under its own name."""
+    return _inputs_folder() / sha256
 
 
-def keep_file(sha256: str, name: str, content: bytes) -> None:
-    """Keep a file that came with a parcel; one that is there is left as it is, unless its bytes are others."""
-    path = file_of(sha256) / name
+def store_file(sha256: str, name: str, content: bytes) -> None:
+    """Store a file of a payload, unless it exists with the right content."""
+    path = input_folder(sha256) / name
     if not path.is_file() or digest(path.read_bytes()) != sha256:
         path.parent.mkdir(exist_ok=True)
         write_whole(path, content)
 
 
 @lru_cache(maxsize=1)
-def _kept() -> Path:
-    """The folder of files that came, one for each user; raises InputError if it is another user's."""
+def _inputs_folder() -> Path:
+    """Return the user's folder of received files; raises InputError if it belongs to another user."""
     folder = Path(tempfile.gettempdir()) / f"poolwise-inputs-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.stat().st_uid != os.getuid():
-        raise InputError("this folder is another user's", file=folder, remedy="set TMPDIR where the workers are started")
+        raise InputError("the folder belongs to another user", file=folder, remedy="set TMPDIR where the workers are started")
     return folder

@@ -1,4 +1,4 @@
-"""The process that `RayCluster` asks: the client of Ray, which aborts its process when the head is gone."""
+"""Client process of `RayCluster`: Ray's client aborts its process when the head node is gone."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def connect(address: str) -> Connection:
 
 class _RayConnection(Connection):
     def __init__(self) -> None:
-        self._flying: dict[Ticket, Any] = {}
-        self._do: Any = None
+        self._submitted: dict[Ticket, Any] = {}
+        self._function: Any = None
 
     def processes(self) -> int:
         try:
@@ -38,26 +38,26 @@ class _RayConnection(Connection):
         except (RayError, ConnectionError, RuntimeError) as error:
             raise ConnectionLost from error
 
-    def put(self, sha256: str, content: bytes) -> Any:
-        """An object of the store of the client's computer, which Ray copies to each computer that needs it."""
-        return _asked(lambda: ray.put(content))
+    def upload(self, sha256: str, content: bytes) -> Any:
+        """Put an object in the object store of the client's computer; Ray copies it to each computer that needs it."""
+        return _call(lambda: ray.put(content))
 
-    def send(self, work: Callable[..., FinishedTask | Exception], errand: RemoteTask, pieces: Collection[Any]) -> Ticket:
-        if self._do is None:
-            self._do = ray.remote(max_retries=3)(work)  # with a worker that dies, as Dask does
-        reference = _asked(lambda: self._do.remote(errand, *pieces))
-        self._flying[reference] = reference
+    def submit(self, work: Callable[..., FinishedTask | Exception], task: RemoteTask, pieces: Collection[Any]) -> Ticket:
+        if self._function is None:
+            self._function = ray.remote(max_retries=3)(work)  # retries after worker deaths, as Dask does
+        reference = _call(lambda: self._function.remote(task, *pieces))
+        self._submitted[reference] = reference
         ticket: Ticket = reference
         return ticket
 
     def finished(self, wait_s: float) -> Iterator[tuple[Ticket, FinishedTask | Exception]]:
-        references = [*self._flying]
-        done, _ = _asked(lambda: ray.wait(references, num_returns=1, timeout=wait_s))
+        references = [*self._submitted]
+        done, _ = _call(lambda: ray.wait(references, num_returns=1, timeout=wait_s))
         if done:
-            done, _ = _asked(lambda: ray.wait(references, num_returns=len(references), timeout=0))
+            done, _ = _call(lambda: ray.wait(references, num_returns=len(references), timeout=0))
         for reference in done:
             outcome = self._outcome(reference)
-            del self._flying[reference]
+            del self._submitted[reference]
             yield reference, outcome
 
     def _outcome(self, reference: Any) -> FinishedTask | Exception:
@@ -69,13 +69,13 @@ class _RayConnection(Connection):
             return _cannot_run(error)
         except (RaySystemError, ConnectionError) as error:
             raise ConnectionLost from error
-        except RayError as error:  # such as a node that died, or that had no memory left
+        except RayError as error:  # such as a node that died or ran out of memory
             return WorkerLost(str(error))
         return outcome
 
-    def give_up(self, tickets: Collection[Ticket]) -> None:
-        for reference in [*self._flying]:
-            del self._flying[reference]
+    def cancel(self, tickets: Collection[Ticket]) -> None:
+        for reference in [*self._submitted]:
+            del self._submitted[reference]
             if ray.is_initialized():
                 ray.cancel(reference, force=True)
 
@@ -83,17 +83,17 @@ class _RayConnection(Connection):
         ray.shutdown()
 
 
-def _asked(question: Callable[[], Any]) -> Any:
-    """Ask the cluster; raises ConnectionLost if it is gone."""
+def _call(function: Callable[[], Any]) -> Any:
+    """Call the cluster; raises ConnectionLost if it is gone."""
     try:
-        return question()
+        return function()
     except (RaySystemError, ConnectionError) as error:
         raise ConnectionLost from error
 
 
 def _cannot_run(error: Exception) -> InputError:
-    problem = f"a worker cannot run anything of Poolwise: {str(error).strip().splitlines()[-1]}"
-    return InputError(problem, field="--executor", remedy="install on the workers what is installed here")
+    problem = f"a worker cannot run Poolwise: {str(error).strip().splitlines()[-1]}"
+    return InputError(problem, field="--executor", remedy="install the same packages on the workers as on this computer")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a worker of a cluster does: it unpacks a trial, runs it, and returns what came of it, or the error."""
+"""Worker side of a cluster: unpack a task, run it, and return its record or error."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from typing import Any
 
 from poolwise.code_fingerprint import sources
 from poolwise.errors import InputError, PoolwiseError
-from poolwise.runner.execution import FinishedTask, run_trial
-from poolwise.runner.executors.payload import Payload, file_of, keep_file
+from poolwise.runner.execution import FinishedTask, run_task
+from poolwise.runner.executors.payload import Payload, input_folder, store_file
 from poolwise.runner.task_type import TaskType
 
 _PACKAGES = ("numba", "numpy", "polars", "scipy")
-_one_at_a_time = Lock()  # a worker may have several threads, and warnings are caught for a whole process
+_one_at_a_time = Lock()  # a worker may have several threads, but warnings are caught per process
 
 
 @dataclass(frozen=True)
 class RemoteTask:
-    """A trial that travels.
+    """A task to run on a worker.
 
     Attributes
     ----------
-    key : of the trial
-    trial : packed by itself; the bench, which all trials share, travels among the inputs
-    bench : SHA-256 of the bench
-    inputs : SHA-256 -> name of a file, empty for the bench; in the order in which their bytes come
-    parts : how many pieces the bytes of each come in
-    versions : of everything that results depend on, where the trial comes from
+    key : key of the task
+    task : packed task
+    task_type : SHA-256 of the task type, which is shared by all tasks and sent as an input
+    inputs : SHA-256 -> file name (empty for the task type), in the order of their bytes
+    parts : number of pieces of each input
+    versions : versions on the sending computer of everything that results depend on
     """
 
     key: str
-    trial: Payload
-    bench: str
+    task: Payload
+    task_type: str
     inputs: Mapping[str, str]
     parts: Sequence[int]
     versions: Mapping[str, str]
@@ -46,42 +46,43 @@ class RemoteTask:
 
 @lru_cache(maxsize=1)
 def versions() -> Mapping[str, str]:
-    """Versions of everything on this computer that results depend on."""
+    """Return the versions on this computer of everything that results depend on."""
     python = ".".join(platform.python_version_tuple()[:2])
     return {"Poolwise's sources": sources(), "Python": python, **{name: version(name) for name in _PACKAGES}}
 
 
-def do(errand: RemoteTask, *pieces: bytes) -> FinishedTask | Exception:
-    """Run a trial; its error is returned rather than raised, so that a cluster neither wraps it nor tries again."""
+def run_remote_task(remote_task: RemoteTask, *pieces: bytes) -> FinishedTask | Exception:
+    """Run a task; errors are returned rather than raised, so that the cluster neither wraps them nor retries."""
     with _one_at_a_time:
         try:
-            _check_versions(errand.versions)
-            content = _joined(errand, pieces)
-            for sha256, name in errand.inputs.items():
+            _check_versions(remote_task.versions)
+            content = _joined(remote_task, pieces)
+            for sha256, name in remote_task.inputs.items():
                 if name:
-                    _keep(sha256, name, content[sha256])
-            return run_trial(_bench(errand.bench, content[errand.bench]), errand.key, errand.trial.open())
+                    _store_input(sha256, name, content[sha256])
+            task_type = _unpack_task_type(remote_task.task_type, content[remote_task.task_type])
+            return run_task(task_type, remote_task.key, remote_task.task.open())
         except InputError as error:
-            return _told(error, errand)
+            return _with_original_paths(error, remote_task)
         except PoolwiseError as error:
             return error
         except Exception as error:
-            error.add_note(f"on the worker {platform.node()}:\n{traceback.format_exc()}")
+            error.add_note(f"on worker {platform.node()}:\n{traceback.format_exc()}")
             return error
 
 
-def _check_versions(there: Mapping[str, str]) -> None:
-    wrong = [name for name, known in versions().items() if known != there[name]]
+def _check_versions(required: Mapping[str, str]) -> None:
+    wrong = [name for name, known in versions().items() if known != required[name]]
     if wrong:
-        said = ", ".join(f"{name} {versions()[name][:12]} instead of {there[name][:12]}" for name in wrong)
-        problem = f"the worker on {platform.node()} has other versions: {said}"
-        raise InputError(problem, remedy="install on the workers what is installed here")
+        differences = ", ".join(f"{name} {versions()[name][:12]} instead of {required[name][:12]}" for name in wrong)
+        problem = f"the worker on {platform.node()} has other versions: {differences}"
+        raise InputError(problem, remedy="install the same versions on the workers and on this computer")
 
 
-def _joined(errand: RemoteTask, pieces: Sequence[bytes]) -> dict[str, bytes | memoryview]:
+def _joined(remote_task: RemoteTask, pieces: Sequence[bytes]) -> dict[str, bytes | memoryview]:
     found: dict[str, bytes | memoryview] = {}
     begin = 0
-    for sha256, count in zip(errand.inputs, errand.parts, strict=True):
+    for sha256, count in zip(remote_task.inputs, remote_task.parts, strict=True):
         part = pieces[begin : begin + count]
         found[sha256] = part[0] if count == 1 else b"".join(part)
         begin += count
@@ -89,36 +90,37 @@ def _joined(errand: RemoteTask, pieces: Sequence[bytes]) -> dict[str, bytes | me
 
 
 @lru_cache(maxsize=4096)
-def _keep_once(sha256: str, name: str) -> list[bool]:
+def _stored_marker(sha256: str, name: str) -> list[bool]:
     return []
 
 
-def _keep(sha256: str, name: str, content: bytes | memoryview) -> None:
-    kept = _keep_once(sha256, name)
-    if not kept:
-        keep_file(sha256, name, bytes(content))
-        kept.append(True)
+def _store_input(sha256: str, name: str, content: bytes | memoryview) -> None:
+    """Store an input file once per process."""
+    stored = _stored_marker(sha256, name)
+    if not stored:
+        store_file(sha256, name, bytes(content))
+        stored.append(True)
 
 
-_benches: dict[str, TaskType[Any]] = {}
+_task_types: dict[str, TaskType[Any]] = {}
 
 
-def _bench(sha256: str, content: bytes | memoryview) -> TaskType[Any]:
-    """Unpack the bench; one is kept, that of the last trial."""
-    if sha256 not in _benches:
-        _benches.clear()
-        parcel: Payload = pickle.loads(content)
-        _benches[sha256] = parcel.open()
-    return _benches[sha256]
+def _unpack_task_type(sha256: str, content: bytes | memoryview) -> TaskType[Any]:
+    """Unpack the task type; the one of the last task is cached."""
+    if sha256 not in _task_types:
+        _task_types.clear()
+        payload: Payload = pickle.loads(content)
+        _task_types[sha256] = payload.open()
+    return _task_types[sha256]
 
 
-def _told(error: InputError, errand: RemoteTask) -> InputError:
-    """The error as it would be where the trial comes from: it names the user's files, not those that came here."""
+def _with_original_paths(error: InputError, remote_task: RemoteTask) -> InputError:
+    """Return the error with the user's original paths instead of paths on the worker."""
 
-    def here(text: str) -> str:
-        for sha256, path in errand.trial.files.items():
-            text = text.replace(str(file_of(sha256) / path.name), str(path))
+    def original(text: str) -> str:
+        for sha256, path in remote_task.task.files.items():
+            text = text.replace(str(input_folder(sha256) / path.name), str(path))
         return text
 
-    file, remedy = (None if text is None else here(str(text)) for text in (error.file, error.remedy))
-    return type(error)(here(error.message), file=file, line=error.line, field=error.field, remedy=remedy)
+    file, remedy = (None if text is None else original(str(text)) for text in (error.file, error.remedy))
+    return type(error)(original(error.message), file=file, line=error.line, field=error.field, remedy=remedy)

@@ -16,12 +16,12 @@ from poolwise.files.factory import models_of, scheduler_of
 from poolwise.metrics import METRICS, Outcomes, Window, common_population, summarise
 from poolwise.studies import load, run
 from poolwise.studies.cells import workload_of
-from poolwise.studies.diagnostics import sanity_sentences
+from poolwise.studies.diagnostics import diagnostic_sentences
 from tests.helpers.kept_trials import content, forget, spoil, written
 
 
 class Counting:
-    """Progress that counts, and does something after some runs."""
+    """Progress listener that counts runs and calls a function after some of them."""
 
     def __init__(self, then=None, after=0):
         self.done, self.damaged, self.ran, self.then, self.after = 0, 0, [], then, after
@@ -37,19 +37,19 @@ class Counting:
 
 @pytest.fixture(scope="module")
 def undisturbed(kept_folder):
-    """A study folder and what one process makes of it."""
+    """A study folder, and its result from one process."""
     return kept_folder, run(load(kept_folder / "study.toml"), kept_folder / "out", jobs=1)
 
 
-def test_results_are_those_of_single_runs_measured_together(undisturbed):
+def test_results_match_single_runs_measured_together(undisturbed):
     _, result = undisturbed
     outcomes, baselines = {}, {}
     for cell in result.study.cells:
-        for kept, one in ((outcomes, cell), (baselines, cell.baseline())):
+        for found, one in ((outcomes, cell), (baselines, cell.baseline())):
             truth, estimate = models_of(one.performance, one.seed)
             scheduler = scheduler_of(one.scheduler, one.warm_up)
             made = simulate(one.machine, workload_of(one), scheduler, truth=truth, estimate=estimate, seed=one.seed)
-            kept[cell.key] = Outcomes.of(made.schedule)
+            found[cell.key] = Outcomes.of(made.schedule)
     population = common_population(list(outcomes.values()), 5)
     for cell in result.cells:
         expected = summarise(
@@ -64,7 +64,7 @@ def test_results_are_those_of_single_runs_measured_together(undisturbed):
     assert small.metrics["mean_bounded_slowdown"] > large.metrics["mean_bounded_slowdown"]
 
 
-def test_the_files_say_what_the_result_says(undisturbed):
+def test_files_match_the_result(undisturbed):
     folder, result = undisturbed
     frame = pl.read_parquet(folder / "out" / "results.parquet")
     assert frame.equals(result.frame(), null_equal=True)
@@ -76,25 +76,25 @@ def test_the_files_say_what_the_result_says(undisturbed):
     assert "<td>fm</td>" in result._repr_html_()
 
 
-def test_processes_and_repetition_change_no_byte(undisturbed, tmp_path):
+def test_results_do_not_depend_on_processes_or_repetition(undisturbed, tmp_path):
     folder, first = undisturbed
     before = content(folder / "out")
     again = Counting()
     run(first.study, folder / "out", jobs=1, progress=again)
-    assert (again.done, again.ran) == (6, []), "4 cells and 2 baselines are there"
+    assert (again.done, again.ran) == (6, []), "4 cells and 2 baselines are stored"
     assert content(folder / "out") == before
     run(first.study, tmp_path / "two", jobs=2)
     assert content(tmp_path / "two") == before
 
 
-def test_only_what_is_missing_or_damaged_is_run_again(undisturbed, tmp_path):
+def test_only_missing_or_damaged_cells_are_run(undisturbed, tmp_path):
     folder, first = undisturbed
     out = tmp_path / "out"
     shutil.copytree(folder / "out", out)
     before = content(out)
-    gone, torn, altered, *_ = written(out)
-    forget(out, gone)
-    spoil(out, torn)
+    missing, damaged, altered, *_ = written(out)
+    forget(out, missing)
+    spoil(out, damaged)
     spoil(out, altered, "parquet")
     progress = Counting()
     run(first.study, out, jobs=1, progress=progress)
@@ -102,7 +102,7 @@ def test_only_what_is_missing_or_damaged_is_run_again(undisturbed, tmp_path):
     assert content(out) == before
 
 
-def test_a_changed_study_does_not_mix_with_old_results(undisturbed, tmp_path):
+def test_changed_study_does_not_reuse_old_results(undisturbed, tmp_path):
     folder, first = undisturbed
     out = tmp_path / "out"
     shutil.copytree(folder / "out", out)
@@ -114,11 +114,11 @@ def test_a_changed_study_does_not_mix_with_old_results(undisturbed, tmp_path):
     wider = load(folder / "study.toml", {"vary.scheduler.order": ["fm", "sjf"]})
     progress = Counting()
     run(wider, out, jobs=1, progress=progress)
-    assert (progress.done, len(progress.ran)) == (4, 2), "FM and the baselines are those of the first study"
+    assert (progress.done, len(progress.ran)) == (4, 2), "FM and the baselines are reused"
 
 
 @pytest.mark.long
-def test_a_run_that_is_killed_goes_on_where_it_was(undisturbed, tmp_path):
+def test_killed_run_resumes(undisturbed, tmp_path):
     folder, first = undisturbed
     out = tmp_path / "out"
     code = f"""
@@ -142,7 +142,7 @@ if __name__ == "__main__":
     assert content(out) == content(folder / "out")
 
 
-def test_a_second_writer_is_refused_and_changes_nothing(undisturbed, tmp_path):
+def test_second_writer_is_refused_and_changes_nothing(undisturbed, tmp_path):
     folder, first = undisturbed
     out = tmp_path / "out"
     out.mkdir()
@@ -156,7 +156,7 @@ def test_a_second_writer_is_refused_and_changes_nothing(undisturbed, tmp_path):
 
 
 @pytest.mark.long
-def test_an_interrupted_run_leaves_whole_cells_and_no_workers(undisturbed, tmp_path):
+def test_interrupted_run_leaves_complete_cells_and_no_workers(undisturbed, tmp_path):
     _, first = undisturbed
 
     def interrupt():
@@ -172,7 +172,7 @@ def test_an_interrupted_run_leaves_whole_cells_and_no_workers(undisturbed, tmp_p
 
 
 @pytest.mark.long
-def test_workers_do_not_outlive_the_process_that_started_them(folder):
+def test_workers_exit_with_their_parent_process(folder):
     code = f"""
 import os, signal, sys, joblib
 from poolwise.studies import load, run
@@ -205,38 +205,38 @@ def alive(process: int) -> bool:
 
 
 @pytest.mark.long
-def test_an_error_in_a_cell_names_the_cell(folder):
+def test_error_in_a_cell_names_the_cell(folder):
     study = load(folder / "study.toml", {"measure.warm_up": 60})
-    with pytest.raises(InputError, match=r"leaves none .*scheduler\.order=fcfs") as caught:
+    with pytest.raises(InputError, match=r"leaves no job .*scheduler\.order=fcfs") as caught:
         run(study, folder / "out", jobs=1)
     assert caught.value.field == "measure.warm_up"
-    with pytest.raises(InputError, match=r"in the cell scheduler\.order="):
+    with pytest.raises(InputError, match=r"in cell scheduler\.order="):
         run(study, folder / "out", jobs=2)
     assert not written(folder / "out")
 
 
-def test_a_folder_that_cannot_be_written(folder):
+def test_unwritable_folder_is_an_error(folder):
     (folder / "file").write_text("")
     with pytest.raises(InputError, match="cannot write results"):
         run(load(folder / "study.toml"), folder / "file" / "out", jobs=1)
-    with pytest.raises(InputError, match="processes"):
+    with pytest.raises(InputError, match="jobs must be at least 1"):
         run(load(folder / "study.toml"), folder / "out", jobs=0)
 
 
-def test_rejected_and_left_out_jobs_are_counted_and_said(folder):
+def test_rejected_and_excluded_jobs_are_counted_and_reported(folder):
     text = (folder / "jobs.csv").read_text() + "61,4000000000000,2,100000000000,81920\n62,4000000000000,9,100000000000,0\n"
     (folder / "jobs.csv").write_text(text)
     result = run(load(folder / "study.toml"), folder / "out", jobs=1)
     by_pool = {c.parameters["machine.pool.memory.memory"]: sum(c.rejected.values()) for c in result.cells}
     assert by_pool == {"32 GiB": 2, "64 GiB": 1}
-    assert {int(result.population(cell).sum()) for cell in result.cells} == {55}, "on the jobs that both sizes can run"
-    said = sanity_sentences(result.sanity())
-    assert any(line.startswith("On 32 GiB: 2 of 62 jobs can never run: ") for line in said)
-    assert any(line.startswith("On 64 GiB: 1 of 62 jobs can never run: cannot fit on the empty machine") for line in said)
-    assert "2 jobs that some run could not finish" in " ".join(result.notes())
+    assert {int(result.population(cell).sum()) for cell in result.cells} == {55}, "measured on the jobs that both sizes can run"
+    sentences = diagnostic_sentences(result.diagnostics())
+    assert any(line.startswith("On 32 GiB: 2 of 62 jobs can never run: ") for line in sentences)
+    assert any(line.startswith("On 64 GiB: 1 of 62 jobs can never run: cannot fit on the empty machine") for line in sentences)
+    assert "2 jobs did not finish in every run" in " ".join(result.notes())
 
 
-def test_the_paper_s_population_differs_from_run_to_run(folder):
+def test_population_of_the_paper_differs_between_runs(folder):
     result = run(
         load(folder / "study.toml", {"measure.population": "paper", "measure.baseline": False}), folder / "out", jobs=1
     )
@@ -245,7 +245,7 @@ def test_the_paper_s_population_differs_from_run_to_run(folder):
     assert all(cell.metrics["discrimination_s"] != cell.metrics["discrimination_s"] for cell in result.cells)
 
 
-def test_pool_size_changes_what_happens_on_the_shipped_log(tmp_path):
+def test_pool_size_matters_on_the_catalog_trace(tmp_path):
     settings = {
         "vary.scheduler.order": ["fm"],
         "vary.machine.pool.memory.memory": ["192 GiB", "2 TiB"],
@@ -258,10 +258,10 @@ def test_pool_size_changes_what_happens_on_the_shipped_log(tmp_path):
     assert small["mean_bounded_slowdown"] > 2 * large["mean_bounded_slowdown"]
 
 
-def test_the_numbers_are_the_same_where_outcomes_are_read_again(undisturbed, tmp_path, monkeypatch):
-    """As with a million cells, of which memory holds a few."""
+def test_metrics_do_not_depend_on_the_outcome_cache(undisturbed, tmp_path, monkeypatch):
+    """With a million cells, the cache holds only a few."""
     folder, first = undisturbed
-    monkeypatch.setattr("poolwise.studies.measured.KEPT_MB", 0)
+    monkeypatch.setattr("poolwise.studies.measured.CACHE_MB", 0)
     again = run(first.study, folder / "out", jobs=1)
     assert len(again._runs._outcomes) == 1
     assert again.frame().equals(first.frame(), null_equal=True)

@@ -1,4 +1,4 @@
-"""Studies of a machine at work: runs go on in every cell, and what waits is started by the scheduler of the cell."""
+"""Studies of a running machine: running jobs continue in every cell, and its scheduler starts the waiting ones."""
 
 import json
 from pathlib import Path
@@ -29,7 +29,7 @@ def folder_of(found: MachineState, folder: Path) -> Path:
 
 
 def random_state(seed: int) -> MachineState:
-    """Sixteen processors of which runs hold a part, and a queue."""
+    """Sixteen processors, some of them in use, and a queue."""
     draw = np.random.default_rng(seed)
     many, now, free = 40, 1000 * SECOND, 16
     submit = np.sort(draw.integers(0, 1000, many)) * SECOND
@@ -48,43 +48,50 @@ def random_state(seed: int) -> MachineState:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_each_cell_is_the_simulation_that_goes_on_from_the_state(seed: int, tmp_path: Path) -> None:
-    """The schedules of a study's cells are those of `simulate` from the same state, by order."""
+def test_each_cell_continues_the_simulation_from_the_state(seed: int, tmp_path: Path) -> None:
+    """The schedules of a study's cells equal those of `simulate` from the same state."""
     found = random_state(seed)
     study = load(folder_of(found, tmp_path / "now"))
     assert [cell.parameters["scheduler.order"] for cell in study.cells] == ["fcfs", "sjf"]
-    went_on = state_run(found, HOUR)
+    continued = state_run(found, HOUR)
     for cell in (*study.cells, *study.baselines):
         order, backfill = cell.scheduler.order, cell.scheduler.backfill
         scheduler = list_scheduler(order.name if order else "fcfs", backfill.name if backfill else "easy", "racks")
-        expected = simulate(found.machine, went_on.workload, scheduler, initial=went_on.initial, engine="reference").schedule
+        expected = simulate(
+            found.machine, continued.workload, scheduler, initial=continued.initial, engine="reference"
+        ).schedule
         schedule = simulate_again(cell)
         jobs, expected_jobs = schedule.job.argsort(), expected.job.argsort()
         assert np.array_equal(schedule.start[jobs], expected.start[expected_jobs])
         assert np.array_equal(schedule.end[jobs], expected.end[expected_jobs])
-        held = {run.job: run.start for run in went_on.initial.runs}
+        held = {run.job: run.start for run in continued.initial.runs}
         starts = dict(zip(schedule.job.tolist(), schedule.start.tolist(), strict=True))
-        assert {job: starts[job] for job in held} == held, "what runs has started already"
+        assert {job: starts[job] for job in held} == held, "running jobs keep their start"
 
 
-def test_a_study_of_a_state_is_run_described_and_run_again(tmp_path: Path) -> None:
+def test_study_of_a_state_is_run_described_and_repeated(tmp_path: Path) -> None:
     found = random_state(1)
     study = load(folder_of(found, tmp_path / "now"))
     result = run(study, tmp_path / "out", jobs=1)
     assert {cell.jobs for cell in result.cells} == {40}
-    kept = json.loads((tmp_path / "out/provenance.json").read_text())["runs"][0]
-    assert sorted(Path(name).name for name in kept["files"]) == ["machine.toml", "running.csv", "state.toml", "waiting.csv"]
+    description = json.loads((tmp_path / "out/provenance.json").read_text())["runs"][0]
+    assert sorted(Path(name).name for name in description["files"]) == [
+        "machine.toml",
+        "running.csv",
+        "state.toml",
+        "waiting.csv",
+    ]
     recorded = read_descriptions(tmp_path / "out/provenance.json")[1]
     assert recorded.cell().key == study.cells[1].key
     file = tmp_path / "now/waiting.csv"
     file.write_bytes(file.read_bytes() + b"\n")
     with pytest.raises(InputError, match=r"waiting\.csv changed"):
         recorded.cell()
-    with pytest.raises(InputError, match="the state changed while the study ran"):
+    with pytest.raises(InputError, match="the state changed during the study"):
         study.cells[0].trace.read(study.cells[0].machine)
 
 
-def test_jobs_can_be_left_out_whether_they_run_or_wait(tmp_path: Path) -> None:
+def test_running_and_waiting_jobs_can_be_left_out(tmp_path: Path) -> None:
     cell = load(folder_of(state(), tmp_path / "now")).cells[0]
     left = cell.without((30, 20))
     jobs, initial = workload_of(left), initial_of(left)
@@ -93,7 +100,7 @@ def test_jobs_can_be_left_out_whether_they_run_or_wait(tmp_path: Path) -> None:
     assert initial.now == 10 * SECOND and left.key != cell.key
 
 
-def test_a_machine_may_have_more_and_must_have_what_runs_hold(tmp_path: Path) -> None:
+def test_machine_may_have_more_but_not_less_than_running_jobs_hold(tmp_path: Path) -> None:
     folder = folder_of(state(), tmp_path / "now")
     file = folder / "machine.toml"
     text = file.read_text()
@@ -106,28 +113,28 @@ def test_a_machine_may_have_more_and_must_have_what_runs_hold(tmp_path: Path) ->
     with pytest.raises(InputError, match="the runs hold more nodes"):
         less.trace.read(less.machine)
     other = load(folder, {"machine": "catalog:cerit-racks"}).cells[0]
-    with pytest.raises(InputError, match="other nodes, pools or devices"):
+    with pytest.raises(InputError, match="different nodes, pools or devices"):
         other.trace.read(other.machine)
 
 
 @pytest.mark.parametrize(
-    ("set", "says"),
+    ("set", "expected"),
     [
         ({"measure.warm_up": 3}, "write warm_up = 0"),
-        ({"workload.jobs": 3}, "a state has its jobs and its time"),
+        ({"workload.jobs": 3}, "they do not apply to a state"),
         ({"workload.state": "none.toml"}, "no such file: none.toml"),
-        ({"workload.trace": "log.swf"}, "give one of trace, generator and state"),
-        ({"workload.format": "swf"}, "format and options belong to a trace"),
-        ({"workload.memory_use": "measured"}, "memory_use says what jobs of a trace use"),
+        ({"workload.trace": "log.swf"}, "give exactly one of trace, generator and state"),
+        ({"workload.format": "swf"}, "format and options apply to a trace"),
+        ({"workload.memory_use": "measured"}, "memory_use applies to traces"),
     ],
 )
-def test_what_does_not_go_with_a_state(set: dict[str, object], says: str, tmp_path: Path) -> None:
+def test_settings_that_conflict_with_a_state_are_errors(set: dict[str, object], expected: str, tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         load(folder_of(state(), tmp_path / "now"), set)
-    assert says in str(caught.value)
+    assert expected in str(caught.value)
 
 
-def test_a_state_without_one_of_its_files_is_named(tmp_path: Path) -> None:
+def test_state_with_a_missing_file_is_an_error(tmp_path: Path) -> None:
     folder = folder_of(state(), tmp_path / "now")
     (folder / "running.csv").unlink()
     with pytest.raises(InputError, match=r"has no running\.csv"):
@@ -135,19 +142,19 @@ def test_a_state_without_one_of_its_files_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("scheduler", "varied"), [("catalog:fm-easy", True), ("catalog:drmaestro", False)])
-def test_the_scheduler_that_decides_there_is_what_runs_today(scheduler: str, varied: bool, tmp_path: Path) -> None:
+def test_scheduler_of_the_state_becomes_today(scheduler: str, varied: bool, tmp_path: Path) -> None:
     found = study_of(MachineState(**{**vars(state()), "scheduler": scheduler}), tmp_path)
     assert ("vary" in found, "today" in found) == (varied, varied) and found["scheduler"] == scheduler
 
 
-def test_a_study_that_stands_there_is_kept(tmp_path: Path) -> None:
+def test_existing_study_is_kept(tmp_path: Path) -> None:
     folder = folder_of(state(), tmp_path / "now")
     (folder / "study.toml").write_text("# mine\n")
     folder_of(state(), folder)
     assert (folder / "study.toml").read_text() == "# mine\n"
 
 
-def test_run_takes_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_accepts_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     _discover()
     monkeypatch.chdir(tmp_path)
     folder_of(random_state(2), tmp_path / "now")
