@@ -17,7 +17,7 @@ import polars as pl
 from poolwise import catalog, studies
 from poolwise.engines import simulate
 from poolwise.files.cost_items import cost_items, dollars_to_buy
-from poolwise.metrics.memory_use import lost_node_hours, pool_memory, ran_out, stalled_node_hours
+from poolwise.metrics.memory_use import lost_node_hours, pool_memory, ran_out_of_memory, stalled_node_hours
 from poolwise.metrics.window import Window
 from poolwise.model import Schedule, Workload
 from poolwise.studies.cells import Cell, cell_sources, workload_of
@@ -104,7 +104,7 @@ def numbers(schedule: Schedule, cell: Cell) -> dict[str, float]:
         "jobs_per_hour_per_million": 1e6 * throughput / dollars_to_buy(cost_items(cell.costs.prices, cell.machine)),
         "pool_held": held,
         "pool_needed": needed,
-        "out_of_memory": int(ran_out(schedule).sum()),
+        "out_of_memory": int(ran_out_of_memory(schedule).sum()),
         "lost_node_hours": lost_node_hours(schedule),
         "stalled_node_hours": stalled_node_hours(schedule),
         "work_node_hours": float(schedule.workload.node_seconds.sum() / 3600),

@@ -13,7 +13,7 @@ from poolwise import catalog, studies
 from poolwise.atomic_write import write_whole
 from poolwise.metrics.intervals import mean_interval
 from poolwise.presentation.figure import Axis, Curves, Figure, Scatter
-from poolwise.report.embedded_chart import picture
+from poolwise.report.embedded_chart import chart_svg
 from poolwise.report.study import study_page
 from poolwise.report.theme import style_sheet
 
@@ -77,7 +77,7 @@ def main() -> None:
     """Draw them all, or those that are named."""
     drawings = {"cerit-pools": cerit_pools, "queue-order-front": queue_order_front, "memory-by-use": memory_by_use}
     for name in sys.argv[1:] or drawings:
-        drawn = picture(drawings[name](), wide=True)
+        drawn = chart_svg(drawings[name](), wide=True)
         at = drawn.index(">") + 1
         back = "svg { background: var(--paper); }"
         content = f"{drawn[:at]}<style>{style_sheet()} {back}</style>{drawn[at:]}\n"

@@ -29,7 +29,7 @@ from poolwise.model import Kind, Machine, Outcome, Schedule, Workload
 from poolwise.model.html import html_table
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import RemoteMemory
-from poolwise.presentation.format import population_words
+from poolwise.presentation.format import population_note
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND, format_time
 
@@ -67,7 +67,7 @@ class SimulatedRun:
     @property
     def population(self) -> str:
         """On which jobs the metrics are measured, in words: all of them, while studies leave a warm-up out."""
-        return population_words([self.jobs], 0, "ran to their end")
+        return population_note([self.jobs], 0, "ran to their end")
 
     @cached_property
     def sanity(self) -> Diagnostics:

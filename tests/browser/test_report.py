@@ -1,4 +1,4 @@
-"""Reports in a browser: they load nothing, answer mouse and keyboard, and are accessible in every dress."""
+"""Reports in a browser: they load nothing, respond to mouse and keyboard, and are accessible on all media."""
 
 import asyncio
 from pathlib import Path
@@ -19,19 +19,19 @@ SMALL = (
     "[...document.querySelectorAll('.live svg text')].map(e => [e.textContent, e.getBoundingClientRect()])"
     ".filter(([text, box]) => text && Math.max(box.width, box.height) < 9).map(([text]) => text)"
 )
-"""Words of charts that are too small to read."""
-DRESSES = ((1366, False, "screen"), (1366, True, "screen"), (390, False, "screen"), (1366, False, "print"))
+"""JavaScript expression: texts of charts that are too small to read."""
+MEDIA = ((1366, False, "screen"), (1366, True, "screen"), (390, False, "screen"), (1366, False, "print"))
 
 
 def small_page() -> Page:
-    """One of each part of a page, with names that are hard to fit."""
+    """Return a page with one of each part, and with long names."""
     rows = [TableRow([name, "1 day 4 h", "2 h" if k else ""]) for k, name in enumerate(LONG_NAMES)]
     card = PageTable("Decision", ["", "recommended", "today"], rows)
     curves = Curves(
-        "curves", "Slowdown against size", "Lower is better.", x=(128.0, 384.0, 2048.0),
+        "curves", "Slowdown by size", "Lower is better.", x=(128.0, 384.0, 2048.0),
         series={"FCFS": (5.0, 4.0, 2.0), "FM": (3.0, 2.5, 1.5)}, interval={"FM": ((2.0, 2.0, 1.0), (4.0, 3.0, 2.0))},
         x_axis=Axis("pool memory (GiB)", log=True, ticks={128.0: "128", 384.0: "384", 2048.0: "2048"}),
-        y_axis=Axis("slowdown", log=True), highlight=384.0, target=(2.6, "enough"), direct=True,
+        y_axis=Axis("slowdown", log=True), highlight=384.0, target=(2.6, "target"), direct=True,
     )  # fmt: skip
     points = {name: ([float(k)], [float(k)]) for k, name in enumerate(LONG_NAMES)}
     scatter = Scatter("scatter", "Points", "Each once.", series=points, x_axis=Axis("x"), y_axis=Axis("y"))
@@ -41,30 +41,30 @@ def small_page() -> Page:
     boxes = Boxes("boxes", "Machine", "Racks.", boxes=(box,), series=("used",), x_axis=Axis("rack"), y_axis=Axis(""))
     wide = PageTable("All results", LONG_NAMES, [TableRow(["1,234.5"] * 6, "chosen")])
     return Page(
-        "A page", "Take 768 GiB of pool memory in each rack.", first=["Load 0.9."], because=["It is the cheapest."], card=card,
+        "A page", "Choose 768 GiB of pool memory.", first=["Load 0.9."], because=["It is the cheapest."], card=card,
         main=curves, sections=[PageSection("How certain", ["Certain."])], notes=["A note."], figures=[scatter, bars, boxes],
         tables=[wide], provenance={"version": "1"},
     )  # fmt: skip
 
 
-def test_a_page_in_a_browser(tmp_path: Path) -> None:
+def test_page_in_a_browser(tmp_path: Path) -> None:
     (tmp_path / "page.html").write_text(render(small_page()), encoding="utf-8")
-    asyncio.run(_look((tmp_path / "page.html").as_uri(), 4))
+    asyncio.run(_check_page((tmp_path / "page.html").as_uri(), 4))
 
 
 @pytest.mark.long
-def test_the_report_of_a_study_in_a_browser(result: StudyResult, tmp_path: Path) -> None:
+def test_study_report_in_a_browser(result: StudyResult, tmp_path: Path) -> None:
     page = study_page(result)
     (tmp_path / "report.html").write_text(render(page), encoding="utf-8")
-    asyncio.run(_look((tmp_path / "report.html").as_uri(), len(page.charts)))
+    asyncio.run(_check_page((tmp_path / "report.html").as_uri(), len(page.charts)))
 
 
-async def _look(address: str, charts: int) -> None:
+async def _check_page(address: str, charts: int) -> None:
     async with browser() as tab:
-        await tab.look(1366)
+        await tab.set_media(1366)
         await tab.open(address)
         await tab.until(f"document.querySelectorAll('figure[data-live=yes]').length === {charts}")
-        assert not [url for url in tab.requests if not url.startswith(("file:", "data:"))], "it loads nothing"
+        assert not [url for url in tab.requests if not url.startswith(("file:", "data:"))], "the page loads nothing"
         await tab.run("document.querySelector('.chart').focus()")
         await tab.press("ArrowRight")
         first = await tab.run("document.querySelector('figure output').textContent")
@@ -74,17 +74,17 @@ async def _look(address: str, charts: int) -> None:
         await tab.run("location.hash = '#provenance'")
         await tab.until("document.getElementById('provenance').open")
         answered = "document.querySelector('.answer').getBoundingClientRect().bottom + scrollY"
-        assert await tab.run(answered) < 2 * 768, "two screens to the decision"
-        for width, dark, media in DRESSES:
-            await tab.look(width, dark, media)
+        assert await tab.run(answered) < 2 * 768, "the decision is within two screens"
+        for width, dark, media in MEDIA:
+            await tab.set_media(width, dark, media)
             wide = await tab.run("document.documentElement.scrollWidth")
-            assert wide <= width, f"cut at {width}"
+            assert wide <= width, f"overflow at {width}"
             if media != "print":
-                await tab.until(f"{SMALL}.length === 0")  # once they are drawn anew for this width
+                await tab.until(f"{SMALL}.length === 0")  # after the charts are redrawn for this width
             assert await tab.violations() == [], (width, dark, media)
 
 
-def test_a_page_is_read_without_scripts(tmp_path: Path) -> None:
+def test_page_is_readable_without_scripts(tmp_path: Path) -> None:
     (tmp_path / "page.html").write_text(render(small_page()), encoding="utf-8")
     asyncio.run(_read((tmp_path / "page.html").as_uri()))
 

@@ -1,4 +1,4 @@
-"""The server in a browser, by mouse and keyboard: two people ask the same at once, look why a job waited, compare two runs."""
+"""The server in a browser, by mouse and keyboard: concurrent equal questions, explanation of a wait, comparison of two runs."""
 
 import asyncio
 from pathlib import Path
@@ -32,7 +32,7 @@ baseline = false
 ASK, WHY, COMPARE = (f"form[data-question='/{name}']" for name in ("ask", "explain", "compare"))
 
 
-def test_a_folder_is_asked_in_a_browser(tmp_path: Path) -> None:
+def test_server_in_a_browser(tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(STUDY)
     asyncio.run(_visit(tmp_path))
 
@@ -41,24 +41,26 @@ async def _visit(folder: Path) -> None:
     server = TestServer(make_app(folder, TOKEN))
     async with server, browser() as tab:
         home = str(server.make_url("/"))
-        await tab.look(1366)
+        await tab.set_media(1366)
         await tab.open(f"{home}?token={TOKEN}")
         await _durations(tab)
         await _ask(tab, home)
         await tab.open(home)
-        await _in_every_dress(tab)
+        await _on_all_media(tab)
         await _why(tab)
         await tab.open(home)
         await _compare(tab)
-        assert not [url for url in tab.requests if not url.startswith((home, "data:", "about:"))], "nothing from elsewhere"
+        assert not [url for url in tab.requests if not url.startswith((home, "data:", "about:"))], (
+            "the page loads nothing from elsewhere"
+        )
 
 
 async def _ask(tab: Tab, home: str) -> None:
-    """By keyboard: move the slider, run what is missing; someone else asks the same meanwhile and joins."""
+    """Move the slider by keyboard and run missing cells; a second client that asks the same joins the run."""
     await tab.run(f"document.querySelector({ASK!r} + ' input[type=range]').focus()")
     await tab.press("ArrowRight")
     size = await tab.run(f"document.querySelector({ASK!r} + ' output').value")
-    assert int(size) > 128, "the slider answers the keyboard and says its value"
+    assert int(size) > 128, "the slider responds to the keyboard and shows its value"
     await tab.click(f"{ASK} button")
     await tab.until(f"!document.querySelector({ASK!r} + ' progress').hidden")
     async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as other:
@@ -66,7 +68,7 @@ async def _ask(tab: Tab, home: str) -> None:
         fields = {"study": "small.toml", "machine": "", "scheduler.order": "", "size_path": "machine.pool.memory.memory"}
         answer = await other.post(f"{home}ask", data={**fields, "size": size}, headers={"Origin": home.rstrip("/")})
         joined = (await answer.json())["command"]
-        assert joined == 1, "the same question is run once"
+        assert joined == 1, "equal questions share one run"
         await tab.until(f"document.querySelector({ASK!r} + ' .found tbody tr')", 90)
         state = await (await other.get(f"{home}command/{joined}")).json()
     assert state["code"] == 0 and state["done"] == state["total"] > 0
@@ -78,21 +80,21 @@ async def _ask(tab: Tab, home: str) -> None:
 
 
 async def _durations(tab: Tab) -> None:
-    """They are written on the page as everywhere else."""
+    """Check that the page formats durations like `format_time`."""
     for seconds in (0, 42.4, 59.94, 59.99, 83, 119.9, 3599, 7380, 86399, 90000, 741312, 36060, 1123200, -5400, 150 * 60 + 30):
         assert await tab.run(f"formatDuration({seconds})") == format_time(seconds)
 
 
-async def _in_every_dress(tab: Tab) -> None:
+async def _on_all_media(tab: Tab) -> None:
     for width, dark, media in ((1366, True, "screen"), (390, True, "screen"), (390, False, "screen"), (1366, False, "print")):
-        await tab.look(width, dark, media)
-        assert await tab.run("document.documentElement.scrollWidth") <= width, f"cut at {width}"
+        await tab.set_media(width, dark, media)
+        assert await tab.run("document.documentElement.scrollWidth") <= width, f"overflow at {width}"
         assert await tab.violations() == [], (width, dark, media)
-    await tab.look(1366)
+    await tab.set_media(1366)
 
 
 async def _why(tab: Tab) -> None:
-    """Ask for a job that is not there, then for one that is; open the page with its nodes, switch a series, zoom."""
+    """Ask for a missing job, then for an existing one; open the page with its nodes, toggle a series, zoom."""
     for job in ("1", "9150"):
         await tab.run(f"document.querySelector({WHY!r} + ' input[name=job]').value = ''")
         await tab.click(f"{WHY} input[name=job]")

@@ -55,6 +55,6 @@ def test_schedules_of_two_simulations_are_compared(tmp_path, capsys):
 
 def test_invalid_input_exits_with_2(ran, tmp_path, capsys):
     code, _, err = call(capsys, "compare", f"{ran}:order=sjf", ran)
-    assert code == 2 and "no run fits order=sjf" in err and "order=fm memory=1 TiB" in err
+    assert code == 2 and "no run matches 'order=sjf'" in err and "order=fm memory=1 TiB" in err
     code, _, err = call(capsys, "compare", ran, "--report", tmp_path / "no" / "a.html")
     assert code == 2 and "is not writable" in err

@@ -108,10 +108,10 @@ def test_schedules_are_simulated_again_for_metrics_beyond_times(folder, capsys):
     frame = pl.read_csv(folder / "plain.csv")
     frame.with_columns(pl.col("end_ns") + 1).write_csv(folder / "plain.csv")
     code, _, err = call(capsys, *words, "--metric", "own.py:Held")
-    assert code == 2 and "simulated again the run is another one" in " ".join(err.split())
+    assert code == 2 and "a new simulation of the run gives different times" in " ".join(err.split())
     (folder / "plain.csv.provenance.json").unlink()
     code, _, err = call(capsys, *words, "--metric", "own.py:Held")
-    assert code == 2 and "how it came about does not stand beside it" in " ".join(err.split())
+    assert code == 2 and "its provenance file is missing" in " ".join(err.split())
 
 
 def test_schedule_that_differs_from_saved_outcomes_is_rejected(folder):

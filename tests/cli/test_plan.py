@@ -37,7 +37,7 @@ def test_shipped_plan_is_answered_and_exported(tmp_path, capsys):
 def test_infeasible_plan_exits_with_3(tmp_path, capsys):
     target = 'plan.target=[{ metric = "mean_bounded_slowdown", at_most = 0.5 }]'
     code, out, err = call(capsys, "plan", "cerit-pools", "--out", tmp_path / "out", *SMALL, "--set", target, "--json")
-    assert code == 3 and json.loads(out)["status"] == "infeasible" and "error: Nothing that may be chosen" in err
+    assert code == 3 and json.loads(out)["status"] == "infeasible" and "error: No candidate meets every target" in err
 
 
 def test_invalid_input_exits_with_2_and_writes_nothing(tmp_path, capsys):

@@ -42,8 +42,8 @@ def test_json_has_latency_utilization_cost_and_energy(folder: Path, capsys: pyte
 def test_table_lists_jobs_tasks_and_price(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(words("--prices", "prices.txt")) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert ["jobs", "that", "ran", "6"] in lines and ["tasks", "measured", "12", "tasks"] in lines
-    assert ["price", "of", "the", "machine", "4,600", "$"] in lines
+    assert ["jobs", "that", "ran", "6"] in lines and ["measured", "tasks", "12", "tasks"] in lines
+    assert ["purchase", "price", "of", "the", "machine", "4,600", "$"] in lines
 
 
 def test_bare_setting_configures_the_placement(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,8 +1,8 @@
-"""Figures of every reproduction: the points and the bars are those of the rows."""
+"""Figures of every reproduction: points and bars match the claim rows."""
 
 import math
 
-from poolwise.comparison.agreement import LEAST, agreement_figures
+from poolwise.comparison.agreement import MIN_POINTS, agreement_figures
 from poolwise.comparison.published import Claim, ClaimRow, Measured
 from poolwise.presentation.figure import Bars, Scatter
 
@@ -13,17 +13,17 @@ def row(number: int, measured: float, as_run: float | None = None, kind: str = "
     return ClaimRow(claim, Measured(measured, measured - 0.1, measured + 0.1), readings)
 
 
-def test_published_values_stand_against_ours():
-    rows = [row(k, k + (3.0 if k < 4 else 0.2)) for k in range(LEAST)]
+def test_scatter_shows_published_values_and_ours():
+    rows = [row(k, k + (3.0 if k < 4 else 0.2)) for k in range(MIN_POINTS)]
     (found,) = agreement_figures([*rows, row(90, 1.0, kind="ours"), row(91, math.nan)])
     assert isinstance(found, Scatter) and found.name == "table-1-percent"
     assert found.series["fails"] == ([0.0, 1.0, 2.0, 3.0], [3.0, 4.0, 5.0, 6.0])
-    assert len(found.series["holds"][0]) == LEAST - 4 and "undetermined" not in found.series
+    assert len(found.series["holds"][0]) == MIN_POINTS - 4 and "undetermined" not in found.series
     assert found.spread["fails"][2:] == ([2.9, 3.9, 4.9, 5.9], [3.1, 4.1, 5.1, 6.1])
     assert agreement_figures(rows[1:]) == []
 
 
-def test_bars_count_the_claims_that_hold_under_each_reading():
+def test_bars_show_the_share_of_claims_that_hold_per_reading():
     rows = [row(1, 1.0, 5.0), row(2, 9.0, 2.0), row(3, 3.0), row(4, 9.0), row(5, math.nan)]
     (found,) = agreement_figures(rows)
     assert isinstance(found, Bars) and list(found.groups) == ["Table 1"] and "Table 1 4." in found.caption

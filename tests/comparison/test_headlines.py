@@ -1,11 +1,11 @@
-"""Headline claims are answered by the rows they rest on; every shipped one names rows that exist, or says why it has none."""
+"""Headline claims: their answers, and the rows of shipped headlines."""
 
 import math
 
 import pytest
 
 from poolwise import catalog, registry
-from poolwise.comparison.headlines import Headline, answered, read_headlines
+from poolwise.comparison.headlines import Headline, answer_headlines, read_headlines
 from poolwise.comparison.published import Claim, ClaimRow, Measured, read_claims
 from poolwise.errors import InputError
 
@@ -28,13 +28,13 @@ def row(condition: str, spec: float | None, as_run: float | None = None) -> Clai
         ([row("4 TB", None), row("elsewhere", 1)], "cannot be tested"),
     ],
 )
-def test_a_headline_is_answered_by_its_rows_under_each_reading(rows: list[ClaimRow], answer: str) -> None:
+def test_answer_of_a_headline_follows_from_its_rows(rows: list[ClaimRow], answer: str) -> None:
     headline = Headline("FM leads", "abstract", "Figure 7", "4 TB|8 TB", "lead*")
-    assert answered([headline], rows)[0].answer == answer
+    assert answer_headlines([headline], rows)[0].answer == answer
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_shipped_headline_rests_on_rows_or_says_why_not(name: str) -> None:
+def test_shipped_headlines_have_rows_or_a_reason(name: str) -> None:
     rows = [ClaimRow(claim, None) for claim in read_claims(catalog.find("reproductions", f"{name}.csv"))]
     headlines = read_headlines(catalog.find("reproductions/headlines", f"{name}.csv"))
     assert len(headlines) >= 5
@@ -42,7 +42,7 @@ def test_every_shipped_headline_rests_on_rows_or_says_why_not(name: str) -> None
         assert bool(headline.artifact) == any(headline.rests_on(row) for row in rows), headline.claim
 
 
-def test_a_headline_without_rows_and_reason_is_refused(tmp_path) -> None:
+def test_headline_without_rows_and_reason_is_rejected(tmp_path) -> None:
     path = tmp_path / "headlines.csv"
     path.write_text("claim,where,artifact,condition,metric,why\nit wins,abstract,,,,\n", encoding="utf-8")
     with pytest.raises(InputError, match="needs a reason"):
@@ -50,7 +50,7 @@ def test_a_headline_without_rows_and_reason_is_refused(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_paper_has_questions_to_its_authors(name: str) -> None:
+def test_every_paper_has_questions_for_its_authors(name: str) -> None:
     text = catalog.find("reproductions/questions", f"{name}.txt").read_text(encoding="utf-8")
     assert len(text.splitlines()) >= 4
     assert all(line.rstrip().endswith((".", "?")) for line in text.splitlines())

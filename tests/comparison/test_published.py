@@ -1,4 +1,4 @@
-"""How claims are judged: every rule both ways, and files that are refused."""
+"""Verdicts on claims: every rule with both results, and invalid files."""
 
 import csv
 import math
@@ -40,7 +40,7 @@ def row(rule: str, published: float, measured: Measured | None, tolerance: float
         ("order", math.nan, Measured(math.nan), 0, "not_measured"),
     ],
 )
-def test_each_rule_judges(rule: str, published: float, measured: Measured | None, tolerance: float, holds: str) -> None:
+def test_rules_judge_the_value(rule: str, published: float, measured: Measured | None, tolerance: float, holds: str) -> None:
     assert row(rule, published, measured, tolerance).holds == holds
 
 
@@ -64,11 +64,11 @@ def test_each_rule_judges(rule: str, published: float, measured: Measured | None
         ("exact", 1.0, Measured(math.nan), 0, "not measured"),
     ],
 )
-def test_verdicts_come_from_the_interval(rule, published, measured, tolerance, verdict) -> None:
+def test_verdicts_follow_from_the_interval(rule, published, measured, tolerance, verdict) -> None:
     assert row(rule, published, measured, tolerance).verdict == verdict
 
 
-def test_a_reason_is_verified_only_by_a_run_of_this_reproduction() -> None:
+def test_only_runs_of_this_reproduction_verify_a_reason() -> None:
     witness = Claim("Ablation", "here", "lead", "", math.nan, "order", 0.0, kind="ours")
     claim = Claim(
         "Figure 1", "here", "lead", "", math.nan, "order", 0.0, "", "why", "paper", "verified", " | ".join(witness.key)
@@ -88,7 +88,7 @@ def test_a_reason_is_verified_only_by_a_run_of_this_reproduction() -> None:
     assert (cells["as_run"], cells["as_run_verdict"], cells["inferred_verdict"]) == ("2", "holds", "")
 
 
-def test_a_switch_verifies_the_claim_that_names_it() -> None:
+def test_switch_verifies_the_claim_that_names_it() -> None:
     def found(shown_by: str, switched: float) -> ClaimRow:
         claim = Claim("Figure 1", "here", "lead", "", 10.0, "relative", 0.1, "", "why", "paper", "verified", shown_by)
         return compare([claim], {claim.key: Measured(5.0)}, switches={"other keys": {claim.key: Measured(switched)}})[0]
@@ -100,13 +100,13 @@ def test_a_switch_verifies_the_claim_that_names_it() -> None:
     assert found("", 10.5).basis == "inferred"
 
 
-def test_one_run_scatters_as_far_as_a_new_draw_does() -> None:
-    """Of draws of a normal variable, the bounds from 20 hold the 21st in 19 of 20 cases, the interval of the mean does not."""
+def test_prediction_interval_contains_a_new_draw() -> None:
+    """For normal draws, the interval from 20 contains the 21st in 19 of 20 cases; the interval of the mean does not."""
     draws = np.random.default_rng(0).normal(3.0, 2.0, size=(4000, 21))
     inside = []
     for values in draws:
         interval = mean_interval(values[:20])
-        low, high = Measured(interval.mean, interval.low, interval.high, runs=20).one_run
+        low, high = Measured(interval.mean, interval.low, interval.high, runs=20).prediction_interval
         inside.append(low <= values[20] <= high)
     assert 0.94 < np.mean(inside) < 0.96
 
@@ -114,18 +114,18 @@ def test_one_run_scatters_as_far_as_a_new_draw_does() -> None:
 @pytest.mark.parametrize(
     ("rule", "published", "tolerance", "runs", "verified"),
     [
-        ("exact", 20.0, 1.0, 20, True),  # 10 +- 2, of one run 10 +- 9.2
+        ("exact", 20.0, 1.0, 20, True),  # 10 +- 2; one run: 10 +- 9.2
         ("exact", 20.3, 1.0, 20, False),
-        ("exact", 20.0, 1.0, 0, False),  # nobody knows of how many
-        ("exact", 14.0, 0.1, 4, False),  # of so few
-        ("exact", 14.0, 0.1, 20, True),  # narrower than the scatter, and within it
+        ("exact", 20.0, 1.0, 0, False),  # unknown number of runs
+        ("exact", 14.0, 0.1, 4, False),  # too few runs
+        ("exact", 14.0, 0.1, 20, True),  # within the scatter
         ("relative", 30.0, 0.4, 20, True),
         ("relative", 33.0, 0.4, 20, False),
         ("order", math.nan, 15.0, 20, True),
         ("order", math.nan, 19.5, 20, False),
     ],
 )
-def test_a_claim_may_rest_on_one_run(rule, published, tolerance, runs, verified) -> None:
+def test_claim_of_one_run_is_verified_by_scatter(rule, published, tolerance, runs, verified) -> None:
     claim = Claim("Table 1", "here", "missed", "%", published, rule, tolerance, "", "why", "paper", "verified", "one run")
     found = ClaimRow(claim, Measured(10.0, 8.0, 12.0, runs=runs))
     assert found.verdict == "fails"
@@ -133,17 +133,17 @@ def test_a_claim_may_rest_on_one_run(rule, published, tolerance, runs, verified)
     assert found.shown_by == ("one run, 10 (0.8348 to 19.17)" if verified else "")
 
 
-def test_a_row_that_does_not_hold_gives_its_reason_first() -> None:
+def test_note_of_a_failed_row_begins_with_the_reason() -> None:
     assert row("exact", 1.0, Measured(2.0, note="one seed")).note == "because; one seed"
     assert row("exact", 2.0, Measured(2.0, note="one seed")).note == "one seed"
 
 
-def test_a_measurement_that_nobody_claimed_is_not_dropped() -> None:
+def test_measurement_without_a_claim_is_rejected() -> None:
     with pytest.raises(KeyError):
         compare([], {("Figure 1", "here", "metric"): Measured(1.0)})
 
 
-def test_csv_has_the_columns_and_no_blank_verdict() -> None:
+def test_csv_has_all_columns_and_verdicts() -> None:
     text = claims_csv([row("exact", 1.0, None), row("order", math.nan, Measured(1.0))])
     rows = list(csv.DictReader(text.splitlines()))
     assert tuple(rows[0]) == COLUMNS
@@ -151,12 +151,12 @@ def test_csv_has_the_columns_and_no_blank_verdict() -> None:
 
 
 @pytest.mark.parametrize("name", registry.names("reproductions"))
-def test_shipped_claims_can_be_read(name: str) -> None:
+def test_shipped_claims_are_valid(name: str) -> None:
     claims = read_claims(catalog.find("reproductions", f"{name}.csv"))
     assert claims
 
 
-def test_a_claims_file_with_an_unknown_rule_or_a_row_twice_is_refused(tmp_path: Path) -> None:
+def test_claims_file_with_unknown_rule_or_duplicate_row_is_rejected(tmp_path: Path) -> None:
     head = "artifact,condition,metric,unit,published,rule,tolerance,note,reason,class,basis,shown_by\n"
     path = tmp_path / "claims.csv"
     for body in (

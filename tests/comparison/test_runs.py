@@ -1,4 +1,4 @@
-"""Runs that stand in files, side by side."""
+"""Comparisons of saved runs."""
 
 import math
 import shutil
@@ -18,13 +18,13 @@ from tests.helpers.kept_trials import spoil, written
 
 @pytest.fixture(scope="module")
 def ran(kept_folder):
-    """Four settings of the small study under three seeds."""
+    """Return the results of a small study: four settings under three seeds."""
     sizes = {"vary.machine.pool.memory.memory": ["16 GiB", "64 GiB"]}
     study = studies.load(kept_folder / "study.toml", {"seeds.values": [0, 1, 2], "measure.baseline": False, **sizes})
     return kept_folder / "out", studies.run(study, kept_folder / "out", jobs=1)
 
 
-def test_cells_that_differ_in_the_seed_only_are_one_run(ran):
+def test_cells_that_differ_only_in_the_seed_are_one_run(ran):
     out, result = ran
     runs = read_runs(str(out))
     assert [sorted(run.outcomes) for run in runs] == [[0, 1, 2]] * 4
@@ -36,7 +36,7 @@ def test_cells_that_differ_in_the_seed_only_are_one_run(ran):
     assert np.array_equal(by_key.outcomes[0].start, result.outcomes(result.cells[0]).start)
 
 
-def test_a_run_does_not_differ_from_itself(ran):
+def test_run_does_not_differ_from_itself(ran):
     out, _ = ran
     (run,) = read_runs(f"{out}:order=fm,memory=64 GiB")
     for over in ("seeds", "jobs"):
@@ -46,8 +46,8 @@ def test_a_run_does_not_differ_from_itself(ran):
     assert len(set(found.labels)) == 2
 
 
-def test_metrics_are_those_of_the_study(ran):
-    """The small study measures the jobs that all its runs finish: here all four are compared."""
+def test_metrics_match_the_study(ran):
+    """The study measures the jobs that all runs finish, so all four runs are compared."""
     out, result = ran
     found = Comparison.of(read_runs(str(out)))
     for k, run in enumerate(found.runs):
@@ -70,7 +70,7 @@ def test_differences_are_paired(ran):
     assert math.isnan(found["p99_wait_s"].interval.low) and found["p99_wait_s"].verdict == "unknown"
 
 
-def test_better_is_lower_or_higher_as_the_metric_says(ran):
+def test_verdict_follows_the_direction_of_the_metric(ran):
     out, _ = ran
     runs = [read_runs(f"{out}:order=fm,memory={size} GiB")[0] for size in (16, 64)]
     there, back = Comparison.of(runs), Comparison.of(runs[::-1])
@@ -82,7 +82,7 @@ def test_better_is_lower_or_higher_as_the_metric_says(ran):
     assert METRICS["memory_dollars"].better == "lower" and verdicts["memory_dollars"] == "worse", "64 GiB cost more than 16"
 
 
-def test_the_jobs_that_changed_most_are_those(ran):
+def test_changed_jobs_have_the_largest_changes(ran):
     out, _ = ran
     runs = [read_runs(f"{out}:order={order},memory=16 GiB,seed=0")[0] for order in ("fcfs", "fm")]
     jobs = Comparison.of(runs).changed(3)
@@ -94,7 +94,7 @@ def test_the_jobs_that_changed_most_are_those(ran):
     assert all(change[ids == job.id] == pytest.approx(job.change_s) for job in jobs)
 
 
-def test_a_schedule_is_a_run_of_which_only_times_are_known(ran, tmp_path):
+def test_schedule_file_is_a_run_with_times_only(ran, tmp_path):
     out, _ = ran
     (cell,) = read_runs(f"{out}:order=fm,memory=64 GiB,seed=0")
     o = cell.outcomes[0]
@@ -108,26 +108,30 @@ def test_a_schedule_is_a_run_of_which_only_times_are_known(ran, tmp_path):
     assert not found.changed(3) and found.labels == ("out order=fm memory=64 GiB", "a.csv")
 
 
-def test_what_cannot_be_compared_is_refused(ran, tmp_path):
+def test_incomparable_runs_are_rejected(ran, tmp_path):
     out, _ = ran
     (one,) = read_runs(f"{out}:order=fm,memory=64 GiB,seed=0")
     (other,) = read_runs(f"{out}:order=fm,memory=64 GiB,seed=1")
     o = one.outcomes[0]
     moved = replace(one, outcomes={0: replace(o, submit=o.submit + 1)})
-    for runs, words in (([one], "1 runs"), ([one, other], "no seed in common"), ([one, moved], "not of the same jobs")):
+    for runs, words in (
+        ([one], "cannot compare 1 runs"),
+        ([one, other], "share no seed"),
+        ([one, moved], "differ from those of the other runs"),
+    ):
         with pytest.raises(InputError, match=words):
             Comparison.of(runs)
-    with pytest.raises(InputError, match="one seed gives no interval"):
+    with pytest.raises(InputError, match="an interval over seeds needs at least two"):
         Comparison.of([one, one], "seeds")
     for reference, words in (
-        (f"{out}:order=sjf", "no run fits order=sjf"),
-        (str(tmp_path), "not the results of a study"),
+        (f"{out}:order=sjf", "no run matches 'order=sjf'"),
+        (str(tmp_path), "has no study results"),
         (str(tmp_path / "none"), "no such folder or file"),
     ):
         with pytest.raises(InputError, match=words):
             read_runs(reference)
     (tmp_path / "a.csv").write_text("id,submit_ns\n1,2\n")
-    with pytest.raises(InputError, match="no schedule"):
+    with pytest.raises(InputError, match="not a schedule"):
         read_runs(str(tmp_path / "a.csv"))
     shutil.copytree(out, tmp_path / "out")
     spoil(tmp_path / "out", next(iter(written(tmp_path / "out"))), "parquet")

@@ -1,4 +1,4 @@
-"""A headless Chromium, driven by the DevTools protocol; Debian's package is enough."""
+"""A headless Chromium, controlled over the DevTools protocol; Debian's package is sufficient."""
 
 import asyncio
 import json
@@ -17,25 +17,25 @@ AXE = (Path(axe_core_python.__file__).parent / "axe.min.js").read_text(encoding=
 
 
 class Tab:
-    """One page of the browser."""
+    """A page of the browser."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self.socket, self.next, self.requests = socket, 0, list[str]()
 
     async def call(self, method: str, **settings: Any) -> dict[str, Any]:
-        """Send a command and wait for its answer; addresses that the page asks for meanwhile are remembered."""
+        """Send a command and wait for its answer; record the addresses that the page requests in the meantime."""
         self.next += 1
         await self.socket.send_json({"id": self.next, "method": method, "params": settings})
         while True:
-            said = json.loads((await self.socket.receive(timeout=120)).data)
-            if said.get("method") == "Network.requestWillBeSent":
-                self.requests.append(said["params"]["request"]["url"])
-            if said.get("id") == self.next:
-                assert "error" not in said, said
-                return dict(said["result"])
+            message = json.loads((await self.socket.receive(timeout=120)).data)
+            if message.get("method") == "Network.requestWillBeSent":
+                self.requests.append(message["params"]["request"]["url"])
+            if message.get("id") == self.next:
+                assert "error" not in message, message
+                return dict(message["result"])
 
     async def run(self, script: str) -> Any:
-        """Value of an expression, promises awaited."""
+        """Return the value of an expression, with promises awaited."""
         found = await self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
@@ -49,12 +49,12 @@ class Tab:
         raise AssertionError(f"never true: {script}; the page: {await self.run('document.body.innerText.slice(0, 2000)')}")
 
     async def open(self, address: str) -> None:
-        """Go to an address and wait until it is loaded."""
+        """Open an address and wait until it is loaded."""
         await self.call("Page.navigate", url=address)
         await self.until("document.readyState === 'complete' && location.href !== 'about:blank'")
 
-    async def look(self, width: int, dark: bool = False, media: str = "screen") -> None:
-        """Set the width, the theme, and whether for paper."""
+    async def set_media(self, width: int, dark: bool = False, media: str = "screen") -> None:
+        """Set the width, the theme, and the media type (screen or print)."""
         await self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
         theme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         await self.call("Emulation.setEmulatedMedia", media=media, features=[theme])
@@ -78,12 +78,12 @@ class Tab:
             await self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **button)
 
     async def wheel(self, selector: str, down: int) -> None:
-        """Turn the wheel over the middle of the first element that a selector finds."""
+        """Scroll the wheel over the middle of the first element that a selector finds."""
         x, y = await self._middle(selector)
         await self.call("Input.dispatchMouseEvent", type="mouseWheel", x=x, y=y, deltaX=0, deltaY=down)
 
     async def write(self, text: str) -> None:
-        """Write into what has the focus."""
+        """Type text into the focused element."""
         await self.call("Input.insertText", text=text)
 
     async def _middle(self, selector: str) -> tuple[float, float]:
@@ -93,7 +93,7 @@ class Tab:
         return box[0], box[1]
 
     async def violations(self) -> list[str]:
-        """What axe-core finds against WCAG 2 A and AA."""
+        """Return the violations of WCAG 2 A and AA that axe-core finds."""
         await self.run(AXE + "; 0")
         rules = '{runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}'
         shown = "v => v.id + ': ' + v.nodes.map(n => n.html.slice(0, 200)).slice(0, 3)"
@@ -110,7 +110,7 @@ class Tab:
 
 @asynccontextmanager
 async def browser() -> AsyncIterator[Tab]:
-    """Start a browser with one empty page; it is gone at the end."""
+    """Start a browser with one empty page, and stop it at the end."""
     assert CHROMIUM is not None
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         process = await asyncio.create_subprocess_exec(

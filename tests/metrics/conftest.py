@@ -1,4 +1,4 @@
-"""A small run with all its numbers written out, and a way to write others."""
+"""A small run with all its numbers, and a function that builds others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Row = tuple[float, ...]
 
 
 def build(rows: Sequence[Row], **facts: Any) -> Outcomes:
-    """Outcomes from (submit, start, end, duration in seconds, nodes, memory); start None: rejected, NaN: waiting."""
+    """Return outcomes from (submit, start, end, duration in seconds, nodes, memory); start None: rejected, NaN: waiting."""
     table: list[Row] = list(rows)
     seconds = np.array([[0 if v is None else v for v in row] for row in table], dtype=np.float64).reshape(-1, 6)
     status = [Status.REJECTED if row[1] is None else Status.WAITING if np.isnan(row[1]) else Status.FINISHED for row in table]
@@ -48,7 +48,7 @@ def outcomes_of() -> Callable[..., Outcomes]:
 
 @pytest.fixture(scope="session")
 def example() -> Outcomes:
-    """Six jobs on 4 nodes of 100 MiB with 200 MiB of pools; the second is slowed down by 20 %."""
+    """Return six jobs on 4 nodes of 100 MiB with 200 MiB of pools; remote memory slows the second one down by 20 %."""
     never = float("nan")
     return build(
         [  # submit, start, end, duration, nodes, memory

@@ -12,7 +12,7 @@ from tests.helpers.nvme_examples import SHARING, machine, workload
 
 
 def record(what, jobs, runs, waiting=()):
-    """A schedule from runs (job, start s, end s, rows)."""
+    """Return a schedule from runs (job, start s, end s, rows)."""
     rows = [row for *_, placement in runs for row in placement]
     lengths = [len(placement) for *_, placement in runs]
     return Schedule(
@@ -48,7 +48,7 @@ RECORD = record(
 )
 
 
-def test_time_averages_by_hand():
+def test_time_averages_match_a_hand_computation():
     """0-10 s: 1 composition, 2 devices, 2 workloads; 10-20: 2, 3, 3; 20-40: 2, 3, 2; 40-50: 1, 1, 1; 50-60: nothing."""
     use = device_use(RECORD, Window(0, 60 * SECOND))
     assert use.usage_pct == pytest.approx(100 * (10 * 2 + 10 * 3 + 20 * 3 + 10 * 1) / 60 / 4)
@@ -61,14 +61,14 @@ def test_time_averages_by_hand():
     assert use.capacity_load == pytest.approx(43 * 100 / (2400 * 60))
 
 
-def test_only_the_window_counts():
+def test_device_use_counts_only_the_window():
     use = device_use(RECORD, Window(15 * SECOND, 20 * SECOND))
     assert (use.composition_size, use.sharing_ratio) == (1.5, 1.5)
     assert mean_load(RECORD, "cores", Window(15 * SECOND, 20 * SECOND)) == pytest.approx(18 / 50)
     assert np.isnan(mean_load(RECORD, "cores", Window(5, 5)))
 
 
-def test_demand_before_each_start_counts_ends_of_the_instant_but_not_the_start_itself():
+def test_demand_before_a_start_excludes_ends_of_the_same_instant():
     assert demand_before(RECORD, "bandwidth").tolist() == [0, 1800 / 8000, 3600 / 8000, 3600 / 8000]
 
 
@@ -91,25 +91,25 @@ def test_missed_deadlines():
     ("runs", "words"),
     [
         ([(0, 0, 9, on(0, 2, 3)), (1, 5, 9, on(0, 3))], "in 2 compositions"),
-        ([(0, 0, 9, on(0, 2)), (1, 5, 9, on(1, 2))], "in 2 compositions or at several nodes"),
-        ([(0, 0, 9, on(0, 2, storage=400)), (1, 5, 9, on(0, 2, storage=400))], "more storage"),
-        ([(0, 0, 9, on(0, 2, cores=15)), (1, 5, 9, on(0, 2, cores=15))], "more cores"),
+        ([(0, 0, 9, on(0, 2)), (1, 5, 9, on(1, 2))], "in 2 compositions or on several nodes"),
+        ([(0, 0, 9, on(0, 2, storage=400)), (1, 5, 9, on(0, 2, storage=400))], "capacity of storage"),
+        ([(0, 0, 9, on(0, 2, cores=15)), (1, 5, 9, on(0, 2, cores=15))], "capacity of cores"),
     ],
 )
-def test_broken_rules_of_composition_are_found(runs, words):
+def test_composition_faults_are_detected(runs, words):
     assert words in composition_faults(record(WHAT, JOBS, runs))[0]
 
 
-def test_devices_of_several_places_and_exceeded_fabrics_are_found():
+def test_compositions_across_places_and_exceeded_fabrics_are_detected():
     apart = machine(devices=((2000, 600),) * 2, racks=(0, 1))
     assert "several places" in composition_faults(record(apart, JOBS, [(0, 0, 9, on(0, 2, 3))]))[0]
     inside = machine(devices=((2000, 600),) * 2, homes=(0, 0))
-    assert "attached to another" in composition_faults(record(inside, JOBS, [(0, 0, 9, on(1, 2))]))[0]
+    assert "attached to another node" in composition_faults(record(inside, JOBS, [(0, 0, 9, on(1, 2))]))[0]
     narrow = machine(devices=((2000, 600),) * 2, fabric=3000)
     assert "fabric" in composition_faults(record(narrow, JOBS, [(0, 0, 9, on(0, 2)), (1, 1, 9, on(1, 3))]))[0]
 
 
-def test_a_simulated_run_has_no_faults_and_agrees_with_a_slow_count():
+def test_simulated_run_has_no_faults_and_matches_a_slow_count():
     jobs = workload([(40 * k, ("smufin", "capacity", "compute")[k % 3]) for k in range(60)])
     from poolwise.schedulers.composition import CompositionScheduler
 

@@ -1,4 +1,4 @@
-"""Outputs of a run of tasks on units, against counting by hand and by the nanosecond."""
+"""Metrics of tasks on units, compared with hand computations and with counting each nanosecond."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ def run(seed: int, **options: object) -> Schedule:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_busy_time_by_the_nanosecond(seed: int) -> None:
+def test_busy_time_matches_counting_each_nanosecond(seed: int) -> None:
     schedule = run(seed)
     window = dispatch_window(schedule)
     step = max(1, (window.end - window.begin) // 997)
@@ -46,7 +46,7 @@ def test_busy_time_by_the_nanosecond(seed: int) -> None:
 
 
 def hand(prices: bool = True) -> Schedule:
-    """Two jobs of two tasks: 10 us on the GPU, 20 us on the CPU; the second arrives after 5 us."""
+    """Return two jobs of two tasks: 10 us on the GPU, 20 us on the CPU; the second arrives after 5 us."""
     rates = np.zeros((6, 7))
     rates[0, 2], rates[2, 2] = 1.0, 2.0
     power = vinesim.Power(np.full((6, 7), np.nan), np.full(6, np.nan))
@@ -62,8 +62,8 @@ def hand(prices: bool = True) -> Schedule:
     return simulate(case.machine, case.workload, Dispatch(), truth=case.model).schedule
 
 
-def test_by_hand() -> None:
-    """Job 0: GPU 0-10, CPU 0-20. Job 1: GPU 10-20, and 20-30, since HIGH takes it where the CPU is idle too."""
+def test_metrics_match_a_hand_computation() -> None:
+    """Job 0: GPU 0-10, CPU 0-20. Job 1: GPU 10-20, and 20-30, since HIGH prefers it to the idle CPU."""
     schedule = hand()
     assert job_latency_us(schedule).tolist() == [20, 25]
     assert sorted(task_latency_us(schedule).tolist()) == [10, 15, 20, 25]
@@ -71,7 +71,7 @@ def test_by_hand() -> None:
     run = measured(schedule, "reference", 0.0)
     assert run.metrics["unit_utilization_by_type.cpu-intel"] == pytest.approx(2 / 3)
     assert run.metrics["unit_utilization_by_type.gpu"] == 1.0
-    assert run.described["unit_utilization_by_type.gpu"].description == "utilisation of processing units: gpu"
+    assert run.described["unit_utilization_by_type.gpu"].description == "mean utilization of processing units: gpu"
     assert run.metrics["unit_utilization"] == pytest.approx(5 / 6)
     assert run.metrics["p50_unit_utilization"] == pytest.approx(5 / 6)
     assert run.metrics["purchase_cost"] == purchase(schedule.machine) == 2300
@@ -84,19 +84,19 @@ def test_by_hand() -> None:
     assert series.overall.tolist() == [1, 1, 0.5]
 
 
-def test_tasks_of_jobs_that_are_not_measured_do_not_count() -> None:
+def test_tasks_of_unmeasured_jobs_are_excluded() -> None:
     run = replace(MeasuredRun.of(hand()), population=np.array([True, False]))
     found = TaskLatency().of(run)
     assert (found["measured_tasks"], found["mean_task_latency_us"], found["mean_response_us"]) == (2, 15, 15)
     assert LatencyMeasure().of(run)["mean_job_latency_us"] == 20
 
 
-def test_what_does_not_apply_is_left_out_and_not_nought() -> None:
+def test_metrics_that_do_not_apply_are_omitted() -> None:
     metrics = measured(hand(prices=False), "reference", 0.0).metrics
     assert not {"purchase_cost", "energy_j", "mean_degradation", "memory_dollars", "resource_used.slots"} & set(metrics)
 
 
-def test_power_that_is_missing_is_refused() -> None:
+def test_missing_power_is_rejected() -> None:
     rates = np.zeros((6, 7))
     rates[0, 2] = 1.0
     tasks, units = vinesim.TaskList.of_jobs([1], 2, 20), vinesim.UnitList.of([(0, 0, 0)])
@@ -109,8 +109,8 @@ def test_power_that_is_missing_is_refused() -> None:
         vinesim.VineSimCase.of(units, tasks, rates, prices=np.full(6, np.nan))
 
 
-def test_a_job_is_all_rows_of_one_parent() -> None:
-    """Tasks whose data lie apart are rows of their own; the job ends with the last of them."""
+def test_job_consists_of_all_rows_of_one_parent() -> None:
+    """Tasks with data in several places are separate rows; the job ends with the last of them."""
     rates = np.zeros((6, 7))
     rates[0, 2] = 1.0
     rows = [(2, 0, 0, 0, 10, 5, 4), (2, 0, 1, 0, 30, 5, 4), (2, 0, 1, 0, 30, 5, 4), (2, 0, 0, 0, 5, 5, 2)]
@@ -122,8 +122,8 @@ def test_a_job_is_all_rows_of_one_parent() -> None:
 
 
 @pytest.mark.parametrize("seed", range(2, 6))
-def test_what_a_task_fetches_over_shared_links_is_part_of_its_response(seed: int) -> None:
-    """Each task is one run; what is left of its response beside computing is what it fetches, nothing without data."""
+def test_response_includes_transfers_over_shared_links(seed: int) -> None:
+    """Each task is one run; its response minus its compute time is its transfer time, zero without data."""
     schedule = run(seed, contended=True)
     columns = {name: column[schedule.job] for name, column in schedule.workload.attributes.items()}
     rate = rates(schedule.machine)[columns["task_type"], schedule.owner]
@@ -135,12 +135,12 @@ def test_what_a_task_fetches_over_shared_links_is_part_of_its_response(seed: int
     assert fetching[~travels] == pytest.approx(0.0, abs=1e-9)
 
 
-def test_spread_of_nothing() -> None:
+def test_spread_of_no_values_is_nan() -> None:
     assert Spread.of(np.zeros(0)).count == 0 and np.isnan(Spread.of(np.zeros(0)).p99_9)
 
 
 @pytest.mark.parametrize("interval", [0, -5])
-def test_a_sampling_interval_is_longer_than_nothing(interval: int) -> None:
+def test_invalid_sampling_interval_is_rejected(interval: int) -> None:
     schedule = hand()
     with pytest.raises(InputError, match="sampling interval"):
         unit_series(schedule, dispatch_window(schedule), interval)

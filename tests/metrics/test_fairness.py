@@ -19,17 +19,17 @@ from poolwise.metrics.fairness import (
 def baseline(outcomes_of):
     return outcomes_of(
         [
-            (0, 0, 100, 100, 2, 50),  # waits 0, there as here
-            (10, 40, 140, 100, 2, 150),  # 30, here 10: gains 20
-            (20, 80, 84, 4, 4, 0),  # 60, here 120: loses 60
-            (30, 134, 184, 50, 1, 100),  # 104, here 114: loses 10
+            (0, 0, 100, 100, 2, 50),  # waits 0 s under both
+            (10, 40, 140, 100, 2, 150),  # 30 s, example 10 s: gains 20 s
+            (20, 80, 84, 4, 4, 0),  # 60 s, example 120 s: loses 60 s
+            (30, 134, 184, 50, 1, 100),  # 104 s, example 114 s: loses 10 s
             (40, 50, 110, 60, 9, 0),
             (50, None, None, 10, 1, 0),
         ]
     )
 
 
-def test_by_hand(example, baseline):
+def test_fairness_matches_a_hand_computation(example, baseline):
     b = waiting_benefit_s(example, baseline)
     np.testing.assert_array_equal(b, [0, 20, -60, -10, np.nan, np.nan])
     b = b[:4]
@@ -41,26 +41,26 @@ def test_by_hand(example, baseline):
     assert (extreme_discrimination(b, 10), extreme_marginal_discrimination(b, 10)) == (60, 40)
 
 
-def test_shares_are_of_all_jobs_not_of_the_discriminated():
+def test_extreme_shares_count_all_jobs():
     b = np.array([-5.0, -3.0, *[1.0] * 18])
     assert extreme_discrimination(b, 5) == 5  # one job of twenty
     assert extreme_discrimination(b, 20) == 8  # four, of which two lose
     assert extreme_marginal_discrimination(b, 20) == 8 - 4
 
 
-def test_other_jobs_cannot_be_compared(example, outcomes_of):
-    with pytest.raises(InputError, match="same jobs"):
+def test_runs_of_different_jobs_are_rejected(example, outcomes_of):
+    with pytest.raises(InputError, match="different jobs"):
         waiting_benefit_s(example, outcomes_of([(0, 0, 1, 1, 1, 0)]))
 
 
-def test_percent_must_make_sense():
+def test_invalid_percent_is_rejected():
     for percent in (0, -1, 101):
         with pytest.raises(ValueError, match="percent"):
             extreme_discrimination(np.array([-1.0]), percent)
 
 
 @given(arrays(np.float64, st.integers(0, 40), elements=st.integers(-(10**6), 10**6)), st.floats(0.01, 100), st.randoms())
-def test_laws(b, percent, random):
+def test_fairness_invariants(b, percent, random):
     gain, loss = benefit(b), discrimination(b)
     assert gain >= 0 and loss >= 0
     assert marginal_discrimination(b) == loss - gain == -b.sum()
@@ -71,6 +71,6 @@ def test_laws(b, percent, random):
     random.shuffle(shuffled)
     shuffled = np.array(shuffled, dtype=np.float64)
     assert extreme_marginal_discrimination(shuffled, percent) == extreme_marginal_discrimination(b, percent)
-    # no other choice of as many jobs loses more
+    # no other set of the same number of jobs loses more
     k = max(1, int(np.ceil(len(b) * percent / 100)))
     assert discrimination(shuffled[:k]) <= extreme_discrimination(b, percent)

@@ -11,7 +11,7 @@ from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
 
 
-def test_execution_and_queueing_are_told_apart():
+def test_goals_with_and_without_queueing_differ():
     # One processor: the second waits 10 s, the third 20 s and then takes too long, the fourth has no goal.
     goal = np.array([10, 15, 5, 0]) * SECOND
     workload = Workload.of(np.zeros(4), np.full(4, 10 * SECOND), requests={"nodes": np.ones(4)}, attributes={"goal": goal})
@@ -20,7 +20,7 @@ def test_execution_and_queueing_are_told_apart():
     assert violated(schedule, queueing=True).tolist() == [False, True, True, False]
 
 
-def test_a_job_that_never_ran_violates_its_goal():
+def test_job_that_never_ran_violates_its_goal():
     workload = Workload.of(
         np.zeros(2), np.full(2, SECOND), requests={"nodes": np.array([1, 2])}, attributes={"goal": np.full(2, 10 * SECOND)}
     )
@@ -28,7 +28,7 @@ def test_a_job_that_never_ran_violates_its_goal():
     assert violated(schedule).tolist() == [False, True]
 
 
-def test_a_workload_without_goals_is_refused():
+def test_workload_without_goals_is_rejected():
     workload = Workload.of(np.zeros(1), np.ones(1), requests={"nodes": np.ones(1)})
     schedule = simulate(Machine.flat(1), workload, ListScheduler()).schedule
     with pytest.raises(InputError, match="goals"):

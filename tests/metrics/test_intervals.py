@@ -16,11 +16,11 @@ from poolwise.random import uniform
         (0.99, 1, 63.657), (0.99, 7, 3.499), (0.99, 30, 2.750), (0.90, 5, 2.015), (0.95, 120, 1.980), (0.95, 1000, 1.962),
     ],
 )  # fmt: skip
-def test_quantiles_of_students_t(level, freedom, quantile):
+def test_quantiles_of_student_t_match_tables(level, freedom, quantile):
     assert student_t(level, freedom) == pytest.approx(quantile, abs=5.1e-4)
 
 
-def test_mean_interval_by_hand():
+def test_mean_interval_matches_a_hand_computation():
     found = mean_interval([1.0, 2.0, 3.0, 4.0, 5.0])  # s = sqrt(2.5), t(4) = 2.776
     half = 2.776445 * math.sqrt(2.5) / math.sqrt(5)
     assert (found.mean, found.low, found.high) == pytest.approx((3, 3 - half, 3 + half), rel=1e-6)
@@ -34,7 +34,7 @@ def test_too_few_values_have_no_bounds():
         assert alone.mean == 3 and math.isnan(alone.low) and math.isnan(alone.high)
 
 
-def test_nonsense_is_refused():
+def test_invalid_arguments_are_rejected():
     for level in (0, 1, 95):
         with pytest.raises(ValueError, match="level"):
             mean_interval([1.0, 2.0], level)
@@ -43,7 +43,7 @@ def test_nonsense_is_refused():
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=80), st.integers(2, 40), st.floats(-1e3, 1e3))
-def test_bootstrap_is_deterministic_and_moves_with_its_input(values, blocks, shift):
+def test_bootstrap_is_deterministic_and_shift_equivariant(values, blocks, shift):
     series = np.array(values)
     found = paired_block_bootstrap(series, blocks, draws=100, seed=4)
     assert found == paired_block_bootstrap(series, blocks, draws=100, seed=4)
@@ -54,7 +54,7 @@ def test_bootstrap_is_deterministic_and_moves_with_its_input(values, blocks, shi
 
 
 @given(st.lists(st.floats(-100, 100), min_size=3, max_size=40), st.integers(2, 12))
-def test_samples_are_stretches_of_the_circle(values, blocks):
+def test_samples_are_blocks_of_the_circular_series(values, blocks):
     series = np.array(values) - np.mean(values)
     n, length = len(series), math.ceil(len(series) / blocks)
     count = math.ceil(n / length)
@@ -69,14 +69,14 @@ def test_samples_are_stretches_of_the_circle(values, blocks):
 
 
 def test_blocks_as_long_as_the_trend_widen_the_interval():
-    series = np.repeat([-1.0, 1.0] * 10, 60)  # stretches of 60 equal jobs
+    series = np.repeat([-1.0, 1.0] * 10, 60)  # blocks of 60 equal jobs
     apart = paired_block_bootstrap(series, blocks=1200)
     together = paired_block_bootstrap(series, blocks=20)
     assert together.high - together.low > 3 * (apart.high - apart.low)
 
 
 def _autoregressive(phi: float, n: int, many: int) -> np.ndarray:
-    """(many, n) stationary series x_i = phi x_{i-1} + e_i with mean 0."""
+    """Return (many, n) stationary series x_i = phi x_{i-1} + e_i with mean 0."""
     noise = np.random.default_rng(20).normal(size=(many, n))
     series = noise / math.sqrt(1 - phi**2)
     for i in range(1, n):
@@ -86,9 +86,9 @@ def _autoregressive(phi: float, n: int, many: int) -> np.ndarray:
 
 @pytest.mark.parametrize(("phi", "least"), [(0.0, 0.895), (0.5, 0.885), (0.9, 0.86)])
 def test_coverage_under_autocorrelation(phi, least):
-    # 250 series: one standard error of the coverage is 1.4 %; blocks of 50 miss some of what phi = 0.9 correlates
+    # 250 series: the standard error of the coverage is 1.4 %; blocks of 50 miss part of the correlation at phi = 0.9
     series = _autoregressive(phi, 1500, 250)
     found = [paired_block_bootstrap(row, draws=400, seed=k) for k, row in enumerate(series)]
     assert least <= np.mean([f.low <= 0 <= f.high for f in found]) <= 0.99
-    if phi == 0.9:  # what would happen without blocks: this test can tell
+    if phi == 0.9:  # without blocks, the coverage is lower, which shows that this test is sensitive
         assert np.mean([i.low <= 0 <= i.high for i in map(mean_interval, series)]) < 0.6

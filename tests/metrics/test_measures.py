@@ -1,4 +1,4 @@
-"""Metrics found by name: the shipped ones say what they are, and one of a user's own stands beside them in a study."""
+"""Registered measures: descriptions of the shipped ones, and user-defined measures in a study."""
 
 import shutil
 from dataclasses import replace
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from poolwise import engines, registry
 from poolwise.api import measured, simulate
 from poolwise.errors import InputError
-from poolwise.metrics import METRICS, Measure, MeasuredRun, Metric, Window, metrics_of, summarise
+from poolwise.metrics import METRICS, Measure, MeasuredRun, Metric, Window, metrics_of, summarize
 from poolwise.metrics.measures.throughput import OfferedLoad
 from poolwise.metrics.measures.waits import Waits
 from poolwise.metrics.summary import STANDARD, every_measure, measure_run, metric_columns, metrics_named
@@ -49,7 +49,7 @@ class Impatient:
 """
 
 
-def test_a_metric_of_ones_own_is_asked_for_in_a_study(kept_folder, tmp_path):
+def test_study_computes_a_user_defined_metric(kept_folder, tmp_path):
     folder = tmp_path / "study"
     shutil.copytree(kept_folder, folder, ignore=shutil.ignore_patterns("out"))
     (folder / "own.py").write_text(OWN)
@@ -64,28 +64,28 @@ def test_a_metric_of_ones_own_is_asked_for_in_a_study(kept_folder, tmp_path):
         assert cell.metrics["impatient_jobs"] == (waits > 100 * 10**9).sum() > 0
         assert cell.metrics["mean_job_latency_us"] == pytest.approx(((outcomes.end - outcomes.submit)[counted] / 1000).mean())
     again = run(load(folder / "study.toml", {"vary.scheduler.order": ["fcfs"]}), tmp_path / "out", jobs=1).frame()
-    assert again.equals(frame[again.columns], null_equal=True), "what is asked for changes no other column, and no run"
+    assert again.equals(frame[again.columns], null_equal=True), "a further metric changes no other column and no run"
 
 
 @pytest.mark.parametrize(
-    ("chosen", "says"),
+    ("chosen", "message"),
     [
-        (["own.py:Nobody"], "Nobody"),
+        (["own.py:Missing"], "Missing"),
         (["latenzy"], "did you mean 'latency'"),
-        (["waits"], "measured twice"),
-        (["latency", "latency"], "twice"),
+        (["waits"], "two measures define the metric"),
+        (["latency", "latency"], "two measures define"),
     ],
 )
-def test_a_wrong_metric_is_named_where_it_stands(kept_folder, tmp_path, chosen, says):
+def test_invalid_metric_error_states_the_line(kept_folder, tmp_path, chosen, message):
     folder = tmp_path / "study"
     shutil.copytree(kept_folder, folder, ignore=shutil.ignore_patterns("out"))
     (folder / "own.py").write_text(OWN)
-    with pytest.raises(InputError, match=says) as caught:
+    with pytest.raises(InputError, match=message) as caught:
         load(folder / "study.toml", {"measure.metrics": chosen})
     assert caught.value.field == "measure.metrics"
 
 
-def test_every_metric_is_the_same_whether_all_is_known_or_only_outcomes_and_workload():
+def test_metrics_are_equal_with_and_without_a_schedule():
     workload = Workload.of(
         np.array([0, 1, 2]) * 10**9,
         np.full(3, 5 * 10**9),
@@ -95,19 +95,19 @@ def test_every_metric_is_the_same_whether_all_is_known_or_only_outcomes_and_work
     outcomes, everyone = run.outcomes, np.ones(3, dtype=np.bool_)
     further = [registry.make("metrics", name) for name in ("deadlines", "latency")]
     measure = {"warm_up": 0, "population": everyone, "window": Window.whole(outcomes), "measures": further}
-    found = summarise(outcomes, **measure, workload=lambda: workload)
+    found = summarize(outcomes, **measure, workload=lambda: workload)
     assert list(found) == list(metrics_of((*STANDARD, *further))) and list(found)[: len(METRICS)] == list(METRICS)
     assert found["missed_deadlines_pct"] == pytest.approx(200 / 3), "they end at 5, 10 and 15 s"
     assert found["mean_job_latency_us"] == pytest.approx((10e6 + 13e6) / 2)
     assert {name: run.metrics.get(name, np.nan) for name in found} == pytest.approx(found, rel=0, nan_ok=True)
     with pytest.raises(InputError, match="needs the workload"):
-        summarise(outcomes, **measure)
+        summarize(outcomes, **measure)
     with pytest.raises(InputError, match="needs the schedule"):
-        summarise(outcomes, **{**measure, "measures": [registry.make("metrics", "units")]})
+        summarize(outcomes, **{**measure, "measures": [registry.make("metrics", "units")]})
 
 
 def one_of_each_system():
-    """Whole nodes; nodes that jobs share; NVMe devices; processing units; whole nodes whose jobs use memory over time."""
+    """Yield runs on whole nodes, shared nodes, NVMe devices, processing units, and whole nodes with memory use over time."""
     nvme = nvme_workload([(0, "smufin"), (1, "compute")])
     devices = nvme_machine()
     tasks, units = vinesim.TaskList.of_jobs([2, 1], 2, 20), vinesim.UnitList.of([(0, 0, 0)])
@@ -126,8 +126,8 @@ def one_of_each_system():
     }
 
 
-def test_every_registered_measure_applies_to_some_system_and_is_left_out_of_the_others():
-    """What applies gives exactly what it names; only what is `per` something may have any number of parts."""
+def test_every_measure_applies_to_some_system_and_is_omitted_elsewhere():
+    """A measure that applies returns exactly its declared metrics; only metrics with `per` have several parts."""
     further = {
         "whole nodes": {"load"},
         "shared nodes": {"devices", "resources", "energy", "purchase", "memory", "memory_dollars"},
@@ -148,8 +148,8 @@ def test_every_registered_measure_applies_to_some_system_and_is_left_out_of_the_
     assert set.union(always, *further.values()) == set(registry.names("metrics"))
 
 
-def test_energy_and_resources_of_shared_nodes_by_hand():
-    """Half of the time 6 of 10 cores, 4 of 8 MiB of the pool and one GPU; the other half nothing but idle watts."""
+def test_energy_and_resources_of_shared_nodes_match_a_hand_computation():
+    """Half of the time 6 of 10 cores, 4 of 8 MiB of the pool and one GPU are in use; the other half, only idle watts."""
     run = MeasuredRun.of(schedule_of([(0, 0, 10, 6, 4, 1)]))
     run = replace(run, window=Window(0, 20 * SECOND))
     assert registry.make("metrics", "energy").of(run) == {"energy_j": pytest.approx((155 + 265 / 2) * 20)}
@@ -159,7 +159,7 @@ def test_energy_and_resources_of_shared_nodes_by_hand():
 
 
 class Parts(Measure):
-    """Gives a part for each name that it is made with."""
+    """Measure that returns one part for each name given to it."""
 
     metrics: ClassVar = {"whole": Metric("a whole", "", "lower"), "part": Metric("a part", "", "lower", per="letter")}
 
@@ -170,18 +170,18 @@ class Parts(Measure):
         return dict.fromkeys(self.names, 1)
 
 
-def test_parts_stand_where_their_metric_stands_and_anything_else_is_refused():
+def test_parts_follow_their_metric_and_undeclared_names_are_rejected():
     run = MeasuredRun.of(schedule_of([(0, 0, 10, 6, 4, 1)]))
     assert list(measure_run(run, [Parts("part.b", "whole", "part.a")])) == ["whole", "part.b", "part.a"]
     rows = [{"part.b": 1.0}, {"part.a": 1.0, "part.b": 2.0}]
     assert metric_columns([Parts()], rows) == ("whole", "part.b", "part.a")
     assert metrics_named([Parts()], ["part.a"])["part.a"].description == "a part: a"
     for names, wrong in ((("part.a",), "whole"), (("whole", "part"), "part"), (("whole", "whole.a"), "whole.a"), (("x",), "x")):
-        with pytest.raises(InputError, match=f"'{wrong}' is what Parts"):
+        with pytest.raises(InputError, match=f"Parts (returns|declares the metric) '{wrong}'"):
             measure_run(run, [Parts(*names)])
 
 
-def test_what_is_asked_for_replaces_what_is_registered():
+def test_requested_measure_replaces_the_registered_one():
     kinds = [type(measure) for measure in every_measure([Waits()])]
     assert kinds.count(Waits) == 1 and kinds[-1] is Waits and len(kinds) == len(registry.names("metrics"))
     assert [type(measure) for measure in every_measure()][: 1 + len(STANDARD)] == [OfferedLoad, *map(type, STANDARD)]
@@ -191,7 +191,7 @@ def test_what_is_asked_for_replaces_what_is_registered():
 @given(
     st.lists(st.tuples(st.integers(0, 50), st.integers(1, 30), st.integers(1, 5)), min_size=1, max_size=12), st.integers(1, 4)
 )
-def test_the_load_is_that_of_trace_info_and_the_first_of_all_metrics(jobs, nodes):
+def test_load_matches_trace_info_and_is_the_first_metric(jobs, nodes):
     submit, duration, asked = (np.array(column, dtype=np.int64) for column in zip(*jobs, strict=True))
     workload = Workload.of(submit * SECOND, duration * SECOND, requests={"nodes": asked})
     machine = Machine.flat(nodes)

@@ -1,4 +1,4 @@
-"""Metrics of memory over time, against hand counts."""
+"""Metrics of memory use over time, compared with hand computations."""
 
 import pytest
 
@@ -15,9 +15,9 @@ from tests.helpers.memory_over_time import machine_with, using
 TWO = using([80, 80], [[(0, 20), (50, 80)], [(0, 20), (60, 80)]], [100, 100], nodes=[2, 1])
 
 
-def test_by_hand() -> None:
-    # at 10 s the first gives back what it does not use of 140 MiB; the second starts, gives back at 20 s, lacks 40 MiB at 70 s,
-    # is stopped at 85 s, and runs again from 100 s to 200 s with all that it asked for
+def test_metrics_match_a_hand_computation() -> None:
+    # at 10 s the first releases the unused part of 140 MiB; the second starts, releases memory at 20 s, lacks 40 MiB at 70 s,
+    # is stopped at 85 s, and runs again from 100 s to 200 s with its full request
     schedule = simulate(machine_with(170), TWO, UsageBased(interval_s=10, margin=0.0, patience_s=15)).schedule
     found = MemoryUseMeasure().of(MeasuredRun.of(schedule))
     assert found["resizes"] == 3 and found["runs_out_of_memory"] == 1
@@ -29,7 +29,7 @@ def test_by_hand() -> None:
     assert needed == pytest.approx((50 * 20 + 50 * 140 + 60 * 10 + 15 * 70 + 60 * 10 + 40 * 70) / 170 / 200)
 
 
-def test_who_has_all_that_was_asked_for_never_runs_out() -> None:
+def test_jobs_with_their_full_request_never_run_out() -> None:
     run = MeasuredRun.of(simulate(machine_with(170), TWO, ListScheduler()).schedule)
     found = MemoryUseMeasure().of(run)
     assert MemoryUseMeasure().applies(run)

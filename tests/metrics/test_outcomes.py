@@ -5,13 +5,13 @@ import polars as pl
 import pytest
 
 from poolwise.errors import InputError
-from poolwise.metrics import Outcomes, Status, Window, summarise
+from poolwise.metrics import Outcomes, Status, Window, summarize
 from poolwise.model import Kind, Machine, Outcome, Schedule, Workload
 from poolwise.units import SECOND
 
 
 def shared_nodes() -> Machine:
-    """Two nodes that jobs share, of 8 and 4 cores with 100 and 60 MiB, beside a pool of 50 MiB and a device."""
+    """Return two shared nodes of 8 and 4 cores with 100 and 60 MiB, a pool of 50 MiB and a device."""
     n = 4
     return Machine(
         name="shared",
@@ -27,7 +27,7 @@ def shared_nodes() -> Machine:
 
 
 def schedule_of(machine, workload, runs, rejected=None, waiting=()) -> Schedule:
-    """Runs are (job, start s, end s, outcome, [(owner, resource, amount), ...])."""
+    """Build a schedule from runs (job, start s, end s, outcome, [(owner, resource, amount), ...])."""
     rows = [row for run in runs for row in run[4]]
     columns = np.array(rows, dtype=np.int64).reshape(-1, 3)
     return Schedule(
@@ -51,7 +51,7 @@ def schedule_of(machine, workload, runs, rejected=None, waiting=()) -> Schedule:
 
 @pytest.fixture(scope="module")
 def schedule() -> Schedule:
-    """Five jobs on two racks of four nodes: one lost once, one in two parts, one rejected, one waiting, one lost for good."""
+    """Return five jobs on two racks of four nodes: lost once, in two parts, rejected, waiting, and lost without a rerun."""
     machine = Machine.of_racks(2, 4, local=100, pool=300)
     workload = Workload.of(
         np.array([3, 4, 5, 6, 7]) * SECOND,
@@ -71,10 +71,10 @@ def schedule() -> Schedule:
     return schedule_of(machine, workload, runs, rejected={2: "nine nodes"}, waiting=(3,))
 
 
-def test_columns_by_hand(schedule):
+def test_columns_match_a_hand_computation(schedule):
     found = Outcomes.of(schedule)
     assert found.id.tolist() == [11, 12, 13, 14, 15]
-    assert (found.start // SECOND).tolist() == [10, 4, -1, -1, -1]  # the run that finished, the first of two parts
+    assert (found.start // SECOND).tolist() == [10, 4, -1, -1, -1]  # start of the finished run, and of the first of two parts
     assert (found.end // SECOND).tolist() == [22, 44, -1, -1, -1]
     assert (found.duration // SECOND).tolist() == [10, 20, 30, 40, 50]
     assert found.nodes.tolist() == [2, 2, 9, 1, 1]
@@ -98,7 +98,7 @@ def test_facts_of_racks(schedule):
     assert Outcomes.of(schedule).installed_memory == 1400
 
 
-def test_facts_of_nodes_that_are_shared():
+def test_facts_of_shared_nodes():
     workload = Workload.of(np.array([0]), np.array([5 * SECOND]), requests={"cores": np.array([2])})
     run = (0, 1, 6, Outcome.FINISHED, [(1, 0, 2)])
     found = Outcomes.of(schedule_of(shared_nodes(), workload, [run]))
@@ -110,12 +110,12 @@ def test_facts_of_nodes_that_are_shared():
         "pool_memory": 50,
         "first_submit": 0,
     }
-    metrics = summarise(found, warm_up=0, population=found.finished, window=Window.whole(found))
+    metrics = summarize(found, warm_up=0, population=found.finished, window=Window.whole(found))
     assert metrics["mean_wait_s"] == 1 and metrics["throughput_per_100s"] == pytest.approx(100 / 6)
     assert np.isnan(metrics["utilization"]) and np.isnan(metrics["mean_memory_utilization"])
 
 
-def test_any_machine_has_facts():
+def test_every_machine_has_facts():
     no_nodes = Machine(
         name="links",
         owners=("link",),
@@ -147,12 +147,12 @@ def test_round_trip(schedule, example):
             assert back.facts == outcomes.facts and back.reason == outcomes.reason
 
 
-def test_an_empty_run_has_a_round_trip(outcomes_of):
+def test_round_trip_of_an_empty_run(outcomes_of):
     empty = outcomes_of([])
     assert len(Outcomes.from_frame(empty.to_frame(), empty.facts)) == 0
 
 
-def test_damaged_frames_are_refused(example):
+def test_damaged_frames_are_rejected(example):
     frame, facts = example.to_frame(), example.facts
     damaged = {
         "end": frame.drop("end"),
@@ -170,7 +170,7 @@ def test_damaged_frames_are_refused(example):
         Outcomes.from_frame(frame, {name: value for name, value in facts.items() if name != "n_nodes"})
 
 
-def test_columns_must_agree(example):
+def test_inconsistent_columns_are_rejected(example):
     with pytest.raises(ValueError, match="shape"):
         Outcomes(**{**vars_of(example), "end": example.end[:-1]})
     with pytest.raises(ValueError, match="reasons"):
@@ -183,7 +183,7 @@ def vars_of(outcomes: Outcomes) -> dict[str, object]:
     return {name: getattr(outcomes, name) for name in Outcomes.__dataclass_fields__}
 
 
-def test_a_job_that_lost_a_task_for_good_is_not_done():
+def test_job_with_a_lost_task_is_not_finished():
     machine = Machine.of_racks(1, 4, local=100, pool=300)
     workload = Workload.of(
         np.array([0]), np.array([SECOND]), tasks=2, requests={"nodes": np.array([1]), "memory": np.array([10])}

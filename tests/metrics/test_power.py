@@ -1,4 +1,4 @@
-"""How busy things were, and what they draw: by hand, and against counting second by second."""
+"""Load and power, compared with hand computations and with counting each second."""
 
 import numpy as np
 import pytest
@@ -16,8 +16,8 @@ def changed(**given):
     return Machine(**{**{k: getattr(MACHINE, k) for k in MACHINE.__dataclass_fields__}, **given})
 
 
-def test_watts_follow_what_is_in_use():
-    """Half of the time 6 of 10 cores, 4 of 8 MiB of the pool and one GPU."""
+def test_watts_follow_the_load():
+    """Half of the time, 6 of 10 cores, 4 of 8 MiB of the pool and one GPU are in use."""
     found = schedule_of([(0, 0, 10, 6, 4, 1)])
     idle, load = 155.0, 0.6 * 100 + 0.5 * 10 + 200
     assert mean_watts(MACHINE, load_of(found, Window(0, 20 * SECOND))) == pytest.approx(idle + load / 2)
@@ -25,7 +25,7 @@ def test_watts_follow_what_is_in_use():
     assert price(MACHINE) == 1850
 
 
-def test_shares_of_a_device_are_load_too():
+def test_device_shares_count_as_load():
     capacity = np.concatenate([MACHINE.capacity, np.array([[0], [0], [1000], [1000], [0]])], axis=1)
     machine = changed(resources=(*MACHINE.resources, "gpu_milli"), capacity=capacity)
     found = schedule_of([(0, 0, 10, 1, 0, 1)], machine)
@@ -34,7 +34,7 @@ def test_shares_of_a_device_are_load_too():
     assert load_of(shared, Window(0, 20 * SECOND)).mean.tolist() == pytest.approx([0.05, 0, 0.125, 0, 0])
 
 
-def test_without_numbers_there_is_no_number():
+def test_missing_watts_and_prices_give_nan():
     bare = changed(attributes={})
     assert np.isnan(price(bare))
     assert np.isnan(mean_watts(bare, load_of(schedule_of([(0, 0, 1, 1, 1, 1)], bare), Window(0, SECOND))))
@@ -47,7 +47,7 @@ def test_without_numbers_there_is_no_number():
     st.integers(0, 15),
     st.integers(1, 20),
 )
-def test_against_counting_second_by_second(rows, begin, length):
+def test_load_matches_counting_each_second(rows, begin, length):
     jobs = [(0, start, start + d, cores, memory, 0) for start, d, cores, memory in rows]
     found = load_of(schedule_of(jobs), Window(begin * SECOND, (begin + length) * SECOND))
     seconds = range(begin, begin + length)

@@ -1,4 +1,4 @@
-"""What is used and what is out of reach, worked out by hand and instant by instant."""
+"""Used and stranded shares, compared with hand computations and with counting each instant."""
 
 from dataclasses import replace
 
@@ -11,20 +11,20 @@ from poolwise.engines import simulate
 from poolwise.metrics import Window
 from poolwise.metrics.reach import reach
 from poolwise.model import Machine, MachineBuilder, Schedule, Workload
-from poolwise.report.machine_drawing import drawing
+from poolwise.report.machine_drawing import machine_of_schedule
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
 from tests.helpers.one_of_each import schedule_of
 
 
 def workload(jobs):
-    """Jobs of (second of submission, seconds, nodes, MiB a node)."""
+    """Return jobs from (submission s, duration s, nodes, MiB per node)."""
     submit, duration, nodes, memory = (np.array(column, dtype=np.int64) for column in zip(*sorted(jobs), strict=True))
     return Workload.of(submit * SECOND, duration * SECOND, requests={"nodes": nodes, "memory": memory})
 
 
 def slow(schedule, window, system):
-    """Used and stranded of every owner and resource of a machine of whole nodes, second by second."""
+    """Compute used and stranded shares of every owner and resource of a machine of whole nodes, second by second."""
     machine, jobs = schedule.machine, schedule.workload
     seconds = range(window.begin // SECOND, window.end // SECOND)
     nodes, memory = machine.resource("nodes"), machine.resource("memory")
@@ -61,7 +61,7 @@ JOB = st.tuples(st.integers(0, 20), st.integers(1, 15), st.integers(1, 3), st.in
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(JOB, min_size=1, max_size=12), st.booleans(), st.integers(0, 5))
-def test_against_every_second(jobs, system, begin):
+def test_shares_match_counting_each_second(jobs, system, begin):
     machine = Machine.of_racks(2, 3, local=2, pool=9)
     schedule = simulate(machine, workload(jobs), ListScheduler()).schedule
     window = Window(begin * SECOND, (begin + 12) * SECOND)
@@ -70,14 +70,14 @@ def test_against_every_second(jobs, system, begin):
     assert found.keys() == expected.keys()
     for key, values in expected.items():
         assert found[key] == pytest.approx(values, abs=1e-9), key
-    drawn = drawing(schedule, window, system=system)
+    drawn = machine_of_schedule(schedule, window, system=system)
     for rack in (0, 1):
         mine = [box for box in drawn.boxes if rack <= box.left < rack + 1]
-        assert sum(box.right - box.left for box in mine) == pytest.approx(3 * 0.92), "three rows, each drawn whole"
+        assert sum(box.right - box.left for box in mine) == pytest.approx(3 * 0.92), "three full rows"
 
 
 def two_tiers(held: int) -> Schedule:
-    """Two racks behind links of 100 MB/s, a pool in the first and one for all; one job of 10 s, which may hold of a link."""
+    """Return two racks behind links, a pool in the first and one for all, and a job that may hold link bandwidth."""
     build = MachineBuilder("two tiers", ("memory", "bandwidth", "cores"))
     first = build.node("n0", memory=8, cores=4, rack=0)
     build.pool("near", type="near", memory=16, rack=0)
@@ -93,28 +93,28 @@ def two_tiers(held: int) -> Schedule:
     )
 
 
-def test_two_tiers_of_pools_are_drawn_with_what_is_out_of_reach() -> None:
-    """The job takes all cores of rack 0 and 12 of 16 in its pool: the rest of that pool is stranded, the far pool is not."""
-    drawn = drawing(two_tiers(0), Window(0, 10 * SECOND))
-    said: dict[str, list[str]] = {}
+def test_drawing_shows_stranded_pools_of_two_tiers() -> None:
+    """The job takes all cores of rack 0 and 12 of 16 MiB of its pool, which strands the rest of that pool only."""
+    drawn = machine_of_schedule(two_tiers(0), Window(0, 10 * SECOND))
+    texts: dict[str, list[str]] = {}
     for box in drawn.boxes:
-        name, _, share = box.said.rpartition(": ")
-        said.setdefault(name, []).append(share)
-    assert said["near: memory in rack 0"] == ["75 % used of 16 MiB", "25 % stranded of 16 MiB"]
-    assert said["far: memory of the machine"] == ["100 % free of 32 MiB"]
-    assert said["node: memory in rack 0"] == ["100 % stranded of 8 MiB"] and said["node: memory in rack 1"] == [
+        name, _, share = box.description.rpartition(": ")
+        texts.setdefault(name, []).append(share)
+    assert texts["near: memory in rack 0"] == ["75 % used of 16 MiB", "25 % stranded of 16 MiB"]
+    assert texts["far: memory of the machine"] == ["100 % free of 32 MiB"]
+    assert texts["node: memory in rack 0"] == ["100 % stranded of 8 MiB"] and texts["node: memory in rack 1"] == [
         "100 % free of 8 MiB"
     ]
-    assert said["node: cores in rack 0"] == ["100 % used of 4"]
-    (far,) = [box for box in drawn.boxes if "far" in box.said]
-    assert (far.left, far.right) == pytest.approx((0.04, 1.96)), "what all racks share lies across them"
+    assert texts["node: cores in rack 0"] == ["100 % used of 4"]
+    (far,) = [box for box in drawn.boxes if "far" in box.description]
+    assert (far.left, far.right) == pytest.approx((0.04, 1.96)), "shared parts span all racks"
 
 
 @pytest.mark.parametrize("held", [0, 30])
-def test_links_are_drawn_only_where_jobs_hold_them(held) -> None:
-    """What goes over a link is no part of a schedule: drawn as free it would say something false."""
-    drawn = drawing(two_tiers(held), Window(0, 20 * SECOND))
-    links = [box.said for box in drawn.boxes if box.said.startswith("link")]
-    said = ["link: bandwidth in rack 0: 15 % used of 100", "link: bandwidth in rack 0: 85 % free of 100"]
-    assert links == ([*said, "link: bandwidth in rack 1: 100 % free of 100"] if held else [])
+def test_links_are_drawn_only_if_jobs_hold_them(held) -> None:
+    """A schedule does not record traffic over links, so drawing them as free would be wrong."""
+    drawn = machine_of_schedule(two_tiers(held), Window(0, 20 * SECOND))
+    links = [box.description for box in drawn.boxes if box.description.startswith("link")]
+    texts = ["link: bandwidth in rack 0: 15 % used of 100", "link: bandwidth in rack 0: 85 % free of 100"]
+    assert links == ([*texts, "link: bandwidth in rack 1: 100 % free of 100"] if held else [])
     assert ("Links are not drawn" in drawn.caption) == (not held)

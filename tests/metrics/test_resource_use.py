@@ -1,4 +1,4 @@
-"""What is used and what is stranded: by hand, and against counting instant by instant."""
+"""Used and stranded resources, compared with hand computations and with counting each instant."""
 
 import pytest
 from hypothesis import given, settings
@@ -10,12 +10,12 @@ from poolwise.units import SECOND
 from tests.helpers.one_of_each import schedule_of
 
 
-def test_by_hand():
+def test_resource_use_matches_a_hand_computation():
     """6 of 10 cores and a GPU for 10 s; from 4 s on a job waits for 8 cores and both GPUs."""
     found = schedule_of([(0, 0, 10, 6, 4, 1), (4, 10, 20, 8, 0, 2)])
     use = {one.resource: one for one in resource_use(found, Window(0, 20 * SECOND))}
     assert use["cores"].used == pytest.approx((6 * 10 + 8 * 10) / 200)
-    assert use["cores"].stranded == pytest.approx(4 * 6 / 200)  # 4 of the 8 that it waits for are free
+    assert use["cores"].stranded == pytest.approx(4 * 6 / 200)  # 4 of the 8 requested cores are free
     assert use["gpu"].installed == 2
     assert use["gpu"].used == pytest.approx((10 + 20) / 40)
     assert use["gpu"].stranded == pytest.approx(6 / 40)
@@ -23,7 +23,7 @@ def test_by_hand():
     assert use["memory"].stranded == 0
 
 
-def test_rejected_jobs_wait_for_nothing_and_those_that_never_start_do():
+def test_unstarted_jobs_wait_for_resources_but_rejected_ones_do_not():
     jobs = [(0, 0, 10, 2, 0, 0), (0, -1, -1, 9, 0, 0)]
     window = Window(0, 10 * SECOND)
     assert {u.resource: u.stranded for u in resource_use(schedule_of(jobs), window)}["cores"] == pytest.approx(0.8)
@@ -43,7 +43,7 @@ def test_rejected_jobs_wait_for_nothing_and_those_that_never_start_do():
     st.integers(0, 15),
     st.integers(1, 20),
 )
-def test_against_counting_second_by_second(rows, begin, length):
+def test_resource_use_matches_counting_each_second(rows, begin, length):
     jobs = [(s, s + w, s + w + d, c, m, g) for s, w, d, c, m, g in rows]
     found = {u.resource: u for u in resource_use(schedule_of(jobs), Window(begin * SECOND, (begin + length) * SECOND))}
     for name, column, total in (("cores", 3, 10), ("memory", 4, 16), ("gpu", 5, 2)):

@@ -1,4 +1,4 @@
-"""Metrics of simulated runs, beside formulas written as plain loops over the schedule."""
+"""Metrics of simulated runs, compared with formulas written as plain loops over the schedule."""
 
 import math
 
@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poolwise.engines import simulate
-from poolwise.metrics import METRICS, Outcomes, Window, common_population, paper_population, summarise
+from poolwise.metrics import METRICS, Outcomes, Window, common_population, paper_population, summarize
 from poolwise.metrics.memory import degradation_histogram, memory_utilization, utilization_histogram
 from poolwise.model import Kind, Machine, Workload
 from poolwise.performance.remote_memory import RemoteMemory
@@ -25,7 +25,7 @@ WARM_UP = 40
 
 @pytest.fixture(scope="module")
 def schedules():
-    """FM with EASY after a warm-up, and FCFS without backfilling, on the golden jobs."""
+    """Return schedules of the golden jobs under FM with EASY, and under FCFS without backfilling."""
     workload = golden_jobs()
     machine = Machine.of_racks(4, 16, local=65536, pool=524288)
     fm = WarmUp.before(ListScheduler(FM(), Easy(), RackPlacement()), WARM_UP)
@@ -35,7 +35,7 @@ def schedules():
 
 @pytest.fixture(scope="module")
 def naive(schedules):
-    """(wait, runtime, duration, nodes, memory, start, end) by row for each schedule, seconds and MiB."""
+    """Return (wait, runtime, duration, nodes, memory, start, end) by row for each schedule, seconds and MiB."""
     tables = []
     for schedule in schedules:
         workload, table = schedule.workload, {}
@@ -51,13 +51,13 @@ def naive(schedules):
     return tables
 
 
-def test_against_plain_loops(schedules, naive):
+def test_metrics_match_plain_loops(schedules, naive):
     outcomes, baseline = (Outcomes.of(schedule) for schedule in schedules)
     run, other = naive
     population = common_population([outcomes, baseline], WARM_UP)
     window = Window.of(outcomes, WARM_UP)
     measure = {"warm_up": WARM_UP, "population": population, "window": window, "baseline": baseline}
-    found = summarise(outcomes, **measure, memory_baseline=baseline)
+    found = summarize(outcomes, **measure, memory_baseline=baseline)
 
     jobs = [j for j in sorted(run) if j >= WARM_UP and j in other]
     begin, end = max(run[j][5] for j in range(WARM_UP) if j in run), max(row[5] for row in run.values())
@@ -93,13 +93,13 @@ def test_against_plain_loops(schedules, naive):
     assert set(found) == set(METRICS) and not any(math.isnan(value) for value in found.values())
 
 
-def test_a_run_against_itself_is_neither_benefit_nor_discrimination(schedules):
+def test_run_compared_with_itself_has_no_benefit_or_discrimination(schedules):
     outcomes = Outcomes.of(schedules[1])
-    found = summarise(outcomes, warm_up=0, population=outcomes.finished, window=Window.whole(outcomes), baseline=outcomes)
+    found = summarize(outcomes, warm_up=0, population=outcomes.finished, window=Window.whole(outcomes), baseline=outcomes)
     assert found["benefit_s"] == found["discrimination_s"] == found["marginal_discrimination_10pct_s"] == 0
 
 
-def test_the_paper_leaves_out_what_ends_after_the_last_start(schedules):
+def test_paper_population_excludes_jobs_that_end_after_the_last_start(schedules):
     outcomes = Outcomes.of(schedules[0])
     paper, common = paper_population(outcomes, WARM_UP), common_population([outcomes], WARM_UP)
     left_out = common & ~paper
@@ -112,7 +112,7 @@ job = st.tuples(st.integers(0, 200), st.integers(1, 90), st.integers(1, 9), st.i
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(job, min_size=1, max_size=25), st.sampled_from([FCFS(), SJF(), FM()]), st.integers(0, 6))
-def test_laws_of_feasible_schedules(jobs, order, warm_up):
+def test_invariants_of_feasible_schedules(jobs, order, warm_up):
     submit, duration, nodes, memory = (np.array(column, dtype=np.int64) for column in zip(*jobs, strict=True))
     workload = Workload.of(submit * 10**9, duration * 10**9, requests={"nodes": nodes, "memory": memory})
     machine = Machine.of_racks(2, 4, local=100, pool=150)
@@ -123,7 +123,7 @@ def test_laws_of_feasible_schedules(jobs, order, warm_up):
     assert int(outcomes.finished.sum()) + len(schedule.rejected) == len(workload)
     np.testing.assert_array_equal(outcomes.nodes_held[outcomes.finished], outcomes.nodes[outcomes.finished])
     for window in (Window.of(outcomes, warm_up), Window.whole(outcomes)):
-        found = summarise(outcomes, warm_up=warm_up, population=outcomes.finished, window=window)
+        found = summarize(outcomes, warm_up=warm_up, population=outcomes.finished, window=window)
         steps = memory_utilization(outcomes, window)
         if window.length_s:
             assert 0 <= found["utilization"] <= 1 + 1e-12

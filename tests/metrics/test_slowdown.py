@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from poolwise.metrics.slowdown import bounded_slowdown, bounded_slowdown_local, runtime_s, spread, wait_s
 
 
-def test_by_hand(example):
+def test_slowdowns_match_a_hand_computation(example):
     nan = np.nan
     np.testing.assert_array_equal(wait_s(example), [0, 10, 120, 114, nan, nan])
     np.testing.assert_array_equal(runtime_s(example), [100, 120, 4, 50, nan, nan])
@@ -21,8 +21,8 @@ def test_tau_bounds_short_jobs_only(example):
     np.testing.assert_allclose(bounded_slowdown(example, tau_s=1000)[:4], 1)
 
 
-def test_spread_by_hand():
-    # ten equal steps between the least and the greatest of eleven values: percentiles fall on them
+def test_spread_matches_a_hand_computation():
+    # eleven equally spaced values, on which the percentiles fall
     assert spread(np.arange(11.0)[::-1]) == pytest.approx({"mean": 5, "median": 5, "p90": 9, "p99": 9.9})
     assert all(np.isnan(v) for v in spread(np.zeros(0)).values())
 
@@ -31,7 +31,7 @@ seconds = st.integers(0, 10**6)
 
 
 @given(st.lists(st.tuples(seconds, seconds, st.integers(1, 10**5), st.integers(1, 10**5)), min_size=1), st.floats(0.1, 1e4))
-def test_never_below_one_and_degradation_never_flatters_the_local_variant(outcomes_of, jobs, tau):
+def test_slowdown_is_at_least_one_and_local_variant_is_not_lower(outcomes_of, jobs, tau):
     jobs.sort()
     run = outcomes_of([(s, s + w, s + w + r + extra, r, 1, 0) for s, w, r, extra in jobs])
     slowdown, local = bounded_slowdown(run, tau), bounded_slowdown_local(run, tau)

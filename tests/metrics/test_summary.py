@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poolwise.metrics import METRICS, Outcomes, Window, common_population, summarise
+from poolwise.metrics import METRICS, Outcomes, Window, common_population, summarize
 from poolwise.units import SECOND
 
 
-def test_by_hand(example, outcomes_of):
+def test_summary_matches_a_hand_computation(example, outcomes_of):
     baseline = outcomes_of(
         [
             (0, 0, 100, 100, 2, 50),
@@ -21,7 +21,7 @@ def test_by_hand(example, outcomes_of):
         ]
     )
     everyone = np.ones(6, dtype=bool)
-    found = summarise(
+    found = summarize(
         example, warm_up=1, population=everyone, window=Window.of(example, 1), baseline=baseline, memory_baseline=baseline
     )
     # measured: the second to the fourth job; window 0 to 144 s; compared: the second (+20) and the third (-60)
@@ -56,13 +56,13 @@ def test_by_hand(example, outcomes_of):
         "mean_memory_utilization": (2000 + 32000 + 12000) / (600 * 144),
         "memory_dollars": 600 / 1024 * 4.9,
         "throughput_per_100s_per_memory_dollar": 300 / 144 / (600 / 1024 * 4.9),
-        "throughput_per_memory_dollar_gain": (300 / 144) / (100 * 1 / 80),  # there one job ends from 0 to 80 s
+        "throughput_per_memory_dollar_gain": (300 / 144) / (100 * 1 / 80),  # under the baseline, one job ends from 0 to 80 s
     }
     assert found == pytest.approx(wanted)
     assert list(found) == list(METRICS)
 
 
-def test_metrics_say_what_they_are():
+def test_metrics_have_descriptions():
     descriptions = [metric.description for metric in METRICS.values()]
     assert len(set(descriptions)) == len(descriptions)
     for name, metric in METRICS.items():
@@ -72,26 +72,26 @@ def test_metrics_say_what_they_are():
 
 def test_undefined_metrics_are_nan_never_an_error(example, outcomes_of):
     empty = outcomes_of([], node_memory=0, pool_memory=0)
-    found = summarise(empty, warm_up=3, population=np.zeros(0, dtype=bool), window=Window.whole(empty), baseline=empty)
+    found = summarize(empty, warm_up=3, population=np.zeros(0, dtype=bool), window=Window.whole(empty), baseline=empty)
     defined = {name for name, value in found.items() if not math.isnan(value)}
     assert defined == {"measured_jobs", "compared_jobs"}
-    nobody = np.zeros(6, dtype=bool)
-    found = summarise(example, warm_up=0, population=nobody, window=Window.whole(example), baseline=example)
+    no_jobs = np.zeros(6, dtype=bool)
+    found = summarize(example, warm_up=0, population=no_jobs, window=Window.whole(example), baseline=example)
     assert math.isnan(found["mean_wait_s"]) and math.isnan(found["discrimination_s"])
-    assert found["utilization"] == pytest.approx(506 / 776)  # the machine's, whoever is measured
+    assert found["utilization"] == pytest.approx(506 / 776)  # a property of the machine, for any population
 
 
-def test_without_baseline_there_is_no_fairness(example):
-    found = summarise(example, warm_up=0, population=example.finished, window=Window.whole(example))
+def test_fairness_is_nan_without_a_baseline(example):
+    found = summarize(example, warm_up=0, population=example.finished, window=Window.whole(example))
     for name in ("compared_jobs", "benefit_s", "discrimination_s", "marginal_discrimination_10pct_s"):
         assert math.isnan(found[name])
 
 
-def test_the_price_of_memory_cancels_out_of_the_gain(example):
+def test_gain_does_not_depend_on_the_memory_price(example):
     def measure(price):
         window = Window.whole(example)
         every = {"warm_up": 0, "population": example.finished, "window": window}
-        return summarise(example, **every, memory_baseline=example, dollars_per_gb=price)
+        return summarize(example, **every, memory_baseline=example, dollars_per_gb=price)
 
     cheap, dear = measure(1.0), measure(10.0)
     assert dear["memory_dollars"] == pytest.approx(10 * cheap["memory_dollars"])
@@ -106,26 +106,26 @@ jobs = st.lists(
 
 
 @given(jobs, st.integers(0, 5), st.integers(0, 2**32))
-def test_order_of_rows_changes_nothing(outcomes_of, jobs, warm_up, seed):
+def test_row_order_does_not_matter(outcomes_of, jobs, warm_up, seed):
     jobs.sort()
     run = outcomes_of([(s, s + w, s + w + d + more, d, n, m) for s, w, d, more, n, m in jobs])
     again = Outcomes.from_frame(run.to_frame().sample(fraction=1.0, shuffle=True, seed=seed), run.facts)
     found, wanted = (
-        summarise(o, warm_up=warm_up, population=common_population([o], warm_up), window=Window.of(o, warm_up))
+        summarize(o, warm_up=warm_up, population=common_population([o], warm_up), window=Window.of(o, warm_up))
         for o in (again, run)
     )
     np.testing.assert_array_equal(list(found.values()), list(wanted.values()))
 
 
 @given(jobs, st.integers(2, 9))
-def test_time_scales_out_of_ratios(outcomes_of, jobs, factor):
+def test_ratios_do_not_depend_on_the_time_scale(outcomes_of, jobs, factor):
     jobs.sort()
     runs = [
         outcomes_of([(s * k, (s + w) * k, (s + w + d + more) * k, d * k, n, m) for s, w, d, more, n, m in jobs])
         for k in (1, factor)
     ]
     one, other = (
-        summarise(o, warm_up=0, population=o.finished, window=Window.whole(o), tau_s=k)
+        summarize(o, warm_up=0, population=o.finished, window=Window.whole(o), tau_s=k)
         for o, k in zip(runs, (1, factor), strict=True)
     )
     for name in ("mean_bounded_slowdown", "utilization", "mean_degradation", "mean_memory_utilization"):

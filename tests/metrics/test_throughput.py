@@ -8,7 +8,7 @@ from poolwise.units import SECOND
 S = SECOND
 
 
-def test_by_hand_over_the_whole_run(example):
+def test_throughput_of_the_whole_run_matches_a_hand_computation(example):
     whole = Window.whole(example)
     assert throughput_per_100s(example, whole) == pytest.approx(400 / 194)
     # 2 x 100 + 2 x 120 + 4 x 4 + 1 x 50 node-seconds of 4 x 194
@@ -16,14 +16,14 @@ def test_by_hand_over_the_whole_run(example):
     assert makespan_s(example) == 194
 
 
-def test_by_hand_inside_a_window(example):
+def test_throughput_inside_a_window_matches_a_hand_computation(example):
     window = Window(20 * S, 144 * S)
     assert throughput_per_100s(example, window) == pytest.approx(300 / 124)  # ends at 100, 140 and 144
     np.testing.assert_array_equal(overlap_s(example, window), [80, 120, 4, 0, 0, 0])
     assert utilization(example, window) == pytest.approx((160 + 240 + 16) / (4 * 124))
 
 
-def test_adjacent_windows_share_no_end_and_lose_none(example):
+def test_adjacent_windows_count_each_end_once(example):
     first, second = Window(0, 100 * S), Window(100 * S, 194 * S)
     assert throughput_per_100s(example, first) == pytest.approx(1.0)  # the end at 100 belongs to the first
     assert throughput_per_100s(example, second) == pytest.approx(300 / 94)

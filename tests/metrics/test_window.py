@@ -9,7 +9,7 @@ from poolwise.units import SECOND
 NEVER = float("nan")
 
 
-def test_by_hand(example):
+def test_window_and_population_match_a_hand_computation(example):
     assert Window.of(example, 2) == Window(20 * SECOND, 144 * SECOND)  # the second job starts at 20, the last at 144
     assert Window.of(example, 2).length_s == 124
     assert Window.whole(example) == Window(0, 194 * SECOND)
@@ -18,12 +18,12 @@ def test_by_hand(example):
     np.testing.assert_array_equal(common_population([example], 2), [False, False, True, True, False, False])
 
 
-def test_the_last_warm_up_job_is_the_one_that_starts_last(outcomes_of):
+def test_last_warm_up_job_is_the_one_that_starts_last(outcomes_of):
     run = outcomes_of([(0, 30, 50, 20, 1, 0), (1, 5, 9, 4, 1, 0), (2, 40, 45, 5, 1, 0), (3, 35, 60, 25, 1, 0)])
-    assert Window.of(run, 2) == Window(30 * SECOND, 40 * SECOND)  # and the window ends with the last start, of an earlier job
+    assert Window.of(run, 2) == Window(30 * SECOND, 40 * SECOND)  # the window ends with the last start, that of an earlier job
 
 
-def test_rejected_warm_up_jobs_count_among_the_first(outcomes_of):
+def test_rejected_jobs_count_as_warm_up(outcomes_of):
     run = outcomes_of([(0, None, None, 9, 9, 0), (1, 5, 9, 4, 1, 0), (2, 8, 9, 1, 1, 0)])
     np.testing.assert_array_equal(after_warm_up(run, 2), [False, False, True])
     assert Window.of(run, 2).begin == 5 * SECOND
@@ -40,16 +40,16 @@ def test_degenerate_runs_have_empty_windows(outcomes_of):
     assert Window.of(everyone_warms_up, 10).length_s == 0
 
 
-def test_common_population_drops_what_any_run_rejected_or_left_waiting(outcomes_of):
+def test_common_population_excludes_jobs_unfinished_in_any_run(outcomes_of):
     one = outcomes_of([(0, 0, 5, 5, 1, 0), (1, 5, 9, 4, 1, 0), (2, None, None, 1, 1, 0), (3, 9, 10, 1, 1, 0)])
     two = outcomes_of([(0, 0, 5, 5, 1, 0), (1, NEVER, NEVER, 4, 1, 0), (2, 9, 10, 1, 1, 0), (3, 9, 10, 1, 1, 0)])
     np.testing.assert_array_equal(common_population([one, two], 0), [True, False, False, True])
     np.testing.assert_array_equal(common_population([one, two], 1), [False, False, False, True])
 
 
-def test_only_runs_of_the_same_jobs_are_compared(outcomes_of):
+def test_runs_of_different_jobs_are_rejected(outcomes_of):
     one, other = outcomes_of([(0, 0, 5, 5, 1, 0)]), outcomes_of([(1, 1, 5, 4, 1, 0)])
-    with pytest.raises(InputError, match="same jobs"):
+    with pytest.raises(InputError, match="different jobs"):
         common_population([one, other], 0)
-    with pytest.raises(InputError, match="no run"):
+    with pytest.raises(InputError, match="no runs"):
         common_population([], 0)

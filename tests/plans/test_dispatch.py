@@ -1,4 +1,4 @@
-"""Plans of orders and placements: every run against simulating it by hand, the choice, resuming, errors."""
+"""Dispatch plans: every candidate compared with a direct simulation, the choice, resuming, errors."""
 
 from pathlib import Path
 
@@ -66,31 +66,31 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "plan.toml"
 
 
-def test_every_candidate_is_what_simulating_it_by_hand_gives(file, tmp_path):
+def test_every_candidate_matches_a_direct_simulation(file, tmp_path):
     loaded = plan.load_plan(file)
-    bench = loaded.question.bench
+    task_type = loaded.question.task_type
     answer = plan.run_plan(loaded, tmp_path / "out", jobs=1).answer
-    said = {(row["order"], row["placement"]): row for row in answer.content["candidates"]}
-    assert len(said) == 6
+    rows = {(row["order"], row["placement"]): row for row in answer.content["candidates"]}
+    assert len(rows) == 6
     for order in ("fcfs", "edf", "classes"):
         for placement in ("high", "flat"):
             latency, missed = [], []
             for seed in (0, 1):
-                workload = bench.workload(seed)
+                workload = task_type.workload(seed)
                 scheduler = Dispatch(make("placements", placement), make("orders", order))
-                run = simulate(bench.machine, workload, scheduler, truth=Affinity(), seed=seed, engine="reference").schedule
+                run = simulate(task_type.machine, workload, scheduler, truth=Affinity(), seed=seed, engine="reference").schedule
                 critical = workload.attributes["stream"] == 0
                 latency.append(np.percentile((run.job_end - workload.submit)[critical] / US, 99))
                 late = run.job_end[~critical] > workload.attributes["deadline"][~critical]
                 missed.append(100 * late.mean())
-            row = said[order, placement]
+            row = rows[order, placement]
             assert row["latency_us"] == pytest.approx(np.mean(latency), rel=1e-12)
             assert row["missed_pct"] == pytest.approx(np.mean(missed), rel=1e-12)
             assert row["streams"]["critical"]["p99_us"] == pytest.approx(np.mean(latency), rel=1e-12)
             assert row["energy_j"] > 0 and (row["verdict"] == "keeps") == (row["missed_pct"] <= 40)
 
 
-def test_the_answer_is_the_fastest_that_keeps_its_deadlines(file, tmp_path):
+def test_answer_is_the_fastest_candidate_that_meets_the_deadlines(file, tmp_path):
     for missed in (40.0, 0.0, 100.0):
         answer = plan.run_plan(plan.load_plan(file, {"plan.target.missed": missed}), tmp_path / "out", jobs=1).answer
         rows = answer.content["candidates"]
@@ -102,17 +102,17 @@ def test_the_answer_is_the_fastest_that_keeps_its_deadlines(file, tmp_path):
         assert {figure.name for figure in answer.figures} == {"latency", "missed", "energy", "utilization"}
 
 
-def test_what_is_kept_is_not_run_again_and_what_is_damaged_is(file, tmp_path, monkeypatch):
+def test_cached_runs_are_reused_and_damaged_ones_repeated(file, tmp_path, monkeypatch):
     first = plan.run_plan(plan.load_plan(file), tmp_path / "out", jobs=1)
     loaded = plan.load_plan(file)
     runs: list[DispatchTask] = []
-    kept = type(loaded.question.bench).run
+    original = type(loaded.question.task_type).run
 
-    def run(self, trial):
-        runs.append(trial)
-        return kept(self, trial)
+    def run(self, task):
+        runs.append(task)
+        return original(self, task)
 
-    monkeypatch.setattr(type(loaded.question.bench), "run", run)
+    monkeypatch.setattr(type(loaded.question.task_type), "run", run)
     cells = [*written(tmp_path / "out")]
     assert len(cells) == 12
     spoil(tmp_path / "out", cells[0])
@@ -126,10 +126,10 @@ def test_what_is_kept_is_not_run_again_and_what_is_damaged_is(file, tmp_path, mo
     ("old", "new", "field", "words"),
     [
         ('order = ["fcfs", "edf", "classes"]', 'order = ["wfp3"]', "plan.order", "changes with time"),
-        ('placement = ["high", "flat"]', 'placement = ["racks"]', "plan.placement", "places no single tasks"),
+        ('placement = ["high", "flat"]', 'placement = ["racks"]', "plan.placement", "does not place single tasks"),
         ("gpu = 2 }", "tpu = 2 }", "plan.units", "tpu"),
         ('type = "fp-good"', 'type = "fp"', "plan.stream.critical.type", "fp"),
-        ('of = "critical"', 'of = "crit"', "plan", "there is no stream 'crit'"),
+        ('of = "critical"', 'of = "crit"', "plan", "unknown stream 'crit'"),
         ('"exponential(4us)"', '"often"', "plan.stream.critical.inter_arrival", "often"),
         ('"affinity.txt"', '"a.txt"', "plan.affinity", "no such file"),
         ('"affinity.txt"', '"catalog:a.txt"', "plan.affinity", "a.txt"),
@@ -139,7 +139,7 @@ def test_what_is_kept_is_not_run_again_and_what_is_damaged_is(file, tmp_path, mo
         ("seeds = 2", 'trace = "t.txt"', "plan", "either a trace or streams"),
     ],
 )
-def test_errors_name_the_field(file, old, new, field, words):
+def test_invalid_plan_error_states_the_field(file, old, new, field, words):
     file.write_text(PLAN.replace(old, new, 1))
     with pytest.raises(InputError) as caught:
         plan.load_plan(file)
@@ -147,18 +147,18 @@ def test_errors_name_the_field(file, old, new, field, words):
     assert caught.value.file is not None
 
 
-def test_a_trace_is_read_with_the_seed_of_the_run(file, tmp_path):
+def test_trace_options_default_to_the_seed_of_the_run(file, tmp_path):
     (tmp_path / "t.txt").write_text("fp-good 0 0 0 3000000 gpu 0\n" * 2 + "fp-good 0 0 0 3000000 gpu 1\n")
     head = PLAN.partition("[plan.target]")[0].replace('of = "critical"\n', "").replace('"edf", "classes"', "")
     file.write_text(f'{head}trace = "t.txt"\noptions = {{ inter_arrival = "exponential(9us)" }}\n')
-    bench = plan.load_plan(file).question.bench
-    arrivals = [bench.workload(seed).submit.tolist() for seed in (0, 1)]
-    assert arrivals[0] != arrivals[1] and bench.workload(0).submit.tolist() == arrivals[0]
+    task_type = plan.load_plan(file).question.task_type
+    arrivals = [task_type.workload(seed).submit.tolist() for seed in (0, 1)]
+    assert arrivals[0] != arrivals[1] and task_type.workload(0).submit.tolist() == arrivals[0]
     file.write_text(f'{head}trace = "t.txt"\noptions = {{ inter_arrival = "exponential(9us)", seed = 1 }}\n')
-    assert plan.load_plan(file).question.bench.workload(0).submit.tolist() == arrivals[1]
+    assert plan.load_plan(file).question.task_type.workload(0).submit.tolist() == arrivals[1]
 
 
-def test_an_order_that_the_jobs_have_no_column_for_is_refused(file, tmp_path):
+def test_order_that_needs_a_missing_column_is_rejected(file, tmp_path):
     (tmp_path / "t.txt").write_text("fp-good 0 0 0 3000000 gpu 0\n")
     head = PLAN.partition("[plan.target]")[0].replace('of = "critical"\n', "")
     file.write_text(f'{head}trace = "t.txt"\n')
@@ -167,6 +167,6 @@ def test_an_order_that_the_jobs_have_no_column_for_is_refused(file, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["critical-beside-batch", "philly-gavel", "azure-splitwise"])
-def test_the_shipped_plans_can_be_read(name):
-    bench = plan.load_plan(name).question.bench
-    assert len(bench.workload(0)) > 1000
+def test_shipped_plans_are_valid(name):
+    task_type = plan.load_plan(name).question.task_type
+    assert len(task_type.workload(0)) > 1000

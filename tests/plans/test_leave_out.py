@@ -1,4 +1,4 @@
-"""A plan says which few jobs decide it: the answer without them is that of a log in which they never stood."""
+"""A plan states which few jobs decide its answer; without them, the answer is that of a trace without these jobs."""
 
 from pathlib import Path
 
@@ -41,8 +41,8 @@ least = 1
 """
 
 
-def answered(folder: Path, large: dict[int, int], settings: dict[str, object] | None = None) -> Answer:
-    """Answer the plan for 220 jobs, of which some (id -> GiB a node) ask for more than 34 GiB a node; 0 leaves one out."""
+def answer_plan(folder: Path, large: dict[int, int], settings: dict[str, object] | None = None) -> Answer:
+    """Answer the plan for 220 jobs; `large` maps ids to GiB per node above the usual 34 GiB, and 0 omits a job."""
     rows = ["id,submit_ns,nodes,duration_ns,memory_mib"]
     for k in range(1, 221):
         memory = large.get(k, (18, 26, 34)[k % 3])
@@ -58,10 +58,10 @@ def place(folder: Path) -> Path:
     return folder
 
 
-def test_a_few_jobs_that_decide_are_named_and_the_answer_without_them_is_run(place):
-    found = answered(place, {50: 90, 120: 80})
+def test_decisive_jobs_are_named_with_the_answer_without_them(place):
+    found = answer_plan(place, {50: 90, 120: 80})
     (decisive,) = found.content["sanity"]["decisive"]
-    rest = answered(place, {50: 0, 120: 0})
+    rest = answer_plan(place, {50: 0, 120: 0})
     assert decisive["tried"] and decisive["ids"] == [50, 120] and decisive["largest_by"] == "memory per node"
     assert decisive["answer_without_them"]["sizes"] == rest.content["chosen"]["sizes"] != found.content["chosen"]["sizes"]
     assert decisive["answer_without_them"]["cost_dollars"] == rest.content["chosen"]["cost_dollars"]
@@ -70,15 +70,15 @@ def test_a_few_jobs_that_decide_are_named_and_the_answer_without_them_is_run(pla
         found.first[-1]
         == decisive["text"]
         == (
-            "2 of 220 jobs (jobs 50, 120) request more than 34 GiB of memory per node; without them "
-            f"{small} of pool memory in each rack would do instead of 96 GiB of pool memory in each rack."
+            "2 of 220 jobs (jobs 50, 120) ask for more than 34 GiB of memory per node; without them "
+            f"{small} of pool memory in each rack is enough instead of 96 GiB of pool memory in each rack."
         )
     )
     assert found.first[0].startswith("Load ")
 
 
-def test_where_they_do_not_decide_that_is_said(place):
-    found = answered(
+def test_indecisive_jobs_are_reported(place):
+    found = answer_plan(
         place,
         {50: 35},
         {"plan.size": [{"key": "machine.pool.memory.memory", "values": ["1 MiB", "96 GiB"], "price": "5 $/GiB"}]},
@@ -86,24 +86,25 @@ def test_where_they_do_not_decide_that_is_said(place):
     (decisive,) = found.content["sanity"]["decisive"]
     assert decisive["tried"] and decisive["ids"] == [] and decisive["answer_without_them"] is None
     assert decisive["text"].endswith(
-        "(job 50) requests more than 34 GiB of memory per node; without them the answer is the same."
+        "(job 50) asks for more than 34 GiB of memory per node; without them the answer is the same."
     )
 
 
-def test_what_is_not_tried_is_said(place, monkeypatch):
-    alike = answered(place, {})
+def test_skipped_check_is_reported(place, monkeypatch):
+    alike = answer_plan(place, {})
     assert (
-        alike.first[-1].startswith("More than 2 jobs ask for the most memory per node") or "nothing cheaper" in alike.first[-1]
+        alike.first[-1].startswith("More than 2 jobs request the most memory per node")
+        or "already the cheapest" in alike.first[-1]
     )
     monkeypatch.setattr("poolwise.diagnostics.leave_out.CHEAP", 219)
     before = len(list((place / "out").rglob("*.parquet")))
-    found = answered(place, {50: 90, 120: 80, 121: 70})
-    assert "was not tried: it would repeat at least" in found.first[-1]
+    found = answer_plan(place, {50: 90, 120: 80, 121: 70})
+    assert "was not tested: that takes" in found.first[-1]
     assert not found.content["sanity"]["decisive"][0]["tried"]
     runs = found.content["simulations"]["runs"]
     assert len(list((place / "out").rglob("*.parquet"))) <= before + runs, "nothing else was run"
 
 
-def test_the_smallest_candidate_needs_no_trial(place):
-    found = answered(place, {50: 35}, {"plan.target": [{"metric": "mean_bounded_slowdown", "at_most": 1e9}]})
-    assert found.first[-1] == "No few jobs decide the answer: nothing cheaper may be chosen."
+def test_smallest_candidate_needs_no_check(place):
+    found = answer_plan(place, {50: 35}, {"plan.target": [{"metric": "mean_bounded_slowdown", "at_most": 1e9}]})
+    assert found.first[-1] == "The answer does not depend on a few jobs: it is already the cheapest candidate."

@@ -1,4 +1,4 @@
-"""Packings: small ones by hand, what is granted and what is idle make up what is installed, the shipped cluster."""
+"""Packing plans: hand-computed examples, granted plus idle equals installed, and the shipped cluster."""
 
 import csv
 import gzip
@@ -15,7 +15,7 @@ from poolwise.errors import InputError
 from poolwise.files.machine import load_machine
 from poolwise.model import Kind, Workload
 from poolwise.plans import plan
-from poolwise.plans.packing_task import draw, pack
+from poolwise.plans.packing_task import draw_jobs, pack
 from poolwise.report.plan import write_plan
 from poolwise.units import SECOND
 from tests.helpers.data import DATA
@@ -84,8 +84,8 @@ def file(tmp_path):
     return tmp_path / "plan.toml"
 
 
-def test_two_unlike_nodes_by_hand(file, tmp_path):
-    """Ten pods of 4 CPUs and a T4: the node with T4s has CPUs for one; pooled, CPUs of the other node serve the other three."""
+def test_two_unlike_nodes_match_a_hand_computation(file, tmp_path):
+    """Ten pods need 4 CPUs and a T4; the node with T4s has CPUs for one, and pooling adds the CPUs of the other node."""
     done = plan.run_plan(plan.load_plan(file), tmp_path / "out", 1)
     local, pooled = done.answer.content["cases"]
     assert [case["case"] for case in (local, pooled)] == ["not pooled", "pooled"]
@@ -93,7 +93,7 @@ def test_two_unlike_nodes_by_hand(file, tmp_path):
     assert (local["away"], pooled["away"]) == (0, 3)
     assert local["types"] == {
         "T4": {"installed": 4, "idle": 3, "whole": 3, "stranded": 3},
-        "V100": {"installed": 1, "idle": 1, "whole": 1, "stranded": 0},  # no pod that waits accepts it
+        "V100": {"installed": 1, "idle": 1, "whole": 1, "stranded": 0},  # no waiting pod accepts it
     }
     assert pooled["types"]["T4"] == {"installed": 4, "idle": 0, "whole": 0, "stranded": 0}
     assert done.answer.headline == (
@@ -105,7 +105,7 @@ def test_two_unlike_nodes_by_hand(file, tmp_path):
     assert done.answer.headline in unescape(page) and page.count("<figure data-chart") == 2
 
 
-def test_what_is_granted_and_what_is_idle_make_up_what_is_installed(file, tmp_path):
+def test_granted_plus_idle_equals_installed(file, tmp_path):
     rows = [
         f"pod-{k},{500 + 500 * (k % 5)},{700 * k},{min(k % 3, 1)},{137 * (k % 7) + 50},,LS,Running,0,9,0" for k in range(1, 40)
     ]
@@ -119,7 +119,7 @@ def test_what_is_granted_and_what_is_idle_make_up_what_is_installed(file, tmp_pa
         assert found["fit"] - found["device_fit"] <= found["jobs"] - found["device_jobs"]
 
 
-def test_an_answer_is_kept_and_the_same_when_computed_anew(file, tmp_path, monkeypatch):
+def test_packing_answer_is_reproducible_and_cached(file, tmp_path, monkeypatch):
     first = plan.run_plan(plan.load_plan(file), tmp_path / "a", 1)
     others = plan.run_plan(plan.load_plan(file), tmp_path / "b", 1)
     monkeypatch.setattr("poolwise.plans.packing.pack", lambda *_: pytest.fail("packed again"))
@@ -130,7 +130,7 @@ def test_an_answer_is_kept_and_the_same_when_computed_anew(file, tmp_path, monke
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("load = 2.0", "load = 0.0", "greater than 0"),
         ("load = 2.0", 'resource = "fpga"', "unknown resource of devices 'fpga'"),
@@ -138,29 +138,29 @@ def test_an_answer_is_kept_and_the_same_when_computed_anew(file, tmp_path, monke
         ('trace = "pods.csv"', 'trace = "none.csv"', "no such file"),
     ],
 )
-def test_what_is_wrong_is_named(file, old, new, said):
+def test_invalid_packing_plan_is_rejected(file, old, new, message):
     file.write_text(PLAN.replace(old, new))
-    with pytest.raises(InputError, match=said) as caught:
+    with pytest.raises(InputError, match=message) as caught:
         plan.load_plan(file)
     assert caught.value.line is not None
 
 
-def test_draws_reach_the_load_and_no_further():
+def test_drawn_jobs_stop_at_the_load():
     n = 50
     gpu = np.arange(n) % 4 * 250
     workload = Workload.of(np.arange(n), np.full(n, SECOND), requests={"gpu_milli": gpu}, attributes={"row": np.arange(n)})
     for amount in (1, 10_000, 90_000):
-        drawn = draw(workload, "gpu_milli", amount, 3)
+        drawn = draw_jobs(workload, "gpu_milli", amount, 3)
         total = drawn.request("gpu_milli")
         assert total[:-1].sum() < amount <= total.sum()
         assert np.array_equal(gpu[drawn.attributes["row"]], total)
-        assert np.array_equal(drawn.attributes["row"], draw(workload, "gpu_milli", amount, 3).attributes["row"])
+        assert np.array_equal(drawn.attributes["row"], draw_jobs(workload, "gpu_milli", amount, 3).attributes["row"])
     assert Counter(drawn.attributes["row"].tolist()).keys() == set(range(n))
     with pytest.raises(InputError, match="no job"):
-        draw(workload, "fpga", 1, 0)
+        draw_jobs(workload, "fpga", 1, 0)
 
 
-def test_the_shipped_cluster_is_the_published_node_list():
+def test_shipped_cluster_matches_the_published_node_list():
     machine = load_machine(catalog.find("machines", "openb"))
     path = DATA / "openb" / "openb_node_list_all_node.csv.gz"
     with gzip.open(path, "rt") as file:
@@ -181,13 +181,13 @@ def test_the_shipped_cluster_is_the_published_node_list():
     assert sum(map(len, homes.values())) == 6212 and len({kind for kinds in homes.values() for kind in kinds}) == 7
 
 
-def test_the_shipped_pods_are_the_published_ones():
-    """By the digest of Alibaba's openb_pod_list_gpuspec33.csv, compressed."""
+def test_shipped_pods_match_the_published_file():
+    """The digest is that of Alibaba's compressed openb_pod_list_gpuspec33.csv."""
     shipped = catalog.find("traces", "openb-gpuspec33.csv.gz").read_bytes()
     assert hashlib.sha256(shipped).hexdigest() == "cb072644d4b8d911bb42359810fcb32ee55eaa354eb3f0e8bed9b3e96d5ddeb8"
 
 
-def test_the_shipped_plan_can_be_read():
+def test_shipped_plan_is_valid():
     question = plan.load_plan("openb-gpus").question
     assert [tuple(cell.parameters.values()) for cell in question.cells[::3]] == [
         (shared, pooled) for shared in (True, False) for pooled in (False, True)

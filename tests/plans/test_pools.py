@@ -1,4 +1,4 @@
-"""Plans of pool sizes: the search against the full grid, certainty, sensitivity, resuming, errors."""
+"""Plans of pool sizes: the search compared with the full grid, certainty, sensitivity, resuming, errors."""
 
 import itertools
 import json
@@ -64,7 +64,7 @@ price = "5 $/GiB"
 
 
 def write(folder: Path, text: str) -> Path:
-    """Put the plan beside jobs that all need remote memory, and more nodes than there are."""
+    """Write the plan and a trace whose jobs all need remote memory and together exceed the machine."""
     rows = ["id,submit_ns,nodes,duration_ns,memory_mib"]
     for k in range(60):
         memory = (18, 26, 34)[k % 3] * 1024
@@ -75,20 +75,20 @@ def write(folder: Path, text: str) -> Path:
 
 
 def grid(question, store: CellStore):
-    """The slow obvious reference: every candidate, and the cheapest that keeps the targets."""
+    """Judge every candidate, as a slow reference, and find the cheapest that meets the targets."""
     with store.writing():
-        trials = question._trials(store, Local(1), lambda line: None)
+        runs = question._candidate_runs(store, Local(1), lambda line: None)
         cost = costs(question.sizes, question.document)
         elements = list(itertools.product(*map(range, cost.shape)))
-        verdicts = {element: trials.judge(element) for element in elements}
+        verdicts = {element: runs.judge(element) for element in elements}
     keeping = [element for element in elements if verdicts[element].state == "keeps"]
     return cost, verdicts, min(keeping, key=lambda e: (cost[e], e), default=None)
 
 
 def found(question, store: CellStore):
     with store.writing():
-        trials = question._trials(store, Local(1), lambda line: None)
-        return search(trials, costs(question.sizes, question.document), 0.1, question.section.checks)
+        runs = question._candidate_runs(store, Local(1), lambda line: None)
+        return search(runs, costs(question.sizes, question.document), 0.1, question.section.checks)
 
 
 @pytest.mark.long
@@ -107,8 +107,8 @@ def test_the_search_finds_what_the_full_grid_finds(folder, text, bound):
         assert result.rival == min(rivals, key=lambda e: (cost[e], e), default=None)
 
 
-def test_where_more_is_worse_it_is_noticed_said_and_made_good(folder):
-    """Scheduling anomalies: 56 GiB of pool serve these jobs a little worse than 48 GiB."""
+def test_search_reports_and_corrects_violated_monotonicity(folder):
+    """Scheduling anomaly: a pool of 56 GiB serves these jobs slightly worse than one of 48 GiB."""
     settings = {"plan.target": [{"metric": "mean_bounded_slowdown", "at_most": 1.01, "of": "reference"}], "plan.checks": 3}
     question = plan.load_plan(write(folder, PLAN), settings).question
     _, verdicts, expected = grid(question, CellStore(folder / "grid"))
@@ -116,10 +116,10 @@ def test_where_more_is_worse_it_is_noticed_said_and_made_good(folder):
     assert found(question, CellStore(folder / "search")).best == expected == (3,)
     answer = question.answer(folder / "out", Local(1), lambda line: None)
     assert answer.content["assumption"]["contradictions"]
-    assert any("contradict" in line for line in answer.sections["How certain that is"])
+    assert any("contradict" in line for line in answer.sections["Certainty"])
 
 
-def test_all_that_is_bought_is_paid_for(folder):
+def test_cost_covers_pools_of_all_racks_and_all_nodes(folder):
     question = plan.load_plan(write(folder, PLAN + NODES)).question
     cost = costs(question.sizes, question.document)
     pools, nodes = 2, 8
@@ -134,16 +134,16 @@ RANGES = {
 }
 
 
-def test_what_would_be_bought_at_other_prices_is_the_cheapest_of_the_grid(folder):
+def test_answers_at_other_prices_are_the_cheapest_of_the_grid(folder):
     question = plan.load_plan(write(folder, PLAN + NODES), RANGES).question
     _, verdicts, _ = grid(question, CellStore(folder / "grid"))
     answer = question.answer(folder / "out", Local(1), lambda line: None)
-    said = answer.content["prices"]
-    assert [(one["size"].rpartition(".")[0], one["price"]) for one in said] == [
+    answers = answer.content["prices"]
+    assert [(one["size"].rpartition(".")[0], one["price"]) for one in answers] == [
         ("machine.pool.memory", 5.0), ("machine.pool.memory", 200.0), ("machine.node.thin", 1.0), ("machine.node.thin", 60.0),
     ]  # fmt: skip
     amount = {"machine.pool.memory.memory": 2, "machine.node.thin.memory": 8}  # pools and nodes of the machine
-    for one in said:
+    for one in answers:
         price = dict.fromkeys(amount, 5.0) | {one["size"]: one["price"]}
         keeping = [
             (sum(price[s.key] * amount[s.key] * s.amount[k] / 1024 for s, k in zip(question.sizes, e, strict=True)), e)
@@ -152,15 +152,15 @@ def test_what_would_be_bought_at_other_prices_is_the_cheapest_of_the_grid(folder
         cheapest = min(keeping)[1]
         assert one["sizes"] == {s.key: s.written[k] for s, k in zip(question.sizes, cheapest, strict=True)}
     chosen = answer.content["chosen"]["sizes"]
-    assert {one["sizes"] == chosen for one in said} == {True, False}, "some prices change the answer, some do not"
-    lines = answer.sections["What it costs in money"]
-    assert sum("it would be" in line for line in lines) == sum(one["sizes"] != chosen for one in said)
+    assert {one["sizes"] == chosen for one in answers} == {True, False}, "some prices change the answer, some do not"
+    lines = answer.sections["Cost"]
+    assert sum("the answer is" in line for line in lines) == sum(one["sizes"] != chosen for one in answers)
     assert any("the answer stays the same" in line for line in lines)
     assert [shown.name for shown in answer.figures][-1] == "tornado"
 
 
-def test_the_card_of_a_plan_says_what_today_has_and_costs(folder):
-    """Today: nodes of 64 GiB beside small pools. 8 nodes and 2 racks are paid for."""
+def test_plan_card_shows_sizes_and_cost_of_today(folder):
+    """Today: nodes of 64 GiB with small pools; the cost covers 8 nodes and 2 racks."""
     text = (folder / "machine.toml").read_text()
     assert text.count('memory = "16 GiB"') == 1
     (folder / "fat.toml").write_text(text.replace('memory = "16 GiB"', 'memory = "64 GiB"'))
@@ -177,22 +177,22 @@ def test_the_card_of_a_plan_says_what_today_has_and_costs(folder):
     assert card["Pool memory in each rack"] == [f"{pool} GiB", f"{small} GiB"]
     cost, today = 5.0 * (2 * pool + 8 * local), 5.0 * (2 * small + 8 * 64)
     least, most = 2 * pool * 5.0 + 8 * local * 1.0, 2 * pool * 200.0 + 8 * local * 60.0
-    assert card["Cost of what may be chosen"][0] == f"{cost:,.0f} $ ({least:,.0f} to {most:,.0f} $)"
-    assert card["Cost of what may be chosen"][1].startswith(f"{today:,.0f} $")
-    label = "Money saved against today" if today >= cost else "Money spent beyond today"
+    assert card["Cost of the sized parts"][0] == f"{cost:,.0f} $ ({least:,.0f} to {most:,.0f} $)"
+    assert card["Cost of the sized parts"][1].startswith(f"{today:,.0f} $")
+    label = "Savings compared with today" if today >= cost else "Added cost compared with today"
     assert card[label][0].startswith(f"{abs(today - cost):,.0f} $")
     assert card["Queue order"] == ["FM", "FCFS"]
-    assert "55 of the first" in answer.card.note
+    assert "55 jobs of the first seed" in answer.card.note
     assert len(answer.tables[0].rows) == len(answer.candidates) and answer.tables[0].chosen == answer.chosen
 
 
-def test_a_plan_answers_in_words_rows_and_plain_data(folder):
+def test_plan_answer_has_headline_rows_and_plain_data(folder):
     loaded = plan.load_plan(write(folder, PLAN.replace("at_most = 1.1", "at_most = 1.5")))
     result = plan.run_plan(loaded, folder / "out", jobs=1)
     answer = result.answer
     assert (
         answer.status == "decided"
-        and answer.headline.startswith("Take ")
+        and answer.headline.startswith("Choose ")
         and " of pool memory in each rack for " in answer.headline
     )
     content = json.loads((folder / "out" / "plan.json").read_text())
@@ -208,7 +208,7 @@ def test_a_plan_answers_in_words_rows_and_plain_data(folder):
     assert (folder / "out" / "candidates.csv").read_text().count("\n") == len(answer.candidates) + 1
 
 
-def test_a_plan_that_was_stopped_goes_on_where_it_was(folder):
+def test_interrupted_plan_resumes(folder):
     loaded = plan.load_plan(write(folder, PLAN))
     first = plan.run_plan(loaded, folder / "one", jobs=1)
     names = ("plan.json", "candidates.csv", "candidates.parquet", "provenance.json")
@@ -216,22 +216,22 @@ def test_a_plan_that_was_stopped_goes_on_where_it_was(folder):
     (folder / "two").mkdir()
     shutil.copy(Store(folder / "one").file, folder / "two")
     before = written(folder / "two")
-    gone = [*before][::3]
-    forget(folder / "two", *gone)
+    removed = [*before][::3]
+    forget(folder / "two", *removed)
     second = plan.run_plan(plan.load_plan(folder / "plan.toml"), folder / "two", jobs=1)
     assert {name: (folder / "two" / name).read_bytes() for name in names} == kept
     assert second.to_dict() == first.to_dict()
-    assert gone and [key for key, number in written(folder / "two").items() if number != before[key]] == gone
+    assert removed and [key for key, number in written(folder / "two").items() if number != before[key]] == removed
 
 
-def test_all_candidates_run_on_the_same_seeds_and_near_the_target_on_more(folder):
+def test_candidates_share_seeds_and_use_more_near_the_target(folder):
     settings = {"plan.certainty": {"over": "seeds", "least": 2, "most": 6}, "measure.warm_up": 5}
     question = plan.load_plan(write(folder, PLAN), settings).question
     store = CellStore(folder / "out")
     with store.writing():
-        trials = question._trials(store, Local(1), lambda line: None)
-        verdicts = [trials.judge((k,)) for k in range(10)]
-        cells = [trials.cells((k,)) for k in range(10)]
+        runs = question._candidate_runs(store, Local(1), lambda line: None)
+        verdicts = [runs.judge((k,)) for k in range(10)]
+        cells = [runs.cells((k,)) for k in range(10)]
     assert all([cell.seed for cell in mine] == list(range(6)) for mine in cells)
     for verdict in verdicts:
         interval = verdict.margins[0] if verdict.margins else None
@@ -244,8 +244,8 @@ def test_all_candidates_run_on_the_same_seeds_and_near_the_target_on_more(folder
     assert len({verdict.seeds for verdict in verdicts}) > 1, "seeds are spent where they are needed"
 
 
-def test_an_undecided_candidate_leaves_the_plan_undecided(folder):
-    """Ten seeds that scatter around the bound: no interval clears it."""
+def test_undecided_candidate_leaves_plan_undecided(folder):
+    """At this level, no interval over three seeds clears the bound."""
     question = plan.load_plan(write(folder, PLAN), {"plan.certainty": {"least": 2, "most": 3, "level": 0.999999}}).question
     answer = question.answer(folder / "out", Local(1), lambda line: None)
     assert answer.status == "undecided" and "ndecided" in answer.headline
@@ -256,24 +256,24 @@ def test_intervals_over_jobs_are_paired(folder):
     question = plan.load_plan(write(folder, PLAN), {"plan.certainty": {"over": "jobs"}}).question
     store = CellStore(folder / "out")
     with store.writing():
-        trials = question._trials(store, Local(1), lambda line: None)
-        verdict = trials.judge((4,))
-        series = trials.margins((4,), question.targets[0], 1)
+        runs = question._candidate_runs(store, Local(1), lambda line: None)
+        verdict = runs.judge((4,))
+        series = runs.margins((4,), question.targets[0], 1)
     mean = verdict.values[0]
-    reference = trials._measured(None, 0)["mean_bounded_slowdown"]
+    reference = runs._measured(None, 0)["mean_bounded_slowdown"]
     assert len(series) == 55 and series.mean() == pytest.approx(1.1 * reference - mean)
     assert verdict.margins[0].low < verdict.margins[0].mean < verdict.margins[0].high
 
 
-def test_a_target_that_nothing_keeps_is_infeasible(folder):
+def test_target_that_no_candidate_meets_is_infeasible(folder):
     loaded = plan.load_plan(write(folder, PLAN), {"plan.target": [{"metric": "mean_bounded_slowdown", "at_most": 0.5}]})
     answer = plan.run_plan(loaded, folder / "out", 1).answer
     assert answer.status == "infeasible" and answer.chosen is None
-    assert answer.headline.startswith("Nothing that may be chosen keeps mean bounded slowdown of at most 0.5")
+    assert answer.headline.startswith("No candidate meets every target (mean bounded slowdown of at most 0.5")
 
 
-def test_a_candidate_that_can_never_run_a_job_breaks_the_target(folder):
-    """Nodes of 16 GiB and pools of 32: a job of 3 nodes with 34 GiB each has nowhere to run, however well the others fare."""
+def test_candidate_that_cannot_run_a_job_misses_the_target(folder):
+    """A job of 3 nodes with 34 GiB each fits on no nodes of 16 GiB with pools of 32 GiB."""
     question = plan.load_plan(
         write(folder, PLAN), {"plan.target": [{"metric": "mean_bounded_slowdown", "at_most": 1000.0}]}
     ).question
@@ -282,7 +282,7 @@ def test_a_candidate_that_can_never_run_a_job_breaks_the_target(folder):
     assert result.verdicts[(1,)].unfinished > 0 and result.verdicts[(1,)].state == "breaks"
 
 
-def test_throughput_from_below_and_fairness_can_be_targets(folder):
+def test_lower_bounds_and_fairness_can_be_targets(folder):
     targets = [
         {"metric": "throughput_per_100s", "at_least": 0.9, "of": "reference"},
         {"metric": "discrimination_s", "at_most": 1e9},
@@ -300,7 +300,7 @@ def test_throughput_from_below_and_fairness_can_be_targets(folder):
         ({"plan.kind": "poools"}, "did you mean 'pools'"),
         ({"plan.target": [{"metric": "mean_bounded_slowdwon", "at_most": 1.0}]}, "did you mean 'mean_bounded_slowdown'"),
         ({"plan.target": [{"metric": "mean_wait_s"}]}, "either at_most or at_least"),
-        ({"plan.target": []}, "nothing is to be kept"),
+        ({"plan.target": []}, "the plan has no target"),
         ({"plan.size.0.key": "machine.pool.memry.memory"}, "did you mean 'machine.pool.memory.memory'"),
         ({"plan.size.0.key": "machine.node.thin.allocation"}, "not a value"),
         ({"plan.size.0.price": "5 €"}, "is not a price"),
@@ -312,19 +312,19 @@ def test_throughput_from_below_and_fairness_can_be_targets(folder):
         ({"plan.certainty.over": "sedes"}, "did you mean 'seeds'"),
         ({"plan.certainty": {"least": 4, "most": 3}}, "most must not be less than least"),
         ({"plan.reference": {"machine.pool.memory.memory": "5"}}, "unit is missing"),
-        ({"plan.reference": {}}, "there is no reference"),
-        ({"vary": {"scheduler.order": ["fm"]}}, "a plan has no [vary]"),
+        ({"plan.reference": {}}, "the plan has no reference"),
+        ({"vary": {"scheduler.order": ["fm"]}}, "a plan cannot have [vary]"),
         ({"measure.population": "paper"}, "largest candidate"),
         ({"scheduler.order": "fmm"}, "did you mean 'fm'"),
     ],
 )
-def test_errors_say_what_is_wrong_before_anything_runs(folder, settings, words):
+def test_invalid_plan_is_rejected_before_any_run(folder, settings, words):
     with pytest.raises(InputError) as caught:
         plan.load_plan(write(folder, PLAN), settings)
     assert words in str(caught.value) and "plan.toml" in str(caught.value)
 
 
-def test_errors_of_the_file_name_the_line(folder):
+def test_errors_in_the_file_state_the_line(folder):
     text = PLAN.replace("at_most = 1.1", 'at_most = "1.3 x"')
     with pytest.raises(InputError) as caught:
         plan.load_plan(write(folder, text))
@@ -369,15 +369,15 @@ least = 1
 """
 
 
-def test_devices_are_counted_and_deadlines_are_kept(tmp_path):
+def test_number_of_devices_meets_deadline_target(tmp_path):
     question = plan.load_plan(write(tmp_path, DEVICES)).question
     cost, verdicts, expected = grid(question, CellStore(tmp_path / "grid"))
     assert cost.tolist() == [2400.0, 4800.0, 7200.0]
     result = found(question, CellStore(tmp_path / "search"))
     assert expected is not None and result.best == expected
     with (store := CellStore(tmp_path / "grid")).writing():
-        trials = question._trials(store, Local(1), lambda line: None)
-        outcomes, workload = store.outcomes(trials.cells((0,))[0]), workload_of(trials.cells((0,))[0])
+        runs = question._candidate_runs(store, Local(1), lambda line: None)
+        outcomes, workload = store.outcomes(runs.cells((0,))[0]), workload_of(runs.cells((0,))[0])
     deadline = workload.attributes["deadline"].astype(np.int64)
     missed = [not f or e > d for f, e, d in zip(outcomes.finished, outcomes.end, deadline, strict=True)]
     assert verdicts[(0,)].values[0] == pytest.approx(100 * sum(missed) / len(missed)) and 0 < sum(missed) < 40

@@ -1,4 +1,4 @@
-"""A small study that has run: three pool sizes, three orders."""
+"""Results of a small study with three pool sizes and three orders."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a report says of money, against the bill worked out by hand."""
+"""Sentences and tables about costs, compared with an independent calculation."""
 
 import itertools
 import re
@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from poolwise.presentation.cost import Cost, CostLine, cost_sentences, cost_table, tornado
 
 PRICES = st.lists(st.integers(0, 100).map(float), min_size=3, max_size=3).map(lambda found: tuple(sorted(found)))
-LINES = st.builds(lambda then, now, price: (float(then), float(now), price), st.integers(0, 9), st.integers(0, 9), PRICES)
+LINES = st.builds(
+    lambda recommended, today, price: (float(recommended), float(today), price), st.integers(0, 9), st.integers(0, 9), PRICES
+)
 
 
 def cost(lines, today):
@@ -23,7 +25,7 @@ def spent(lines, which, prices):
 
 
 @given(st.lists(LINES, min_size=1, max_size=4), st.booleans())
-def test_every_sentence_about_money_is_true(lines, today):
+def test_every_sentence_about_costs_holds(lines, today):
     found = cost(lines, today)
     likely = [line[2][1] for line in lines]
 
@@ -36,19 +38,19 @@ def test_every_sentence_about_money_is_true(lines, today):
     swings = {}
     for k, line in enumerate(lines):
         at = [money([*likely[:k], price, *likely[k + 1 :]]) for price in (line[2][0], line[2][2])]
-        assert found.moved(found.lines[k]) == pytest.approx(at, abs=1e-6)
+        assert found.range_over(found.lines[k]) == pytest.approx(at, abs=1e-6)
         swings[f"part{k}"] = at
-    said = cost_sentences(found)
+    lines_about_costs = cost_sentences(found)
     drawn = tornado(found)
     moving = {name for name, at in swings.items() if at[0] != at[1]}
-    assert (drawn is None) == (not found.telling)
+    assert (drawn is None) == (not found.sensitive_lines)
     if drawn is not None:
-        assert set(drawn.y_axis.ticks.values()) == {line.name for line in found.telling} <= moving
-        named = re.search(r"price of each (part\d)", said[1])[1]
+        assert set(drawn.y_axis.ticks.values()) == {line.name for line in found.sensitive_lines} <= moving
+        named = re.search(r"price of each (part\d)", lines_about_costs[1])[1]
         assert abs(np.subtract(*swings[named])) == pytest.approx(max(abs(np.subtract(*at)) for at in swings.values()), rel=1e-9)
-    turns = [line for line in said if "is the cheaper one" in line and not line.startswith("No price")]
+    turns = [line for line in lines_about_costs if "is cheaper" in line]
     for line in turns:
-        side, price, name = re.match(r"(Above|Below) ([\d.,]+) \$ for each (part\d)", line).groups()
+        side, price, name = re.match(r"(Above|Below) ([\d.,]+) \$ for each (part\d),", line).groups()
         k = int(name[4:])
         even, slope = float(price.replace(",", "")), lines[k][1] - lines[k][0]
         low, _, high = lines[k][2]
@@ -59,7 +61,7 @@ def test_every_sentence_about_money_is_true(lines, today):
 
 
 @given(LINES)
-def test_the_table_adds_up(line):
+def test_cost_table_adds_up(line):
     assume(line[2][0] < line[2][2])
     table = cost_table(cost([line], True))
     assert table.rows[-1][3] == f"{line[0] * line[2][1]:,.0f} $" and table.rows[-1][5] == f"{line[1] * line[2][1]:,.0f} $"

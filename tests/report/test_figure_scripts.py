@@ -1,4 +1,4 @@
-"""The numbers of a figure as CSV, and whether they are the expected ones."""
+"""Numbers of a figure as CSV, and their comparison with the recorded ones."""
 
 import math
 
@@ -7,7 +7,7 @@ import numpy as np
 from poolwise.presentation.figure import Bars, Curves, Distribution, Panels
 from poolwise.presentation.figure_data import figure_csv
 from poolwise.report import figure_scripts
-from poolwise.report.figure_scripts import compared, scripts_csv, scripts_of
+from poolwise.report.figure_scripts import compare_figures, scripts_csv, scripts_of
 from poolwise.reproductions.reproduction import Reproduced, ReproductionResult
 
 CURVES = Curves(
@@ -16,7 +16,7 @@ CURVES = Curves(
 )  # fmt: skip
 
 
-def test_numbers_have_six_digits_and_gaps_stay_empty() -> None:
+def test_csv_has_six_digits_and_empty_gaps() -> None:
     assert figure_csv(CURVES).splitlines()[1:] == [",a,1,0.333333,0.1,0.5,", ",a,2,,0.2,0.6,7"]
     bars = Bars("b", "Right", groups=["x"], series={"s": [2.0]}, published={"s": [3.0]})
     assert figure_csv(bars).splitlines()[1:] == [",s,x,2,,,3"]
@@ -26,19 +26,19 @@ def test_numbers_have_six_digits_and_gaps_stay_empty() -> None:
     assert figure_csv(tail).splitlines()[11] == ",s,10,0.9,,,"
 
 
-def test_a_figure_is_told_from_the_expected_one(tmp_path, monkeypatch) -> None:
+def test_figure_with_other_numbers_is_detected(tmp_path, monkeypatch) -> None:
     def done(figure: Curves) -> Reproduced:
-        return Reproduced("paper", "A paper", "Somebody", [], ReproductionResult({}, figures=[figure]))
+        return Reproduced("paper", "A paper", "An author", [], ReproductionResult({}, figures=[figure]))
 
     path = tmp_path / "paper.csv"
     path.write_text("figure,command,seconds,sha256\n", encoding="utf-8")
     monkeypatch.setattr(figure_scripts.catalog, "find", lambda kind, name: path)
-    assert compared(done(CURVES)) == ["c: nothing is expected of it yet"]
+    assert compare_figures(done(CURVES)) == ["c: not compared, no recorded hash"]
     assert scripts_of(done(CURVES))[0].command == "poolwise reproduce paper --figure 8"
     path.write_text(scripts_csv(scripts_of(done(CURVES))), encoding="utf-8")
-    assert compared(done(CURVES)) == ["c: as expected"]
+    assert compare_figures(done(CURVES)) == ["c: matches the recorded numbers"]
     other = Curves("c", "Left", x=[1.0, 2.0], series={"a": [0.4, math.nan]}, artifact="Figure 8")
-    assert compared(done(other)) == ["c: other numbers than expected"]
+    assert compare_figures(done(other)) == ["c: differs from the recorded numbers"]
     times = Curves("c", "Left", x=[1.0], series={"a": [0.4]}, artifact="Figure 8", varies="CPU times")
     assert scripts_of(done(times))[0].sha256 == ""
-    assert compared(done(times)) == ["c: not compared, its numbers are CPU times"]
+    assert compare_figures(done(times)) == ["c: not compared, because its numbers are CPU times"]

@@ -1,4 +1,4 @@
-"""Figures of every kind are drawn, saved whole, and the same each time."""
+"""Figures of every kind are drawn, saved, and reproducible."""
 
 from pathlib import Path
 
@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poolwise.presentation.figure import Axis, Bars, Curves, Distribution, Figure, Panels, Scatter
-from poolwise.presentation.format import latency_unit, spoken_energy
+from poolwise.presentation.format import format_energy, latency_unit
 from poolwise.report.chart_parts import tick_positions
-from poolwise.report.embedded_chart import picture
+from poolwise.report.embedded_chart import chart_svg
 from poolwise.report.figures import _bars, save
 from poolwise.report.theme import DASHES, MARKERS, SERIES
 
@@ -32,8 +32,8 @@ KINDS.append(Panels("panels", "Panels", panels=KINDS[:3]))
 
 @pytest.mark.long
 @pytest.mark.parametrize("shown", KINDS, ids=lambda shown: shown.name)
-def test_a_figure_is_drawn_the_same_each_time(shown: Figure, tmp_path: Path) -> None:
-    assert picture(shown) == picture(shown)
+def test_drawing_a_figure_is_reproducible(shown: Figure, tmp_path: Path) -> None:
+    assert chart_svg(shown) == chart_svg(shown)
     (tmp_path / "again").mkdir()
     first, again = save(shown, tmp_path), save(shown, tmp_path / "again")
     assert [path.suffix for path in first] == [".png", ".svg", ".pdf"]
@@ -41,26 +41,26 @@ def test_a_figure_is_drawn_the_same_each_time(shown: Figure, tmp_path: Path) -> 
         assert one.read_bytes() == other.read_bytes()
 
 
-def test_series_can_be_told_apart_without_colour() -> None:
+def test_series_are_distinguishable_without_color() -> None:
     assert len(set(MARKERS)) == len(MARKERS) >= 6
     assert len(set(DASHES)) == len(DASHES) >= 6
 
 
-def luminance(colour: str) -> float:
-    channels = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+def luminance(color: str) -> float:
+    channels = [int(color[k : k + 2], 16) / 255 for k in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 @pytest.mark.parametrize(("theme", "paper"), [(0, "#ffffff"), (1, "#0f1419")])
-def test_series_stand_out_from_the_paper(theme: int, paper: str) -> None:
+def test_series_contrast_with_the_paper(theme: int, paper: str) -> None:
     for pair in SERIES:
         pale, deep = sorted((luminance(pair[theme]), luminance(paper)), reverse=True)
-        assert (pale + 0.05) / (deep + 0.05) >= 3.0, "WCAG asks for 3 to 1 in graphics"
+        assert (pale + 0.05) / (deep + 0.05) >= 3.0, "WCAG requires 3 to 1 for graphics"
 
 
 @pytest.mark.parametrize("groups", [["fcfs", "sjf"], [f"a group with a long name {k}" for k in range(9)]])
-def test_bars_stand_over_the_names_of_their_groups(groups: list[str]) -> None:
+def test_bars_have_the_labels_of_their_groups(groups: list[str]) -> None:
     drawn = matplotlib.figure.Figure()
     axes = drawn.subplots()
     _bars(Bars("bars", "Bars", groups=groups, series={"a": [1.0] * len(groups)}), axes)
@@ -69,25 +69,25 @@ def test_bars_stand_over_the_names_of_their_groups(groups: list[str]) -> None:
 
 
 @given(st.floats(1e-3, 1e9), st.floats(5.01, 1e6))
-def test_a_logarithmic_axis_ends_at_round_numbers(low: float, factor: float) -> None:
+def test_logarithmic_axis_ends_at_round_numbers(low: float, factor: float) -> None:
     ticks = tick_positions([low, low * factor], Axis("", log=True))
     assert ticks == sorted(set(ticks)) and ticks[0] <= low and low * factor <= ticks[-1]
     assert all(f"{tick:.0e}"[0] in "125" and float(f"{tick:.0e}") == pytest.approx(tick) for tick in ticks)
 
 
-def test_letters_are_shown_smaller_than_they_are_laid_out() -> None:
-    drawn = picture(KINDS[0])
+def test_text_is_displayed_smaller_than_its_layout() -> None:
+    drawn = chart_svg(KINDS[0])
     assert 'font-size="13px"' in drawn and 'font-size="15px"' not in drawn
 
 
 @pytest.mark.parametrize(
-    ("joules", "said"), [(0.0, "0 J"), (1348.0, "1.35 kJ"), (83_004_595.0, "23.1 kWh"), (7.2e9, "2 MWh"), (-2e3, "-2 kJ")]
+    ("joules", "text"), [(0.0, "0 J"), (1348.0, "1.35 kJ"), (83_004_595.0, "23.1 kWh"), (7.2e9, "2 MWh"), (-2e3, "-2 kJ")]
 )
-def test_energies_are_said_in_the_unit_that_reads_best(joules: float, said: str) -> None:
-    assert spoken_energy(joules) == said
+def test_energies_have_a_readable_unit(joules: float, text: str) -> None:
+    assert format_energy(joules) == text
 
 
-def test_latencies_have_the_unit_that_they_reach() -> None:
+def test_latency_axis_has_a_readable_unit() -> None:
     assert [latency_unit(us)[0] for us in (0.0, 900.0, 14_600.0, 32e6, 2e8, 1.3e10, float("nan"))] == [
         "us", "us", "ms", "s", "min", "h", "us",
     ]  # fmt: skip

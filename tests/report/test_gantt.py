@@ -1,4 +1,4 @@
-"""Jobs over time: the boxes are what the schedule says, no two of them on one another."""
+"""Gantt charts: boxes match the schedule and do not overlap."""
 
 import itertools
 
@@ -19,7 +19,7 @@ from poolwise.units import HOUR
 
 @pytest.fixture(scope="module")
 def explained(result: StudyResult):
-    """The job that waits longest under FCFS with small pools, and the schedule of that run."""
+    """Explain the longest wait under FCFS with small pools, and return the schedule of that run too."""
     cell, measured = result.study.cells[0], result.cells[0]
     outcomes = result.outcomes(measured)
     row = int(np.argmax(np.where(outcomes.finished, outcomes.start - outcomes.submit, -1)))
@@ -30,13 +30,13 @@ def explained(result: StudyResult):
 
 
 def hours(drawn) -> float:
-    """Hours in the unit of the time axis."""
+    """Return the hours per unit of the time axis."""
     return {"days": 24.0, "h": 1.0, "min": 1 / 60}[drawn.x_axis.label.rpartition("(")[2].rstrip(")")]
 
 
-def test_boxes_are_what_jobs_held(explained, monkeypatch) -> None:
+def test_boxes_match_the_allocations(explained, monkeypatch) -> None:
     found, schedule = explained
-    monkeypatch.setattr(drawing, "MOST", 10**6)
+    monkeypatch.setattr(drawing, "MAX_BOXES", 10**6)
     drawn = gantt(found, schedule)
     jobs = [box for box in drawn.boxes if box.low >= 0 and box.series != SERIES]
     room = max(int(drawing.MARGIN * found.wait), HOUR // 60)
@@ -60,8 +60,8 @@ def test_boxes_are_what_jobs_held(explained, monkeypatch) -> None:
     )
 
 
-def test_pools_are_as_full_as_jobs_made_them(explained) -> None:
-    """Heights of the bands against a sum over the holdings, instant by instant."""
+def test_pool_bands_match_the_allocations(explained) -> None:
+    """Compare the heights of the bands with a sum over the allocations at each instant."""
     found, schedule = explained
     drawn = gantt(found, schedule)
     bands = [box for box in drawn.boxes if box.series == SERIES]
@@ -80,32 +80,32 @@ def test_pools_are_as_full_as_jobs_made_them(explained) -> None:
             rows = np.flatnonzero((held.owner == owner) & (held.resource == memory))
             used = sum(held.amount[r] * ((held.begin[r] <= times) & (times < held.end[r])).mean() for r in rows)
             share = used / machine.capacity[owner, memory]
-            assert (box.high - box.low) / full == pytest.approx(share, abs=2e-3), box.said
-            assert box.said.startswith(f"pool {int(machine.rack[owner])}: ")
+            assert (box.high - box.low) / full == pytest.approx(share, abs=2e-3), box.description
+            assert box.description.startswith(f"pool {int(machine.rack[owner])}: ")
     assert any(box.high - box.low > 0.9 * full for box in bands), "the job waited for a full pool"
 
 
-def test_what_is_left_out_is_counted(explained, monkeypatch) -> None:
+def test_omitted_boxes_are_counted(explained, monkeypatch) -> None:
     found, schedule = explained
-    monkeypatch.setattr(drawing, "MOST", 10**6)
+    monkeypatch.setattr(drawing, "MAX_BOXES", 10**6)
     others = sum(box.series == "other jobs" for box in gantt(found, schedule).boxes)
-    monkeypatch.setattr(drawing, "MOST", 5)
+    monkeypatch.setattr(drawing, "MAX_BOXES", 5)
     drawn = gantt(found, schedule)
     assert sum(box.series == "other jobs" for box in drawn.boxes) == 5 and f"The {others - 5:,} smallest" in drawn.caption
 
 
-def test_the_page_says_why(explained) -> None:
+def test_page_explains_the_wait(explained) -> None:
     found, schedule = explained
     page = wait_page(found, schedule, "fcfs")
     assert page.lead.startswith(f"Job {found.job.id} waited ") and page.main is not None
     assert len(page.tables[0].rows) == len(found.episodes) and isinstance(found, Explanation)
 
 
-def test_the_study_shows_its_longest_wait(result: StudyResult) -> None:
+def test_study_report_shows_the_longest_wait(result: StudyResult) -> None:
     cell = result.cells[0]
     outcomes, jobs = result.outcomes(cell), result.population(cell)
     waits = np.where(jobs, outcomes.start - outcomes.submit, -1)
     drawn = longest_wait(result, cell)
     assert drawn is not None and f"job {int(outcomes.id[np.argmax(waits)])} waited" in drawn.title
-    (wait,) = [box for box in drawn.boxes if box.series == "its wait"]
+    (wait,) = [box for box in drawn.boxes if box.series == "wait of this job"]
     assert wait.right * hours(drawn) == pytest.approx(waits.max() / HOUR)

@@ -1,4 +1,4 @@
-"""A study says which few jobs decide the size that it recommends; the trials are those of a log without them."""
+"""A study states which few jobs decide the recommended size; its further runs are those of a trace without them."""
 
 import json
 from pathlib import Path
@@ -49,7 +49,7 @@ def size(result: studies.StudyResult) -> str:
 
 
 @pytest.mark.long
-def test_the_jobs_that_decide_the_size_are_named(folder: Path, commands: None, capsys) -> None:
+def test_decisive_jobs_are_named(folder: Path, commands: None, capsys) -> None:
     result = studies.run(studies.load(write(folder, {50: 90, 120: 80})), folder / "out", 1)
     found = leave_out(result, Local(1))
     rest = studies.run(studies.load(write(folder, {50: 0, 120: 0})), folder / "rest", 1)
@@ -58,27 +58,29 @@ def test_the_jobs_that_decide_the_size_are_named(folder: Path, commands: None, c
         "machine.pool.memory.memory": "96 GiB"
     }
     assert found.text == (
-        "2 of 220 jobs (jobs 50, 120) request more than 26 GiB of memory per node; without them "
-        f"{size(rest)} would do instead of 96 GiB."
+        "2 of 220 jobs (jobs 50, 120) ask for more than 26 GiB of memory per node; without them "
+        f"{size(rest)} is enough instead of 96 GiB."
     )
     write(folder, {50: 90, 120: 80})
-    kept = written(folder / "out" / "left_out")
-    assert leave_out(result, Local(1)) == found, "from what the folder holds"
-    assert kept == written(folder / "out" / "left_out") and len(kept) == 2 * 6
+    cached = written(folder / "out" / "left_out")
+    assert leave_out(result, Local(1)) == found, "from the cache"
+    assert cached == written(folder / "out" / "left_out") and len(cached) == 2 * 6
     assert len(written(folder / "out")) == 6 + 3
     assert app.run(["run", str(folder / "study.toml"), "--out", str(folder / "out"), "--jobs", "1", "--json"]) == 0
     content = json.loads(capsys.readouterr().out)
     assert content["decisive"] == found.to_dict() and content["sanity"][0]["machine"] == "24 GiB"
     html = (folder / "out" / "report.html").read_text()
-    assert html.index('<p class="lead">') < html.index("Load ") < html.index(found.text), "the decision comes first"
+    assert html.index('<p class="lead">') < html.index("Load ") < html.index(found.text), "the decision is first"
 
 
-def test_what_is_not_tried_is_said(folder: Path, monkeypatch) -> None:
+def test_skipped_check_is_reported(folder: Path, monkeypatch) -> None:
     result = studies.run(studies.load(write(folder, {})), folder / "out", 1)
-    assert str(getattr(leave_out(result, Local(1)), "text", "")).startswith("No few jobs decide the size: it is the smallest")
+    assert str(getattr(leave_out(result, Local(1)), "text", "")).startswith(
+        "The size does not depend on a few jobs: it is already the smallest"
+    )
     many = studies.run(studies.load(write(folder, {50: 90, 120: 90, 121: 90})), folder / "out", 1)
-    assert "More than 2 jobs ask for the most memory per node" in str(getattr(leave_out(many, Local(1)), "text", ""))
+    assert "More than 2 jobs request the most memory per node" in str(getattr(leave_out(many, Local(1)), "text", ""))
     monkeypatch.setattr("poolwise.diagnostics.leave_out.CHEAP", 6 * 220 - 1)
-    assert "was not tried: it would repeat at least 6 runs of 220 jobs" in str(getattr(leave_out(many, Local(1)), "text", ""))
+    assert "was not tested: that takes 6 runs of 220 jobs" in str(getattr(leave_out(many, Local(1)), "text", ""))
     fixed = studies.run(studies.load(folder / "study.toml", {"machine.pool.memory.memory": "96 GiB"}), folder / "out", 1)
     assert leave_out(fixed, Local(1)) is None

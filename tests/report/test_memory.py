@@ -1,4 +1,4 @@
-"""Figures of the recommended run's memory."""
+"""Figures of memory in the recommended run."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from poolwise.report.sweep import Sweep
 from poolwise.studies import StudyResult
 
 
-def test_the_report_shows_how_full_memory_is_and_what_it_costs(result: StudyResult) -> None:
+def test_report_has_memory_figures(result: StudyResult) -> None:
     sweep = Sweep.of(result)
     found = answer(result, sweep)
     assert found is not None

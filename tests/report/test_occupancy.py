@@ -1,4 +1,4 @@
-"""Occupancy over time against a slow sum over jobs."""
+"""Occupancy over time, compared with a slow sum over jobs."""
 
 from itertools import pairwise
 
@@ -12,7 +12,7 @@ from poolwise.studies import StudyResult
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 30), st.integers(1, 5)), min_size=1, max_size=20))
-def test_the_mean_is_the_sum_over_jobs(drawn: list[tuple[int, int, int]]) -> None:
+def test_means_match_a_sum_over_jobs(drawn: list[tuple[int, int, int]]) -> None:
     begin = np.array([b for b, _, _ in drawn])
     end = begin + np.array([d for _, d, _ in drawn])
     weight = np.array([float(w) for _, _, w in drawn])
@@ -24,7 +24,7 @@ def test_the_mean_is_the_sum_over_jobs(drawn: list[tuple[int, int, int]]) -> Non
     assert np.allclose(mean_over_parts(begin, end, weight, edges), slow)
 
 
-def test_the_report_shows_occupancy_within_the_machine(result: StudyResult) -> None:
+def test_reported_occupancy_is_within_the_machine(result: StudyResult) -> None:
     figures = {figure.name: figure for figure in study_page(result).figures}
     (nodes,) = figures["nodes_over_time"].series.values()
     assert 0 <= min(nodes) < max(nodes) <= 100 + 1e-9

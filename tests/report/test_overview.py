@@ -1,4 +1,4 @@
-"""All reproductions on one page."""
+"""Overview page of all reproductions."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def comparison(tmp_path: Path, *rows: ClaimRow) -> Path:
     return path
 
 
-def test_claims_are_counted_by_reading_and_each_cause_stands_once(tmp_path: Path) -> None:
+def test_overview_counts_claims_by_reading_and_lists_each_cause_once(tmp_path: Path) -> None:
     claims = [Claim("Figure 1", f"load {k}", "wait", "s", 10.0, "relative", 0.1, reason="arrivals differ") for k in range(4)]
     rows = [ClaimRow(claims[0], Measured(10.5)), ClaimRow(claims[1], Measured(20.0)), ClaimRow(claims[2], Measured(30.0))]
     rows.append(ClaimRow(claims[3], Measured(30.0), {"as run": Measured(10.0)}))
@@ -28,13 +28,13 @@ def test_claims_are_counted_by_reading_and_each_cause_stands_once(tmp_path: Path
     rows.append(ClaimRow(Claim("Figure 2", "", "wait", "s", 1.0, "shown", 0.0), Measured(2.0)))
     rows.append(ClaimRow(Claim("Figure 2", "x", "wait", "s", 2.0, "exact", 0.0, kind="input"), Measured(2.0)))
     text = overview({"paper": read_comparison(comparison(tmp_path, *rows))}, {"paper": "A paper"}, pages={"paper": "p.html"})
-    # 6 testable: 1 holds, 2 as run, none is inferred, 1 undetermined, 4 fail; the reading as run turns one, one may be scatter
+    # 6 testable: 1 holds, 2 as run, none inferred, 1 undetermined, 4 fail, of which 1 holds as run and 1 may be scatter
     assert "| [A paper](p.html) | 6 | 1 | 2 |  | 1 | 4 | 1 | 1 | 0 | 2 |" in text
     assert "**Figure 1, 2 rows, unknown:** arrivals differ" in text
     assert "**Figure 1, 1 row, verified:** arrivals differ" in text
 
 
-def test_other_files_are_refused(tmp_path: Path) -> None:
+def test_other_files_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "comparison.csv").write_text("a,b\n1,2\n")
     with pytest.raises(InputError, match="not a comparison"):
         read_comparison(tmp_path / "comparison.csv")
@@ -42,7 +42,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         read_comparison(tmp_path / "nowhere.csv")
 
 
-def test_the_page_in_the_documentation_is_made_from_the_comparisons_beside_it() -> None:
+def test_documentation_page_matches_its_comparisons() -> None:
     comparisons = {path.stem: read_comparison(path) for path in sorted(PAGES.glob("*.csv"))}
     known = registry.names("reproductions")
     assert set(comparisons) <= set(known)

@@ -1,4 +1,4 @@
-"""The report of a reproduction: every claim in the table, those that do not hold under their reasons, files whole."""
+"""Report of a reproduction: claims by class, causes of claims that do not hold, and the written files."""
 
 import csv
 import math
@@ -23,7 +23,7 @@ def claim(metric: str, published: float, reason: str = "") -> Claim:
 DONE = Reproduced(
     "irop",
     "A system",
-    "Somebody: A paper",
+    "An author: A paper",
     [
         ClaimRow(claim("holds", 1.0), Measured(1.2)),
         ClaimRow(claim("does not hold", 1.0, "the trace is another"), Measured(3.0)),
@@ -36,7 +36,7 @@ DONE = Reproduced(
         {},
         figures=[Bars("bars", "Bars", groups=["x"], series={"a": [1.0]}, artifact="Figure 1")],
         notes=["one seed"],
-        explanation=["it teaches"],
+        explanation=["a finding"],
         tables=[Table("Table I", ["load", "ours"], [["0.5", "7.25 ± 0.5"]], "as printed")],
     ),
     {"poolwise": "0"},
@@ -45,26 +45,26 @@ DONE = Reproduced(
 )
 
 
-def test_headlines_stand_first_and_each_cause_once() -> None:
+def test_page_starts_with_headlines_and_lists_each_cause_once() -> None:
     page = reproduction_page(DONE)
-    assert page.lead == "1 of 5, 2 of 5 as run: the paper's claims that hold of those that can be tested."
+    assert page.lead == "1 of 5, 2 of 5 as run: testable claims of the paper that hold."
     headlines, classes, causes = page.head
     assert [row.cells[2] for row in headlines.rows] == ["partly", "cannot be tested"]
     assert headlines.rows[0].cells[3:5] == ("1 of 2", "1 of 2")
-    assert classes.rows[0].cells == ("the paper's claims", "1", "3", "1", "0", "1", "2")
-    told = {(row.cells[2], row.cells[3], row.cells[4]) for row in causes.rows}
-    assert told == {
+    assert classes.rows[0].cells == ("claims of the paper", "1", "3", "1", "0", "1", "2")
+    causes_shown = {(row.cells[2], row.cells[3], row.cells[4]) for row in causes.rows}
+    assert causes_shown == {
         ("the trace is another", "unknown", ""),
         ("the trace is another", "verified", "reading: as run"),
         ("Not explained.", "unknown", ""),
     }
     html = render(page)
-    for text in ("it teaches", "7.25 ± 0.5", "as printed", "one seed", "Which seed?", "poolwise reproduce irop --figure 1"):
+    for text in ("a finding", "7.25 ± 0.5", "as printed", "one seed", "Which seed?", "poolwise reproduce irop --figure 1"):
         assert text in html
     assert html.index("Headline claims") < html.index(">Bars<") < html.rindex(">Table I<") < html.rindex("Which seed?")
 
 
-def test_files_are_written_whole(tmp_path: Path) -> None:
+def test_reproduction_files_are_written(tmp_path: Path) -> None:
     write_reproduction(DONE, tmp_path)
     with (tmp_path / "comparison.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
@@ -74,6 +74,6 @@ def test_files_are_written_whole(tmp_path: Path) -> None:
     assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
-def test_a_table_with_a_ragged_row_is_refused() -> None:
+def test_table_with_a_ragged_row_is_rejected() -> None:
     with pytest.raises(ValueError, match="row 1 of 'Table I' has 1 cells for 2 columns"):
         Table("Table I", ["load", "ours"], [["0.5", "7"], ["0.6"]])

@@ -1,4 +1,4 @@
-"""The report of a study: its answer follows its rule, its words its numbers, and the page stands alone."""
+"""Report of a study: the answer follows the rule, the sentences follow the numbers, and the page loads nothing."""
 
 import re
 from html.parser import HTMLParser
@@ -9,7 +9,7 @@ import pytest
 from poolwise.report.answer import ENOUGH, answer
 from poolwise.report.compromise import best_of
 from poolwise.report.page import render
-from poolwise.report.sentences import how_sure
+from poolwise.report.sentences import certainty_sentences
 from poolwise.report.study import study_page
 from poolwise.report.sweep import Sweep
 from poolwise.studies import StudyResult
@@ -24,16 +24,16 @@ def test_sweep_puts_sizes_along_x_and_orders_into_series(result: StudyResult) ->
     assert len(sweep.cells) == 9
 
 
-def test_what_cannot_be_drawn_is_sampled_and_the_page_says_so(result: StudyResult, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_series_are_sampled_and_the_page_states_it(result: StudyResult, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = study_page(result)
-    monkeypatch.setattr("poolwise.report.sweep.DRAWN", 2)
+    monkeypatch.setattr("poolwise.report.sweep.MAX_SERIES", 2)
     page, sweep = study_page(result), Sweep.of(result)
     ranked = sweep.best("mean_bounded_slowdown", 1)
     assert set(sweep.sample("mean_bounded_slowdown", 1).series) == {ranked[0], ranked[-1]}
-    assert (page.lead, page.because) == (whole.lead, whole.because), "the answer is chosen from all"
+    assert (page.lead, page.because) == (whole.lead, whole.because), "the answer is chosen from all combinations"
     assert [note for note in page.notes if note not in whole.notes] == [
         "Charts and tables show 2 of 3 combinations: the best, and others at even distances in rank. "
-        "The answer is chosen from all; results.csv has all."
+        "The answer is chosen from all combinations, which results.csv lists."
     ]
     shown, every = (next(t for t in one.tables if t.title == "All results") for one in (page, whole))
     assert (len(shown.rows), len(every.rows)) == (2 * 3, 3 * 3)
@@ -47,7 +47,7 @@ def test_pool_size_changes_the_result(result: StudyResult) -> None:
         assert small > large
 
 
-def test_the_answer_is_the_smallest_size_that_is_enough(result: StudyResult) -> None:
+def test_answer_is_the_smallest_size_that_is_enough(result: StudyResult) -> None:
     sweep = Sweep.of(result)
     found = answer(result, sweep)
     assert found is not None
@@ -71,16 +71,16 @@ def test_rivals_are_compared_on_the_same_jobs(result: StudyResult) -> None:
         assert rival.interval.n == found.jobs
 
 
-def test_how_sure_says_whether_zero_is_in_the_interval(result: StudyResult) -> None:
+def test_certainty_states_whether_the_interval_excludes_zero(result: StudyResult) -> None:
     sweep = Sweep.of(result)
     found = answer(result, sweep)
     assert found is not None
-    first = how_sure(found, sweep, 1)[0]
+    first = certainty_sentences(found, sweep, 1)[0]
     assert ("not distinguishable" in first) != found.rivals[0].certain
 
 
 class Page(HTMLParser):
-    """Collects what a browser would load, and checks that tags close."""
+    """Collects the addresses that a browser would load, and checks that tags are closed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -99,7 +99,7 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_the_page_stands_alone_and_follows_the_theme(result: StudyResult) -> None:
+def test_page_loads_nothing_and_follows_the_theme(result: StudyResult) -> None:
     html = render(study_page(result))
     page = Page()
     page.feed(html)
@@ -109,21 +109,21 @@ def test_the_page_stands_alone_and_follows_the_theme(result: StudyResult) -> Non
     assert "prefers-color-scheme: dark" in html
     assert html.partition("<script>")[0].count("<svg") == len(study_page(result).charts)
     drawn = "".join(re.findall(r"<svg.*?</svg>", html.partition("<script>")[0], re.DOTALL))
-    colours = set(re.findall(r"#[0-9a-f]{6}", drawn))
-    assert not colours, "colours of figures must be variables of the page"
+    colors = set(re.findall(r"#[0-9a-f]{6}", drawn))
+    assert not colors, "colors of figures must be variables of the page"
     assert "var(--series-0)" in drawn
     assert "nan" not in re.sub(r"<[^>]*>", " ", html.partition("<script>")[0]).lower().split()
 
 
-def test_the_same_results_give_the_same_page(result: StudyResult) -> None:
+def test_equal_results_give_equal_pages(result: StudyResult) -> None:
     assert render(study_page(result)) == render(study_page(result))
 
 
-def test_the_front_is_what_nothing_beats() -> None:
+def test_front_contains_the_points_that_no_other_dominates() -> None:
     rng = np.random.default_rng(1)
     for _ in range(50):
         points = {str(k): (float(x), float(y)) for k, (x, y) in enumerate(rng.integers(0, 6, (7, 2)))}
-        kept = best_of(points)
+        on_front = best_of(points)
         for name, (x, y) in points.items():
-            beaten = any((a <= x and b < y) or (a < x and b <= y) for a, b in points.values())
-            assert (name in kept) != beaten
+            dominated = any((a <= x and b < y) or (a < x and b <= y) for a, b in points.values())
+            assert (name in on_front) != dominated

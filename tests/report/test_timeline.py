@@ -8,7 +8,7 @@ from poolwise.loop import LoopResult
 from poolwise.model import Machine, Outcome, Placement, Workload
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.platforms.recorder import Recorder
-from poolwise.report.timeline import FINE, trace_events, write_timeline
+from poolwise.report.timeline import MAX_NS_END, trace_events, write_timeline
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.schedulers.list import ListScheduler
 from tests.helpers.nvme_examples import SHARING, machine, workload
@@ -23,7 +23,7 @@ def schedules():
     yield simulate(racks, batch, ListScheduler(), truth=RemoteMemory(), engine="reference").schedule
 
 
-def test_every_run_is_on_every_owner_of_it_and_slices_of_a_track_never_overlap():
+def test_runs_have_slices_on_all_owners_without_overlaps():
     for schedule in schedules():
         events = list(trace_events(schedule))
         slices = [e for e in events if e["ph"] == "X"]
@@ -41,26 +41,26 @@ def test_every_run_is_on_every_owner_of_it_and_slices_of_a_track_never_overlap()
         assert processes in ({"nodes", "devices"}, {"nodes", "pools"})
 
 
-def test_slices_of_a_long_schedule_do_not_overlap_as_a_viewer_reads_them():
-    """Perfetto drops a slice that starts before the last has ended; it computes in doubles, which lose nanoseconds."""
+def test_slices_of_a_long_schedule_do_not_overlap_in_viewers():
+    """Perfetto drops a slice that starts before the previous end; it uses doubles, which lose nanoseconds."""
     lengths = np.random.default_rng(0).integers(1, 10**12, 20_000)
     submit = np.concatenate([[0], np.cumsum(lengths)[:-1]])
     jobs = Workload.of(submit, lengths, requests={"nodes": np.ones(len(lengths), dtype=np.int64)})
     schedule = simulate(Machine.flat(1), jobs, ListScheduler()).schedule
-    assert int(schedule.end.max()) > FINE
+    assert int(schedule.end.max()) > MAX_NS_END
     slices = [e for e in trace_events(schedule) if e["ph"] == "X"]
     assert len(slices) == len(lengths)
-    assert all(one["ts"] + one["dur"] == other["ts"] for one, other in pairwise(slices))  # nobody waits
+    assert all(one["ts"] + one["dur"] == other["ts"] for one, other in pairwise(slices))  # no gaps
 
 
-def test_every_event_is_as_the_format_asks():
-    """Trace Event Format, JSON object form: what chrome://tracing and Perfetto require of the three phases used here."""
+def test_events_conform_to_the_format():
+    """Trace Event Format, JSON object form: requirements of chrome://tracing and Perfetto for the three phases used."""
     common = {"ph", "name", "pid"}
-    wanted = {"M": {"tid", "args"}, "X": {"tid", "ts", "dur", "args", "cat"}, "C": {"ts", "args"}}
+    required = {"M": {"tid", "args"}, "X": {"tid", "ts", "dur", "args", "cat"}, "C": {"ts", "args"}}
     for schedule in schedules():
         last = {}
         for e in json.loads(json.dumps(list(trace_events(schedule)), allow_nan=False)):
-            assert e.keys() == common | wanted[e["ph"]]
+            assert e.keys() == common | required[e["ph"]]
             assert (type(e["pid"]), type(e["name"])) == (int, str)
             assert e["pid"] >= 1
             if e["ph"] == "M":
@@ -69,7 +69,7 @@ def test_every_event_is_as_the_format_asks():
             elif e["ph"] == "X":
                 assert type(e["tid"]) is int
                 assert min(e["tid"] - 1, e["ts"], e["dur"]) >= 0
-            else:  # a counter moves forward in time and keeps its series
+            else:  # counters advance in time and keep their series
                 assert all(type(value) is int for value in e["args"].values())
                 before = last.get((e["pid"], e["name"]), {"ts": -1, "args": e["args"]})
                 assert before["ts"] < e["ts"]
@@ -77,7 +77,7 @@ def test_every_event_is_as_the_format_asks():
                 last[e["pid"], e["name"]] = e
 
 
-def test_a_slice_says_all_that_a_run_takes_of_its_owner():
+def test_slice_contains_all_amounts_that_a_run_holds():
     two = Placement.of([(0, 0, 0, 1), (1, 0, 0, 2)])
     what, jobs = Machine.flat(4), Workload.of(np.array([0]), np.array([10**9]), tasks=np.array([2]))
     recorder = Recorder()
@@ -86,7 +86,7 @@ def test_a_slice_says_all_that_a_run_takes_of_its_owner():
     assert found["args"] == {"waited_s": 0.0, "nodes": 3}
 
 
-def test_counters_end_at_zero_and_never_exceed_what_is_there():
+def test_counters_end_at_zero_and_stay_within_capacity():
     for schedule in schedules():
         what, last = schedule.machine, {}
         for e in trace_events(schedule):
@@ -99,7 +99,7 @@ def test_counters_end_at_zero_and_never_exceed_what_is_there():
         assert set(last.values()) == {0}
 
 
-def test_the_file_is_one_json_object_and_the_same_each_time(tmp_path):
+def test_timeline_file_is_reproducible_json(tmp_path):
     paths = [tmp_path / "a.json", tmp_path / "b.json"]
     for path in paths:
         write_timeline(next(schedules()), path)

@@ -1,4 +1,4 @@
-"""Every condition that chooses a sentence matters: with it changed, a sentence is false of some table, and a test dies."""
+"""Mutation tests: if a condition that selects a sentence is changed, a sentence is wrong for some table and a test fails."""
 
 import types
 from collections.abc import Callable
@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from poolwise.report import sentences
-from tests.report import test_words
+from tests.report import test_sentences
 
 SOURCE = Path(sentences.__file__).read_text(encoding="utf-8")
 MUTANTS = [
-    ('"too much" if found.least[at] > found.target', '"too much" if found.least[at] < found.target'),
+    ('"which is too much" if found.least[at] > found.target', '"which is too much" if found.least[at] < found.target'),
     ("and here < (1 - SAME) * before:", "and True:"),
     ("and here < (1 - SAME) * before:", "and here > before:"),
-    ("    if turned_away > here:", "    if turned_away >= here:"),
-    ("    if turned_away > here:", "    if False:"),
+    ("    if rejected > here:", "    if rejected >= here:"),
+    ("    if rejected > here:", "    if False:"),
     ("median < 1 + SAME", "median < 3"),
     ("found.slowdown > found.value", "found.slowdown < found.value"),
     ('"" if rival.certain or rival.interval is None else', '"" if not rival.certain else'),
@@ -32,7 +32,7 @@ MUTANTS = [
     ("here > (1 + SAME) * before:", "here < before:"),
     ("here > (1 + SAME) * before:", "here > 2 * before:"),
     ("    if found.at == last:", "    if found.at == last - 1:"),
-    ("math.isclose(mine, theirs, rel_tol=SAME)", "math.isclose(mine, theirs, rel_tol=0.5)"),
+    ("math.isclose(mine, best, rel_tol=SAME)", "math.isclose(mine, best, rel_tol=0.5)"),
     ("if order[0] == found.series or", "if order[0] != found.series or"),
     ("        elif math.isfinite(mine):", "        else:"),
     ("    if degraded > 0:", "    if degraded >= 0:"),
@@ -55,28 +55,28 @@ MUTANTS = [
     ("    at = found.at - 1\n", "    at = found.at - 2\n"),
 ]  # fmt: skip
 TESTS = [
-    test_words.test_every_reason_is_true,
-    test_words.test_the_headline_names_all_that_cannot_be_told_apart,
-    test_words.test_how_sure_says_every_interval,
-    test_words.test_what_the_choice_costs_is_true,
+    test_sentences.test_every_reason_holds,
+    test_sentences.test_headline_names_all_indistinguishable_orders,
+    test_sentences.test_certainty_sentences_state_every_interval,
+    test_sentences.test_tradeoffs_hold,
 ]
 TABLES = 220
 
 
 @cache
 def tables() -> list:
-    """Tables, their answers known beforehand: (drawn, answer)."""
+    """Return random tables with their answers."""
     rng = np.random.default_rng(5)
     found = []
     for seed in range(TABLES):
-        away = tuple(rng.choice([0, 0, 0, 1, 3], 4).tolist())
+        rejected = tuple(rng.choice([0, 0, 0, 1, 3], 4).tolist())
         sizes, orders = (int(number) for number in rng.integers(1, 5, 2))
-        drawn = test_words.table(seed, sizes, orders, away, bool(rng.random() < 0.4), bool(rng.random() < 0.4))
-        found.append((drawn, test_words.choose(drawn[0], lambda series, at, fared=drawn[1]: fared[series, at])))
+        drawn = test_sentences.table(seed, sizes, orders, rejected, bool(rng.random() < 0.4), bool(rng.random() < 0.4))
+        found.append((drawn, test_sentences.choose(drawn[0], lambda series, at, fared=drawn[1]: fared[series, at])))
     return found
 
 
-def dies(check: Callable[[], None]) -> bool:
+def fails(check: Callable[[], None]) -> bool:
     try:
         check()
     except (AssertionError, TypeError, IndexError, ValueError, AttributeError, ZeroDivisionError, StopIteration):
@@ -84,36 +84,36 @@ def dies(check: Callable[[], None]) -> bool:
     return False
 
 
-def killed(monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether a test dies on the words that are in place."""
+def detected(monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Return whether any test fails with the sentences in place."""
     rng = np.random.default_rng(6)
-    sure = test_words.test_how_sure_the_order_is_follows_from_the_intervals.hypothesis.inner_test
+    certainty = test_sentences.test_certainty_of_the_order_follows_from_the_intervals.hypothesis.inner_test
     for _ in range(300):
         low = rng.integers(-3, 4, int(rng.integers(0, 4)))
         spans = [(float(a), float(a + b)) for a, b in zip(low, rng.integers(0, 7, len(low)), strict=True) if 2 * a + b >= 0]
-        if dies(lambda spans=spans: sure(spans)):
+        if fails(lambda spans=spans: certainty(spans)):
             return True
-    if dies(lambda: sure([None, None])):
+    if fails(lambda: certainty([None, None])):
         return True
-    if dies(test_words.test_at_most_three_orders_are_named_and_what_separates_them_most):
+    if fails(test_sentences.test_headline_names_at_most_three_orders_and_their_largest_difference):
         return True
-    size = test_words.test_another_size_is_better_or_worse_where_the_interval_excludes_zero.hypothesis.inner_test
-    if any(dies(lambda a=a, b=b: size((float(a), float(a + b)))) for a in range(-3, 4) for b in range(7)):
+    size = test_sentences.test_verdict_on_another_size_follows_from_its_interval.hypothesis.inner_test
+    if any(fails(lambda a=a, b=b: size((float(a), float(a + b)))) for a in range(-3, 4) for b in range(7)):
         return True
     for drawn, answer in tables():
-        monkeypatch.setattr(test_words, "choose", lambda sweep, jobs, answer=answer: answer)
+        monkeypatch.setattr(test_sentences, "choose", lambda sweep, jobs, answer=answer: answer)
         for test in TESTS:
-            if dies(lambda test=test, drawn=drawn: test.hypothesis.inner_test(drawn)):
+            if fails(lambda test=test, drawn=drawn: test.hypothesis.inner_test(drawn)):
                 return True
     return False
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("old", "new"), [("", ""), *MUTANTS])
-def test_a_changed_condition_is_noticed(old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert SOURCE.count(old) >= 1, "the sentence is still there"
-    mutant = types.ModuleType("words")
+def test_changed_condition_is_detected(old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert SOURCE.count(old) >= 1, "the condition exists"
+    mutant = types.ModuleType("sentences")
     exec(compile(SOURCE.replace(old, new, 1) if old else SOURCE, "sentences.py", "exec"), mutant.__dict__)
-    monkeypatch.setattr(test_words, "words", mutant)
+    monkeypatch.setattr(test_sentences, "sentences", mutant)
     tables()
-    assert killed(monkeypatch) == bool(old)
+    assert detected(monkeypatch) == bool(old)

@@ -43,7 +43,7 @@ def test_state_is_forecast_and_its_page_is_served(tmp_path: Path) -> None:
         (job,) = state["answer"]["jobs"]
         assert job["job"] == "job <b>second" and job["chance_by"] == 1.0 and state["answer"]["changes"]
         page = await (await client.get(begun["page"])).text()
-        assert "When job &lt;b&gt;second starts" in page and "<b>second" not in page.split("application/json")[0]
+        assert "Start time of job &lt;b&gt;second" in page and "<b>second" not in page.split("application/json")[0]
         assert (await client.post("/forecast", data=FormData({"state": "../x"}), headers=own)).status == 400
 
     served(tmp_path, visit)

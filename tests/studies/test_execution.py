@@ -13,7 +13,7 @@ import pytest
 from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.files.factory import models_of, scheduler_of
-from poolwise.metrics import METRICS, Outcomes, Window, common_population, summarise
+from poolwise.metrics import METRICS, Outcomes, Window, common_population, summarize
 from poolwise.studies import load, run
 from poolwise.studies.cells import workload_of
 from poolwise.studies.diagnostics import diagnostic_sentences
@@ -52,7 +52,7 @@ def test_results_match_single_runs_measured_together(undisturbed):
             found[cell.key] = Outcomes.of(made.schedule)
     population = common_population(list(outcomes.values()), 5)
     for cell in result.cells:
-        expected = summarise(
+        expected = summarize(
             outcomes[cell.key],
             warm_up=5,
             population=population,

@@ -126,9 +126,9 @@ def test_report_recommends_the_least_slowdown_with_matching_numbers(result):
     assert "+44,000 $ (+11 %)" in costs[1]
     tops = [next(one for one in ranked if one.machine == name) for name in ("whole-datacenter", "whole-datacenter-fixed")]
     more = np.mean(tops[0].watts) - np.mean(tops[1].watts)
-    assert f"Power: {more:+,.0f}" in costs[2] or f"Power: {more:+.3g}" in costs[2]
+    assert f"power: {more:+,.0f}" in costs[2] or f"power: {more:+.3g}" in costs[2]
     assert [figure.name for figure in page.figures][:2] == ["stranded", "slowdown_power"]
     tables = {table.title: table for table in page.tables}
     assert len(tables["Machines and policies"].rows) == 4
-    assert len(tables["Watts and dollars by each table"].rows) == 2 * 4
-    assert "over the runtime with local memory" in tables["All results"].header[1]
+    assert len(tables["Power and price by table"].rows) == 2 * 4
+    assert "relative to the runtime with local memory" in tables["All results"].header[1]

@@ -50,7 +50,7 @@ def compare(
     from poolwise.cli.output import check_exports, export, print_json, provenance
     from poolwise.comparison.run_comparison import Comparison
     from poolwise.comparison.saved_run import read_runs
-    from poolwise.comparison.today import with_today
+    from poolwise.comparison.today import prepend_today
     from poolwise.files.component import Component
     from poolwise.report.compare import write_comparison
 
@@ -58,7 +58,7 @@ def compare(
         _compare_record(Path(runs[0]), json)
         return
     check_exports(csv, parquet, report)
-    saved = with_today([run for reference in runs for run in read_runs(reference)])
+    saved = prepend_today([run for reference in runs for run in read_runs(reference)])
     additional = [Component(name=name).resolve_paths(Path()) for name in metric]
     found = Comparison.of(saved, None if over is None else over.value, additional)
     inputs = {name: sha for run in found.runs for name, sha in run.inputs.items()}

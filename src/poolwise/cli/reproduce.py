@@ -44,7 +44,7 @@ def reproduce(
     from poolwise.code_fingerprint import sources
     from poolwise.files.component import Component
     from poolwise.report import write_reproduction
-    from poolwise.report.figure_scripts import compared
+    from poolwise.report.figure_scripts import compare_figures
     from poolwise.reproductions.reproduction import Reproduction
     from poolwise.reproductions.reproduction import reproduce as run
     from poolwise.runner import find_executor
@@ -74,7 +74,7 @@ def reproduce(
             table.add_row(f"{claim.artifact}, {claim.condition}: {claim.metric} ({claim.unit})", cells[4], cells[5])
         print_table(table)
     if figure and not quick:
-        for line in compared(done):
+        for line in compare_figures(done):
             print_line(line)
     count = Counter(row.verdict for row in done.rows)
     begin = "quick run: " if quick else ""

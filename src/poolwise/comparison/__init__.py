@@ -1,1 +1,1 @@
-"""Comparisons: of runs with each other, and of published values with ours."""
+"""Comparisons of runs with each other, and of published values with ours."""

@@ -1,4 +1,4 @@
-"""Figures that every reproduction has: published values against ours, and how many claims hold under each reading."""
+"""Figures of every reproduction: published values compared with ours, and the share of claims that hold per reading."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from poolwise.comparison.headlines import JUDGED, SPEC, readings_of
 from poolwise.comparison.published import ClaimRow
 from poolwise.presentation.figure import Axis, Bars, Figure, Scatter
 
-LEAST = 12
-"""Values of one unit in a table or figure from which they are drawn against each other."""
+MIN_POINTS = 12
+"""Minimum number of values of one unit in a table or figure for a scatter plot."""
 
 
 def agreement_figures(rows: Sequence[ClaimRow]) -> list[Figure]:
-    """Draw both of the paper's claims; what cannot be tested is left out."""
-    mine = [row for row in rows if row.claim.kind == "paper" and row.verdict in JUDGED]
-    return [*_readings(mine), *_published(mine)]
+    """Draw the paper's claims; claims that cannot be tested are excluded."""
+    paper = [row for row in rows if row.claim.kind == "paper" and row.verdict in JUDGED]
+    return [*_readings(paper), *_published(paper)]
 
 
 def _readings(rows: Sequence[ClaimRow]) -> Iterator[Figure]:
-    """Bars of the claims that hold, by table and figure of the paper."""
+    """Yield bars of the share of claims that hold, by table and figure of the paper."""
     readings = readings_of(rows)
     if len(readings) == 1:
         return
@@ -36,8 +36,8 @@ def _readings(rows: Sequence[ClaimRow]) -> Iterator[Figure]:
     yield Bars(
         "readings",
         "Claims that hold under each reading",
-        "Share of the claims that can be tested, by table and figure; under a reading that does not concern a claim it is "
-        f"judged as in the specification's. Claims: {', '.join(f'{name} {count}' for name, count in judged.items())}.",
+        "Share of testable claims that hold, by table and figure. Claims that a reading does not affect are judged under the "
+        f"reading of the specification. Claims: {', '.join(f'{name} {count}' for name, count in judged.items())}.",
         groups=list(judged),
         series={reading: [100 * counts[name] / judged[name] for name in judged] for reading, counts in held.items()},
         y_axis=Axis("claims that hold (%)", limits=(0, 100)),
@@ -45,29 +45,29 @@ def _readings(rows: Sequence[ClaimRow]) -> Iterator[Figure]:
 
 
 def _published(rows: Sequence[ClaimRow]) -> Iterator[Figure]:
-    """Published values against ours, a figure for each table or figure of the paper and each unit."""
+    """Yield scatter plots of published values and ours, one for each unit of each table or figure of the paper."""
     groups: dict[tuple[str, str], list[ClaimRow]] = {}
     for row in rows:
         if np.isfinite(row.claim.published) and row.claim.rule != "order":
             groups.setdefault((row.claim.artifact, row.claim.unit), []).append(row)
     for (artifact, unit), found in groups.items():
-        if len(found) >= LEAST and unit:
-            yield _against(artifact, unit, found)
+        if len(found) >= MIN_POINTS and unit:
+            yield _scatter(artifact, unit, found)
 
 
-def _against(artifact: str, unit: str, rows: Sequence[ClaimRow]) -> Scatter:
+def _scatter(artifact: str, unit: str, rows: Sequence[ClaimRow]) -> Scatter:
     points: dict[str, tuple[list[float], list[float]]] = {}
     spread: dict[str, tuple[list[float], list[float], list[float], list[float]]] = {}
     for verdict in JUDGED:
         measured = [(row.claim.published, row.measured) for row in rows if row.verdict == verdict and row.measured is not None]
         if measured:
             x, y = [published for published, _ in measured], [found.value for _, found in measured]
-            low, high = [found.ends[0] for _, found in measured], [found.ends[1] for _, found in measured]
+            low, high = [found.bounds[0] for _, found in measured], [found.bounds[1] for _, found in measured]
             points[verdict], spread[verdict] = (x, y), (x, x, low, high)
     return Scatter(
         f"{artifact}-{unit}".lower().replace(" ", "-").replace("%", "percent").replace("/", "-per-"),
-        f"{artifact}: published values against ours ({unit})",
-        "The specification's reading; bars are 95 % intervals over seeds. Values that agree lie on the diagonal.",
+        f"{artifact}: published values and ours ({unit})",
+        "Measured under the specification's reading; bars are 95 % intervals over seeds. Equal values lie on the diagonal.",
         artifact=artifact,
         series=points,
         x_axis=Axis(f"published ({unit})"),

@@ -1,4 +1,4 @@
-"""The claims that a paper is read for: each is answered by the rows it rests on."""
+"""Main claims of a paper, each answered by the claim rows that support it."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Headline:
 
     Attributes
     ----------
-    claim, where : in short, and where the paper states it
-    artifact, condition, metric : patterns (`*` for anything, `|` between several) of the rows that it rests on; of none, it
-        cannot be tested
-    why : what a reader must know, such as why it cannot be tested
+    claim, where : short form of the claim, and its place in the paper
+    artifact, condition, metric : patterns (`*` for anything, `|` between alternatives) of the rows that it rests on; empty if
+        it cannot be tested
+    why : remark for readers, such as the reason why the claim cannot be tested
     """
 
     claim: str
@@ -37,7 +37,7 @@ class Headline:
     why: str = ""
 
     def rests_on(self, row: ClaimRow) -> bool:
-        """Whether a row is one of those."""
+        """Return whether the claim rests on a row."""
         pairs = zip(row.claim.key, (self.artifact, self.condition, self.metric), strict=True)
         return bool(self.artifact) and all(
             any(fnmatchcase(text, each) for each in pattern.split("|")) for text, pattern in pairs
@@ -54,22 +54,22 @@ class HeadlineAnswer:
 
 
 def readings_of(rows: Sequence[ClaimRow]) -> tuple[str, ...]:
-    """Readings that any row was measured under, the specification's first."""
+    """Return the readings under which any row was measured, the specification's first."""
     return (SPEC, *(name for name in READINGS if any(name in row.readings for row in rows)))
 
 
-def held(rows: Sequence[ClaimRow], reading: str) -> tuple[int, int]:
-    """How many rows hold under a reading, of how many that are judged."""
+def count_holding(rows: Sequence[ClaimRow], reading: str) -> tuple[int, int]:
+    """Return the number of rows that hold under a reading, and the number of judged rows."""
     verdicts = [row.verdict if reading == SPEC else row.verdict_under(reading) for row in rows]
     return verdicts.count("holds"), sum(verdict in JUDGED for verdict in verdicts)
 
 
-def answered(headlines: Sequence[Headline], rows: Sequence[ClaimRow]) -> list[HeadlineAnswer]:
-    """Answer each headline: reproduced if all its rows hold under one reading, partly if any does under any."""
+def answer_headlines(headlines: Sequence[Headline], rows: Sequence[ClaimRow]) -> list[HeadlineAnswer]:
+    """Answer each headline: reproduced if all its rows hold under one reading, partly if any row holds under any reading."""
     found = []
     for headline in headlines:
-        mine = [row for row in rows if headline.rests_on(row)]
-        counts = {reading: held(mine, reading) for reading in readings_of(rows)}
+        supporting = [row for row in rows if headline.rests_on(row)]
+        counts = {reading: count_holding(supporting, reading) for reading in readings_of(rows)}
         answer: HeadlineVerdict = "not"
         if not any(judged for _, judged in counts.values()):
             answer = "cannot be tested"
@@ -88,6 +88,6 @@ def read_headlines(path: Path) -> list[Headline]:
     for line, headline in enumerate(found, start=2):
         if not headline.artifact and not headline.why:
             raise InputError(
-                "a claim without rows needs a reason", file=path, line=line, field="why", remedy="say why it cannot be tested"
+                "a claim without rows needs a reason", file=path, line=line, field="why", remedy="state why it cannot be tested"
             )
     return found

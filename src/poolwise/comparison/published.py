@@ -1,7 +1,7 @@
-"""Published values beside ours: what was claimed, by which rule it is judged, what was measured, whether it holds.
+"""Published values compared with ours: the claim, the rule that judges it, the measurement, and the verdict.
 
-The claims of a reproduction are in a data file (catalog/reproductions/NAME.csv) that is fixed before anything runs;
-`holds` and the verdict are computed from the row and nothing else.
+The claims of a reproduction are in a data file (catalog/reproductions/NAME.csv) that is fixed before anything runs; `holds`
+and the verdict are computed from the row alone.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from poolwise.errors import InputError, UnknownNameError
 ClaimClass = Literal["paper", "input", "ours"]
 ReasonBasis = Literal["verified", "inferred", "unknown"]
 READINGS = ("as run", "inferred")
-"""Readings beside the specification's, each with columns of its own: what the authors' own runs did, and what we infer."""
+"""Readings in addition to the specification's, each with its own columns: the authors' own runs, and what we infer."""
 COLUMNS = (
     "artifact", "condition", "metric", "unit", "published", "measured", "ci95_low", "ci95_high",
     "rule", "tolerance", "holds", "note", "class", "verdict", "basis", "shown_by", "cause",
@@ -28,13 +28,13 @@ COLUMNS = (
 )  # fmt: skip
 
 Key = tuple[str, str, str]
-"""(artifact, condition, metric): names a row."""
+"""(artifact, condition, metric), which identify a row."""
 SEPARATOR = " | "
-"""Between the three where a row is named in one text."""
+"""Separator of the three parts when a row is named in one text."""
 ONE_RUN = "one run"
-"""What shows that a claim rests on one run, and that one of ours may well meet it."""
+"""Value of `shown_by` if a claim rests on one run, and one of our runs could plausibly meet it."""
 SWITCH = "switch: "
-"""Before the name of something that is switched alone, where that turns a claim."""
+"""Prefix of the name of a single changed setting that makes a claim hold."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ class Claim:
     Attributes
     ----------
     artifact : figure, table or section of the paper
-    condition : machine, policy, load, ... it was stated for
-    metric, unit : what was measured
-    published : the value; for rule `order` the margin that the paper prints, if it prints one
-    rule : how it is judged
+    condition : machine, policy, load, ... of the claim
+    metric, unit : measured quantity
+    published : the value; for rule `order`, the margin that the paper prints, if any
+    rule : how the claim is judged
         within_ci: the published value lies in our 95 % interval;
         relative: |measured - published| <= tolerance * |published|;
         exact: |measured - published| <= tolerance (a rounding, in the metric's unit);
@@ -55,12 +55,12 @@ class Claim:
         order: measured, the margin by which the claimed order holds (in the metric's unit), is > tolerance;
         shown: not judged
     tolerance : see `rule`
-    note : what the reader must know of the claim
-    reason : why it does not hold, where it does not
-    kind : "paper" for what the paper claims, "input" for its inputs and arithmetic, "ours" for what we add
-    basis : what the reason rests on: "verified" by a run, "inferred", or "unknown"
-    shown_by : of a verified reason: a reading under which the claim holds, the row "artifact | condition | metric" of a claim
-        that shows it, "switch: NAME" of what turns it alone, or "one run" where single runs scatter as far as the claim
+    note : remark on the claim for readers
+    reason : why the claim does not hold, if it does not
+    kind : "paper" for the paper's claims, "input" for its inputs and arithmetic, "ours" for our additions
+    basis : evidence for the reason: "verified" by a run, "inferred", or "unknown"
+    shown_by : for a verified reason: a reading under which the claim holds, the row "artifact | condition | metric" of a claim
+        that shows it, "switch: NAME" of the setting that changes the verdict alone, or "one run" if single runs scatter enough
     """
 
     artifact: str
@@ -78,25 +78,25 @@ class Claim:
 
     @property
     def criterion(self) -> Criterion:
-        """What a measurement must meet."""
+        """Condition that a measurement must meet."""
         return Criterion(self.rule, self.published, self.tolerance)
 
     @property
     def key(self) -> Key:
-        """Name of the row."""
+        """Identity of the row."""
         return self.artifact, self.condition, self.metric
 
 
 @dataclass(frozen=True)
 class ClaimRow:
-    """A claim beside what was measured.
+    """A claim and its measurements.
 
     Attributes
     ----------
-    measured : under the specification's reading
-    readings : other reading -> what was measured under it
+    measured : measurement under the specification's reading
+    readings : other reading -> measurement under it
     backed : whether the row that `shown_by` names holds
-    switched : what was measured with the switch of `shown_by` alone turned; None without one
+    switched : measurement with only the switch of `shown_by` changed; None without one
     """
 
     claim: Claim
@@ -107,41 +107,42 @@ class ClaimRow:
 
     @property
     def holds(self) -> Holds:
-        """Judge the measured value alone."""
+        """Verdict from the measured value alone."""
         return self.claim.criterion.holds(self.measured)
 
     @property
     def verdict(self) -> ClaimVerdict:
-        """Judge the measured interval."""
+        """Verdict from the measured interval."""
         return self.claim.criterion.verdict(self.measured)
 
     def verdict_under(self, reading: str) -> ClaimVerdict:
-        """Judge the interval measured under another reading; the specification's where that does not concern the row."""
+        """Judge the interval under another reading; under the specification's if that reading does not affect the row."""
         return self.claim.criterion.verdict(self.readings.get(reading, self.measured))
 
     @property
     def shown_by(self) -> str:
-        """The run that verifies the reason: a reading under which the claim holds, a switch, or another row; empty without."""
+        """Evidence that verifies the reason: a reading under which the claim holds, a switch, or another row; "" without."""
         if self.verdict not in ("fails", "undetermined"):
             return ""
-        turned = [reading for reading in READINGS if self.verdict_under(reading) == "holds"]
-        if turned:
-            return f"reading: {turned[0]}"
+        holding = [reading for reading in READINGS if self.verdict_under(reading) == "holds"]
+        if holding:
+            return f"reading: {holding[0]}"
         criterion, named = self.claim.criterion, self.claim.shown_by
         if self.switched is not None and criterion.verdict(self.switched) == "holds":
-            return f"{named}, {_spoken(self.switched.value, self.switched.ends)}"
+            return f"{named}, {_value_and_bounds(self.switched.value, self.switched.bounds)}"
         if named == ONE_RUN:
             for reading, found in {"": self.measured, **self.readings}.items():
-                if found is not None and criterion.within_one_run(found):
-                    return f"{ONE_RUN}{f' {reading}' if reading else ''}, {_spoken(found.value, found.one_run)}"
+                if found is not None and criterion.met_by_one_run(found):
+                    bounds = _value_and_bounds(found.value, found.prediction_interval)
+                    return f"{ONE_RUN}{f' {reading}' if reading else ''}, {bounds}"
         return named if self.backed else ""
 
     @property
     def basis(self) -> ReasonBasis | Literal[""]:
-        """What the reason rests on; empty where the claim holds or is not judged.
+        """Basis of the reason; empty if the claim holds or is not judged.
 
-        "verified" is only what a run of this very reproduction shows; a reason that was verified before and is not now is
-        inferred.
+        Only evidence from a run of this reproduction counts as "verified"; a reason that earlier runs verified and this one
+        does not is "inferred".
         """
         if self.verdict not in ("fails", "undetermined"):
             return ""
@@ -151,30 +152,30 @@ class ClaimRow:
 
     @property
     def cause(self) -> str:
-        """Why it does not hold; empty where it holds or is not judged."""
+        """Reason why the claim does not hold; empty if it holds or is not judged."""
         return self.claim.reason if self.verdict in ("fails", "undetermined") else ""
 
     @property
     def note(self) -> str:
-        """Note of the claim and of the measurement; for a claim that does not hold its reason goes first."""
+        """Notes of the measurement and the claim, after the reason if the claim does not hold."""
         measured = "" if self.measured is None else self.measured.note
         reason = self.claim.reason if self.holds == "false" or self.verdict == "fails" else ""
         return "; ".join(text for text in (reason, measured, self.claim.note) if text)
 
     def cells(self) -> list[str]:
-        """The row as text, in the order of `COLUMNS`."""
+        """Return the row as text, in the order of `COLUMNS`."""
         c = self.claim
         others: list[str] = []
         for reading in READINGS:
             found = self.readings.get(reading)
-            others += [*_three(found), "" if found is None else self.verdict_under(reading)]
+            others += [*_value_cells(found), "" if found is None else self.verdict_under(reading)]
         return [
             c.artifact,
             c.condition,
             c.metric,
             c.unit,
             _number(c.published),
-            *_three(self.measured),
+            *_value_cells(self.measured),
             c.rule,
             _number(c.tolerance),
             self.holds,
@@ -194,27 +195,34 @@ def compare(
     readings: Mapping[str, Mapping[Key, Measured]] | None = None,
     switches: Mapping[str, Mapping[Key, Measured]] | None = None,
 ) -> list[ClaimRow]:
-    """Put every claim beside its measurements.
+    """Join claims with their measurements.
 
     Parameters
     ----------
     claims
         Rows of the claims file.
     measured
-        What was measured under the specification's reading.
+        Claim key -> measurement under the specification's reading.
     readings
-        Other reading -> what was measured under it.
+        Other reading -> its measurements.
     switches
-        What is switched alone -> what was measured then.
+        Name of the single changed setting -> its measurements.
 
-    Raises KeyError for a measurement that no claim asks for, and for a reason that says it is shown by no row.
+    Returns
+    -------
+    One row per claim, in the order of the claims.
+
+    Raises
+    ------
+    KeyError
+        For a measurement without a claim, and for a reason whose `shown_by` names a missing row.
     """
-    wanted, others, alone = list(claims), readings or {}, switches or {}
-    known = {SEPARATOR.join(claim.key): claim for claim in wanted}
+    rows, others, alone = list(claims), readings or {}, switches or {}
+    known = {SEPARATOR.join(claim.key): claim for claim in rows}
     for found in (measured, *others.values(), *alone.values()):
-        unknown = set(found) - {claim.key for claim in wanted}
+        unknown = set(found) - {claim.key for claim in rows}
         if unknown:
-            raise KeyError(f"measured but not claimed: {sorted(unknown)[:5]}")
+            raise KeyError(f"measurements without a claim: {sorted(unknown)[:5]}")
 
     def backed(claim: Claim) -> bool:
         if not _names_row(claim.shown_by):
@@ -230,12 +238,12 @@ def compare(
             backed(claim),
             alone.get(claim.shown_by.removeprefix(SWITCH), {}).get(claim.key),
         )
-        for claim in wanted
+        for claim in rows
     ]
 
 
 def claims_csv(rows: Sequence[ClaimRow]) -> str:
-    """comparison.csv as text."""
+    """Return the text of comparison.csv."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(COLUMNS)
@@ -246,8 +254,8 @@ def claims_csv(rows: Sequence[ClaimRow]) -> str:
 def read_claims(path: Path) -> list[Claim]:
     """Read a claims file: columns artifact, condition, metric, unit, published, rule, tolerance, note, reason.
 
-    The columns class, basis and shown_by may be left out: a claim is then the paper's, and the basis of its reason unknown.
-    An empty published value is NaN (only with the rules order and shown). Raises InputError with file and line.
+    The columns class, basis and shown_by are optional: by default a claim is the paper's, and the basis of its reason is
+    unknown. An empty published value is NaN (only with the rules order and shown). Raises InputError with file and line.
     """
     claims: list[Claim] = []
     with path.open(newline="", encoding="utf-8") as file:
@@ -278,7 +286,7 @@ def _check_unique(claims: Sequence[Claim], path: Path) -> None:
     for line, claim in enumerate(claims, start=2):
         if _names_row(claim.shown_by) and claim.shown_by not in rows:
             raise InputError(
-                f"no row is '{claim.shown_by}'",
+                f"no row is named '{claim.shown_by}'",
                 file=path,
                 line=line,
                 field="shown_by",
@@ -288,12 +296,12 @@ def _check_unique(claims: Sequence[Claim], path: Path) -> None:
 
 
 def _names_row(shown_by: str) -> bool:
-    """Whether what shows a reason is a row."""
+    """Return whether `shown_by` names a row."""
     return bool(shown_by) and shown_by not in (*READINGS, ONE_RUN) and not shown_by.startswith(SWITCH)
 
 
 def _one_of(names: Any, row: Mapping[str, str], field: str, default: str, path: Path, line: int) -> str:
-    """Read a cell that takes one of some names."""
+    """Read a cell that must contain one of some names."""
     found = row.get(field) or default
     if found not in get_args(names):
         raise UnknownNameError.of(field, found, get_args(names), file=path, line=line, field=field)
@@ -307,15 +315,15 @@ def _parse(text: str, path: Path, line: int, field: str) -> float:
         raise InputError(f"'{text}' is not a number", file=path, line=line, field=field) from error
 
 
-def _three(measured: Measured | None) -> list[str]:
-    """Value and interval as text."""
+def _value_cells(measured: Measured | None) -> list[str]:
+    """Return value and interval as text."""
     found = measured or Measured(math.nan)
     return [_number(found.value), _number(found.low), _number(found.high)]
 
 
-def _spoken(value: float, ends: tuple[float, float]) -> str:
-    """Value and bounds in words."""
-    low, high = ends
+def _value_and_bounds(value: float, bounds: tuple[float, float]) -> str:
+    """Format a value and its bounds."""
+    low, high = bounds
     return f"{value:.4g}" if low == high else f"{value:.4g} ({low:.4g} to {high:.4g})"
 
 

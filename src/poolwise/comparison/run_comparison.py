@@ -1,4 +1,4 @@
-"""Runs side by side: every metric, paired differences with their intervals, and the jobs that changed most."""
+"""Comparison of runs: every metric, paired differences with their intervals, and the jobs that changed most."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from poolwise.comparison.saved_run import SavedRun, read_runs
 from poolwise.errors import InputError
 from poolwise.files.component import Component
 from poolwise.hashing import Json, canonical
-from poolwise.metrics import Interval, Measure, Metric, Outcomes, Window, mean_interval, paired_block_bootstrap, summarise
+from poolwise.metrics import Interval, Measure, Metric, Outcomes, Window, mean_interval, paired_block_bootstrap, summarize
 from poolwise.metrics.measure import Better
 from poolwise.metrics.memory import degradation
 from poolwise.metrics.slowdown import bounded_slowdown, bounded_slowdown_local, wait_s
@@ -28,23 +28,23 @@ from poolwise.units import SECOND
 MOST_RUNS = 16
 ComparedOver = Literal["seeds", "jobs"]
 DifferenceVerdict = Literal["better", "worse", "alike", "changed", "unknown"]
-_OF_TIMES = ("measured_jobs", "wait_s", "bounded_slowdown", "throughput_per_100s", "makespan_s")
-"""Metrics, or endings of such, that submissions, starts and ends are enough for."""
+_TIME_METRICS = ("measured_jobs", "wait_s", "bounded_slowdown", "throughput_per_100s", "makespan_s")
+"""Endings of metrics that need only submissions, starts and ends."""
 _PER_JOB = {
     "mean_wait_s": wait_s,
     "mean_bounded_slowdown": bounded_slowdown,
     "mean_bounded_slowdown_local": bounded_slowdown_local,
     "mean_degradation": degradation,
 }
-"""Metrics that are means over jobs, and what each job contributes."""
+"""Metrics that are means over jobs, and the function that returns each job's contribution."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A metric of a run against the first run.
+    """A metric of a run compared with the first run.
 
-    `interval` is the difference (run - first) with its 95 % interval; its bounds are NaN where nothing supports one. `better`
-    is the way in which the metric is better.
+    `interval` is the difference (run - first) with its 95 % interval; the bounds are NaN without an interval. `better` is the
+    direction in which the metric improves.
     """
 
     run: int
@@ -56,7 +56,7 @@ class Difference:
 
     @property
     def verdict(self) -> DifferenceVerdict:
-        """What the interval says; unknown without one. A metric of which neither way is better may only have changed."""
+        """Verdict from the interval; "unknown" without one. A metric without a better direction can only be "changed"."""
         if math.isnan(self.interval.low):
             return "alike" if self.value == self.first else "unknown"
         if self.interval.low <= 0 <= self.interval.high:
@@ -68,7 +68,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class ChangedJob:
-    """A job that waited longer or shorter than under the first run; means over the seeds where they share their jobs."""
+    """A job whose wait differs from the first run; values are means over the seeds if these share their jobs."""
 
     run: int
     id: int
@@ -80,21 +80,21 @@ class ChangedJob:
 
     @property
     def change_s(self) -> float:
-        """Wait here less wait under the first run."""
+        """Wait in this run minus wait in the first run."""
         return self.wait_s - self.first_wait_s
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Two or more runs of the same jobs; the first is what the others are compared with.
+    """Two or more runs of the same jobs; the first is the reference of the others.
 
     Attributes
     ----------
-    runs : as they were read
-    labels : one a run, different from each other
-    seeds : seeds that all runs have
-    over : what intervals are over: the seeds, or the jobs
-    measures : what is measured beside the standard metrics
+    runs : the saved runs
+    labels : one unique label per run
+    seeds : seeds that all runs share
+    over : population of the intervals: seeds or jobs
+    measures : measures in addition to the standard metrics
     """
 
     runs: tuple[SavedRun, ...]
@@ -105,25 +105,27 @@ class Comparison:
 
     @classmethod
     def of(cls, runs: Sequence[SavedRun], over: ComparedOver | None = None, metrics: Sequence[Component] = ()) -> Comparison:
-        """Put runs side by side, with intervals over the seeds if there are three or more and nothing else is said.
+        """Compare runs, by default with intervals over seeds if there are at least three, else over jobs.
 
-        They are compared in the standard metrics, in what any of them was asked for beside these, and in further `metrics`.
+        The comparison covers the standard metrics, the further metrics of any run, and `metrics`.
 
-        Raises InputError unless they are at least two, of the same jobs.
+        Raises InputError for fewer than two or too many runs, or runs of different jobs.
         """
         if not 2 <= len(runs) <= MOST_RUNS:
             remedy = f"select with FOLDER:PATH=VALUE; at least 2, at most {MOST_RUNS}"
-            raise InputError(f"{len(runs)} runs cannot be put side by side", field="RUN", remedy=remedy)
+            raise InputError(f"cannot compare {len(runs)} runs", field="RUN", remedy=remedy)
         seeds = tuple(sorted(set.intersection(*(set(run.outcomes) for run in runs))))
         if not seeds:
-            raise InputError("the runs have no seed in common", field="RUN", remedy="compare runs under the same seeds")
+            raise InputError("the runs share no seed", field="RUN", remedy="compare runs with the same seeds")
         if over == "seeds" and len(seeds) < 2:
-            raise InputError("one seed gives no interval over seeds", field="--over", remedy="take more seeds, or --over jobs")
-        asked = [choice for run in runs for choice in run.metrics]
-        unlike = {canonical({"name": c.name, **c.settings}): c for c in (*asked, *metrics)}
-        measures = tuple(choice.make("metrics") for choice in unlike.values())
+            raise InputError(
+                "an interval over seeds needs at least two", field="--over", remedy="add seeds, or use --over jobs"
+            )
+        requested = [choice for run in runs for choice in run.metrics]
+        distinct = {canonical({"name": c.name, **c.settings}): c for c in (*requested, *metrics)}
+        measures = tuple(choice.make("metrics") for choice in distinct.values())
         labels = _labels(runs)
-        runs = [run.whole() for run in runs] if measures else runs  # they need more of a run than its times
+        runs = [run.with_full_outcomes() for run in runs] if measures else runs  # measures need more than a run's times
         comparison = cls(tuple(runs), labels, seeds, over or ("seeds" if len(seeds) > 2 else "jobs"), measures)
         for seed in seeds:
             comparison._check_jobs(seed)
@@ -131,7 +133,7 @@ class Comparison:
 
     @cached_property
     def metrics(self) -> tuple[dict[str, FloatArray], ...]:
-        """One a run: metric -> (n_seed,) values, of the metrics that all runs have."""
+        """One dictionary per run: metric -> (n_seed,) values, for the metrics that all runs have."""
         found = []
         for k in range(len(self.runs)):
             rows = [self._measure(k, seed) for seed in self.seeds]
@@ -140,21 +142,21 @@ class Comparison:
         everywhere = [name for name in found[0] if all(name in values for values in found)]
         known = [name for name in everywhere if not any(np.isnan(values[name]).any() for values in found)]
         if any(run.times_only for run in self.runs):
-            known = [name for name in known if name.endswith(_OF_TIMES)]
+            known = [name for name in known if name.endswith(_TIME_METRICS)]
         return tuple({name: values[name] for name in known} for values in found)
 
     @cached_property
     def described(self) -> Mapping[str, Metric]:
-        """Name of each of these metrics -> what it says, its unit, and which way is better."""
+        """Name -> description, unit and direction of each of these metrics."""
         return metrics_named((*STANDARD, *self.measures), self.metrics[0])
 
     @cached_property
     def differences(self) -> tuple[Difference, ...]:
-        """Every metric of every run against the first; over seeds if there are several, else over jobs."""
+        """Every metric of every run compared with the first; over seeds if there are several, else over jobs."""
         return tuple(self._difference(k, name) for k in range(1, len(self.runs)) for name in self.metrics[0])
 
     def changed(self, count: int) -> list[ChangedJob]:
-        """List the jobs whose wait changed most, up to `count` a run and direction, the largest change first."""
+        """Return the jobs whose wait changed most, up to `count` per run and direction, the largest change first."""
         found: list[ChangedJob] = []
         for k in range(1, len(self.runs)):
             ids, submit, nodes, runtime, first, here = self._waits(k)
@@ -178,19 +180,19 @@ class Comparison:
 
     @cached_property
     def same_jobs(self) -> bool:
-        """Whether the seeds share their jobs; they do not where each draws a workload of its own."""
+        """True if the seeds share their jobs; false if each seed draws its own workload."""
         first = self.runs[0].outcomes[self.seeds[0]]
         others = (self.runs[0].outcomes[seed] for seed in self.seeds[1:])
         return all(np.array_equal(first.id, o.id) and np.array_equal(first.submit, o.submit) for o in others)
 
     def population(self, k: int, seed: int) -> BoolArray:
-        """(n_job,) jobs of a run that are measured: after the longest warm-up, finished in every run."""
+        """Return (n_job,) measured jobs of run `k`: after the longest warm-up and finished in every run."""
         outcomes = self.runs[k].outcomes[seed]
         everywhere = np.isin(outcomes.id, self._common(seed))
         return everywhere & outcomes.finished
 
     def frame(self) -> pl.DataFrame:
-        """One row a run and metric."""
+        """Return a frame with one row per run and metric."""
         rows = [
             {
                 "run": self.labels[d.run],
@@ -209,7 +211,7 @@ class Comparison:
         return pl.DataFrame(rows)
 
     def to_dict(self, changed: int) -> Json:
-        """Plain data, as `poolwise compare --json` prints it."""
+        """Return plain data, as `poolwise compare --json` prints it."""
         return {
             "runs": [
                 {"label": label, "jobs": len(run.outcomes[self.seeds[0]]), **_means(metrics)}
@@ -224,13 +226,13 @@ class Comparison:
 
     @property
     def interval_of(self) -> str:
-        """What the intervals cover, in words."""
+        """Method of the intervals, as text."""
         if self.over == "seeds":
             return f"Student's t over {len(self.seeds)} seeds, differences paired by seed"
-        return "paired block bootstrap over the jobs in the order of submission; none for metrics that are not means over jobs"
+        return "paired block bootstrap over jobs in submission order; none for metrics that are not means over jobs"
 
     def _common(self, seed: int) -> IntArray:
-        """Ids of the jobs that finished in every run, after the longest warm-up."""
+        """Return the ids of the jobs that finished in every run, after the longest warm-up."""
         warm_up = max(run.warm_up for run in self.runs)
         ids = [run.outcomes[seed].id[run.outcomes[seed].finished] for run in self.runs]
         full = max((run.outcomes[seed] for run in self.runs), key=len)
@@ -245,7 +247,7 @@ class Comparison:
         for label, run in zip(self.labels, self.runs, strict=True):
             other = run.outcomes[seed]
             if any(submitted.get(i) != s for i, s in zip(other.id.tolist(), other.submit.tolist(), strict=True)):
-                message = f"{label} is not of the same jobs as the others"
+                message = f"the jobs of {label} differ from those of the other runs"
                 raise InputError(message, file=run.source, field="RUN", remedy="compare runs of one workload")
             if not run.times_only and len(other) != len(one):
                 message = f"{label} has {len(other):,} jobs, another run {len(one):,}"
@@ -257,7 +259,7 @@ class Comparison:
         run, outcomes = self.runs[k], self.runs[k].outcomes[seed]
         warm_up = max(run.warm_up for run in self.runs) if not any(run.times_only for run in self.runs) else 0
         window = Window.of(outcomes, warm_up)
-        return summarise(
+        return summarize(
             outcomes,
             warm_up=0,
             population=self.population(k, seed),
@@ -278,9 +280,9 @@ class Comparison:
         return Difference(k, name, float(first.mean()), float(here.mean()), interval, self.described[name].better)
 
     def _per_job(self, k: int, name: str) -> FloatArray:
-        """(n,) contributions of the measured jobs in the order of submission: means over seeds that share their jobs.
+        """Return (n,) contributions of the measured jobs in submission order, averaged over seeds that share their jobs.
 
-        Seeds with jobs of their own, or of which other jobs were measured, follow one another.
+        If the seeds have different jobs, or different jobs were measured, the seeds are concatenated.
         """
         each = [_PER_JOB[name](self.runs[k].outcomes[seed])[self.population(k, seed)] for seed in self.seeds]
         first = self._common(self.seeds[0])
@@ -288,7 +290,7 @@ class Comparison:
         return np.mean(each, axis=0) if alike else np.concatenate(each)
 
     def _waits(self, k: int) -> tuple[IntArray, IntArray, IntArray, FloatArray, FloatArray, FloatArray]:
-        """Of the jobs measured under every seed: id, submission, nodes, runtime, wait under the first run, wait here."""
+        """Return id, submission, nodes, runtime, first run's wait and wait of each job measured under every seed."""
         seeds = self.seeds if self.same_jobs else self.seeds[:1]
         ids = self._common(seeds[0])
         for seed in seeds[1:]:
@@ -307,7 +309,7 @@ class Comparison:
 
 
 def _labels(runs: Sequence[SavedRun]) -> tuple[str, ...]:
-    """Labels that tell runs apart: the parameters that differ, then the sources, and at last numbers."""
+    """Return unique labels: the parameters that differ, then the sources, finally numbers."""
     names = dict.fromkeys(name for run in runs for name in run.parameters)
     differ = [name for name in names if len({run.parameters.get(name) for run in runs}) > 1]
     own = [" ".join(f"{name}={run.parameters[name]}" for name in differ if name in run.parameters) for run in runs]
@@ -325,9 +327,23 @@ def _plain(value: Any) -> Any:
 
 
 def compare_runs(*references: str | Path, over: ComparedOver | None = None) -> Comparison:
-    """Put runs that stand in files side by side, the others against the first.
+    """Compare saved runs with the first of them.
 
-    A reference is a folder of `poolwise run`, FOLDER:PATH=VALUE,... for some of its runs, or a file that
-    `poolwise simulate --schedule` wrote. Raises InputError unless they are at least two, of the same jobs.
+    Parameters
+    ----------
+    references
+        Folders of `poolwise run`, FOLDER:PATH=VALUE,... for some of the runs in a folder, or files that
+        `poolwise simulate --schedule` wrote.
+    over
+        "seeds" or "jobs", the population of the intervals; by default seeds if all runs share at least three.
+
+    Returns
+    -------
+    Comparison of the runs.
+
+    Raises
+    ------
+    InputError
+        For fewer than two or too many runs, or runs of different jobs.
     """
     return Comparison.of([run for reference in references for run in read_runs(str(reference))], over)

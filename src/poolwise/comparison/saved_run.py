@@ -1,4 +1,4 @@
-"""Runs that stand in files: cells of a study's results, or a schedule that `poolwise simulate` wrote."""
+"""Runs saved in files: cells of a study's results, or a schedule that `poolwise simulate` wrote."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from poolwise.studies.cells import Cell, Parameter, workload_of
 from poolwise.studies.description import RecordedRun, read_descriptions
 from poolwise.traces.parquet import read_parquet
 
-SHOWN = 12
-"""Runs that an error lists."""
+MAX_LISTED = 12
+"""Maximum number of runs that an error lists."""
 _TIMES = ("id", "submit_ns", "start_ns", "end_ns")
 
 
@@ -33,13 +33,13 @@ class SavedRun:
 
     Attributes
     ----------
-    parameters : what the study varied -> its value here, by the end of its path where that is enough
+    parameters : varied parameter -> its value; a parameter is named by the end of its path if that is unique
     source : the folder or file
-    outcomes : seed -> what became of every job
-    warm_up : first submitted jobs that are not measured
-    times_only : only submissions, starts and ends of the jobs that ran are known
+    outcomes : seed -> outcomes of all jobs
+    warm_up : number of first submitted jobs that are not measured
+    times_only : whether only submissions, starts and ends of the jobs that ran are known
     inputs : file -> SHA-256
-    records : seed -> how the run came about, where that stands beside it
+    records : seed -> configuration of the run, if its provenance file exists
     """
 
     parameters: Mapping[str, str]
@@ -52,60 +52,60 @@ class SavedRun:
 
     @property
     def metrics(self) -> tuple[Component, ...]:
-        """What was asked for beside the standard metrics."""
+        """Metrics that the run requested in addition to the standard ones."""
         return next(iter(self.records.values())).metrics if self.records else ()
 
     def workload(self, seed: int) -> Workload:
-        """Read the jobs as they were submitted; raises InputError where nobody knows or they have changed since."""
+        """Read the jobs as submitted; raise InputError without a provenance file, or if the jobs have changed since."""
         return workload_of(self._cell(seed))
 
     def schedule(self, seed: int) -> Schedule:
-        """Simulate the run again; raises InputError where nobody knows how, or where it is another one by now."""
+        """Simulate the run again; raise InputError without a provenance file, or if the run differs from the saved one."""
         return simulate_again(self._cell(seed), self.outcomes[seed])
 
-    def whole(self) -> SavedRun:
-        """Return the run with all that is known of each job, not only its times: it is simulated again for that.
+    def with_full_outcomes(self) -> SavedRun:
+        """Return the run with complete outcomes, not only times; a run with times only is simulated again.
 
-        Raises InputError where nobody knows how, or where the times are others by now.
+        Raises InputError without a provenance file, or if the simulated times differ from the saved ones.
         """
         if not self.times_only:
             return self
         outcomes = {seed: Outcomes.of(simulate_again(self._cell(seed))) for seed in self.outcomes}
         for seed, found in outcomes.items():
-            kept, ran = self.outcomes[seed], found.finished
-            if not all(np.array_equal(getattr(kept, name), getattr(found, name)[ran]) for name in ("id", "start", "end")):
-                problem = "a metric needs more than the times that stand here, and simulated again the run is another one"
-                raise InputError(problem, file=self.source, field="metrics", remedy="simulate it again")
+            saved, ran = self.outcomes[seed], found.finished
+            if not all(np.array_equal(getattr(saved, name), getattr(found, name)[ran]) for name in ("id", "start", "end")):
+                problem = "a metric needs more than the saved times, but a new simulation of the run gives different times"
+                raise InputError(problem, file=self.source, field="metrics", remedy="simulate the run again and save it")
         return replace(self, outcomes=outcomes, times_only=False)
 
     def _cell(self, seed: int) -> Cell:
         if seed not in self.records:
-            problem = "a metric needs the run, and how it came about does not stand beside it"
-            remedy = "give what `poolwise run` or `poolwise simulate` wrote, with its provenance"
+            problem = "a metric needs the configuration of the run, but its provenance file is missing"
+            remedy = "give the output of `poolwise run` or `poolwise simulate` together with its provenance file"
             raise InputError(problem, file=self.source, field="metrics", remedy=remedy)
         return self.records[seed].cell()
 
 
 def read_runs(reference: str) -> list[SavedRun]:
-    """Read what is meant by FOLDER, FOLDER:SELECTION or SCHEDULE.csv.
+    """Read the runs of a reference: FOLDER, FOLDER:SELECTION or SCHEDULE.csv.
 
-    A selection is a list of PATH=VALUE (the path's end will do), seed=N or beginnings of keys, separated by commas; all must
-    hold. Cells that differ in nothing but the seed are one run. Raises InputError where nothing fits.
+    A selection is a comma-separated list of PATH=VALUE (the end of the path suffices), seed=N or key prefixes; all must
+    match. Cells that differ only in the seed are one run. Raises InputError if nothing matches.
     """
     path, selection = _split(reference)
     if path.is_file():
         if selection:
             raise InputError(
-                "a file holds one run; there is nothing to select", file=path, field="RUN", remedy="give FILE alone"
+                "a file contains one run, so there is nothing to select", file=path, field="RUN", remedy="give FILE alone"
             )
         return [_read_schedule(path)]
     if not path.is_dir():
-        raise InputError("no such folder or file", file=path, field="RUN", remedy="give what `poolwise run --out` named")
+        raise InputError("no such folder or file", file=path, field="RUN", remedy="give the folder of `poolwise run --out`")
     return _read_folder(path, selection)
 
 
 def _split(reference: str) -> tuple[Path, list[str]]:
-    """Path and selection; a path with a colon in it goes first."""
+    """Split a reference into path and selection; an existing path that contains a colon takes precedence."""
     if Path(reference).exists() or ":" not in reference:
         return Path(reference), []
     path, _, selection = reference.partition(":")
@@ -118,18 +118,18 @@ def _read_folder(folder: Path, selection: list[str]) -> list[SavedRun]:
         frame, _ = read_parquet(file)
     except FileNotFoundError as error:
         raise InputError(
-            "these are not the results of a study", file=file, remedy="give what `poolwise run --out` named"
+            "the folder has no study results", file=file, remedy="give the folder of `poolwise run --out`"
         ) from error
-    varied = frame.columns[: frame.columns.index("seed")]  # they come first
-    rows = [row for row in frame.iter_rows(named=True) if all(_fits(row, varied, text) for text in selection)]
+    varied = frame.columns[: frame.columns.index("seed")]  # varied parameters are the columns before the seed
+    rows = [row for row in frame.iter_rows(named=True) if all(_matches(row, varied, text) for text in selection)]
     if not rows:
         listed = [f"  {row['key'][:8]}  {_label(row, varied)} seed={row['seed']}" for row in frame.iter_rows(named=True)]
-        more = [f"  and {len(listed) - SHOWN} more"] if len(listed) > SHOWN else []
+        more = [f"  and {len(listed) - MAX_LISTED} more"] if len(listed) > MAX_LISTED else []
         raise InputError(
-            f"no run fits {','.join(selection)}",
+            f"no run matches '{','.join(selection)}'",
             file=folder,
             field="RUN",
-            remedy="\n".join(["there are:", *listed[:SHOWN], *more]),
+            remedy="\n".join(["available runs:", *listed[:MAX_LISTED], *more]),
         )
     groups: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
@@ -137,7 +137,7 @@ def _read_folder(folder: Path, selection: list[str]) -> list[SavedRun]:
     return [_read_cells(folder, _parameters(cells[0], varied), cells) for cells in groups.values()]
 
 
-def _fits(row: Mapping[str, Any], varied: list[str], text: str) -> bool:
+def _matches(row: Mapping[str, Any], varied: list[str], text: str) -> bool:
     path, equals, value = text.partition("=")
     if not equals:
         return str(row["key"]).startswith(text)
@@ -167,22 +167,23 @@ def _read_cells(folder: Path, parameters: dict[str, str], rows: list[dict[str, A
 
 
 def _records(file: Path) -> list[RecordedRun]:
-    """The runs that a provenance file describes; none where there is no such file."""
+    """Read the runs that a provenance file describes; return an empty list if the file is missing."""
     return read_descriptions(file) if file.is_file() else []
 
 
 def _read_schedule(path: Path) -> SavedRun:
-    """Read a schedule; what the file does not say (memory, other durations) is left empty, `times_only` says so."""
+    """Read a schedule with `times_only`; fields that the file lacks (memory, other durations) get empty values."""
     try:
         content = path.read_bytes()
         frame = pl.read_csv(BytesIO(content)) if path.suffix == ".csv" else read_parquet(path)[0]
         frame = frame.select(_TIMES)
     except pl.exceptions.PolarsError as error:
         remedy = "give what `poolwise simulate --schedule` wrote"
-        raise InputError(f"this is no schedule: {str(error).splitlines()[0]}", file=path, field="RUN", remedy=remedy) from error
+        raise InputError(f"not a schedule: {str(error).splitlines()[0]}", file=path, field="RUN", remedy=remedy) from error
     if wrong := [name for name in _TIMES if not frame[name].dtype.is_integer() or frame[name].null_count()]:
-        raise InputError("not whole numbers of ns", file=path, field=wrong[0], remedy="give what `poolwise simulate` wrote")
-    if frame["id"].n_unique() < len(frame):  # the tasks of a job run apart: it starts with the first, ends with the last
+        problem = "times must be whole numbers of ns"
+        raise InputError(problem, file=path, field=wrong[0], remedy="give the output of `poolwise simulate --schedule`")
+    if frame["id"].n_unique() < len(frame):  # tasks of a job that ran separately: first start to last end
         frame = frame.group_by("id", "submit_ns").agg(pl.min("start_ns"), pl.max("end_ns"))
     frame = frame.sort("submit_ns", "id")
     columns = {name: np.array(frame[name], dtype=np.int64) for name in _TIMES}

@@ -1,4 +1,4 @@
-"""How a claim is judged: by the measured value alone, and by its interval, which may leave it undetermined."""
+"""Verdicts on claims: from the measured value alone, and from its interval, which can leave a claim undetermined."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ Holds = Literal["true", "false", "not_measured", "shown"]
 ClaimVerdict = Literal["holds", "fails", "undetermined", "shown", "not measured"]
 
 
-FEWEST = 5
-"""Runs from which it is said how far single runs scatter: of fewer the bounds are so wide that they hold anything."""
+MIN_RUNS = 5
+"""Minimum number of runs for a prediction interval of one run; with fewer, the bounds are too wide to be useful."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Our value, with its 95 % interval (Student's t) where there are several seeds (NaN where there is one value).
+    """Our value, with its 95 % interval (Student's t) over several seeds; the bounds are NaN for a single value.
 
-    `runs` is the number of seeds that it is the mean of, where it is the mean of as many independent runs.
+    `runs` is the number of seeds if the value is the mean of independent runs.
     """
 
     value: float
@@ -29,72 +29,72 @@ class Measured:
     runs: int = 0
 
     @property
-    def ends(self) -> tuple[float, float]:
-        """Bounds of the interval; the value itself where there is none."""
+    def bounds(self) -> tuple[float, float]:
+        """Bounds of the interval; the value itself if there is none."""
         low = self.value if math.isnan(self.low) else self.low
         high = self.value if math.isnan(self.high) else self.high
         return low, high
 
     @property
-    def one_run(self) -> tuple[float, float]:
-        """Bounds within which one more run would lie with 95 % (Student's t); NaN for fewer than `FEWEST` runs.
+    def prediction_interval(self) -> tuple[float, float]:
+        """Bounds that contain one more run with 95 % probability (Student's t); NaN for fewer than `MIN_RUNS` runs.
 
-        The interval of the mean of n runs is t s / sqrt(n) wide on either side, that of one more run t s sqrt(1 + 1 / n).
+        The interval of the mean of n runs extends t s / sqrt(n) to either side, that of one more run t s sqrt(1 + 1 / n).
         """
-        if self.runs < FEWEST:
+        if self.runs < MIN_RUNS:
             return math.nan, math.nan
-        wider = math.sqrt(self.runs + 1)
-        return self.value - wider * (self.value - self.low), self.value + wider * (self.high - self.value)
+        factor = math.sqrt(self.runs + 1)
+        return self.value - factor * (self.value - self.low), self.value + factor * (self.high - self.value)
 
 
 @dataclass(frozen=True)
 class Criterion:
-    """What a measurement must meet: the published value, the rule and its tolerance; see `Claim`."""
+    """Condition that a measurement must meet: the published value, the rule and its tolerance; see `Claim`."""
 
     rule: ClaimRule
     published: float
     tolerance: float
 
     def holds(self, measured: Measured | None) -> Holds:
-        """Judge by the value alone."""
+        """Judge the measured value alone."""
         if measured is None or math.isnan(measured.value):
             return "not_measured"
         if self.rule == "shown":
             return "shown"
         if self.rule == "within_ci":
-            return "true" if self._covered(measured) else "false"
+            return "true" if self._covers_published(measured) else "false"
         return "false" if self._side(measured.value) else "true"
 
     def verdict(self, measured: Measured | None) -> ClaimVerdict:
-        """Judge by the interval: it holds if both ends meet the rule, fails if both miss it on the same side.
+        """Judge the measured interval: the claim holds if both ends meet the rule, and fails if both miss it on the same side.
 
-        Anything else is undetermined: more seeds would tell. With `within_ci` the interval is the rule, so that it holds or
-        fails.
+        Anything else is undetermined and needs more seeds. With `within_ci` the interval is the rule, so the claim either
+        holds or fails.
         """
         if measured is None or math.isnan(measured.value):
             return "not measured"
         if self.rule == "shown":
             return "shown"
         if self.rule == "within_ci":
-            return "holds" if self._covered(measured) else "fails"
-        low, high = (self._side(end) for end in measured.ends)
+            return "holds" if self._covers_published(measured) else "fails"
+        low, high = (self._side(bound) for bound in measured.bounds)
         if low != high:
             return "undetermined"
         return "fails" if low else "holds"
 
-    def within_one_run(self, measured: Measured | None) -> bool:
-        """Whether one run of ours may well meet it: values that do lie within the bounds of one more run."""
-        if measured is None or self.rule == "shown" or any(math.isnan(end) for end in measured.one_run):
+    def met_by_one_run(self, measured: Measured | None) -> bool:
+        """Return whether a single run could plausibly meet the claim: its prediction interval contains such values."""
+        if measured is None or self.rule == "shown" or any(math.isnan(bound) for bound in measured.prediction_interval):
             return False
-        low, high = (self._side(end) for end in measured.one_run)
+        low, high = (self._side(bound) for bound in measured.prediction_interval)
         return low == 0 or low != high
 
-    def _covered(self, measured: Measured) -> bool:
-        low, high = measured.ends
+    def _covers_published(self, measured: Measured) -> bool:
+        low, high = measured.bounds
         return low <= self.published <= high
 
     def _side(self, value: float) -> int:
-        """0 where a value meets the rule, -1 where it lies below what does, 1 above."""
+        """Return 0 if a value meets the rule, -1 if it is too low, 1 if it is too high."""
         match self.rule:
             case "order":
                 return 0 if value > self.tolerance else -1
@@ -103,7 +103,7 @@ class Criterion:
                     return 0
                 return -1 if self.published > 0 else 1
             case _:
-                room = self.tolerance * (abs(self.published) if self.rule == "relative" else 1.0)
-                if abs(value - self.published) <= room:
+                margin = self.tolerance * (abs(self.published) if self.rule == "relative" else 1.0)
+                if abs(value - self.published) <= margin:
                     return 0
                 return -1 if value < self.published else 1

@@ -1,4 +1,4 @@
-"""How jobs wait under an answer and under what it is compared with, in the rows of a decision card."""
+"""Job waits under a recommendation and under its reference, as rows of a decision card."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from poolwise.metrics.slowdown import wait_s
 from poolwise.units import format_time
 
 PairedRun = tuple[Outcomes, Outcomes | None, BoolArray]
-"""One seed: the run under the answer, the other (None without one), and (n_job,) which jobs are measured."""
+"""One seed: the recommended run, the reference run (None without one), and (n_job,) measured jobs."""
 
 _WAITS: tuple[tuple[str, Callable[[FloatArray], float]], ...] = (
     ("Median wait", lambda waits: float(np.median(waits))),
@@ -23,49 +23,52 @@ _WAITS: tuple[tuple[str, Callable[[FloatArray], float]], ...] = (
 
 @dataclass(frozen=True, eq=False)
 class PairedWaits:
-    """How jobs wait under the answer and, where there is one, under what it is compared with; all on the same jobs.
+    """Job waits under the recommendation and, if there is one, under the reference, over the same jobs.
 
     Attributes
     ----------
-    then : (n,) s that each job waits under the answer, one run a seed after another
-    now : the same under the other, None without one
-    turned_away : jobs that can never run, most of any seed: under the answer, and under the other
+    recommended : (n,) waits in s under the recommendation, the runs of all seeds concatenated
+    reference : (n,) waits in s under the reference, None without one
+    rejected : maximum number of jobs of any seed that can never run: under the recommendation, and under the reference
     """
 
-    then: FloatArray
-    now: FloatArray | None
-    turned_away: tuple[int, int]
+    recommended: FloatArray
+    reference: FloatArray | None
+    rejected: tuple[int, int]
 
     @classmethod
     def of(cls, runs: Iterable[PairedRun]) -> PairedWaits:
-        """Look at runs of one setting, one a seed; jobs count that both finish."""
-        then, now, away, away_other = [], [], 0, 0
+        """Collect waits over the runs of one setting, one per seed; only jobs that finish in both runs count."""
+        recommended, reference, rejected, rejected_reference = [], [], 0, 0
         for outcomes, other, population in runs:
             both = population & outcomes.finished & (True if other is None else other.finished)
-            then.append(wait_s(outcomes)[both])
-            away = max(away, _turned_away(outcomes))
+            recommended.append(wait_s(outcomes)[both])
+            rejected = max(rejected, _count_rejected(outcomes))
             if other is not None:
-                now.append(wait_s(other)[both])
-                away_other = max(away_other, _turned_away(other))
-        return cls(np.concatenate(then), np.concatenate(now) if now else None, (away, away_other))
+                reference.append(wait_s(other)[both])
+                rejected_reference = max(rejected_reference, _count_rejected(other))
+        waits = np.concatenate(reference) if reference else None
+        return cls(np.concatenate(recommended), waits, (rejected, rejected_reference))
 
-    def rows(self, other: str = "today") -> list[list[str]]:
-        """Rows of a card: who is turned away, the waits, and what the answer adds to the wait of the job hit hardest."""
-        rows = [["Jobs that can never run", *(f"{count:,}" for count in self.turned_away)]]
-        if not len(self.then):
+    def rows(self, reference: str = "today") -> list[list[str]]:
+        """Return rows of a decision card: jobs that can never run, waits, and the largest wait added to any job."""
+        rows = [["Jobs that can never run", *(f"{count:,}" for count in self.rejected)]]
+        if not len(self.recommended):
             return rows
         for label, measure in _WAITS:
-            rows.append([label, format_time(measure(self.then)), "" if self.now is None else format_time(measure(self.now))])
-        if self.now is not None:
-            added = self.then - self.now
-            rows.append(["Wait added to the job hit hardest", format_time(max(0.0, float(added.max()))), ""])
-            rows.append([f"Jobs that wait longer than {_under(other)}", f"{int((added > 0).sum()):,} of {len(added):,}", ""])
+            other = "" if self.reference is None else format_time(measure(self.reference))
+            rows.append([label, format_time(measure(self.recommended)), other])
+        if self.reference is not None:
+            added = self.recommended - self.reference
+            rows.append(["Largest wait added to any job", format_time(max(0.0, float(added.max()))), ""])
+            longer = f"{int((added > 0).sum()):,} of {len(added):,}"
+            rows.append([f"Jobs that wait longer than {_under(reference)}", longer, ""])
         return rows
 
 
-def _under(other: str) -> str:
-    return other if other == "today" else f"under {other}"
+def _under(reference: str) -> str:
+    return reference if reference == "today" else f"under {reference}"
 
 
-def _turned_away(outcomes: Outcomes) -> int:
+def _count_rejected(outcomes: Outcomes) -> int:
     return sum(1 for reason in outcomes.reason if reason)

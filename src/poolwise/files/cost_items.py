@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolwise.files.costs import Price, PriceSection, gib_of
-from poolwise.metrics.power import number_of
+from poolwise.metrics.power import multiplicity
 from poolwise.model import Kind, Machine
 
 POWER = "kWh of power"
@@ -44,7 +44,7 @@ class CostItem:
 
 def cost_items(table: PriceSection, machine: Machine, watts: float = math.nan) -> tuple[CostItem, ...]:
     """List the costs of a machine: its parts, memory, rack fabric and, if `watts` is finite, power over the table's years."""
-    number, owners = number_of(machine), np.flatnonzero(machine.kind != Kind.LINK)
+    number, owners = multiplicity(machine), np.flatnonzero(machine.kind != Kind.LINK)
     parts: Counter[tuple[str, str]] = Counter()
     for owner in owners.tolist():
         parts[machine.type[owner], Kind(machine.kind[owner]).name.lower()] += int(number[owner])

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag
 from poolwise.arrays import FloatArray
 from poolwise.files.document import Document
 from poolwise.files.fields import Name, Section, check_version, validate
-from poolwise.metrics.power import Load, number_of
+from poolwise.metrics.power import Load, multiplicity
 from poolwise.model import Kind, Machine
 
 Amount = Annotated[float, Field(ge=0)]
@@ -122,7 +122,7 @@ def loads_by_type(machine: Machine, load: Load) -> dict[str, list[float]]:
     -------
     Type -> [count, GiB of memory, sum of mean loads, sum of the share of time awake, GiB-weighted share of time awake].
     """
-    owners, number = _owners(machine), number_of(machine)
+    owners, number = _owners(machine), multiplicity(machine)
     whole = number * gib_of(machine)
     awake = np.where(number > 1, load.mean, load.awake)
     found = {}

@@ -160,7 +160,7 @@ class ForecastAnswer:
             "Medians, with the intervals in which they start with a chance of 80 %.",
             series={"start": (middle, rows)},
             spread={"start": (low, high, rows, rows)},
-            said={"start": [self._sentence(job) for job in known]},
+            descriptions={"start": [self._sentence(job) for job in known]},
             x_axis=Axis(f"{unit} from now", limits=(0.0, None)),
             y_axis=Axis("job", ticks=dict(zip(rows, (job.name for job in known), strict=True)), limits=(len(known), -1.0)),
         )

@@ -1,4 +1,4 @@
-"""Deadlines: how many workloads miss theirs.
+"""Deadline metrics.
 
 Source: Call et al., section IV-C; specs of the NVMe composition, "Load and measurement". A job that was rejected or never
 ran misses its deadline.
@@ -14,12 +14,15 @@ from poolwise.model import Schedule, Workload
 
 
 def missed(schedule: Schedule) -> BoolArray:
-    """(n_job,) jobs that ended after their deadline, or never. Raises InputError where the workload has no deadlines."""
+    """Return (n_job,) jobs that ended after their deadline, or never; raise InputError if the workload has no deadlines."""
     return late(schedule.workload, schedule.job_end, schedule.done)
 
 
 def late(workload: Workload, end: IntArray, done: BoolArray) -> BoolArray:
-    """(n_job,) jobs that are not (n_job,) `done`, or whose (n_job,) `end`, ns, is after their deadline; errors as `missed`."""
+    """Return (n_job,) jobs that are not `done`, (n_job,), or whose `end`, (n_job,) ns, is after their deadline.
+
+    Raises InputError if the workload has no deadlines.
+    """
     deadline = workload.attributes.get("deadline")
     if deadline is None:
         raise InputError("the workload has no deadlines", field="deadline", remedy="give each job a deadline in ns")
@@ -28,15 +31,20 @@ def late(workload: Workload, end: IntArray, done: BoolArray) -> BoolArray:
 
 
 def missed_pct(schedule: Schedule, population: BoolArray | None = None) -> float:
-    """Percent of the jobs of a population (n_job,) that miss their deadline; NaN without jobs."""
+    """Return the percentage of a population's jobs, (n_job,), that miss their deadline; NaN without jobs."""
     return _percent(missed(schedule), population)
 
 
 def missed_high_priority_pct(schedule: Schedule, population: BoolArray | None = None) -> float:
-    """Percent of all jobs of a population that have high priority and miss their deadline; NaN without jobs."""
+    """Return the percentage of a population's jobs that have high priority and miss their deadline; NaN without jobs.
+
+    The denominator is all jobs of the population. Raises InputError if the workload has no priorities.
+    """
     urgent = schedule.workload.attributes.get("high_priority")
     if urgent is None:
-        raise InputError("the workload has no priorities", field="high_priority", remedy="mark urgent jobs with 1, others 0")
+        raise InputError(
+            "the workload has no priorities", field="high_priority", remedy="mark urgent jobs with 1, others with 0"
+        )
     return _percent(missed(schedule) & (urgent.astype(np.int64) > 0), population)
 
 

@@ -1,8 +1,8 @@
-"""How loaded nodes and devices are, how large compositions get, and how many workloads share one.
+"""Load of nodes and devices, size of compositions, and number of workloads that share a composition.
 
-Source: Call et al., section IV-C (metrics of Tables III to V); specs of the NVMe composition, "Load and measurement". Loads
-are the base demand of the running workloads over what is installed, so that of bandwidth may exceed 1. All values are
-averages over time.
+Source: Call et al., section IV-C (metrics of Tables III to V); specs of the NVMe composition, "Load and measurement". A load
+is the base demand of the running workloads divided by the installed amount, so a bandwidth load may exceed 1. All values are
+time averages.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from poolwise.model import Kind, Schedule
 
 @dataclass(frozen=True)
 class DeviceUse:
-    """Averages over a window; NaN where nothing is installed or never anything in use.
+    """Time averages over a window; NaN without installed devices, or if no device is ever in use.
 
     Attributes
     ----------
-    cpu_load, bandwidth_load, capacity_load : base demand / installed
-    usage_pct : percent of the devices in a composition
-    composition_size : devices per composition, over the instants with at least one
+    cpu_load, bandwidth_load, capacity_load : base demand / installed amount
+    usage_pct : percentage of the devices that belong to a composition
+    composition_size : devices per composition, averaged over the instants with at least one composition
     sharing_ratio : workloads per composition, over the same instants
-    composition_size_floor, sharing_ratio_floor : each instant's ratio rounded down, 1 and 0 while none is in use (what the
-        published tables show)
+    composition_size_floor, sharing_ratio_floor : the ratio of each instant rounded down, 1 and 0 while no device is in use
+        (the convention of the published tables)
     """
 
     cpu_load: float
@@ -41,7 +41,7 @@ class DeviceUse:
 
 
 def device_use(schedule: Schedule, window: Window) -> DeviceUse:
-    """Average over a window."""
+    """Measure the devices of a schedule over a window."""
     machine = schedule.machine
     runs, devices, lead = _device_rows(schedule)
     on_devices = lead >= 0
@@ -67,7 +67,7 @@ def device_use(schedule: Schedule, window: Window) -> DeviceUse:
 
 
 def mean_load(schedule: Schedule, resource: str, window: Window) -> float:
-    """Base demand of the running workloads over what nodes and devices have of a resource, averaged over a window."""
+    """Return the base demand of the running workloads / the capacity of nodes and devices, averaged over a window."""
     machine = schedule.machine
     if resource not in machine.resources or window.end <= window.begin:
         return float("nan")
@@ -75,12 +75,12 @@ def mean_load(schedule: Schedule, resource: str, window: Window) -> float:
     total = int(machine.capacity[owners, machine.resource(resource)].sum())
     overlap = np.minimum(schedule.end, window.end) - np.maximum(schedule.start, window.begin)
     demand = schedule.workload.request(resource)[schedule.job]
-    work = float((demand * (np.maximum(overlap, 0) / 1e9)).sum())
-    return work / (total * window.length_s) if total else float("nan")
+    used = float((demand * (np.maximum(overlap, 0) / 1e9)).sum())
+    return used / (total * window.length_s) if total else float("nan")
 
 
 def nodes_of(schedule: Schedule) -> IntArray:
-    """(n_run,) node that each run's cores are on, -1 where it has none."""
+    """Return (n_run,) node that holds each run's cores, -1 for runs without cores."""
     machine = schedule.machine
     node = np.full(schedule.n_run, -1, dtype=np.int64)
     run = np.repeat(np.arange(schedule.n_run), np.diff(schedule.offset))
@@ -90,23 +90,23 @@ def nodes_of(schedule: Schedule) -> IntArray:
 
 
 def demand_before(schedule: Schedule, resource: str) -> FloatArray:
-    """(n_run,) base demand of the runs at work just before each start, over what devices have of a resource.
+    """Return (n_run,) base demand of the active runs just before each start / the devices' capacity of a resource.
 
-    Ends of the same instant come before, starts of the same instant count in the order in which they were decided.
+    Ends at the same instant count as earlier; starts at the same instant count in the order in which they were decided.
     """
     machine = schedule.machine
     total = int(machine.capacity[machine.of_kind(Kind.DEVICE), machine.resource(resource)].sum())
     demand = schedule.workload.request(resource)[schedule.job]
     by_end = np.argsort(schedule.end, kind="stable")
-    given_back = np.concatenate([[0], np.cumsum(demand[by_end])])
-    taken = np.concatenate([[0], np.cumsum(demand)[:-1]]) if len(demand) else np.zeros(0)
-    ended = given_back[np.searchsorted(schedule.end[by_end], schedule.start, side="right")]
-    share: FloatArray = (taken - ended) / max(total, 1)
+    released = np.concatenate([[0], np.cumsum(demand[by_end])])
+    allocated = np.concatenate([[0], np.cumsum(demand)[:-1]]) if len(demand) else np.zeros(0)
+    ended = released[np.searchsorted(schedule.end[by_end], schedule.start, side="right")]
+    share: FloatArray = (allocated - ended) / max(total, 1)
     return share
 
 
 def _device_rows(schedule: Schedule) -> tuple[IntArray, IntArray, IntArray]:
-    """(k,) run and (k,) device of each device that a run names, once; (n_run,) lowest device of each run, -1 without."""
+    """Return (k,) run and (k,) device of each distinct pair, and (n_run,) lowest device of each run, -1 for none."""
     run = np.repeat(np.arange(schedule.n_run), np.diff(schedule.offset))
     rows = schedule.machine.kind[schedule.owner] == Kind.DEVICE
     n = schedule.machine.n_owner
@@ -119,7 +119,7 @@ def _device_rows(schedule: Schedule) -> tuple[IntArray, IntArray, IntArray]:
 
 
 def _unions(owner: IntArray, start: IntArray, end: IntArray) -> tuple[IntArray, IntArray]:
-    """(begin, end) of the stretches in which each owner is occupied, overlapping runs joined."""
+    """Return (begin, end) of the intervals in which each owner is occupied, with overlapping runs merged."""
     order = np.lexsort((start, owner))
     owner, start, end = owner[order], start[order], end[order]
     begins, ends = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
@@ -128,15 +128,15 @@ def _unions(owner: IntArray, start: IntArray, end: IntArray) -> tuple[IntArray, 
         if low == high:
             continue
         until = np.maximum.accumulate(end[low:high])
-        fresh: BoolArray = np.concatenate([[True], start[low + 1 : high] > until[:-1]])
-        begins.append(start[low:high][fresh])
-        ends.append(until[np.concatenate([fresh[1:], [True]])])
+        first: BoolArray = np.concatenate([[True], start[low + 1 : high] > until[:-1]])
+        begins.append(start[low:high][first])
+        ends.append(until[np.concatenate([first[1:], [True]])])
     return np.concatenate(begins), np.concatenate(ends)
 
 
-def _steps(window: Window, stretches: list[tuple[IntArray, IntArray]]) -> tuple[FloatArray, list[FloatArray]]:
-    """Lengths (s) of the steps of a window, and for each set of stretches how many of them cover each step."""
-    clipped = [(np.clip(b, window.begin, window.end), np.clip(e, window.begin, window.end)) for b, e in stretches]
+def _steps(window: Window, intervals: list[tuple[IntArray, IntArray]]) -> tuple[FloatArray, list[FloatArray]]:
+    """Return the lengths (s) of a window's steps and, for each set of intervals, how many of them cover each step."""
+    clipped = [(np.clip(b, window.begin, window.end), np.clip(e, window.begin, window.end)) for b, e in intervals]
     edges = [np.array([window.begin, window.end])]
     times = np.unique(np.concatenate([*edges, *(t for pair in clipped for t in pair)]))
     counts = []

@@ -1,8 +1,8 @@
-"""Which jobs a policy favours and which it discriminates against, compared with first come, first served without backfilling.
+"""Benefit and discrimination: job waits compared with first come, first served (FCFS) without backfilling.
 
-b_i = wait of job i there - wait here, with the same memory configuration: positive for jobs that benefit.
-Source: Ngubiri and van Vliet 2009, as in Li et al., Fair Memory, section II-C. All sums are in seconds and grow with the number
-of jobs: compare them on one population only.
+b_i = wait of job i under the baseline - wait under the policy, with the same memory configuration: positive for jobs that
+benefit. Source: Ngubiri and van Vliet 2009, as in Li et al., Fair Memory, section II-C. All sums are in seconds and grow with
+the number of jobs, so compare them only over one population.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from poolwise.metrics.window import check_same_jobs
 
 
 def waiting_benefit_s(outcomes: Outcomes, baseline: Outcomes) -> FloatArray:
-    """(n_job,) b = wait under the baseline - wait here, seconds; NaN for jobs that did not finish in both.
+    """Return (n_job,) b = baseline wait - wait, seconds; NaN for jobs that did not finish in both runs.
 
     Raises InputError if the runs are not of the same jobs.
     """
@@ -27,32 +27,32 @@ def waiting_benefit_s(outcomes: Outcomes, baseline: Outcomes) -> FloatArray:
 
 
 def benefit(b: FloatArray) -> float:
-    """B, the sum of the positive b of (n,) jobs, >= 0."""
+    """Return B, the sum of the positive b of (n,) jobs, >= 0."""
     return float(b[b > 0].sum())
 
 
 def discrimination(b: FloatArray) -> float:
-    """D, the sum of the |b| of the negative ones, >= 0."""
+    """Return D, the sum of |b| over the jobs with negative b, >= 0."""
     return float(np.abs(b[b < 0]).sum())
 
 
 def marginal_discrimination(b: FloatArray) -> float:
-    """MD = D - B."""
+    """Return MD = D - B."""
     return discrimination(b) - benefit(b)
 
 
 def extreme_discrimination(b: FloatArray, percent: float) -> float:
-    """D_x over the ceil(x % of all n) jobs with the lowest b; those of them that are not discriminated add nothing."""
+    """Return D_x over the ceil(x % of n) jobs with the lowest b; jobs with b >= 0 among them contribute nothing."""
     return discrimination(np.sort(b)[: _count(len(b), percent)])
 
 
 def extreme_marginal_discrimination(b: FloatArray, percent: float) -> float:
-    """MD_x = D_x - the sum of the positive b over the ceil(x % of all n) jobs with the highest b."""
-    most = np.sort(b)[len(b) - _count(len(b), percent) :]
-    return extreme_discrimination(b, percent) - benefit(most)
+    """Return MD_x = D_x - the sum of the positive b over the ceil(x % of n) jobs with the highest b."""
+    highest = np.sort(b)[len(b) - _count(len(b), percent) :]
+    return extreme_discrimination(b, percent) - benefit(highest)
 
 
 def _count(n: int, percent: float) -> int:
     if not 0 < percent <= 100:
-        raise ValueError(f"percent must lie in (0, 100], got {percent}")
+        raise ValueError(f"percent must be in (0, 100], got {percent}")
     return math.ceil(n * percent / 100)

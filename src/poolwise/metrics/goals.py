@@ -1,7 +1,7 @@
-"""Goals for completion times: how many jobs take longer than theirs.
+"""Goals for completion times.
 
-Source: Amaral et al., DRMaestro, "Experiment 3"; specs of the flow placement, "Simulation". A job without a goal (0) violates
-none; one that was rejected or never ran violates its own.
+Source: Amaral et al., DRMaestro, "Experiment 3"; specs of the flow placement, "Simulation". A job without a goal (0) cannot
+violate one; a job that has a goal and was rejected or never ran violates it.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from poolwise.model import Schedule
 
 
 def violated(schedule: Schedule, *, queueing: bool = False) -> BoolArray:
-    """(n_job,) jobs whose execution (with `queueing`: whose time since submission) took longer than the attribute "goal", ns.
+    """Return (n_job,) jobs that took longer than their goal, the attribute "goal" in ns.
 
-    Raises InputError where the workload has no goals.
+    The time counts from the start of the job or, with `queueing`, from its submission. Raises InputError if the workload has
+    no goals.
     """
     column = schedule.workload.attributes.get("goal")
     if column is None:

@@ -1,4 +1,4 @@
-"""Confidence intervals for statements about policies."""
+"""Confidence intervals for comparisons between policies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from poolwise.random import uniform
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean and the interval that covers the true one with probability `level`, as far as the maker's assumptions hold.
+    """A mean and an interval that covers the true mean with probability `level`, under the assumptions of its function.
 
     `n` is the number of values; with fewer than two the bounds are NaN.
     """
@@ -28,11 +28,11 @@ class Interval:
 
 
 def mean_interval(values: ArrayLike, level: float = 0.95) -> Interval:
-    """Student's t interval of the mean of (n,) independent values, one a seed or replication: mean +- t * s / sqrt(n).
+    """Return Student's t interval of the mean of (n,) independent values, one per seed or replication: mean +- t s / sqrt(n).
 
-    It covers what varies from seed to seed (the jobs' sensitivities, a generated workload), not another trace, machine or
-    error of the model. Values within one run are not independent: for those, `paired_block_bootstrap`. Exact for normal
-    values; means of long runs are nearly so.
+    It covers variation between seeds (memory sensitivity of jobs, generated workloads), but not another trace or machine, or
+    model errors. Values within one run are not independent: use `paired_block_bootstrap` for those. The interval is exact for
+    normally distributed values; means over long runs are nearly normal.
     """
     _check_level(level)
     sample = np.asarray(values, dtype=np.float64)
@@ -47,29 +47,31 @@ def mean_interval(values: ArrayLike, level: float = 0.95) -> Interval:
 def paired_block_bootstrap(
     difference: ArrayLike, blocks: int = 30, draws: int = 2000, seed: int = 0, level: float = 0.95
 ) -> Interval:
-    """Interval of the mean of a per-job difference between two runs on the same jobs, by a circular block bootstrap.
+    """Return an interval of the mean per-job difference between two runs on the same jobs, by a circular block bootstrap.
 
-    Jobs near each other in submission wait in the same queue, so their differences are correlated; resampling whole
-    stretches of jobs keeps that. The interval covers which stretches of load happened to be in the trace: it says whether
-    the difference would persist on more of the same trace. It does not cover another machine or user population, errors
-    of the model, a trend through the trace, or correlation over more than about a block (n / blocks jobs): a machine that is
+    Jobs that are submitted close together wait in the same queue, so their differences are correlated; resampling whole
+    blocks of jobs preserves the correlation. The interval covers the choice of load periods in the trace: it states whether
+    the difference would persist on more of the same trace. It does not cover another machine or user population, model
+    errors, a trend through the trace, or correlation over more than about one block (n / blocks jobs): a machine that is
     congested from beginning to end is one observation, whatever the number of jobs.
 
     Parameters
     ----------
     difference
-        (n,) in submission order.
+        (n,) differences in submission order.
     blocks
-        Number of blocks the series makes; their length is ceil(n / blocks) jobs.
+        Number of blocks; each has ceil(n / blocks) jobs.
     draws
-        Bootstrap samples.
+        Number of bootstrap samples.
     seed
-        Of the samples: same input and seed, same interval.
+        Random seed of the samples.
+    level
+        Coverage probability.
 
     Returns
     -------
-    The bounds are percentiles of the samples' means, at tails widened for the small number of blocks as a t interval with
-    one degree of freedom less than blocks would be.
+    Interval whose bounds are percentiles of the sample means. The tails are widened for the small number of blocks, as in a
+    t interval with one degree of freedom fewer than blocks.
 
     Notes
     -----
@@ -86,7 +88,7 @@ def paired_block_bootstrap(
         return Interval(mean, math.nan, math.nan, level, n)
     length = -(-n // blocks)
     count = -(-n // length)
-    # Deviations from the mean: their sums are small, so that the differences of a running sum stay exact enough.
+    # Bootstrap deviations from the mean: their sums are small, so differences of the running sum stay accurate.
     means = mean + _resampled_means(series - mean, length, count, draws, seed)
     tail = NormalDist().cdf(-math.sqrt(count / (count - 1)) * student_t(level, count - 1))
     low, high = np.quantile(means, [tail, 1.0 - tail]).tolist()
@@ -94,7 +96,7 @@ def paired_block_bootstrap(
 
 
 def _resampled_means(series: FloatArray, length: int, count: int, draws: int, seed: int) -> FloatArray:
-    """(draws,) means of n values made of `count` blocks of the circle, the last one cut so that n are reached."""
+    """Return (draws,) means of n values: `count` blocks of the circular series, the last one cut to reach exactly n."""
     n = len(series)
     running = np.concatenate([[0.0], np.cumsum(np.concatenate([series, series[:length]]))])
     starts = (uniform(seed, "block_bootstrap", np.arange(draws)[:, None], np.arange(count)[None, :]) * n).astype(np.int64)
@@ -105,12 +107,12 @@ def _resampled_means(series: FloatArray, length: int, count: int, draws: int, se
 
 
 def student_t(level: float, freedom: int) -> float:
-    """Two-sided quantile t of Student's distribution: P(|T| <= t) = level."""
-    from scipy.special import stdtrit  # type: ignore[import-untyped]  # no types; imported late, since it takes long
+    """Return the two-sided quantile t of Student's distribution with `freedom` degrees of freedom: P(|T| <= t) = level."""
+    from scipy.special import stdtrit  # type: ignore[import-untyped]  # SciPy has no types; a late import, since it is slow
 
     return -float(stdtrit(freedom, (1.0 - level) / 2))
 
 
 def _check_level(level: float) -> None:
     if not 0.0 < level < 1.0:
-        raise ValueError(f"level must lie between 0 and 1, got {level}")
+        raise ValueError(f"level must be between 0 and 1, got {level}")

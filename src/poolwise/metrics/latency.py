@@ -1,7 +1,7 @@
-"""How long jobs of many tasks take, and their tasks.
+"""Latency of jobs that consist of tasks, and of the tasks.
 
-Source: VineSim, sections 4.5 and 5.2.2; specs of the accelerators, "Outputs". A job is the rows of the workload that have one
-"parent"; where there is no such column each row is a job.
+Source: VineSim, sections 4.5 and 5.2.2; specs of the accelerators, "Outputs". A job is the set of workload rows with the same
+"parent"; without that column each row is a job.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PERCENTILES = {"p50": 50.0, "p99": 99.0, "p99_9": 99.9}
 
 @dataclass(frozen=True)
 class Spread:
-    """Mean and percentiles of some values (interpolated linearly), NaN without values; `count` says of how many."""
+    """Mean and linearly interpolated percentiles of `count` values; NaN without values."""
 
     count: int
     mean: float
@@ -29,14 +29,14 @@ class Spread:
 
     @classmethod
     def of(cls, values: FloatArray) -> Spread:
-        """Describe (n,) values."""
+        """Return the mean and percentiles of (n,) values."""
         if not len(values):
             return cls(0, *[float("nan")] * (1 + len(PERCENTILES)))
         return cls(len(values), float(values.mean()), *np.percentile(values, list(PERCENTILES.values())).tolist())
 
 
 def parents(workload: Workload) -> tuple[IntArray, int]:
-    """(n_row,) job of each row, and the number of jobs."""
+    """Return (n_row,) job of each row, and the number of jobs."""
     column = workload.attributes.get("parent")
     if column is None or not len(workload):
         return np.arange(len(workload)), len(workload)
@@ -44,7 +44,7 @@ def parents(workload: Workload) -> tuple[IntArray, int]:
 
 
 def job_latency_us(schedule: Schedule) -> FloatArray:
-    """(n_job,) last end - arrival, microseconds; NaN for jobs some of whose tasks did not finish."""
+    """Return (n_job,) last end - arrival, microseconds; NaN for jobs with a task that did not finish."""
     workload = schedule.workload
     job, count = parents(workload)
     last, arrival = np.full(count, -1, dtype=np.int64), np.full(count, np.iinfo(np.int64).max, dtype=np.int64)
@@ -56,14 +56,14 @@ def job_latency_us(schedule: Schedule) -> FloatArray:
 
 
 def task_latency_us(schedule: Schedule) -> FloatArray:
-    """(n_task,) end - arrival of the job, microseconds, of tasks that finished, in the order of starts."""
+    """Return (n_task,) task end - job arrival, microseconds, of the finished tasks in start order."""
     runs = schedule.finished
     latency: FloatArray = (schedule.end[runs] - schedule.workload.submit[schedule.job[runs]]) / US
     return latency
 
 
 def response_us(schedule: Schedule) -> FloatArray:
-    """(n_task,) transfer + compute = end - start, microseconds, of tasks that finished, in the order of starts."""
+    """Return (n_task,) transfer + compute time = end - start, microseconds, of the finished tasks in start order."""
     runs = schedule.finished
     response: FloatArray = (schedule.end[runs] - schedule.start[runs]) / US
     return response

@@ -1,4 +1,4 @@
-"""What a metric is: numbers of one run, from what became of every job, what it is compared with, and what held what when."""
+"""The interface of metrics, and the run that they measure: outcomes of all jobs, baselines and, if available, the schedule."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Better = Literal["lower", "higher", "neither"]
 
 
 class Metric(NamedTuple):
-    """What a metric says, its unit, and which way is better.
+    """Description, unit and direction of a metric.
 
-    Where `per` says "resource", "unit type" or the like, there is one number for each of these, called METRIC.PART, such as
-    "resource_used.memory"; which parts there are depends on the run.
+    If `per` names a dimension such as "resource" or "unit type", the metric has one value per part, named METRIC.PART, for
+    example "resource_used.memory". The run determines the parts.
     """
 
     description: str
@@ -33,19 +33,19 @@ class Metric(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class MeasuredRun:
-    """One run, and what it is measured on.
+    """One run and the data needed to measure it.
 
     Attributes
     ----------
-    outcomes : what became of every job
-    population : (n_job,) jobs that are measured, the warm-up left out
-    window : for throughput and utilisation, to which all jobs contribute
-    warm_up : the first so many submitted jobs are not measured
+    outcomes : outcome of every job
+    population : (n_job,) measured jobs, without the warm-up
+    window : time window of throughput and utilization, which count all jobs
+    warm_up : number of first submitted jobs that are not measured
     baseline : the same jobs under FCFS without backfilling with the same memory configuration
-    memory_baseline : the same jobs under the same scheduler on the machine that memory dollars are compared with
+    memory_baseline : the same jobs under the same scheduler on the reference machine for memory dollars
     tau_s : bound of the bounded slowdown, seconds
     dollars_per_gb : price of memory
-    read_workload, read_schedule : read the workload, and the schedule with its machine, where that can be done
+    read_workload, read_schedule : functions that read the workload, and the schedule with its machine; None if unavailable
     """
 
     outcomes: Outcomes
@@ -61,7 +61,7 @@ class MeasuredRun:
 
     @classmethod
     def of(cls, schedule: Schedule, baseline: Schedule | None = None) -> MeasuredRun:
-        """Measure a whole run: all jobs that finished, from the first submission to the last end."""
+        """Measure a whole run: all finished jobs, from the first submission to the last end."""
         outcomes = Outcomes.of(schedule)
         return cls(
             outcomes,
@@ -79,44 +79,46 @@ class MeasuredRun:
 
     @cached_property
     def workload(self) -> Workload:
-        """The jobs as they were submitted, row by row those of the outcomes; raises InputError where nobody can read them."""
+        """The jobs as submitted, in the row order of the outcomes; raises InputError if they are not available."""
         if self.read_workload is not None:
             return self.read_workload()
         if self.read_schedule is not None:
             return self.schedule.workload
-        raise InputError("a metric needs the workload, which is not known here", remedy="measure the run where it is made")
+        raise InputError(
+            "a metric needs the workload, which is not available here", remedy="measure the run when it is simulated"
+        )
 
     @cached_property
     def schedule(self) -> Schedule:
-        """What was placed where and when. A run whose outcomes alone were kept is simulated again for it.
+        """The schedule with its placements. If only the outcomes of a run were saved, the run is simulated again.
 
-        Raises InputError where that cannot be done.
+        Raises InputError if that is impossible.
         """
         if self.read_schedule is None:
-            remedy = "measure the run where it is made"
-            raise InputError("a metric needs the schedule, which is not known here", remedy=remedy)
+            remedy = "measure the run when it is simulated"
+            raise InputError("a metric needs the schedule, which is not available here", remedy=remedy)
         return self.read_schedule()
 
     @property
     def machine(self) -> Machine:
-        """What the run was on; errors as `schedule`."""
+        """The machine of the run; raises InputError if the schedule is not available."""
         return self.schedule.machine
 
 
 class Measure(Protocol):
-    """One metric or several that are computed together. Register the class with `@register("metrics", NAME)`.
+    """One or more metrics that are computed together. Register the class with `@register("metrics", NAME)`.
 
     Attributes
     ----------
-    metrics : name -> what it is, in the order in which tables show them
+    metrics : name -> description, unit and direction, in the order of tables
     """
 
     metrics: ClassVar[Mapping[str, Metric]]
 
     def applies(self, run: MeasuredRun) -> bool:
-        """Whether the metrics mean anything in such a run; where not, they are left out of its summary."""
+        """Return whether the metrics are meaningful for a run; otherwise its summary omits them."""
         return True
 
     def of(self, run: MeasuredRun) -> Mapping[str, float]:
-        """Compute every metric of `metrics`; NaN where one is undefined (no jobs, no baseline, an empty window)."""
+        """Compute every metric of `metrics`; NaN where undefined (no jobs, no baseline, an empty window)."""
         ...

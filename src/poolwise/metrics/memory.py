@@ -1,4 +1,4 @@
-"""How well memory is used, what remote memory costs in time, and what memory costs in money.
+"""Memory utilization, runtime degradation by remote memory, and the price of memory.
 
 Source: Li et al., Fair Memory, sections IV-C to IV-E, Figures 10 to 12; specs of the memory pools, "Measurement".
 """
@@ -26,19 +26,19 @@ class Steps:
     Attributes
     ----------
     time : (k + 1,) int64, ns, ascending
-    value : (k,) float64, holds from time[i] to time[i + 1]
+    value : (k,) float64; value[i] applies from time[i] to time[i + 1]
     """
 
     time: IntArray
     value: FloatArray
 
     def mean(self) -> float:
-        """Time-weighted mean; NaN over no time."""
+        """Return the time-weighted mean; NaN for an empty time range."""
         length = np.diff(self.time)
         return float((self.value * length).sum() / length.sum()) if len(length) else float("nan")
 
     def means(self, parts: int) -> Steps:
-        """Time-weighted means over a number of equal parts of the time (bounds rounded down to whole ns), for curves."""
+        """Return time-weighted means over `parts` equal parts of the time, with bounds rounded down to whole ns."""
         if not len(self.value):
             return self
         span = int(self.time[-1] - self.time[0])
@@ -54,8 +54,8 @@ class Histogram:
 
     Attributes
     ----------
-    edges : (k + 1,) float64; a bin holds its lower edge
-    share : (k,) float64, sums to 1; (0,) where there is nothing to share
+    edges : (k + 1,) float64; a bin includes its lower edge
+    share : (k,) float64, sums to 1; (0,) without values
     """
 
     edges: FloatArray
@@ -63,10 +63,11 @@ class Histogram:
 
 
 def memory_utilization(outcomes: Outcomes, window: Window) -> Steps:
-    """(local + pool memory in use) / installed memory over the window.
+    """Return (local + pool memory in use) / installed memory over the window.
 
-    A job uses its memory per node on each node it holds, local memory first, the rest from pools: what it asked for, not
-    all that its nodes have. No steps for an empty window, without installed memory, and where jobs do not take whole nodes.
+    A job uses its requested memory per node on each node it holds, local memory first and then pool memory; unused memory of
+    its nodes does not count. The result has no steps for an empty window, for a machine without memory, and if jobs share
+    nodes.
     """
     if window.end <= window.begin or not outcomes.installed_memory or not outcomes.whole_nodes:
         return Steps(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.float64))
@@ -81,26 +82,26 @@ def memory_utilization(outcomes: Outcomes, window: Window) -> Steps:
 
 
 def utilization_histogram(steps: Steps, bins: int = 10) -> Histogram:
-    """Share of the time that a utilisation spends in each of `bins` bins of [0, 1]; the last one holds 1 too."""
+    """Return the share of time that a utilization spends in each of `bins` bins of [0, 1]; the last bin includes 1."""
     edges = np.linspace(0.0, 1.0, bins + 1)
     length = np.diff(steps.time)
     if not len(length):
         return Histogram(edges, np.zeros(0, dtype=np.float64))
-    # + 1e-9: a value that is exactly an edge belongs above it, though its division was rounded down
+    # + 1e-9: a value exactly on an edge belongs to the bin above, even if its division was rounded down
     at = np.clip(np.floor(steps.value * bins + 1e-9).astype(np.int64), 0, bins - 1)
     return Histogram(edges, np.bincount(at, weights=length, minlength=bins) / length.sum())
 
 
 def degradation(outcomes: Outcomes) -> FloatArray:
-    """(n_job,) runtime / r - 1, r the runtime with local memory only; NaN for jobs that did not finish.
+    """Return (n_job,) runtime / r - 1, where r is the runtime with local memory only; NaN for jobs that did not finish.
 
-    The runtime of a job whose tasks ran apart is that from its first start to its last end.
+    The runtime of a job whose tasks ran separately is the time from its first start to its last end.
     """
     return np.where(outcomes.finished, _extra_ns(outcomes) / outcomes.duration, np.nan)
 
 
 def degradation_histogram(outcomes: Outcomes, population: BoolArray, width_percent: int = 5) -> Histogram:
-    """Share of the finished jobs of a population in each bin of degradation, from 0 (or the lowest) to the highest."""
+    """Return the share of a population's finished jobs in each bin of degradation, from 0 (or the minimum) to the maximum."""
     bins = _degradation_bins(outcomes, width_percent)[population & outcomes.finished]
     if not len(bins):
         return Histogram(np.array([0.0, width_percent / 100]), np.zeros(0, dtype=np.float64))
@@ -110,31 +111,34 @@ def degradation_histogram(outcomes: Outcomes, population: BoolArray, width_perce
 
 
 def share_under_5pct(outcomes: Outcomes, population: BoolArray) -> float:
-    """Share of the finished jobs of a population with a degradation below 5 %; NaN without jobs."""
+    """Return the share of a population's finished jobs with a degradation below 5 %; NaN without jobs."""
     counted = population & outcomes.finished
     return float((_degradation_bins(outcomes, 5)[counted] < 1).mean()) if counted.any() else float("nan")
 
 
 def share_remote(outcomes: Outcomes, population: BoolArray) -> float:
-    """Share of a population's jobs that need remote memory: more per node than a node has; NaN without jobs."""
+    """Return the share of a population's jobs that need remote memory: more per node than a node has; NaN without jobs."""
     return float((outcomes.memory[population] > outcomes.local_memory).mean()) if population.any() else float("nan")
 
 
 def memory_dollars(outcomes: Outcomes, dollars_per_gb: float = DOLLARS_PER_GB) -> float:
-    """Price of the installed memory."""
+    """Return the price of the installed memory, $."""
     return outcomes.installed_memory / MIB_PER_GB * dollars_per_gb
 
 
 def throughput_per_memory_dollar(outcomes: Outcomes, window: Window, dollars_per_gb: float = DOLLARS_PER_GB) -> float:
-    """Jobs per 100 s / price of the installed memory; NaN without memory and for an empty window."""
+    """Return jobs per 100 s / price of the installed memory; NaN without memory and for an empty window."""
     price = memory_dollars(outcomes, dollars_per_gb)
     return throughput_per_100s(outcomes, window) / price if price else float("nan")
 
 
 def throughput_per_memory_dollar_gain(outcomes: Outcomes, window: Window, baseline: Outcomes, baseline_window: Window) -> float:
-    """Throughput per memory dollar / that of a baseline (the paper: 512 GB in every node, no pools); the price cancels out."""
-    there = throughput_per_memory_dollar(baseline, baseline_window)
-    return throughput_per_memory_dollar(outcomes, window) / there if there else float("nan")
+    """Return throughput per memory dollar / that of a baseline (the paper: 512 GB in every node, no pools).
+
+    The price per GB cancels out.
+    """
+    reference = throughput_per_memory_dollar(baseline, baseline_window)
+    return throughput_per_memory_dollar(outcomes, window) / reference if reference else float("nan")
 
 
 def _extra_ns(outcomes: Outcomes) -> IntArray:
@@ -142,7 +146,7 @@ def _extra_ns(outcomes: Outcomes) -> IntArray:
 
 
 def _degradation_bins(outcomes: Outcomes, width_percent: int) -> IntArray:
-    """(n_job,) floor(degradation / width) in whole numbers, so that a job at exactly 15 % is not in the next lower bin.
+    """Return (n_job,) floor(degradation / width), in integer arithmetic so that a job at exactly 15 % is in the bin above.
 
     The products fit into int64 for runs of up to 2.9 years.
     """

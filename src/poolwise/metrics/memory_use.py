@@ -1,4 +1,4 @@
-"""What jobs use of the pool memory that they hold, and what it costs where there is none left."""
+"""Pool memory that runs hold and need over time, and the node hours lost when memory runs out."""
 
 from __future__ import annotations
 
@@ -10,34 +10,35 @@ from poolwise.model import Kind, Outcome, Schedule
 from poolwise.units import HOUR
 
 
-def ran_out(schedule: Schedule) -> BoolArray:
-    """(n_run,) runs that were ended for want of memory."""
+def ran_out_of_memory(schedule: Schedule) -> BoolArray:
+    """Return (n_run,) runs that were terminated for lack of memory."""
     return np.array([outcome is Outcome.OUT_OF_MEMORY for outcome in schedule.outcome], dtype=np.bool_)
 
 
 def whole_nodes(schedule: Schedule) -> IntArray:
-    """(n_run,) whole nodes of each run."""
+    """Return (n_run,) number of whole nodes of each run."""
     rows = schedule.resource == schedule.machine.resource("nodes")
     run = np.repeat(np.arange(schedule.n_run), np.diff(schedule.offset))
     return np.bincount(run[rows], schedule.amount[rows], schedule.n_run).astype(np.int64)
 
 
 def lost_node_hours(schedule: Schedule) -> float:
-    """Node hours of runs that were ended for want of memory: their work is lost."""
+    """Return the node hours of runs that were terminated for lack of memory: their work is lost."""
     hours = (schedule.end - schedule.start) / HOUR * whole_nodes(schedule)
-    return float(hours[ran_out(schedule)].sum())
+    return float(hours[ran_out_of_memory(schedule)].sum())
 
 
 def stalled_node_hours(schedule: Schedule) -> float:
-    """Node hours for which runs stood still for want of memory, those that were ended later among them."""
+    """Return the node hours during which runs stalled for lack of memory, including runs that were terminated later."""
     nodes = whole_nodes(schedule)
     return float(sum((stall.end - stall.begin) / HOUR * nodes[stall.run] for stall in schedule.stalls))
 
 
 def pool_memory(schedule: Schedule, window: Window) -> tuple[float, float]:
-    """Share of all pool memory that runs hold, and that they need, averaged over a window; NaN without pools or time.
+    """Return the shares of all pool memory that runs hold, and that they need, averaged over a window.
 
-    A run needs of pools what exceeds the memory of its nodes, also while it stands still because it does not have that.
+    A run needs pool memory for its use above the memory of its nodes, also while it is stalled because it lacks that memory.
+    The shares are NaN without pools and for an empty window.
     """
     machine, memory = schedule.machine, schedule.machine.resource("memory")
     installed = int(machine.capacity[machine.of_kind(Kind.POOL), memory].sum())
@@ -55,6 +56,6 @@ def pool_memory(schedule: Schedule, window: Window) -> tuple[float, float]:
 
 
 def _mean(amount: IntArray, begin: IntArray, end: IntArray, window: Window) -> float:
-    """Sum of amounts that hold from begin to end (ns), averaged over a window."""
+    """Return the sum of amounts, each valid from begin to end (ns), averaged over a window."""
     inside = np.clip(end, window.begin, window.end) - np.clip(begin, window.begin, window.end)
     return float((amount.astype(np.float64) * inside).sum() / (window.end - window.begin))

@@ -22,30 +22,30 @@ class Status(IntEnum):
 
     FINISHED = 0
     REJECTED = 1
-    WAITING = 2  # some of it never started
-    LOST = 3  # stopped, or its capacity went away, and not run again
+    WAITING = 2  # at least one task never started
+    LOST = 3  # stopped, or lost with its capacity, and never run again
 
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """One row a job of the workload, in the order (submit, id), and the few facts of the machine that metrics divide by.
+    """Table with one row per job, in the order (submit, id), and the machine facts that metrics divide by.
 
     Attributes
     ----------
     id : (n_job,) int64
-    submit : (n_job,) int64, ns since the trace began
-    start, end : (n_job,) int64, ns: first start and last end of a job that finished, -1 for all others
+    submit : (n_job,) int64, ns since the beginning of the trace
+    start, end : (n_job,) int64, ns: first start and last end of a finished job, -1 for all others
     duration : (n_job,) int64, ns of one task with local memory only
     requested : (n_job,) int64, ns
-    nodes : (n_job,) int64, nodes of one task x tasks (a task that shares a node counts as one)
+    nodes : (n_job,) int64, nodes of one task x tasks (a task on a shared node counts as one)
     memory : (n_job,) int64, MiB per node
-    nodes_held : (n_job,) float64, whole nodes held between start and end, mean over that time; 0 if it did not finish. Work
-        of runs that were stopped or lost is not in it.
+    nodes_held : (n_job,) float64, whole nodes held between start and end, averaged over that time; 0 for jobs that did not
+        finish. Excludes the work of runs that were stopped or lost.
     status : (n_job,) uint8, `Status`
-    reason : n_job reasons of rejection, "" where not rejected
-    n_nodes : whole nodes of the machine; where it has none, its owners that are nodes
-    whole_nodes : whether jobs take nodes whole; where not, node and memory utilisation are undefined
-    local_memory : MiB of local memory per node, the least where node types differ
+    reason : n_job reasons for rejection, "" if not rejected
+    n_nodes : whole nodes of the machine; without whole nodes, the number of its owners that are nodes
+    whole_nodes : whether jobs take whole nodes; if not, node and memory utilization are undefined
+    local_memory : MiB of local memory per node, the minimum over node types
     node_memory : MiB in all nodes
     pool_memory : MiB in all pools
     first_submit : ns of the first submission (0 without jobs)
@@ -83,13 +83,13 @@ class Outcomes:
 
     @property
     def nbytes(self) -> int:
-        """Memory of the columns, bytes."""
+        """Memory of the columns in bytes."""
         columns = (self.id, self.submit, self.start, self.end, self.duration, self.requested, self.nodes, self.memory)
         return sum(column.nbytes for column in (*columns, self.nodes_held, self.status)) + 8 * len(self.reason)
 
     @classmethod
     def of(cls, schedule: Schedule) -> Outcomes:
-        """Read a schedule. Never fails, whatever the machine is made of."""
+        """Read the outcomes from a schedule; works for every machine."""
         workload, n = schedule.workload, len(schedule.workload)
         status = np.full(n, Status.LOST, dtype=np.uint8)
         status[schedule.done] = Status.FINISHED
@@ -114,12 +114,12 @@ class Outcomes:
 
     @classmethod
     def from_frame(cls, frame: pl.DataFrame, facts: Mapping[str, int | bool]) -> Outcomes:
-        """Read what `to_frame` and `facts` wrote, in any row order.
+        """Read the frame of `to_frame`, in any row order, and the `facts` written with it.
 
-        Raises InputError for a missing column or fact, an unknown status, an empty cell or a column that holds no numbers.
+        Raises InputError for a missing column or fact, an unknown status, an empty cell or a non-numeric column.
         """
-        for kind, wanted, there in (("column", _COLUMNS, frame.columns), ("fact", _FACTS, facts)):
-            if missing := [name for name in wanted if name not in there]:
+        for kind, required, found in (("column", _COLUMNS, frame.columns), ("fact", _FACTS, facts)):
+            if missing := [name for name in required if name not in found]:
                 raise InputError(
                     f"{kind} '{missing[0]}' is missing", field=missing[0], remedy="write it with Outcomes.to_frame"
                 )
@@ -137,7 +137,7 @@ class Outcomes:
         return cls(**numbers, nodes_held=_floats(frame["nodes_held"]), status=status, reason=reason)
 
     def to_frame(self) -> pl.DataFrame:
-        """One row a job, columns named as the attributes; `facts` goes beside it."""
+        """Return a frame with one row per job and the attributes as columns; write `facts` with it."""
         columns: dict[str, Any] = {name: getattr(self, name) for name in (*_INTEGERS, "nodes_held")}
         columns["status"] = pl.Series([_LABELS[k] for k in self.status.tolist()], dtype=pl.Enum(_LABELS))
         columns["reason"] = pl.Series(self.reason, dtype=pl.String)
@@ -145,7 +145,7 @@ class Outcomes:
 
     @property
     def facts(self) -> dict[str, int | bool]:
-        """Facts of the machine and the workload that `from_frame` needs beside the frame; plain data for JSON."""
+        """Facts of the machine and the workload that `from_frame` needs in addition to the frame; plain data for JSON."""
         return {name: getattr(self, name) for name in _FACTS}
 
     def __len__(self) -> int:
@@ -153,12 +153,12 @@ class Outcomes:
 
     @cached_property
     def finished(self) -> BoolArray:
-        """(n_job,) jobs that did all their work."""
+        """(n_job,) jobs that completed all their work."""
         return np.equal(self.status, Status.FINISHED)
 
     @property
     def unit(self) -> str:
-        """What `nodes` counts, in words: nodes, or tasks where jobs share nodes."""
+        """Word for the unit that `nodes` counts: "node", or "task" if jobs share nodes."""
         return "node" if self.whole_nodes else "task"
 
     @property
@@ -195,7 +195,7 @@ def _first_submit(workload: Workload) -> int:
 
 
 def _nodes_held(schedule: Schedule) -> FloatArray:
-    """(n_job,) whole nodes held by the finished runs of a job, weighted by each run's part of the time from start to end."""
+    """Return (n_job,) whole nodes held by a job's finished runs, weighted by each run's share of the time from start to end."""
     held = np.zeros(len(schedule.workload), dtype=np.float64)
     machine = schedule.machine
     if "nodes" not in machine.resources or not schedule.n_run:
@@ -212,7 +212,7 @@ def _nodes_held(schedule: Schedule) -> FloatArray:
 
 
 def _machine_facts(machine: Machine) -> dict[str, Any]:
-    """What a machine offers; a node that jobs share brings its own capacity of memory, whole nodes bring `per_node`."""
+    """Return the machine facts of `Outcomes`; a shared node has its own memory capacity, whole nodes have `per_node`."""
     owners = machine.of_kind(Kind.NODE)
     count = machine.capacity[owners, machine.resource("nodes")] if "nodes" in machine.resources else np.zeros_like(owners)
     own = _column(machine, "memory")

@@ -1,4 +1,4 @@
-"""How busy nodes, pools and devices were, and the watts and dollars that follow."""
+"""Load of nodes, pools and devices, and the watts and dollars that follow from it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from poolwise.model import Kind, Machine, Schedule
 
 @dataclass(frozen=True, eq=False)
 class Load:
-    """How busy each thing was in a window.
+    """Load of each owner in a window.
 
     Attributes
     ----------
-    mean : (n_owner,) share of it in use, averaged: of its cores (nodes), its memory (pools), its bandwidth (devices that have
-        one) or itself (other devices, taken whole or in shares); 0 for links
-    awake : (n_owner,) share of the window in which anything ran on it
+    mean : (n_owner,) average share in use: of the cores (nodes), the memory (pools), the bandwidth (devices with bandwidth)
+        or the device itself (other devices, taken whole or in shares); 0 for links
+    awake : (n_owner,) share of the window in which anything ran on the owner
     """
 
     mean: FloatArray
@@ -27,7 +27,7 @@ class Load:
 
 
 def load_of(schedule: Schedule, window: Window) -> Load:
-    """Measure a schedule; NaN for an empty window."""
+    """Measure the load of a schedule; NaN for an empty window."""
     machine, length = schedule.machine, float(window.end - window.begin)
     if length <= 0:
         nothing = np.full(machine.n_owner, np.nan)
@@ -40,7 +40,7 @@ def load_of(schedule: Schedule, window: Window) -> Load:
 
 
 def _covered(owner: np.ndarray, begin: np.ndarray, end: np.ndarray, count: int) -> FloatArray:
-    """(count,) ns that the stretches of each owner cover together."""
+    """Return (count,) ns covered by the union of each owner's intervals."""
     order = np.lexsort((begin, owner))
     owner, begin, end = owner[order], begin[order], end[order]
     first = np.searchsorted(owner, np.arange(count + 1))
@@ -48,15 +48,15 @@ def _covered(owner: np.ndarray, begin: np.ndarray, end: np.ndarray, count: int) 
     for k in range(count):
         rows = slice(first[k], first[k + 1])
         until = np.maximum.accumulate(end[rows])
-        before = np.concatenate([begin[rows][:1], until[:-1]])  # up to where the stretches before reach
+        before = np.concatenate([begin[rows][:1], until[:-1]])  # latest end of the earlier intervals
         total[k] = np.maximum(until - np.maximum(begin[rows], before), 0).sum()
     return total
 
 
 def _of_load(machine: Machine) -> FloatArray:
-    """(n_owner, n_resource) share of an owner's load that one unit of a resource is; 0 for resources that do not count."""
+    """Return (n_owner, n_resource) contribution of one unit of a resource to its owner's load; 0 for other resources."""
     found = np.zeros(machine.capacity.shape)
-    others = tuple(name for name in machine.resources if name not in ("memory", "storage"))  # held whole, or in shares
+    others = tuple(name for name in machine.resources if name not in ("memory", "storage"))  # allocated whole, or in shares
     loads = {Kind.NODE: (("cores",), ("nodes",)), Kind.POOL: (("memory",),), Kind.DEVICE: (("bandwidth",), others)}
     for kind, choices in loads.items():
         left = machine.kind == kind
@@ -69,25 +69,25 @@ def _of_load(machine: Machine) -> FloatArray:
     return found
 
 
-def number_of(machine: Machine) -> IntArray:
-    """(n_owner,) how many things an owner stands for: the nodes of a rack that are taken whole are one owner."""
+def multiplicity(machine: Machine) -> IntArray:
+    """Return (n_owner,) number of identical units that an owner represents: the whole nodes of a rack are one owner."""
     whole = machine.capacity[:, machine.resource("nodes")] if "nodes" in machine.resources else 0
     return np.asarray(np.where((machine.kind == Kind.NODE) & (whole > 0), whole, 1), dtype=np.int64)
 
 
 def price(machine: Machine) -> float:
-    """$ of all nodes, pools and devices, from their attribute "price"; NaN where one has none."""
+    """Return the total price of all nodes, pools and devices, $, from their attribute "price"; NaN if one has no price."""
     prices, owners = machine.attributes.get("price"), machine.kind != Kind.LINK
-    return float("nan") if prices is None else float((number_of(machine) * prices)[owners].sum())
+    return float("nan") if prices is None else float((multiplicity(machine) * prices)[owners].sum())
 
 
 def mean_watts(machine: Machine, load: Load) -> float:
-    """Watts of all nodes, pools and devices, averaged; NaN where a thing has no watts, or the load is not known.
+    """Return the mean power of all nodes, pools and devices, W; NaN if a unit has no watts or the load is unknown.
 
-    A thing draws from "idle_watts" to "busy_watts", linear in its load: Fan, Weber, Barroso 2007.
+    Power rises linearly with load from "idle_watts" to "busy_watts": Fan, Weber, Barroso 2007.
     """
     owners = machine.kind != Kind.LINK
     idle, busy = machine.attributes.get("idle_watts"), machine.attributes.get("busy_watts")
     if idle is None or busy is None:
         return float("nan")
-    return float((number_of(machine) * (idle + (busy - idle) * load.mean))[owners].sum())
+    return float((multiplicity(machine) * (idle + (busy - idle) * load.mean))[owners].sum())

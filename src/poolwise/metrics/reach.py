@@ -1,4 +1,4 @@
-"""What of a machine is in use, and what is free but out of reach, thing by thing: what a drawing of the machine shows."""
+"""Used and stranded share of every resource of every owner, as the machine drawing shows them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from poolwise.metrics.window import Window
 from poolwise.model import Kind, Machine, Schedule
 
 _PRIMARY = ("nodes", "cores")
-"""What a job must hold on a node to run there."""
+"""Resource that a job must hold on a node to run there, in order of preference."""
 
 
 @dataclass(frozen=True)
@@ -20,12 +20,12 @@ class Reach:
 
     Attributes
     ----------
-    owner : number of the owner
+    owner : index of the owner
     resource : name
     installed : base units
-    used : share of it that jobs hold
-    stranded : share that is free but out of reach: on nodes that have no free node or core left, or in the pool of a rack (or
-        of the machine) that has none
+    used : share that jobs hold
+    stranded : share that is free but out of reach: on nodes without a free node or core, or in the pool of a rack (or of the
+        machine) without one
     """
 
     owner: int
@@ -36,7 +36,10 @@ class Reach:
 
 
 def reach(schedule: Schedule, window: Window, *, system: bool = False) -> tuple[Reach, ...]:
-    """Measure every resource of every owner; nothing for an empty window. `system` where jobs may use pools of other racks."""
+    """Measure every resource of every owner; return an empty tuple for an empty window.
+
+    `system` states that jobs may use the pools of other racks.
+    """
     if window.end <= window.begin:
         return ()
     machine, rows = schedule.machine, _Rows.of(schedule)
@@ -44,9 +47,9 @@ def reach(schedule: Schedule, window: Window, *, system: bool = False) -> tuple[
     whole = machine.capacity[:, machine.resource("nodes")] if "nodes" in machine.resources else np.zeros_like(each)
     found = []
     for owner in range(machine.n_owner):
-        things = [(name, int(machine.capacity[owner, k]), rows.held([owner], k)) for k, name in enumerate(machine.resources)]
-        things.append(("memory", int(each[owner] * whole[owner]), rows.local(owner, int(each[owner]))))
-        for name, installed, held in things:
+        resources = [(name, int(machine.capacity[owner, k]), rows.held([owner], k)) for k, name in enumerate(machine.resources)]
+        resources.append(("memory", int(each[owner] * whole[owner]), rows.local(owner, int(each[owner]))))
+        for name, installed, held in resources:
             if installed:
                 gates = _gates(machine, owner, name, system)
                 taken = rows.held(gates, rows.primary)
@@ -57,17 +60,17 @@ def reach(schedule: Schedule, window: Window, *, system: bool = False) -> tuple[
 
 
 _Steps = tuple[IntArray, IntArray, FloatArray]
-"""(k,) begin, end and amount of what is held."""
+"""(k,) begin, end and amount of allocations."""
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """Holdings, sorted by owner and resource.
+    """Allocations, sorted by owner and resource.
 
     Attributes
     ----------
-    order, bounds : rows order[bounds[k]:bounds[k + 1]] are of owner k // n_resource and resource k % n_resource
-    primary : column of what a job must hold on a node, -1 where there is none
+    order, bounds : rows order[bounds[k]:bounds[k + 1]] belong to owner k // n_resource and resource k % n_resource
+    primary : column of the resource that a job must hold on a node, -1 if there is none
     """
 
     schedule: Schedule
@@ -85,25 +88,25 @@ class _Rows:
         return cls(schedule, order, bounds, primary)
 
     def held(self, owners: list[int], column: int) -> _Steps:
-        """What runs hold of a resource of some owners together."""
+        """Return the allocations of a resource on several owners together."""
         count, rows = len(self.schedule.machine.resources), self.schedule.holdings
         parts = [self.order[self.bounds[o * count + column] : self.bounds[o * count + column + 1]] for o in owners]
         mine = np.concatenate(parts) if parts else self.order[:0]
         return rows.begin[mine], rows.end[mine], rows.amount[mine].astype(np.float64)
 
     def local(self, owner: int, each: int) -> _Steps:
-        """Memory that jobs use of nodes that they take whole: what they ask for, up to what a node has."""
+        """Return the memory that jobs use on nodes they take whole: their request, up to the memory of a node."""
         if not each:
             return self.held([], 0)
         count, rows, workload = len(self.schedule.machine.resources), self.schedule.holdings, self.schedule.workload
         k = owner * count + self.primary
         mine = self.order[self.bounds[k] : self.bounds[k + 1]]
-        asked = np.minimum(workload.memory[self.schedule.job[rows.run[mine]]], each)
-        return rows.begin[mine], rows.end[mine], (rows.amount[mine] * asked).astype(np.float64)
+        requested = np.minimum(workload.memory[self.schedule.job[rows.run[mine]]], each)
+        return rows.begin[mine], rows.end[mine], (rows.amount[mine] * requested).astype(np.float64)
 
 
 def _shares(window: Window, installed: int, held: _Steps, taken: _Steps, total: float, many: bool) -> tuple[float, float]:
-    """Mean shares that are used and stranded, behind gates of which `total` exist; `many` where they are nodes in one owner."""
+    """Return the mean used and stranded shares behind `total` gates; `many` if they are several nodes in one owner."""
     times = np.unique(np.concatenate([[window.begin, window.end], *held[:2], *taken[:2]]))
     times = times[(times >= window.begin) & (times <= window.end)]
     weight = np.diff(times) / float(window.end - window.begin)
@@ -117,7 +120,7 @@ def _shares(window: Window, installed: int, held: _Steps, taken: _Steps, total: 
 
 
 def _gates(machine: Machine, owner: int, name: str, system: bool) -> list[int]:
-    """Nodes of which a job must have some to use a resource of an owner; none where there is no such bound."""
+    """Return the nodes of which a job needs at least one to use a resource of an owner; empty without such a constraint."""
     primary = next((n for n in _PRIMARY if n in machine.resources), None)
     if primary is None or machine.kind[owner] == Kind.LINK or name == primary:
         return []
@@ -131,7 +134,7 @@ def _gates(machine: Machine, owner: int, name: str, system: bool) -> list[int]:
 
 
 def _over(times: IntArray, held: _Steps) -> FloatArray:
-    """(n_time - 1,) sum of the amounts that are held in each step."""
+    """Return (n_time - 1,) sum of the amounts allocated in each step."""
     begin, end, amount = held
     change = np.zeros(len(times) + 1)
     np.add.at(change, np.searchsorted(times, begin), amount)

@@ -1,4 +1,4 @@
-"""What is in use of each resource, and what is idle although jobs wait for it."""
+"""Share of each resource in use, and share that is idle while jobs wait for it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class ResourceUse:
 
     Attributes
     ----------
-    resource : name; devices that are taken whole count under that of their type
+    resource : name; devices that are taken whole count under the name of their type
     installed : base units in nodes, pools and devices
-    used : share of it that runs hold
-    stranded : share that is free while jobs that wait ask for as much: it is wanted, but not together with what else they need
-        or not where that is (or an order or a backfill holds it back). The rest is free and unwanted.
+    used : share that runs hold
+    stranded : share that is free while waiting jobs request at least as much. It is not free together with their other
+        resources, or not in the right place, or an order or backfill rule reserves it. The rest is free and unrequested.
     """
 
     resource: str
@@ -33,7 +33,7 @@ class ResourceUse:
 
 
 def resource_use(schedule: Schedule, window: Window) -> tuple[ResourceUse, ...]:
-    """Measure every resource that jobs ask for; nothing for an empty window."""
+    """Measure every resource that jobs request; return an empty tuple for an empty window."""
     if window.end <= window.begin:
         return ()
     found = []
@@ -45,7 +45,7 @@ def resource_use(schedule: Schedule, window: Window) -> tuple[ResourceUse, ...]:
 
 
 def _owners(machine: Machine, name: str) -> tuple[IntArray, int]:
-    """(n_owner,) capacity of what jobs ask for by a name, a resource or a type of device, and its column."""
+    """Return (n_owner,) capacity of a requested name, a resource or a device type, and its column."""
     if name in machine.resources:
         column = machine.resource(name)
         return np.where(_counts(machine, name), machine.capacity[:, column], 0), column
@@ -57,40 +57,40 @@ def _owners(machine: Machine, name: str) -> tuple[IntArray, int]:
 
 
 def _counts(machine: Machine, name: str) -> np.ndarray:
-    """(n_owner,) owners whose capacity jobs may hold: not links, and bandwidth only of devices."""
+    """Return (n_owner,) owners whose capacity jobs may hold: not links, and bandwidth only of devices."""
     if name == "bandwidth":
         return np.equal(machine.kind, Kind.DEVICE)
     return np.not_equal(machine.kind, Kind.LINK)
 
 
 def _use(schedule: Schedule, window: Window, name: str, total: int, counts: np.ndarray, column: int) -> ResourceUse:
-    """Measure a resource of which some owners, (n_owner,), count."""
+    """Measure a resource over the owners marked in `counts`, (n_owner,)."""
     rows = schedule.holdings
     here = counts[rows.owner] & (rows.resource == column)
     begin, end, held = rows.begin[here], rows.end[here], rows.amount[here].astype(np.float64)
-    submit, until, wanted = _waits(schedule, name, window)
+    submit, until, requested = _waits(schedule, name, window)
     times = np.unique(np.concatenate([[window.begin, window.end], begin, end, submit, until]))
     times = times[(times >= window.begin) & (times <= window.end)]
     weight = np.diff(times) / (total * float(window.end - window.begin))
     used = _steps(times, begin, end, held)
     free = np.maximum(total - used, 0)
-    stranded = np.minimum(free, _steps(times, submit, until, wanted))
+    stranded = np.minimum(free, _steps(times, submit, until, requested))
     return ResourceUse(name, total, float((used * weight).sum()), float((stranded * weight).sum()))
 
 
 def _waits(schedule: Schedule, name: str, window: Window) -> tuple[IntArray, IntArray, FloatArray]:
-    """(k,) submission, start (or the end of the window) and wish of each job that was not rejected."""
+    """Return (k,) submission, start (or the window's end) and requested amount of each job that was not rejected."""
     workload = schedule.workload
     begun = np.full(len(workload), window.end, dtype=np.int64)
     np.minimum.at(begun, schedule.job, schedule.start)
-    asks = (workload.request(name) * workload.tasks).astype(np.float64)
-    asks[list(schedule.rejected)] = 0.0
-    keep = (asks > 0) & (workload.submit < begun)
-    return workload.submit[keep], begun[keep], asks[keep]
+    requested = (workload.request(name) * workload.tasks).astype(np.float64)
+    requested[list(schedule.rejected)] = 0.0
+    waiting = (requested > 0) & (workload.submit < begun)
+    return workload.submit[waiting], begun[waiting], requested[waiting]
 
 
 def _steps(times: IntArray, begin: IntArray, end: IntArray, amount: FloatArray) -> FloatArray:
-    """(n_time - 1,) sum of the amounts of the stretches that cover each step."""
+    """Return (n_time - 1,) sum of the amounts of the intervals that cover each step."""
     change = np.zeros(len(times) + 1)
     np.add.at(change, np.searchsorted(times, begin), amount)
     np.add.at(change, np.searchsorted(times, end), -amount)

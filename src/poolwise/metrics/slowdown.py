@@ -1,4 +1,4 @@
-"""How long jobs wait, and how much longer they take than they would alone.
+"""Job waits, runtimes and bounded slowdowns.
 
 Source: Li et al., Fair Memory, section II-C; specs of the memory pools, "Measurement".
 """
@@ -12,33 +12,33 @@ from poolwise.metrics.outcomes import Outcomes
 from poolwise.units import SECOND
 
 TAU_S = 10.0
-"""Seconds below which a runtime counts as this long, so that very short jobs do not dominate the mean."""
+"""Shorter runtimes count as this many seconds, so that very short jobs do not dominate the mean slowdown."""
 
 
 def wait_s(outcomes: Outcomes) -> FloatArray:
-    """(n_job,) w = start - submit, seconds; NaN for jobs that did not finish."""
+    """Return (n_job,) w = start - submit, seconds; NaN for jobs that did not finish."""
     return np.where(outcomes.finished, (outcomes.start - outcomes.submit) / SECOND, np.nan)
 
 
 def runtime_s(outcomes: Outcomes) -> FloatArray:
-    """(n_job,) d = end - start, seconds, the runtime it had; NaN for jobs that did not finish."""
+    """Return (n_job,) d = end - start, seconds; NaN for jobs that did not finish."""
     return np.where(outcomes.finished, (outcomes.end - outcomes.start) / SECOND, np.nan)
 
 
 def bounded_slowdown(outcomes: Outcomes, tau_s: float = TAU_S) -> FloatArray:
-    """(n_job,) max((w + d) / max(d, tau), 1); NaN for jobs that did not finish.
+    """Return (n_job,) max((w + d) / max(d, tau), 1); NaN for jobs that did not finish.
 
-    d is the runtime the job had, so a job that remote memory slows down can look better than one that it does not:
-    read it beside `bounded_slowdown_local`.
+    d is the actual runtime, so a job that remote memory slows down can look better than one that is not slowed down. Read it
+    together with `bounded_slowdown_local`.
     """
     runtime = runtime_s(outcomes)
     return _bounded(wait_s(outcomes) + runtime, runtime, tau_s)
 
 
 def bounded_slowdown_local(outcomes: Outcomes, tau_s: float = TAU_S) -> FloatArray:
-    """(n_job,) max((w + d) / max(r, tau), 1), r the runtime with local memory only; NaN for jobs that did not finish.
+    """Return (n_job,) max((w + d) / max(r, tau), 1), r the runtime with local memory only; NaN for jobs that did not finish.
 
-    Degradation by remote memory shows in it as waiting does.
+    Degradation by remote memory raises it just as waiting does.
     """
     return _bounded(wait_s(outcomes) + runtime_s(outcomes), outcomes.duration / SECOND, tau_s)
 
@@ -50,7 +50,7 @@ def _bounded(response_s: FloatArray, runtime_s: FloatArray, tau_s: float) -> Flo
 
 
 def spread(values: FloatArray) -> dict[str, float]:
-    """Mean, median, 90th and 99th percentile of (n,) values, the latter interpolated linearly; NaN without values."""
+    """Return mean, median, 90th and 99th percentile of (n,) values, interpolated linearly; NaN without values."""
     if not len(values):
         return dict.fromkeys(("mean", "median", "p90", "p99"), float("nan"))
     median, p90, p99 = np.percentile(values, [50, 90, 99]).tolist()

@@ -1,4 +1,4 @@
-"""All metrics of one run under stable names: those that every run gets, and further ones that are asked for."""
+"""All metrics of one run under stable names: the standard metrics of every run, and further requested ones."""
 
 from __future__ import annotations
 
@@ -20,41 +20,41 @@ from poolwise.metrics.window import Window, after_warm_up
 from poolwise.model import Schedule, Workload
 
 STANDARD: Sequence[Measure] = (Waits(), Throughput(), Fairness(), MemoryMeasure(), MemoryDollars())
-"""What outcomes alone are enough for: every run is measured by these, a kept one too."""
+"""Measures that outcomes alone suffice for; every run is measured by them, a saved run too."""
 
 
 def metrics_of(measures: Iterable[Measure]) -> Mapping[str, Metric]:
-    """Name -> metric, of several measures; raises InputError where two have a metric of one name."""
+    """Return name -> metric over several measures; raise InputError if two measures define a metric of the same name."""
     found: dict[str, Metric] = {}
     for measure in measures:
         for name, metric in measure.metrics.items():
             if name in found:
-                problem = f"the metric '{name}' is measured twice"
-                raise InputError(problem, field="metrics", remedy=f"name the one of {type(measure).__name__} otherwise")
+                problem = f"two measures define the metric '{name}'"
+                raise InputError(problem, field="metrics", remedy=f"rename the metric of {type(measure).__name__}")
             found[name] = metric
     return found
 
 
 METRICS: Mapping[str, Metric] = metrics_of(STANDARD)
-"""Name -> what it is; the names that `summarise` returns first, in its order. Sources stand with the functions of each."""
+"""Name -> metric of the standard measures, in the order in which `summarize` returns them; sources are with each function."""
 
 
-def every_measure(asked: Sequence[Measure] = ()) -> tuple[Measure, ...]:
-    """Every measure that is registered, the load and the standard ones first, then what is asked for beside them.
+def every_measure(requested: Sequence[Measure] = ()) -> tuple[Measure, ...]:
+    """Return all registered measures, the load and the standard ones first, followed by the `requested` ones.
 
-    One that is registered and asked for with settings of its own stands once, as asked for.
+    A requested measure replaces the registered one of its class.
     """
-    kinds = {type(measure) for measure in asked}
+    kinds = {type(measure) for measure in requested}
     first = (OfferedLoad(), *STANDARD)
     registered = [registry.make("metrics", name) for name in registry.names("metrics")]
     further = [measure for measure in registered if type(measure) not in {type(known) for known in first}]
-    return tuple(measure for measure in (*first, *further) if type(measure) not in kinds) + tuple(asked)
+    return tuple(measure for measure in (*first, *further) if type(measure) not in kinds) + tuple(requested)
 
 
 def measure_run(run: MeasuredRun, measures: Sequence[Measure]) -> dict[str, float]:
-    """Compute the metrics of those measures that apply to a run, in the order of the measures and of their `metrics`.
+    """Compute the metrics of the measures that apply to a run, in the order of the measures and of their `metrics`.
 
-    NaN where a metric is undefined. Raises InputError for a measure that gives other metrics than it names.
+    A metric is NaN where undefined. Raises InputError for a measure whose values do not match its `metrics`.
     """
     metrics_of(measures)
     found: dict[str, float] = {}
@@ -65,9 +65,9 @@ def measure_run(run: MeasuredRun, measures: Sequence[Measure]) -> dict[str, floa
 
 
 def metric_columns(measures: Iterable[Measure], rows: Collection[Iterable[str]]) -> tuple[str, ...]:
-    """Names of all metrics of some measures, so that the rows of a table have the same columns.
+    """Return the metric names of several measures, so that all rows of a table have the same columns.
 
-    A metric that is `per` something stands once for each part that any of the rows has.
+    A metric with `per` appears once for each part that occurs in any row.
     """
     names: list[str] = []
     for name, metric in metrics_of(measures).items():
@@ -77,7 +77,7 @@ def metric_columns(measures: Iterable[Measure], rows: Collection[Iterable[str]])
 
 
 def metrics_named(measures: Iterable[Measure], names: Iterable[str]) -> dict[str, Metric]:
-    """Name -> what it is, for names that `measure_run` returned; a part of a metric says of what it is."""
+    """Return name -> metric for names that `measure_run` returned; the description of a part includes its name."""
     metrics = metrics_of(measures)
     found: dict[str, Metric] = {}
     for name in names:
@@ -87,7 +87,7 @@ def metrics_named(measures: Iterable[Measure], names: Iterable[str]) -> dict[str
     return found
 
 
-def summarise(
+def summarize(
     outcomes: Outcomes,
     *,
     warm_up: int,
@@ -101,31 +101,37 @@ def summarise(
     workload: Callable[[], Workload] | None = None,
     schedule: Callable[[], Schedule] | None = None,
 ) -> dict[str, float]:
-    """Compute every metric of `METRICS`, then those of further measures; NaN where one is undefined or does not apply.
+    """Compute every metric of `METRICS`, then those of further measures; NaN where undefined or not applicable.
 
     Parameters
     ----------
+    outcomes
+        Outcome of every job.
     warm_up
-        The first submitted jobs up to this number are not measured, whatever the population is.
+        Number of first submitted jobs that are not measured, whatever the population.
     population
         (n_job,) jobs whose waits, slowdowns, fairness and degradation are measured: `paper_population`,
-        `common_population` or any other choice. Those that did not finish are left out; `measured_jobs` says how many stay.
+        `common_population` or any other choice. Unfinished jobs are excluded; `measured_jobs` counts the remaining ones.
     window
-        For throughput and utilisation, to which all jobs contribute.
+        Time window of throughput and utilization, which count all jobs.
     baseline
-        The same jobs under FCFS without backfilling with the same memory configuration; those of the population that did not
-        finish there are left out of the fairness metrics, `compared_jobs` says how many stay.
+        The same jobs under FCFS without backfilling with the same memory configuration. Jobs that did not finish there are
+        excluded from the fairness metrics; `compared_jobs` counts the remaining ones.
     memory_baseline
-        The same jobs under the same scheduler on the machine whose throughput per memory dollar is the measure (the paper:
-        512 GB in every node, no pools), over a window of its own.
+        The same jobs under the same scheduler on the reference machine for throughput per memory dollar (the paper: 512 GB
+        in every node, no pools), over a window of its own.
     tau_s
         Bound of the bounded slowdown, seconds.
     dollars_per_gb
         Price of memory.
     measures
-        Measures beside the standard ones, such as `find("metrics", "deadlines")()` or one of your own.
+        Measures in addition to the standard ones, such as `find("metrics", "deadlines")()` or your own.
     workload, schedule
-        Read the jobs as they were submitted, and the schedule, for measures that need them.
+        Functions that read the jobs as submitted, and the schedule, for measures that need them.
+
+    Returns
+    -------
+    Name -> value, the names of `METRICS` first.
     """
     measured = population & after_warm_up(outcomes, warm_up)
     run = MeasuredRun(outcomes, measured, window, warm_up, baseline, memory_baseline, tau_s, dollars_per_gb, workload, schedule)
@@ -135,25 +141,28 @@ def summarise(
 
 
 def _applies(measure: Measure, run: MeasuredRun) -> bool:
-    """Whether a measure says that it applies; one that has the two other members of a `Measure` and no more always does."""
-    ask = getattr(type(measure), "applies", Measure.applies)
-    return bool(ask(measure, run))
+    """Return whether a measure applies to a run; a measure class without `applies` always does."""
+    applies = getattr(type(measure), "applies", Measure.applies)
+    return bool(applies(measure, run))
 
 
 def _values(measure: Measure, run: MeasuredRun) -> dict[str, float]:
-    """What a measure computes, in the order of its `metrics`; parts of one metric in the order in which they are given."""
-    given = dict(measure.of(run))
-    wrong = [name for name in given if not _named(name, measure.metrics)]
-    missing = [name for name, metric in measure.metrics.items() if not metric.per and name not in given]
-    if wrong or missing:
-        name, says = (wrong[0], "gives and does not name in") if wrong else (missing[0], "does not give and names in")
-        remedy = "give each of `metrics` by its name, one that is `per` something as NAME.PART"
-        problem = f"'{name}' is what {type(measure).__name__} {says} its metrics"
+    """Return the values of a measure in the order of its `metrics`, parts of one metric in the order of the measure."""
+    values = dict(measure.of(run))
+    undeclared = [name for name in values if not _declared(name, measure.metrics)]
+    missing = [name for name, metric in measure.metrics.items() if not metric.per and name not in values]
+    if undeclared or missing:
+        kind = type(measure).__name__
+        if undeclared:
+            problem = f"{kind} returns '{undeclared[0]}', which its metrics do not declare"
+        else:
+            problem = f"{kind} declares the metric '{missing[0]}' but does not return it"
+        remedy = "return each name of `metrics`; for a metric with `per`, return NAME.PART"
         raise InputError(problem, field="metrics", remedy=remedy)
     order = {name: k for k, name in enumerate(measure.metrics)}
-    return {name: float(given[name]) for name in sorted(given, key=lambda name: order[name.partition(".")[0]])}
+    return {name: float(values[name]) for name in sorted(values, key=lambda name: order[name.partition(".")[0]])}
 
 
-def _named(name: str, metrics: Mapping[str, Metric]) -> bool:
+def _declared(name: str, metrics: Mapping[str, Metric]) -> bool:
     whole, _, part = name.partition(".")
     return whole in metrics and bool(part) == bool(metrics[whole].per)

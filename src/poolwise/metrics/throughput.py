@@ -1,4 +1,4 @@
-"""How much the machine gets done.
+"""Throughput, utilization, offered load and makespan.
 
 Source: Li et al., Fair Memory, section II-C; specs of the memory pools, "Measurement".
 """
@@ -14,9 +14,9 @@ from poolwise.units import SECOND
 
 
 def throughput_per_100s(outcomes: Outcomes, window: Window) -> float:
-    """Count the jobs that end inside the window (begin excluded, end included) per 100 s of it; NaN for an empty window.
+    """Return the jobs that end in the window (begin excluded, end included) per 100 s of it; NaN for an empty window.
 
-    All jobs count, those of the warm-up too: it is a property of the machine.
+    All jobs count, including the warm-up, because throughput is a property of the machine.
     """
     if window.end <= window.begin:
         return float("nan")
@@ -25,16 +25,16 @@ def throughput_per_100s(outcomes: Outcomes, window: Window) -> float:
 
 
 def overlap_s(outcomes: Outcomes, window: Window) -> FloatArray:
-    """(n_job,) seconds of each job's run that lie inside the window, 0 for jobs that did not finish."""
+    """Return (n_job,) seconds of each job's run inside the window, 0 for jobs that did not finish."""
     inside = np.minimum(outcomes.end, window.end) - np.maximum(outcomes.start, window.begin)
     return np.where(outcomes.finished, np.maximum(inside, 0), 0) / SECOND
 
 
 def utilization(outcomes: Outcomes, window: Window) -> float:
-    """Node-seconds of all jobs inside the window / (nodes x window), in [0, 1].
+    """Return node-seconds of all jobs inside the window / (nodes x window), in [0, 1].
 
-    NaN for an empty window and where jobs do not take whole nodes. The nodes are those the machine has at the start. Work
-    that was stopped or lost is not counted.
+    The result is NaN for an empty window and if jobs share nodes. The nodes are those of the machine at the start. Work that
+    was stopped or lost does not count.
     """
     if window.end <= window.begin or not outcomes.whole_nodes:
         return float("nan")
@@ -43,21 +43,21 @@ def utilization(outcomes: Outcomes, window: Window) -> float:
 
 
 def offered_load(outcomes: Outcomes, among: BoolArray | None = None) -> float:
-    """Node-seconds that jobs ask for / what all nodes offer between the first and the last submission, as `trace info` has it.
+    """Return requested node-seconds / node-seconds available between the first and the last submission, as in `trace info`.
 
-    Above 1 the queue grows for as long as jobs arrive, and waits say more of the length of the log than of a policy. Jobs that
-    can never run are left out, and those outside `among`, (n_job,), where it is given. NaN where all jobs are submitted at
-    once, and where jobs do not take whole nodes.
+    Above 1 the queue grows as long as jobs arrive, and waits depend more on the length of the log than on the policy. Rejected
+    jobs are excluded, as are jobs outside `among`, (n_job,), if given. The result is NaN if all jobs are submitted at once,
+    and if jobs share nodes.
     """
     offered = outcomes.n_nodes * (np.ptp(outcomes.submit) / SECOND if len(outcomes) else 0.0)
     if not offered or not outcomes.whole_nodes:
         return float("nan")
     counted = outcomes.status != Status.REJECTED
-    asked = (outcomes.nodes * (outcomes.duration / SECOND))[counted if among is None else counted & among]
-    return float(asked.sum() / offered)
+    requested = (outcomes.nodes * (outcomes.duration / SECOND))[counted if among is None else counted & among]
+    return float(requested.sum() / offered)
 
 
 def makespan_s(outcomes: Outcomes) -> float:
-    """Last end - first submission, seconds; NaN if no job finished."""
+    """Return last end - first submission, seconds; NaN if no job finished."""
     ends = outcomes.end[outcomes.finished]
     return (int(ends.max()) - outcomes.first_submit) / SECOND if len(ends) else float("nan")

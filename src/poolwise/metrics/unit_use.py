@@ -1,6 +1,6 @@
-"""How busy processing units are, what they cost to buy and what they draw.
+"""Utilization, purchase price and energy of processing units.
 
-Source: VineSim, sections 4.4, 5.2.2 and 5.3.3; specs of the accelerators, "Outputs". Transfers count as busy.
+Source: VineSim, sections 4.4, 5.2.2 and 5.3.3; specs of the accelerators, "Outputs". Transfers count as busy time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from poolwise.model import Kind, Machine, Schedule
 from poolwise.units import SECOND
 
 MOST_SAMPLES = 1_000_000
-"""A time series is not longer than this."""
+"""Maximum length of a time series."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,8 +26,8 @@ class UnitUse:
 
     Attributes
     ----------
-    unit : (n_unit,) owners, in the order of the machine
-    type : n_unit names
+    unit : (n_unit,) owners, in machine order
+    type : n_unit type names
     utilization : (n_unit,) busy share of the window, NaN for an empty window
     """
 
@@ -41,19 +41,19 @@ class UnitUse:
         return float(self.utilization.mean())
 
     def by_type(self) -> dict[str, float]:
-        """Mean over the units of each type, in the order of the machine."""
+        """Return the mean over the units of each type, in machine order."""
         return {name: float(values.mean()) for name, values in _grouped(self.type, self.utilization).items()}
 
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """Utilisation in equal intervals from the first arrival on; the last one may be cut off by the last end.
+    """Utilization in equal intervals from the first arrival; the last end may cut off the last interval.
 
     Attributes
     ----------
     begin, length : (n,) ns
-    overall : (n,)
-    by_type : name -> (n,)
+    overall : (n,) mean over all units
+    by_type : type name -> (n,) mean over its units
     """
 
     begin: IntArray
@@ -63,20 +63,20 @@ class Series:
 
 
 def units_of(machine: Machine) -> IntArray:
-    """(n_unit,) owners that are processing units: nodes with slots."""
+    """Return (n_unit,) owners that are processing units: nodes with slots."""
     if "slots" not in machine.resources:
         return np.zeros(0, dtype=np.int64)
     return np.flatnonzero((machine.kind == Kind.NODE) & (machine.capacity[:, machine.resource("slots")] > 0))
 
 
 def dispatch_window(schedule: Schedule) -> Window:
-    """From the first arrival to the last end."""
+    """Return the window from the first arrival to the last end."""
     begin = int(schedule.workload.submit[0]) if len(schedule.workload) else 0
     return Window(begin, int(schedule.end.max()) if schedule.n_run else begin)
 
 
 def unit_use(schedule: Schedule, window: Window) -> UnitUse:
-    """Measure how busy each unit was in a window."""
+    """Measure the busy share of each unit in a window."""
     machine, units = schedule.machine, units_of(schedule.machine)
     owner, begin, end, _ = _busy(schedule)
     inside = np.maximum(np.minimum(end, window.end) - np.maximum(begin, window.begin), 0)
@@ -86,16 +86,16 @@ def unit_use(schedule: Schedule, window: Window) -> UnitUse:
 
 
 def unit_series(schedule: Schedule, window: Window, interval: int) -> Series:
-    """Sample the utilisation of a window every `interval` ns, as the mean over each interval.
+    """Return the mean utilization over intervals of `interval` ns in a window.
 
-    Raises InputError for an interval below 1 ns, and for one that would make more than a million samples.
+    Raises InputError for an interval below 1 ns, and for one that gives more than `MOST_SAMPLES` samples.
     """
     span = window.end - window.begin
     if interval < 1 or span // max(interval, 1) >= MOST_SAMPLES:
         raise InputError(
-            f"a sampling interval of {interval} ns does not suit a run of {span} ns",
+            f"invalid sampling interval: {interval} ns for a run of {span} ns",
             field="sample",
-            remedy=f"give an interval that makes at most {MOST_SAMPLES:,} samples, or -1 for none",
+            remedy=f"give an interval of at least 1 ns with at most {MOST_SAMPLES:,} samples, or -1 for no series",
         )
     edges = np.append(np.arange(window.begin, window.end, interval), window.end)
     units = units_of(schedule.machine)
@@ -116,15 +116,16 @@ def unit_series(schedule: Schedule, window: Window, interval: int) -> Series:
 
 
 def purchase(machine: Machine) -> float:
-    """Sum of the prices of the units; NaN without a price list."""
+    """Return the total price of the units; NaN without a price list."""
     prices = machine.attributes.get("price")
     return float("nan") if prices is None else float(prices[units_of(machine)].sum())
 
 
 def energy_j(schedule: Schedule, window: Window) -> float:
-    """Joules of all units in a window: watts of the task type while busy, idle watts otherwise; NaN without a power table.
+    """Return the energy of all units in a window, J; NaN without a power table.
 
-    Raises InputError where a task ran on a unit whose power for its type is not given.
+    A unit draws the watts of the task type while busy and its idle watts otherwise. Raises InputError if the power table lacks
+    the power of a unit type for a task type that ran on it.
     """
     machine, idle = schedule.machine, schedule.machine.attributes.get("idle_watts")
     if idle is None:
@@ -141,16 +142,16 @@ def energy_j(schedule: Schedule, window: Window) -> float:
     if np.isnan(watts).any():
         k = int(np.argmax(np.isnan(watts)))
         raise InputError(
-            f"the power of unit type '{machine.type[int(owner[k])]}' for tasks of type {int(kinds[k])} is not given",
+            f"the power table has no power of unit type '{machine.type[int(owner[k])]}' for tasks of type {int(kinds[k])}",
             field="power",
-            remedy="complete its row of the power table",
+            remedy="complete the row of this unit type in the power table",
         )
-    standing = float(idle[units].sum()) * (window.end - window.begin)
-    return (standing + float(((watts - idle[owner]) * inside).sum())) / SECOND
+    idle_energy = float(idle[units].sum()) * (window.end - window.begin)
+    return (idle_energy + float(((watts - idle[owner]) * inside).sum())) / SECOND
 
 
 def _busy(schedule: Schedule) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """(n_row,) unit, begin, end (ns) and run of each stretch in which a unit is taken."""
+    """Return (n_row,) unit, begin, end (ns) and run of each interval in which a unit is busy."""
     machine = schedule.machine
     run = np.repeat(np.arange(schedule.n_run), np.diff(schedule.offset))
     is_unit = np.zeros(machine.n_owner, dtype=np.bool_)
@@ -161,13 +162,13 @@ def _busy(schedule: Schedule) -> tuple[IntArray, IntArray, IntArray, IntArray]:
 
 
 def _covered(begin: IntArray, end: IntArray, edges: IntArray) -> FloatArray:
-    """(n_edge - 1,) ns of all stretches that fall between edges."""
+    """Return (n_edge - 1,) total ns of all intervals between consecutive edges."""
     covered: FloatArray = np.diff(_since(begin, edges) - _since(end, edges))
     return covered
 
 
 def _since(times: IntArray, edges: IntArray) -> FloatArray:
-    """(n_edge,) sum over times of max(edge - time, 0)."""
+    """Return (n_edge,) sum over times of max(edge - time, 0)."""
     ordered = np.sort(times)
     running = np.concatenate([[0], np.cumsum(ordered - edges[0])])
     count = np.searchsorted(ordered, edges)

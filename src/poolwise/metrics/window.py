@@ -1,7 +1,7 @@
-"""When a run is measured, and on which jobs.
+"""Measurement windows and populations.
 
 Source: Li et al., Fair Memory, section III-C (the first 3000 jobs fill the system; they, and the jobs that end after the
-last start, are left out); specs of the memory pools, "Measurement".
+last start, are excluded); specs of the memory pools, "Measurement".
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class Window:
 
     @classmethod
     def of(cls, outcomes: Outcomes, warm_up: int) -> Window:
-        """From the start of the last warm-up job to the start of the last job.
+        """Return the window from the start of the last warm-up job to the start of the last job.
 
-        The last job is the one that starts last: from then on the machine only drains. Without warm-up jobs (or if none
-        of them ran) the window begins with the first submission.
+        The last job is the one that starts last: after that the machine only drains. Without warm-up jobs (or if none of them
+        ran) the window begins with the first submission.
         """
         ran = outcomes.start[outcomes.finished]
         warm = outcomes.start[outcomes.finished & ~after_warm_up(outcomes, warm_up)]
@@ -38,25 +38,25 @@ class Window:
 
     @classmethod
     def whole(cls, outcomes: Outcomes) -> Window:
-        """From the first submission to the last end."""
+        """Return the window from the first submission to the last end."""
         ends = outcomes.end[outcomes.finished]
         return cls(outcomes.first_submit, int(ends.max()) if len(ends) else outcomes.first_submit)
 
     @property
     def length_s(self) -> float:
-        """Seconds."""
+        """Length in seconds."""
         return (self.end - self.begin) / SECOND
 
 
 def after_warm_up(outcomes: Outcomes, warm_up: int) -> BoolArray:
-    """(n_job,) all but the first `warm_up` submitted jobs, whether these finished or not."""
+    """Return (n_job,) all but the first `warm_up` submitted jobs, finished or not."""
     return np.arange(len(outcomes)) >= warm_up
 
 
 def paper_population(outcomes: Outcomes, warm_up: int, window: Window | None = None) -> BoolArray:
-    """(n_job,) jobs after the warm-up that end inside the window (`Window.of` if not given).
+    """Return (n_job,) jobs after the warm-up that end inside the window (`Window.of` by default).
 
-    This is the paper's rule. It drops the jobs that a policy put off until the end, so it flatters policies that do.
+    This is the paper's rule. It excludes jobs that a policy delays until the end, so it favors policies that delay jobs.
     """
     window = Window.of(outcomes, warm_up) if window is None else window
     inside = (outcomes.end >= window.begin) & (outcomes.end <= window.end)
@@ -64,22 +64,22 @@ def paper_population(outcomes: Outcomes, warm_up: int, window: Window | None = N
 
 
 def common_population(runs: Iterable[Outcomes], warm_up: int) -> BoolArray:
-    """(n_job,) jobs after the warm-up that finished in all compared runs, hence none rejected, followed to their end.
+    """Return (n_job,) jobs after the warm-up that finished in all compared runs; none of these was rejected in any run.
 
-    Raises InputError if there is nothing to compare or the runs are not of the same jobs.
+    Raises InputError if there are no runs, or if they do not have the same jobs.
     """
     each = iter(runs)
     first = next(each, None)
     if first is None:
-        raise InputError("there is no run to compare", remedy="give at least one")
+        raise InputError("no runs to compare", remedy="give at least one run")
     found = after_warm_up(first, warm_up) & first.finished
-    for other in each:  # one at a time: there may be a million
+    for other in each:  # one at a time, since there may be a million runs
         check_same_jobs(first, other)
         found &= other.finished
     return found
 
 
 def check_same_jobs(one: Outcomes, other: Outcomes) -> None:
-    """Raise InputError unless two runs are of the same jobs, submitted at the same times."""
+    """Raise InputError unless two runs have the same jobs, submitted at the same times."""
     if not (np.array_equal(one.id, other.id) and np.array_equal(one.submit, other.submit)):
-        raise InputError("the runs are not of the same jobs", field="id", remedy="compare runs of one workload")
+        raise InputError("the runs have different jobs", field="id", remedy="compare runs of one workload")

@@ -1,1 +1,1 @@
-"""Kinds of plans, one file each; what a kind needs is in files beside it."""
+"""Plans: purchases or settings that meet stated targets, with the evidence."""

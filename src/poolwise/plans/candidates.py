@@ -1,4 +1,4 @@
-"""Simulations of candidates, each once, and whether they keep the targets, as surely as the seeds tell."""
+"""Simulated candidates of a plan, and verdicts on whether they meet the targets, with confidence intervals over seeds."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pydantic import Field, model_validator
 
 from poolwise.arrays import BoolArray, FloatArray
 from poolwise.comparison.run_comparison import Comparison
-from poolwise.comparison.today import changes_of
+from poolwise.comparison.today import compare_cells_with_today
 from poolwise.comparison.waits import PairedRun
 from poolwise.files.document import Document
 from poolwise.files.fields import Positive, Section
-from poolwise.metrics import Interval, Outcomes, Window, common_population, mean_interval, paired_block_bootstrap, summarise
+from poolwise.metrics import Interval, Outcomes, Window, common_population, mean_interval, paired_block_bootstrap, summarize
 from poolwise.metrics.measures.deadlines import Deadlines
 from poolwise.optimize.monotone import Element
-from poolwise.plans.plan import Tell
+from poolwise.plans.plan import ReportProgress
 from poolwise.plans.sizes import Size
 from poolwise.plans.targets import FAIRNESS, MISSED, Target, job_margins, needs_fcfs
 from poolwise.runner import Executor, run_missing
@@ -29,18 +29,23 @@ from poolwise.studies.cells import Cell, workload_of
 from poolwise.studies.study import resolve
 
 State = Literal["keeps", "breaks", "undecided"]
+STATE_TEXT: Mapping[State, str] = {
+    "keeps": "meets the targets",
+    "breaks": "misses the targets",
+    "undecided": "undecided",
+}
 Over = Literal["seeds", "jobs", "nothing"]
 
 
 class CertaintySection(Section):
-    """How sure a verdict must be, and what may be spent on it."""
+    """Required certainty of a verdict, and the budget of seeds."""
 
     over: Over = Field(
-        default="seeds", description="intervals over seeds, over the jobs of one seed, or none: the means decide"
+        default="seeds", description="intervals over seeds, over the jobs of one seed, or none (nothing: the means decide)"
     )
     level: float = Field(default=0.95, gt=0, lt=1, description="probability that an interval covers the true value")
-    least: Positive = Field(default=3, description="seeds of every candidate")
-    most: Positive = Field(default=10, description="seeds that may be spent on a candidate near the target")
+    least: Positive = Field(default=3, description="minimum number of seeds per candidate")
+    most: Positive = Field(default=10, description="maximum number of seeds for a candidate near the target")
 
     @model_validator(mode="after")
     def _seeds(self) -> CertaintySection:
@@ -52,27 +57,27 @@ class CertaintySection(Section):
 
     @property
     def seeds(self) -> tuple[int, int]:
-        """Least and most seeds of a candidate; one where the interval is over jobs."""
+        """Minimum and maximum number of seeds per candidate; (1, 1) for intervals over jobs."""
         return (1, 1) if self.over == "jobs" else (self.least, self.least if self.over == "nothing" else self.most)
 
     @property
     def look_level(self) -> float:
-        """Level of a single look: a candidate is looked at again after each further seed, and may err at each."""
+        """Level of one interval, corrected (Bonferroni) for the tests that are repeated after each further seed."""
         least, most = self.seeds
         return 1.0 - (1.0 - self.level) / (most - least + 1)
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """Whether a candidate keeps the targets.
+class CandidateVerdict:
+    """CandidateVerdict on whether a candidate meets the targets.
 
     Attributes
     ----------
-    state : keeps, breaks, or undecided when the seeds were spent
-    seeds : seeds it took
-    margins : one a target: mean margin with its interval; none with unfinished jobs
-    values : one a target: mean of the metric; NaN with unfinished jobs, since it would be one of other jobs
-    unfinished : jobs that the largest candidate runs and this one never can; with any it breaks whatever the targets
+    state : keeps, breaks, or undecided after the last seed
+    seeds : number of simulated seeds
+    margins : one per target: mean margin with its interval; empty with unfinished jobs
+    values : one per target: mean of the metric; NaN with unfinished jobs, since the populations would differ
+    unfinished : number of jobs that the largest candidate finishes and this one cannot run; if any, the state is breaks
     """
 
     state: State
@@ -84,17 +89,18 @@ class Verdict:
 
 @dataclass
 class CandidateRuns:
-    """Candidates that were simulated, by their places in the grid of sizes; the same seeds for all.
+    """Simulations of candidates, which are identified by their position in the grid of sizes; all use the same seeds.
 
     Attributes
     ----------
-    document : the plan without its [plan], a study of one run, its machine in place
-    sizes, targets, certainty : of the plan
+    document : the plan without [plan]: a study of one run, with its machine resolved
+    sizes, targets, certainty : sections of the plan
     reference : dotted path -> value of the machine that relative targets refer to; empty without one
-    store, executor, tell : where runs are kept and computed, who is told of each candidate
+    store, executor : cache of the runs, and where they are computed
+    report : receives a progress line for each candidate
     tau_s : bound of the bounded slowdown, seconds
-    left_out : ids of jobs that no run has
-    simulated : key -> cell of every run that was needed, whenever it was done
+    left_out : ids of jobs that are removed from every run
+    simulated : key -> cell of every required run, cached or new
     """
 
     document: Document
@@ -104,19 +110,19 @@ class CandidateRuns:
     reference: Mapping[str, Any]
     store: CellStore
     executor: Executor
-    tell: Tell
+    report: ReportProgress
     tau_s: float
     left_out: tuple[int, ...] = ()
     _cells: dict[Element | None, tuple[Cell, ...]] = field(default_factory=dict)
     _metrics: dict[str, dict[str, float]] = field(default_factory=dict)
     _common: dict[int, BoolArray] = field(default_factory=dict)
     _today: dict[str, Cell] = field(default_factory=dict)
-    _told: set[Element] = field(default_factory=set)
+    _reported: set[Element] = field(default_factory=set)
     simulated: dict[str, Cell] = field(default_factory=dict)
 
     def without(self, ids: tuple[int, ...]) -> CandidateRuns:
-        """Return trials of the same candidates without some jobs; nothing is told of each, but how many are left out."""
-        self.tell(f"again without {len(ids)} of the jobs that ask for the most")
+        """Return runs of the same candidates without some jobs; only the number of removed jobs is reported."""
+        self.report(f"repeating the search without {len(ids)} of the largest jobs")
         return CandidateRuns(
             self.document,
             self.sizes,
@@ -132,16 +138,16 @@ class CandidateRuns:
 
     @property
     def largest(self) -> Element:
-        """The candidate with everything at its largest."""
+        """The candidate with the largest value of every size."""
         return tuple(len(size.written) - 1 for size in self.sizes)
 
     @property
-    def candidates(self) -> int:
-        """How many candidates were simulated."""
-        return len(self._told)
+    def judged(self) -> int:
+        """Number of candidates that were judged."""
+        return len(self._reported)
 
-    def judge(self, element: Element, targets: Sequence[Target] | None = None) -> Verdict:
-        """Simulate a candidate, seed after seed, until it is sure whether it keeps the targets (the plan's if not given)."""
+    def judge(self, element: Element, targets: Sequence[Target] | None = None) -> CandidateVerdict:
+        """Simulate seed after seed until it is decided whether a candidate meets `targets`, by default those of the plan."""
         targets = self.targets if targets is None else targets
         least, most = self.certainty.seeds
         for seeds in range(least, most + 1):
@@ -149,31 +155,32 @@ class CandidateRuns:
             verdict = self._verdict(element, targets, seeds)
             if verdict.state != "undecided":
                 break
-        if element not in self._told:
-            self._told.add(element)
-            self.tell(f"[{len(self._told)}] {self.label(element)}: {verdict.state} ({verdict.seeds} seeds)")
+        if element not in self._reported:
+            self._reported.add(element)
+            text = f"{STATE_TEXT[verdict.state]} ({verdict.seeds} seed{'' if verdict.seeds == 1 else 's'})"
+            self.report(f"[{len(self._reported)}] {self.label(element)}: {text}")
         return verdict
 
     def label(self, element: Element) -> str:
-        """A candidate in words."""
+        """Describe a candidate: the value of each size."""
         return " and ".join(size.phrase(k) for size, k in zip(self.sizes, element, strict=True))
 
     def values(self, element: Element, metric: str, seeds: int) -> FloatArray:
-        """(seeds,) a metric of a candidate that has run."""
+        """Return (seeds,) values of a metric of a simulated candidate."""
         return np.array([self._measured(element, seed)[metric] for seed in range(seeds)])
 
     def margins(self, element: Element, target: Target, seeds: int) -> FloatArray:
-        """(seeds,) margins of a candidate that has run; or (n_job,) of its jobs, where intervals are over jobs."""
+        """Return (seeds,) margins of a simulated candidate, or (n_job,) margins of its jobs for intervals over jobs."""
         if self.certainty.over == "jobs":
             series = self._job_margins(element, target)
             if series is not None:
                 return series
-        mine = self.values(element, target.metric, seeds)
-        theirs = [self._measured(None, seed)[target.metric] if target.relative else 1.0 for seed in range(seeds)]
-        return np.array([target.margin(a, b) for a, b in zip(mine.tolist(), theirs, strict=True)])
+        values = self.values(element, target.metric, seeds)
+        references = [self._measured(None, seed)[target.metric] if target.relative else 1.0 for seed in range(seeds)]
+        return np.array([target.margin(a, b) for a, b in zip(values.tolist(), references, strict=True)])
 
     def interval(self, margins: FloatArray) -> Interval:
-        """Interval of the mean of margins, or of differences between them."""
+        """Return an interval of the mean of margins, or of differences between margins."""
         level = self.certainty.look_level
         if self.certainty.over == "seeds":
             return mean_interval(margins, level)
@@ -183,7 +190,7 @@ class CandidateRuns:
         return Interval(mean, mean, mean, level, len(margins))
 
     def cells(self, element: Element | None) -> tuple[Cell, ...]:
-        """One cell a seed of a candidate, or of the reference (None)."""
+        """Return one cell per seed of a candidate, or of the reference (None)."""
         if element not in self._cells:
             _, most = self.certainty.seeds
             settings: dict[str, Any] = {"seeds": {"values": list(range(most))}}
@@ -199,19 +206,19 @@ class CandidateRuns:
         return self._cells[element]
 
     def today(self, element: Element, seed: int = 0) -> Cell | None:
-        """Return what runs today in the place of a candidate; None if the plan names no today."""
+        """Return the cell of today that corresponds to a candidate; None if the plan has no `[today]`."""
         return self._today.get(self.cells(element)[seed].key)
 
     def paired(self, element: Element, seeds: int) -> list[PairedRun]:
-        """Runs of a candidate beside those of today, which must have been simulated (`changes`)."""
-        there = [self.today(element, seed) for seed in range(seeds)]
+        """Pair the runs of a candidate with those of today, which `compare_with_today` must have simulated."""
+        today = [self.today(element, seed) for seed in range(seeds)]
         return [
             (self._outcomes(element, seed), None if cell is None else self.store.outcomes(cell), self.population(seed))
-            for seed, cell in enumerate(there)
+            for seed, cell in enumerate(today)
         ]
 
     def value_today(self, element: Element, metric: str, seeds: int) -> float | None:
-        """Mean of a metric today, which must have been simulated; None where it would be of other jobs, or needs a baseline."""
+        """Return the mean of a metric today, already simulated; None for other jobs, or if it needs a baseline."""
         if metric.endswith(FAIRNESS):
             return None
         values = []
@@ -222,34 +229,34 @@ class CandidateRuns:
             values.append(self._measures(cell, seed, baseline=False)[metric])
         return float(np.mean(values))
 
-    def changes(self, element: Element, seeds: int) -> Comparison | None:
-        """Compare a candidate that has run with what runs today; None if the plan names no today."""
+    def compare_with_today(self, element: Element, seeds: int) -> Comparison | None:
+        """Compare a simulated candidate with today, simulating today if necessary; None if the plan has no `[today]`."""
         cells = self.cells(element)[:seeds]
         if not self._today:
             return None
-        run_missing(Cells(), [self._today[cell.key] for cell in cells], self.store, self.executor, LineProgress(self.tell))
-        return changes_of(cells, self._today, self.store)
+        run_missing(Cells(), [self._today[cell.key] for cell in cells], self.store, self.executor, LineProgress(self.report))
+        return compare_cells_with_today(cells, self._today, self.store)
 
     def _run(self, element: Element, seeds: int) -> None:
-        """Simulate the first seeds of a candidate, and of what it is compared with."""
-        wanted: dict[str, Cell] = {}
+        """Simulate the first seeds of a candidate, and of the runs that it is compared with."""
+        required: dict[str, Cell] = {}
         with_reference = [None] if any(target.relative for target in self.targets) else []
         for which in (element, self.largest, *with_reference):
             for cell in self.cells(which)[:seeds]:
                 for one in (cell, cell.baseline()) if needs_fcfs(self.targets) else (cell,):
-                    wanted[one.key] = one
-        missing = [cell for key, cell in wanted.items() if key not in self.simulated]
-        run_missing(Cells(), missing, self.store, self.executor, LineProgress(self.tell))
-        self.simulated |= wanted
+                    required[one.key] = one
+        missing = [cell for key, cell in required.items() if key not in self.simulated]
+        run_missing(Cells(), missing, self.store, self.executor, LineProgress(self.report))
+        self.simulated |= required
 
-    def _verdict(self, element: Element, targets: Sequence[Target], seeds: int) -> Verdict:
+    def _verdict(self, element: Element, targets: Sequence[Target], seeds: int) -> CandidateVerdict:
         unfinished = max(self._unfinished(element, seed) for seed in range(seeds))
         if unfinished:
-            return Verdict("breaks", seeds, (), (np.nan,) * len(targets), unfinished)
+            return CandidateVerdict("breaks", seeds, (), (np.nan,) * len(targets), unfinished)
         values = tuple(float(self.values(element, target.metric, seeds).mean()) for target in targets)
         for target, value in zip(targets, values, strict=True):
             if element == self.largest and np.isnan(value):
-                message = f"'{target.metric}' is undefined in these runs"
+                message = f"metric '{target.metric}' is undefined in these runs"
                 raise self.document.error(("plan", "target"), message, "choose another metric")
         intervals = tuple(self.interval(self.margins(element, target, seeds)) for target in targets)
         state: State = "undecided"
@@ -257,13 +264,13 @@ class CandidateRuns:
             state = "breaks"
         elif all(interval.low >= 0 for interval in intervals):
             state = "keeps"
-        return Verdict(state, seeds, intervals, values, 0)
+        return CandidateVerdict(state, seeds, intervals, values, 0)
 
     def _outcomes(self, element: Element | None, seed: int) -> Outcomes:
         return self.store.outcomes(self.cells(element)[seed])
 
     def population(self, seed: int) -> BoolArray:
-        """(n_job,) jobs that are measured: those after the warm-up that the largest candidate and the reference finish."""
+        """Return (n_job,) measured jobs: those after the warm-up that the largest candidate and the reference finish."""
         if seed not in self._common:
             runs = [self._outcomes(self.largest, seed)]
             if any(target.relative for target in self.targets):
@@ -278,10 +285,10 @@ class CandidateRuns:
         return self._measures(self.cells(element)[seed], seed, baseline=needs_fcfs(self.targets))
 
     def _measures(self, cell: Cell, seed: int, *, baseline: bool) -> dict[str, float]:
-        """Every metric of a run, those of fairness with a `baseline`; and how many jobs of the population it did not finish."""
+        """Compute every metric of a run, fairness only with a `baseline`, and its number of unfinished jobs."""
         if cell.key not in self._metrics:
             outcomes, population = self.store.outcomes(cell), self.population(seed)
-            found = summarise(
+            found = summarize(
                 outcomes,
                 warm_up=cell.warm_up,
                 population=population,

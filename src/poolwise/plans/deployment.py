@@ -1,4 +1,4 @@
-"""Plans of kind "deployment": which processing units to buy for a workload, and which policy to run on them.
+"""Plans of kind "deployment": the processing units to buy for a workload, and the placement policy to run on them.
 
 Source: VineSim, sections 4.6 and 7; specs of the accelerators, "Outputs": fix the workload, search deployments and policies
 for a utility under a budget, and show the Pareto front.
@@ -22,10 +22,10 @@ from poolwise.files.fields import Section, validate
 from poolwise.hashing import Json, digest
 from poolwise.optimize.front import search_front
 from poolwise.optimize.monotone import Element
-from poolwise.plans.deployment_answer import ASKED, deployment_answer
+from poolwise.plans.deployment_answer import OTHER_COUNT, deployment_answer
 from poolwise.plans.deployment_file import OBJECTIVES, DeploymentSection, counts_of
 from poolwise.plans.deployment_tasks import DeploymentTask, DeploymentTaskType, Tables
-from poolwise.plans.plan import Answer, PlanFile, Tell
+from poolwise.plans.plan import Answer, PlanFile, ReportProgress
 from poolwise.policies.placement.units.policy import UnitPolicy
 from poolwise.runner import Executor, Store, records
 from poolwise.runner.progress import LineProgress
@@ -33,13 +33,13 @@ from poolwise.traces import vinesim
 from poolwise.traces.vinesim.affinity import count_columns
 
 RUNGS = 3
-"""Of the halving: a ninth of the jobs, a third, all of them."""
-WORTH = 20
-"""Runs that another process must have to do before it pays to start it: they are short."""
+"""Rungs of successive halving: a ninth of the jobs, a third, all of them."""
+MIN_RUNS_PER_WORKER = 20
+"""Minimum number of runs for a further worker process, since the runs are short."""
 
 
 class DeploymentFile(PlanFile):
-    """Which processing units to buy."""
+    """A plan of the processing units to buy."""
 
     plan: DeploymentSection
 
@@ -47,73 +47,74 @@ class DeploymentFile(PlanFile):
 @registry.register("plans", "deployment")
 @dataclass(frozen=True, eq=False)
 class Deployment:
-    """Which processing units to buy: the Pareto front of latency, purchase cost and energy, and the best for a utility.
+    """The processing units to buy: the Pareto front of latency, purchase cost and energy, and the best for a utility.
 
     Attributes
     ----------
-    bench : the plan and its tables
-    elements : places of the candidates in the grid of counts and policies
-    left_out : reason -> candidates that were not considered
+    task_type : the plan and its tables
+    elements : positions of the candidates in the grid of counts and policies
+    left_out : reason -> number of excluded candidates
     """
 
     file: ClassVar[type[Section]] = DeploymentFile
 
-    bench: DeploymentTaskType
+    task_type: DeploymentTaskType
     elements: tuple[Element, ...]
     left_out: dict[str, int]
 
     @classmethod
     def read(cls, document: Document) -> Self:
-        """Read a plan file; raises InputError naming file, line, field and remedy."""
+        """Read a plan file; raise InputError with file, line, field and remedy."""
         for name in document.tables:
             if name not in ("version", "title", "plan"):
-                raise document.error((name,), f"a plan of deployments has no [{name}]", "write everything under [plan]")
+                raise document.error((name,), f"a deployment plan cannot have [{name}]", "write everything under [plan]")
         section = validate(DeploymentSection, document, ("plan",))
         tables = _tables(section, document)
         _check_names(section, tables, document)
-        bench = DeploymentTaskType(section, tables)
-        elements, left_out = _candidates(bench)
+        task_type = DeploymentTaskType(section, tables)
+        elements, left_out = _candidates(task_type)
         if not elements:
             reasons = "; ".join(f"{count:,}: {reason}" for reason, count in left_out.items())
-            raise document.error(("plan", "unit"), f"no candidate is left ({reasons})", "widen the counts or the budget")
-        return cls(bench, elements, left_out)
+            raise document.error(("plan", "unit"), f"no candidate is left ({reasons})", "widen the counts or raise the budget")
+        return cls(task_type, elements, left_out)
 
     def count_jobs(self) -> int:
-        """Jobs of the trace, or that the first seed draws."""
-        return int(self.bench.tasks(0).first_of_job.sum())
+        """Count the jobs of the trace, or those that the first seed draws."""
+        return int(self.task_type.tasks(0).first_of_job.sum())
 
-    def answer(self, out: Path, executor: Executor, tell: Tell) -> Answer:
-        """Simulate all candidates, or search a large set of them, and choose."""
+    def answer(self, out: Path, executor: Executor, tell: ReportProgress) -> Answer:
+        """Simulate all candidates, or search a large set of candidates, and choose the best."""
         store = Store(out)
         with store.writing():
             search = _Search(self, store, executor, tell)
-            section = self.bench.section
+            section = self.task_type.section
             if len(self.elements) <= section.search.exhaustive:
                 measured = list(self.elements)
                 search.measure(measured, RUNGS - 1)
             else:
                 sample, seed = min(section.search.sample, len(self.elements)), section.search.seed
                 measured = search_front(self.elements, search.measure, RUNGS, sample, seed)
-            return deployment_answer(self.bench, self.elements, self.left_out, measured, search.runs, search.trials)
+            return deployment_answer(self.task_type, self.elements, self.left_out, measured, search.runs, search.n_runs)
 
 
 class _Search:
-    """Measures candidates rung by rung, and keeps what the last rung said."""
+    """Measures candidates rung by rung, and stores the runs of the last rung."""
 
-    def __init__(self, plan: Deployment, store: Store, executor: Executor, tell: Tell) -> None:
-        self._plan, self._store, self._executor, self._tell = plan, store, executor, tell
+    def __init__(self, plan: Deployment, store: Store, executor: Executor, report: ReportProgress) -> None:
+        self._plan, self._store, self._executor, self._report = plan, store, executor, report
         self.runs: dict[Element, list[Json]] = {}
-        self.trials = 0
+        self.n_runs = 0
 
     def measure(self, elements: Sequence[Element], rung: int) -> FloatArray:
-        """(n, 3) objectives; at a lower rung of one seed and the first jobs only."""
-        section, whole = self._plan.bench.section, rung == RUNGS - 1
+        """Return (n, 3) objectives; lower rungs use one seed and only the first jobs."""
+        section, whole = self._plan.task_type.section, rung == RUNGS - 1
         seeds = section.seeds if whole else 1
         jobs = None if whole else max(1, self._jobs() // 3 ** (RUNGS - 1 - rung))
-        trials = [DeploymentTask(counts_of(section, e), e[-1], seed, jobs) for e in elements for seed in range(seeds)]
-        self._tell(f"rung {rung + 1} of {RUNGS}: {len(elements):,} candidates, {len(trials):,} runs")
-        found = records(self._plan.bench, trials, self._store, self._executor, LineProgress(self._tell), WORTH)
-        self.trials += len(trials)
+        tasks = [DeploymentTask(counts_of(section, e), e[-1], seed, jobs) for e in elements for seed in range(seeds)]
+        self._report(f"rung {rung + 1} of {RUNGS}: {len(elements):,} candidates, {len(tasks):,} runs")
+        progress = LineProgress(self._report)
+        found = records(self._plan.task_type, tasks, self._store, self._executor, progress, MIN_RUNS_PER_WORKER)
+        self.n_runs += len(tasks)
         each = [found[k : k + seeds] for k in range(0, len(found), seeds)]
         if whole:
             self.runs |= dict(zip(elements, each, strict=True))
@@ -124,7 +125,7 @@ class _Search:
 
 
 def _tables(section: DeploymentSection, document: Document) -> Tables:
-    """Read what the plan names."""
+    """Read the files that the plan names."""
     paths = {name: getattr(section, name) for name in ("types", "affinity", "prices", "power", "trace")}
     files: dict[str, Path] = {}
     for name, reference in paths.items():
@@ -163,33 +164,34 @@ def _check_names(section: DeploymentSection, tables: Tables, document: Document)
             raise document.error(("plan", "placement"), error.message, error.remedy) from error
         if not isinstance(policy, UnitPolicy):
             remedy = "choose flat, high, pref, closer_to_data, earliest_finish or delay"
-            raise document.error(("plan", "placement"), f"'{choice.name}' (number {k + 1}) places no single tasks", remedy)
+            problem = f"'{choice.name}' (number {k + 1}) does not place single tasks"
+            raise document.error(("plan", "placement"), problem, remedy)
     try:
         vinesim.InterArrival.parse(section.inter_arrival)
     except InputError as error:
         raise document.error(("plan", "inter_arrival"), error.message, error.remedy) from error
 
 
-def _candidates(bench: DeploymentTaskType) -> tuple[tuple[Element, ...], dict[str, int]]:
-    """Every combination that may be bought and can run all tasks; and why others may not."""
-    section, tables = bench.section, bench.tables
-    kinds = np.unique(np.concatenate([bench.tasks(seed).column("task_type") for seed in range(section.seeds)]))
+def _candidates(task_type: DeploymentTaskType) -> tuple[tuple[Element, ...], dict[str, int]]:
+    """Return the combinations within the budget that can run all tasks, and reason -> number of excluded ones."""
+    section, tables = task_type.section, task_type.tables
+    kinds = np.unique(np.concatenate([task_type.tasks(seed).column("task_type") for seed in range(section.seeds)]))
     numbers = np.array([tables.types.units.index(unit.type) for unit in section.unit], dtype=np.int64)
     can = tables.affinity[numbers][:, kinds] > 0
     prices = tables.prices[numbers]
-    kept: list[Element] = []
+    candidates: list[Element] = []
     left_out: dict[str, int] = {}
     for places in itertools.product(*(range(len(unit.numbers())) for unit in section.unit)):
         counts = np.array(counts_of(section, places))
         reason = None
         if section.units is not None and counts.sum() != section.units:
-            reason = ASKED
+            reason = OTHER_COUNT
         elif section.budget is not None and float(prices @ counts) > section.budget:
-            reason = "beyond the budget"
+            reason = "cost above the budget"
         elif not can[counts > 0].any(axis=0).all():
-            reason = "no unit that can run some of the tasks"
+            reason = "no unit can run some of the tasks"
         if reason is None:
-            kept += [(*places, k) for k in range(len(section.placement))]
+            candidates += [(*places, k) for k in range(len(section.placement))]
         else:
             left_out[reason] = left_out.get(reason, 0) + len(section.placement)
-    return tuple(kept), left_out
+    return tuple(candidates), left_out

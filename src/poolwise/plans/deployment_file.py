@@ -1,4 +1,4 @@
-"""What a plan of kind "deployment" may say."""
+"""File format of plans of kind "deployment"."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from poolwise.files.component import Component
 from poolwise.files.fields import Count, Positive, Section
 
 OBJECTIVES = ("latency_us", "purchase_cost", "energy_j")
-"""What a front is made of; less is better."""
+"""Objectives of the Pareto front; lower is better."""
 
 
 class UnitSection(Section):
-    """A type of unit and how many of it there may be."""
+    """A unit type and the numbers of units to choose from."""
 
     type: str = Field(description="name of a unit type, such as gpu")
     counts: list[Count] | None = Field(default=None, description="numbers to choose from, ascending")
-    least: Count | None = Field(default=None, description="instead of counts: the smallest number")
-    most: Count | None = Field(default=None, description="the largest")
-    step: Positive = Field(default=1, description="and the step between them")
+    least: Count | None = Field(default=None, description="smallest number, instead of counts")
+    most: Count | None = Field(default=None, description="largest number, with least")
+    step: Positive = Field(default=1, description="step between numbers, with least and most")
 
     @model_validator(mode="after")
     def _one_range(self) -> UnitSection:
@@ -29,11 +29,11 @@ class UnitSection(Section):
         ):
             raise ValueError("give either counts, or least and most")
         if not self.numbers() or self.numbers() != sorted(set(self.numbers())):
-            raise ValueError("the numbers must ascend, each once")
+            raise ValueError("the numbers must ascend without duplicates")
         return self
 
     def numbers(self) -> list[int]:
-        """All numbers to choose from."""
+        """Return all numbers to choose from."""
         if self.counts is not None:
             return self.counts
         assert self.least is not None and self.most is not None  # checked above
@@ -41,7 +41,7 @@ class UnitSection(Section):
 
 
 class JobSizeSection(Section):
-    """Jobs of `least` to `most` tasks, uniformly; a share of all jobs."""
+    """A share of the jobs whose number of tasks is uniform from `least` to `most`."""
 
     share: float = Field(gt=0, le=1)
     least: Positive
@@ -55,23 +55,23 @@ class JobSizeSection(Section):
 
 
 class JobsSection(Section):
-    """Jobs that are drawn, instead of a trace."""
+    """Generated jobs, instead of a trace."""
 
     count: Positive = Field(description="number of jobs")
-    size: list[JobSizeSection] = Field(min_length=1, description="tasks of a job, by share of the jobs")
+    size: list[JobSizeSection] = Field(min_length=1, description="number of tasks per job, by share of the jobs")
     types: dict[str, float] = Field(min_length=1, description="task type -> share of the jobs")
-    operations: Positive = Field(description="of a task")
+    operations: Positive = Field(description="operations of each task")
 
     @model_validator(mode="after")
     def _whole(self) -> JobsSection:
         for name, shares in (("size", [size.share for size in self.size]), ("types", list(self.types.values()))):
             if abs(sum(shares) - 1.0) > 1e-9 or min(shares) < 0:
-                raise ValueError(f"the shares of {name} must not be negative and sum to 1")
+                raise ValueError(f"the shares of {name} must be nonnegative and sum to 1")
         return self
 
 
 class LatencyTargetSection(Section):
-    """The latency that is good enough: `at_most` us, or `within` a multiple of that of the fastest candidate."""
+    """Bound on the latency: `at_most` us, or `within` a multiple of the fastest candidate's latency."""
 
     at_most: float | None = Field(default=None, gt=0)
     within: float | None = Field(default=None, ge=1)
@@ -84,15 +84,15 @@ class LatencyTargetSection(Section):
 
 
 class SearchSection(Section):
-    """How a large set of candidates is searched."""
+    """Search settings for a large set of candidates."""
 
-    exhaustive: Positive = Field(default=2000, description="up to this number of candidates, all are simulated")
-    sample: Positive = Field(default=270, description="candidates of the first rung, a third of the jobs at each step back")
-    seed: Count = Field(default=0, description="of the sample")
+    exhaustive: Positive = Field(default=2000, description="maximum number of candidates for which all are simulated")
+    sample: Positive = Field(default=270, description="number of candidates on the first rung, which uses a ninth of the jobs")
+    seed: Count = Field(default=0, description="random seed of the sample")
 
 
 class DeploymentSection(Section):
-    """Which units to buy for a workload."""
+    """The units to buy for a workload."""
 
     kind: Literal["deployment"]
     affinity: str = Field(description="affinity table, relative to the plan")
@@ -101,19 +101,19 @@ class DeploymentSection(Section):
     power: str = Field(description="power table, relative to the plan")
     types: str | None = Field(default=None, description="table of further type names, relative to the plan")
     trace: str | None = Field(default=None, description="VineSim trace, relative to the plan")
-    jobs: JobsSection | None = Field(default=None, description="instead of a trace: jobs that are drawn for each seed")
+    jobs: JobsSection | None = Field(default=None, description="generated jobs for each seed, instead of a trace")
     inter_arrival: str = Field(default="0", description='time between jobs, such as "7us" or "exponential(7us)"')
-    unit: list[UnitSection] = Field(min_length=1, description="what may be bought")
+    unit: list[UnitSection] = Field(min_length=1, description="unit types to buy")
     placement: list[Component] = Field(default=[Component(name="high")], min_length=1, description="policies to choose from")
-    units: Positive | None = Field(default=None, description="units in all; as many as the counts give, if not said")
-    racks: Positive = Field(default=1, description="racks that the units of each type are dealt out to in turn")
-    budget: float | None = Field(default=None, gt=0, description="most that may be paid, in the money of the price list")
-    latency: Literal["mean", "p50", "p99", "p99_9"] = Field(default="p99", description="which latency of a job counts")
+    units: Positive | None = Field(default=None, description="total number of units; by default any that the counts allow")
+    racks: Positive = Field(default=1, description="number of racks over which units of each type are distributed in turn")
+    budget: float | None = Field(default=None, gt=0, description="maximum purchase cost, in the currency of the price list")
+    latency: Literal["mean", "p50", "p99", "p99_9"] = Field(default="p99", description="statistic of the job latency")
     target: LatencyTargetSection | None = None
     utility: dict[Literal["latency_us", "purchase_cost", "energy_j"], float] = Field(
-        default={"purchase_cost": 1.0}, description="weights; the answer is the candidate of least weighted sum"
+        default={"purchase_cost": 1.0}, description="weights; the answer minimizes the weighted sum"
     )
-    seeds: Positive = Field(default=3, description="runs of a candidate; the same seeds for all")
+    seeds: Positive = Field(default=3, description="number of runs per candidate; all candidates use the same seeds")
     search: SearchSection = SearchSection()
 
     @model_validator(mode="after")
@@ -121,10 +121,10 @@ class DeploymentSection(Section):
         if (self.trace is None) == (self.jobs is None):
             raise ValueError("give either trace or jobs")
         if any(weight < 0 for weight in self.utility.values()) or not any(self.utility.values()):
-            raise ValueError("weights of the utility must not be negative, and one of them must count")
+            raise ValueError("utility weights must be nonnegative, and at least one must be positive")
         return self
 
 
 def counts_of(section: DeploymentSection, element: tuple[int, ...]) -> tuple[int, ...]:
-    """Units of each type of a candidate, a place for each type of unit; one for the policy may follow."""
+    """Return the number of units of each type of a candidate; its last position, that of the policy, is ignored."""
     return tuple(unit.numbers()[k] for unit, k in zip(section.unit, element, strict=False))

@@ -1,4 +1,4 @@
-"""Runs of tasks on candidate deployments, each kept under the hash of what it depends on."""
+"""Simulation tasks of deployment plans, each cached under a hash of its inputs."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ MEASURED = ("latency_us", "purchase_cost", "energy_j", "utilization", "jobs")
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """What the files of a plan say.
+    """Contents of the files of a plan.
 
     Attributes
     ----------
     types : names of unit and task types
     affinity : (n_unit_type, n_task_type) operations per us
-    prices : (n_unit_type,)
-    power : watts
-    tasks : of the trace; None where jobs are drawn
+    prices : (n_unit_type,) price of a unit
+    power : watts per unit type and task type
+    tasks : tasks of the trace; None for generated jobs
     sha256 : file name -> hash
     """
 
@@ -47,7 +47,7 @@ class Tables:
 
 @dataclass(frozen=True)
 class DeploymentTask:
-    """One run: a number of units of each type under a policy and a seed, on the first `jobs` of the workload (None: all)."""
+    """One run: the number of units of each type, a policy and a seed, on the first `jobs` of the workload (None: all)."""
 
     counts: tuple[int, ...]
     placement: int
@@ -57,48 +57,48 @@ class DeploymentTask:
 
 @dataclass(frozen=True, eq=False)
 class DeploymentTaskType(runner.TaskType[DeploymentTask]):
-    """Where trials are run: the plan and its tables."""
+    """Task type of deployment plans: the plan and its tables."""
 
     section: DeploymentSection
     tables: Tables
 
-    def key(self, trial: DeploymentTask) -> str:
-        """SHA-256 of everything that the result depends on."""
+    def key(self, task: DeploymentTask) -> str:
+        """Return the SHA-256 of all inputs of the result."""
         section = self.section
-        kept = section.model_dump(mode="json", include={"affinity_kind", "jobs", "inter_arrival", "racks", "latency"})
+        settings = section.model_dump(mode="json", include={"affinity_kind", "jobs", "inter_arrival", "racks", "latency"})
         types = [unit.type for unit in section.unit]
-        chosen = section.placement[trial.placement].identity("placements")
-        inputs = [kept, types, chosen, self.tables.sha256, trial.counts, trial.seed, trial.jobs]
+        chosen = section.placement[task.placement].identity("placements")
+        inputs = [settings, types, chosen, self.tables.sha256, task.counts, task.seed, task.jobs]
         return digest(canonical({"inputs": inputs, "sources": sources(__name__)}))
 
-    def label(self, trial: DeploymentTask) -> str:
-        """Units, placement, seed and number of jobs."""
-        counts = zip(self.section.unit, trial.counts, strict=True)
+    def label(self, task: DeploymentTask) -> str:
+        """Return units, placement, seed and number of jobs as text."""
+        counts = zip(self.section.unit, task.counts, strict=True)
         units = " ".join(f"{unit.type}={count}" for unit, count in counts)
-        first = "" if trial.jobs is None else f" jobs={trial.jobs}"
-        return f"{units} placement={self.section.placement[trial.placement]} seed={trial.seed}{first}"
+        first = "" if task.jobs is None else f" jobs={task.jobs}"
+        return f"{units} placement={self.section.placement[task.placement]} seed={task.seed}{first}"
 
-    def prepare(self, trials: Sequence[DeploymentTask]) -> None:
+    def prepare(self, tasks: Sequence[DeploymentTask]) -> None:
         """Compile the kernels of task dispatch."""
         compiled.load()
 
-    def run(self, trial: DeploymentTask) -> runner.Record:
-        """Simulate one trial."""
+    def run(self, task: DeploymentTask) -> runner.Record:
+        """Simulate one task."""
         tables, section = self.tables, self.section
-        tasks = _first(self.tasks(trial.seed), trial.jobs)
+        tasks = _first(self.tasks(task.seed), task.jobs)
         case = vinesim.VineSimCase.of(
-            self.deployment(trial.counts),
+            self.deployment(task.counts),
             tasks,
             tables.affinity,
             section.inter_arrival,
             prices=tables.prices,
             power=tables.power,
             types=tables.types,
-            seed=trial.seed,
+            seed=task.seed,
         )
-        placement = section.placement[trial.placement].make("placements")
+        placement = section.placement[task.placement].make("placements")
         result = simulate(
-            case.machine, case.workload, Dispatch(placement), truth=case.model, estimate=case.estimate, seed=trial.seed
+            case.machine, case.workload, Dispatch(placement), truth=case.model, estimate=case.estimate, seed=task.seed
         )
         schedule = result.schedule
         window, latency = dispatch_window(schedule), job_latency_us(schedule)
@@ -113,7 +113,7 @@ class DeploymentTaskType(runner.TaskType[DeploymentTask]):
         return runner.Record(content)
 
     def deployment(self, counts: Sequence[int]) -> vinesim.UnitList:
-        """Units dealt out to the racks in turn, type by type."""
+        """Distribute the units over the racks in turn, type by type."""
         names = self.tables.types.units
         units: list[tuple[int, int, int]] = []
         shelves = [0] * self.section.racks
@@ -125,15 +125,15 @@ class DeploymentTaskType(runner.TaskType[DeploymentTask]):
         return vinesim.UnitList.of(units)
 
     def tasks(self, seed: int) -> vinesim.TaskList:
-        """Tasks of the trace, or of the jobs that a seed draws."""
+        """Return the tasks of the trace, or generate those of a seed."""
         if self.tables.tasks is not None:
             return self.tables.tasks
-        assert self.section.jobs is not None  # the section takes one of both
+        assert self.section.jobs is not None  # the section requires one of both
         return draw_jobs(self.section.jobs, self.tables.types, seed)
 
 
 def draw_jobs(section: JobsSection, types: vinesim.Types, seed: int) -> vinesim.TaskList:
-    """Draw the size and the type of each job, independently of how many there are."""
+    """Draw the size and the type of each job; the draws of a job do not depend on the number of jobs."""
     job = np.arange(section.count)
     group = _group(uniform(seed, "deployment.group", job), [size.share for size in section.size])
     least, most = (np.array([getattr(size, name) for size in section.size])[group] for name in ("least", "most"))
@@ -144,12 +144,12 @@ def draw_jobs(section: JobsSection, types: vinesim.Types, seed: int) -> vinesim.
 
 
 def _group(draws: FloatArray, shares: Sequence[float]) -> IntArray:
-    """(n,) which share each draw in [0, 1) falls into."""
+    """Return (n,) index of the share that each draw in [0, 1) falls into."""
     return np.minimum(np.searchsorted(np.cumsum(shares), draws, side="right"), len(shares) - 1)
 
 
 def _first(tasks: vinesim.TaskList, jobs: int | None) -> vinesim.TaskList:
-    """Tasks of the first jobs."""
+    """Return the tasks of the first `jobs` jobs; all if None."""
     if jobs is None:
         return tasks
     return vinesim.TaskList.of(tasks.table[np.cumsum(tasks.first_of_job) <= jobs])

@@ -1,7 +1,7 @@
-"""Plans of kind "dispatch": which queue order and placement to run for a workload on given processing units.
+"""Plans of kind "dispatch": the queue order and placement to run for a workload on given processing units.
 
-Source: VineSim, section 4.6 (deployment and workload fixed, policies searched), section 9 (batch jobs with deadlines beside
-latency-critical ones).
+Source: VineSim, section 4.6 (deployment and workload fixed, policies searched), section 9 (batch jobs with deadlines alongside
+latency-critical jobs).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from poolwise.model import Machine
 from poolwise.plans.dispatch_answer import dispatch_answer
 from poolwise.plans.dispatch_file import DispatchSection
 from poolwise.plans.dispatch_tasks import DispatchTask, DispatchTaskType
-from poolwise.plans.plan import Answer, PlanFile, Tell
+from poolwise.plans.plan import Answer, PlanFile, ReportProgress
 from poolwise.policies.placement.units.policy import UnitPolicy
 from poolwise.runner import Executor, Store, records
 from poolwise.runner.progress import LineProgress
@@ -36,11 +36,11 @@ FOLDERS = {
     "types": "affinities",
     "trace": "traces",
 }
-"""Key of a plan that names a file -> folder of the shipped ones."""
+"""Key of a plan that names a file -> catalog folder of shipped files."""
 
 
 class DispatchFile(PlanFile):
-    """Which order and placement to run on given units."""
+    """A plan of the queue order and placement to run on given units."""
 
     plan: DispatchSection
 
@@ -48,45 +48,45 @@ class DispatchFile(PlanFile):
 @registry.register("plans", "dispatch")
 @dataclass(frozen=True, eq=False)
 class DispatchPlan:
-    """Which queue order and placement to run on given units: the least latency of those that keep their deadlines."""
+    """The queue order and placement with the lowest latency of those that meet the deadline target."""
 
     file: ClassVar[type[Section]] = DispatchFile
 
-    bench: DispatchTaskType
+    task_type: DispatchTaskType
 
     @classmethod
     def read(cls, document: Document) -> Self:
-        """Read a plan file; raises InputError naming file, line, field and remedy."""
+        """Read a plan file; raise InputError with file, line, field and remedy."""
         for name in document.tables:
             if name not in ("version", "title", "plan"):
-                raise document.error((name,), f"a plan of dispatch has no [{name}]", "write everything under [plan]")
+                raise document.error((name,), f"a dispatch plan cannot have [{name}]", "write everything under [plan]")
         section = validate(DispatchSection, document, ("plan",))
         section = section.model_copy(update={"options": _options(section, document)})
         files = _files(section, document)
         types = vinesim.Types.read(files["types"]) if "types" in files else vinesim.Types()
         _check_names(section, types, document)
         sha256 = {f"{key} {file.name}": digest(file.read_bytes()) for key, file in files.items()}
-        read: dict[str, Path] = {key: files[key] for key in ("trace", "types") if key in files}
-        return cls(DispatchTaskType(section, _machine(section, files, types), types, read, sha256))
+        paths: dict[str, Path] = {key: files[key] for key in ("trace", "types") if key in files}
+        return cls(DispatchTaskType(section, _machine(section, files, types), types, paths, sha256))
 
     def count_jobs(self) -> int:
-        """Jobs of the trace or the streams."""
-        return parents(self.bench.workload(0))[1]
+        """Count the jobs of the trace or the streams."""
+        return parents(self.task_type.workload(0))[1]
 
-    def answer(self, out: Path, executor: Executor, tell: Tell) -> Answer:
-        """Simulate every order with every placement, and choose."""
-        section, store = self.bench.section, Store(out)
+    def answer(self, out: Path, executor: Executor, tell: ReportProgress) -> Answer:
+        """Simulate every order with every placement, and choose the best pair."""
+        section, store = self.task_type.section, Store(out)
         pairs = [(order, placement) for order in range(len(section.order)) for placement in range(len(section.placement))]
-        trials = [DispatchTask(*pair, seed) for pair in pairs for seed in range(section.seeds)]
-        tell(f"{len(pairs):,} candidates, {len(trials):,} runs")
+        tasks = [DispatchTask(*pair, seed) for pair in pairs for seed in range(section.seeds)]
+        tell(f"{len(pairs):,} candidates, {len(tasks):,} runs")
         with store.writing():
-            found = records(self.bench, trials, store, executor, LineProgress(tell), min_tasks_per_process=2)
+            found = records(self.task_type, tasks, store, executor, LineProgress(tell), min_tasks_per_process=2)
         each = [found[k : k + section.seeds] for k in range(0, len(found), section.seeds)]
-        return dispatch_answer(self.bench, dict(zip(pairs, each, strict=True)))
+        return dispatch_answer(self.task_type, dict(zip(pairs, each, strict=True)))
 
 
 def _files(section: DispatchSection, document: Document) -> dict[str, Path]:
-    """Files that a plan names, relative to it or shipped."""
+    """Return the files that a plan names, relative to the plan or shipped."""
     found = {}
     for key, kind in FOLDERS.items():
         reference = getattr(section, key)
@@ -112,7 +112,7 @@ def _machine(section: DispatchSection, files: Mapping[str, Path], types: vinesim
 
 
 def _options(section: DispatchSection, document: Document) -> dict[str, object]:
-    """Options of the format, files among them found beside the plan; raises InputError for a wrong name."""
+    """Return the options of the format, with files resolved relative to the plan; raise InputError for an unknown name."""
     with document.errors_at("plan", "format"):
         registry.find("formats", section.format)
     with document.errors_at("plan", "options"):
@@ -137,7 +137,7 @@ def _check_names(section: DispatchSection, types: vinesim.Types, document: Docum
             policy = choice.make("placements")
             if not isinstance(policy, UnitPolicy):
                 remedy = "choose flat, high, pref, closer_to_data, earliest_finish or delay"
-                raise InputError(f"'{choice.name}' places no single tasks", field="placement", remedy=remedy)
+                raise InputError(f"'{choice.name}' does not place single tasks", field="placement", remedy=remedy)
             policy.check_settings()
     for choice in section.order:
         with document.errors_at("plan", "order"):

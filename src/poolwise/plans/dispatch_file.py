@@ -1,4 +1,4 @@
-"""What a plan of kind "dispatch" may say."""
+"""File format of plans of kind "dispatch"."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from poolwise.files.fields import Count, Name, Positive, Section
 
 
 class StreamSection(Section):
-    """Jobs of one kind that are drawn, with their own arrivals."""
+    """Generated jobs of one kind, with their own arrivals."""
 
     name: Name
     jobs: Positive
     type: str = Field(description="name of a task type, such as fp-good")
-    operations: Positive = Field(description="of a task")
+    operations: Positive = Field(description="operations of each task")
     inter_arrival: str = Field(description='time between its jobs, such as "7us" or "exponential(7us)"')
-    least: Positive = Field(default=1, description="tasks of a job, drawn uniformly: from")
-    most: Positive = Field(default=1, description="to")
+    least: Positive = Field(default=1, description="minimum number of tasks per job, drawn uniformly")
+    most: Positive = Field(default=1, description="maximum number of tasks per job")
     priority: Count = Field(default=0, description="class for the order `classes`, 0 the most urgent")
     slack: float | None = Field(
-        default=None, ge=1, description="deadline after the arrival, in times what a task takes on the fastest unit"
+        default=None, ge=1, description="deadline after the arrival, in multiples of a task's time on the fastest unit"
     )
 
     @model_validator(mode="after")
@@ -33,32 +33,32 @@ class StreamSection(Section):
 
 
 class MissedSection(Section):
-    """Deadlines that must be kept."""
+    """Target for missed deadlines."""
 
-    missed: float = Field(ge=0, le=100, description="percent of the jobs with a deadline that may miss it")
-    of: list[Name] | None = Field(default=None, min_length=1, description="streams whose deadlines count; all if not given")
+    missed: float = Field(ge=0, le=100, description="maximum percentage of jobs with a deadline that may miss it")
+    of: list[Name] | None = Field(default=None, min_length=1, description="streams whose deadlines count; default: all")
 
 
 class DispatchSection(Section):
-    """Which queue order and placement to run."""
+    """The queue order and placement to run."""
 
     kind: Literal["dispatch"]
     units: dict[str, Positive] | None = Field(default=None, description="unit type -> number, all in one rack")
-    deployment: str | None = Field(default=None, description="instead of units: a deployment file")
-    affinity: str = Field(description='affinity table, relative to the plan, or "catalog:NAME"; so all files')
+    deployment: str | None = Field(default=None, description="deployment file, instead of units")
+    affinity: str = Field(description='affinity table, relative to the plan, or "catalog:NAME", as for all files')
     affinity_kind: Literal["absolute", "relative"] = "absolute"
     power: str | None = Field(default=None, description="power table, for energy")
     types: str | None = Field(default=None, description="table of further type names")
     trace: str | None = Field(default=None, description="trace of jobs")
-    format: str = Field(default="vinesim", description="its format: one that reads tasks for units")
+    format: str = Field(default="vinesim", description="format of the trace; it must read tasks for units")
     options: dict[str, Any] = Field(default={}, description="options of the format")
-    stream: list[StreamSection] = Field(default=[], description="instead of a trace: streams that are drawn for each seed")
+    stream: list[StreamSection] = Field(default=[], description="generated streams for each seed, instead of a trace")
     order: list[Component] = Field(default=[Component(name="fcfs")], min_length=1, description="queue orders to choose from")
     placement: list[Component] = Field(default=[Component(name="high")], min_length=1, description="placements to choose from")
-    latency: Literal["mean", "p50", "p99", "p99_9"] = Field(default="p99", description="which latency of a job counts")
-    of: Name | None = Field(default=None, description="the stream whose latency counts; all jobs if not given")
+    latency: Literal["mean", "p50", "p99", "p99_9"] = Field(default="p99", description="statistic of the job latency")
+    of: Name | None = Field(default=None, description="stream whose latency counts; default: all jobs")
     target: MissedSection | None = None
-    seeds: Positive = Field(default=3, description="runs of a candidate; the same seeds for all")
+    seeds: Positive = Field(default=3, description="number of runs per candidate; all candidates use the same seeds")
 
     @model_validator(mode="after")
     def _one_of_each(self) -> DispatchSection:
@@ -68,16 +68,16 @@ class DispatchSection(Section):
             raise ValueError("give either a trace or streams")
         names = [stream.name for stream in self.stream]
         if len(set(names)) < len(names):
-            raise ValueError("each stream needs a name of its own")
+            raise ValueError("each stream needs a unique name")
         counted = self.target.of or [] if self.target is not None else []
         for name in (self.of, *counted):
             if name is not None and name not in names:
-                raise ValueError(f"there is no stream '{name}'")
+                raise ValueError(f"unknown stream '{name}'")
         if self.target is not None and not any(self.counts(stream) for stream in self.stream):
-            raise ValueError("a target of missed deadlines needs a stream with slack")
+            raise ValueError("a target for missed deadlines needs a stream with slack")
         return self
 
     def counts(self, stream: StreamSection) -> bool:
-        """Whether the deadlines of a stream count."""
+        """Return whether the deadlines of a stream count."""
         named = self.target.of if self.target is not None else None
         return stream.slack is not None and (named is None or stream.name in named)

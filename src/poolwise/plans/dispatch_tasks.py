@@ -1,4 +1,4 @@
-"""Runs of tasks on given units under orders and placements."""
+"""Simulation tasks of dispatch plans: tasks on given units under an order and a placement."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from poolwise.units import US
 
 @dataclass(frozen=True)
 class DispatchTask:
-    """One run: an order and a placement by their numbers in the plan, and a seed."""
+    """One run: indices of an order and a placement in the plan, and a seed."""
 
     order: int
     placement: int
@@ -42,15 +42,15 @@ class DispatchTask:
 
 @dataclass(frozen=True, eq=False)
 class DispatchTaskType(runner.TaskType[DispatchTask]):
-    """Where trials are run: the plan and what its files say.
+    """Task type of dispatch plans: the plan and the contents of its files.
 
     Attributes
     ----------
     section : the plan
     machine : the units
     types : names of unit and task types
-    files : "trace" and "types" -> path, of those that a format may read
-    sha256 : file name -> hash, of everything that is read
+    files : "trace" and "types" -> path of the files that a format may read
+    sha256 : file name -> hash of every file that is read
     """
 
     section: DispatchSection
@@ -59,40 +59,40 @@ class DispatchTaskType(runner.TaskType[DispatchTask]):
     files: Mapping[str, Path]
     sha256: Mapping[str, str]
 
-    def key(self, trial: DispatchTask) -> str:
-        """SHA-256 of everything that the result depends on."""
+    def key(self, task: DispatchTask) -> str:
+        """Return the SHA-256 of all inputs of the result."""
         section = self.section
-        kept = section.model_dump(mode="json", exclude={"order", "placement", "seeds", "target", "trace"})
+        settings = section.model_dump(mode="json", exclude={"order", "placement", "seeds", "target", "trace"})
         chosen = [
-            section.order[trial.order].identity("orders"),
-            section.placement[trial.placement].identity("placements"),
+            section.order[task.order].identity("orders"),
+            section.placement[task.placement].identity("placements"),
             None if section.trace is None else Component(name=section.format).identity("formats"),
         ]
-        return digest(canonical({"inputs": [kept, chosen, dict(self.sha256), trial.seed], "sources": sources(__name__)}))
+        return digest(canonical({"inputs": [settings, chosen, dict(self.sha256), task.seed], "sources": sources(__name__)}))
 
-    def label(self, trial: DispatchTask) -> str:
-        """Order, placement and seed."""
-        return f"order={self.section.order[trial.order]} placement={self.section.placement[trial.placement]} seed={trial.seed}"
+    def label(self, task: DispatchTask) -> str:
+        """Return order, placement and seed as text."""
+        return f"order={self.section.order[task.order]} placement={self.section.placement[task.placement]} seed={task.seed}"
 
-    def prepare(self, trials: Sequence[DispatchTask]) -> None:
+    def prepare(self, tasks: Sequence[DispatchTask]) -> None:
         """Compile the kernels of task dispatch."""
         compiled.load()
 
-    def run(self, trial: DispatchTask) -> runner.Record:
-        """Simulate one trial; raises InputError where the order needs a column that the workload lacks."""
-        order: QueuePolicy = self.section.order[trial.order].make("orders")
-        scheduler = Dispatch(self.section.placement[trial.placement].make("placements"), order)
-        model, workload = Combined((Affinity(), Transfer())), self.workload(trial.seed)
-        result = simulate(self.machine, workload, scheduler, truth=model, seed=trial.seed)
+    def run(self, task: DispatchTask) -> runner.Record:
+        """Simulate one task; raise InputError if the order needs a column that the workload lacks."""
+        order: QueuePolicy = self.section.order[task.order].make("orders")
+        scheduler = Dispatch(self.section.placement[task.placement].make("placements"), order)
+        model, workload = Combined((Affinity(), Transfer())), self.workload(task.seed)
+        result = simulate(self.machine, workload, scheduler, truth=model, seed=task.seed)
         return runner.Record({**self._measured(result.schedule), "engine": result.engine, "read": _counts(workload)})
 
     def workload(self, seed: int) -> Workload:
-        """Draw the streams, or read the trace; a format with a seed gets the run's unless the plan gives one."""
+        """Draw the streams, or read the trace; a format with a seed uses the run's seed unless the plan gives one."""
         if self.section.stream:
             return streams_workload([_stream(s, self.types) for s in self.section.stream], self.machine, seed)
         known = getattr(registry.find("formats", self.section.format), "__dataclass_fields__", {})
-        given: dict[str, Any] = {"seed": seed, "types": str(self.files["types"]) if "types" in self.files else None}
-        options = {name: value for name, value in given.items() if name in known and value is not None}
+        defaults: dict[str, Any] = {"seed": seed, "types": str(self.files["types"]) if "types" in self.files else None}
+        options = {name: value for name, value in defaults.items() if name in known and value is not None}
         choice = Component(name=self.section.format, **{**options, **self.section.options})
         workload: Workload = choice.make("formats").read(self.files["trace"], self.machine)
         return workload
@@ -107,8 +107,8 @@ class DispatchTaskType(runner.TaskType[DispatchTask]):
             missed = missed_pct(schedule, rows) if stream.slack is not None else None
             streams[stream.name] = {"p50_us": spread.p50, "p99_us": spread.p99, "missed_pct": missed}
         return {
-            "latency_us": float(getattr(Spread.of(self._watched(schedule, latency)), section.latency)),
-            "missed_pct": self._missed(schedule),
+            "latency_us": float(getattr(Spread.of(self._counted(schedule, latency)), section.latency)),
+            "missed_pct": self._missed_pct(schedule),
             "utilization": use.overall,
             "by_type": use.by_type(),
             "energy_j": _number(energy_j(schedule, window)),
@@ -117,15 +117,15 @@ class DispatchTaskType(runner.TaskType[DispatchTask]):
             "streams": streams,
         }
 
-    def _watched(self, schedule: Schedule, latency: FloatArray) -> FloatArray:
-        """Latencies of the jobs that finished and count."""
+    def _counted(self, schedule: Schedule, latency: FloatArray) -> FloatArray:
+        """Return the latencies of the finished jobs of the stream that counts."""
         if self.section.of is None:
             return _finished(latency)
         number = [stream.name for stream in self.section.stream].index(self.section.of)
         return _finished(latency[schedule.workload.attributes["stream"] == number])
 
-    def _missed(self, schedule: Schedule) -> float | None:
-        """Percent of the jobs whose deadlines count that missed them; None without such jobs."""
+    def _missed_pct(self, schedule: Schedule) -> float | None:
+        """Return the percentage of jobs with a counted deadline that missed it; None without such jobs."""
         counted = [k for k, stream in enumerate(self.section.stream) if self.section.counts(stream)]
         if not counted:
             return None

@@ -1,4 +1,4 @@
-"""Whether a few jobs decide which sizes a plan chooses: the search again, without the jobs that ask for the most."""
+"""Test whether a few jobs decide the answer of a plan: repeat the search without the largest jobs."""
 
 from __future__ import annotations
 
@@ -11,53 +11,55 @@ from poolwise.plans.search import Search, search
 from poolwise.studies.cells import workload_of
 
 
-def leave_out(trials: CandidateRuns, cost: FloatArray, found: Search) -> tuple[LeftOut, ...]:
-    """Look for the answer again without the few largest jobs, by each resource that is sized; empty where none are a few.
+def leave_out(runs: CandidateRuns, cost: FloatArray, found: Search) -> tuple[LeftOut, ...]:
+    """Repeat the search without the few largest jobs, for each sized resource; return () if no few jobs are the largest.
 
-    What the search has run is not run again. `LeftOut.text` says so where the trials would take too long.
+    Cached runs are reused. If the check would take too long, `LeftOut.text` states that.
     """
-    cells = trials.cells(trials.largest)[: trials.certainty.seeds[0]]
+    cells = runs.cells(runs.largest)[: runs.certainty.seeds[0]]
     workload = workload_of(cells[0])
-    groups = {group.what: group for group in (largest_jobs(workload, size.key) for size in trials.sizes) if group.ids}
+    groups = {group.what: group for group in (largest_jobs(workload, size.key) for size in runs.sizes) if group.ids}
     if not groups:
         return ()
     if found.best == (0,) * cost.ndim:
-        return (LeftOut("No few jobs decide the answer: nothing cheaper may be chosen."),)
-    engines = {str((trials.store.facts(cell) or {}).get("engine")) for cell in trials.simulated.values()}
-    why_not = reason_to_skip(engines, len(workload), len(trials.simulated))
+        return (LeftOut("The answer does not depend on a few jobs: it is already the cheapest candidate."),)
+    engines = {str((runs.store.facts(cell) or {}).get("engine")) for cell in runs.simulated.values()}
+    obstacle = reason_to_skip(engines, len(workload), len(runs.simulated))
     if len({canonical(cell.trace.content()) for cell in cells}) > 1:
-        why_not = "each seed draws its own jobs"
-    if why_not is not None:
-        return (LeftOut(f"Whether a few jobs decide the answer was not tried: {why_not}."),)
+        obstacle = "each seed draws its own jobs"
+    if obstacle is not None:
+        return (LeftOut(f"Whether a few jobs decide the answer was not tested: {obstacle}."),)
 
     def again(ids: tuple[int, ...]) -> Element | None:
-        return search(trials.without(ids), cost, 0.0, 0).best
+        return search(runs.without(ids), cost, 0.0, 0).best
 
-    told = []
+    results = []
     for group in groups.values():
         if not group.counts:
-            text = f"More than {len(group.ids)} jobs ask for the most {group.what}: no few of them decide the answer."
-            told.append(LeftOut(text, what=group.what))
+            text = (
+                f"More than {len(group.ids)} jobs request the most {group.what}, so no small group of them decides the answer."
+            )
+            results.append(LeftOut(text, what=group.what))
             continue
         changed = fewest(group, found.best, again)
         if changed is None:
             text = f"{group.text(group.counts[-1])}; without them the answer is the same."
-            told.append(LeftOut(text, tried=True, what=group.what))
+            results.append(LeftOut(text, tried=True, what=group.what))
             continue
-        count, then = changed
-        text = f"{group.text(count)}; without them {_instead(trials, then, found.best)}."
-        told.append(LeftOut(text, True, group.ids[:count], group.what, _content(trials, cost, then)))
-    return tuple(told)
+        count, other = changed
+        text = f"{group.text(count)}; without them {_other_answer(runs, other, found.best)}."
+        results.append(LeftOut(text, True, group.ids[:count], group.what, _content(runs, cost, other)))
+    return tuple(results)
 
 
-def _instead(trials: CandidateRuns, then: Element | None, best: Element | None) -> str:
-    if then is None:
-        return "no candidate is shown to keep the targets"
-    return f"{trials.label(then)} would do{'' if best is None else f' instead of {trials.label(best)}'}"
+def _other_answer(runs: CandidateRuns, other: Element | None, best: Element | None) -> str:
+    if other is None:
+        return "no candidate is shown to meet the targets"
+    return f"{runs.label(other)} is enough{'' if best is None else f' instead of {runs.label(best)}'}"
 
 
-def _content(trials: CandidateRuns, cost: FloatArray, element: Element | None) -> Json | None:
+def _content(runs: CandidateRuns, cost: FloatArray, element: Element | None) -> Json | None:
     if element is None:
         return None
-    sizes = {size.key: size.written[k] for size, k in zip(trials.sizes, element, strict=True)}
+    sizes = {size.key: size.written[k] for size, k in zip(runs.sizes, element, strict=True)}
     return {"sizes": sizes, "cost_dollars": float(cost[element])}

@@ -1,7 +1,7 @@
-"""Plans of kind "packing": how many jobs fit at once, and how much of the devices is stranded, under one placement or another.
+"""Plans of kind "packing": the number of jobs that fit at once, and the stranded share of the devices, by placement.
 
-Source: Weng et al. 2023, "Beware of Fragmentation", section 6: jobs are drawn from a trace until they ask for more than there
-is, none ends, and what is placed is counted.
+Source: Weng et al. 2023, "Beware of Fragmentation", section 6: jobs are drawn from a trace until their requests exceed the
+capacity, no job ends, and the placed jobs are counted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from poolwise.hashing import canonical, digest
 from poolwise.model import Kind
 from poolwise.plans.packing_answer import packing_answer
 from poolwise.plans.packing_task import pack
-from poolwise.plans.plan import Answer, Tell
+from poolwise.plans.plan import Answer, ReportProgress
 from poolwise.runner import Executor, Record, Store, TaskType, records
 from poolwise.runner.progress import LineProgress
 from poolwise.studies.cells import Cell, workload_of
@@ -29,13 +29,13 @@ from poolwise.studies.study import resolve
 
 
 class PackingSection(Section):
-    """What fits at once, for each combination of [vary]."""
+    """Jobs that fit at once, for each combination of [vary]."""
 
     kind: Literal["packing"]
-    resource: Name = Field(default="gpu_milli", description="resource of devices of which jobs ask for parts")
-    device: Name = Field(default="GPU", description="what a device is called in the answer")
+    resource: Name = Field(default="gpu_milli", description="resource of devices that jobs request in parts")
+    device: Name = Field(default="GPU", description="word for a device in the answer")
     load: float = Field(
-        default=1.3, gt=0, le=10, description="jobs are drawn until they ask for this multiple of what the devices have"
+        default=1.3, gt=0, le=10, description="jobs are drawn until they request this multiple of the devices' capacity"
     )
 
 
@@ -48,13 +48,12 @@ class PackingFile(StudyFile):
 @registry.register("plans", "packing")
 @dataclass(frozen=True, eq=False)
 class Packing:
-    """How many jobs fit at once, and how much of the devices is stranded, for each combination of what is varied.
+    """The number of jobs that fit at once and the stranded share of the devices, for each combination of [vary].
 
     Attributes
     ----------
     section : [plan]
     cells : machine, workload and scheduler of each combination and seed
-    sha256 : of the trace
     """
 
     file: ClassVar[type[Section]] = PackingFile
@@ -64,7 +63,7 @@ class Packing:
 
     @classmethod
     def read(cls, document: Document) -> Self:
-        """Read a plan file; raises InputError naming file, line, field and remedy."""
+        """Read a plan file; raise InputError with file, line, field and remedy."""
         section = validate(PackingSection, document, ("plan",))
         study = document.copy()
         del study.tables["plan"]
@@ -79,10 +78,10 @@ class Packing:
         return cls(section, cells)
 
     def count_jobs(self) -> int:
-        """Jobs of the trace that packings draw from."""
+        """Count the jobs of the trace from which packings are drawn."""
         return len(workload_of(self.cells[0]))
 
-    def answer(self, out: Path, executor: Executor, tell: Tell) -> Answer:
+    def answer(self, out: Path, executor: Executor, tell: ReportProgress) -> Answer:
         """Pack each combination with each seed."""
         store = Store(out)
         with store.writing():
@@ -100,17 +99,17 @@ class Packing:
 
 @dataclass(frozen=True)
 class _TaskType(TaskType[Cell]):
-    """Packs cells."""
+    """Task type that packs cells."""
 
     resource: str
     load: float
 
-    def key(self, trial: Cell) -> str:
-        """SHA-256 of everything that a packing depends on."""
+    def key(self, task: Cell) -> str:
+        """Return the SHA-256 of all inputs of a packing."""
         return digest(
             canonical(
                 {
-                    "cell": trial.key,
+                    "cell": task.key,
                     "resource": self.resource,
                     "load": self.load,
                     "sources": sources("poolwise.plans.packing_task"),
@@ -118,10 +117,10 @@ class _TaskType(TaskType[Cell]):
             )
         )
 
-    def label(self, trial: Cell) -> str:
-        """What is varied, and the seed."""
-        return trial.label
+    def label(self, task: Cell) -> str:
+        """Return the varied parameters and the seed as text."""
+        return task.label
 
-    def run(self, trial: Cell) -> Record:
+    def run(self, task: Cell) -> Record:
         """Pack one cell."""
-        return Record(pack(trial, self.resource, self.load))
+        return Record(pack(task, self.resource, self.load))

@@ -1,4 +1,4 @@
-"""The answer of a packing: what fits under each combination, what is stranded by device type, figures."""
+"""Answer of a packing plan: jobs that fit under each combination, stranded devices by type, and figures."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from poolwise.studies.cells import Cell
 
 
 def packing_answer(cells: Sequence[Cell], results: Sequence[Json], device: str) -> Answer:
-    """Compare the combinations, the first of them with all others; each is the mean over its seeds."""
+    """Compare the first combination with all others; each is the mean over its seeds."""
     runs: dict[str, list[Json]] = {}
     parameters: dict[str, Mapping[str, Any]] = {}
     for cell, result in zip(cells, results, strict=True):
-        name = label(cell.parameters)
+        name = combination_label(cell.parameters)
         runs.setdefault(name, []).append(result)
         parameters[name] = cell.parameters
     rows = [_row(parameters[name], found, runs[next(iter(runs))], device) for name, found in runs.items()]
@@ -39,10 +39,10 @@ def packing_answer(cells: Sequence[Cell], results: Sequence[Json], device: str) 
         _because(runs, chosen, first, device),
         {},
         [
-            "Jobs are drawn from the trace with replacement, all are there at once and none ends; each is tried once, in turn.",
-            f"Stranded is what is idle of the {device}s while a job waits that accepts their type.",
-            f"Numbers are means over {len(runs[first])} seeds. How fast a {device} is over the network is not asked here.",
-            *(f"{count:,} rows of the trace were left out: {reason}." for reason, count in one["excluded"].items()),
+            "Jobs are drawn from the trace with replacement and submitted at once. No job ends, and each is tried once.",
+            f"A {device} is stranded if it is idle while a waiting job accepts its type.",
+            f"Numbers are means over {len(runs[first])} seeds. The plan ignores the speed of {device}s over the network.",
+            *(f"{count:,} rows of the trace were excluded: {reason}." for reason, count in one["excluded"].items()),
         ],
         _figures(runs, device),
         pl.DataFrame([rows[k] for k in order]),
@@ -56,7 +56,7 @@ def packing_answer(cells: Sequence[Cell], results: Sequence[Json], device: str) 
 
 
 def _card(row: Mapping[str, Any], base: Mapping[str, Any], chosen: str, first: str, device: str, seeds: int) -> Table:
-    """What fits most at a glance, the first combination of the plan beside it."""
+    """Summarize the combination with the most jobs, compared with the first combination of the plan."""
     name = device.lower()
     shown = [row] if chosen == first else [row, base]
     counts = {
@@ -66,39 +66,40 @@ def _card(row: Mapping[str, Any], base: Mapping[str, Any], chosen: str, first: s
         f"Whole {device}s idle": f"{name}s_idle_whole",
         f"Jobs with {device}s of other nodes": f"jobs_with_{name}s_of_other_nodes",
     }
-    rows = [[what, *(f"{one[key]:,.0f}" for one in shown)] for what, key in counts.items()]
+    rows = [[text, *(f"{one[key]:,.0f}" for one in shown)] for text, key in counts.items()]
     if len(shown) > 1:
-        rows.insert(1, ["More jobs than the first, in each seed", f"{row['more_least']:,.0f} to {row['more_most']:,.0f}", ""])
+        more = f"{row['more_least']:,.0f} to {row['more_most']:,.0f}"
+        rows.insert(1, ["More jobs than with the first combination, per seed", more, ""])
     note = f"Means over {seeds} seeds of {row['jobs']:,.0f} jobs each, on {row[f'{name}s_installed']:,.0f} {device}s."
     return Table("Decision", ["", chosen, first][: 1 + len(shown)], rows, note)
 
 
-def label(parameters: Mapping[str, Any]) -> str:
-    """What a combination is called: the last words of the varied paths, and their values ("shared, not pooled")."""
-    return ", ".join(_called(path.rpartition(".")[2], value) for path, value in parameters.items()) or "as written"
+def combination_label(parameters: Mapping[str, Any]) -> str:
+    """Name a combination by the last parts of the varied paths and their values: "shared, not pooled"."""
+    return ", ".join(_parameter_text(path.rpartition(".")[2], value) for path, value in parameters.items()) or "as written"
 
 
-def _called(name: str, value: Any) -> str:
+def _parameter_text(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return name if value else f"not {name}"
     return f"{name} = {value}"
 
 
-def _written(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _sum(run: Json, what: str) -> float:
-    return float(sum(kind[what] for kind in run["types"].values()))
+def _total(run: Json, name: str) -> float:
+    return float(sum(kind[name] for kind in run["types"].values()))
 
 
 def _row(parameters: Mapping[str, Any], runs: list[Json], first: list[Json], device: str) -> dict[str, Any]:
     name = device.lower()
-    installed = _sum(runs[0], "installed")
-    stranded = fmean(_sum(run, "stranded") for run in runs)
+    installed = _total(runs[0], "installed")
+    stranded = fmean(_total(run, "stranded") for run in runs)
     more = [run["fit"] - other["fit"] for run, other in zip(runs, first, strict=True)]
     return {
-        **{path: _written(value) for path, value in parameters.items()},
+        **{path: _value_text(value) for path, value in parameters.items()},
         "jobs": fmean(run["jobs"] for run in runs),
         "fit": fmean(run["fit"] for run in runs),
         "more_than_first": fmean(more),
@@ -109,16 +110,15 @@ def _row(parameters: Mapping[str, Any], runs: list[Json], first: list[Json], dev
         f"{name}s_granted": fmean(run["granted"] for run in runs),
         f"{name}s_stranded": stranded,
         "stranded_pct": 100 * stranded / installed,
-        f"{name}s_idle_whole": fmean(_sum(run, "whole") for run in runs),
+        f"{name}s_idle_whole": fmean(_total(run, "whole") for run in runs),
         f"jobs_with_{name}s_of_other_nodes": fmean(run["away"] for run in runs),
     }
 
 
 def _content(runs: list[Json]) -> Json:
-    """Means over seeds as plain data."""
+    """Return means over seeds as plain data."""
     types = {
-        name: {what: fmean(run["types"][name][what] for run in runs) for what in kind}
-        for name, kind in runs[0]["types"].items()
+        name: {key: fmean(run["types"][name][key] for run in runs) for key in kind} for name, kind in runs[0]["types"].items()
     }
     nodes = {name: fmean(run["nodes"][name] for run in runs) for name in runs[0]["nodes"]}
     counts = ("jobs", "fit", "device_jobs", "device_fit", "away", "asked", "granted")
@@ -127,39 +127,39 @@ def _content(runs: list[Json]) -> Json:
 
 def _headline(row: Mapping[str, Any], base: Mapping[str, Any], chosen: str, first: str, device: str) -> str:
     name = f"{device.lower()}s_stranded"
-    said = f'{row["fit"]:,.0f} of {row["jobs"]:,.0f} jobs fit with "{chosen}"'
+    text = f'{row["fit"]:,.0f} of {row["jobs"]:,.0f} jobs fit with "{chosen}"'
     if chosen == first:
-        return f"{said}; {row[name]:,.0f} {device}s are stranded. Nothing else fits more."
+        return f"{text}; {row[name]:,.0f} {device}s are stranded. No other combination fits more."
     return (
-        f"{said}: {row['more_than_first']:,.0f} more ({100 * row['more_than_first'] / base['fit']:.1f} %) than with "
+        f"{text}: {row['more_than_first']:,.0f} more ({100 * row['more_than_first'] / base['fit']:.1f} %) than with "
         f'"{first}"; '
         f"{row[name]:,.0f} instead of {base[name]:,.0f} {device}s are stranded."
     )
 
 
 def _because(runs: Mapping[str, list[Json]], chosen: str, first: str, device: str) -> list[str]:
-    said = []
+    sentences = []
     for name in dict.fromkeys((first, chosen)):
-        whole, idle = (fmean(_sum(run, what) for run in runs[name]) for what in ("whole", "idle"))
+        whole, idle = (fmean(_total(run, key) for run in runs[name]) for key in ("whole", "idle"))
         nodes = {key: fmean(run["nodes"][key] for run in runs[name]) for key in runs[name][0]["nodes"]}
         use = ", ".join(f"{100 * share:.0f} % of {key}" for key, share in nodes.items())
-        said.append(
+        sentences.append(
             f'With "{name}", {idle:,.0f} {device}s are idle: {whole:,.0f} whole ones, the rest parts of shared ones. '
-            f"In use are {use}."
+            f"Nodes use {use}."
         )
     away = fmean(run["away"] for run in runs[chosen])
     if away:
-        said.append(f'With "{chosen}", {away:,.0f} jobs have {device}s of another node.')
-    return said
+        sentences.append(f'With "{chosen}", {away:,.0f} jobs use {device}s of another node.')
+    return sentences
 
 
 def _by_type(runs: Mapping[str, list[Json]], device: str) -> Table:
-    """What is stranded of each type under each combination."""
+    """Return a table of stranded devices of each type under each combination."""
     rows = []
     for kind, found in next(iter(runs.values()))[0]["types"].items():
         stranded = (fmean(run["types"][kind]["stranded"] for run in each) for each in runs.values())
         rows.append([kind, f"{found['installed']:,.0f}", *(f"{value:,.1f}" for value in stranded)])
-    note = f"Means over the seeds of the {device}s that are idle while a job waits that accepts their type."
+    note = f"{device}s that are idle while a waiting job accepts their type; means over the seeds."
     return Table(f"Stranded {device}s by type", ["type", "installed", *runs], rows, note)
 
 
@@ -170,27 +170,27 @@ def _figures(runs: Mapping[str, list[Json]], device: str) -> list[Figure]:
         name: [100 * fmean(run["types"][kind]["stranded"] for run in each) / installed[kind] for kind in kinds]
         for name, each in runs.items()
     }
-    asked = [100 * fmean(run["curve"][k][0] for run in next(iter(runs.values()))) for k in range(len(_points(runs)))]
+    requested = [100 * fmean(run["curve"][k][0] for run in next(iter(runs.values()))) for k in range(len(_points(runs)))]
     granted = {
-        name: [100 * fmean(run["curve"][k][1] for run in each) for k in range(len(asked))] for name, each in runs.items()
+        name: [100 * fmean(run["curve"][k][1] for run in each) for k in range(len(requested))] for name, each in runs.items()
     }
     return [
         Curves(
             "granted",
-            f"{device}s granted as more is asked for",
-            f"Jobs in the order in which they are tried; both axes in percent of the {device}s that are installed.",
-            x=asked,
+            f"{device}s granted by {device}s requested",
+            f"Jobs in the order in which they are tried; both axes in percent of the installed {device}s.",
+            x=requested,
             series=granted,
-            x_axis=Axis(f"asked for (% of the {device}s)"),
-            y_axis=Axis(f"granted (% of the {device}s)"),
+            x_axis=Axis(f"requested (% of installed {device}s)"),
+            y_axis=Axis(f"granted (% of installed {device}s)"),
         ),
         Bars(
             "stranded",
-            f"{device}s stranded, by type",
-            f"Idle while a job waits that accepts the type, in percent of the {device}s of the type.",
+            f"Stranded {device}s by type",
+            f"{device}s that are idle while a waiting job accepts their type, in percent of the type's installed {device}s.",
             groups=[f"{kind} ({installed[kind]:,.0f})" for kind in kinds],
             series=bars,
-            y_axis=Axis(f"stranded (% of the {device}s)"),
+            y_axis=Axis(f"stranded (% of the type's {device}s)"),
         ),
     ]
 

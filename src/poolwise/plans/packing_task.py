@@ -1,4 +1,4 @@
-"""One packing: jobs that are drawn, submitted at once and placed in one pass, and what that leaves free."""
+"""One packing: jobs are drawn, submitted at once and placed in one pass; the free capacity is counted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from poolwise.studies.cells import Cell, workload_of
 from poolwise.units import SECOND
 
 POINTS = 40
-"""Of the curve."""
+"""Number of points of the curve."""
 SPEC = "gpu_spec"
 """Attribute that names the device types a job accepts, joined by "|"."""
 
@@ -28,60 +28,62 @@ def pack(cell: Cell, resource: str, load: float) -> Json:
 
     Returns
     -------
-    jobs, fit : drawn, and placed; device_jobs, device_fit : those of them that ask for devices
-    away : placed jobs with devices of another node than their own
-    asked, granted : amounts of the resource, of whole devices
+    jobs, fit : drawn jobs, and placed jobs; device_jobs, device_fit : those of them that request devices
+    away : placed jobs with devices of another node
+    asked, granted : requested and granted amounts of the resource, in whole devices
     nodes : resource of nodes -> share in use
-    types : device type -> installed, idle, whole (idle devices without a user), stranded (idle, while a job waits that accepts
-        the type): each in whole devices
-    curve : what was granted after each of a number of jobs, by what these asked for (both over what is installed)
+    types : device type -> installed, idle, whole (completely idle devices), stranded (idle while a waiting job accepts the
+        type), each in whole devices
+    curve : granted over requested amount after growing numbers of jobs, both divided by the installed amount
     """
     machine = cell.machine
     devices = machine.of_kind(Kind.DEVICE)
     column = machine.resource(resource)
     devices = devices[machine.capacity[devices, column] > 0]
-    workload = draw(workload_of(cell), resource, int(load * machine.capacity[devices, column].sum()), cell.seed)
+    workload = draw_jobs(workload_of(cell), resource, int(load * machine.capacity[devices, column].sum()), cell.seed)
     simulation = Simulation(machine, workload, Ideal())
     scheduler = scheduler_of(cell.scheduler)
     scheduler.check(machine, workload.table)
     outcome = Loop(simulation, scheduler, cell.seed).apply_events(next(iter(simulation.events())))
     if outcome.rejected:
-        raise PolicyError(f"the scheduler started what does not fit: {outcome.rejected[0][1]}")
+        raise PolicyError(f"the scheduler started a job that does not fit: {outcome.rejected[0][1]}")
     starts = [decision for decision in outcome.committed if isinstance(decision, Start)]
     placed = np.zeros(len(workload), dtype=np.bool_)
     placed[[start.job for start in starts]] = True
-    asks = workload.request(resource) * workload.tasks
+    requested = workload.request(resource) * workload.tasks
     unit = int(machine.capacity[devices, column].max())
     return {
         "jobs": len(workload),
         "fit": int(placed.sum()),
-        "device_jobs": int((asks > 0).sum()),
-        "device_fit": int((placed & (asks > 0)).sum()),
-        "away": sum(_away(start, machine) for start in starts),
-        "asked": float(asks.sum() / unit),
-        "granted": float(asks[placed].sum() / unit),
+        "device_jobs": int((requested > 0).sum()),
+        "device_fit": int((placed & (requested > 0)).sum()),
+        "away": sum(_uses_other_node(start, machine) for start in starts),
+        "asked": float(requested.sum() / unit),
+        "granted": float(requested[placed].sum() / unit),
         "nodes": _in_use(simulation.snapshot()),
-        "types": _left(simulation.snapshot(), devices, column, unit, _wanted(workload, ~placed & (asks > 0))),
-        "curve": _curve(asks, placed, int(machine.capacity[devices, column].sum())),
+        "types": _idle(simulation.snapshot(), devices, column, unit, _accepted(workload, ~placed & (requested > 0))),
+        "curve": _curve(requested, placed, int(machine.capacity[devices, column].sum())),
         "excluded": dict(sorted(workload.excluded.items())),
     }
 
 
-def draw(workload: Workload, resource: str, amount: int, seed: int) -> Workload:
-    """Draw jobs with replacement until they ask for `amount` of a resource; all are submitted at once.
+def draw_jobs(workload: Workload, resource: str, amount: int, seed: int) -> Workload:
+    """Draw jobs with replacement until they request `amount` of a resource; all are submitted at once.
 
-    Raises InputError if no job asks for it.
+    Raises InputError if no job requests it.
     """
-    asks = workload.request(resource) * workload.tasks
-    if not asks.any():
+    requested = workload.request(resource) * workload.tasks
+    if not requested.any():
         raise InputError(
-            f"no job of '{workload.name}' asks for {resource}", field="plan.resource", remedy="name what devices are shared in"
+            f"no job of '{workload.name}' requests {resource}",
+            field="plan.resource",
+            remedy="name a device resource that jobs request",
         )
     rows = np.zeros(0, dtype=np.int64)
-    while int(asks[rows].sum()) < amount:
+    while int(requested[rows].sum()) < amount:
         more = np.arange(len(rows), len(rows) + len(workload))
         rows = np.concatenate([rows, (uniform(seed, "packing", more) * len(workload)).astype(np.int64)])
-    rows = rows[: int(np.searchsorted(np.cumsum(asks[rows]), amount)) + 1]
+    rows = rows[: int(np.searchsorted(np.cumsum(requested[rows]), amount)) + 1]
     return Workload.of(
         np.zeros(len(rows), dtype=np.int64),
         np.full(len(rows), SECOND, dtype=np.int64),
@@ -93,8 +95,8 @@ def draw(workload: Workload, resource: str, amount: int, seed: int) -> Workload:
     )
 
 
-def _away(start: Start, machine: Machine) -> bool:
-    """Whether a start has a device inside a node of which it has nothing else."""
+def _uses_other_node(start: Start, machine: Machine) -> bool:
+    """Return whether a start uses a device inside a node of which it uses nothing else."""
     owners = np.array(start.placement.owners())
     devices = owners[machine.kind[owners] == Kind.DEVICE]
     return not bool(np.isin(machine.home[devices], owners).all())
@@ -107,8 +109,8 @@ def _in_use(snapshot: Snapshot) -> dict[str, float]:
     return {name: float(1 - free[k] / total[k]) for k, name in enumerate(snapshot.machine.resources) if total[k]}
 
 
-def _wanted(workload: Workload, waiting: BoolArray) -> set[str] | None:
-    """Device types that the waiting jobs accept, None for all."""
+def _accepted(workload: Workload, waiting: BoolArray) -> set[str] | None:
+    """Return the device types that the waiting jobs accept, None for all."""
     specs: NDArray[np.generic] | None = workload.attributes.get(SPEC)
     if not waiting.any():
         return set()
@@ -116,24 +118,24 @@ def _wanted(workload: Workload, waiting: BoolArray) -> set[str] | None:
     return None if "" in texts else {name.strip() for text in texts for name in text.split("|")}
 
 
-def _left(snapshot: Snapshot, devices: IntArray, column: int, unit: int, wanted: set[str] | None) -> dict[str, Json]:
-    left, installed = snapshot.free[devices, column], snapshot.capacity[devices, column]
+def _idle(snapshot: Snapshot, devices: IntArray, column: int, unit: int, accepted: set[str] | None) -> dict[str, Json]:
+    free, installed = snapshot.free[devices, column], snapshot.capacity[devices, column]
     kind = np.array([snapshot.machine.type[device] for device in devices.tolist()])
     found: dict[str, Json] = {}
     for name in sorted(set(kind.tolist())):
-        mine = kind == name
-        idle = float(left[mine].sum() / unit)
+        of_type = kind == name
+        idle = float(free[of_type].sum() / unit)
         found[name] = {
-            "installed": float(installed[mine].sum() / unit),
+            "installed": float(installed[of_type].sum() / unit),
             "idle": idle,
-            "whole": int((left[mine] == installed[mine]).sum()),
-            "stranded": idle if wanted is None or name in wanted else 0.0,
+            "whole": int((free[of_type] == installed[of_type]).sum()),
+            "stranded": idle if accepted is None or name in accepted else 0.0,
         }
     return found
 
 
-def _curve(asks: IntArray, placed: BoolArray, total: int) -> list[list[float]]:
-    """(POINTS, 2) asked for and granted, over what is installed, after growing numbers of jobs."""
-    at = np.linspace(0, len(asks), POINTS + 1).astype(np.int64)[1:] - 1
-    asked, granted = np.cumsum(asks) / total, np.cumsum(asks * placed) / total
+def _curve(requested: IntArray, placed: BoolArray, total: int) -> list[list[float]]:
+    """Return (POINTS, 2) requested and granted amounts / `total`, after growing numbers of jobs."""
+    at = np.linspace(0, len(requested), POINTS + 1).astype(np.int64)[1:] - 1
+    asked, granted = np.cumsum(requested) / total, np.cumsum(requested * placed) / total
     return [[float(asked[k]), float(granted[k])] for k in at.tolist()]

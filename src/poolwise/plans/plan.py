@@ -1,4 +1,4 @@
-"""Plans: what to buy so that a stated target is kept. All kinds share this frame; a kind is found by its name."""
+"""Plans: purchases that meet stated targets. All kinds of plan share this interface and are found by name."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from poolwise.version import __version__
 CANDIDATES = "Candidates"
 """Title of the table of candidates."""
 PlanStatus = Literal["decided", "undecided", "infeasible"]
-Tell = Callable[[str], None]
-"""Takes a line about how far a plan is."""
+ReportProgress = Callable[[str], None]
+"""Receives a progress line."""
 
 
 class PlanFile(Section):
-    """A plan that stands for itself; others are a study or a run with a [plan]."""
+    """Base of a self-contained plan file; other plans are a study or a run with a [plan]."""
 
     version: Annotated[Literal[1], Field(description="version of this format")]
     title: str = ""
@@ -42,24 +42,24 @@ class PlanFile(Section):
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """The result of a plan, for people and programs.
+    """The result of a plan, for readers and programs.
 
     Attributes
     ----------
-    status : decided; undecided within the budget; infeasible: nothing that may be chosen keeps the target
+    status : decided; undecided within the budget; or infeasible: no candidate meets the targets
     headline : the answer in one line
-    first : sentences to read before it: load, jobs that can never run, outliers, whether a few jobs decide it
+    first : sentences to read before it: load, jobs that can never run, outliers, whether a few jobs decide the answer
     because : sentences that support it
     sections : heading -> further sentences
-    notes : what a reader must know beside the numbers
-    figures : to be drawn
-    candidates : one row for each candidate that was judged, such as the cheapest first, with a column `verdict`
+    notes : remarks on the numbers
+    figures : figures of the report
+    candidates : one row per judged candidate, usually by cost, with a column `verdict`
     chosen : row of `candidates` that is the answer, None without one
     content : the answer as plain data
-    inputs : what was read -> SHA-256
+    inputs : input file -> SHA-256
     seeds : seeds of the runs
-    card : the decision at a glance; None where there is none
-    tables : of the report; where none is titled `CANDIDATES`, the report shows `candidates` as they are
+    card : summary of the decision; None without one
+    tables : tables of the report; unless one is titled `CANDIDATES`, the report shows `candidates` unchanged
     """
 
     status: PlanStatus
@@ -83,45 +83,45 @@ class Question(Protocol):
 
     Attributes
     ----------
-    file : what its files may say, for `poolwise schema`
+    file : schema of its files, for `poolwise schema`
     """
 
     file: ClassVar[type[Section]]
 
     @classmethod
     def read(cls, document: Document) -> Self:
-        """Read a plan file; raises InputError naming file, line, field and remedy."""
+        """Read a plan file; raise InputError with file, line, field and remedy."""
         ...
 
     def count_jobs(self) -> int:
-        """Jobs of its first run; raises InputError, also for a trace that cannot be read."""
+        """Count the jobs of the first run; raise InputError, also for an unreadable trace."""
         ...
 
-    def answer(self, out: Path, executor: Executor, tell: Tell) -> Answer:
-        """Find the answer.
+    def answer(self, out: Path, executor: Executor, tell: ReportProgress) -> Answer:
+        """Compute the answer.
 
         Parameters
         ----------
         out
-            Folder for cells, kept so that a plan that was stopped goes on where it was.
+            Folder of the cached runs; a repeated plan reuses them, so an interrupted plan resumes.
         executor
             Where runs are computed. The answer does not depend on it.
         tell
-            Called with a line on how far the plan is.
+            Called with progress lines.
         """
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class ResolvedPlan:
-    """A plan file, resolved.
+    """A resolved plan file.
 
     Attributes
     ----------
-    name, title : the file's name without ending, and its title
+    name, title : the file name without suffix, and the title
     kind : name of the kind
-    question : what is asked
-    content, sha256 : the resolved content of the file, with what --set replaced, and its hash
+    question : the plan's question
+    content, sha256 : resolved content of the file, including --set values, and its hash
     """
 
     name: str
@@ -141,7 +141,7 @@ class PlanResult:
     answer: Answer
 
     def provenance(self) -> Json:
-        """Where the answer comes from: version, hashes of all inputs, seeds."""
+        """Return the provenance of the answer: version, hashes of all inputs, seeds."""
         return {
             "poolwise": __version__,
             "plan": self.plan.name,
@@ -155,7 +155,7 @@ class PlanResult:
         }
 
     def to_dict(self) -> Json:
-        """Plain data: the answer, as `poolwise plan --json` prints it."""
+        """Return the answer as plain data, as `poolwise plan --json` prints it."""
         return {
             "plan": self.plan.name,
             "title": self.plan.title,
@@ -167,7 +167,7 @@ class PlanResult:
         }
 
     def write(self) -> None:
-        """Write plan.json, candidates.csv, candidates.parquet and provenance.json, each whole or not at all."""
+        """Write plan.json, candidates.csv, candidates.parquet and provenance.json, each atomically."""
         frame = self.answer.candidates
         write_whole(self.folder / "candidates.parquet", sealed_parquet(frame))
         write_whole(self.folder / "candidates.csv", frame.write_csv().encode())
@@ -176,9 +176,19 @@ class PlanResult:
 
 
 def load_plan(path: str | Path, set: Mapping[str, Any] | None = None) -> ResolvedPlan:
-    """Read a plan file, or a shipped plan by its name; `set` replaces values by dotted path, as --set does.
+    """Read a plan.
 
-    Raises InputError naming file, line, field and remedy.
+    Parameters
+    ----------
+    path
+        Plan file, or name of a shipped plan.
+    set
+        Dotted path -> value that replaces the file's, as with --set.
+
+    Raises
+    ------
+    InputError
+        With file, line, field and remedy.
     """
     document = Document.read(find(path))
     check_version(document)
@@ -187,7 +197,7 @@ def load_plan(path: str | Path, set: Mapping[str, Any] | None = None) -> Resolve
     content = deepcopy(document.tables)
     section = document.tables.get("plan")
     if not isinstance(section, dict):
-        raise InputError("this file has no [plan]", file=document.file, field="plan", remedy='write [plan] with a kind = "..."')
+        raise InputError("the file has no [plan]", file=document.file, field="plan", remedy='write [plan] with a kind = "..."')
     kind = section.get("kind")
     if not isinstance(kind, str) or kind not in registry.names("plans"):
         raise document.unknown(("plan", "kind"), "kind of plan", str(kind), registry.names("plans"))
@@ -197,7 +207,7 @@ def load_plan(path: str | Path, set: Mapping[str, Any] | None = None) -> Resolve
 
 
 def find(path: str | Path) -> Path:
-    """Path of a plan file, or of a shipped plan by its name."""
+    """Return the path of a plan file, or of a shipped plan by its name."""
     file = Path(path)
     if file.is_file() or file.suffix or len(file.parts) > 1:
         return file
@@ -208,13 +218,26 @@ def run_plan(
     plan: ResolvedPlan,
     out: str | Path,
     jobs: int | None = None,
-    tell: Tell = lambda line: None,
+    tell: ReportProgress = lambda line: None,
     executor: Executor | None = None,
 ) -> PlanResult:
-    """Answer a plan and write the answer; what the folder holds from before is not run again.
+    """Answer a plan and write the answer; reuse the runs cached in the folder.
 
-    `jobs` and `executor` are those of `poolwise.studies.run`. Raises InputError, also where another process writes to the
-    same folder.
+    Parameters
+    ----------
+    plan
+        Resolved plan.
+    out
+        Folder of the answer and the cached runs.
+    jobs, executor
+        Number of processes, or where runs are computed; see `poolwise.studies.run`.
+    tell
+        Called with progress lines.
+
+    Raises
+    ------
+    InputError
+        For invalid input, and if another process is writing to the folder.
     """
     executor = Local(jobs) if executor is None else executor
     result = PlanResult(plan, Path(out), plan.question.answer(Path(out), executor, tell))

@@ -1,4 +1,4 @@
-"""What the answer of a plan costs, today's machine beside it, and what would be bought at other prices."""
+"""Cost of a plan's answer, compared with today's machine, and answers at other prices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from poolwise.optimize.monotone import Element
 from poolwise.plans.search import Search
 from poolwise.plans.sizes import Size, copies, priced
 from poolwise.presentation.cost import Cost, CostLine
-from poolwise.presentation.format import spoken_number
+from poolwise.presentation.format import format_number
 from poolwise.units import parse
 
 LEAST, LIKELY, MOST = 0, 1, 2
@@ -23,13 +23,13 @@ LEAST, LIKELY, MOST = 0, 1, 2
 
 @dataclass(frozen=True, eq=False)
 class Prices:
-    """What may be bought and what it costs.
+    """Purchasable amounts and their prices.
 
     Attributes
     ----------
-    sizes : d of them
-    amounts : (d, n_1, ..., n_d) how much of each a candidate has in the whole machine, in the units of the prices
-    today : (d,) the same of today's machine; None where the plan names no today, or it is a machine of other parts
+    sizes : d sizes
+    amounts : (d, n_1, ..., n_d) amount of each size in the whole machine of a candidate, in the units of the prices
+    today : (d,) amounts of today's machine; None without a `[today]`, or if its machine lacks one of the sizes
     """
 
     sizes: Sequence[Size]
@@ -38,43 +38,43 @@ class Prices:
 
     @property
     def ends(self) -> list[tuple[int, int]]:
-        """(size, end of its price) at which the search may end elsewhere: one price alone moves all candidates alike."""
+        """(size, end of its price) pairs that can change the answer; a single price scales the cost of all candidates alike."""
         ranged = [k for k, size in enumerate(self.sizes) if size.price[LEAST] < size.price[MOST]]
         return [(k, end) for k in ranged for end in (LEAST, MOST)] if len(self.sizes) > 1 else []
 
     @property
     def other_costs(self) -> list[FloatArray]:
-        """(n_1, ..., n_d) $ of each candidate with one price at an end of its range, in the order of `ends`."""
+        """(n_1, ..., n_d) cost of each candidate, $, with one price at an end of its range, in the order of `ends`."""
         return [priced(self.sizes, self.amounts, {k: end}) for k, end in self.ends]
 
     def cost(self, element: Element) -> Cost:
         """Return the bill of a candidate."""
-        now = np.zeros(len(self.sizes)) if self.today is None else self.today
+        today = np.zeros(len(self.sizes)) if self.today is None else self.today
         lines = (
-            CostLine(size.paid, size.unit, float(self.amounts[(k, *element)]), float(now[k]), size.price)
+            CostLine(size.paid, size.unit, float(self.amounts[(k, *element)]), float(today[k]), size.price)
             for k, size in enumerate(self.sizes)
         )
         return Cost(tuple(lines), self.today is not None)
 
 
 def bought_today(sizes: Sequence[Size], document: Document, machine: Json) -> FloatArray | None:
-    """(d,) how much of each size today's machine has, as its file says; None where it lacks one of them."""
-    there = document.copy()
-    there.tables["machine"] = machine
+    """Return (d,) amount of each size in today's machine, read from its file; None if the machine lacks one of the sizes."""
+    current = document.copy()
+    current.tables["machine"] = machine
     try:
-        counts = [parse(there.get(size.key), size.dimension) for size in sizes]
-        return np.array([c / size.per_unit * copies(there, size.key) for c, size in zip(counts, sizes, strict=True)])
+        counts = [parse(current.get(size.key), size.dimension) for size in sizes]
+        return np.array([c / size.per_unit * copies(current, size.key) for c, size in zip(counts, sizes, strict=True)])
     except (InputError, ValueError):
         return None
 
 
-def price_sentences(prices: Prices, found: Search, label: Sequence[str]) -> Iterator[str]:
-    """Say what would be bought at the ends of each price; `label` names the candidates that `Search.elsewhere` has."""
+def price_sentences(prices: Prices, found: Search, labels: Sequence[str]) -> Iterator[str]:
+    """Describe the cheapest candidate at either end of each price; `labels` name the candidates of `Search.elsewhere`."""
     same = [k for k, element in enumerate(found.elsewhere) if element == found.best]
     for k, (which, end) in enumerate(prices.ends):
         if k not in same:
             size = prices.sizes[which]
-            yield f"At {spoken_number(size.price[end])} $ for each {size.paid} it would be {label[k]}."
+            yield f"At {format_number(size.price[end])} $ for each {size.paid}, the answer is {labels[k]}."
     if same:
-        others = "any other price" if len(same) < len(found.elsewhere) else "any one price"
+        others = "any other price" if len(same) < len(found.elsewhere) else "any single price"
         yield f"With {others} at an end of its range, the answer stays the same."

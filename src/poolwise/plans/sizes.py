@@ -1,4 +1,4 @@
-"""What may be chosen: sizes of parts of a machine, each with its price; together the grid of candidates."""
+"""Sizes to choose: values of machine parts and their prices; together they form the grid of candidates."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _UNIT = re.compile(r"[A-Za-z][A-Za-z/]*\Z")
 
 
 class SizeSection(Section):
-    """A value of the machine that may be chosen, the values it may take, and what they cost."""
+    """A machine value to choose, its allowed values, and its price."""
 
     key: str = Field(description='dotted path of a value of the machine, such as "machine.pool.memory.memory"')
     values: list[str | int] | None = Field(default=None, description="values to choose from, ascending")
-    least: str | int | None = Field(default=None, description="instead of values: the smallest")
-    most: str | int | None = Field(default=None, description="the largest")
-    step: str | int | None = Field(default=None, description="and the step between them")
+    least: str | int | None = Field(default=None, description="smallest value, instead of values")
+    most: str | int | None = Field(default=None, description="largest value, with least")
+    step: str | int | None = Field(default=None, description="step between values, with least and most")
     price: str | tuple[str, str, str] = Field(
-        description='price of a unit, such as "4.9 $/GiB" or "900 $" for each of what is counted; or three of them where it is '
-        "not known exactly: the least, the likely and the most"
+        description='price per unit, such as "4.9 $/GiB", or "900 $" per counted item; for an uncertain price, three of them: '
+        "least, likely, most"
     )
 
     @model_validator(mode="after")
@@ -53,11 +53,11 @@ class Size:
     Attributes
     ----------
     key : dotted path
-    written : n values as a machine file writes them, ascending
-    amount : (n,) the same in base units
-    price : $ of a unit at the least, the likely and the most
-    unit : that unit, "" for what is counted
-    words : what it is an amount of
+    written : n values as in a machine file, ascending
+    amount : (n,) values in base units
+    price : $ per unit: least, likely, most
+    unit : unit of the price, "" for counted items
+    words : noun phrase of the size
     """
 
     key: str
@@ -69,95 +69,95 @@ class Size:
 
     @property
     def dimension(self) -> Dimension:
-        """What it is measured in."""
+        """Dimension of the values."""
         return _dimension(self.unit)
 
     @property
     def per_unit(self) -> float:
-        """Base units in a unit of the price."""
+        """Base units per unit of the price."""
         return UNITS[self.dimension][self.unit]
 
     @property
     def paid(self) -> str:
-        """What one unit of it is called on a bill: "GiB of pool memory", "rack"."""
+        """Name of one priced unit on a bill: "GiB of pool memory", "rack"."""
         return f"{self.unit} of {self.words.one or self.name}" if self.unit else self.words.one or self.name
 
     def phrase(self, k: int) -> str:
-        """Say the k-th value and of what it is: "512 GiB of pool memory in each rack"."""
+        """Return the k-th value with the size's noun: "512 GiB of pool memory in each rack"."""
         return self.words.phrase(str(self.written[k]))
 
     @property
     def name(self) -> str:
-        """The path without "machine."."""
+        """The path without the prefix "machine."."""
         return self.key.removeprefix("machine.")
 
 
 def read_sizes(sections: Sequence[SizeSection], document: Document) -> tuple[Size, ...]:
-    """Resolve the sizes of a document whose machine is in place; raises InputError with the line of a wrong one."""
+    """Resolve the sizes of a document with a resolved machine; raise InputError with the line of an invalid size."""
     sizes: list[Size] = []
     for k, section in enumerate(sections):
         if section.key in [size.key for size in sizes]:
             raise document.error(("plan", "size", k, "key"), f"'{section.key}' appears twice", "name each size once")
         sizes.append(_read(section, document, ("plan", "size", k)))
     if not sizes:
-        raise document.error(("plan", "size"), "nothing may be chosen", "write a [[plan.size]]")
+        raise document.error(("plan", "size"), "the plan has no size to choose", "write a [[plan.size]]")
     count = int(np.prod([float(len(size.written)) for size in sizes]))
     if count > MOST_CANDIDATES:
-        message = f"{count:,} candidates are more than {MOST_CANDIDATES:,}"
-        raise document.error(("plan", "size"), message, "take larger steps or fewer sizes")
+        message = f"{count:,} candidates exceed the maximum of {MOST_CANDIDATES:,}"
+        raise document.error(("plan", "size"), message, "use larger steps or fewer sizes")
     return tuple(sizes)
 
 
 def costs(sizes: Sequence[Size], document: Document) -> FloatArray:
-    """(n_1, ..., n_d) $ of everything in the machine that has a price, for each candidate, at the likely prices."""
+    """Return (n_1, ..., n_d) $ of the priced parts of each candidate at the likely prices."""
     return priced(sizes, bought(sizes, document))
 
 
 def bought(sizes: Sequence[Size], document: Document) -> FloatArray:
-    """(d, n_1, ..., n_d) how much of each size a candidate has in the whole machine, in the units of the prices."""
+    """Return (d, n_1, ..., n_d) amount of each size in the whole machine of each candidate, in the units of the prices."""
     shape = tuple(len(size.written) for size in sizes)
     total = np.empty((len(sizes), *shape), dtype=np.float64)
-    trial = document.copy()
+    variant = document.copy()
     for element in np.ndindex(*shape):
         for size, k in zip(sizes, element, strict=True):
-            trial.set(size.key, size.written[k], Origin("plan"))
+            variant.set(size.key, size.written[k], Origin("plan"))
         for part, size, k in zip(total, sizes, element, strict=True):
-            part[element] = size.amount[k] / size.per_unit * copies(trial, size.key)
+            part[element] = size.amount[k] / size.per_unit * copies(variant, size.key)
     return total
 
 
 def priced(sizes: Sequence[Size], amounts: FloatArray, at: Mapping[int, int] | None = None) -> FloatArray:
-    """(n_1, ..., n_d) $ of what is bought at the likely prices; `at` maps a size to another end of its price, 0 or 2."""
+    """Return (n_1, ..., n_d) $ of the amounts at the likely prices; `at` maps a size to another end of its price, 0 or 2."""
     prices = [size.price[(at or {}).get(k, 1)] for k, size in enumerate(sizes)]
     return np.tensordot(np.array(prices), amounts, 1)
 
 
 def copies(document: Document, key: str) -> int:
-    """How many of it the machine has: a pool of each rack counts once a rack, a node type once a node.
+    """Return the number of copies in the machine: a pool in each rack counts once per rack, a node type once per node.
 
-    Raises InputError for a key whose amount is not counted.
+    Raises InputError for a key that cannot be counted.
     """
     machine = document.tables["machine"]
     racks = machine["rack"]
     section, _, rest = key.removeprefix("machine.").partition(".")
     name, _, field = rest.partition(".")
     entry = document.get(f"machine.{section}.{name}")
-    everywhere: int = sum(rack.get("count", 1) for rack in racks)
+    n_racks: int = sum(rack.get("count", 1) for rack in racks)
     if section == "pool":
-        return everywhere if entry.get("per", "rack") == "rack" else 1
+        return n_racks if entry.get("per", "rack") == "rack" else 1
     if section == "node":
         return _nodes(racks, entry["name"])
     if section == "device":
         at = entry.get("at", "rack")
         matching = [node["name"] for node in machine["node"] if fnmatchcase(node["name"], at)]
-        places = {"rack": everywhere, "machine": 1}.get(at, sum(_nodes(racks, node) for node in matching))
+        places = {"rack": n_racks, "machine": 1}.get(at, sum(_nodes(racks, node) for node in matching))
         return places if field == "count" else places * int(entry.get("count", 1))
     if section == "rack" and field == "count":
         return 1
     if section == "rack" and field.startswith("nodes."):
         return int(entry.get("count", 1))
     raise document.error(
-        tuple(key.split(".")), f"'{key}' has no amount to be paid for", "choose sizes of nodes, pools, devices"
+        tuple(key.split(".")), f"'{key}' is not an amount with a price", "choose sizes of nodes, pools, devices or racks"
     )
 
 
@@ -172,18 +172,18 @@ def _read(section: SizeSection, document: Document, path: tuple[str | int, ...])
     units, amounts = zip(*(_price(text, document, (*path, "price")) for text in prices), strict=True)
     if len(set(units)) > 1 or sorted(amounts) != list(amounts):
         message = f"{', '.join(prices)} are not the least, the likely and the most in one unit"
-        raise document.error((*path, "price"), message, 'write three prices like "3 $/GiB", the smallest first')
+        raise document.error((*path, "price"), message, 'write three ascending prices in one unit, such as "3 $/GiB"')
     dimension = _dimension(units[0])
     try:
         if section.values is not None:
-            where, written = "values", tuple(section.values)
+            field, written = "values", tuple(section.values)
         else:
-            where, written = "step", _steps(section, dimension)
+            field, written = "step", _steps(section, dimension)
         amount = np.array([parse(value, dimension) for value in written], dtype=np.int64)
     except ValueError as error:
         raise document.error(path, str(error), "write values in the unit of the price") from None
     if not len(amount) or (np.diff(amount) <= 0).any():
-        raise document.error((*path, where), "the values do not ascend", "write each value once, the smallest first")
+        raise document.error((*path, field), "the values do not ascend", "write each value once, the smallest first")
     try:
         document.get(section.key)
     except InputError as error:
@@ -196,10 +196,10 @@ def _read(section: SizeSection, document: Document, path: tuple[str | int, ...])
 
 
 def _price(text: str, document: Document, path: tuple[str | int, ...]) -> tuple[str, float]:
-    """Unit of what has the price, "" for what is counted, and $ of it."""
+    """Return the unit of a price, "" for counted items, and the $ per unit."""
     match = _PRICE.match(text)
     if match is None:
-        raise document.error(path, f"'{text}' is not a price", 'write "4.9 $/GiB", or "900 $" for each of what is counted')
+        raise document.error(path, f"'{text}' is not a price", 'write "4.9 $/GiB", or "900 $" per counted item')
     unit = match[3] or ""
     known = [unit for dimension in _PAID for unit in UNITS[dimension]]
     if unit and unit not in known:
@@ -212,10 +212,10 @@ def _dimension(unit: str) -> Dimension:
 
 
 def _steps(section: SizeSection, dimension: Dimension) -> tuple[str | int, ...]:
-    """Values from least to most, in the unit of the step."""
+    """Return the values from least to most, in the unit of the step."""
     least, most, step = (parse(value, dimension) for value in (section.least, section.most, section.step) if value is not None)
     if step < 1 or most < least:
-        raise ValueError("from least to most there is no step")
+        raise ValueError("least, most and step give no values: step must be positive and most at least least")
     amounts = range(least, most + 1, step)
     if len(amounts) > MOST_CANDIDATES:
         raise ValueError(f"more than {MOST_CANDIDATES:,} steps")

@@ -1,4 +1,4 @@
-"""Targets that a plan must keep, and by how much a run keeps them."""
+"""Targets of a plan, and the margin by which a run meets them."""
 
 from __future__ import annotations
 
@@ -17,23 +17,25 @@ from poolwise.metrics.measures.deadlines import Deadlines
 from poolwise.metrics.memory import degradation
 from poolwise.metrics.slowdown import bounded_slowdown, bounded_slowdown_local, wait_s
 from poolwise.metrics.summary import STANDARD
-from poolwise.presentation.format import spoken_number
+from poolwise.presentation.format import format_number
 from poolwise.units import format_time
 
 MISSED = "missed_deadlines_pct"
 KNOWN: Mapping[str, Metric] = metrics_of((*STANDARD, Deadlines()))
 """Metrics that a target may name."""
 FAIRNESS = ("benefit_s", "discrimination_s", "pct_s")
-"""Endings of the metrics that need a run under FCFS without backfilling."""
+"""Endings of metrics that need a run under FCFS without backfilling."""
 
 
 class TargetSection(Section):
-    """A metric and the bound that it must keep."""
+    """A metric and its bound."""
 
-    metric: str = Field(description="name of a metric, as results.csv has it, or missed_deadlines_pct")
+    metric: str = Field(description="name of a metric in results.csv, or missed_deadlines_pct")
     at_most: float | None = Field(default=None, description="upper bound")
     at_least: float | None = Field(default=None, description="lower bound")
-    of: Literal["reference"] | None = Field(default=None, description="the bound is a multiple of what the reference has")
+    of: Literal["reference"] | None = Field(
+        default=None, description="reference: the bound is a multiple of the reference's value"
+    )
 
     @model_validator(mode="after")
     def _one_bound(self) -> TargetSection:
@@ -44,7 +46,7 @@ class TargetSection(Section):
 
 @dataclass(frozen=True)
 class Target:
-    """metric <= bound (`sign` = 1) or metric >= bound (-1); the bound is a multiple of the reference's where `relative`."""
+    """Bound on a metric: metric <= bound (`sign` = 1) or metric >= bound (-1), times the reference's value if `relative`."""
 
     metric: str
     bound: float
@@ -52,25 +54,25 @@ class Target:
     relative: bool
 
     def margin(self, value: float, reference: float) -> float:
-        """By how much a value keeps the bound, in the unit of the metric; negative where it does not."""
+        """Return the margin by which a value meets the bound, in the unit of the metric; negative if it misses the bound."""
         return self.sign * (self.bound * (reference if self.relative else 1.0) - value)
 
     def tightened(self, share: float) -> Target:
-        """Return the target with its bound moved by a share of itself; negative loosens."""
+        """Return the target with its bound tightened by a share of itself; a negative share loosens it."""
         return replace(self, bound=self.bound - self.sign * share * abs(self.bound))
 
     @property
-    def words(self) -> str:
-        """Say it to a reader: "a mean wait of at most 1 h"."""
-        bound = f"{spoken_number(self.bound)} times the reference's" if self.relative else self.said(self.bound)
+    def text(self) -> str:
+        """Description for readers, such as "mean wait of at most 1 h"."""
+        bound = f"{format_number(self.bound)} times the reference's" if self.relative else self.format_value(self.bound)
         return f"{KNOWN[self.metric].description} of at {'most' if self.sign > 0 else 'least'} {bound}"
 
-    def said(self, value: float) -> str:
-        """Say a value of the metric with its unit."""
+    def format_value(self, value: float) -> str:
+        """Format a value of the metric with its unit."""
         unit = KNOWN[self.metric].unit
         if unit == "s":
             return format_time(value)
-        return f"{spoken_number(100 * value)} %" if unit == "fraction" else f"{spoken_number(value)} {unit}".strip()
+        return f"{format_number(100 * value)} %" if unit == "fraction" else f"{format_number(value)} {unit}".strip()
 
     def __str__(self) -> str:
         words = f"{self.metric} {'<=' if self.sign > 0 else '>='} {self.bound:g}"
@@ -78,29 +80,29 @@ class Target:
 
 
 def read_targets(sections: Sequence[TargetSection], has_reference: bool, document: Document) -> tuple[Target, ...]:
-    """Resolve the targets of a document; raises InputError with the line of a wrong one."""
+    """Resolve the targets of a document; raise InputError with the line of an invalid one."""
     targets: list[Target] = []
     for k, section in enumerate(sections):
         path = ("plan", "target", k)
         if section.metric not in KNOWN:
             raise document.unknown((*path, "metric"), "metric", section.metric, list(KNOWN))
         if section.of == "reference" and not has_reference:
-            raise document.error((*path, "of"), "there is no reference", "write [plan.reference] with what it has instead")
+            raise document.error((*path, "of"), "the plan has no reference", "write [plan.reference] with its values")
         bound = section.at_most if section.at_most is not None else section.at_least
-        assert bound is not None  # the section takes one of both
+        assert bound is not None  # the section requires one of both
         sign: Literal[1, -1] = 1 if section.at_most is not None else -1
         targets.append(Target(section.metric, bound, sign, section.of is not None))
     if not targets:
-        raise document.error(("plan", "target"), "nothing is to be kept", "write a [[plan.target]]")
+        raise document.error(("plan", "target"), "the plan has no target", "write a [[plan.target]]")
     return tuple(targets)
 
 
 def needs_fcfs(targets: Sequence[Target]) -> bool:
-    """Whether a target is measured against FCFS without backfilling."""
+    """Return whether any target is a fairness metric, which needs a run under FCFS without backfilling."""
     return any(target.metric.endswith(FAIRNESS) for target in targets)
 
 
-# What single jobs contribute, for intervals within one run
+# Contributions of single jobs, for intervals within one run
 
 _PER_JOB: Mapping[str, Callable[[Outcomes, float], FloatArray]] = {
     "wait_s": lambda outcomes, tau_s: wait_s(outcomes),
@@ -114,20 +116,20 @@ _SHARES = {"median": 0.5, "p90": 0.9, "p99": 0.99}
 def job_margins(
     target: Target, outcomes: Outcomes, reference: Outcomes | None, population: BoolArray, tau_s: float
 ) -> FloatArray | None:
-    """(n,) what each job of a population adds to the margin, whose mean is the margin; None for metrics of the whole run.
+    """Return (n,) contribution of each job of a population to the margin, which is their mean; None for run-level metrics.
 
-    A percentile keeps a bound where the share of jobs beyond it is small enough: the margin is then one of shares. The
-    reference's percentile is taken as it is.
+    A percentile meets its bound if the share of jobs beyond the bound is small enough, so its margin is a share of jobs. The
+    reference's percentile is treated as exact.
     """
     prefix, _, name = target.metric.partition("_")
     per_job = _PER_JOB.get(name)
     if per_job is None or prefix not in ("mean", *_SHARES):
         return None
     values = per_job(outcomes, tau_s)[population]
-    theirs = per_job(reference, tau_s)[population] if target.relative and reference is not None else np.ones(len(values))
+    others = per_job(reference, tau_s)[population] if target.relative and reference is not None else np.ones(len(values))
     if prefix == "mean":
-        return target.sign * (target.bound * theirs - values)
+        return target.sign * (target.bound * others - values)
     share = _SHARES[prefix]
-    bound = target.bound * (float(np.quantile(theirs, share)) if len(theirs) else np.nan)
+    bound = target.bound * (float(np.quantile(others, share)) if len(others) else np.nan)
     beyond = (values > bound).astype(np.float64)
     return target.sign * ((1.0 - share) - beyond)

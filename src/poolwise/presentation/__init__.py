@@ -1,1 +1,1 @@
-"""Figures and tables as plain data: what is shown, with which words and units. Only the report draws them."""
+"""Figures, tables and text formats as plain data, with labels and units; only the report renders them."""

@@ -1,4 +1,4 @@
-"""Money as plain data: what is bought at which price, today's beside it, and how much depends on each price."""
+"""Costs as plain data: purchases and prices, compared with today's machine, and the effect of each price range."""
 
 from __future__ import annotations
 
@@ -6,177 +6,183 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from poolwise.presentation.figure import Axis, Box, Boxes
-from poolwise.presentation.format import spoken_number
+from poolwise.presentation.format import format_number
 from poolwise.presentation.table import Table
 
 PriceRange = tuple[float, float, float]
-"""$ at the least, the likely and the most."""
+"""Least, likely and most, $."""
 
 
 @dataclass(frozen=True)
 class CostLine:
-    """One price and how much is bought at it.
+    """One price and the amounts bought at it.
 
     Attributes
     ----------
-    name, unit : as those of a bill's item
-    then, now : amount under the answer, and today (0 where the study names no today)
-    price : $ of a unit
+    name, unit : name and unit of the bill's item
+    recommended, today : amount under the recommendation, and today (0 if the study has no `[today]`)
+    price : $ per unit
     """
 
     name: str
     unit: str
-    then: float
-    now: float
+    recommended: float
+    today: float
     price: PriceRange
 
     @property
-    def known(self) -> bool:
-        """Whether the price has no range."""
+    def has_fixed_price(self) -> bool:
+        """True if the price has no range."""
         return self.price[0] == self.price[2]
 
     @property
-    def said(self) -> str:
-        """The price in words."""
-        return _spread(self.price)
+    def price_text(self) -> str:
+        """The price and its range as text."""
+        return _format_price_range(self.price)
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Bills of the answer and of today, line by line; `today` says whether there is one to compare with."""
+    """Bills of the recommendation and of today, line by line; `has_today` states whether the study has a `[today]`."""
 
     lines: tuple[CostLine, ...]
-    today: bool
+    has_today: bool
 
     @property
     def total(self) -> PriceRange:
-        """$ of the answer, all prices at one end of their ranges."""
-        least, likely, most = (sum(line.then * line.price[k] for line in self.lines) for k in range(3))
+        """Cost of the recommendation, $, with all prices at the same end of their ranges."""
+        least, likely, most = (sum(line.recommended * line.price[k] for line in self.lines) for k in range(3))
         return least, likely, most
 
     @property
     def total_today(self) -> PriceRange:
-        """The same of today's machine."""
-        least, likely, most = (sum(line.now * line.price[k] for line in self.lines) for k in range(3))
+        """Cost of today's machine, $, with all prices at the same end of their ranges."""
+        least, likely, most = (sum(line.today * line.price[k] for line in self.lines) for k in range(3))
         return least, likely, most
 
     @property
     def saved(self) -> PriceRange:
-        """$ saved against today: each price at the end of its range that saves least, at its likely value, and at the other."""
-        ends = [sorted((line.now - line.then) * price for price in line.price) for line in self.lines]
+        """Savings compared with today, $: each price at the end that saves least, at its likely value, and at the other end."""
+        ends = [sorted((line.today - line.recommended) * price for price in line.price) for line in self.lines]
         likely = self.total_today[1] - self.total[1]
         return sum(end[0] for end in ends), likely, sum(end[2] for end in ends)
 
     @property
-    def telling(self) -> list[CostLine]:
-        """Lines whose price has a range on which the money depends, that with the least effect first."""
-        effect = {line: abs(self.moved(line)[1] - self.moved(line)[0]) for line in self.lines}
+    def sensitive_lines(self) -> list[CostLine]:
+        """Lines whose price range affects the result, the smallest effect first."""
+        effect = {line: abs(self.range_over(line)[1] - self.range_over(line)[0]) for line in self.lines}
         return sorted((line for line in self.lines if effect[line] > 0), key=lambda line: effect[line])
 
-    def moved(self, line: CostLine) -> tuple[float, float]:
-        """$ saved (or, without a today, spent) with one price at its least and at its most, the others likely."""
-        base, weight = (self.saved[1], line.now - line.then) if self.today else (self.total[1], line.then)
+    def range_over(self, line: CostLine) -> tuple[float, float]:
+        """Return $ saved (without a today: spent) with one price at its least and at its most, the others likely."""
+        base, weight = (self.saved[1], line.today - line.recommended) if self.has_today else (self.total[1], line.recommended)
         least, likely, most = line.price
         return base + weight * (least - likely), base + weight * (most - likely)
 
 
-def money_between(amount: PriceRange) -> str:
-    """Say an amount of money and what it may be."""
+def format_money(amount: PriceRange) -> str:
+    """Format an amount of money with its range, if it has one."""
     least, likely, most = amount
     return f"{likely:,.0f} $" + ("" if least == most else f" ({least:,.0f} to {most:,.0f} $)")
 
 
-def money_rows(cost: Cost, what: str, name: str = "today") -> list[list[str]]:
-    """Rows of a card: what something costs, beside it today's (or what else it is compared with), and what is saved."""
-    rows = [[what, money_between(cost.total), money_between(cost.total_today) if cost.today else ""]]
-    if not cost.today:
+def money_rows(cost: Cost, label: str, reference: str = "today") -> list[list[str]]:
+    """Return rows of a decision card: the cost labelled `label`, the cost of the `reference`, and the savings."""
+    rows = [[label, format_money(cost.total), format_money(cost.total_today) if cost.has_today else ""]]
+    if not cost.has_today:
         return rows
     least, likely, most = cost.saved
     if likely < 0:
-        return [*rows, [f"Money spent beyond {name}", money_between((-most, -likely, -least)), ""]]
-    return [*rows, [f"Money saved against {name}", money_between(cost.saved), ""]]
+        return [*rows, [f"Added cost compared with {reference}", format_money((-most, -likely, -least)), ""]]
+    return [*rows, [f"Savings compared with {reference}", format_money(cost.saved), ""]]
 
 
 def cost_table(cost: Cost) -> Table:
-    """Every line of the bill."""
+    """Return a table with every line of the bill."""
     rows = []
     for line in cost.lines:
-        cells = [line.name, _amount(line.then, line.unit), line.said, f"{line.then * line.price[1]:,.0f} $"]
-        now = [_amount(line.now, line.unit), f"{line.now * line.price[1]:,.0f} $"] if cost.today else []
-        rows.append([*cells, *now])
-    end = ["", f"{cost.total_today[1]:,.0f} $"] if cost.today else []
-    rows.append(["all", "", "", f"{cost.total[1]:,.0f} $", *end])
-    header = ["", "amount", "price", "cost", *(["amount today", "cost today"] if cost.today else [])]
-    note = "Costs at the likely price; in brackets the range of a price."
-    return Table("What it costs", header, rows, note, chosen=len(rows) - 1)
+        cells = [
+            line.name,
+            _format_amount(line.recommended, line.unit),
+            line.price_text,
+            f"{line.recommended * line.price[1]:,.0f} $",
+        ]
+        today = [_format_amount(line.today, line.unit), f"{line.today * line.price[1]:,.0f} $"] if cost.has_today else []
+        rows.append([*cells, *today])
+    end = ["", f"{cost.total_today[1]:,.0f} $"] if cost.has_today else []
+    rows.append(["total", "", "", f"{cost.total[1]:,.0f} $", *end])
+    header = ["item", "amount", "unit price", "cost", *(["amount today", "cost today"] if cost.has_today else [])]
+    note = "Costs use the likely price; parentheses show the range of a price."
+    return Table("Cost breakdown", header, rows, note, chosen=len(rows) - 1)
 
 
 def cost_sentences(cost: Cost) -> list[str]:
-    """How far the money depends on each price."""
-    what = "saved against today" if cost.today else "spent"
-    amount = cost.saved if cost.today else cost.total
-    said = [f"{money_between(amount)} {what}."]
-    ranged = cost.telling
-    if not any(not line.known for line in cost.lines):
-        return [*said, "Each price is given as one number: give [least, likely, most] to see what depends on it."]
+    """Describe the total and how much it depends on each price."""
+    verb = "saved compared with today" if cost.has_today else "spent"
+    amount = cost.saved if cost.has_today else cost.total
+    sentences = [f"{format_money(amount)} {verb}."]
+    ranged = cost.sensitive_lines
+    if not any(not line.has_fixed_price for line in cost.lines):
+        return [*sentences, "All prices are single numbers. To see how much each price matters, give [least, likely, most]."]
     if not ranged:
-        return [*said, "No price that has a range changes that."]
+        return [*sentences, "No price range affects this amount."]
     widest = ranged[-1]
-    low, high = sorted(cost.moved(widest))
-    said.append(f"Most depends on the price of each {widest.name}: between {low:,.0f} and {high:,.0f} $ {what} over its range.")
-    if cost.today:
-        said.extend(_turns(cost, ranged))
-    return said
+    low, high = sorted(cost.range_over(widest))
+    sentences.append(
+        f"The price of each {widest.name} matters most: between {low:,.0f} and {high:,.0f} $ {verb} over its range."
+    )
+    if cost.has_today:
+        sentences.extend(_break_even_sentences(cost, ranged))
+    return sentences
 
 
-def _turns(cost: Cost, ranged: list[CostLine]) -> Iterator[str]:
-    """Say at which price within its range saving turns into spending."""
-    turning = False
+def _break_even_sentences(cost: Cost, ranged: list[CostLine]) -> Iterator[str]:
+    """Yield the price, within each range, at which savings turn into added cost."""
+    crossed = False
     for line in ranged:
-        low, high = sorted(cost.moved(line))
+        low, high = sorted(cost.range_over(line))
         if low < 0 < high:
-            turning = True
-            even = line.price[1] - cost.saved[1] / (line.now - line.then)
-            side = "above" if cost.moved(line)[1] < 0 else "below"
-            yield f"{side.capitalize()} {_price(even)} for each {line.name} today's machine is the cheaper one."
-    if not turning:
+            crossed = True
+            even = line.price[1] - cost.saved[1] / (line.today - line.recommended)
+            side = "above" if cost.range_over(line)[1] < 0 else "below"
+            yield f"{side.capitalize()} {_format_price(even)} for each {line.name}, today's machine is cheaper."
+    if not crossed:
         dearer = "today's" if cost.saved[1] > 0 else "the recommended"
-        yield f"No price alone, within its range, makes {dearer} machine the cheaper one."
+        yield f"No single price, within its range, makes {dearer} machine the cheaper one."
 
 
 def tornado(cost: Cost) -> Boxes | None:
-    """What each price does to the money, the widest on top; None where it depends on no range."""
-    lines = cost.telling
+    """Return a chart of the effect of each price, the widest on top; None if no price range matters."""
+    lines = cost.sensitive_lines
     if not lines:
         return None
-    base = cost.saved[1] if cost.today else cost.total[1]
+    base = cost.saved[1] if cost.has_today else cost.total[1]
     boxes = []
     for k, line in enumerate(lines):
-        for end, to, price in zip(("least", "most"), cost.moved(line), (line.price[0], line.price[2]), strict=True):
-            said = f"each {line.name} at {_price(price)}: {to:,.0f} $"
-            boxes.append(Box(min(base, to), max(base, to), k + 0.15, k + 0.85, f"price at its {end}", said))
+        for end, to, price in zip(("least", "most"), cost.range_over(line), (line.price[0], line.price[2]), strict=True):
+            description = f"each {line.name} at {_format_price(price)}: {to:,.0f} $"
+            boxes.append(Box(min(base, to), max(base, to), k + 0.15, k + 0.85, f"price at its {end}", description))
     return Boxes(
         "tornado",
-        "What each price changes",
-        f"Money {'saved against today' if cost.today else 'spent'} with one price at the ends of its range and all others "
-        "likely; the dotted line has all of them likely.",
+        "Effect of each price",
+        f"Money {'saved compared with today' if cost.has_today else 'spent'} with one price at either end of its range and all "
+        "others likely. The dotted line marks all prices at their likely values.",
         boxes=boxes,
         series=("price at its least", "price at its most"),
-        x_axis=Axis("saved against today ($)" if cost.today else "cost ($)"),
+        x_axis=Axis("savings compared with today ($)" if cost.has_today else "cost ($)"),
         y_axis=Axis("", ticks={k + 0.5: line.name for k, line in enumerate(lines)}),
         highlight=base,
     )
 
 
-def _amount(value: float, unit: str) -> str:
-    """Say how much of something is bought."""
-    return f"{spoken_number(value)} {unit}".strip()
+def _format_amount(value: float, unit: str) -> str:
+    return f"{format_number(value)} {unit}".strip()
 
 
-def _price(value: float) -> str:
-    return f"{spoken_number(value)} $"
+def _format_price(value: float) -> str:
+    return f"{format_number(value)} $"
 
 
-def _spread(price: PriceRange) -> str:
+def _format_price_range(price: PriceRange) -> str:
     least, likely, most = price
-    return _price(likely) + ("" if least == most else f" ({spoken_number(least)} to {_price(most)})")
+    return _format_price(likely) + ("" if least == most else f" ({format_number(least)} to {_format_price(most)})")

@@ -1,4 +1,4 @@
-"""Figures as plain data: what is shown, in which unit, with which words. Only the report draws them."""
+"""Figures as plain data: values, units and labels. Only the report draws them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from poolwise.arrays import FloatArray
 
 @dataclass(frozen=True)
 class Axis:
-    """A labelled axis; `ticks` maps positions to labels where the values are not numbers to be read off."""
+    """A labelled axis; `ticks` maps positions to labels if the values are categories."""
 
     label: str
     log: bool = False
@@ -20,9 +20,10 @@ class Axis:
 
 @dataclass(frozen=True)
 class Figure:
-    """What every figure has: a name (of its files), a title, a caption, and optionally the paper's figure it stands for.
+    """Common part of all figures: a name (of its files), a title, a caption, and optionally the published figure.
 
-    `artifact` is that figure, such as "Figure 8". `varies` says what its numbers are that differ from run to run.
+    `artifact` is the figure of the paper that this one reproduces, such as "Figure 8". `varies` names the numbers that differ
+    between runs, such as timings.
     """
 
     name: str
@@ -36,9 +37,9 @@ class Figure:
 class Curves(Figure):
     """One line per series over common x positions; NaN leaves a gap.
 
-    `published` holds points read off the paper, drawn hollow beside ours; `interval` maps series to (low, high) bands;
-    `highlight` marks an x position; `target` draws a line at a value of y, with words; `marks` are points of several kinds;
-    `direct` names each line at its end.
+    `published` holds points read from the paper, drawn as hollow markers; `interval` maps a series to (low, high) bands;
+    `highlight` marks an x position; `target` draws a labelled line at a y value; `marks` are points of several kinds;
+    `direct` labels each line at its end.
     """
 
     x: Sequence[float] = ()
@@ -55,9 +56,9 @@ class Curves(Figure):
 
 @dataclass(frozen=True)
 class Scatter(Figure):
-    """Points (x, y) of each series, joined where `joined`; `spread` maps a series to its (x low, x high, y low, y high).
+    """Points (x, y) of each series, joined if `joined`; `spread` maps a series to its (x low, x high, y low, y high).
 
-    `target` draws a line at a value of y, with words; `said` says each point of a series in words.
+    `target` draws a labelled line at a y value; `descriptions` maps a series to a text for each of its points.
     """
 
     series: Mapping[str, tuple[Sequence[float], Sequence[float]]] = field(default_factory=dict)
@@ -68,12 +69,12 @@ class Scatter(Figure):
         default_factory=dict
     )
     target: tuple[float, str] | None = None
-    said: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    descriptions: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Distribution(Figure):
-    """Cumulative distribution of samples, or (`tail`) the share above x on a logarithmic axis."""
+    """Cumulative distribution of samples or, with `tail`, the share above x on a logarithmic axis."""
 
     series: Mapping[str, FloatArray] = field(default_factory=dict)
     x_axis: Axis = field(default_factory=lambda: Axis(""))
@@ -83,7 +84,7 @@ class Distribution(Figure):
 
 @dataclass(frozen=True)
 class Bars(Figure):
-    """Grouped bars: a group for each label in `groups`, a bar for each series in it; `published` is drawn as a mark on it."""
+    """Grouped bars: one group per label in `groups`, one bar per series in each; `published` is drawn as a mark on the bar."""
 
     groups: Sequence[str] = ()
     series: Mapping[str, Sequence[float]] = field(default_factory=dict)
@@ -93,21 +94,21 @@ class Bars(Figure):
 
 @dataclass(frozen=True)
 class Box:
-    """A rectangle from `left` to `right` and from `low` to `high`, of a series; `said` is what it shows, in words."""
+    """A rectangle from `left` to `right` and from `low` to `high` that belongs to a series; `description` is its text."""
 
     left: float
     right: float
     low: float
     high: float
     series: str
-    said: str
+    description: str
 
 
 @dataclass(frozen=True)
 class Boxes(Figure):
-    """Rectangles, coloured by their series: jobs over time, parts of a machine, ranges; drawn in the order given.
+    """Rectangles, colored by series: jobs over time, parts of a machine, ranges; drawn in the given order.
 
-    `series` orders the colours, those in `pale` are drawn in the colour of the grid; `highlight` marks an x position.
+    `series` orders the colors; series in `pale` have the color of the grid; `highlight` marks an x position.
     """
 
     boxes: Sequence[Box] = ()
@@ -120,7 +121,7 @@ class Boxes(Figure):
 
 @dataclass(frozen=True)
 class Panels(Figure):
-    """Figures side by side under one title, as a published figure of several panels; they share the legend of the first."""
+    """Figures in a grid under one title, as in a published figure with several panels; they share the first one's legend."""
 
     panels: Sequence[Figure] = ()
     columns: int = 2

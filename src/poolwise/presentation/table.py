@@ -1,4 +1,4 @@
-"""Tables as plain data: what stands in which column, in words. Only the report renders them."""
+"""Tables as plain data. Only the report renders them."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Table:
-    """A table for a reader.
+    """A table of formatted text.
 
     Attributes
     ----------
     title : such as "Table III"
     columns : (n_column,) headings, with units
-    rows : (n_row, n_column) cells as text, rounded as they are to be read
-    note : what a reader must know about it
-    chosen : row that is the answer, None without one
+    rows : (n_row, n_column) cells as text, rounded for display
+    note : information that a reader needs with the table
+    chosen : index of the row with the answer, None if there is none
     """
 
     title: str
@@ -33,7 +33,7 @@ class Table:
 
 
 def cell_text(value: float, unit: str) -> str:
-    """Write a metric for a table."""
+    """Format a metric value for a table cell; a fraction as a percentage."""
     if not math.isfinite(value):
         return "-"
     if unit == "fraction":

@@ -1,4 +1,4 @@
-"""Reports: tables, figures and the HTML page. The only package that draws."""
+"""Reports: tables, figures and the HTML page. This is the only package that draws."""
 
 from poolwise.report.leave_out import leave_out
 from poolwise.report.reproduction import write_reproduction

@@ -1,4 +1,4 @@
-"""Parts that all kinds of charts are put together from: axes, series, what a mark says, what a reader may switch."""
+"""Common parts of charts: axes, series, descriptions of marks, and interactive selections."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ Spec = dict[str, Any]
 _DASHES = ([1, 0], [6, 3], [8, 3, 2, 3], [2, 2], [5, 1], [3, 1, 1, 1], [1, 1], [7, 2])
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-right", "triangle-left")
 _TITLE = 32
-"""Letters in a line of a title that stands upright."""
+"""Maximum number of characters per line of a vertical axis title."""
 _LONGEST = 40
-"""Letters of a name that a legend shows."""
+"""Maximum number of characters of a name in a legend."""
 TEXT = 13
-"""Height of letters, pixels."""
+"""Font size, pixels."""
 _FONT = "system-ui, sans-serif"
 
 
 def tick_positions(values: Sequence[float], axis: Axis) -> list[float]:
-    """Positions of ticks; the first and the last are the ends of the axis."""
+    """Return tick positions; the first and the last are the ends of the axis."""
     known = [float(v) for v in values if math.isfinite(v) and (v > 0 or not axis.log)]
     low, high = (min(known), max(known)) if known else (1.0, 10.0)
     low = axis.limits[0] if axis.limits[0] is not None else low
     high = axis.limits[1] if axis.limits[1] is not None else high
     if axis.ticks is not None:
-        room = 0.03 * (high - low)
-        return [low, high] if axis.log else [low - room, high + room]
+        margin = 0.03 * (high - low)
+        return [low, high] if axis.log else [low - margin, high + margin]
     if axis.log:
         if high / low > 5:
             parts = (1.0, 2.0, 5.0) if high / low < 1000 else (1.0,)
-            decades = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2)  # logarithms round
+            decades = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2)  # one more, for rounding errors
             ticks = [part * 10.0**decade for decade in decades for part in parts]
             inside = [t for t in ticks if low <= t <= high]
             return sorted({max(t for t in ticks if t <= low), *inside, min(t for t in ticks if t >= high)})
@@ -49,7 +49,7 @@ def tick_positions(values: Sequence[float], axis: Axis) -> list[float]:
 
 
 def channel(name: str, axis: Axis, ticks: Sequence[float]) -> Spec:
-    """Show the field `name` ("x" or "y") on an axis from the first to the last of its ticks."""
+    """Return the encoding of the field `name` ("x" or "y") on an axis from the first to the last tick."""
     domain = [ticks[0], ticks[-1]]
     scale = {"type": "log" if axis.log else "linear", "domain": domain, "nice": False, "zero": False}
     drawn: Spec = {
@@ -67,12 +67,12 @@ def channel(name: str, axis: Axis, ticks: Sequence[float]) -> Spec:
     elif name == "y" or axis.log:
         drawn["values"] = list(ticks)
     else:
-        drawn["tickCount"] = 6  # not fixed: a reader may zoom
+        drawn["tickCount"] = 6  # not fixed positions, because a reader may zoom
     return {"field": name, "type": "quantitative", "scale": scale, "axis": drawn}
 
 
 def _lines(label: str) -> str | list[str]:
-    """Break a long title beside an axis into lines."""
+    """Wrap a long title of a vertical axis."""
     lines = wrap(label, _TITLE)
     return lines if len(lines) > 1 else label
 
@@ -82,15 +82,15 @@ def _key(value: float) -> str:
 
 
 def lookup(texts: Mapping[str, str]) -> str:
-    """Write the expression that gives the text of a tick."""
+    """Return the Vega expression that maps a tick to its text."""
     return f"({json.dumps(dict(texts))})[datum.value] || ''"
 
 
 def series_style(names: Sequence[str], legend: bool) -> Spec:
-    """Colour, dash and shape of each series: series can be told apart without colour."""
+    """Return color, dash and shape of each series, so that series are distinguishable without color."""
     longest = min(_LONGEST, max(map(len, names), default=0))
-    columns = {"expr": f"max(1, floor((width + 60) / {8 * longest + 30}))"}  # as many as the chart is wide
-    shown: Spec | None = (
+    columns = {"expr": f"max(1, floor((width + 60) / {8 * longest + 30}))"}  # as many columns as fit the chart
+    figure: Spec | None = (
         {"title": None, "orient": "top", "symbolSize": 90, "columns": columns, "labelLimit": 8 * _LONGEST, "symbolOpacity": 1}
         if legend
         else None
@@ -101,52 +101,52 @@ def series_style(names: Sequence[str], legend: bool) -> Spec:
         "shape": [_SHAPES[k % len(_SHAPES)] for k in range(len(names))],
     }
     return {
-        channel: {"field": "series", "type": "nominal", "scale": {"domain": list(names), "range": found}, "legend": shown}
+        channel: {"field": "series", "type": "nominal", "scale": {"domain": list(names), "range": found}, "legend": figure}
         for channel, found in ranges.items()
     }
 
 
-def speaks() -> Spec:
-    """What a mark shows, as its tooltip and for those who hear it."""
-    return {"tooltip": {"field": "said", "type": "nominal"}, "description": {"field": "said", "type": "nominal"}}
+def described() -> Spec:
+    """Return encodings that show a mark's description as its tooltip and to screen readers."""
+    return {"tooltip": {"field": "description", "type": "nominal"}, "description": {"field": "description", "type": "nominal"}}
 
 
 def faded() -> Spec:
-    """What a reader has switched off in the legend is pale."""
+    """Return an encoding that fades the series that are switched off in the legend."""
     return {"opacity": {"condition": {"param": "shown", "value": 1}, "value": 0.08}}
 
 
-def selections(shown: Figure) -> list[Spec]:
-    """What a reader may change: series in the legend, and the stretch of a time line."""
+def selections(figure: Figure) -> list[Spec]:
+    """Return the interactive selections: series in the legend and, for long time lines, the zoomed range."""
     found: list[Spec] = [
         {"name": "shown", "select": {"type": "point", "fields": ["series"], "toggle": "true"}, "bind": "legend"}
     ]
-    if (isinstance(shown, Boxes) and len(shown.boxes) > 40) or (isinstance(shown, Curves) and len(shown.x) > 40):
+    if (isinstance(figure, Boxes) and len(figure.boxes) > 40) or (isinstance(figure, Curves) and len(figure.x) > 40):
         found.append({"name": "zoom", "select": {"type": "interval", "encodings": ["x"]}, "bind": "scales"})
     return found
 
 
 def rule_at(channel: str, value: float, dash: list[int]) -> Spec:
-    """Draw a line across at a value of the channel "x" or "y"."""
+    """Draw a rule across the chart at a value of the channel "x" or "y"."""
     mark = {"type": "rule", "color": "var(--ink)", "strokeDash": dash, "opacity": 0.7, "aria": False}
     return {"data": {"values": [{}]}, "mark": mark, "encoding": {channel: {"datum": value}}}
 
 
 def target_line(target: tuple[float, str] | None) -> list[Spec]:
-    """A line at a value of y, with words on it."""
+    """Return the layers of a labelled horizontal line at a y value; empty without a target."""
     if target is None:
         return []
-    value, words = target
-    return [rule_at("y", value, [6, 4]), _text({"y": {"datum": value}, "x": {"value": 4}}, words, dy=-6)]
+    value, label = target
+    return [rule_at("y", value, [6, 4]), _text({"y": {"datum": value}, "x": {"value": 4}}, label, dy=-6)]
 
 
-def _text(encoding: Spec, words: str, dy: int = 0) -> Spec:
-    mark = {"type": "text", "align": "left", "dy": dy, "color": "var(--ink)", "text": words, "aria": False}
+def _text(encoding: Spec, text: str, dy: int = 0) -> Spec:
+    mark = {"type": "text", "align": "left", "dy": dy, "color": "var(--ink)", "text": text, "aria": False}
     return {"data": {"values": [{}]}, "mark": mark, "encoding": encoding}
 
 
 def chart_config(text: int) -> Spec:
-    """Fonts and colours of all charts, with letters of so many pixels."""
+    """Return fonts and colors of all charts; `text` is the font size in pixels."""
     ink = {
         "labelColor": "var(--ink)",
         "titleColor": "var(--ink)",

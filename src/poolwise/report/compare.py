@@ -1,4 +1,4 @@
-"""The report of a comparison: the runs side by side, what differs with certainty, and the jobs that changed most."""
+"""Report of a comparison: the metrics of all runs, significant differences, and the jobs that changed most."""
 
 from __future__ import annotations
 
@@ -20,50 +20,50 @@ _MARKS = {"better": "true", "worse": "false"}
 
 
 def write_comparison(found: Comparison, changed: int, provenance: Mapping[str, object], path: Path) -> None:
-    """Write the report of a comparison, `changed` jobs for each run and direction; the file appears whole or not at all."""
+    """Write the report of a comparison atomically, with `changed` jobs per run and direction."""
     write_page(comparison_page(found, changed, provenance), path)
 
 
 def comparison_page(found: Comparison, changed: int, provenance: Mapping[str, object]) -> Page:
-    """Put the report of a comparison together."""
+    """Assemble the report of a comparison."""
     return Page(
-        title=f"{len(found.runs)} runs compared",
+        title=f"Comparison of {len(found.runs)} runs",
         lead=headline(found),
         because=[difference_sentence(found, d) for d in found.differences if d.metric == GOAL],
         sections=[
-            PageSection(f"{label} against {found.labels[0]}", lines)
+            PageSection(f"{label} compared with {found.labels[0]}", lines)
             for k, label in enumerate(found.labels)
-            if k and (lines := list(_surely(found, k)))
+            if k and (lines := list(_significant(found, k)))
         ],
         notes=[f"Intervals (95 %): {found.interval_of}.", population_sentence(found)],
         figures=_figures(found),
-        tables=[_side_by_side(found), _changed(found, changed)],
+        tables=[_metrics(found), _changed(found, changed)],
         provenance={name: str(value) for name, value in provenance.items()},
     )
 
 
 def headline(found: Comparison) -> str:
-    """Which run has the least mean bounded slowdown, and whether that is certain."""
+    """Name the run with the lowest mean bounded slowdown, and state whether the difference is significant."""
     values = [float(metrics[GOAL].mean()) for metrics in found.metrics]
     best = int(np.argmin(values))
     if best == 0:
         rest = [d for d in found.differences if d.metric == GOAL]
-        sure = all(d.verdict == "worse" for d in rest)
-        words = "and every difference is certain" if sure else "but not every difference is certain"
-        return f"{found.labels[0]} has the least mean bounded slowdown, {words}."
+        significant = all(d.verdict == "worse" for d in rest)
+        text = "every difference is significant" if significant else "not every difference is significant"
+        return f"{found.labels[0]} has the lowest mean bounded slowdown; {text}."
     verdict = next(d.verdict for d in found.differences if d.metric == GOAL and d.run == best)
-    words = "is certain" if verdict == "better" else "is not certain"
-    return f"{found.labels[best]} has the least mean bounded slowdown; its difference from {found.labels[0]} {words}."
+    text = "is significant" if verdict == "better" else "is not significant"
+    return f"{found.labels[best]} has the lowest mean bounded slowdown; its difference from {found.labels[0]} {text}."
 
 
-def _surely(found: Comparison, k: int) -> Iterator[str]:
+def _significant(found: Comparison, k: int) -> Iterator[str]:
     for d in found.differences:
         if d.run == k and d.metric != GOAL and d.verdict in ("better", "worse", "changed"):
             yield difference_sentence(found, d)
 
 
-def _side_by_side(found: Comparison) -> PageTable:
-    against = {(d.run, d.metric): d for d in found.differences}
+def _metrics(found: Comparison) -> PageTable:
+    differences = {(d.run, d.metric): d for d in found.differences}
     rows = []
     for name in found.metrics[0]:
         unit = found.described[name].unit
@@ -75,14 +75,14 @@ def _side_by_side(found: Comparison) -> PageTable:
         cells += [cell_text(float(found.metrics[0][name].mean()), unit)]
         verdicts = []
         for k in range(1, len(found.runs)):
-            d = against[k, name]
+            d = differences[k, name]
             cells += [cell_text(d.value, unit), d.verdict]
             verdicts.append(d.verdict)
         mark = _MARKS.get(verdicts[0], "") if len(set(verdicts)) == 1 else ""
         rows.append(TableRow(cells, mark))
-    header = ["metric", found.labels[0], *(name for label in found.labels[1:] for name in (label, ""))]
+    header = ["metric", found.labels[0], *(name for label in found.labels[1:] for name in (label, "verdict"))]
     return PageTable(
-        "Side by side", header, rows, "Means over the seeds; better or worse than the first run where that is certain."
+        "Metrics of all runs", header, rows, "Means over the seeds; verdicts are relative to the first run, at the 95 % level."
     )
 
 
@@ -92,8 +92,8 @@ def _changed(found: Comparison, count: int) -> PageTable:
              format_time(job.wait_s), f"{'+' if job.change_s > 0 else '-'}{format_time(abs(job.change_s))}"])
         for job in found.changed(count)
     ]  # fmt: skip
-    header = ["run", "job", "nodes", "runtime", f"wait, {found.labels[0]}", "wait here", "change"]
-    caption = "" if found.same_jobs else "The seeds draw jobs of their own; these are of the first."
+    header = ["run", "job", "nodes", "runtime", f"wait, {found.labels[0]}", "wait in the run", "change of the wait"]
+    caption = "" if found.same_jobs else "Each seed draws its own jobs; these are the jobs of the first seed."
     return PageTable("Jobs that changed most", header, rows, caption)
 
 
@@ -109,17 +109,17 @@ def _figures(found: Comparison) -> list[Figure]:
     changes = {label: values / size for label, values in differences.items()}
     tail = Distribution(
         "tail",
-        "Who waits longest",
+        "Distribution of slowdowns",
         "Share of jobs whose bounded slowdown exceeds the value on the x axis.",
         samples,
         Axis("bounded slowdown", log=True),
-        "jobs that fare worse",
+        "jobs with a higher slowdown",
         tail=True,
     )
     change = Distribution(
         "change",
-        f"Change of the wait against {found.labels[0]}",
-        "Share of jobs whose wait changed by at most the value on the x axis; to the left of 0 they wait less.",
+        f"Change of the wait compared with {found.labels[0]}",
+        "Share of jobs whose wait changed by at most the value on the x axis; jobs to the left of 0 wait less.",
         changes,
         Axis(f"change of the wait ({unit})"),
         "jobs",

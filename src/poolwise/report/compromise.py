@@ -1,4 +1,4 @@
-"""Slowdown against fairness: which orders no other order beats in both."""
+"""Tradeoff between slowdown and fairness: the orders on the Pareto front."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from poolwise.studies import CellResult, StudyResult
 
 
 def compromise(result: StudyResult, sweep: Sweep, at: int, where: str) -> Scatter | None:
-    """Draw each series at one x with 95 % intervals; None where fairness was not measured."""
+    """Draw each series at one size with 95 % intervals; None without a fairness baseline."""
     if not result.study.measure.baseline or len(sweep.series) < 2:
         return None
     points = {s: _point(result, sweep.cells[s, at]) for s in sweep.series if (s, at) in sweep.cells}
@@ -25,18 +25,18 @@ def compromise(result: StudyResult, sweep: Sweep, at: int, where: str) -> Scatte
     names = {series: f"{series} (front)" if series in best else series for series in points}
     return Scatter(
         "compromise",
-        f"Slowdown against fairness{where}",
-        "Each order once; to the left is faster, below is fairer. Those marked as front are beaten by no other order in both. "
-        "Bars are 95 % intervals (block bootstrap over the jobs in submission order).",
+        f"Fairness by slowdown{where}",
+        "One point per order; points to the left are faster, lower ones are fairer. No other order is better in both than an "
+        "order on the front. Bars are 95 % intervals (block bootstrap over the jobs in submission order).",
         series={names[s]: ([p[0]], [p[3]]) for s, p in points.items()},
         spread={names[s]: ([p[1]], [p[2]], [p[4]], [p[5]]) for s, p in points.items()},
-        x_axis=Axis("mean bounded slowdown"),
+        x_axis=Axis("mean bounded slowdown of jobs"),
         y_axis=Axis("discrimination (h per job)"),
     )
 
 
 def compromise_over_sizes(result: StudyResult, sweep: Sweep) -> Scatter | None:
-    """Draw each series as a path over the sizes, and name the front of each size; None where fairness was not measured."""
+    """Draw each series as a path over the sizes, with the front of each size; None without a fairness baseline."""
     if not result.study.measure.baseline or len(sweep.series) < 2 or len(sweep.x) < 2:
         return None
     points = {key: _point(result, cells) for key, cells in sweep.cells.items()}
@@ -48,26 +48,26 @@ def compromise_over_sizes(result: StudyResult, sweep: Sweep) -> Scatter | None:
     for series in sweep.series:
         found = [points[series, at] for at in range(len(sweep.x)) if (series, at) in points]
         paths[series] = ([p[0] for p in found], [p[3] for p in found])
-    least = min(y for _, ys in paths.values() for y in ys)
+    lowest = min(y for _, ys in paths.values() for y in ys)
     return Scatter(
         "compromise_over_sizes",
-        "Slowdown against fairness over pool sizes",
-        f"A path an order, a point a size; the smallest pools lie to the right. Front of each size: {'; '.join(fronts)}.",
+        "Fairness by slowdown over sizes",
+        f"One path per order, one point per size; small sizes are to the right. Front of each size: {'; '.join(fronts)}.",
         series=paths,
-        x_axis=Axis("mean bounded slowdown", log=True),
-        y_axis=Axis("discrimination (h per job)", log=least > 0),
+        x_axis=Axis("mean bounded slowdown of jobs", log=True),
+        y_axis=Axis("discrimination (h per job)", log=lowest > 0),
         joined=True,
     )
 
 
 def best_of(points: Mapping[str, tuple[float, float]]) -> set[str]:
-    """Names of the points that no other point beats in one coordinate without losing in the other (both: less is better)."""
+    """Return the names of the points on the Pareto front, where lower is better in both coordinates."""
     on_front = front(np.array(list(points.values())).reshape(len(points), 2))
     return {name for name, best in zip(points, on_front.tolist(), strict=True) if best}
 
 
 def _point(result: StudyResult, cells: Sequence[CellResult]) -> tuple[float, ...]:
-    """Mean, low and high of the slowdown, then of the hours of discrimination per job."""
+    """Return mean, low and high of the slowdown, then of the discrimination per job in hours."""
     slowdowns: list[FloatArray] = []
     losses: list[FloatArray] = []
     for cell in cells:

@@ -1,7 +1,7 @@
-"""Charts on a page: the static picture, and the library that lets it answer the hand; both from one specification.
+"""Charts of a page: a static picture and the library for the interactive chart, both from one specification.
 
-`vl-convert` brings Vega-Lite in one wheel: it draws without a browser, and its bundle is embedded in the page, so that nothing
-is loaded from elsewhere.
+`vl-convert` ships Vega-Lite in one wheel: it draws without a browser, and its bundle is embedded in the page, so that the page
+loads nothing from elsewhere.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from poolwise.presentation.figure import Figure
 from poolwise.report.chart import chart
 from poolwise.report.chart_parts import TEXT
 
-_ROOM = 15
-"""Letters are laid out a little larger than they are shown: readers' fonts may be wider than the one that lays out."""
+_LAYOUT_TEXT = 15
+"""Font size of the layout, pixels: slightly larger than displayed, because fonts of readers may be wider."""
 _ID = re.compile(r"\b(?:clip|gradient_)\d+\b")
 
 
-def picture(shown: Figure, wide: bool = False) -> str:
-    """Draw as an SVG element that follows the page's theme; the same figure gives the same bytes."""
-    drawn: str = vl_convert.vegalite_to_svg(json.dumps(chart(shown, wide, _ROOM)))
-    drawn = drawn.replace(f'font-size="{_ROOM}px"', f'font-size="{TEXT}px"')
-    known: dict[str, str] = {}  # ids count on from picture to picture; on a page each is this picture's own
-    named = _ID.sub(lambda match: known.setdefault(match[0], f"{shown.name}-{len(known)}"), drawn)
-    return named.replace("<svg ", f'<svg role="img" aria-label="{escape(shown.title)}" ', 1)
+def chart_svg(figure: Figure, wide: bool = False) -> str:
+    """Return an SVG element that follows the theme of the page; equal figures give equal bytes."""
+    svg: str = vl_convert.vegalite_to_svg(json.dumps(chart(figure, wide, _LAYOUT_TEXT)))
+    svg = svg.replace(f'font-size="{_LAYOUT_TEXT}px"', f'font-size="{TEXT}px"')
+    known: dict[str, str] = {}  # vl-convert numbers ids across pictures; rename them per picture
+    renamed = _ID.sub(lambda match: known.setdefault(match[0], f"{figure.name}-{len(known)}"), svg)
+    return renamed.replace("<svg ", f'<svg role="img" aria-label="{escape(figure.title)}" ', 1)
 
 
-def specification(shown: Figure, wide: bool = False) -> str:
-    """The chart as JSON that may stand inside a script element."""
-    return json.dumps(chart(shown, wide)).replace("<", "\\u003c")
+def chart_json(figure: Figure, wide: bool = False) -> str:
+    """Return the chart as JSON that is safe inside a script element."""
+    return json.dumps(chart(figure, wide)).replace("<", "\\u003c")
 
 
 @cache
 def library() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script."""
+    """Return Vega, Vega-Lite and Vega-Embed as one script."""
     bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
     return bundle.replace("</script", "<\\/script")

@@ -1,4 +1,4 @@
-"""A command for each figure of a reproduction, with the hash of the numbers that a full run puts in it."""
+"""Commands that reproduce each figure, with the hash of the numbers that a full run gives."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ SCRIPT_COLUMNS = ("figure", "command", "seconds", "sha256")
 
 @dataclass(frozen=True)
 class FigureScript:
-    """How a figure is made: its name, the command, CPU seconds (0 where not measured), SHA-256 of its CSV.
+    """Command of a figure: its name, the command, CPU seconds (0 if not measured), and the SHA-256 of its CSV.
 
-    A figure whose numbers vary from run to run has no hash.
+    A figure whose numbers vary between runs has no hash.
     """
 
     figure: str
@@ -29,18 +29,18 @@ class FigureScript:
 
 
 def scripts_of(done: Reproduced) -> list[FigureScript]:
-    """Scripts of the figures that were drawn."""
+    """Return the commands of the drawn figures."""
     known = expected(done.name)
     found = []
     for figure in done.findings.figures:
-        wanted = figure.artifact.removeprefix("Figure ")
-        option = f' --figure "{wanted}"' if " " in wanted else f" --figure {wanted}" if wanted else ""
-        before = known.get(figure.name)
+        number = figure.artifact.removeprefix("Figure ")
+        option = f' --figure "{number}"' if " " in number else f" --figure {number}" if number else ""
+        recorded = known.get(figure.name)
         found.append(
             FigureScript(
                 figure.name,
                 f"poolwise reproduce {done.name}{option}",
-                0.0 if before is None else before.seconds,
+                0.0 if recorded is None else recorded.seconds,
                 "" if figure.varies else digest(figure_csv(figure)),
             )
         )
@@ -48,7 +48,7 @@ def scripts_of(done: Reproduced) -> list[FigureScript]:
 
 
 def expected(name: str) -> Mapping[str, FigureScript]:
-    """Figure -> its script, with the hash that a full run of this version has."""
+    """Return figure name -> command and recorded hash of a full run of this version."""
     path = catalog.find("reproductions/figures", f"{name}.csv")
     with path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
@@ -56,7 +56,7 @@ def expected(name: str) -> Mapping[str, FigureScript]:
 
 
 def scripts_csv(scripts: Sequence[FigureScript]) -> str:
-    """figures.csv as text."""
+    """Return the text of figures.csv."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(SCRIPT_COLUMNS)
@@ -64,17 +64,19 @@ def scripts_csv(scripts: Sequence[FigureScript]) -> str:
     return text.getvalue()
 
 
-def compared(done: Reproduced) -> list[str]:
-    """Say of each figure whether its numbers are the expected ones."""
+def compare_figures(done: Reproduced) -> list[str]:
+    """Return one line per figure that states whether its numbers match the recorded ones."""
     known, varies = expected(done.name), {figure.name: figure.varies for figure in done.findings.figures}
-    said = []
+    lines = []
     for script in scripts_of(done):
-        before = known.get(script.figure)
+        recorded = known.get(script.figure)
         if varies[script.figure]:
-            said.append(f"{script.figure}: not compared, its numbers are {varies[script.figure]}")
-        elif before is None:
-            said.append(f"{script.figure}: nothing is expected of it yet")
+            lines.append(f"{script.figure}: not compared, because its numbers are {varies[script.figure]}")
+        elif recorded is None:
+            lines.append(f"{script.figure}: not compared, no recorded hash")
         else:
-            same = "as expected" if before.sha256 == script.sha256 else "other numbers than expected"
-            said.append(f"{script.figure}: {same}")
-    return said
+            verdict = (
+                "matches the recorded numbers" if recorded.sha256 == script.sha256 else "differs from the recorded numbers"
+            )
+            lines.append(f"{script.figure}: {verdict}")
+    return lines

@@ -1,4 +1,4 @@
-"""Draws figures for papers, as PNG, SVG and PDF. One function a kind of figure; `draw` finds it."""
+"""Figures for papers, as PNG, SVG and PDF; `draw` dispatches on the kind of figure."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from poolwise.arrays import IntArray
 from poolwise.presentation.figure import Axis, Bars, Boxes, Curves, Distribution, Figure, Panels, Scatter
-from poolwise.presentation.format import spoken_number
-from poolwise.report.theme import DASHES, GRID, INK, figure, marker, series_colour
+from poolwise.presentation.format import format_number
+from poolwise.report.theme import DASHES, GRID, INK, figure, marker, series_color
 
-ROOM = 40
-"""Characters that stand side by side under bars; more are set at a slant."""
+MAX_HORIZONTAL = 40
+"""Maximum number of characters of horizontal labels under bars; longer labels are rotated."""
 
 
 def save(shown: Figure, folder: Path) -> list[Path]:
-    """Write PNG, SVG and PDF on white for print; the same figure gives the same bytes."""
+    """Write PNG, SVG and PDF on white for print; equal figures give equal bytes."""
     canvas = _canvas(shown)
     paths = []
     for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None}), ("pdf", {"CreationDate": None})):
@@ -65,22 +65,22 @@ def _side_by_side(shown: Panels) -> Canvas:
 
 @singledispatch
 def draw(shown: Figure, axes: Axes) -> None:
-    """Draw one kind of figure into axes."""
+    """Draw a figure into axes. Raises TypeError for an unsupported kind of figure."""
     raise TypeError(f"no drawing for {type(shown).__name__}")
 
 
 @draw.register
 def _curves(shown: Curves, axes: Axes) -> None:
     for k, (label, values) in enumerate(shown.series.items()):
-        colour = series_colour(k)
-        axes.plot(shown.x, values, color=colour, marker=marker(k), linestyle=DASHES[k % len(DASHES)], label=label)
+        color = series_color(k)
+        axes.plot(shown.x, values, color=color, marker=marker(k), linestyle=DASHES[k % len(DASHES)], label=label)
         if label in shown.interval:
-            axes.fill_between(list(shown.x), *shown.interval[label], color=colour, alpha=0.18, linewidth=0)
+            axes.fill_between(list(shown.x), *shown.interval[label], color=color, alpha=0.18, linewidth=0)
         if label in shown.published:
             axes.plot(
                 shown.x,
                 shown.published[label],
-                color=colour,
+                color=color,
                 marker=marker(k),
                 markerfacecolor="none",
                 linestyle="none",
@@ -94,20 +94,20 @@ def _curves(shown: Curves, axes: Axes) -> None:
     _target(shown.target, axes)
     if shown.highlight is not None:
         axes.axvline(shown.highlight, color=INK, linewidth=1, alpha=0.45, linestyle=(0, (2, 3)))
-    _dress(axes, shown.x_axis, shown.y_axis)
+    _format_axes(axes, shown.x_axis, shown.y_axis)
 
 
 @draw.register
 def _scatter(shown: Scatter, axes: Axes) -> None:
     for k, (label, (x, y)) in enumerate(shown.series.items()):
         line = DASHES[k % len(DASHES)] if shown.joined else "none"
-        axes.plot(x, y, color=series_colour(k), marker=marker(k), linestyle=line, label=label)
+        axes.plot(x, y, color=series_color(k), marker=marker(k), linestyle=line, label=label)
         if label in shown.spread:
             left, right, low, high = (np.asarray(bound) for bound in shown.spread[label])
             across, up = (np.asarray(x) - left, right - np.asarray(x)), (np.asarray(y) - low, high - np.asarray(y))
-            axes.errorbar(x, y, xerr=across, yerr=up, color=series_colour(k), linestyle="none", linewidth=1, alpha=0.6)
+            axes.errorbar(x, y, xerr=across, yerr=up, color=series_color(k), linestyle="none", linewidth=1, alpha=0.6)
     _target(shown.target, axes)
-    _dress(axes, shown.x_axis, shown.y_axis)
+    _format_axes(axes, shown.x_axis, shown.y_axis)
 
 
 def _target(target: tuple[float, str] | None, axes: Axes) -> None:
@@ -118,15 +118,15 @@ def _target(target: tuple[float, str] | None, axes: Axes) -> None:
 @draw.register
 def _boxes(shown: Boxes, axes: Axes) -> None:
     for k, name in enumerate(shown.series):
-        mine = [box for box in shown.boxes if box.series == name]
-        patches = [Rectangle((b.left, b.low), b.right - b.left, b.high - b.low) for b in mine]
-        colour = GRID if name in shown.pale else series_colour(k)
-        axes.add_collection(PatchCollection(patches, facecolor=colour, edgecolor="white", linewidth=0.2))
-        axes.plot([], [], color=colour, linewidth=5, label=name)
+        boxes = [box for box in shown.boxes if box.series == name]
+        patches = [Rectangle((b.left, b.low), b.right - b.left, b.high - b.low) for b in boxes]
+        color = GRID if name in shown.pale else series_color(k)
+        axes.add_collection(PatchCollection(patches, facecolor=color, edgecolor="white", linewidth=0.2))
+        axes.plot([], [], color=color, linewidth=5, label=name)
     axes.autoscale_view()
     if shown.highlight is not None:
         axes.axvline(shown.highlight, color=INK, linewidth=1, linestyle=(0, (2, 3)))
-    _dress(axes, shown.x_axis, shown.y_axis)
+    _format_axes(axes, shown.x_axis, shown.y_axis)
 
 
 @draw.register
@@ -138,7 +138,7 @@ def _distribution(shown: Distribution, axes: Axes) -> None:
         axes.plot(
             ordered[keep],
             (1.0 - share if shown.tail else share)[keep],
-            color=series_colour(k),
+            color=series_color(k),
             linestyle=DASHES[k % len(DASHES)],
             marker=marker(k),
             markevery=0.14,
@@ -146,7 +146,7 @@ def _distribution(shown: Distribution, axes: Axes) -> None:
         )
     if shown.tail:
         axes.set_yscale("log")
-    _dress(axes, shown.x_axis, Axis(shown.y_label))
+    _format_axes(axes, shown.x_axis, Axis(shown.y_label))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
 
 
@@ -155,11 +155,11 @@ def _bars(shown: Bars, axes: Axes) -> None:
     width = 0.8 / max(1, len(shown.series))
     for k, (label, values) in enumerate(shown.series.items()):
         at = np.arange(len(shown.groups)) + (k - (len(shown.series) - 1) / 2) * width
-        axes.bar(at, values, width * 0.9, color=series_colour(k), label=label)
+        axes.bar(at, values, width * 0.9, color=series_color(k), label=label)
         if label in shown.published:
             axes.plot(at, shown.published[label], linestyle="none", marker="_", markersize=12, markeredgewidth=2, color=INK)
-    _dress(axes, Axis(""), shown.y_axis)
-    crowded = sum(map(len, shown.groups)) + len(shown.groups) > ROOM
+    _format_axes(axes, Axis(""), shown.y_axis)
+    crowded = sum(map(len, shown.groups)) + len(shown.groups) > MAX_HORIZONTAL
     axes.set_xticks(range(len(shown.groups)), list(shown.groups))
     if crowded:
         for text in axes.get_xticklabels():
@@ -168,21 +168,21 @@ def _bars(shown: Bars, axes: Axes) -> None:
 
 
 def thin(count: int, tail: bool, points: int = 400) -> IntArray:
-    """Positions that keep the shape of a long curve, denser towards the end that matters."""
+    """Return positions that preserve the shape of a long curve, denser towards the tail."""
     if count <= points:
         return np.arange(count)
     steps = np.geomspace(1, count, points) if tail else np.linspace(1, count, points)
     return np.unique(np.clip(count - steps, 0, count - 1).astype(np.int64))
 
 
-def _dress(axes: Axes, x_axis: Axis, y_axis: Axis) -> None:
-    """Label the axes with units, and logarithmic ones with plain numbers."""
+def _format_axes(axes: Axes, x_axis: Axis, y_axis: Axis) -> None:
+    """Label the axes with units, and logarithmic axes with plain numbers."""
     if x_axis.log:
         axes.set_xscale("log")
     if y_axis.log:
         axes.set_yscale("log")
-    _dress_axis(axes.xaxis, x_axis)
-    _dress_axis(axes.yaxis, y_axis)
+    _format_axis(axes.xaxis, x_axis)
+    _format_axis(axes.yaxis, y_axis)
     axes.set_xlim(*x_axis.limits)
     if not y_axis.log and axes.get_yscale() != "log" and y_axis.limits == (None, None):
         axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
@@ -190,25 +190,25 @@ def _dress(axes: Axes, x_axis: Axis, y_axis: Axis) -> None:
         axes.set_ylim(*y_axis.limits)
 
 
-def _dress_axis(drawn: MplAxis, axis: Axis) -> None:
+def _format_axis(drawn: MplAxis, axis: Axis) -> None:
     drawn.set_label_text(axis.label)
-    drawn.set_major_formatter(FuncFormatter(lambda value, _: spoken_number(value)))
+    drawn.set_major_formatter(FuncFormatter(lambda value, _: format_number(value)))
     if axis.log:
-        drawn.set_minor_formatter(FuncFormatter(lambda value, _: _minor(value, *drawn.get_view_interval())))
+        drawn.set_minor_formatter(FuncFormatter(lambda value, _: _minor_label(value, *drawn.get_view_interval())))
     if axis.ticks is not None:
-        drawn.set_ticks(list(axis.ticks), labels=_readable(axis))
+        drawn.set_ticks(list(axis.ticks), labels=_tick_labels(axis))
         drawn.set_ticks([], minor=True)
         drawn.set_minor_formatter(NullFormatter())
 
 
-def _minor(value: float, low: float, high: float) -> str:
-    """Label 2 and 5 of a decade of a logarithmic axis, where it is short."""
+def _minor_label(value: float, low: float, high: float) -> str:
+    """Label 2 and 5 of each decade of a short logarithmic axis."""
     first = f"{value:e}"[0]
-    return spoken_number(value) if first in "25" and high < 50 * low else ""
+    return format_number(value) if first in "25" and high < 50 * low else ""
 
 
-def _readable(axis: Axis, apart: float = 0.13) -> list[str]:
-    """Labels of the ticks, left out where they would run into the one before; the first and the last always stay."""
+def _tick_labels(axis: Axis, apart: float = 0.13) -> list[str]:
+    """Return the tick labels; labels that would overlap the previous one are blank, except the first and the last."""
     ticks = axis.ticks or {}
     at = np.array(list(ticks), dtype=np.float64)
     at = np.log(at) if axis.log else at

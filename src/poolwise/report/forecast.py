@@ -1,4 +1,4 @@
-"""The page of a forecast: when waiting jobs start, with the intervals as a chart, and what would change that."""
+"""Page of a forecast: start times of waiting jobs with their intervals as a chart, and changes that would affect them."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from poolwise.report.page import Page, PageSection, PageTable, TableRow
 
 
 def forecast_page(answer: ForecastAnswer, provenance: Mapping[str, object]) -> Page:
-    """Put the page of a forecast together."""
+    """Assemble the page of a forecast."""
     first, *others = answer.starts_said()
     figure = answer.figure()
     changes = answer.changes_said()
     return Page(
-        title="When waiting jobs start" if len(answer.jobs) != 1 else f"When {answer.jobs[0].name} starts",
+        title="Start times of waiting jobs" if len(answer.jobs) != 1 else f"Start time of {answer.jobs[0].name}",
         lead=f"{first[0].upper()}{first[1:]}.",
-        because=[f"Seen at {answer.said_time(0.0)}; {answer.policy} decides."],
+        because=[f"Forecast at {answer.said_time(0.0)} under {answer.policy}."],
         main=figure if any(_is_known(job) for job in answer.jobs) else None,
         sections=[
-            PageSection(title, lines) for title, lines in (("What would change that", changes), ("Later", others)) if lines
+            PageSection(title, lines) for title, lines in (("Effect of changes", changes), ("Later jobs", others)) if lines
         ],
         notes=[f"{text[0].upper()}{text[1:]}." for text in answer.notes],
         tables=[_starts(answer)] if answer.jobs else [],
@@ -33,9 +33,9 @@ def _is_known(job: JobForecast) -> bool:
 
 
 def _starts(answer: ForecastAnswer) -> PageTable:
-    """All jobs, with the times before which they start with a chance of 10, 50 and 90 %."""
-    asked = answer.by is not None
-    header = ["job", "10 %", "50 %", "90 %", *(["chance by the time asked for"] if asked else [])]
+    """Return a table of all jobs, with the times before which they start with a chance of 10, 50 and 90 %."""
+    requested = answer.by is not None
+    header = ["job", "10 %", "50 %", "90 %", *(["chance of a start by the requested time"] if requested else [])]
     rows = [
         TableRow(
             [
@@ -46,4 +46,4 @@ def _starts(answer: ForecastAnswer) -> PageTable:
         )
         for job in answer.jobs
     ]
-    return PageTable("All jobs", header, rows, "Before which time a job starts with which chance.", text=True)
+    return PageTable("All jobs", header, rows, "Times before which a job starts with the given chance.", text=True)

@@ -1,4 +1,4 @@
-"""Jobs over time on the nodes that they held, around the wait of one job, with what held it back."""
+"""Gantt chart of the nodes that jobs held around the wait of one job, with the reasons for its wait."""
 
 from __future__ import annotations
 
@@ -23,26 +23,28 @@ from poolwise.studies.cell_simulation import simulate_again
 from poolwise.units import HOUR, format_time, shared_time_unit, to_seconds
 from poolwise.version import __version__
 
-MOST = 500
-"""Boxes of other jobs that are drawn, those that hold the most node time in the stretch that is shown."""
+MAX_BOXES = 500
+"""Maximum number of boxes of other jobs: those with the most node time in the displayed period."""
 MARGIN = 0.12
-"""Share of the wait that is shown before and after it."""
-_ITS, _BLOCKING, _OTHERS, _WAITS = "this job", "jobs in its way", "other jobs", "its wait"
+"""Share of the wait that is displayed before and after it."""
+_JOB, _BLOCKING, _OTHERS, _WAIT = "this job", "blocking jobs", "other jobs", "wait of this job"
 
 
 def wait_page(found: Explanation, schedule: Schedule, what: str) -> Page:
-    """Put the report of one job's wait together: the answer, the nodes meanwhile, and every episode.
+    """Assemble the report of one job's wait: the answer, the nodes during the wait, and every episode.
 
     Parameters
     ----------
+    found
+        Explanation of the wait.
     schedule
-        Of the run that is explained.
+        Schedule of the explained run.
     what
         Name of the run.
     """
     drawable = _lane_resource(schedule.machine) is not None
     question = f"Why job {found.job.id} waited" if found.passes else f"Job {found.job.id} did not wait"
-    totals = [f"{_said(ns)} {held_by(rule, resource)}." for (rule, resource), ns in found.totals().items()]
+    totals = [f"{_duration(ns)} {held_by(rule, resource)}." for (rule, resource), ns in found.totals().items()]
     return Page(
         title=f"{question}: {what}",
         lead=answer_sentence(found),
@@ -50,13 +52,16 @@ def wait_page(found: Explanation, schedule: Schedule, what: str) -> Page:
         main=gantt(found, schedule) if drawable else None,
         figures=_memory(found),
         tables=[_episodes(found)],
-        notes=[f"Submitted {_said(found.job.submit)} after the trace began; {len(found.passes):,} passes left it waiting."],
+        notes=[
+            f"Submitted {_duration(found.job.submit)} after the beginning of the trace; {len(found.passes):,} passes did "
+            "not start it."
+        ],
         provenance={"poolwise": __version__, "run": what, "job": str(found.job.id)},
     )  # fmt: skip
 
 
 def _memory(found: Explanation) -> list[Figure]:
-    """Draw what the job held and used over its runs, as steps; nothing where that is not known to change."""
+    """Draw the memory that the job held and used over its runs, as steps; empty if its memory does not change."""
     if not found.memory:
         return []
     ends = [(one, time) for one in found.memory for time in (one.begin, one.end)]
@@ -69,14 +74,14 @@ def _memory(found: Explanation) -> list[Figure]:
             memory_sentence(found.memory),
             x=[_hours(time - found.job.submit) for _, time in ends],
             series={"held": held} if all(map(math.isnan, used)) else {"held": held, "used": used},
-            x_axis=Axis("time since it was submitted (h)"),
-            y_axis=Axis("in nodes and pools (GiB)"),
+            x_axis=Axis("time since submission (h)"),
+            y_axis=Axis("memory in nodes and pools (GiB)"),
         )
     ]
 
 
 def longest_wait(result: StudyResult, cell: CellResult) -> Boxes | None:
-    """Draw the nodes while the job that waits longest waited; None where making the schedule again would take long."""
+    """Draw the nodes during the longest wait of any job; None if simulating the run again would take long."""
     run = result.simulated(cell)
     if cell.engine != "compiled" or _lane_resource(run.machine) is None:
         return None
@@ -89,57 +94,57 @@ def longest_wait(result: StudyResult, cell: CellResult) -> Boxes | None:
     command = f"poolwise explain run {result.folder.name} {found.job.id} --cell {cell.key[:12]} --report wait.html"
     return replace(
         drawn,
-        title=f"Nodes while job {found.job.id} waited, the longest wait of all",
-        caption=f"{drawn.caption} Why it waited says: {command}",
+        title=f"Nodes while job {found.job.id} waited (longest wait of all jobs)",
+        caption=f"{drawn.caption} To see why it waited, run: {command}",
     )
 
 
 def gantt(found: Explanation, schedule: Schedule) -> Boxes:
-    """Draw who held which nodes while a job waited; on the lowest lane what held it back."""
+    """Draw the jobs on the nodes while a job waited, with the reasons for its wait on the lowest lane."""
     submit, until = found.job.submit, found.until
-    room = max(int(MARGIN * (until - submit)), HOUR // 60)
-    window = submit - room, until + room
+    margin = max(int(MARGIN * (until - submit)), HOUR // 60)
+    window = submit - margin, until + margin
     height = _lanes(schedule.machine)
     blocking = {e.reason.blocker for e in found.episodes}
     boxes = list(_jobs(found, schedule, window, blocking))
     others = sorted((box for box in boxes if box.series == _OTHERS), key=lambda b: -(b.right - b.left) * (b.high - b.low))
-    hidden = len(others[MOST:])
+    hidden = len(others[MAX_BOXES:])
     top = float(height.max())
     low = -0.12 * top
-    waits = [Box(0.0, _hours(until - submit), low, low / 3, _WAITS, f"job {found.job.id} waits for {_said(until - submit)}")]
+    waits = [Box(0.0, _hours(until - submit), low, low / 3, _WAIT, f"job {found.job.id} waits for {_duration(until - submit)}")]
     waits = [
         Box(_hours(e.start - submit), _hours(e.end - submit), low, low / 3, held_by(e.reason.rule, e.reason.resource),
-            f"{_said(e.end - e.start)} from {_said(e.start - submit)} after it was submitted: {e.reason.text}")
+            f"{_duration(e.end - e.start)} from {_duration(e.start - submit)} after its submission: {e.reason.text}")
         for e in found.episodes
     ] or waits  # fmt: skip
     pools = list(pools_over_time(schedule, window, submit, top))
-    drawn = [*others[:MOST], *(box for box in boxes if box.series != _OTHERS), *pools, *waits]
+    drawn = [*others[:MAX_BOXES], *(box for box in boxes if box.series != _OTHERS), *pools, *waits]
     size, unit = shared_time_unit(to_seconds(window[1] - window[0]))
     drawn = [replace(box, left=box.left * 3600 / size, right=box.right * 3600 / size) for box in drawn]
-    names = [name for name in (_OTHERS, _BLOCKING, _ITS, POOLS) if any(box.series == name for box in drawn)]
+    names = [name for name in (_OTHERS, _BLOCKING, _JOB, POOLS) if any(box.series == name for box in drawn)]
     return Boxes(
         "gantt",
         f"Nodes while job {found.job.id} waited" if found.passes else f"Nodes when job {found.job.id} was submitted",
-        "Each box is a job on the nodes that it held, as high as they are many; on the lowest lane "
-        + ("what held this one back." if found.passes else "this one's wait.")
-        + (" The bands on top are the pools, as full as they were." if pools else "")
-        + (f" The {hidden:,} smallest boxes are left out." if hidden else ""),
+        "Each box is a job on the nodes that it held; its height is the number of nodes. The lowest lane shows "
+        + ("the reasons for the wait." if found.passes else "the wait of this job.")
+        + (" The bands at the top show the pools and their use." if pools else "")
+        + (f" The {hidden:,} smallest boxes are omitted." if hidden else ""),
         boxes=drawn,
         series=(*names, *dict.fromkeys(box.series for box in waits)),
-        x_axis=Axis(f"time since it was submitted ({unit})"),
-        y_axis=Axis("", ticks=_ticks(schedule.machine, height) | pool_ticks(schedule.machine, top) | {2 * low / 3: "waits"}),
+        x_axis=Axis(f"time since submission ({unit})"),
+        y_axis=Axis("", ticks=_ticks(schedule.machine, height) | pool_ticks(schedule.machine, top) | {2 * low / 3: "wait"}),
         highlight=0.0,
     )
 
 
 def _jobs(found: Explanation, schedule: Schedule, window: tuple[int, int], blocking: set[int | None]) -> Iterator[Box]:
-    """Boxes of the runs that hold nodes within the window."""
+    """Yield boxes of the runs that hold nodes within the window."""
     machine, submit = schedule.machine, found.job.submit
     base, rows = _lanes(machine), schedule.holdings
-    shown = _of_nodes(machine, rows) & (rows.end > window[0]) & (rows.begin < window[1])
-    order = np.flatnonzero(shown)[np.argsort(rows.begin[shown], kind="stable")]
+    drawn = _on_lanes(machine, rows) & (rows.end > window[0]) & (rows.begin < window[1])
+    order = np.flatnonzero(drawn)[np.argsort(rows.begin[drawn], kind="stable")]
     busy = {
-        owner: np.full(int(base[owner + 1] - base[owner]), np.iinfo(np.int64).min) for owner in set(rows.owner[shown].tolist())
+        owner: np.full(int(base[owner + 1] - base[owner]), np.iinfo(np.int64).min) for owner in set(rows.owner[drawn].tolist())
     }
     ids = schedule.workload.id
     for row in order.tolist():
@@ -147,35 +152,35 @@ def _jobs(found: Explanation, schedule: Schedule, window: tuple[int, int], block
         lanes = np.flatnonzero(busy[owner] <= begin)[: int(rows.amount[row])]
         busy[owner][lanes] = end
         job = int(schedule.job[rows.run[row]])
-        series = _ITS if ids[job] == found.job.id else _BLOCKING if job in blocking else _OTHERS
+        series = _JOB if ids[job] == found.job.id else _BLOCKING if job in blocking else _OTHERS
         noun = machine.resources[int(rows.resource[row])]
-        said = f"job {ids[job]}: {int(rows.amount[row]):,} {noun} on {machine.owners[owner]} for {_said(end - begin)}"
+        text = f"job {ids[job]}: {int(rows.amount[row]):,} {noun} on {machine.owners[owner]} for {_duration(end - begin)}"
         left, right = max(begin, window[0]) - submit, min(end, window[1]) - submit
         for part in filter(len, np.split(lanes, np.flatnonzero(np.diff(lanes) > 1) + 1)):
             low, high = float(base[owner] + part[0]), float(base[owner] + part[-1] + 1)
-            yield Box(_hours(left), _hours(right), low, high, series, said)
+            yield Box(_hours(left), _hours(right), low, high, series, text)
 
 
 def _lane_resource(machine: Machine) -> str | None:
-    """What lanes are made of; None where nodes have neither."""
+    """Return the resource of which each unit is a lane; None for a machine without nodes and cores."""
     return next((name for name in ("nodes", "cores") if name in machine.resources), None)
 
 
-def _of_nodes(machine: Machine, rows: Holdings) -> BoolArray:
-    """(n_row,) rows that are drawn: whole nodes, or cores of nodes that jobs share."""
+def _on_lanes(machine: Machine, rows: Holdings) -> BoolArray:
+    """Return (n_row,) rows to draw: whole nodes, or cores of shared nodes."""
     column = machine.resource(_lane_resource(machine) or "")
     return np.asarray((machine.kind[rows.owner] == Kind.NODE) & (rows.resource == column))
 
 
 def _lanes(machine: Machine) -> IntArray:
-    """(n_owner + 1,) first lane of each owner: a lane is a whole node, or a core of one that jobs share."""
+    """Return (n_owner + 1,) first lane of each owner: a lane is a whole node, or a core of a shared node."""
     column = machine.resource(_lane_resource(machine) or "")
     count = np.where(machine.kind == Kind.NODE, machine.capacity[:, column], 0)
     return np.concatenate([[0], np.cumsum(count)])
 
 
 def _ticks(machine: Machine, base: IntArray) -> dict[float, str]:
-    """Name each rack in the middle of its lanes."""
+    """Return the label of each rack in the middle of its lanes."""
     found: dict[float, str] = {}
     for rack in sorted(set(machine.rack[machine.kind == Kind.NODE].tolist())):
         mine = np.flatnonzero((machine.rack == rack) & (machine.kind == Kind.NODE))
@@ -187,14 +192,15 @@ def _episodes(found: Explanation) -> PageTable:
     rows = []
     for episode in found.episodes:
         blocker = "" if episode.reason.blocker is None else f"job {int(found.job.table.id[episode.reason.blocker])}"
-        times = (_said(episode.start - found.job.submit), _said(episode.end - episode.start))
+        times = (_duration(episode.start - found.job.submit), _duration(episode.end - episode.start))
         rows.append(TableRow([*times, f"{episode.passes:,}", episode.reason.text, blocker]))
-    return PageTable("Every episode", ["after", "for", "passes", "held back by", "in the way"], rows, text=True)
+    header = ["time after submission", "duration", "scheduling passes", "reason", "blocking job"]
+    return PageTable("All episodes of the wait", header, rows, text=True)
 
 
 def _hours(ns: int) -> float:
     return ns / HOUR
 
 
-def _said(ns: int) -> str:
+def _duration(ns: int) -> str:
     return format_time(to_seconds(ns))

@@ -1,4 +1,4 @@
-"""Places labels beside the ends of lines so that none covers another."""
+"""Placement of labels at the ends of lines without overlaps."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import math
 from collections.abc import Sequence
 
 
-def apart(values: Sequence[float], domain: tuple[float, float], height: float, gap: float, log: bool) -> list[float]:
-    """Move values of an axis apart so that they are drawn at least `gap` from each other, in the order that they have.
+def spread_labels(values: Sequence[float], domain: tuple[float, float], height: float, gap: float, log: bool) -> list[float]:
+    """Move axis positions apart so that they are at least `gap` apart when drawn, in their original order.
 
     Parameters
     ----------
     values
-        (n,) where the labels belong, in units of the axis.
+        (n,) desired positions of the labels, in units of the axis.
     domain
         Ends of the axis.
     height, gap
-        Length of the axis, and least distance, in one unit of the picture. Where n gaps are more than the height, they share
+        Length of the axis and minimum distance of labels, in the same unit. If n gaps exceed the height, the labels share
         the height equally.
     log
         Whether the axis is logarithmic.
 
     Returns
     -------
-    (n,) values, each as near to its own as the others let it, all within the axis.
+    (n,) positions within the axis, each as close to the desired one as the others allow.
     """
     low, high = (math.log(end) if log else end for end in domain)
     if not values or high <= low:
@@ -31,10 +31,10 @@ def apart(values: Sequence[float], domain: tuple[float, float], height: float, g
     gap = min(gap, height / max(1, len(values) - 1))
     order = sorted(range(len(values)), key=lambda k: (values[k], k))
     place = [((math.log(values[k]) if log else values[k]) - low) / (high - low) * height for k in order]
-    # Blocks of labels that touch, as (mean wish of the first label, labels): merged until none overlaps the one before.
+    # Blocks of touching labels, as (mean desired position of the first label, labels), merged until none overlaps.
     blocks: list[tuple[float, int]] = []
-    for wish in place:
-        block = (wish, 1)
+    for desired in place:
+        block = (desired, 1)
         while blocks and blocks[-1][0] + blocks[-1][1] * gap > block[0]:
             first, count = blocks.pop()
             total = count + block[1]

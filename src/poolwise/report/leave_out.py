@@ -1,4 +1,4 @@
-"""Whether a few jobs decide which size a study recommends: the study again, without the jobs that ask for the most."""
+"""Test whether a few jobs decide the recommended size of a study: repeat the study without the largest jobs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from poolwise.studies.cell_store import CellStore
 from poolwise.studies.cells import workload_of
 from poolwise.studies.results import measure
 
-TRIALS = "left_out"
-"""Folder of the runs without some jobs, in that of the results."""
+FOLDER = "left_out"
+"""Folder of the runs without some jobs, inside the folder of the results."""
 
 
 def leave_out(result: StudyResult, executor: Executor) -> LeftOut | None:
-    """Look for the recommended size again without the few jobs that ask for the most of it.
+    """Determine the recommended size again without the few largest jobs.
 
-    None where a study recommends no size, or has too few jobs. The runs are kept in the folder `TRIALS` of its results.
+    Returns None if the study recommends no size or has too few jobs. The runs are cached in `FOLDER` of the results.
     """
     sweep = Sweep.of(result)
     found = answer(result, sweep)
@@ -32,24 +32,26 @@ def leave_out(result: StudyResult, executor: Executor) -> LeftOut | None:
     if not group.ids:
         return None
     if found.at == 0:
-        return LeftOut("No few jobs decide the size: it is the smallest that was tried.")
-    why_not = reason_to_skip({cell.engine for cell in result.cells}, group.jobs, len(result.cells))
+        return LeftOut("The size does not depend on a few jobs: it is already the smallest size of the study.")
+    obstacle = reason_to_skip({cell.engine for cell in result.cells}, group.jobs, len(result.cells))
     if any(facts.get("resources", {}).get("use") for facts in result.facts.values()):
-        why_not = "machines and policies are ranked together"
-    if why_not is not None:
-        return LeftOut(f"Whether a few jobs decide the size was not tried: {why_not}.")
+        obstacle = "machines and policies are ranked together"
+    if obstacle is not None:
+        return LeftOut(f"Whether a few jobs decide the size was not tested: {obstacle}.")
     if not group.counts:
-        return LeftOut(f"More than {len(group.ids)} jobs ask for the most {group.what}: no few of them decide the size.")
-    store = CellStore(result.folder / TRIALS)
-    bare = study.measure.model_copy(update={"baseline": False})
+        return LeftOut(
+            f"More than {len(group.ids)} jobs request the most {group.what}, so no small group of them decides the size."
+        )
+    store = CellStore(result.folder / FOLDER)
+    without_baseline = study.measure.model_copy(update={"baseline": False})
 
     def again(ids: tuple[int, ...]) -> int | None:
         cells = tuple(cell.without(ids) for cell in study.cells)
-        rest = replace(study, cells=cells, measure=bare, memory_machine=None, metrics=(), measures=())
+        rest = replace(study, cells=cells, measure=without_baseline, memory_machine=None, metrics=(), measures=())
         run_missing(Cells(), rest.runs, store, executor)
         run = measure(rest, store)
-        there = answer(run, Sweep.of(run))
-        return None if there is None else there.at
+        other = answer(run, Sweep.of(run))
+        return None if other is None else other.at
 
     here: int | None = found.at
     with store.writing():
@@ -59,6 +61,6 @@ def leave_out(result: StudyResult, executor: Executor) -> LeftOut | None:
         return LeftOut(text, tried=True, what=group.what)
     count, at = changed
     size = None if at is None else sweep.labels[at]
-    would = "no size is enough" if size is None else f"{size} would do instead of {sweep.labels[found.at]}"
-    text = f"{group.text(count)}; without them {would}."
+    change = "no size is enough" if size is None else f"{size} is enough instead of {sweep.labels[found.at]}"
+    text = f"{group.text(count)}; without them {change}."
     return LeftOut(text, True, group.ids[:count], group.what, None if size is None else {sweep.x_name: size})

@@ -1,4 +1,4 @@
-"""The machine as a drawing: racks side by side, in each its nodes, memory, pools and devices, and what of them was stranded."""
+"""Drawing of the machine: racks as columns, with the used, stranded and free share of nodes, memory, pools and devices."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from poolwise.metrics import Window
 from poolwise.metrics.reach import Reach, reach
 from poolwise.model import Kind, Schedule
 from poolwise.presentation.figure import Axis, Box, Boxes
-from poolwise.presentation.format import spoken_number
+from poolwise.presentation.format import format_number
 from poolwise.studies import CellResult, StudyResult
 from poolwise.studies.cell_simulation import simulate_again
 from poolwise.units import format_memory
 
-MOST = 4000
-"""Owners of a machine up to which it is drawn."""
+MAX_OWNERS = 4000
+"""Maximum number of owners of a machine that is drawn."""
 _SERIES = ("used", "stranded", "free")
-_NO_LINKS = " Links are not drawn: no job holds a part of one, and a schedule does not say what goes over them."
+_NO_LINKS = " Links are not drawn, because a schedule does not record the data that passes over them."
 _RANK = {Kind.NODE: 0, Kind.DEVICE: 1, Kind.POOL: 2, Kind.LINK: 3}
 
 
-def machine_drawn(result: StudyResult, cell: CellResult, where: str) -> Boxes | None:
-    """Draw the machine of a run; None where making the schedule again would take long, or the machine is too large."""
+def machine_of_run(result: StudyResult, cell: CellResult, where: str) -> Boxes | None:
+    """Draw the machine of a run; None if simulating the run again would take long, or the machine is too large."""
     run = result.simulated(cell)
-    if cell.engine != "compiled" or run.machine.n_owner > MOST:
+    if cell.engine != "compiled" or run.machine.n_owner > MAX_OWNERS:
         return None
     system = run.scheduler.scope == "system"
-    return drawing(simulate_again(run, result.outcomes(cell)), result.window(cell), where, system=system)
+    return machine_of_schedule(simulate_again(run, result.outcomes(cell)), result.window(cell), where, system=system)
 
 
-def drawing(schedule: Schedule, window: Window, where: str = "", *, system: bool = False) -> Boxes:
-    """Draw each rack as a column and each kind of part as a row, as full as it was on average in a window."""
+def machine_of_schedule(schedule: Schedule, window: Window, where: str = "", *, system: bool = False) -> Boxes:
+    """Draw each rack as a column and each kind of part as a row, with its average use over a window."""
     machine = schedule.machine
     parts: dict[tuple[int, str, str], list[Reach]] = {}
     for one in reach(schedule, window, system=system):
         parts.setdefault((_RANK[Kind(machine.kind[one.owner])], machine.type[one.owner], one.resource), []).append(one)
     idle_links = [row for row, found in parts.items() if row[0] == _RANK[Kind.LINK] and not any(one.used for one in found)]
-    for row in idle_links:  # what goes over a link is no part of a schedule: drawn free it would say something false
+    for row in idle_links:  # a schedule does not record traffic over links, so drawing them as free would be wrong
         del parts[row]
     racks = sorted({int(rack) for rack in machine.rack.tolist() if rack >= 0})
     rows = sorted(parts, reverse=True)
@@ -53,15 +53,10 @@ def drawing(schedule: Schedule, window: Window, where: str = "", *, system: bool
     ticks = {k + 0.5: _label(row) for k, row in enumerate(rows)}
     return Boxes(
         "machine",
-        f"What of the machine was used{where}",
-        "Each column is a rack, each row a kind of part, filled from the left as it was in use on average over the measured "
-        "time. Stranded is what was free but out of reach: memory and devices of nodes that had no node or core left, and "
-        f"pools while {'the machine' if system else 'their rack'} had none."
-        + (
-            " Links are not drawn: no job holds a part of one, and a schedule does not say what goes over them."
-            if idle_links
-            else ""
-        ),
+        f"Use of the machine{where}",
+        "Columns are racks and rows are kinds of parts, filled from the left by their average use over the measured time. "
+        "Stranded parts are free but out of reach: memory and devices of nodes without a free node or core, and pools while "
+        f"{'the machine' if system else 'their rack'} has none." + (_NO_LINKS if idle_links else ""),
         boxes=boxes,
         series=_SERIES,
         pale=("free",),
@@ -73,7 +68,7 @@ def drawing(schedule: Schedule, window: Window, where: str = "", *, system: bool
 
 
 def _bar(here: Sequence[Reach], across: tuple[float, float], k: int, name: str, resource: str) -> list[Box]:
-    """Parts of one kind in one rack as a bar of three: used, stranded, free."""
+    """Return the parts of one kind in one rack as a bar of three boxes: used, stranded, free."""
     installed = np.array([one.installed for one in here], dtype=np.float64)
     total = float(installed.sum())
     used, stranded = (
@@ -83,9 +78,9 @@ def _bar(here: Sequence[Reach], across: tuple[float, float], k: int, name: str, 
     left, boxes = across[0], []
     for series, share in shares.items():
         right = left + share * (across[1] - across[0])
-        said = f"{name}: {spoken_number(100 * share)} % {series} of {_amount(resource, total)}"
+        text = f"{name}: {format_number(100 * share)} % {series} of {_amount(resource, total)}"
         if share > 0:
-            boxes.append(Box(left, right, k + 0.12, k + 0.88, series, said))
+            boxes.append(Box(left, right, k + 0.12, k + 0.88, series, text))
         left = right
     return boxes
 

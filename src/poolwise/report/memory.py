@@ -1,4 +1,4 @@
-"""Figures of the recommended run's memory: how full it was, when, and what remote memory cost its jobs in time."""
+"""Figures of memory in the recommended run: utilization over time, and degradation of jobs by remote memory."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from poolwise.studies import StudyResult
 from poolwise.studies.distributions import histograms, memory_in_use
 from poolwise.units import SECOND, shared_time_unit
 
-LABELS = 6
-"""Bins that carry a label; more would run into each other."""
+MAX_LABELS = 6
+"""Maximum number of bins with a label; more would overlap."""
 
 
 def memory_figures(result: StudyResult, sweep: Sweep, found: Recommendation) -> Iterator[Figure]:
-    """Memory utilisation over time and by bins of 10 %, degradation by bins of 5 %; none where a run has neither."""
+    """Yield memory utilization over time and in bins of 10 %, and degradation in bins of 5 %; only those that exist."""
     cell = sweep.cells[found.series, found.at][0]
     run = found.series
     where = sweep.where(found.at)
@@ -28,25 +28,27 @@ def memory_figures(result: StudyResult, sweep: Sweep, found: Recommendation) -> 
         yield Curves(
             "memory_over_time",
             f"Memory in use over time{where}",
-            "Local and pooled memory in use over what is installed, means over equal parts of the measured time.",
+            "Local and pool memory in use / installed memory, averaged over equal parts of the measured time.",
             x=((times[:-1] + times[1:]) / 2).tolist(),
             series={run: (100 * steps.value).tolist()},
             x_axis=Axis(f"time since the warm-up ({unit})"),
             y_axis=Axis("memory in use (%)", limits=(0.0, 100.0)),
         )
-        caption = "Share of the measured time that memory utilisation spends in each tenth."
-        axis = Axis("share of the time (%)")
-        yield _bars("memory_bins", f"How full memory is{where}", caption, run, shares["memory_utilization"], axis)
+        caption = "Share of the measured time that memory utilization spends in each tenth."
+        axis = Axis("share of the measured time (%)")
+        yield _bars(
+            "memory_bins", f"Distribution of memory utilization{where}", caption, run, shares["memory_utilization"], axis
+        )
     degraded = shares["degradation"]
     if (degraded.share[1:] > 0).any():
-        caption = "Share of the jobs whose runtime is so much longer than with local memory only, in steps of 5 %."
-        axis = Axis("share of the jobs (%)", log=True)
-        yield _bars("degradation_bins", f"What remote memory costs{where}", caption, run, degraded, axis)
+        caption = "Share of jobs by the increase of their runtime over the runtime with local memory only, in bins of 5 %."
+        axis = Axis("share of jobs (%)", log=True)
+        yield _bars("degradation_bins", f"Degradation by remote memory{where}", caption, run, degraded, axis)
 
 
 def _bars(name: str, title: str, caption: str, run: str, histogram: Histogram, axis: Axis) -> Bars:
-    """Bars of percent; a bin's label is where it begins, on as many bins as have room."""
+    """Return bars in percent; a bin's label is its lower edge, on as many bins as fit."""
     low = [round(100 * edge) for edge in histogram.edges[:-1].tolist()]
-    step = -(-len(low) // LABELS)
+    step = -(-len(low) // MAX_LABELS)
     groups = [f"{edge} %" if k % step == 0 else "" for k, edge in enumerate(low)]
     return Bars(name, title, caption, groups=groups, series={run: (100 * histogram.share).tolist()}, y_axis=axis)

@@ -1,4 +1,4 @@
-"""Occupancy over time: nodes in use and jobs waiting under the answer, with today's beside them."""
+"""Figures of occupancy over time: nodes in use and waiting jobs under the recommendation and today."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from poolwise.studies import CellResult, StudyResult
 from poolwise.units import SECOND, shared_time_unit
 
 PARTS = 200
-"""Parts of the measured time whose means are drawn."""
+"""Number of parts of the measured time; the figures show their means."""
 
 
 def occupancy(result: StudyResult, cell: CellResult, name: str) -> Iterator[Curves]:
-    """Nodes in use and jobs waiting in a run called `name`, over the time that was measured; none where nodes are shared."""
+    """Yield nodes in use and waiting jobs of a run called `name` over the measured time; nothing if jobs share nodes."""
     outcomes, today = result.outcomes(cell), result.today(cell)
     if not outcomes.whole_nodes:
         return
@@ -30,7 +30,7 @@ def occupancy(result: StudyResult, cell: CellResult, name: str) -> Iterator[Curv
     yield Curves(
         "nodes_over_time",
         "Nodes in use over time",
-        "Share of all nodes that run a job, means over equal parts of the measured time.",
+        "Share of all nodes that run a job, averaged over equal parts of the measured time.",
         x=times.tolist(),
         series={label: (100 * nodes_in_use(run, edges) / run.n_nodes).tolist() for label, run in runs.items()},
         x_axis=axis,
@@ -38,33 +38,33 @@ def occupancy(result: StudyResult, cell: CellResult, name: str) -> Iterator[Curv
     )
     yield Curves(
         "queue_over_time",
-        "Jobs waiting over time",
-        "Jobs that have been submitted and have not started, means over equal parts of the measured time; rejected jobs do not "
-        "count.",
+        "Waiting jobs over time",
+        "Jobs that are submitted and have not started, averaged over equal parts of the measured time; rejected jobs are "
+        "excluded.",
         x=times.tolist(),
         series={label: jobs_waiting(run, edges).tolist() for label, run in runs.items()},
         x_axis=axis,
-        y_axis=Axis("jobs waiting"),
+        y_axis=Axis("waiting jobs"),
     )
 
 
 def nodes_in_use(outcomes: Outcomes, edges: FloatArray) -> FloatArray:
-    """(n - 1,) mean nodes in use between n instants (ns), by jobs that finished."""
+    """Return (n - 1,) mean number of nodes that finished jobs use between n instants (ns)."""
     done = outcomes.finished
     return mean_over_parts(outcomes.start[done], outcomes.end[done], outcomes.nodes_held[done], edges)
 
 
 def jobs_waiting(outcomes: Outcomes, edges: FloatArray) -> FloatArray:
-    """(n - 1,) mean number of jobs that wait between n instants (ns), of those that finished."""
+    """Return (n - 1,) mean number of waiting jobs between n instants (ns); only jobs that finished count."""
     done = outcomes.finished
     return mean_over_parts(outcomes.submit[done], outcomes.start[done], np.ones(int(done.sum())), edges)
 
 
 def mean_over_parts(begin: IntArray, end: IntArray, weight: FloatArray, edges: FloatArray) -> FloatArray:
-    """(n - 1,) mean weight of the spans [begin, end) that cover an instant, between n edges, from a running integral."""
+    """Return (n - 1,) mean total weight of the spans [begin, end) that cover an instant, between n edges (ns)."""
 
     def until(times: IntArray) -> FloatArray:
-        """Integral, up to each edge, of the weight that has begun (or ended) by then."""
+        """Return the integral, up to each edge, of the weight of spans whose `times` have passed."""
         order = np.argsort(times, kind="stable")
         at = np.searchsorted(times[order], edges)
         sums = np.concatenate([[0.0], np.cumsum(weight[order])])

@@ -1,4 +1,4 @@
-"""All reproductions on one page: how many of each paper's claims are reproduced, and what decides the others."""
+"""Overview page of all reproductions: the number of claims of each paper that hold, and the causes of the others."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from poolwise.errors import InputError
 ComparisonRows = list[dict[str, str]]
 """Rows of a comparison.csv, column -> text."""
 
-CAUSES = 6
-"""Causes named for a paper; its page and its CSV have all."""
+MAX_CAUSES = 6
+"""Maximum number of causes listed per paper; its page and its CSV list all."""
 
 _HEAD = """# Reproduction results
 
-Each published value and claim is a row of a claims file; the rule of the row computes its verdict from our 95 % interval over
-seeds: it holds, fails, or is undetermined, where the interval straddles. Counted here are the claims of the papers that can be
-tested, not their inputs and arithmetic nor what we add. The specification's reading of a paper comes first; "as run" is what
-its authors' own runs did, where that is known to differ, and "inferred" what we infer of them. A cause is verified where a
-run turns the claim or shows what the cause says; counted apart are those where the paper prints one run and single runs of
-ours scatter as far, which says that nothing need be wrong, but turns nothing. `poolwise overview` makes this page from the
-`comparison.csv` and the notes of runs of `poolwise reproduce`.
+Each published value and claim is a row of a claims file. The rule of the row computes a verdict from our 95 % interval over
+seeds: the claim holds, fails, or is undetermined if the interval straddles the rule. The table counts the testable claims of
+the papers; it excludes their inputs and arithmetic, and our own additions. The specification's reading of a paper comes first.
+"As run" is what the authors' own runs did, where that is known to differ, and "inferred" is what we infer of them. A cause is
+verified if a run changes the verdict or shows what the cause states. Claims for which the paper prints one run, and single
+runs of ours scatter as widely, are counted separately: the scatter can explain the difference, but does not change the
+verdict. `poolwise overview` generates this page from the `comparison.csv` and the notes of `poolwise reproduce`.
 """
 
 
 def read_comparison(path: Path) -> ComparisonRows:
-    """Read a comparison.csv; raises InputError where it is not one."""
+    """Read a comparison.csv; raise InputError for a missing file or other columns."""
     if not path.is_file():
         raise InputError("no such file", file=path, remedy="give a comparison.csv, or the folder of a reproduction")
     with path.open(newline="", encoding="utf-8") as file:
         table = csv.DictReader(file)
         rows = list(table)
         if tuple(table.fieldnames or ()) != COLUMNS:
-            raise InputError("this is not a comparison.csv", file=path, line=1, remedy=f"its columns are {', '.join(COLUMNS)}")
+            raise InputError("not a comparison.csv", file=path, line=1, remedy=f"its columns are {', '.join(COLUMNS)}")
     return rows
 
 
 def read_notes(path: Path) -> tuple[str, ...]:
-    """Read the notes beside a comparison: notes.txt in its folder, or NAME.txt beside NAME.csv; none if there are none."""
-    beside = path.with_name("notes.txt") if path.name == "comparison.csv" else path.with_suffix(".txt")
-    return tuple(beside.read_text(encoding="utf-8").splitlines()) if beside.is_file() else ()
+    """Read the notes of a comparison: notes.txt in its folder, or NAME.txt for NAME.csv; return () without a file."""
+    notes = path.with_name("notes.txt") if path.name == "comparison.csv" else path.with_suffix(".txt")
+    return tuple(notes.read_text(encoding="utf-8").splitlines()) if notes.is_file() else ()
 
 
 def overview(
@@ -53,21 +53,21 @@ def overview(
     notes: Mapping[str, tuple[str, ...]] | None = None,
     pages: Mapping[str, str] | None = None,
 ) -> str:
-    """Markdown of the page.
+    """Return the Markdown of the page.
 
     Parameters
     ----------
     comparisons
         Name of a reproduction -> its rows.
     titles
-        Name -> title; the name itself where it is missing.
+        Name -> title; by default the name itself.
     notes
-        Name -> what a reader must know of the run.
+        Name -> notes on the run.
     pages
         Name -> address of its report, to be linked.
     """
-    header = ("paper", "claims testable", "hold", *(f"hold, {reading}" for reading in READINGS), "undetermined", "fail")
-    causes = ("cause verified by a run", "by the scatter of single runs", "inferred", "unknown")
+    header = ("paper", "testable claims", "hold", *(f"hold, {reading}" for reading in READINGS), "undetermined", "fail")
+    causes = ("cause verified by a run", "scatter of single runs", "cause inferred", "cause unknown")
     lines = [_HEAD, f"| {' | '.join((*header, *causes))} |", "|---" * (len(header) + len(causes)) + "|"]
     for name, rows in comparisons.items():
         link = (pages or {}).get(name)
@@ -81,12 +81,12 @@ def overview(
 
 
 def _paper(rows: ComparisonRows) -> ComparisonRows:
-    """Claims of the paper that can be tested."""
+    """Return the testable claims of the paper."""
     return [row for row in rows if row["class"] == "paper" and row["verdict"] in JUDGED]
 
 
 def held_in(row: Mapping[str, str], reading: str) -> bool:
-    """Whether a row holds under a reading; under the specification's where the reading does not concern it."""
+    """Return whether a row holds under a reading; under the specification's if that reading does not affect it."""
     verdict = "" if reading == SPEC else row[f"{reading.replace(' ', '_')}_verdict"]
     return (verdict or row["verdict"]) == "holds"
 
@@ -95,8 +95,8 @@ def _counts(rows: ComparisonRows) -> list[str]:
     mine = _paper(rows)
     found = [str(len(mine)), str(sum(held_in(row, SPEC) for row in mine))]
     for reading in READINGS:
-        concerned = any(row[f"{reading.replace(' ', '_')}_verdict"] for row in mine)
-        found.append(str(sum(held_in(row, reading) for row in mine)) if concerned else "")
+        affected = any(row[f"{reading.replace(' ', '_')}_verdict"] for row in mine)
+        found.append(str(sum(held_in(row, reading) for row in mine)) if affected else "")
     failing = [row for row in mine if row["verdict"] == "fails"]
     basis = Counter("scatter" if row["shown_by"].startswith(ONE_RUN) else row["basis"] for row in failing)
     undetermined = sum(row["verdict"] == "undetermined" for row in mine)
@@ -105,20 +105,20 @@ def _counts(rows: ComparisonRows) -> list[str]:
 
 
 def _causes(rows: ComparisonRows) -> Iterable[str]:
-    """Causes of what does not hold, each once, most rows first."""
+    """Yield the causes of claims that do not hold, each once, those of most rows first."""
     mine = [row for row in _paper(rows) if row["verdict"] != "holds"]
     if not mine:
-        yield "Every claim that can be tested holds."
+        yield "Every testable claim holds."
         return
     groups: dict[tuple[str, str], ComparisonRows] = {}
     for row in mine:
-        groups.setdefault((row["cause"] or "no cause is known", row["basis"]), []).append(row)
-    for (cause, basis), found in sorted(groups.items(), key=lambda item: -len(item[1]))[:CAUSES]:
+        groups.setdefault((row["cause"] or "no known cause", row["basis"]), []).append(row)
+    for (cause, basis), found in sorted(groups.items(), key=lambda item: -len(item[1]))[:MAX_CAUSES]:
         artifacts = ", ".join(dict.fromkeys(row["artifact"] for row in found))
         many = f"{len(found)} {'row' if len(found) == 1 else 'rows'}"
         yield f"- **{artifacts}, {many}, {basis}:** {_escaped(cause)}"
-    if len(groups) > CAUSES:
-        yield f"- {len(groups) - CAUSES} more causes stand in the CSV."
+    if len(groups) > MAX_CAUSES:
+        yield f"- The CSV lists {len(groups) - MAX_CAUSES} more causes."
 
 
 def _escaped(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The HTML page that all reports share: one file without network access, light, dark and on paper."""
+"""The HTML page of all reports: one file without network access, for light and dark screens and for print."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from poolwise.atomic_write import write_whole
 from poolwise.presentation.figure import Figure
 from poolwise.presentation.table import Table
-from poolwise.report.embedded_chart import library, picture, specification
+from poolwise.report.embedded_chart import chart_json, chart_svg, library
 from poolwise.report.theme import style_sheet
 
 
@@ -25,7 +25,7 @@ class TableRow:
 
 @dataclass(frozen=True)
 class PageTable:
-    """A table; `text` for one whose cells are words and should wrap."""
+    """A table; `text` marks a table whose cells contain sentences and should wrap."""
 
     title: str
     header: Sequence[str]
@@ -35,14 +35,14 @@ class PageTable:
 
     @classmethod
     def of(cls, found: Table) -> PageTable:
-        """Show a table of plain data, the row of its answer in bold."""
+        """Convert a table of plain data; the row with the answer is bold."""
         rows = [TableRow(row, "chosen" if k == found.chosen else "") for k, row in enumerate(found.rows)]
         return cls(found.title, found.columns, rows, found.note)
 
 
 @dataclass(frozen=True)
 class PageSection:
-    """A heading with sentences under it."""
+    """A heading with sentences."""
 
     title: str
     lines: Sequence[str]
@@ -54,19 +54,21 @@ class Page:
 
     Attributes
     ----------
-    title : what this is about
-    first : sentences to read before the answer: load, jobs that can never run, outliers
-    lead : the answer in one line, and `because` the sentences that support it
-    card : the decision at a glance, with what runs today beside it; None where there is none
-    main : the chart that carries the answer, shown large; None where there is none
-    sections : shown side by side below it
-    notes : what a reader must know beside the numbers
-    figures : shown small, in rows
-    further : heading -> figures behind it, which opens
-    tables : behind headings that open
-    head : tables to read before the figures
+    title : subject of the report
+    first : sentences to read with the answer: load, jobs that can never run, outliers
+    lead : the answer in one line
+    because : sentences that support it
+    card : summary of the decision, compared with today; None without one
+    main : the main chart, drawn wide; None without one
+    sections : headings and sentences, in columns below the chart
+    notes : remarks on the numbers
+    figures : small charts, in rows
+    further : heading -> collapsed figures
+    tables : collapsed tables
+    head : tables above the figures
     after : sections below the tables
-    links : text -> file beside the page, such as all rows as CSV
+    links : text -> file in the folder of the page, such as all rows as CSV
+    provenance : name -> version or hash
     """
 
     title: str
@@ -87,24 +89,24 @@ class Page:
 
     @property
     def charts(self) -> list[tuple[Figure, bool]]:
-        """All figures, the main one first, and whether it is drawn wide."""
+        """All figures, the main one first, each with whether it is drawn wide."""
         small = [*self.figures, *(shown for found in self.further.values() for shown in found)]
         return [*([] if self.main is None else [(self.main, True)]), *((shown, False) for shown in small)]
 
 
 def render(page: Page) -> str:
-    """Make the HTML. Apart from the provenance block, the same results give the same bytes."""
+    """Render the HTML. Apart from the provenance, equal results give equal bytes."""
     environment = Environment(
         loader=PackageLoader("poolwise.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     return environment.get_template("page.html.j2").render(
         page=page,
-        drawn={shown.name: (picture(shown, wide), specification(shown, wide)) for shown, wide in page.charts},
+        drawn={shown.name: (chart_svg(shown, wide), chart_json(shown, wide)) for shown, wide in page.charts},
         style=style_sheet(),
         library=library() if page.charts else "",
     )
 
 
 def write_page(page: Page, path: Path) -> None:
-    """Write a page; the file appears whole or not at all."""
+    """Write a page atomically."""
     write_whole(path, render(page).encode())

@@ -1,4 +1,4 @@
-"""The report of a plan: what to buy, why, how certain that is, and every candidate that was simulated."""
+"""Report of a plan: the recommendation, the reasons, its certainty, and every simulated candidate."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from poolwise.report.page import write_page as write_page
 
 
 def write_plan(result: PlanResult, path: Path) -> None:
-    """Write the report of a plan; the file appears whole or not at all."""
+    """Write the report of a plan atomically."""
     write_page(plan_page(result), path)
 
 
 def plan_page(result: PlanResult) -> Page:
-    """Put the report of a plan together."""
+    """Assemble the report of a plan."""
     answer = result.answer
     return Page(
         title=result.plan.title,
@@ -33,22 +33,22 @@ def plan_page(result: PlanResult) -> Page:
 
 
 def _tables(answer: Answer) -> list[PageTable]:
-    """Tables of the answer, and the candidates as they are where it does not put them in words."""
-    told = any(found.title == CANDIDATES for found in answer.tables)
-    return [*map(PageTable.of, answer.tables), *([] if told else [_candidates(answer)])]
+    """Return the tables of the answer, and its candidates unless one of them is a table of candidates."""
+    has_candidates = any(found.title == CANDIDATES for found in answer.tables)
+    return [*map(PageTable.of, answer.tables), *([] if has_candidates else [_candidates(answer)])]
 
 
 def _candidates(answer: Answer) -> PageTable:
     frame = answer.candidates
     rows = [
-        TableRow([_shown(value) for value in values], "chosen" if k == answer.chosen else "")
+        TableRow([_format_cell(value) for value in values], "chosen" if k == answer.chosen else "")
         for k, values in enumerate(frame.iter_rows())
     ]
-    caption = "Those that were simulated; the answer is set in bold."
+    caption = "All simulated candidates; the answer is in bold."
     return PageTable(CANDIDATES, [name.replace("_", " ").replace(".", " ") for name in frame.columns], rows, caption)
 
 
-def _shown(value: object) -> str:
+def _format_cell(value: object) -> str:
     if isinstance(value, float):
         return "-" if value != value else f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
     return "-" if value is None else f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

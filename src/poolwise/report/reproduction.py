@@ -1,4 +1,4 @@
-"""The report of a reproduction: headline claims first, then the paper's figures from our runs, causes, and questions."""
+"""Report of a reproduction: headline claims, the paper's figures from our runs, causes of deviations, and questions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 
 from poolwise.atomic_write import write_whole
-from poolwise.comparison.headlines import JUDGED, SPEC, answered, held, readings_of
+from poolwise.comparison.headlines import JUDGED, SPEC, answer_headlines, count_holding, readings_of
 from poolwise.comparison.published import ClaimRow, claims_csv
 from poolwise.presentation.figure import Figure, Panels
 from poolwise.presentation.figure_data import figure_csv
@@ -20,9 +20,9 @@ from poolwise.report.page import TableRow as PageRow
 from poolwise.reproductions.reproduction import Reproduced
 
 MARKS = {"reproduced": "true", "partly": "partly", "not": "false", "cannot be tested": ""}
-CLASSES = {"paper": "the paper's claims", "input": "its inputs and arithmetic", "ours": "our own"}
-CAUSES = 16
-"""Causes on the page; all of them are in the CSV."""
+CLASSES = {"paper": "claims of the paper", "input": "inputs and arithmetic of the paper", "ours": "our additions"}
+MAX_CAUSES = 16
+"""Maximum number of causes on the page; the CSV lists all."""
 
 
 def write_reproduction(done: Reproduced, folder: Path) -> None:
@@ -39,32 +39,32 @@ def write_reproduction(done: Reproduced, folder: Path) -> None:
 
 
 def reproduction_page(done: Reproduced) -> Page:
-    """Put the report of a reproduction together."""
+    """Assemble the report of a reproduction."""
     mine = [row for row in done.rows if row.claim.kind == "paper"]
     parts = []
     for reading in readings_of(done.rows):
-        holds, judged = held(mine, reading)
+        holds, judged = count_holding(mine, reading)
         parts.append(f"{holds} of {judged}{'' if reading == SPEC else f' {reading}'}")
-    lead = f"{', '.join(parts)}: the paper's claims that hold of those that can be tested."
+    lead = f"{', '.join(parts)}: testable claims of the paper that hold."
     undetermined = sum(row.verdict == "undetermined" for row in mine)
     because = [
-        f"A claim holds or fails where the whole 95 % interval over seeds does; {undetermined} are undetermined.",
+        f"A claim holds or fails if its whole 95 % interval over seeds does; {undetermined} claims are undetermined.",
         f"Source: {done.paper}.",
     ]
-    sections = [PageSection("What the runs teach", done.findings.explanation)] if done.findings.explanation else []
+    sections = [PageSection("Findings", done.findings.explanation)] if done.findings.explanation else []
     if done.questions:
         sections.append(PageSection("Questions to the authors", done.questions))
     beyond = done.findings.beyond
-    shown = [PageTable(t.title, t.columns, [PageRow(row) for row in t.rows], t.note) for t in done.findings.tables]
+    tables = [PageTable(t.title, t.columns, [PageRow(row) for row in t.rows], t.note) for t in done.findings.tables]
     return Page(
-        title=f"{done.title}: reproduced",
+        title=f"Reproduction: {done.title}",
         lead=lead,
         because=because,
         head=[*_headlines(done), _classes(done.rows), *_causes(mine)],
         notes=done.findings.notes,
         figures=as_printed([figure for figure in done.findings.figures if figure.name not in beyond]),
         further={"Beyond the paper": as_printed([figure for figure in done.findings.figures if figure.name in beyond])},
-        tables=[*shown, *_scripts(scripts_of(done), done)],
+        tables=[*tables, *_scripts(scripts_of(done), done)],
         after=sections,
         links={f"All {len(done.rows)} rows as CSV": "comparison.csv", "Figures with their hashes as CSV": "figures.csv"},
         provenance=done.provenance,
@@ -72,7 +72,7 @@ def reproduction_page(done: Reproduced) -> Page:
 
 
 def as_printed(figures: Sequence[Figure]) -> list[Figure]:
-    """Put panels that follow one another, such as Figure 5a to 5f, together as the paper prints them."""
+    """Combine consecutive panels, such as Figure 5a to 5f, into one figure as in the paper."""
     drawn: list[Figure] = []
     for number, found in groupby(figures, lambda figure: _number(figure) or figure.name):
         panels = list(found)
@@ -87,39 +87,39 @@ def as_printed(figures: Sequence[Figure]) -> list[Figure]:
 
 
 def _number(figure: Figure) -> str:
-    """The paper's figure that one is a panel of; empty for one that is no panel."""
+    """Return the paper's figure of which this one is a panel; "" for other figures."""
     found = None if isinstance(figure, Panels) else re.fullmatch(r"(Figure \d+)[a-z]", figure.artifact)
     return found[1] if found else ""
 
 
 def _headlines(done: Reproduced) -> list[PageTable]:
-    """Table of the claims that the paper is read for."""
+    """Return the table of headline claims."""
     readings = readings_of(done.rows)
     rows = []
-    for found in answered(done.headlines, done.rows):
+    for found in answer_headlines(done.headlines, done.rows):
         counts = [f"{holds} of {judged}" if judged else "-" for holds, judged in found.counts.values()]
         text = found.headline
         rows.append(PageRow((text.claim, text.where, found.answer, *counts, text.why), MARKS[found.answer]))
-    header = ("claim", "where", "answer", *(f"rows that hold, {reading}" for reading in readings), "note")
-    caption = "Reproduced: all rows that the claim rests on hold under one reading. Partly: some do."
+    header = ("claim", "place in the paper", "answer", *(f"rows that hold, {reading}" for reading in readings), "note")
+    caption = "Reproduced: all rows that support the claim hold under one reading. Partly: some of them hold."
     return [PageTable("Headline claims", header, rows, caption, text=True)] if rows else []
 
 
 def _classes(rows: Sequence[ClaimRow]) -> PageTable:
-    """Verdicts by class of the claims."""
+    """Return a table of verdicts by class of the claims."""
     verdicts = ("holds", "fails", "undetermined", "shown", "not measured")
     table = []
-    for kind, words in CLASSES.items():
+    for kind, label in CLASSES.items():
         mine = [row for row in rows if row.claim.kind == kind]
         counts = [str(sum(row.verdict == verdict for row in mine)) for verdict in verdicts]
-        others = [str(held(mine, reading)[0]) for reading in readings_of(rows)[1:]]
-        table.append(PageRow((words, *counts, *others)))
-    header = ("rows", *verdicts, *(f"holds, {reading}" for reading in readings_of(rows)[1:]))
+        others = [str(count_holding(mine, reading)[0]) for reading in readings_of(rows)[1:]]
+        table.append(PageRow((label, *counts, *others)))
+    header = ("class", *verdicts, *(f"holds, {reading}" for reading in readings_of(rows)[1:]))
     return PageTable("Verdicts by class", header, table)
 
 
 def _causes(rows: Sequence[ClaimRow]) -> list[PageTable]:
-    """Causes of what fails or is undetermined, the most frequent first."""
+    """Return a table of the causes of failed and undetermined claims, the most frequent first."""
     groups: dict[tuple[str, str], list[ClaimRow]] = {}
     for row in rows:
         if row.verdict in JUDGED[1:]:
@@ -129,27 +129,27 @@ def _causes(rows: Sequence[ClaimRow]) -> list[PageTable]:
         named = list(dict.fromkeys(f"{row.claim.artifact}: {row.claim.metric}" for row in found))
         shown = list(dict.fromkeys(row.shown_by for row in found if row.shown_by))
         more = f" and {len(named) - 1} more" if len(named) > 1 else ""
-        also = f" and {len(shown) - 1} more" if len(shown) > 1 else ""
-        table.append(PageRow((str(len(found)), named[0] + more, why, basis, (shown[0] + also) if shown else "")))
-    caption = "Verified: the run named turns the claim, or shows what the reason says. Inferred: no run shows it yet."
+        more_shown = f" and {len(shown) - 1} more" if len(shown) > 1 else ""
+        table.append(PageRow((str(len(found)), named[0] + more, why, basis, (shown[0] + more_shown) if shown else "")))
+    caption = "Verified: the named run changes the verdict, or shows what the cause states. Inferred: no run shows it yet."
     header = ("rows", "claims", "cause", "basis", "shown by")
-    title = "What does not hold, and why"
-    if len(table) > CAUSES:
-        caption += f" The {CAUSES} most frequent of {len(table)}."
-    return [PageTable(title, header, table[:CAUSES], caption, text=True)] if table else []
+    title = "Claims that do not hold, and their causes"
+    if len(table) > MAX_CAUSES:
+        caption += f" The table lists the {MAX_CAUSES} most frequent of {len(table)} causes."
+    return [PageTable(title, header, table[:MAX_CAUSES], caption, text=True)] if table else []
 
 
 def _scripts(scripts: Sequence[FigureScript], done: Reproduced) -> list[PageTable]:
-    """Commands that make each figure anew."""
+    """Return a table of the commands that reproduce each figure."""
     known = expected(done.name)
     rows = []
     for script in scripts:
-        before = known.get(script.figure)
-        seconds = f"{before.seconds:.0f}" if before is not None and before.seconds else ""
+        recorded = known.get(script.figure)
+        seconds = f"{recorded.seconds:.0f}" if recorded is not None and recorded.seconds else ""
         rows.append(PageRow((script.figure, script.command, seconds, script.sha256[:16] or "varies")))
     caption = (
-        "About how many CPU seconds a full run of the figure alone takes on one core, and the SHA-256 of its CSV (first 16 "
-        "digits), which the command compares with the expected one."
+        "Approximate CPU seconds of a full run of the figure alone on one core, and the SHA-256 of its CSV (first 16 digits), "
+        "which the command compares with the recorded one."
     )
-    header = ("figure", "command", "seconds", "SHA-256 of its CSV")
-    return [PageTable("A script a figure", header, rows, caption, text=True)] if rows else []
+    header = ("figure", "command", "CPU seconds", "SHA-256 of its CSV")
+    return [PageTable("Commands of the figures", header, rows, caption, text=True)] if rows else []

@@ -1,4 +1,4 @@
-"""The report of a search: the order that was chosen, the front, and every order that was tried beside it."""
+"""Report of a search: the chosen order, the Pareto front, and all orders that were evaluated."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from poolwise.search.significance import Ratios
 
 
 def write_search(result: SearchResult, path: Path) -> None:
-    """Write the report of a search; the file appears whole or not at all."""
+    """Write the report of a search atomically."""
     write_page(search_page(result), path)
 
 
 def search_page(result: SearchResult) -> Page:
-    """Put the report of a search together."""
+    """Assemble the report of a search."""
     return Page(
         title=result.search.title,
         lead=result.headline(),
-        because=[f"{len(result.candidates)} candidates were tried on {len(result.search.splits['train'])} training workloads."],
+        because=[
+            f"{len(result.candidates)} candidates were evaluated on {len(result.search.splits['train'])} training workloads."
+        ],
         notes=result.notes,
         main=front_figure(result),
         tables=[_orders(result)],
@@ -31,7 +33,7 @@ def search_page(result: SearchResult) -> Page:
 
 
 def front_figure(result: SearchResult) -> Scatter:
-    """Every candidate on the training workloads, and those that are known on the validation workloads."""
+    """Draw every candidate on the training workloads, and the known orders and the choice on the validation workloads."""
     x: FareName = "bounded_slowdown"
     y: FareName = "longest_wait"
     trained = result.trained
@@ -43,11 +45,11 @@ def front_figure(result: SearchResult) -> Scatter:
     baseline = result.search.baseline.name
     return Scatter(
         "front",
-        "What an order gains and what it costs",
-        f"Ratios to {baseline}, geometric means over the workloads; 1 is as {baseline}.",
+        "Gains and losses of each order",
+        f"Ratios to {baseline}, geometric means over the workloads; a ratio of 1 equals {baseline}.",
         series=series,
-        x_axis=Axis(f"{WORDS[x]}, times {baseline}"),
-        y_axis=Axis(f"{WORDS[y]}, times {baseline}", log=True),
+        x_axis=Axis(f"{WORDS[x]}, relative to {baseline}"),
+        y_axis=Axis(f"{WORDS[y]}, relative to {baseline}", log=True),
     )
 
 
@@ -62,7 +64,7 @@ def _orders(result: SearchResult) -> PageTable:
             values = [judged.candidate.name, judged.role, split, *_cells(found)]
             rows.append(TableRow(values, "chosen" if judged is result.chosen else ""))
     caption = (
-        f"Ratios to {result.search.baseline.name} with 95 % intervals over paired workloads. An order is said to have less or "
-        "more of something only where the interval excludes 1."
+        f'Ratios to {result.search.baseline.name} with 95 % intervals over paired workloads. The table states "less" or '
+        '"more" only if the interval excludes 1.'
     )
-    return PageTable("Orders", ["order", "", "workloads", *(WORDS[name] for name in FARES)], rows, caption)
+    return PageTable("Orders", ["order", "role", "workloads", *(WORDS[name] for name in FARES)], rows, caption)

@@ -1,4 +1,4 @@
-"""A study seen as curves: which varied parameter runs along the x axis, which combinations of the others are the series."""
+"""A study as curves: the varied parameter of the x axis, and the combinations of the others as series."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from poolwise.files.size_text import SizeText
 from poolwise.presentation.format import in_unit, order_name, shared_unit
 from poolwise.studies import CellResult, StudyResult
 
-DRAWN = 24
-"""Series that a chart or a table of a report has at most."""
+MAX_SERIES = 24
+"""Maximum number of series in a chart or a table of a report."""
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,13 @@ class Sweep:
 
     Attributes
     ----------
-    x_name : dotted name of the parameter along x, "" where none is a size
-    x : values ascending, in base units (MiB for memory); (0.0,) where there is no x parameter
+    x_name : dotted name of the parameter along x, "" if no size is varied
+    x : ascending values in base units (MiB for memory); (0.0,) without an x parameter
     labels : x as text, all in one unit
-    unit : that unit, "" where x is a mere number
-    noun : what x is an amount of, such as pool memory in each rack
-    series : labels of the combinations of all other varied parameters, in the order of the study
-    cells : (series, position of x) -> one cell a seed; of cells that share a run (only watts and dollars differ) the first
+    unit : that unit, "" if x is a plain number
+    noun : noun phrase of x, such as pool memory in each rack
+    series : labels of the combinations of all other varied parameters, in study order
+    cells : (series, position of x) -> one cell per seed; of cells that share a run (only watts and dollars differ), the first
     """
 
     x_name: str
@@ -42,8 +42,8 @@ class Sweep:
 
     @classmethod
     def of(cls, result: StudyResult) -> Sweep:
-        """Choose the first varied parameter that is a size with two or more values as x; everything else names series."""
-        varied: dict[str, dict[object, None]] = {}  # values in their order
+        """Choose the first varied size with two or more values as x; all other varied parameters name series."""
+        varied: dict[str, dict[object, None]] = {}  # values in study order
         runs: dict[str, CellResult] = {}
         for cell in result.cells:
             runs.setdefault(cell.key, cell)
@@ -57,7 +57,7 @@ class Sweep:
         cells: dict[tuple[str, int], list[CellResult]] = {}
         series: dict[str, None] = {}
         for cell in runs.values():
-            others = [_named(n, v) for n, v in cell.parameters.items() if n != x_name and len(varied[n]) > 1]
+            others = [_value_label(n, v) for n, v in cell.parameters.items() if n != x_name and len(varied[n]) > 1]
             label = ", ".join(others) or "all"
             series[label] = None
             at = places[float(_size(cell.parameters.get(x_name, 0.0)) or 0.0)]
@@ -67,44 +67,44 @@ class Sweep:
         return cls(x_name, tuple(sizes), tuple(labels), tuple(series), cells, unit, noun)
 
     def sample(self, metric: str, at: int) -> Sweep:
-        """The same with as many series as can be drawn: the best at x, and others at even distances in rank."""
-        if len(self.series) <= DRAWN:
+        """Return the sweep with at most `MAX_SERIES` series: the best at x, and others at even distances in rank."""
+        if len(self.series) <= MAX_SERIES:
             return self
         ranked = self.best(metric, at) or [*self.series]
-        kept = {ranked[k * (len(ranked) - 1) // (DRAWN - 1)] for k in range(DRAWN)}
-        return replace(self, series=tuple(s for s in self.series if s in kept))
+        chosen = {ranked[k * (len(ranked) - 1) // (MAX_SERIES - 1)] for k in range(MAX_SERIES)}
+        return replace(self, series=tuple(s for s in self.series if s in chosen))
 
     def amount(self, at: int) -> str:
-        """Say a size and of what it is, "" where none is varied."""
+        """Return a size with its noun, such as "8 GiB of pool memory in each rack"; "" if no size is varied."""
         return self.noun.phrase(self.labels[at]) if self.x_name else ""
 
     def where(self, at: int) -> str:
-        """Say the same after a title, with a blank before; "" where none is varied."""
+        """Return the size as a suffix of a title, " with 8 GiB of ..."; "" if no size is varied."""
         return f" with {self.amount(at)}" if self.x_name else ""
 
     def values(self, metric: str, series: str) -> list[float]:
-        """Mean of a metric over the seeds, one value for each x; NaN where there is none."""
+        """Return the mean of a metric over the seeds, one value per x; NaN without a value."""
         return [self.value(metric, series, at) for at in range(len(self.x))]
 
     def value(self, metric: str, series: str, at: int) -> float:
-        """Mean of a metric over the seeds of one series at one x; NaN where there is none."""
+        """Return the mean of a metric over the seeds of one series at one x; NaN without a value."""
         found = [cell.metrics.get(metric, np.nan) for cell in self.cells.get((series, at), ())]
         return float(np.mean(found)) if found else float("nan")
 
     def best(self, metric: str, at: int, better: str = "lower") -> list[str]:
-        """Series with a value at x, best first (ties in the order of the study)."""
+        """Return the series with a value at x, best first (ties in study order)."""
         sign = 1.0 if better == "lower" else -1.0
         known = [s for s in self.series if not np.isnan(self.value(metric, s, at))]
         return sorted(known, key=lambda s: sign * self.value(metric, s, at))
 
 
-def _named(path: str, value: object) -> str:
+def _value_label(path: str, value: object) -> str:
     text = str(value).removeprefix(PREFIX)
     return order_name(text) if path == "scheduler.order" else text
 
 
 def _size(value: object) -> float | None:
-    """A value as a number of base units of memory, None if it is not a size."""
+    """Return a value as a number in base units of memory, None if it is not a size."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):

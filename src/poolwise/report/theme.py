@@ -1,7 +1,7 @@
-"""One look for all figures: colours that colour-blind readers can tell apart, a marker of its own for each series.
+"""Common style of all figures: colors that color-blind readers can distinguish, and a marker for each series.
 
-Figures for papers are drawn in the light colours. On a page the colours are variables of its style sheet, so that the same
-picture follows the reader's light or dark theme.
+Figures for papers use the light colors. On a page, colors are variables of its style sheet, so that the same picture follows
+the reader's light or dark theme.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-# Okabe and Ito's palette, without black and yellow, in an order whose neighbours differ in lightness too. Light / dark.
+# Okabe and Ito's palette, without black and yellow, ordered so that neighbors also differ in lightness. Light / dark.
 SERIES = (
     ("#0072b2", "#56a9e0"),
     ("#d55e00", "#ff8a3d"),
@@ -30,19 +30,19 @@ DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0,
 INK, GRID = "#1b1f24", "#d8dee4"
 
 
-def series_colour(k: int) -> str:
-    """Colour of series k."""
+def series_color(k: int) -> str:
+    """Return the color of series k."""
     return SERIES[k % len(SERIES)][0]
 
 
 def marker(k: int) -> str:
-    """Marker of series k."""
+    """Return the marker of series k."""
     return MARKERS[k % len(MARKERS)]
 
 
 @contextmanager
 def figure(width: float = 3.5, height: float = 2.7) -> Iterator[Figure]:
-    """Open a figure in the house style, as wide as a column of a paper; inches."""
+    """Open a figure in the common style; the default width is a column of a paper; inches."""
     style: dict[Any, Any] = {
         "font.size": 8,
         "axes.edgecolor": INK,
@@ -70,7 +70,7 @@ def figure(width: float = 3.5, height: float = 2.7) -> Iterator[Figure]:
 
 
 def style_sheet() -> str:
-    """Define the colours of the page and its figures, light and dark."""
+    """Return CSS that defines the colors of the page and its figures, light and dark."""
     light = "".join(f"--series-{k}: {pair[0]};" for k, pair in enumerate(SERIES))
     dark = "".join(f"--series-{k}: {pair[1]};" for k, pair in enumerate(SERIES))
     plain = f"--ink: {INK}; --paper: #ffffff; --soft: #57606a; --grid: {GRID}; --card: #f6f8fa; --accent: #0072b2;"

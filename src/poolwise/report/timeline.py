@@ -1,7 +1,7 @@
-"""A schedule as Chrome trace events: nodes, devices and pools as tracks, for chrome://tracing or Perfetto.
+"""Schedules as Chrome trace events: nodes, devices and pools as tracks, for chrome://tracing or Perfetto.
 
-Works on the schedule alone, of whatever system. Format: Trace Event Format, JSON object form with complete ("X"), counter
-("C") and metadata ("M") events.
+The export needs only the schedule, of any kind of system. Format: Trace Event Format, JSON object form with complete ("X"),
+counter ("C") and metadata ("M") events.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from poolwise.model import Kind, Schedule
 TraceEvent = dict[str, Any]
 ToMicroseconds = Callable[[int], int]
 
-FINE = 2**51
-"""Schedules up to this end (26 days) keep nanoseconds: viewers compute in doubles of microseconds, and drop overlaps."""
+MAX_NS_END = 2**51
+"""Latest end of a schedule (26 days) that keeps nanoseconds: viewers use doubles of microseconds, and drop overlaps."""
 _TRACKS = {Kind.NODE: "nodes", Kind.DEVICE: "devices", Kind.POOL: "pools", Kind.LINK: "links"}
 
 
 def write_timeline(schedule: Schedule, path: Path) -> None:
-    """Write the events of a schedule as a JSON file that appears whole or not at all."""
+    """Write the events of a schedule as JSON, atomically."""
     content = {"displayTimeUnit": "ms", "traceEvents": list(trace_events(schedule))}
     write_whole(path, (json.dumps(content, separators=(",", ":")) + "\n").encode())
 
 
 def trace_events(schedule: Schedule) -> Iterator[TraceEvent]:
-    """Yield the events: a process for each kind of owner, threads for owners, a slice for each run on each owner.
+    """Yield the events: one process per kind of owner, threads for owners, one slice per run on each owner.
 
-    Runs that overlap on an owner take parallel lanes, the lowest that is free, so that every slice is seen whole. Owners
-    that give out a resource get a counter of how much is in use. Times are microseconds since the trace began, with decimals
-    unless the schedule is longer than `FINE`. Numbers of processes and threads begin at 1: viewers take process 0 for the
-    idle one.
+    Runs that overlap on an owner use parallel lanes, the lowest free one, so that every slice is fully visible. Owners with
+    shared resources have counters of the amounts in use. Times are microseconds since the beginning of the trace, with
+    decimals unless the schedule ends after `MAX_NS_END`. Process and thread numbers start at 1, because viewers treat process
+    0 as the idle process.
     """
     kinds = schedule.machine.kind.tolist()
     clock = _clock(schedule)
     for kind in sorted(set(kinds)):
-        yield _named("process_name", kind + 1, 0, _TRACKS[Kind(kind)])
+        yield _metadata("process_name", kind + 1, 0, _TRACKS[Kind(kind)])
     thread, holders = 1, np.where(schedule.holdings.amount > 0, schedule.holdings.owner, schedule.machine.n_owner)
     rows = np.argsort(holders, kind="stable")
     bounds = np.searchsorted(holders[rows], np.arange(schedule.machine.n_owner + 1))
@@ -51,8 +51,8 @@ def trace_events(schedule: Schedule) -> Iterator[TraceEvent]:
         slices, lanes = _lanes(schedule, runs)
         for lane in range(lanes):
             name = schedule.machine.owners[owner] + (f" +{lane}" if lane else "")
-            yield _named("thread_name", kinds[owner] + 1, thread + lane, name)
-            yield {**_named("thread_sort_index", kinds[owner] + 1, thread + lane, ""), "args": {"sort_index": thread + lane}}
+            yield _metadata("thread_name", kinds[owner] + 1, thread + lane, name)
+            yield {**_metadata("thread_sort_index", kinds[owner] + 1, thread + lane, ""), "args": {"sort_index": thread + lane}}
         for run, lane in slices:
             yield _slice(schedule, run, owner, thread + lane, clock)
         thread += lanes
@@ -60,17 +60,17 @@ def trace_events(schedule: Schedule) -> Iterator[TraceEvent]:
 
 
 def _clock(schedule: Schedule) -> ToMicroseconds:
-    """Round times (ns) to what doubles of microseconds can tell apart: what followed on each other still does."""
-    step = 1000 if schedule.n_run and int(schedule.end.max()) > FINE else 1
+    """Return a function that rounds times (ns) so that doubles of microseconds preserve adjacency."""
+    step = 1000 if schedule.n_run and int(schedule.end.max()) > MAX_NS_END else 1
     return lambda time: time // step * step
 
 
-def _named(what: str, process: int, thread: int, name: str) -> TraceEvent:
-    return {"ph": "M", "name": what, "pid": process, "tid": thread, "args": {"name": name}}
+def _metadata(event: str, process: int, thread: int, name: str) -> TraceEvent:
+    return {"ph": "M", "name": event, "pid": process, "tid": thread, "args": {"name": name}}
 
 
 def _occupants(schedule: Schedule) -> dict[int, list[int]]:
-    """Owner -> runs on it, by start."""
+    """Return owner -> its runs by start."""
     runs: dict[int, list[int]] = {}
     for run in sorted(range(schedule.n_run), key=lambda k: (int(schedule.start[k]), k)):
         for owner in dict.fromkeys(owner for owner, _, _ in schedule.placement_of(run)):
@@ -79,7 +79,7 @@ def _occupants(schedule: Schedule) -> dict[int, list[int]]:
 
 
 def _lanes(schedule: Schedule, runs: list[int]) -> tuple[list[tuple[int, int]], int]:
-    """(run, lane) in the order of starts, and the number of lanes."""
+    """Return (run, lane) in start order, and the number of lanes."""
     busy: list[tuple[int, int]] = []  # (end, lane)
     free: list[int] = []
     found, lanes = [], 0
@@ -98,10 +98,10 @@ def _lanes(schedule: Schedule, runs: list[int]) -> tuple[list[tuple[int, int]], 
 def _slice(schedule: Schedule, run: int, owner: int, thread: int, clock: ToMicroseconds) -> TraceEvent:
     job, workload, machine = int(schedule.job[run]), schedule.workload, schedule.machine
     start, end = int(schedule.start[run]), int(schedule.end[run])
-    takes: dict[str, int] = {}
-    for there, resource, amount in schedule.placement_of(run):
-        if there == owner:
-            takes[machine.resources[resource]] = takes.get(machine.resources[resource], 0) + amount
+    amounts: dict[str, int] = {}
+    for holder, resource, amount in schedule.placement_of(run):
+        if holder == owner:
+            amounts[machine.resources[resource]] = amounts.get(machine.resources[resource], 0) + amount
     kind = workload.attributes.get("kind")
     name = f"job {int(workload.id[job])}"
     return {
@@ -112,12 +112,12 @@ def _slice(schedule: Schedule, run: int, owner: int, thread: int, clock: ToMicro
         "tid": thread,
         "ts": clock(start) / 1000,
         "dur": (clock(end) - clock(start)) / 1000,
-        "args": {"waited_s": (start - int(workload.submit[job])) / 1e9, **takes},
+        "args": {"waited_s": (start - int(workload.submit[job])) / 1e9, **amounts},
     }
 
 
 def _counters(schedule: Schedule, owner: int, held: IntArray, clock: ToMicroseconds) -> Iterator[TraceEvent]:
-    """How much of each resource of an owner is in use, at each change; `held` are its rows of the holdings."""
+    """Yield the amount of each resource of an owner in use at each change; `held` are its rows of the holdings."""
     machine, rows = schedule.machine, schedule.holdings
     changes: dict[int, dict[int, int]] = {}
     for row in held.tolist():

@@ -22,7 +22,7 @@ from poolwise.hashing import Json, canonical, pretty_parts
 from poolwise.metrics import METRICS, MeasuredRun, Metric, Window
 from poolwise.metrics.summary import STANDARD, measure_run, metric_columns, metrics_named
 from poolwise.metrics.window import after_warm_up
-from poolwise.presentation.format import population_words
+from poolwise.presentation.format import population_note
 from poolwise.studies.cell_simulation import simulate_again
 from poolwise.studies.cell_store import CellStore
 from poolwise.studies.cells import Cell, workload_of
@@ -81,7 +81,7 @@ class StudyResult(MeasuredStudy):
         """Describe the jobs on which every run is measured."""
         counts = (int(self.population(cell).sum()) for cell in self.cells)
         common = self.study.measure.population == "common"
-        return population_words(counts, self.study.measure.warm_up, "every run finished" if common else "the paper counts")
+        return population_note(counts, self.study.measure.warm_up, "every run finished" if common else "the paper counts")
 
     def provenance(self) -> Json:
         """Return the origin of the results: version, command, hashes of all inputs, seeds."""

@@ -1,1 +1,1 @@
-"""Measures that are found by name, a file a family; `poolwise.metrics.summary` says which every run gets."""
+"""Registered measures, one module per family; `poolwise.metrics.summary` selects those that every run gets."""

@@ -1,4 +1,4 @@
-"""Deadlines."""
+"""Measure of missed deadlines."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from poolwise.registry import register
 @register("metrics", "deadlines")
 @dataclass(frozen=True)
 class Deadlines(Measure):
-    """Percent of the population that misses its deadline; a job that never ran does. For workloads that have deadlines."""
+    """Percentage of the population that misses its deadline, for workloads with deadlines; jobs that never ran count."""
 
-    metrics: ClassVar[Mapping[str, Metric]] = {"missed_deadlines_pct": Metric("missed deadlines", "%", "lower")}
+    metrics: ClassVar[Mapping[str, Metric]] = {"missed_deadlines_pct": Metric("jobs that miss their deadline", "%", "lower")}
 
     def applies(self, run: MeasuredRun) -> bool:
-        """Whether the workload has deadlines."""
+        """Return whether the workload has deadlines."""
         return "deadline" in run.workload.attributes
 
     def of(self, run: MeasuredRun) -> Mapping[str, float]:
-        """Compute it; NaN for an empty population. Raises InputError where the workload has no deadlines."""
+        """Compute the percentage; NaN for an empty population. Raises InputError if the workload has no deadlines."""
         missed = late(run.workload, run.outcomes.end, run.outcomes.finished)[run.population]
         return {"missed_deadlines_pct": 100 * float(missed.mean()) if len(missed) else float("nan")}

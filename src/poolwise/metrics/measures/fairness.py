@@ -1,4 +1,4 @@
-"""Benefit and discrimination against FCFS without backfilling."""
+"""Measures of benefit and discrimination compared with FCFS without backfilling."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ _EXTREMES = (10, 20)
 
 def _extreme() -> Iterator[tuple[str, Metric]]:
     for x in _EXTREMES:
-        yield f"discrimination_{x}pct_s", Metric(f"discrimination of the {x} % most discriminated jobs", "s", "lower")
+        yield f"discrimination_{x}pct_s", Metric(f"wait added to the {x} % most delayed jobs", "s", "lower")
         yield (
             f"marginal_discrimination_{x}pct_s",
-            Metric(f"that less the benefit of the {x} % most benefited", "s", "lower"),
+            Metric(f"wait added to the {x} % most delayed jobs minus wait saved by the {x} % most favored jobs", "s", "lower"),
         )
 
 
 @register("metrics", "fairness")
 @dataclass(frozen=True)
 class Fairness(Measure):
-    """Who waits less and who waits more than under FCFS without backfilling; jobs that did not finish there are left out."""
+    """Job waits compared with FCFS without backfilling; jobs that did not finish under that baseline are excluded."""
 
     metrics: ClassVar[Mapping[str, Metric]] = {
         "compared_jobs": Metric("jobs compared with FCFS without backfilling", "jobs", "neither"),
-        "benefit_s": Metric("benefit: wait saved, sum over the jobs that gain", "s", "higher"),
-        "discrimination_s": Metric("discrimination: wait added, sum over the jobs that lose", "s", "lower"),
-        "marginal_discrimination_s": Metric("discrimination less benefit", "s", "lower"),
+        "benefit_s": Metric("benefit: total wait saved by jobs that wait less", "s", "higher"),
+        "discrimination_s": Metric("discrimination: total wait added to jobs that wait longer", "s", "lower"),
+        "marginal_discrimination_s": Metric("discrimination minus benefit", "s", "lower"),
         **dict(_extreme()),
     }
 
     def of(self, run: MeasuredRun) -> Mapping[str, float]:
-        """Compute them; NaN without a baseline."""
+        """Compute the metrics; NaN without a baseline."""
         baseline = run.baseline
         if baseline is None or not (compared := run.counted & baseline.finished).any():
             none = dict.fromkeys(self.metrics, np.nan)

@@ -1,4 +1,4 @@
-"""Latency of jobs and of their tasks."""
+"""Measures of job and task latency."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def _spread(name: str, values: FloatArray) -> dict[str, float]:
 @register("metrics", "latency")
 @dataclass(frozen=True)
 class LatencyMeasure(Measure):
-    """From the arrival of a job to the end of its last task, over the jobs all of whose tasks are measured."""
+    """Time from the arrival of a job to the end of its last task, over the jobs whose tasks are all measured."""
 
     metrics: ClassVar[Mapping[str, Metric]] = _metrics("job_latency", "job latency")
 
     def of(self, run: MeasuredRun) -> Mapping[str, float]:
-        """Compute them."""
+        """Compute the metrics; NaN without such jobs."""
         outcomes = run.outcomes
         job, count = parents(run.workload)
         last, arrival = np.full(count, -1, dtype=np.int64), np.full(count, np.iinfo(np.int64).max, dtype=np.int64)
@@ -48,20 +48,20 @@ class LatencyMeasure(Measure):
 @register("metrics", "task_latency")
 @dataclass(frozen=True)
 class TaskLatency(Measure):
-    """From the arrival of a job to the end of each task, and from its start to its end. For jobs that are sets of tasks."""
+    """Task end minus job arrival, and task end minus task start, for jobs that are sets of tasks."""
 
     metrics: ClassVar[Mapping[str, Metric]] = {
-        "measured_tasks": Metric("tasks measured", "tasks", "neither"),
+        "measured_tasks": Metric("measured tasks", "tasks", "neither"),
         **_metrics("task_latency", "task latency"),
-        **_metrics("response", "response of a task (transfer and computation)"),
+        **_metrics("response", "task response time (transfer and computation)"),
     }
 
     def applies(self, run: MeasuredRun) -> bool:
-        """Whether some job has several tasks, or rows of the workload say of which job they are."""
+        """Return whether any job has several tasks, or the workload has a column with the parent job of each row."""
         return "parent" in run.workload.attributes or bool((run.workload.tasks > 1).any())
 
     def of(self, run: MeasuredRun) -> Mapping[str, float]:
-        """Compute them, of the tasks of the jobs measured."""
+        """Compute the metrics over the tasks of the measured jobs."""
         schedule = run.schedule
         chosen = run.counted[schedule.job[schedule.finished]]
         return {

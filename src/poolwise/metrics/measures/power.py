@@ -1,4 +1,4 @@
-"""What a run draws, and what the machine costs to buy."""
+"""Measures of energy and purchase price."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from poolwise.registry import register
 @register("metrics", "energy")
 @dataclass(frozen=True)
 class Energy(Measure):
-    """Joules of nodes, pools, devices and processing units, idle ones included. For machines whose watts are known."""
+    """Energy of nodes, pools, devices and processing units, including idle ones, for machines with known watts."""
 
-    metrics: ClassVar[Mapping[str, Metric]] = {"energy_j": Metric("energy", "J", "lower")}
+    metrics: ClassVar[Mapping[str, Metric]] = {"energy_j": Metric("energy of the machine", "J", "lower")}
 
     def applies(self, run: MeasuredRun) -> bool:
-        """Whether the watts of everything are given, or a power table of units and task types."""
+        """Return whether all watts are known, or the machine has a power table of unit and task types."""
         machine = run.machine
         idle, busy = machine.attributes.get("idle_watts"), machine.attributes.get("busy_watts")
         if idle is None or len(units_of(machine)):
@@ -31,7 +31,7 @@ class Energy(Measure):
         return busy is not None and not bool(np.isnan(idle + busy)[machine.kind != Kind.LINK].any())
 
     def of(self, run: MeasuredRun) -> Mapping[str, float]:
-        """Compute it; NaN for an empty window. Raises InputError where a task ran on a unit whose power is not given."""
+        """Compute the energy; NaN for an empty window. Raises InputError if a task ran on a unit of unknown power."""
         schedule, window = run.schedule, run.window
         if len(units_of(run.machine)):
             return {"energy_j": energy_j(schedule, window)}
@@ -41,14 +41,14 @@ class Energy(Measure):
 @register("metrics", "purchase")
 @dataclass(frozen=True)
 class Purchase(Measure):
-    """Price of all nodes, pools, devices and processing units. For machines whose prices are known."""
+    """Price of all nodes, pools, devices and processing units, for machines with known prices."""
 
-    metrics: ClassVar[Mapping[str, Metric]] = {"purchase_cost": Metric("price of the machine", "$", "lower")}
+    metrics: ClassVar[Mapping[str, Metric]] = {"purchase_cost": Metric("purchase price of the machine", "$", "lower")}
 
     def applies(self, run: MeasuredRun) -> bool:
-        """Whether everything has a price."""
+        """Return whether every unit has a price."""
         return not np.isnan(price(run.machine))
 
     def of(self, run: MeasuredRun) -> Mapping[str, float]:
-        """Compute it."""
+        """Compute the price."""
         return {"purchase_cost": price(run.machine)}

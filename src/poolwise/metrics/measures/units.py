@@ -1,4 +1,4 @@
-"""How busy processing units and shared resources are."""
+"""Measures of the utilization of processing units and shared resources."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ _WORDS = {"p50": "median", "p99": "99th percentile of the", "p99_9": "99.9th per
 @register("metrics", "units")
 @dataclass(frozen=True)
 class UnitMeasure(Measure):
-    """Share of the time in which processing units are taken, transfers included. For machines that have such units."""
+    """Busy share of processing units, transfers included, for machines that have such units."""
 
     metrics: ClassVar[Mapping[str, Metric]] = {
-        "unit_utilization": Metric("utilisation of the processing units", "fraction", "higher"),
-        "unit_utilization_by_type": Metric("utilisation of processing units", "fraction", "higher", per="unit type"),
+        "unit_utilization": Metric("mean utilization of processing units", "fraction", "higher"),
+        "unit_utilization_by_type": Metric("mean utilization of processing units", "fraction", "higher", per="unit type"),
         **{
-            f"{name}_unit_utilization": Metric(f"{words} utilisation of a processing unit", "fraction", "neither")
+            f"{name}_unit_utilization": Metric(f"{words} utilization of a processing unit", "fraction", "neither")
             for name, words in _WORDS.items()
         },
     }
 
     def applies(self, run: MeasuredRun) -> bool:
-        """Whether the machine has processing units."""
+        """Return whether the machine has processing units."""
         return bool(len(units_of(run.machine)))
 
     def of(self, run: MeasuredRun) -> Mapping[str, float]:
-        """Compute them; NaN for an empty window."""
+        """Compute the metrics; NaN for an empty window."""
         use = unit_use(run.schedule, run.window)
         spread = np.percentile(use.utilization, list(PERCENTILES.values())).tolist()
         return {
@@ -51,19 +51,19 @@ class UnitMeasure(Measure):
 @register("metrics", "resources")
 @dataclass(frozen=True)
 class ResourceMeasure(Measure):
-    """Share of each resource in use, and share that is free though jobs wait for it. For nodes that jobs share."""
+    """Share of each resource in use, and share that is free while jobs wait for it, for nodes that jobs share."""
 
     metrics: ClassVar[Mapping[str, Metric]] = {
-        "resource_used": Metric("in use, averaged", "fraction", "higher", per="resource"),
-        "resource_stranded": Metric("free though jobs wait for it, averaged", "fraction", "lower", per="resource"),
+        "resource_used": Metric("mean share in use", "fraction", "higher", per="resource"),
+        "resource_stranded": Metric("mean share free while jobs wait for it", "fraction", "lower", per="resource"),
     }
 
     def applies(self, run: MeasuredRun) -> bool:
-        """Whether nodes are shared: whole nodes and processing units have measures of their own."""
+        """Return whether jobs share nodes: whole nodes and processing units have their own measures."""
         return "nodes" not in run.machine.resources and not len(units_of(run.machine))
 
     def of(self, run: MeasuredRun) -> Mapping[str, float]:
-        """Compute them; none for an empty window."""
+        """Compute the metrics; no values for an empty window."""
         found = resource_use(run.schedule, run.window)
         used = {f"resource_used.{use.resource}": use.used for use in found}
         return {**used, **{f"resource_stranded.{use.resource}": use.stranded for use in found}}
@@ -72,26 +72,26 @@ class ResourceMeasure(Measure):
 @register("metrics", "devices")
 @dataclass(frozen=True)
 class DeviceMeasure(Measure):
-    """Load of shared NVMe devices, how many make a composition, and how many workloads share one (Call et al.)."""
+    """Load of shared NVMe devices, devices per composition, and workloads per composition (Call et al.)."""
 
     metrics: ClassVar[Mapping[str, Metric]] = {
-        "cpu_load": Metric("base demand for cores over what is installed", "fraction", "neither"),
-        "bandwidth_load": Metric("base demand for bandwidth over what is installed", "fraction", "neither"),
-        "capacity_load": Metric("base demand for storage over what is installed", "fraction", "neither"),
-        "device_usage_pct": Metric("devices in a composition", "%", "neither"),
+        "cpu_load": Metric("core demand / installed cores", "fraction", "neither"),
+        "bandwidth_load": Metric("bandwidth demand / installed bandwidth", "fraction", "neither"),
+        "capacity_load": Metric("storage demand / installed storage", "fraction", "neither"),
+        "device_usage_pct": Metric("devices that belong to a composition", "%", "neither"),
         "composition_size": Metric("devices per composition", "devices", "neither"),
         "sharing_ratio": Metric("workloads per composition", "workloads", "neither"),
     }
 
     def applies(self, run: MeasuredRun) -> bool:
-        """Whether there are devices whose bandwidth is shared."""
+        """Return whether the machine has devices with shared bandwidth."""
         machine = run.machine
         if "bandwidth" not in machine.resources:
             return False
         return bool(machine.capacity[machine.of_kind(Kind.DEVICE), machine.resource("bandwidth")].any())
 
     def of(self, run: MeasuredRun) -> Mapping[str, float]:
-        """Compute them."""
+        """Compute the metrics."""
         use = device_use(run.schedule, run.window)
         return {
             "cpu_load": use.cpu_load,

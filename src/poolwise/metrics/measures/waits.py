@@ -1,4 +1,4 @@
-"""Waits and slowdowns."""
+"""Measures of waits and slowdowns."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ def _spread(name: str, description: str, unit: str) -> Iterator[tuple[str, Metri
 @register("metrics", "waits")
 @dataclass(frozen=True)
 class Waits(Measure):
-    """Waits and bounded slowdowns of the jobs measured: mean, median, 90th and 99th percentile."""
+    """Waits and bounded slowdowns of the measured jobs: mean, median, 90th and 99th percentile."""
 
     metrics: ClassVar[Mapping[str, Metric]] = {
-        "measured_jobs": Metric("jobs measured", "jobs", "neither"),
+        "measured_jobs": Metric("measured jobs", "jobs", "neither"),
         **dict(_spread("wait_s", "wait", "s")),
         **dict(_spread("bounded_slowdown", "bounded slowdown", "")),
-        **dict(_spread("bounded_slowdown_local", "bounded slowdown over the runtime with local memory", "")),
+        **dict(_spread("bounded_slowdown_local", "bounded slowdown relative to the runtime with local memory", "")),
     }
 
     def of(self, run: MeasuredRun) -> Mapping[str, float]:
-        """Compute them."""
+        """Compute the metrics; NaN without jobs."""
         found = {"measured_jobs": float(np.count_nonzero(run.counted))}
         for name, values in (
             ("wait_s", slowdown.wait_s(run.outcomes)),

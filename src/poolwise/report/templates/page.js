@@ -1,8 +1,8 @@
-// Charts answer the hand: Vega-Embed draws each again from the specification beside its picture; arrow keys step through values.
+// Interactive charts: Vega-Embed redraws each chart from the specification next to its static picture; arrow keys step through values.
 (() => {
-  const said = (mark) => mark.__data__ && mark.__data__.datum && mark.__data__.datum.said;
-  const values = (box) => [...box.querySelectorAll(".live .role-mark *")].filter((mark) => said(mark) && !mark.closest("[aria-hidden=true]"));
-  // A chart is drawn as wide as it stands, so that its text keeps its size: what axes and labels take is known from the picture.
+  const description = (mark) => mark.__data__ && mark.__data__.datum && mark.__data__.datum.description;
+  const values = (box) => [...box.querySelectorAll(".live .role-mark *")].filter((mark) => description(mark) && !mark.closest("[aria-hidden=true]"));
+  // Draw a chart at the width of its box, so that text keeps its size; the static picture gives the width of axes and labels.
   const fitted = (spec, box) => {
     const picture = box.querySelector(".still svg"), wide = picture.viewBox.baseVal.width, room = box.clientWidth;
     if (spec.width) spec.width = Math.max(150, spec.width + Math.min(room, 1.25 * wide) - wide);
@@ -12,7 +12,7 @@
     }
     return spec;
   };
-  const shown = (figure, text) => { figure.querySelector("output").textContent = text; };
+  const show = (figure, text) => { figure.querySelector("output").textContent = text; };
   document.querySelectorAll("figure[data-chart]").forEach((figure) => {
     const box = figure.querySelector(".chart");
     let at = -1, wide = -1, later = 0, last = null;
@@ -23,7 +23,7 @@
       event.preventDefault();
       at = (at + step + found.length) % found.length;
       found.forEach((mark, k) => { mark.style.stroke = k === at ? "var(--ink)" : ""; mark.style.strokeWidth = k === at ? "4" : ""; });
-      shown(figure, said(found[at]));
+      show(figure, description(found[at]));
     });
     const draw = () => {
       if (!box.clientWidth || box.clientWidth === wide) return;
@@ -34,8 +34,8 @@
         last = drawn;
         at = -1;
         box.querySelector(".still").hidden = true;
-        drawn.view.addEventListener("mouseover", (_, item) => { if (item && item.datum && item.datum.said) shown(figure, item.datum.said); });
-        values(box).forEach((mark) => mark.setAttribute("aria-label", said(mark)));
+        drawn.view.addEventListener("mouseover", (_, item) => { if (item && item.datum && item.datum.description) show(figure, item.datum.description); });
+        values(box).forEach((mark) => mark.setAttribute("aria-label", description(mark)));
         figure.dataset.live = "yes";
       });
     };
@@ -44,7 +44,7 @@
   const closed = [];
   window.addEventListener("beforeprint", () => document.querySelectorAll("details:not([open])").forEach((one) => { closed.push(one); one.open = true; }));
   window.addEventListener("afterprint", () => closed.splice(0).forEach((one) => { one.open = false; }));
-  const open = () => { const there = document.getElementById(location.hash.slice(1)); if (there && there.tagName === "DETAILS") there.open = true; };
+  const open = () => { const target = document.getElementById(location.hash.slice(1)); if (target && target.tagName === "DETAILS") target.open = true; };
   window.addEventListener("hashchange", open);
   open();
 })();

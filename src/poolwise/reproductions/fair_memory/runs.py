@@ -13,7 +13,7 @@ from poolwise.arrays import BoolArray, FloatArray
 from poolwise.engines import simulate
 from poolwise.hashing import Json
 from poolwise.interfaces import BackfillPolicy, QueuePolicy
-from poolwise.metrics import Outcomes, Window, paper_population, summarise
+from poolwise.metrics import Outcomes, Window, paper_population, summarize
 from poolwise.metrics.memory import degradation, memory_utilization, utilization_histogram
 from poolwise.metrics.slowdown import bounded_slowdown
 from poolwise.metrics.window import after_warm_up
@@ -214,7 +214,7 @@ def _measure(outcomes: Outcomes, fair: Outcomes | None, plain: Outcomes | None) 
     paper, whole = paper_population(outcomes, WARM_UP), after & outcomes.finished
 
     def of(population: BoolArray, baseline: Outcomes | None) -> dict[str, float]:
-        return summarise(outcomes, warm_up=WARM_UP, population=population, window=window, baseline=baseline)
+        return summarize(outcomes, warm_up=WARM_UP, population=population, window=window, baseline=baseline)
 
     against = of(paper, plain)
     slowdown = bounded_slowdown(outcomes)[whole]

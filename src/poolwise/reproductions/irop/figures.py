@@ -80,7 +80,7 @@ def _reduction(grid: Grid, runs: IropRuns) -> Figure:
         pairs = [(view.value("irop", "completion", t, 0.0), view.value("cfm", "completion", t, 0.0)) for t in grid.tolerances]
         found = [finite_mean(100 * (1 - ours / theirs)) for ours, theirs in pairs]
         series[f"theta {theta}"] = [value.value for value in found]
-        interval[f"theta {theta}"] = [value.ends[0] for value in found], [value.ends[1] for value in found]
+        interval[f"theta {theta}"] = [value.bounds[0] for value in found], [value.bounds[1] for value in found]
     return Curves(
         name="reduction",
         title="Reduction of the completion ratio against CFM at eta 0",

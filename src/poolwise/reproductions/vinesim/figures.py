@@ -113,7 +113,7 @@ def _load_axis(results: VineSimResults) -> Iterator[Figure]:
             found = [results.ratio(replace(base, gap=gap, gpus=0), replace(base, gap=gap, gpus=gpus)) for gap in gaps]
             name = f"{kind}, {LARGE[large]}"
             series[name] = [factor.value for factor in found]
-            interval[name] = [factor.ends[0] for factor in found], [factor.ends[1] for factor in found]
+            interval[name] = [factor.bounds[0] for factor in found], [factor.bounds[1] for factor in found]
         yield Curves(
             f"load-axis-{share}",
             f"Load axis: how much faster jobs are with {share} % GPUs than with none",

@@ -1,4 +1,4 @@
-"""Every sentence of an answer is true of the table that it was computed from, whatever the table."""
+"""Every sentence of a recommendation holds for the random table from which it was computed."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from poolwise.files.size_text import SizeText
 from poolwise.metrics import METRICS
 from poolwise.metrics.intervals import Interval
-from poolwise.presentation.format import spoken_number
+from poolwise.presentation.format import format_number
 from poolwise.report import sentences
 from poolwise.report.answer import ENOUGH, GOAL, Alternative, Recommendation, choose
 from poolwise.report.sweep import Sweep
@@ -20,12 +20,12 @@ from poolwise.studies import CellResult
 from poolwise.units import format_time
 
 JOBS = 60
-NO_LONGER = "no longer than they run"
+NO_LONGER = "no longer than their runtime"
 SIZES = (128, 256, 512, 1024)
 
 
-def table(seed: int, sizes: int, orders: int, turned_away: tuple[int, ...], near: bool, falling: bool) -> tuple[Sweep, dict]:
-    """A sweep with random metrics, and what single jobs fared in each of its runs."""
+def table(seed: int, sizes: int, orders: int, rejected_jobs: tuple[int, ...], near: bool, falling: bool) -> tuple[Sweep, dict]:
+    """Return a sweep with random metrics, and the slowdowns of single jobs in each run."""
     rng = np.random.default_rng(seed)
     base = 1 + rng.exponential(3.0, JOBS)
     fared, cells = {}, {}
@@ -35,7 +35,7 @@ def table(seed: int, sizes: int, orders: int, turned_away: tuple[int, ...], near
             jobs = base * factor * (sizes - at if falling else 1) * (1 if near else rng.uniform(0.8, 1.2, JOBS))
             metrics = {name: float(rng.choice([0.0, np.nan, rng.exponential(900.0)], p=[0.1, 0.1, 0.8])) for name in METRICS}
             metrics[GOAL] = float(jobs.mean())
-            rejected = {"too large": turned_away[at]} if turned_away[at] else {}
+            rejected = {"too large": rejected_jobs[at]} if rejected_jobs[at] else {}
             cells[f"O{k}", at] = [CellResult({}, 0, f"{k}{at}", metrics, JOBS, {}, {}, rejected, 0, "test", np.nan, np.nan)]
             fared[f"O{k}", at] = jobs
     sizes_gib = SIZES[:sizes]
@@ -59,20 +59,20 @@ TABLES = st.builds(
 
 
 class Truth:
-    """What the table says, computed without the code that is tested."""
+    """Values of the table, computed without the tested code."""
 
     def __init__(self, sweep: Sweep, fared: dict, found: Recommendation) -> None:
         self.sweep, self.fared, self.found = sweep, fared, found
         self.least = [min(float(fared[s, at].mean()) for s in sweep.series) for at in range(len(sweep.x))]
-        self.away = [max(sum(sweep.cells[s, at][0].rejected.values()) for s in sweep.series) for at in range(len(sweep.x))]
-        self.target = (1 + ENOUGH) * min(v for v, n in zip(self.least, self.away, strict=True) if n == min(self.away))
+        self.rejected = [max(sum(sweep.cells[s, at][0].rejected.values()) for s in sweep.series) for at in range(len(sweep.x))]
+        self.target = (1 + ENOUGH) * min(v for v, n in zip(self.least, self.rejected, strict=True) if n == min(self.rejected))
 
     def metric(self, series: str, name: str) -> float:
         return self.sweep.cells[series, self.found.at][0].metrics[name]
 
 
 def change(text: str, old: float, new: float) -> bool:
-    """Whether words such as "12 % more" are true of two values."""
+    """Check whether words such as "12 % more" hold for two values."""
     ratio = new / old
     if "the same" in text:
         return abs(ratio - 1) < sentences.SAME
@@ -88,8 +88,8 @@ def smaller(t: Truth, m: re.Match[str]) -> bool:
     at = t.found.at
     too_much = t.least[at - 1] > t.target
     return (
-        m[1] == t.sweep.labels[at - 1] and m[2] == spoken_number(t.least[at - 1]) and change(m[3], t.least[at], t.least[at - 1])
-        and (m[4] == "too much") == too_much and (too_much or t.away[at - 1] > t.away[at])
+        m[1] == t.sweep.labels[at - 1] and m[2] == format_number(t.least[at - 1]) and change(m[3], t.least[at], t.least[at - 1])
+        and (m[4] == "is too much") == too_much and (too_much or t.rejected[at - 1] > t.rejected[at])
     )  # fmt: skip
 
 
@@ -110,7 +110,9 @@ def runner_up(t: Truth, m: re.Match[str]) -> bool:
     others = {s: float(t.fared[s, at].mean()) for s in t.sweep.series if s != t.found.series}
     name = m[1]
     apart = t.found.rivals[0].interval is not None and t.found.rivals[0].interval.low > 0
-    return others[name] == min(others.values()) and change(m[3], mine, others[name]) and ("cannot be told" in m[0]) != apart
+    return (
+        others[name] == min(others.values()) and change(m[3], mine, others[name]) and ("not distinguishable" in m[0]) != apart
+    )
 
 
 def largest(t: Truth, m: re.Match[str]) -> bool:
@@ -119,15 +121,15 @@ def largest(t: Truth, m: re.Match[str]) -> bool:
     value = float(t.fared[t.found.series, last].mean())
     zero = other.interval.low <= 0 <= other.interval.high
     return (
-        t.found.at < last and m[1] == t.sweep.labels[last] and m[2] == spoken_number(value)
-        and change(m[3], t.fared[t.found.series, t.found.at].mean(), value) and ("cannot be told" in m[0]) == zero
+        t.found.at < last and m[1] == t.sweep.labels[last] and m[2] == format_number(value)
+        and change(m[3], t.fared[t.found.series, t.found.at].mean(), value) and ("not distinguishable" in m[0]) == zero
     )  # fmt: skip
 
 
 def slowdown(t: Truth, m: re.Match[str]) -> bool:
     mine = t.fared[t.found.series, t.found.at]
-    half = f"at most {spoken_number(np.median(mine))} times as long as they run" if np.median(mine) >= 1.005 else NO_LONGER
-    return m[1] == half and m[2] == spoken_number(mine.mean()) and m[3] == spoken_number(100 * (mine > mine.mean()).mean())
+    half = f"at most {format_number(np.median(mine))} times their runtime" if np.median(mine) >= 1.005 else NO_LONGER
+    return m[1] == half and m[2] == format_number(mine.mean()) and m[3] == format_number(100 * (mine > mine.mean()).mean())
 
 
 def waits(t: Truth, m: re.Match[str]) -> bool:
@@ -136,58 +138,60 @@ def waits(t: Truth, m: re.Match[str]) -> bool:
     return m[1] == half and m[2] == format_time(t.metric(t.found.series, "mean_wait_s"))
 
 
-def away(t: Truth, m: re.Match[str]) -> bool:
+def rejected(t: Truth, m: re.Match[str]) -> bool:
     at = t.found.at
-    return (m[1], int(m[2]), int(m[3])) == (t.sweep.labels[at - 1], t.away[at - 1], t.away[at]) and int(m[2]) > int(m[3])
+    return (m[1], int(m[2]), int(m[3])) == (t.sweep.labels[at - 1], t.rejected[at - 1], t.rejected[at]) and int(m[2]) > int(
+        m[3]
+    )
 
 
 BECAUSE: dict[str, Callable[[Truth, re.Match[str]], bool]] = {
     r"From submission to end, half of the jobs take (.+) \(bounded .* is ([\d.,]+); ([\d.,]+) % of .* above it\.": slowdown,
     r"Half of the jobs (.+); the mean wait is (.+)\.": waits,
-    r"The next best order, (\w+), has ([\d.,]+) \((.+?)\)\.(?: The two cannot be told apart on these jobs\.)?": runner_up,
-    r"It is the smallest size that was tried: .*": lambda t, m: t.found.at == 0 and len(t.sweep.x) > 1,
-    r"The next smaller size, (.+), can never run (\d+) jobs?; this one, (\d+)\.": away,
-    r"With (.+), the best order has .* of ([\d.,]+) \((.+)\), (too much|which alone would be near enough): .*": smaller,
-    r"The least slowdown still falls at the largest size tried, by ([\d.]+) % from .*": falls,
+    r"The next best order, (\w+), has ([\d.,]+) \((.+?)\)\.(?: The two are not distinguishable on these jobs\.)?": runner_up,
+    r"It is the smallest size in the study; .*": lambda t, m: t.found.at == 0 and len(t.sweep.x) > 1,
+    r"With the next smaller size, (.+), (\d+) jobs? can never run; with this size, (\d+)\.": rejected,
+    r"With (.+), the best order has .* of ([\d.,]+) \((.+)\), which (is too much|alone would be enough)\. .*": smaller,
+    r"The lowest mean slowdown still falls at the largest size of the study, by ([\d.]+) % from .*": falls,
     r"It is the largest size .*": lambda t, m: t.found.at == len(t.least) - 1 and t.least[-1] > 0.994 * t.least[-2],
-    r"The largest size tried, (.+), has ([\d.,]+) under the same order \((.+?)\)(?:; the two .*)?\.": largest,
-    r"More is not better everywhere: from (.+) to (.+) the least slowdown rises by ([\d.]+) %\.": rises,
+    r"The largest size of the study, (.+), has ([\d.,]+) under the same order \((.+?)\)(?:; the two .*)?\.": largest,
+    r"Larger is not always better: from (.+) to (.+), the lowest mean slowdown rises by ([\d.]+) %\.": rises,
 }
 
 
-def judged(said: list[str], known: dict[str, Callable[[Truth, re.Match[str]], bool]], truth: Truth) -> Iterator[str]:
-    """Names of the sentences that were said; each must be known, and true."""
-    for line in said:
-        fits = [(pattern, m) for pattern in known if (m := re.fullmatch(pattern, line))]
-        assert len(fits) == 1, line
-        assert known[fits[0][0]](truth, fits[0][1]), line
-        yield fits[0][0]
+def checked(lines: list[str], known: dict[str, Callable[[Truth, re.Match[str]], bool]], truth: Truth) -> Iterator[str]:
+    """Yield the pattern of each sentence; every sentence must match one pattern, and be true."""
+    for line in lines:
+        matches = [(pattern, m) for pattern in known if (m := re.fullmatch(pattern, line))]
+        assert len(matches) == 1, line
+        assert known[matches[0][0]](truth, matches[0][1]), line
+        yield matches[0][0]
 
 
 @settings(max_examples=150, deadline=None)
 @example(table(1, 2, 2, (3, 0, 0, 0), False, False))
 @example(table(2, 3, 2, (0, 0, 0, 0), False, True))
 @given(TABLES)
-def test_every_reason_is_true(drawn: tuple[Sweep, dict]) -> None:
+def test_every_reason_holds(drawn: tuple[Sweep, dict]) -> None:
     sweep, fared = drawn
     found = choose(sweep, lambda series, at: fared[series, at])
     assert found is not None
     truth = Truth(sweep, fared, found)
-    said = set(judged(sentences.because(found, sweep), BECAUSE, truth))
+    patterns = set(checked(sentences.because(found, sweep), BECAUSE, truth))
     last = len(sweep.x) - 1
     if last and found.at == last:
-        assert len({line for line in said if "falls" in line or "It is the largest" in line}) == 1
+        assert len({line for line in patterns if "falls" in line or "It is the largest" in line}) == 1
     risen = [at for at in range(1, last + 1) if truth.least[at] > (1 + sentences.SAME) * truth.least[at - 1]]
     if found.at < last:
-        assert bool(risen) == any(line.startswith("More is not better") for line in said)
-    if found.at and truth.away[found.at - 1] > truth.away[found.at]:
-        assert any("can never run" in line for line in said)
+        assert bool(risen) == any(line.startswith("Larger is not always better") for line in patterns)
+    if found.at and truth.rejected[found.at - 1] > truth.rejected[found.at]:
+        assert any("can never run" in line for line in patterns)
 
 
 @settings(max_examples=100, deadline=None)
 @example(table(0, 3, 3, (1, 0, 0, 0), False, False))
 @given(TABLES)
-def test_the_headline_names_all_that_cannot_be_told_apart(drawn: tuple[Sweep, dict]) -> None:
+def test_headline_names_all_indistinguishable_orders(drawn: tuple[Sweep, dict]) -> None:
     sweep, fared = drawn
     found = choose(sweep, lambda series, at: fared[series, at])
     assert found is not None
@@ -198,17 +202,17 @@ def test_the_headline_names_all_that_cannot_be_told_apart(drawn: tuple[Sweep, di
     assert (sentences.headline(found, sweep).endswith(" of pool memory in each rack.")) == (len(sweep.x) > 1)
     text = sentences.separation(found, sweep)
     assert bool(text) == bool(equal)
-    if "separates them most" in text:
-        parts = re.findall(r"(\d[\d.,]*[^,:]*?) under (\w+)", text.partition(" is the ")[2].partition(": ")[2])
+    if "differ most in" in text:
+        parts = re.findall(r"(\d[\d.,]*[^,:]*?) under (\w+)", text.partition("differ most in ")[2].partition(": ")[2])
         assert [name for _, name in parts] == [found.series, *equal[:2]]
-        known = {n: [sweep.value(n, name, found.at) for _, name in parts] for n in sentences.COSTS}
+        known = {n: [sweep.value(n, name, found.at) for _, name in parts] for n in sentences.TRADEOFFS}
         assert any([sentences._amount(n, v) for v in values] == [p.removeprefix("and ") for p, _ in parts]
                    for n, values in known.items() if all(np.isfinite(values)))  # fmt: skip
     assert (f"nor from those of {len(equal) - 2} more" in text) == (len(equal) > 2)
 
 
 SPANS = st.tuples(st.integers(-3, 3), st.integers(0, 6)).map(lambda p: (float(p[0]), float(p[0] + p[1])))
-"""Low and high of the difference to an alternative, which is on average no better than the choice."""
+"""Bounds of the difference from an alternative, which is on average no better than the choice."""
 EMPTY = Sweep("", (0.0,), ("",), (), {})
 ALTERNATIVES = st.one_of(
     st.lists(SPANS.filter(lambda span: sum(span) >= 0), max_size=4), st.lists(st.none(), min_size=1, max_size=4)
@@ -217,7 +221,7 @@ ALTERNATIVES = st.one_of(
 
 @settings(max_examples=300, deadline=None)
 @given(ALTERNATIVES)
-def test_how_sure_the_order_is_follows_from_the_intervals(bounds: list[tuple[float, float] | None]) -> None:
+def test_certainty_of_the_order_follows_from_the_intervals(bounds: list[tuple[float, float] | None]) -> None:
     rivals = tuple(
         Alternative(f"O{k}", 2.0, 2.0, None if span is None else Interval(sum(span) / 2, *span, 0.95, 60))
         for k, span in enumerate(bounds)
@@ -226,9 +230,9 @@ def test_how_sure_the_order_is_follows_from_the_intervals(bounds: list[tuple[flo
     text = sentences.certainty(found)
     apart = [span is not None and not span[0] <= 0 <= span[1] for span in bounds]
     together = [f"O{k}" for k, span in enumerate(bounds) if span is not None and span[0] <= 0 <= span[1]]
-    named = re.findall(r"O\d", text.partition("not told apart from")[2])
+    named = re.findall(r"O\d", text.partition("not distinguishable from")[2])
     if not bounds:
-        assert text == "only one order was tried"
+        assert text == "only one order was simulated"
     elif bounds[0] is None:
         assert text == "one run each, without intervals"
     else:
@@ -237,14 +241,14 @@ def test_how_sure_the_order_is_follows_from_the_intervals(bounds: list[tuple[flo
         assert ("all others" in text) == (not together)
     if bounds and bounds[0] is not None:
         low, high = bounds[0]
-        (verdict, _) = sentences.how_sure(found, EMPTY, 1)  # the bounds are whole numbers: zero itself is drawn often
+        (verdict, _) = sentences.certainty_sentences(found, EMPTY, 1)  # whole-number bounds make zero frequent
         same = low == high == 0
-        assert verdict.endswith("no job fares otherwise.") == same
+        assert verdict.endswith("every job has the same slowdown.") == same
         assert same or (("worse" in verdict), ("better" in verdict)) == (low > 0, high < 0)
 
 
-def test_at_most_three_orders_are_named_and_what_separates_them_most() -> None:
-    """Four that cannot be told apart, and two metrics: one differs by half, the other hardly."""
+def test_headline_names_at_most_three_orders_and_their_largest_difference() -> None:
+    """Four indistinguishable orders and two metrics, of which one differs by half and the other hardly."""
     rivals = tuple(Alternative(name, 2.0, 2.0, Interval(0.1, -1.0, 1.2, 0.95, 60)) for name in "ABC")
     found = Recommendation("mine", 0, 1.0, np.ones(3), rivals, (None,), (1.0,), (0,))
     for wide in (True, False):
@@ -257,54 +261,55 @@ def test_at_most_three_orders_are_named_and_what_separates_them_most() -> None:
         }
         sweep = replace(EMPTY, series=("mine", *"ABC"), cells=cells)
         assert sentences.headline(found, sweep) == "Run mine, A or B."
-        said = sentences.separation(found, sweep)
-        assert ("separates them most is the node utilisation: 40 % under mine, 60 % under A" in said) == wide
-        assert ("nothing else that was measured separates them" in said) == (not wide)
+        text = sentences.separation(found, sweep)
+        assert ("differ most in node utilization: 40 % under mine, 60 % under A" in text) == wide
+        assert ("do not differ in any other metric" in text) == (not wide)
 
 
 @settings(max_examples=60, deadline=None)
 @given(SPANS)
-def test_another_size_is_better_or_worse_where_the_interval_excludes_zero(span: tuple[float, float]) -> None:
+def test_verdict_on_another_size_follows_from_its_interval(span: tuple[float, float]) -> None:
     low, high = span
     other = Alternative("8 GiB", 2.0, 2.0, Interval(sum(span) / 2, low, high, 0.95, 60))
     found = Recommendation("mine", 1, 1.0, np.ones(3), (), (other, None), (1.0, 1.0), (0, 0))
-    (verdict, _) = sentences.how_sure(found, replace(EMPTY, labels=("8 GiB", "9 GiB")), 1)
-    assert verdict.startswith("mine with 8 GiB: ") and verdict.endswith("no job fares otherwise.") == (low == high == 0)
+    (verdict, _) = sentences.certainty_sentences(found, replace(EMPTY, labels=("8 GiB", "9 GiB")), 1)
+    assert verdict.startswith("mine with 8 GiB: ") and verdict.endswith("every job has the same slowdown.") == (
+        low == high == 0
+    )
     assert ("worse" in verdict, "better" in verdict) == (low > 0, high < 0)
     assert ("not distinguishable" in verdict) == (low <= 0 <= high and not low == high == 0)
 
 
 @settings(max_examples=100, deadline=None)
 @given(TABLES)
-def test_how_sure_says_every_interval(drawn: tuple[Sweep, dict]) -> None:
+def test_certainty_sentences_state_every_interval(drawn: tuple[Sweep, dict]) -> None:
     sweep, fared = drawn
     found = choose(sweep, lambda series, at: fared[series, at])
     assert found is not None
-    said = sentences.how_sure(found, sweep, 3)
+    lines = sentences.certainty_sentences(found, sweep, 3)
     others = [
         o for o in (found.runner_up, *(found.sizes[at] for at in sorted({found.at - 1, len(found.sizes) - 1} - {-1}))) if o
     ]
     known = [o for o in others if o.interval is not None]
-    assert len(said) == len(known) + 1 and f"{found.jobs} job" in said[-1] and "from 3 seeds" in said[-1]
-    assert "seeds" not in sentences.how_sure(found, sweep, 1)[-1]
-    for line, other in zip(said, known, strict=False):
+    assert len(lines) == len(known) + 1 and f"{found.jobs} job" in lines[-1] and "from 3 seeds" in lines[-1]
+    assert "seeds" not in sentences.certainty_sentences(found, sweep, 1)[-1]
+    for line, other in zip(lines, known, strict=False):
         low, high = other.interval.low, other.interval.high
         verdict = "worse" if low > 0 else "better" if high < 0 else "not distinguishable"
         if low == high == 0:
-            assert line.endswith("no job fares otherwise.")
+            assert line.endswith("every job has the same slowdown.")
         else:
-            assert verdict in line and spoken_number(low, "+") in line and spoken_number(high, "+") in line
+            assert verdict in line and format_number(low, "+") in line and format_number(high, "+") in line
 
 
 @settings(max_examples=100, deadline=None)
 @given(TABLES)
-def test_what_the_choice_costs_is_true(drawn: tuple[Sweep, dict]) -> None:
+def test_tradeoffs_hold(drawn: tuple[Sweep, dict]) -> None:
     sweep, fared = drawn
     found = choose(sweep, lambda series, at: fared[series, at])
     assert found is not None
-    said = sentences.gives_up(found, sweep)
-    lines = iter(said)
-    for name in sentences.COSTS:
+    lines = iter(sentences.tradeoffs(found, sweep))
+    for name in sentences.TRADEOFFS:
         values = {s: v for s in sweep.series if np.isfinite(v := sweep.value(name, s, found.at))}
         if not values:
             continue
@@ -313,21 +318,21 @@ def test_what_the_choice_costs_is_true(drawn: tuple[Sweep, dict]) -> None:
         if mine is None:
             continue
         line = next(lines)
-        if "no order is better" in line:
+        if "no other order is better" in line:
             assert mine == pytest.approx(best, rel=sentences.SAME) and sentences._amount(name, mine) in line
         else:
-            assert mine != best and f"{sentences._amount(name, mine)} against {sentences._amount(name, best)}" in line
+            assert mine != best and f"{sentences._amount(name, mine)} compared with {sentences._amount(name, best)}" in line
             assert (not best) or change(line.rpartition("(")[2], best, mine)
     longer = sweep.value("mean_degradation", found.series, found.at)
     assert (next(lines, None) is not None) == (longer > 0)
 
 
-def test_sizes_are_said_as_what_they_are_of() -> None:
+def test_sizes_are_described_by_what_they_measure() -> None:
     tables = {"pool": [{"name": "memory", "per": "rack"}, {"name": "nvme", "per": "machine"}], "rack": [{"count": 4}],
               "node": [{"name": "thin"}]}  # fmt: skip
-    said = {path: SizeText.of(path, tables).phrase("8 GiB") for path in (
+    phrases = {path: SizeText.of(path, tables).phrase("8 GiB") for path in (
         "machine.pool.memory.memory", "machine.pool.nvme.storage", "machine.node.thin.memory", "workload.jobs")}  # fmt: skip
-    assert list(said.values()) == [
+    assert list(phrases.values()) == [
         "8 GiB of pool memory in each rack", "8 GiB of storage (nvme) in the whole machine",
         "8 GiB of memory in each thin node", "8 GiB of workload.jobs",
     ]  # fmt: skip
