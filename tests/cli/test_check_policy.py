@@ -56,7 +56,7 @@ def test_broken_contract_is_one_failed_line_and_exit_code_2(mine: Path, capsys: 
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 6
     assert [line for line in lines if line.startswith("failed")] == [
-        line for line in lines if "keeps the promise of its kind: static, but the job in row" in line
+        line for line in lines if "keeps the promise of its kind: static, but the priority of the job in row" in line
     ]
 
 

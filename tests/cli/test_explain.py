@@ -97,7 +97,7 @@ def test_results_without_description_or_of_another_version_are_rejected(ran, lon
         assert code == 0, "the recorded command is not used"
         file.write_text(json.dumps({name: value for name, value in json.loads(original).items() if name != "runs"}))
         code, _, err = call(capsys, "explain", "run", ran, longest[0], *words)
-        assert code == 2 and "do not describe their run" in err and "run it again" in err
+        assert code == 2 and "does not describe a run" in err and "run the command again" in err
         code, _, err = call(capsys, "explain", "run", ran, longest[0], *words, "--study", "cerit-pools")
         assert code == 2 and "--cell" in err, "other settings give other cells"
         code, by_study, _ = call(capsys, "explain", "run", ran, longest[0], *words, "--study", "cerit-pools", *SETTINGS)

@@ -16,9 +16,9 @@ LOG = "catalog:example-sacct.txt"
         (["forecast", "backtest", LOG, "--processors", "8", "--seed", "-1"], "greater than or equal to 0"),
         (["agent", "memory", "agent.toml", "--port", "65536"], "less than or equal to 65535"),
         (["agent", "devices", "agent.toml", "--port", "-1"], "greater than or equal to 0"),
-        (["reproduce", "irop", "--set", "name=3"], "no setting of 'irop' is called 'name'"),
+        (["reproduce", "irop", "--set", "name=3"], "'irop' has no setting 'name'"),
         (["reproduce", "irop", "--set", "a=3"], "unknown setting of reproduction 'irop': 'a'\n  remedy: known: none"),
-        (["affinity", "gavel", "x.csv", "--set", "name=3"], "no setting of 'gavel' is called 'name'"),
+        (["affinity", "gavel", "x.csv", "--set", "name=3"], "'gavel' has no setting 'name'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

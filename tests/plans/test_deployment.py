@@ -175,7 +175,7 @@ def test_generated_jobs_follow_the_shares():
         ({"plan.placement": ["highh"]}, "highh"),
         ({"plan.placement": ["racks"]}, "does not place single tasks"),
         ({"plan.affinity": "none.txt"}, "no such file"),
-        ({"plan.inter_arrival": "7 parsec"}, "time between arrivals"),
+        ({"plan.inter_arrival": "7 parsec"}, "inter-arrival time"),
         ({"plan.utility": {"latency_us": 0.0}}, "at least one must be positive"),
         ({"plan.target": {"at_most": 5.0, "within": 2.0}}, "either at_most or within"),
         ({"plan.trace": "affinity.txt"}, "either trace or jobs"),

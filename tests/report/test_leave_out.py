@@ -58,7 +58,7 @@ def test_decisive_jobs_are_named(folder: Path, commands: None, capsys) -> None:
         "machine.pool.memory.memory": "96 GiB"
     }
     assert found.text == (
-        "2 of 220 jobs (jobs 50, 120) ask for more than 26 GiB of memory per node; without them "
+        "2 of 220 jobs (jobs 50, 120) request more than 26 GiB of memory per node; without them "
         f"{size(rest)} is enough instead of 96 GiB."
     )
     write(folder, {50: 90, 120: 80})
@@ -81,6 +81,6 @@ def test_skipped_check_is_reported(folder: Path, monkeypatch) -> None:
     many = studies.run(studies.load(write(folder, {50: 90, 120: 90, 121: 90})), folder / "out", 1)
     assert "More than 2 jobs request the most memory per node" in str(getattr(leave_out(many, Local(1)), "text", ""))
     monkeypatch.setattr("poolwise.diagnostics.leave_out.CHEAP", 6 * 220 - 1)
-    assert "was not tested: that takes 6 runs of 220 jobs" in str(getattr(leave_out(many, Local(1)), "text", ""))
+    assert "was not tested: it would repeat at least 6 runs of 220 jobs" in str(getattr(leave_out(many, Local(1)), "text", ""))
     fixed = studies.run(studies.load(folder / "study.toml", {"machine.pool.memory.memory": "96 GiB"}), folder / "out", 1)
     assert leave_out(fixed, Local(1)) is None

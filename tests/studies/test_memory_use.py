@@ -1,4 +1,4 @@
-"""Memory over time in study files, in what is recorded of them, and in explanations."""
+"""Memory use over time in study files, descriptions and explanations."""
 
 import json
 import sys
@@ -29,7 +29,7 @@ measure = { warm_up = 0, baseline = false, metrics = ["memory_use"] }
 
 @pytest.fixture
 def study(tmp_path: Path) -> Path:
-    """Two jobs that ask for 80 GiB each, of which they use 20 at first; the second runs out of memory once."""
+    """Two jobs that request 80 GiB each but first use 20 GiB; the second runs out of memory once."""
     (tmp_path / "jobs.csv").write_text("id,submit,run,nodes,mem\n1,0,100,1,80\n2,0,100,1,80\n")
     gib = [(1, 0, 20), (1, 50, 80), (2, 0, 20), (2, 60, 80)]
     rows = [f"{job},{seconds},{1024 * memory}\n" for job, seconds, memory in gib]
@@ -38,28 +38,28 @@ def study(tmp_path: Path) -> Path:
     return tmp_path / "study.toml"
 
 
-def test_a_study_measures_what_ran_out(study: Path, tmp_path: Path) -> None:
+def test_study_measures_runs_out_of_memory(study: Path, tmp_path: Path) -> None:
     result = studies.run(load(study), tmp_path / "out")
     (cell,) = result.cells
     assert cell.metrics["runs_out_of_memory"] == 1 and cell.metrics["resizes"] == 3
     assert cell.metrics["stalled_node_hours"] == pytest.approx(15 / 3600)
 
 
-def test_what_is_used_counts_among_the_inputs_and_is_described(study: Path, tmp_path: Path) -> None:
+def test_memory_use_is_an_input_and_is_described(study: Path, tmp_path: Path) -> None:
     (cell,) = load(study).cells
     (other,) = load(study, {"workload.memory_use.overestimate": 0.5}).cells
     assert cell.key != other.key and workload_of(other).memory.tolist() == [120 * 1024] * 2
     described = describe(cell, tmp_path)
     assert described["run"]["workload"]["memory_use"]["file"] == "use.csv" and "use.csv" in described["files"]
-    (tmp_path / "kept.json").write_text(json.dumps(described))
-    (again,) = read_descriptions(tmp_path / "kept.json")
+    (tmp_path / "description.json").write_text(json.dumps(described))
+    (again,) = read_descriptions(tmp_path / "description.json")
     assert again.cell().key == cell.key
     (tmp_path / "use.csv").write_text("job,seconds,memory\n1,0,1\n")
     with pytest.raises(InputError, match=r"use\.csv changed since"):
         again.cell()
 
 
-def test_a_study_gives_its_seed(study: Path) -> None:
+def test_memory_use_has_the_seed_of_the_cell(study: Path) -> None:
     cells = load(study, {"workload.memory_use": "phases", "seeds.count": 2}).cells
     assert [cell.memory_use.settings["seed"] for cell in cells if cell.memory_use is not None] == [0, 1]
     (fixed,) = load(study, {"workload.memory_use": {"name": "phases", "seed": 7}}).cells
@@ -75,14 +75,14 @@ def test_unknown_names_and_settings_are_refused(study: Path, wrong: object, fiel
     assert str(found.value.field).startswith("workload.memory_use")
 
 
-def test_memory_of_a_job_over_its_runs(study: Path) -> None:
+def test_memory_stretches_of_a_job(study: Path) -> None:
     schedule = simulate_again(load(study).cells[0])
     stretches = memory_stretches(schedule, 1)
     second = 10**9
-    told = [
+    found = [
         (s.run, s.begin // second, s.end // second, s.pooled // 1024, (s.used or 0) // 1024, s.stood_still) for s in stretches
     ]
-    assert told == [
+    assert found == [
         (1, 10, 20, 70, 20, False),
         (1, 20, 70, 10, 20, False),
         (1, 70, 85, 10, 80, True),
@@ -98,10 +98,10 @@ def test_memory_of_a_job_over_its_runs(study: Path) -> None:
     assert memory_sentence(stretches[3:]) == "It held 70 GiB of pools and used 20 GiB to 80 GiB altogether."
 
 
-def test_explain_shows_it(
+def test_explain_shows_memory_over_time(
     study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, commands: None
 ) -> None:
-    def said(*words: str) -> str:
+    def output_of(*words: str) -> str:
         monkeypatch.setattr(sys, "argv", ["poolwise", *words])
         assert cli.run([*words]) == 0
         return capsys.readouterr().out
@@ -109,10 +109,10 @@ def test_explain_shows_it(
     (cell,) = load(study).cells
     schedule, recorded, page = tmp_path / "schedule.csv", tmp_path / "run.provenance.json", tmp_path / "page.html"
     recorded.write_text(json.dumps(describe(cell, tmp_path)))
-    assert "runs terminated for lack of memory" in " ".join(said("simulate", "--run", str(recorded)).split())
-    said("simulate", "--run", str(recorded), "--schedule", str(schedule))
-    table = said("explain", str(schedule), "2", "--report", str(page))
-    assert "stands still for want of memory, then out of memory" in " ".join(table.split())
+    assert "runs terminated for lack of memory" in " ".join(output_of("simulate", "--run", str(recorded)).split())
+    output_of("simulate", "--run", str(recorded), "--schedule", str(schedule))
+    table = output_of("explain", str(schedule), "2", "--report", str(page))
+    assert "stalled: not enough memory, then out of memory" in " ".join(table.split())
     assert "It held 10 GiB to 70 GiB of pools" in table and "Memory of job 2" in page.read_text()
-    rows = json.loads(said("explain", str(schedule), "2", "--json"))["memory"]
+    rows = json.loads(output_of("explain", str(schedule), "2", "--json"))["memory"]
     assert len(rows) == 5 and rows[2]["stood_still"] and rows[2]["pooled_mib"] == 10 * 1024

@@ -1,4 +1,4 @@
-"""What runs today, named by a study or a plan: every answer says what changes against it."""
+"""Comparison of studies and plans with the configuration in use today."""
 
 import json
 from pathlib import Path
@@ -28,19 +28,19 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_every_cell_is_compared_with_the_same_jobs_on_todays_machine_under_todays_scheduler(folder: Path) -> None:
+def test_every_cell_is_compared_with_today_on_the_same_jobs(folder: Path) -> None:
     study = studies.load(folder / "study.toml")
-    there = {cell.key: cell for cell in study.today.values()}
-    assert len(study.cells) == 4 and len(there) == 1, "what is varied of machine and scheduler is not there"
-    (now,) = there.values()
+    todays = {cell.key: cell for cell in study.today.values()}
+    assert len(study.cells) == 4 and len(todays) == 1, "varied machine and scheduler values do not apply to today"
+    (now,) = todays.values()
     assert (now.machine.name, now.scheduler.order.name, now.scheduler.backfill.name) == ("now", "fcfs", "none")
     assert now.trace == study.cells[0].trace and now.key in {cell.key for cell in study.runs}
     only = studies.load(folder / "study.toml", {"today": {"scheduler": "old.toml"}})
-    assert len({cell.key for cell in only.today.values()}) == 2, "the pools that are varied are there"
+    assert len({cell.key for cell in only.today.values()}) == 2, "varied pools apply to today"
     assert not studies.load(folder / "study.toml", {"today.name": "x"}).cells[0].parameters.keys() & {"today"}
 
 
-def test_run_report_and_compare_say_what_changes(folder: Path) -> None:
+def test_results_report_and_comparison_include_today(folder: Path) -> None:
     result = studies.run(studies.load(folder / "study.toml"), folder / "out", 1)
     cell = result.cells[-1]
     found = compare_with_today(result, [cell])
@@ -52,16 +52,16 @@ def test_run_report_and_compare_say_what_changes(folder: Path) -> None:
     assert [by_name["mean_wait_s"].first, by_name["mean_wait_s"].value] == pytest.approx(waits)
     page = study_page(result)
     assert any(section.title == "Changes compared with our cluster" for section in page.sections)
-    kept = prepend_today(read_runs(f"{folder / 'out'}:order=fm,memory=64 GiB"))
-    assert Comparison.of(kept).labels[0] == "today=our cluster"
-    again = {d.metric: d for d in Comparison.of(kept).differences}
+    runs = prepend_today(read_runs(f"{folder / 'out'}:order=fm,memory=64 GiB"))
+    assert Comparison.of(runs).labels[0] == "today=our cluster"
+    again = {d.metric: d for d in Comparison.of(runs).differences}
     assert again["mean_wait_s"].first == by_name["mean_wait_s"].first
     assert today_sentences(found)[-1].startswith("Measured on the 55 jobs")
     known = json.loads((folder / "out" / "provenance.json").read_text())["today"]
     assert set(known["of"]) == {cell.key for cell in result.cells}
 
 
-def test_without_a_today_nothing_is_said(folder: Path) -> None:
+def test_without_today_nothing_is_compared(folder: Path) -> None:
     (folder / "study.toml").write_text(small_study.STUDY)
     result = studies.run(studies.load(folder / "study.toml"), folder / "out", 1)
     assert compare_with_today(result, result.cells[:1]) is None and result.today(result.cells[0]) is None
@@ -72,14 +72,14 @@ def test_without_a_today_nothing_is_said(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("section", "field", "words"),
     [
-        ('[today]\nname = "x"', "today", "give a machine, a scheduler, or both"),
+        ('[today]\nname = "x"', "today", "give machine, scheduler or both"),
         ('[today]\nscheduler = "none.toml"', "today.scheduler", "no such file"),
         ('[today]\nmachine = "catalog:nothing"', "today.machine", "unknown"),
         ('[today]\nmachin = "machine.toml"', "today.machin", "unknown key"),
         ('[today]\nscheduler = { order = "fmm" }', "scheduler.order", "unknown order"),
     ],
 )
-def test_a_wrong_today_is_named(folder: Path, section: str, field: str, words: str) -> None:
+def test_invalid_today_is_an_error(folder: Path, section: str, field: str, words: str) -> None:
     (folder / "study.toml").write_text(f"{small_study.STUDY}\n{section}\n")
     with pytest.raises(InputError, match=words) as found:
         studies.load(folder / "study.toml")
@@ -102,8 +102,8 @@ least = 1
 """
 
 
-def test_a_plan_says_what_its_answer_changes(folder: Path) -> None:
-    """Measured on the jobs that both finish: the numbers of a study of the two."""
+def test_plan_compares_its_answer_with_today(folder: Path) -> None:
+    """The comparison equals that of a study of both, on the jobs that both finish."""
     study = small_study.STUDY.partition("[vary]")[0]
     (folder / "plan.toml").write_text(study + PLAN + NOW)
     answer = plan.run_plan(plan.load_plan(folder / "plan.toml"), folder / "out", 1).answer

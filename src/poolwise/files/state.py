@@ -1,8 +1,7 @@
-"""State directories: a machine at work at one instant, as a folder of plain files.
+"""State directories: snapshots of a running machine as folders of plain files.
 
-state.toml says when and where it was seen, machine.toml what there is, running.csv and waiting.csv list the jobs: the
-columns of a job table (`traces.table`), and for those at work when they started and what they hold. A study.toml may stand
-beside them.
+state.toml holds time and source, machine.toml the machine. running.csv and waiting.csv list the jobs with the columns of a job
+table (`traces.table`); running jobs also have their start and the resources that they hold. A study.toml is optional.
 """
 
 from __future__ import annotations
@@ -35,37 +34,38 @@ from poolwise.traces.table_columns import Source, columns_of_csv, csv_text
 STATE, MACHINE, RUNNING, WAITING = "state.toml", "machine.toml", "running.csv", "waiting.csv"
 FILES = (STATE, MACHINE, RUNNING, WAITING)
 STUDY = "study.toml"
-"""A study of the state, for `poolwise run FOLDER`."""
+"""Study of the state, for `poolwise run FOLDER`."""
 _NAME, _START, _PLACEMENT, _DRAW = "name", "start_ns", "placement", "draw"
-_BESIDE = (_NAME, _START, _PLACEMENT, _DRAW)
-_APART = (";", ":", "=")
+_STATE_COLUMNS = (_NAME, _START, _PLACEMENT, _DRAW)
+_SEPARATORS = (";", ":", "=")
 
 
 class StateFile(Section):
-    """state.toml of a state directory."""
+    """The state.toml of a state directory."""
 
-    version: Annotated[Literal[1], Field(description="version of this format")]
-    origin: str = Field(description="time 0, from which all times count: 2026-11-22T18:00:00Z")
-    now: str = Field(description="when the state was seen")
-    source: str = Field(default="", description="where it was seen")
-    scheduler: str = Field(default="", description="scheduler file or catalog:NAME that decides there, if known")
-    named: bool = Field(default=False, description="whether jobs have names beside their ids")
-    running: Count = Field(description="rows of running.csv")
-    waiting: Count = Field(description="rows of waiting.csv")
+    version: Annotated[Literal[1], Field(description="version of the file format")]
+    origin: str = Field(description="time 0, the origin of all times (UTC): 2026-11-22T18:00:00Z")
+    now: str = Field(description="time of the snapshot (UTC)")
+    source: str = Field(default="", description="source of the snapshot")
+    scheduler: str = Field(default="", description="scheduler file or catalog:NAME in use at the source, if known")
+    named: bool = Field(default=False, description="whether jobs have names in addition to ids")
+    running: Count = Field(description="number of rows in running.csv")
+    waiting: Count = Field(description="number of rows in waiting.csv")
 
 
 def is_state(path: Path) -> bool:
-    """Whether a path is a state directory."""
+    """Return whether a path is a state directory."""
     return (path / STATE).is_file()
 
 
 def write_state(state: MachineState, folder: Path, study: Mapping[str, Any] | None = None) -> None:
-    """Write a state directory: it appears whole, or not at all. One that is there is replaced; raises InputError for others.
+    """Write a state directory atomically.
 
-    `study` are the tables of a study of the state; one that stands there is kept.
+    An existing state directory is replaced, but its study.toml is kept; otherwise `study`, the tables of a study of the state,
+    is written if given. Raises InputError if the path is something else.
     """
     if folder.exists() and not is_state(folder):
-        raise InputError("exists and is not a state directory", file=folder, remedy="name a folder that does not exist")
+        raise InputError("exists and is not a state directory", file=folder, remedy="choose a path that does not exist")
     jobs, running = state.jobs, [run.job for run in state.running]
     facts = {
         "version": 1,
@@ -102,7 +102,7 @@ def write_state(state: MachineState, folder: Path, study: Mapping[str, Any] | No
 
 
 def _replace(draft: Path, folder: Path) -> None:
-    """Rename a folder; the one that was there is put aside first, and removed last."""
+    """Rename a folder; an existing target is moved aside first and removed last."""
     if folder.exists():
         aside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.old."))
         folder.replace(aside)
@@ -115,17 +115,17 @@ def _replace(draft: Path, folder: Path) -> None:
 
 def _columns(jobs: JobTable, rows: IntArray) -> dict[str, NDArray[Any]]:
     part = jobs.taken(rows)
-    columns = {**job_columns(part, _BESIDE), _DRAW: part.draw}
+    columns = {**job_columns(part, _STATE_COLUMNS), _DRAW: part.draw}
     if part.named:
         columns = {_NAME: np.array([part.name(row) for row in range(len(part))], dtype=np.str_), **columns}
     return columns
 
 
 def read_state(folder: Path) -> MachineState:
-    """Read a state directory; raises InputError naming file, line, field and remedy."""
+    """Read a state directory; raises InputError with file, line, field and remedy."""
     if not is_state(folder):
-        remedy = "give what `poolwise snapshot ... --out` wrote"
-        raise InputError(f"no state directory: it has no {STATE}", file=folder, remedy=remedy)
+        remedy = "give the folder that `poolwise snapshot ... --out` wrote"
+        raise InputError(f"not a state directory: no {STATE}", file=folder, remedy=remedy)
     document = Document.read(folder / STATE)
     check_version(document, (), StateFile)
     facts = validate(StateFile, document, ())
@@ -141,8 +141,8 @@ def read_state(folder: Path) -> MachineState:
     if facts.waiting:
         source = _source(folder / WAITING, facts.waiting, facts.named)
         tables.append(_jobs(source, facts.named))
-        _check_apart(tables, source, facts.named)
-    jobs = _together(tables, origin)
+        _check_disjoint(tables, source, facts.named)
+    jobs = _concatenated(tables, origin)
     runs = zip(range(facts.running), starts.tolist(), places, strict=True)
     try:
         return MachineState(
@@ -161,13 +161,13 @@ def read_state(folder: Path) -> MachineState:
 def _source(path: Path, rows: int, named: bool) -> Source:
     source = columns_of_csv(path)
     if len(source) != rows:
-        raise InputError(f"it has {len(source)} rows, {STATE} says {rows}", file=path, remedy="take the snapshot again")
+        raise InputError(f"{len(source)} rows, but {STATE} states {rows}", file=path, remedy="take the snapshot again")
     require(source, ("id", "submit_ns", "requested_ns", "tasks", *((_NAME,) if named else ())))
     return source
 
 
 def _jobs(source: Source, named: bool) -> JobTable:
-    whole, asked, attributes = read_job_columns(source, _BESIDE)
+    whole, requested, attributes = read_job_columns(source, _STATE_COLUMNS)
     if named:
         _check_names(source)
     else:
@@ -177,7 +177,7 @@ def _jobs(source: Source, named: bool) -> JobTable:
         whole["submit_ns"],
         whole["requested_ns"],
         whole["tasks"],
-        asked,
+        requested,
         attributes,
         draw=source.wholes(_DRAW) if _DRAW in source.names else None,
         name=source.texts(_NAME).tolist() if named else None,
@@ -185,7 +185,7 @@ def _jobs(source: Source, named: bool) -> JobTable:
 
 
 def _check_names(source: Source) -> None:
-    """Raise InputError if two rows have the same name: where jobs have names, their ids say nothing."""
+    """Raise InputError if two rows have the same name; named jobs are identified by name, not by id."""
     first: dict[str, int] = {}
     for row, name in enumerate(source.texts(_NAME).tolist()):
         if first.setdefault(name, row) != row:
@@ -193,16 +193,16 @@ def _check_names(source: Source) -> None:
             raise source.error(row, _NAME, problem, "keep one row per job")
 
 
-def _check_apart(tables: list[JobTable], waiting: Source, named: bool) -> None:
-    """Raise InputError for a job that is at work and waits: `--job` and every answer name jobs by their names, or ids."""
-    at_work = {tables[0].name(row) for row in range(len(tables[0]))} if len(tables) > 1 else set()
+def _check_disjoint(tables: list[JobTable], waiting: Source, named: bool) -> None:
+    """Raise InputError for a job that is both running and waiting: `--job` and all reports identify jobs by name or id."""
+    running = {tables[0].name(row) for row in range(len(tables[0]))} if len(tables) > 1 else set()
     for row in range(len(tables[-1])):
-        if (name := tables[-1].name(row)) in at_work:
-            problem = f"job {name} is in {RUNNING} as well"
+        if (name := tables[-1].name(row)) in running:
+            problem = f"job {name} is also in {RUNNING}"
             raise waiting.error(row, _NAME if named else "id", problem, "keep one row per job")
 
 
-def _together(tables: list[JobTable], origin: int) -> JobTable:
+def _concatenated(tables: list[JobTable], origin: int) -> JobTable:
     none = np.zeros(0, dtype=np.int64)
     if not tables:
         return JobTable(none, none, none, none, {}, {}, epoch=origin)
@@ -212,7 +212,7 @@ def _together(tables: list[JobTable], origin: int) -> JobTable:
             first.append(table)
         except ValueError as error:
             remedy = "take the snapshot again"
-            raise InputError(f"{RUNNING} and {WAITING} have other columns: {error}", file=WAITING, remedy=remedy) from error
+            raise InputError(f"{RUNNING} and {WAITING} have different columns: {error}", file=WAITING, remedy=remedy) from error
     first.epoch = origin
     return first
 
@@ -221,39 +221,40 @@ def _together(tables: list[JobTable], origin: int) -> JobTable:
 
 
 def _placement_text(machine: Machine, placement: Placement) -> str:
-    """Write a placement as `owners_text` does; raises InputError for names that would not be read again."""
+    """Write a placement as `owners_text` does; raises InputError for names that contain a separator."""
     for owner, resource in zip(placement.owner.tolist(), placement.resource.tolist(), strict=True):
         for word in (machine.owners[owner], machine.resources[resource]):
-            if any(mark in word for mark in _APART):
-                raise InputError(f"the name '{word}' has one of {' '.join(_APART)} in it", field="name", remedy="rename it")
+            if any(mark in word for mark in _SEPARATORS):
+                problem = f"the name '{word}' contains one of the separators {' '.join(_SEPARATORS)}"
+                raise InputError(problem, field="name", remedy="rename it")
     return owners_text(machine, ((owner, resource, amount) for _, owner, resource, amount in placement.rows()))
 
 
 def _placement(machine: Machine, text: str, source: Source, row: int) -> Placement:
     rows = []
     for part in text.split(";"):
-        owner, *gives = part.split(":")
-        for give in gives:
-            resource, _, amount = give.partition("=")
+        owner, *amounts = part.split(":")
+        for text_amount in amounts:
+            resource, _, amount = text_amount.partition("=")
             try:
-                rows.append((0, machine.owner(owner), machine.resource(resource), _whole(amount)))
+                rows.append((0, machine.owner(owner), machine.resource(resource), _parse_amount(amount)))
             except UnknownNameError as error:
                 raise source.error(row, _PLACEMENT, error.message, error.remedy or "") from error
             except ValueError as error:
                 raise source.error(row, _PLACEMENT, str(error), "write OWNER:RESOURCE=AMOUNT;...") from error
     if not rows:
-        raise source.error(row, _PLACEMENT, f"'{text}' holds nothing", "write OWNER:RESOURCE=AMOUNT;...")
+        raise source.error(row, _PLACEMENT, f"'{text}' is an empty placement", "write OWNER:RESOURCE=AMOUNT;...")
     return Placement.of(rows)
 
 
-def _whole(text: str) -> int:
+def _parse_amount(text: str) -> int:
     if not text.isdecimal():
-        raise ValueError(f"'{text}' is no amount")
+        raise ValueError(f"'{text}' is not a valid amount")
     return int(text)
 
 
 def iso_time(ns: int) -> str:
-    """Write ns since 1970 as 2026-11-22T18:00:00.000000000Z."""
+    """Format ns since 1970 as 2026-11-22T18:00:00.000000000Z."""
     return f"{np.datetime64(ns, 'ns')}Z"
 
 
