@@ -20,7 +20,7 @@ def run() -> poolwise.SimulatedRun:
         np.full(40, 10**11),
         requests={"nodes": 1 + np.arange(40) % 5, "memory": 512 * (1 + np.arange(40) % 6)},
     )
-    return poolwise.simulate(workload, machine, order="fm", backfill="easy", engine_name="reference")
+    return poolwise.simulate(workload, machine, order="fm", backfill="easy", engine="reference")
 
 
 def test_every_public_name_is_there() -> None:
@@ -48,7 +48,7 @@ def test_a_run_as_plain_data_has_no_number_that_json_lacks(run: poolwise.Simulat
 def test_objects_do_as_well_as_names(run: poolwise.SimulatedRun) -> None:
     scheduler = poolwise.list_scheduler("fm", "easy", "racks", "rack")
     again = poolwise.simulate(
-        run.schedule.workload, run.schedule.machine, scheduler=scheduler, engine_name="reference", baseline=run.schedule
+        run.schedule.workload, run.schedule.machine, scheduler=scheduler, engine="reference", baseline=run.schedule
     )
     assert np.array_equal(again.schedule.start, run.schedule.start)
     assert again.metrics["discrimination_s"] == 0.0
@@ -59,7 +59,7 @@ def test_jobs_that_hardly_need_pools_are_pointed_out() -> None:
     small = poolwise.Workload.of(
         np.arange(5) * 10**9, np.full(5, 10**9), requests={"nodes": np.ones(5, int), "memory": np.full(5, 10)}
     )
-    found = poolwise.simulate(small, machine, engine_name="reference")
+    found = poolwise.simulate(small, machine, engine="reference")
     assert any("pools can hardly matter" in note for note in found.notes)
 
 
@@ -70,7 +70,7 @@ def test_an_order_of_ones_own_is_found_by_its_file(tmp_path: Path, run: poolwise
         encoding="utf-8",
     )
     mine = poolwise.simulate(
-        run.schedule.workload, run.schedule.machine, order=f"{tmp_path / 'mine.py'}:Longest", engine_name="reference"
+        run.schedule.workload, run.schedule.machine, order=f"{tmp_path / 'mine.py'}:Longest", engine="reference"
     )
     assert int(mine.schedule.done.sum()) == 40
 
@@ -86,10 +86,10 @@ def test_remote_memory_slows_down_unless_something_else_is_said() -> None:
     """On racks with pools the default is the model of remote memory, drawn with the run's seed."""
     machine = poolwise.Machine.of_racks(2, 4, local=1024, pool=65536)
     for engine in ("reference", "compiled"):
-        default = poolwise.simulate(MEMORY, machine, seed=7, engine_name=engine).schedule
-        said = poolwise.simulate(MEMORY, machine, truth=RemoteMemory(seed=7), engine_name=engine).schedule
-        other = poolwise.simulate(MEMORY, machine, seed=8, engine_name=engine).schedule
-        ideal = poolwise.simulate(MEMORY, machine, truth=Ideal(), engine_name=engine).schedule
+        default = poolwise.simulate(MEMORY, machine, seed=7, engine=engine).schedule
+        said = poolwise.simulate(MEMORY, machine, truth=RemoteMemory(seed=7), engine=engine).schedule
+        other = poolwise.simulate(MEMORY, machine, seed=8, engine=engine).schedule
+        ideal = poolwise.simulate(MEMORY, machine, truth=Ideal(), engine=engine).schedule
         assert default.end.tolist() == said.end.tolist() != other.end.tolist()
         assert (ideal.job_end - ideal.job_start == 10**11).all()
         assert ((default.job_end - default.job_start)[default.done] > 10**11).all()

@@ -1,4 +1,4 @@
-"""What errors say of names that are not known."""
+"""Remedies of errors for unknown names."""
 
 from poolwise.errors import UnknownNameError
 
@@ -8,7 +8,7 @@ def test_each_known_name_is_listed_once():
     assert UnknownNameError.of("order", "x", []).remedy == "known: none"
 
 
-def test_of_very_many_names_only_the_nearest_are_listed():
+def test_only_the_closest_of_many_names_are_listed():
     known = [f"rack{rack}.thin{node}" for rack in range(50) for node in range(50)]
     remedy = UnknownNameError.of("owner", "rack7.thin77", known).remedy
     assert remedy is not None and "rack7.thin7" in remedy and remedy.endswith(" and 2,490 others")

@@ -18,7 +18,7 @@ def workload():
 
 
 def test_a_run_has_a_row_a_job(workload):
-    run = poolwise.simulate(workload, MACHINE, engine_name="reference")
+    run = poolwise.simulate(workload, MACHINE, engine="reference")
     frame = run.frame()
     assert frame["id"].to_list() == workload.id.tolist()
     ran = run.outcomes.start >= 0

@@ -1,4 +1,4 @@
-"""Names of other distributions: entry points are found wherever a name of the package is."""
+"""Registry: names of the package, entry points of other distributions, and classes in files."""
 
 import importlib
 import sys
@@ -48,7 +48,7 @@ elsewhere-backfill = poolwise_elsewhere:Shortest
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """An installed distribution, as its installer leaves it: a module and a folder of metadata."""
+    """Install a distribution as an installer does: a module and a folder of metadata."""
     (tmp_path / "poolwise_elsewhere.py").write_text(MODULE)
     info = tmp_path / "poolwise_elsewhere-1.0.dist-info"
     info.mkdir()
@@ -60,7 +60,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     sys.modules.pop("poolwise_elsewhere", None)
 
 
-def test_another_distributions_names_stand_among_ours_each_in_its_group() -> None:
+def test_entry_points_of_other_distributions_are_listed_in_their_group() -> None:
     orders, backfills = registry.names("orders"), registry.names("backfills")
     assert {"elsewhere-shortest", "elsewhere-ready", "fcfs", "fm"} <= set(orders)
     assert {"elsewhere-backfill", "easy"} <= set(backfills)
@@ -70,7 +70,7 @@ def test_another_distributions_names_stand_among_ours_each_in_its_group() -> Non
         registry.find("orders", "elsewhere-backfill")
 
 
-def test_it_is_found_made_and_runs_like_ours() -> None:
+def test_entry_point_is_found_configured_and_simulated() -> None:
     found = registry.find("orders", "elsewhere-shortest")
     assert (found.__module__, found.__name__) == ("poolwise_elsewhere", "Shortest")
     assert registry.make("orders", "elsewhere-shortest", power=3.0) == found(3.0)
@@ -85,42 +85,42 @@ def test_it_is_found_made_and_runs_like_ours() -> None:
     assert starts[0] == starts[1] == [6 * 10**9, 0, 3 * 10**9, 10**9]
 
 
-def test_what_is_configured_already_takes_no_settings() -> None:
+def test_configured_object_takes_no_settings() -> None:
     assert registry.make("orders", "elsewhere-ready").power == 2.0
-    with pytest.raises(InputError, match="configured already") as caught:
+    with pytest.raises(InputError, match="configured object and takes no settings") as caught:
         registry.make("orders", "elsewhere-ready", power=1.0)
     assert caught.value.field == "power"
 
 
-def test_our_own_names_are_not_taken_over() -> None:
+def test_entry_point_does_not_replace_a_shipped_name() -> None:
     assert registry.find("orders", "fcfs").__module__.startswith("poolwise.")
 
 
-def test_an_entry_point_to_nothing_is_an_error_that_names_its_distribution() -> None:
-    with pytest.raises(InputError, match=r"'elsewhere-gone' of poolwise-elsewhere cannot be loaded: .*Gone") as caught:
+def test_broken_entry_point_is_an_error_with_its_distribution() -> None:
+    with pytest.raises(InputError, match=r"cannot load 'elsewhere-gone' of poolwise-elsewhere: .*Gone") as caught:
         registry.find("plans", "elsewhere-gone")
     assert (caught.value.field, caught.value.remedy) == ("poolwise.plans", "update or uninstall poolwise-elsewhere")
 
 
-def test_a_name_that_nobody_has_is_answered_with_the_nearest_of_all() -> None:
+def test_unknown_name_error_suggests_the_closest_name() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'elsewhere-shortest'"):
         registry.find("orders", "elsewhere-shortes")
     with pytest.raises(UnknownNameError, match="group"):
         registry.names("ordres")
 
 
-def test_commands_list_it(commands: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_command_shows_entry_points(commands: None, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["list", "orders"]) == 0
     assert "elsewhere-shortest" in capsys.readouterr().out
 
 
-def test_a_name_is_registered_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry._registered, "orders", {})
-    keep = registry.register("orders", "mine")
-    assert keep(Path) is Path and keep(Path) is Path
+def test_registering_a_name_twice_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry.REGISTERED, "orders", {})
+    add = registry.register("orders", "mine")
+    assert add(Path) is Path and add(Path) is Path
     with pytest.raises(ValueError, match="'mine' is registered twice in orders"):
-        keep(str)
-    assert registry._registered["orders"] == {"mine": Path}
+        add(str)
+    assert registry.REGISTERED["orders"] == {"mine": Path}
 
 
 OWN = """
@@ -142,7 +142,7 @@ class Mine(Base):
 """
 
 
-def test_a_class_with_an_initialiser_of_its_own_takes_what_that_takes(tmp_path: Path) -> None:
+def test_settings_are_those_of_the_classs_own_initializer(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(OWN)
     mine = f"{tmp_path / 'own.py'}:Mine"
     assert registry.make("orders", mine, steepness=2.0).power == 4.0

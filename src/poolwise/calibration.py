@@ -1,7 +1,7 @@
-"""How much load a workload is: the mean cores in use on an ideal machine, and the gap between arrivals that gives a target.
+"""Load of NVMe workloads: mean cores in use on an ideal machine, and the arrival gap that gives a target load.
 
-The ideal machine has all cores in one node and takes base times (Call et al., section IV-B; specs of the NVMe composition,
-"Load and measurement"). Equation 6 is printed upside down; the load is demand over capacity.
+The ideal machine has all cores in one node, and runs take their base times (Call et al., section IV-B; specs of the NVMe
+composition, "Load and measurement"). Equation 6 is printed upside down; the load is demand over capacity.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from poolwise.schedulers.list import ListScheduler
 from poolwise.traces.generators.nvme_mix import NvmeMix
 
 OPENING_LOAD = 0.7
-"""Measurement begins when the ideal load first reaches this."""
+"""Load at which measurement begins, the first time that the ideal load reaches it."""
 TOLERANCE = 0.005
 FARTHEST = 1000.0
-"""The search stops at gaps this many times shorter or longer than the work asks for."""
+"""Largest ratio of a gap to the initial guess, or of the guess to a gap, at which the search stops."""
 _RESOURCES = ("cores", "bandwidth", "storage")
 
 
 @dataclass(frozen=True)
 class IdealLoad:
-    """Load of a workload on the ideal machine.
+    """The load of a workload on the ideal machine.
 
     Attributes
     ----------
-    load : cores of the running workloads / cores, averaged over the window
-    window : from the moment the load first reaches 0.7 to the last arrival; the whole run if it never does
+    load : cores of the running jobs / cores, mean over the window
+    window : from the time at which the load first reaches 0.7 to the last arrival; all arrivals if it never does
     opened : whether the load reaches 0.7
     """
 
@@ -47,19 +47,21 @@ class IdealLoad:
     opened: bool
 
     def population(self, workload: Workload) -> BoolArray:
-        """(n_job,) jobs that arrive in the window."""
+        """Return (n_job,) jobs that arrive in the window."""
         inside: BoolArray = (workload.submit >= self.window.begin) & (workload.submit <= self.window.end)
         return inside
 
 
 def ideal_load(workload: Workload, machine: Machine, *, all_resources: bool = False) -> IdealLoad:
-    """Run a workload on the ideal counterpart of a machine.
+    """Measure the load of a workload on the ideal counterpart of a machine.
 
     Parameters
     ----------
+    workload, machine
+        The workload, and the machine whose resources the ideal machine has.
     all_resources
-        Bandwidth and capacity limit it too, whatever fits may start, and the window opens when any of the three loads
-        reaches 0.7: what the authors' simulator does. By default cores alone count, first come first served.
+        Limit bandwidth and storage capacity too, start any job that fits, and open the window when any of the three loads
+        reaches 0.7, as the authors' simulator does. By default only cores count, first come, first served.
     """
     ideal = _ideal_machine(machine, all_resources)
     bare = workload if all_resources else replace(workload, requests={"cores": workload.request("cores")})
@@ -74,7 +76,7 @@ def ideal_load(workload: Workload, machine: Machine, *, all_resources: bool = Fa
 
 
 def _ideal_machine(machine: Machine, all_resources: bool) -> Machine:
-    """All cores in one node; with `all_resources` all devices in one."""
+    """Return a machine with all cores in one node, and with `all_resources` all devices in one."""
     total = [int(machine.capacity[:, machine.resource(n)].sum()) if n in machine.resources else 0 for n in _RESOURCES]
     build = MachineBuilder(f"ideal node for {machine.name}", _RESOURCES)
     build.node("node", cores=total[0])
@@ -84,22 +86,27 @@ def _ideal_machine(machine: Machine, all_resources: bool) -> Machine:
 
 
 def _reaches(schedule: Schedule, resource: str) -> float:
-    """Ns at which the load of a resource first reaches the opening load, infinite if never."""
+    """Return ns at which the load of a resource first reaches the opening load, infinity if never."""
     total = int(schedule.machine.capacity[:, schedule.machine.resource(resource)].sum())
     demand = schedule.workload.request(resource)[schedule.job]
     times = np.concatenate([schedule.start, schedule.end])
     change = np.concatenate([demand, -demand])
-    order = np.lexsort((change, times))  # what ends at an instant is given back before anything starts
+    order = np.lexsort((change, times))  # releases of an instant come before its starts
     level: FloatArray = np.cumsum(change[order]) / max(total, 1)
-    there = np.flatnonzero(level >= OPENING_LOAD)
-    return float(times[order][there[0]]) if len(there) else float("inf")
+    reached = np.flatnonzero(level >= OPENING_LOAD)
+    return float(times[order][reached[0]]) if len(reached) else float("inf")
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """A mix whose ideal load is near a target, and how near.
+    """A mix whose ideal load is close to a target; the closest one found if the target was not reached.
 
-    `reached` says whether it is within the tolerance; if it is not, this is the nearest one found.
+    Attributes
+    ----------
+    mix : the mix with the calibrated gap
+    target : target load
+    ideal : load of the mix
+    runs : number of ideal runs
     """
 
     mix: NvmeMix
@@ -109,42 +116,46 @@ class Calibration:
 
     @property
     def reached(self) -> bool:
-        """Whether the target was reached."""
+        """Whether the load is within the tolerance of the target."""
         return abs(self.ideal.load - self.target) <= TOLERANCE
 
 
 def calibrate(mix: NvmeMix, machine: Machine, target: float, *, all_resources: bool = False, most: int = 40) -> Calibration:
     """Scale the gaps of a mix by one factor until its ideal load is the target.
 
-    The gaps are a fixed set of draws of the seed, so only the clock is stretched. The load falls as gaps grow, not quite
-    steadily (the window moves): bracketed, then bisected with a guess by the straight line between the ends.
+    The random draws of the gaps are fixed by the seed, so only their scale changes. The load falls as gaps grow, almost
+    monotonically (the window moves). The search brackets the target, then bisects, with guesses on the line between the ends.
 
     Parameters
     ----------
+    mix, machine
+        The mix, and the machine whose ideal counterpart runs it.
     target
         Mean ideal load, in (0, 1).
+    all_resources
+        As in `ideal_load`.
     most
-        Ideal runs to spend.
+        Maximum number of ideal runs.
     """
-    tried: dict[float, IdealLoad] = {}
+    loads: dict[float, IdealLoad] = {}
 
     def miss(gap: float) -> float:
         workload = replace(mix, mean_gap_s=gap).generate()
-        tried[gap] = ideal_load(workload, machine, all_resources=all_resources)
-        return tried[gap].load - target
+        loads[gap] = ideal_load(workload, machine, all_resources=all_resources)
+        return loads[gap].load - target
 
     cores = int(machine.capacity[:, machine.resource("cores")].sum())
     workload = mix.generate()
     work_s = float((workload.request("cores") * (workload.duration / 1e9)).sum())
     _bisect(miss, work_s / (len(workload) * cores * target), most)
-    gap = min(tried, key=lambda g: (abs(tried[g].load - target), g))
-    return Calibration(replace(mix, mean_gap_s=gap), target, tried[gap], len(tried))
+    gap = min(loads, key=lambda g: (abs(loads[g].load - target), g))
+    return Calibration(replace(mix, mean_gap_s=gap), target, loads[gap], len(loads))
 
 
 def _bisect(miss: Callable[[float], float], guess: float, most: int) -> None:
-    """Look for a root of a falling function near a guess until it is within the tolerance or `most` calls are spent."""
+    """Search a root of a falling function near a guess, until it is within the tolerance or after `most` calls."""
     value, runs, step = miss(guess), 1, 1.06
-    low, high = [guess, value], [guess, value]  # too little gap (load above), too much (load below)
+    low, high = [guess, value], [guess, value]  # gap and value: gap too small (load above the target), gap too large
     while abs(value) > TOLERANCE / 2 and runs < most and guess / FARTHEST < low[0] and high[0] < guess * FARTHEST:
         if low[1] <= 0:
             low = [low[0] / step, miss(low[0] / step)]

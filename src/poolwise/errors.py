@@ -1,4 +1,4 @@
-"""One exception tree. Every error that a user can cause says where it stands and what to do about it."""
+"""Exceptions. An error that a user can cause says what is wrong, where, and how to fix it."""
 
 from __future__ import annotations
 
@@ -7,29 +7,47 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from poolwise.user_code import said_of
+from poolwise.user_code import with_location
 
 SHOWN = 100
-"""Of so many known names all are listed, of more those that are nearest to what was written."""
+"""Number of known names up to which an error lists all of them; of more it lists the closest matches."""
 
 
 class PoolwiseError(Exception):
-    """Root of all errors that Poolwise raises on purpose; `exit_code` is what the command line returns for it."""
+    """Base class of the errors that Poolwise raises.
+
+    Attributes
+    ----------
+    exit_code : exit code of the command line for this error
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> issubclass(poolwise.InputError, poolwise.PoolwiseError), poolwise.InputError.exit_code
+    (True, 2)
+    """
 
     exit_code = 1
 
 
 class InputError(PoolwiseError):
-    """Something the user wrote cannot be used: a file, a field, a name, an option.
+    """Invalid input: a file, a field, a name or an option.
 
     Parameters
     ----------
     message
         What is wrong, in one sentence.
     file, line, field
-        Where it stands, as far as known.
+        Location of the input, as far as known.
     remedy
-        What to do about it.
+        How to fix it.
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> print(poolwise.InputError("the time is missing", file="jobs.csv", line=3, remedy="write a time"))
+    jobs.csv, line 3: the time is missing
+      remedy: write a time
     """
 
     exit_code = 2
@@ -68,23 +86,23 @@ def _rebuild_input_error(
     field: str | None,
     remedy: str | None,
 ) -> InputError:
-    """Unpickle an `InputError` raised in a worker process."""
+    """Unpickle an `InputError` that a worker process raised."""
     return kind(message, file=file, line=line, field=field, remedy=remedy)
 
 
 class ManyErrors(InputError):
-    """Several things cannot be used; its place, message and remedy are those of the first, its text tells them all.
+    """Several input errors in one; location, message and remedy are those of the first, the text contains all.
 
     Attributes
     ----------
-    errors : each of them
+    errors : the errors
     """
 
     errors: tuple[InputError, ...] = ()
 
     @classmethod
     def of(cls, errors: Sequence[InputError]) -> InputError:
-        """Put errors together; one alone stays what it is."""
+        """Combine errors; a single one is returned unchanged."""
         flat = [one for error in errors for one in (error.errors if isinstance(error, ManyErrors) else (error,))]
         if len(flat) == 1:
             return flat[0]
@@ -99,28 +117,28 @@ class ManyErrors(InputError):
 
 
 class Problems:
-    """Collects errors, so that the user is told of all of them at once."""
+    """Collector of input errors, so that all of them are reported at once."""
 
     def __init__(self) -> None:
         self._found: list[InputError] = []
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """Keep an InputError that is raised inside."""
+        """Collect an InputError that is raised in the block."""
         try:
             yield
         except InputError as error:
             self._found.append(error)
 
     def finish(self) -> None:
-        """Raise what was kept, if anything was; the same error is told once."""
+        """Raise the collected errors, if any; an error that occurred several times is reported once."""
         once = {str(error): error for error in self._found}
         if once:
             raise ManyErrors.of([*once.values()])
 
 
 class UnknownNameError(InputError):
-    """A name that nothing is registered under; the remedy lists the nearest ones."""
+    """A name that does not exist; the remedy lists the closest matches."""
 
     @classmethod
     def of(
@@ -133,7 +151,7 @@ class UnknownNameError(InputError):
         line: int | None = None,
         field: str | None = None,
     ) -> UnknownNameError:
-        """Build the error for an unknown `name` of kind `what` among the `known` ones."""
+        """Build the error for a `name` that is not among the `known` ones; `what` is the kind of name."""
         known = sorted({*known})
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
         shown = known if len(known) <= SHOWN else sorted(difflib.get_close_matches(name, known, n=10, cutoff=0.0))
@@ -143,18 +161,31 @@ class UnknownNameError(InputError):
 
 
 class InfeasibleError(PoolwiseError):
-    """The question has no answer: no assignment, plan or schedule meets the constraints."""
+    """No assignment, plan or schedule meets the constraints."""
 
     exit_code = 3
 
 
 class PolicyError(PoolwiseError):
-    """A policy, scheduler or model broke its contract: NaN priorities, capacity given twice, a queue left to starve.
+    """A policy, scheduler or model broke its contract: NaN priorities, capacity allocated twice, a starving queue.
 
-    `by` is the object that did; where it is the user's own its file and line stand before the message.
+    Parameters
+    ----------
+    message
+        What it did, in one sentence.
+    by
+        The object; if a user defined its class, the message begins with the file and line.
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> raise poolwise.PolicyError("Mine returned NaN priorities")
+    Traceback (most recent call last):
+    ...
+    poolwise.errors.PolicyError: Mine returned NaN priorities
     """
 
     exit_code = 1
 
     def __init__(self, message: str, *, by: object = None) -> None:
-        super().__init__(message if by is None else said_of(by, message))
+        super().__init__(message if by is None else with_location(by, message))

@@ -141,7 +141,7 @@ class Loop:
         outcome = self._schedule(changes)
         rejected = frozenset(d.job for d in outcome.committed if isinstance(d, Reject))
         if outcome.committed and all(isinstance(d, Reject | Resize) for d in outcome.committed) and not outcome.rejected:
-            rest = replace(changes.beside(rejected), resized=tuple(self._resized))
+            rest = replace(changes.without_arrivals(rejected), resized=tuple(self._resized))
             self._resized = []
             if rest != Changes():
                 outcome = outcome.then(self._schedule(rest))

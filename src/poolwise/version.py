@@ -1,3 +1,3 @@
-"""Which version of Poolwise this is."""
+"""Version of Poolwise."""
 
 __version__ = "0.1.0"

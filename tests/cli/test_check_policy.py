@@ -73,8 +73,8 @@ def test_registered_names_and_modules_are_accepted(capsys: pytest.CaptureFixture
         ("missing.py:Order", "no such file"),
         ("no.such.module:Order", "cannot import"),
         ("{mine}:Nowest", "did you mean 'Newest'?"),
-        ("{mine}:NUMBER", "int is no scheduler, order"),
-        ("{mine}:Needy", "cannot be configured without settings"),
+        ("{mine}:NUMBER", "int is not a scheduler, order"),
+        ("{mine}:Needy", "has settings without defaults"),
     ],
 )
 def test_invalid_name_is_one_error_without_traceback(

@@ -38,7 +38,7 @@ class Mine:
     def priority(self, queue, snapshot):
         return np.zeros(len(queue))
 """,
-        "Mine is of kind 'statik'",
+        "Mine has the unknown kind 'statik'",
         8,
     ),
     "unfinished": (
@@ -60,7 +60,7 @@ class Mine:
     def priority(self, queue, snapshot):
         return np.zeros(len(queue))
 """,
-        "Mine is linear, but no AgingOrder",
+        "Mine has the kind 'linear' but does not derive from AgingOrder",
         8,
     ),
     "raises": (
@@ -141,10 +141,10 @@ def test_contract_is_reported_untested_if_no_job_waits(tmp_path):
     kept = ORDERS["broken"][0].replace("-queue.waited_s(snapshot.now)", "-queue.table.requested_s[queue.jobs]")
     machine = Machine.of_racks(4, 500, local=10**6, cores=32)
     workload = read("catalog:example-sacct.txt", machine)
-    found = api.simulate(workload, machine, f"{written(tmp_path, 'idle', kept)}:Mine", engine_name="reference")
-    assert any("not checked, because none of the first 200 jobs waited" in note for note in found.notes)
-    assert api.simulate(workload, machine, "sjf", engine_name="reference").notes == ()
-    with pytest.raises(PolicyError, match="does not behave as its kind declares"):
+    found = api.simulate(workload, machine, f"{written(tmp_path, 'idle', kept)}:Mine", engine="reference")
+    assert any("not tested, since none of the first 200 jobs waited" in note for note in found.notes)
+    assert api.simulate(workload, machine, "sjf", engine="reference").notes == ()
+    with pytest.raises(PolicyError, match="breaks the promise"):
         api.simulate(workload, Machine.of_racks(1, 16, local=10**6, cores=32), f"{written(tmp_path, 'broken')}:Mine")
 
 
@@ -173,7 +173,7 @@ def test_checks_report_what_they_could_not_test(tmp_path):
     assert [name for name, result in lines.items() if not result.tested] == [
         "is deterministic",
         "leaves its inputs unchanged",
-        "gives every waiting job one float64 that is a number",
+        "returns one float64 priority without NaN per waiting job",
     ]
     assert "not tested" in str(lines["is deterministic"])
     right = check(registry.make("orders", "sjf"))
@@ -197,4 +197,4 @@ def test_invalid_priorities_are_reported_with_the_line_of_the_order(tmp_path, ca
     words = ["simulate", str(tmp_path / "jobs.csv"), "--processors", "8", "--order", f"{tmp_path / 'mine.py'}:Mine"]
     assert cli.run(words) == 1
     said = capsys.readouterr().err
-    assert "mine.py, line 7: Mine must return" in said and "priorities that are numbers" in said
+    assert "mine.py, line 7: Mine must return" in said and "priorities without NaN" in said

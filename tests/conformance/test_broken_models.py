@@ -32,7 +32,7 @@ class Halfway(PerformanceModel):
 
 @dataclass(frozen=True)
 class Crowd(Halfway):
-    """Slows down with the number of runs anywhere, and does not say so."""
+    """A model whose slowdown depends on all runs, without owners in touches."""
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
         return 0.1 * sum(1 for _ in view.runs())
@@ -40,7 +40,7 @@ class Crowd(Halfway):
 
 @dataclass(frozen=True)
 class OwnLinksOnly(NetworkSharing):
-    """Names only the links that its run crosses: a throttled neighbour's other links matter too."""
+    """A model that names only the links of its run, though the other links of a throttled neighbor matter too."""
 
     def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
         if not super().touches(placement, view):
@@ -62,7 +62,7 @@ LONG = Fetch(100 * SECOND, 1, ((0,),), ())
 
 @dataclass(frozen=True)
 class Brings(Halfway):
-    """Fetches, and is the slower the more runs there are anywhere."""
+    """A model whose pace of fetching depends on all runs."""
 
     what: Fetch = field(default=LONG)
     crowd: float = 0.0
@@ -80,26 +80,26 @@ OVER_LINKS = "fetches for whole nanoseconds over links of the machine"
 @pytest.mark.parametrize(
     ("model", "name", "says"),
     [
-        (Halfway(wait=-1), "gives a setup of whole nanoseconds, at least 0", "setup -1"),
-        (Halfway(wait=0.5), "gives a setup of whole nanoseconds, at least 0", "setup 0.5"),
-        (Halfway(owners=(99,)), "names owners of the machine in touches", "(99,)"),
-        (Crowd(), "names in touches all that its slowdown depends on", "while nothing changed"),
-        (Brings(crowd=0.1), "names in touches all that its slowdown depends on", "the pace of fetching of run"),
+        (Halfway(wait=-1), "returns a setup of whole nanoseconds, at least 0", "setup -1"),
+        (Halfway(wait=0.5), "returns a setup of whole nanoseconds, at least 0", "setup 0.5"),
+        (Halfway(owners=(99,)), "returns owners of the machine from touches", "(99,)"),
+        (Crowd(), "returns from touches every owner that its slowdown depends on", "but nothing on the owners"),
+        (Brings(crowd=0.1), "returns from touches every owner that its slowdown depends on", "the pace of fetching of run"),
         (Brings(what=Fetch(1, 1, ((99,),), ())), OVER_LINKS, "routes=((99,),)"),
         (Brings(what=Fetch(1, 1, ((),), ())), OVER_LINKS, "routes=((),)"),
         (Brings(what=Fetch(1, 0, ((0,),), ())), OVER_LINKS, "bandwidth=0"),
-        (Brings(what=replace(LONG, touches=(99,))), "names owners of the machine in touches", "(99,)"),
+        (Brings(what=replace(LONG, touches=(99,))), "returns owners of the machine from touches", "(99,)"),
     ],
     ids=["negative", "fraction", "stranger", "crowd", "crowd-fetching", "no-link", "no-way", "no-bandwidth", "far-touches"],
 )
-def test_a_broken_model_is_found_out(model: PerformanceModel, name: str, says: str) -> None:
+def test_broken_model_is_detected(model: PerformanceModel, name: str, says: str) -> None:
     problems = failed(check_model(model))
     assert says in problems[name]
 
 
 @dataclass(frozen=True)
 class InTurn(Bent):
-    """Starts jobs on arrival at given (node, device)."""
+    """A scheduler that starts jobs on arrival at given (node, device)."""
 
     places: tuple[tuple[int, int], ...]
 
@@ -108,17 +108,17 @@ class InTurn(Bent):
         return Plan(tuple(Start(j, (0,), Placement.of([(0, node, 0, 1), (0, device, 1, 0)])) for j, node, device in places))
 
 
-def test_a_model_that_overlooks_what_throttles_its_neighbours_is_found_out() -> None:
+def test_model_that_ignores_throttled_neighbors_is_detected() -> None:
     """A and B share port 0 (1250 MB/s), B and C port 2 (400). When C comes, B falls from 400 to 200 and A gains 200."""
     workload = Workload.of(np.arange(4), np.full(4, 90), requests={"bandwidth": np.full(4, 2000)})
     case = Case(devices().machine, workload, InTurn(((0, 5), (0, 6), (3, 6), (1, 5))))
-    name = "names in touches all that its slowdown depends on"
+    name = "returns from touches every owner that its slowdown depends on"
     assert failed(check_model(NetworkSharing(), case)) == {}
     problem = failed(check_model(OwnLinksOnly(), case))[name]
-    assert f"run 0 went from {2000 / 850 - 1} to {2000 / 1050 - 1} while nothing changed on the owners (8, 9)" in problem
+    assert f"run 0 changed from {2000 / 850 - 1} to {2000 / 1050 - 1}, but nothing on the owners (8, 9) changed" in problem
 
 
-def test_impossible_slowdowns_and_moods_are_found_out() -> None:
+def test_invalid_and_random_slowdowns_are_detected() -> None:
     for slowdown in (-1.0, float("inf"), float("nan")):
         assert failed(check_model(Halfway(slow=slowdown)))
     assert "is deterministic" in failed(check_model(Moody()))

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.long
 
 
 class Order(QueuePolicy):
-    """Stateless orders of the tests are equal to their like."""
+    """Base of stateless orders, which are equal if their classes are."""
 
     kind: ClassVar = "opaque"
 
@@ -64,7 +64,7 @@ class NotStatic(Order):
 
 
 class NotAging(Order):
-    """Linear, but engines could not know how."""
+    """An order of kind linear without the columns that engines read."""
 
     kind: ClassVar = "linear"
 
@@ -80,7 +80,7 @@ class OtherPriority(AgingOrder):
 
 @dataclass(frozen=True)
 class AmongOthers(AgingOrder):
-    """The pace depends on who else is asked for."""
+    """An order whose pace depends on the other jobs of the call."""
 
     def pace(self, jobs: np.ndarray, table: Workload, machine: Machine) -> np.ndarray:
         return table.requested_s[jobs] / len(jobs)
@@ -102,7 +102,7 @@ class Standstill(AgingOrder):
 
 @dataclass(frozen=True)
 class Falling(AgingOrder):
-    """Youngest first, which is allowed."""
+    """Youngest first, which is valid."""
 
     def weight(self, jobs: np.ndarray, table: Workload, machine: Machine) -> np.ndarray:
         return np.where(jobs % 2 == 0, -1.0, 0.0)
@@ -123,35 +123,35 @@ class Emptying(Order):
 @pytest.mark.parametrize(
     ("order", "name", "says"),
     [
-        (Short(), "gives every waiting job one float64 that is a number", "shape (1,)"),
-        (Whole(), "gives every waiting job one float64 that is a number", "int64"),
-        (NotANumber(), "gives every waiting job one float64 that is a number", "NaN for the job in row [5]"),
+        (Short(), "returns one float64 priority without NaN per waiting job", "shape (1,)"),
+        (Whole(), "returns one float64 priority without NaN per waiting job", "int64"),
+        (NotANumber(), "returns one float64 priority without NaN per waiting job", "NaN for the job in row [5]"),
         (Unkind(), "keeps the promise of its kind", "kind is 'quadratic'"),
         (NotStatic(), "keeps the promise of its kind", "static, but"),
-        (NotAging(), "keeps the promise of its kind", "linear, but no AgingOrder"),
+        (NotAging(), "keeps the promise of its kind", "does not derive from AgingOrder"),
         (OtherPriority(), "keeps the promise of its kind", "linear, but its priorities"),
         (AmongOthers(), "keeps the promise of its kind", "linear, but pace and weight"),
         (Dice(), "is deterministic", "answered differently"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Order) else None,
 )
-def test_a_broken_order_is_found_out(order: Order, name: str, says: str) -> None:
+def test_broken_order_is_detected(order: Order, name: str, says: str) -> None:
     only(check_order(order), name, says)
 
 
-def test_an_order_whose_weights_are_drawn_is_found_out() -> None:
+def test_order_with_random_weights_is_detected() -> None:
     assert "keeps the promise of its kind" in failed(check_order(Restless()))
 
 
-def test_a_pace_of_zero_is_found_out() -> None:
+def test_pace_of_zero_is_detected() -> None:
     only(check_order(Standstill()), "runs without an error", "paces between 1e-60 and 1e+60 in size")
 
 
-def test_an_order_may_fall_with_the_wait() -> None:
+def test_priority_may_fall_with_the_wait() -> None:
     assert not failed(check_order(Falling()))
 
 
-def test_an_order_that_changes_the_queue_is_found_out() -> None:
+def test_order_that_changes_the_queue_is_detected() -> None:
     assert "leaves its inputs unchanged" in failed(check_order(Emptying()))
 
 
@@ -207,16 +207,16 @@ class Careless(RackPlacement):
 @pytest.mark.parametrize(
     ("placement", "name", "says"),
     [
-        (Over(), "places only into what is free", "does not fit"),
+        (Over(), "places only on free resources", "does not fit"),
         (Stingy(), "gives a job all its nodes", "nodes and got"),
-        (Strict(), "screens out only what it cannot place", "says no to the job"),
-        (Careless(), "answers alike for jobs that it calls alike", "another answer for the job"),
-        (Raising(), "raises for no job, whatever it asks for", "it raised: what is that?"),
-        (Contrary(), "places on the empty machine what it places on a busy one", "refused by the empty machine"),
+        (Strict(), "screens out only jobs that it cannot place", "screens out the job"),
+        (Careless(), "treats jobs with the same number alike", "is treated differently from one with the same number"),
+        (Raising(), "refuses unknown requests without raising", "place raised: what is that?"),
+        (Contrary(), "places on the empty machine every job that it places on a busy one", "the empty machine refuses the job"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, RackPlacement) else None,
 )
-def test_a_broken_placement_is_found_out(placement: RackPlacement, name: str, says: str) -> None:
+def test_broken_placement_is_detected(placement: RackPlacement, name: str, says: str) -> None:
     only(check_placement(placement), name, says)
 
 
@@ -225,7 +225,7 @@ def test_a_broken_placement_is_found_out(placement: RackPlacement, name: str, sa
 
 @dataclass(frozen=True)
 class Forward(Easy):
-    """Places every job as if the others had not started."""
+    """A backfill that ignores its own starts."""
 
     def select(self, queue, priority, snapshot, placement):
         found = ((job, placement.place(snapshot.table.job(job), snapshot)) for job in queue.jobs.tolist())
@@ -247,8 +247,8 @@ class Spoiling(Easy):
         return starts
 
 
-def test_broken_backfills_are_found_out() -> None:
-    choice = "starts each waiting job at most once, within what is free"
+def test_broken_backfills_are_detected() -> None:
+    choice = "starts each waiting job at most once, within the free resources"
     assert "do not fit what is free" in failed(check_backfill(Forward()))[choice]
     assert "was started already" in failed(check_backfill(Doubling()))[choice]
     assert "the priorities" in failed(check_backfill(Spoiling()))["leaves its inputs unchanged"]
@@ -259,7 +259,7 @@ EASY = BackfillRule("head")
 
 @dataclass(frozen=True)
 class Stated(Easy):
-    """EASY that states a rule, rightly or wrongly."""
+    """EASY that states a given rule."""
 
     said: BackfillRule = EASY
 
@@ -269,16 +269,16 @@ class Stated(Easy):
 
 @pytest.mark.parametrize(
     "rule",
-    [BackfillRule("nobody"), BackfillRule("everyone"), BackfillRule("head", False), BackfillRule("head", counts_pools=False)],
+    [BackfillRule("none"), BackfillRule("all"), BackfillRule("head", False), BackfillRule("head", counts_pools=False)],
 )
-def test_a_backfill_that_states_another_rule_is_found_out(rule: BackfillRule) -> None:
+def test_backfill_with_a_wrong_rule_is_detected(rule: BackfillRule) -> None:
     assert not failed(check_backfill(Stated()))
-    only(check_backfill(Stated(said=rule)), "does what the rule that it states says", "starts at another time")
+    only(check_backfill(Stated(said=rule)), "follows the rule that it states", "starts at another time")
 
 
 @dataclass(frozen=True)
 class StatedRacks(RackPlacement):
-    """Rack placement that states a rule, rightly or wrongly."""
+    """Rack placement that states a given rule."""
 
     said: PoolScope = "rack"
 
@@ -288,7 +288,7 @@ class StatedRacks(RackPlacement):
 
 @dataclass(frozen=True)
 class StatedModel(RemoteMemory):
-    """Remote memory that states slowdowns, rightly or wrongly."""
+    """Remote memory that states scaled slowdowns."""
 
     factor: float = 1.0
 
@@ -297,10 +297,10 @@ class StatedModel(RemoteMemory):
         return None if found is None else found._replace(weight=found.weight * self.factor)
 
 
-def test_a_placement_and_a_model_that_state_something_else_are_found_out() -> None:
+def test_placement_and_model_with_wrong_rules_are_detected() -> None:
     assert not failed(check_placement(StatedRacks())) and not failed(check_model(StatedModel()))
-    only(check_placement(StatedRacks(said="system")), "does what the rule that it states says", "by its rule")
-    only(check_model(StatedModel(factor=1.5)), "does what the rule that it states says", "by its rule")
+    only(check_placement(StatedRacks(said="system")), "follows the rule that it states", "by its rule")
+    only(check_model(StatedModel(factor=1.5)), "follows the rule that it states", "by its rule")
 
 
 # Cost models
@@ -308,7 +308,7 @@ def test_a_placement_and_a_model_that_state_something_else_are_found_out() -> No
 
 @dataclass(frozen=True)
 class Cost(CostModel):
-    """A cost model that can break each of its promises."""
+    """A cost model that breaks a chosen promise."""
 
     fault: str = ""
 
@@ -354,6 +354,6 @@ class Cost(CostModel):
         ("despairs", UNCHANGED, "changed the tasks"),
     ],
 )
-def test_a_broken_cost_model(fault: str, name: str, says: str) -> None:
+def test_broken_cost_model_is_detected(fault: str, name: str, says: str) -> None:
     assert not failed(check(Cost()))
     only(check(Cost(fault)), name, says)

@@ -1,4 +1,4 @@
-"""Schedulers that each break one promise: every check can fail, and says what it saw."""
+"""Schedulers that each break one promise: every check can fail, and reports the violation."""
 
 import pytest
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.long
 
 
 class Greedy(Bent):
-    """Takes more nodes than there are."""
+    """Allocates more nodes than the machine has."""
 
     def bend(self, plan: Plan, snapshot: Snapshot) -> Plan:
         extra = [Start(d.job, d.tasks, Placement.of([(0, 0, 0, 99)])) for d in plan.decisions if isinstance(d, Start)]
@@ -21,7 +21,7 @@ class Greedy(Bent):
 
 
 class Swelling(Bent):
-    """Gives running jobs more memory than there is."""
+    """Resizes running jobs beyond the memory of the machine."""
 
     def bend(self, plan: Plan, snapshot: Snapshot) -> Plan:
         wide = [Resize(run.id, Placement.of([*run.placement.rows(), (0, 5, 1, 10**9)])) for run in snapshot.runs()]
@@ -58,14 +58,14 @@ class Idle(Bent):
 
 
 class Sleepless(Bent):
-    """Wants to be woken for ever."""
+    """Requests a wake-up in every pass."""
 
     def bend(self, plan: Plan, snapshot: Snapshot) -> Plan:
         return Plan(wake_at=snapshot.now + 1)
 
 
 class Scribbler(Bent):
-    """Makes free arrays writable and takes from them."""
+    """Makes the free amounts writable and changes them."""
 
     def bend(self, plan: Plan, snapshot: Snapshot) -> Plan:
         snapshot.free.flags.writeable = True
@@ -74,7 +74,7 @@ class Scribbler(Bent):
 
 
 class Thief(Bent):
-    """Takes jobs out of the queue."""
+    """Removes jobs from the queue."""
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
         for job in changes.arrived:
@@ -90,7 +90,7 @@ class Crashing(Bent):
 
 
 class Remembering(Bent):
-    """Its dispatcher counts passes and skips the third: no snapshot tells the count."""
+    """Counts passes and skips every third: hidden state."""
 
     def open(self, machine: Machine, seed: int) -> Bent:
         return Counting()
@@ -100,12 +100,12 @@ class Counting(Bent):
     passes = 0
 
     def bend(self, plan: Plan, snapshot: Snapshot) -> Plan:
-        self.__dict__["passes"] = self.passes + 1  # past the frozen dataclass
+        self.__dict__["passes"] = self.passes + 1  # bypasses the frozen dataclass
         return Plan(wake_at=snapshot.now + 1) if self.passes == 3 else plan
 
 
 class Random(Bent):
-    """Chooses the rack by a global generator."""
+    """Chooses the rack by a global random generator."""
 
     def bend(self, plan: Plan, snapshot: Snapshot) -> Plan:
         return plan if draws.random() < 0.5 else Plan(wake_at=snapshot.now + 1)
@@ -123,7 +123,7 @@ class NeverEqual(Bent):
     __hash__ = None
 
 
-def test_a_faultless_delegate_passes() -> None:
+def test_correct_delegate_passes() -> None:
     assert failed(check_scheduler(Bent())) == {}
 
 
@@ -133,8 +133,8 @@ def test_a_faultless_delegate_passes() -> None:
         (Greedy(), "respects capacity", "capacity is not free"),
         (Swelling(), "respects capacity", "capacity is not free"),
         (Moving(), "respects capacity", "only memory can be resized"),
-        (Early(), "starts only what waits", "tasks are not waiting"),
-        (Twice(), "starts only what waits", "tasks are not waiting"),
+        (Early(), "starts only waiting tasks", "tasks are not waiting"),
+        (Twice(), "starts only waiting tasks", "tasks are not waiting"),
         (Idle(), "serves or rejects every job", "40 jobs never started"),
         (Sleepless(), "serves or rejects every job", "would never end"),
         (Scribbler(), "leaves its inputs unchanged", "changed the queue or the snapshot"),
@@ -145,18 +145,20 @@ def test_a_faultless_delegate_passes() -> None:
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Bent) else None,
 )
-def test_a_broken_scheduler_is_found_out(scheduler: Bent, name: str, says: str) -> None:
+def test_broken_scheduler_is_detected(scheduler: Bent, name: str, says: str) -> None:
     problems = failed(check_scheduler(scheduler))
     assert says in problems[name]
 
 
-def test_memory_and_chance_are_found_out() -> None:
-    assert "a freshly opened one" in failed(check_scheduler(Remembering()))["decides alike warm and freshly opened"]
+def test_hidden_state_and_global_randomness_are_detected() -> None:
+    assert (
+        "a newly opened dispatcher" in failed(check_scheduler(Remembering()))["decides alike before and after it is reopened"]
+    )
     assert "is deterministic" in failed(check_scheduler(Random()))
 
 
-def test_capacity_kept_at_the_end_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No scheduler can keep capacity on a sound platform: break the platform."""
+def test_capacity_held_at_the_end_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a correct platform no scheduler can hold capacity, so the platform is broken here."""
     from poolwise.platforms.simulated import Simulation
 
     ended = Simulation._end
@@ -167,10 +169,10 @@ def test_capacity_kept_at_the_end_is_found_out(monkeypatch: pytest.MonkeyPatch) 
         return event
 
     monkeypatch.setattr(Simulation, "_end", leak)
-    assert "gives everything back" in failed(check_scheduler(ListScheduler()))
+    assert "releases all resources" in failed(check_scheduler(ListScheduler()))
 
 
-def test_what_is_none_of_these_is_an_input_error() -> None:
+def test_object_of_no_known_kind_is_an_input_error() -> None:
     with pytest.raises(InputError, match="no scheduler, order"):
         check(3)
     with pytest.raises(InputError, match="without settings"):

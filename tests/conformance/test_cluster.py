@@ -1,4 +1,4 @@
-"""Every scheduler on a cluster that nobody knows beforehand: alike the simulator in peace, and sound in any trouble."""
+"""Schedulers on the fake cluster: without faults as in the simulator, with faults consistent."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ CASES = {"racks": racks, "devices": devices, "modules": modules, "units": units}
 
 
 def suited() -> list[tuple[str, str]]:
-    """Registered schedulers, and the cases on which they can work at all."""
+    """Return the registered schedulers with the cases on which they work."""
     found = []
     for name in registry.names("schedulers"):
         for where, make in CASES.items():
@@ -62,7 +62,7 @@ def test_every_scheduler_has_a_case() -> None:
 
 
 @pytest.mark.parametrize(("name", "where"), SUITED)
-def test_a_cluster_without_trouble_is_the_simulator(name: str, where: str) -> None:
+def test_cluster_without_faults_equals_the_simulator(name: str, where: str) -> None:
     case, scheduler = CASES[where](), registry.make("schedulers", name)
     schedule = simulate(case.machine, case.workload, scheduler, truth=case.truth, engine="reference").schedule
     owners, ids = case.machine.owners, case.workload.id
@@ -79,14 +79,14 @@ def test_a_cluster_without_trouble_is_the_simulator(name: str, where: str) -> No
 
 @settings(max_examples=130, deadline=None)
 @given(st.sampled_from(SUITED), TROUBLE, st.integers(0, 10**6))
-def test_nothing_is_given_twice_and_no_job_is_lost(which: tuple[str, str], trouble: Fault, seed: int) -> None:
-    """Some eighty instants each, more than ten thousand together."""
+def test_no_double_allocation_and_no_lost_job_under_faults(which: tuple[str, str], faults: Fault, seed: int) -> None:
+    """Each example has about eighty instants, all together more than ten thousand."""
     name, where = which
-    steps, problems = survive(registry.make("schedulers", name), CASES[where](seed=seed % 7), trouble, seed)
+    steps, problems = survive(registry.make("schedulers", name), CASES[where](seed=seed % 7), faults, seed)
     assert steps > 0 and not problems
 
 
-def test_of_all_kinds_has_all_kinds() -> None:
+def test_of_all_kinds_sets_every_fault() -> None:
     full = Fault.of_all_kinds()
     for kind, value in vars(full).items():
         assert value, kind
@@ -94,12 +94,12 @@ def test_of_all_kinds_has_all_kinds() -> None:
 
 
 def broken(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
-    """Break the loop in one place."""
+    """Break one method of the loop."""
     take, add = Queue.remove_tasks, Queue.add
     if what == "arrivals are counted twice":
         monkeypatch.setattr(loops.Loop, "_absorb", forgetful(loops.Loop._absorb))
     elif what == "starts stay in the queue":
-        monkeypatch.setattr(Queue, "take", lambda self, job, tasks=None: None if tasks else take(self, job, tasks))
+        monkeypatch.setattr(Queue, "remove_tasks", lambda self, job, tasks=None: None if tasks else take(self, job, tasks))
     elif what == "refused tasks are not queued again":
         monkeypatch.setattr(
             Queue, "add", lambda self, job, tasks=None, passes=0: None if tasks else add(self, job, tasks, passes)
@@ -117,7 +117,7 @@ def forgetful(absorb):
 @pytest.mark.parametrize(
     "what", ["arrivals are counted twice", "starts stay in the queue", "refused tasks are not queued again"]
 )
-def test_accounts_find_a_broken_loop(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+def test_problems_reports_a_broken_loop(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     broken(monkeypatch, what)
     found = []
     for seed in range(4):
@@ -128,13 +128,13 @@ def test_accounts_find_a_broken_loop(monkeypatch: pytest.MonkeyPatch, what: str)
     assert found
 
 
-def test_what_is_remembered_is_declared() -> None:
+def test_schedulers_declare_what_they_remember() -> None:
     kept = ListScheduler(backfill=Conservative(keep_reservations=True))
     assert kept.remembers and not ListScheduler().remembers
     assert survive(kept, racks(), Fault.of_all_kinds(), 1)[1] == []
 
 
-def test_nothing_is_rejected_while_the_machine_may_grow() -> None:
+def test_no_job_is_rejected_while_the_machine_may_grow() -> None:
     case = racks()
     cluster = FakeCluster(case, Fault(leaving=2), 5)
     loop = Loop(cluster, ListScheduler())
@@ -147,16 +147,16 @@ def test_nothing_is_rejected_while_the_machine_may_grow() -> None:
     assert loop.result.opened > 4, "each time that an owner left or joined"
 
 
-def test_a_loop_raises_on_an_event_that_it_does_not_know() -> None:
+def test_loop_raises_on_an_unknown_event() -> None:
     class Sunset:
-        """Nobody has heard of it."""
+        """An event of an unknown type."""
 
     loop = Loop(FakeCluster(racks()), ListScheduler())
     with pytest.raises(PolicyError, match="does not know the event"):
         loop.apply_events(EventBatch(0, (Sunset(),)))
 
 
-def test_renumbered_jobs_keep_their_place() -> None:
+def test_renumbered_jobs_keep_their_position() -> None:
     case = racks()
     queue = Queue(case.workload.table)
     for job in (3, 1, 7):
@@ -169,9 +169,9 @@ def test_renumbered_jobs_keep_their_place() -> None:
 
 
 class TestContinuation:
-    """What a run persists."""
+    """Saved state of a run."""
 
-    def test_comes_back_as_it_was(self) -> None:
+    def test_round_trip_through_json(self) -> None:
         queue = Queue(racks().workload.table)
         queue.add(3)
         queue.count_pass()
@@ -181,12 +181,12 @@ class TestContinuation:
         assert (kept.seed, kept.passes, kept.next_draw) == (7, {"4": 1, "6": 0}, len(queue.table))
         assert kept.draw("4") == 3 and kept.draw("x") is None
 
-    def test_what_is_no_record_is_refused(self) -> None:
+    def test_invalid_text_is_refused(self) -> None:
         for text in ("", "[]", "{}", '{"version": 99}', '{"version": 1, "surprise": 2}'):
             with pytest.raises(InputError):
                 Continuation.from_json(text)
 
-    def test_passes_go_on_in_another_loop(self) -> None:
+    def test_passes_continue_in_another_loop(self) -> None:
         case = replace(racks(), workload=racks().workload)
         cluster = FakeCluster(case)
         loop = Loop(cluster, ListScheduler())
@@ -203,6 +203,6 @@ class TestContinuation:
         assert after == {job: before[job] + 1 for job in after if job in before}
 
 
-def test_a_case_of_your_own() -> None:
+def test_checks_accept_a_case() -> None:
     case = Case(racks().machine, racks(12).workload)
     assert np.all([start[2] >= 0 for start in calm_starts(ListScheduler(), case)])

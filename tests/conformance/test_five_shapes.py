@@ -1,4 +1,4 @@
-"""The five systems that Poolwise carries, each in its smallest form, on the one loop."""
+"""Small forms of the five systems that Poolwise supports, on the common scheduling loop."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ Decide = Callable[[Queue, Snapshot, Changes], Plan]
 
 @dataclass(frozen=True)
 class Scripted(Scheduler, Dispatcher):
-    """A scheduler that is one function of what it is shown."""
+    """A scheduler that is a function of the queue, the snapshot and the changes."""
 
     decide: Decide
 
@@ -47,7 +47,7 @@ class Scripted(Scheduler, Dispatcher):
 
 @dataclass
 class Parts:
-    """Owners of a small machine, added one by one."""
+    """Make a small machine from a list of owners."""
 
     resources: tuple[str, ...]
     names: list[str] = field(default_factory=list)
@@ -85,7 +85,7 @@ def seconds(*values: float) -> np.ndarray:
 
 
 def ran(schedule: Schedule, unit: int = SECOND) -> list[tuple[int, float, float, Outcome]]:
-    """(job, start, end, outcome) of every run in the order of starts."""
+    """Return (job, start, end, outcome) of every run in the order of starts."""
     rows = zip(schedule.job.tolist(), schedule.start.tolist(), schedule.end.tolist(), schedule.outcome, strict=True)
     return [(job, start / unit, end / unit, outcome) for job, start, end, outcome in rows]
 
@@ -93,7 +93,7 @@ def ran(schedule: Schedule, unit: int = SECOND) -> list[tuple[int, float, float,
 # (a) Workloads that share a composed NVMe.
 
 
-def test_sharers_of_a_composition_change_speed_as_others_come_and_go() -> None:
+def test_sharers_of_a_composition_change_speed_with_their_number() -> None:
     """Two composed devices give 4000 MB/s: 4000 to one, 2000 each to two.
 
     Alone A does 300 s of its 900; from 300 both run at half speed; A's other 600 take 1200, to 1500. B has then done 600
@@ -215,7 +215,7 @@ def gang_machine() -> Machine:
 GANG = Placement.of([(0, 0, 0, 10), (0, 2, 1, 1), (1, 0, 0, 10), (1, 3, 1, 1)])  # both tasks on node 0, one with node 1's GPU
 
 
-def test_a_gang_is_refused_whole_when_one_device_is_taken() -> None:
+def test_gang_is_refused_completely_if_one_device_is_taken() -> None:
     workload = Workload.of(seconds(0, 0, 10), seconds(50, 100, 5), tasks=np.array([1, 2, 1]))
     shown: list[tuple[int, list[int], list[int]]] = []
 
@@ -239,7 +239,7 @@ def test_a_gang_is_refused_whole_when_one_device_is_taken() -> None:
     ]
 
 
-def test_a_gang_is_withdrawn_whole_when_one_device_is_lost_and_waits_again() -> None:
+def test_gang_is_requeued_completely_if_one_device_is_lost() -> None:
     workload = Workload.of(seconds(0), seconds(100), tasks=np.array([2]))
     shown: list[tuple[int, list[int], list[int], tuple[int, ...]]] = []
 
@@ -284,11 +284,11 @@ def test_a_batch_scheduler_places_twenty_jobs_in_one_plan() -> None:
     assert [schedule.placement_of(run) for run in range(20)] == [[(run // 4, 0, 2)] for run in range(20)]
 
 
-# (e) Rounds: nothing happens but at wake_at.
+# (e) Rounds: decisions only at wake_at.
 
 
-def test_a_scheduler_that_acts_only_when_woken() -> None:
-    """Rounds of 10 s: jobs that come at 3, 12 and 20 begin at the next round; a plan replaces the last plan's wake-up."""
+def test_scheduler_that_acts_only_at_its_wake_ups() -> None:
+    """Rounds of 10 s: jobs that come at 3, 12 and 20 begin in the next round; a plan replaces the wake-up of the last plan."""
     workload = Workload.of(seconds(3, 12, 20), seconds(15, 4, 6), requests={"nodes": np.ones(3, dtype=np.int64)})
     woken: list[int] = []
 
@@ -304,13 +304,13 @@ def test_a_scheduler_that_acts_only_when_woken() -> None:
     schedule = simulate(Machine.flat(4), workload, Scripted(decide)).schedule
     done = Outcome.FINISHED
     assert ran(schedule) == [(0, 10, 25, done), (1, 20, 24, done), (2, 20, 26, done)]
-    assert woken == [10, 20]  # the end at 24 or 25 asks for no wake-up, and none is left over
+    assert woken == [10, 20]  # the end at 24 or 25 schedules no wake-up, and none remains
 
 
-# (f) Nodes lost in mid-run.
+# (f) Nodes lost during runs.
 
 
-def test_a_lost_shared_node_requeues_all_that_ran_there_and_only_that() -> None:
+def test_lost_shared_node_requeues_exactly_its_runs() -> None:
     parts = Parts(("cores",))
     for k in (0, 1):
         parts.add(f"node{k}", Kind.NODE, cores=4)
@@ -334,14 +334,14 @@ def test_a_lost_shared_node_requeues_all_that_ran_there_and_only_that() -> None:
     lost, done = Outcome.LOST, Outcome.FINISHED
     # Jobs 0 and 1 share node 0; job 2 is on node 1 and goes on to 102, when the two find room there.
     assert ran(schedule) == [(0, 0, 40, lost), (1, 1, 40, lost), (2, 2, 102, done), (0, 102, 202, done), (1, 102, 202, done)]
-    assert back == [(1, 0)]  # the run that started last goes first
+    assert back == [(1, 0)]  # the run that started last is lost first
 
     over = simulate(parts.machine(), workload, Scripted(decide), disturbances=loss, requeue=False).schedule
     assert ran(over) == [(0, 0, 40, lost), (1, 1, 40, lost), (2, 2, 102, done)]
     assert over.job_end.tolist() == [-1, -1, 102 * SECOND]
 
 
-def test_a_lost_node_of_a_rack_takes_the_run_that_started_last() -> None:
+def test_lost_node_of_a_rack_stops_the_run_that_started_last() -> None:
     machine = Machine.of_racks(2, 4, local=64, pool=1000)
     workload = Workload.of(
         seconds(0, 10, 20),

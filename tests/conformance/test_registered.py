@@ -1,4 +1,4 @@
-"""Everything that is registered keeps its contract."""
+"""Registered policies and models keep their contracts."""
 
 import pytest
 
@@ -17,18 +17,18 @@ OTHERS = {
     "metrics",
     "machine_formats",
 }
-"""What reads, draws, solves or reports: no policy and no model. `batch.check` checks what the methods place."""
+"""Groups without policies or models. `batch.check` checks the assignments of the methods."""
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("group", "name"), [(group, name) for group in GROUPS for name in registry.names(group)])
-def test_it_keeps_its_contract(group: str, name: str) -> None:
+def test_registered_class_keeps_its_contract(group: str, name: str) -> None:
     results = conformance.check(registry.find(group, name))
     assert [str(result) for result in results if not result.ok] == []
     assert len(results) >= 6
 
 
-def test_settings_that_differ_from_the_defaults_keep_it_too() -> None:
+def test_other_settings_keep_the_contract() -> None:
     for group, name, settings in (
         ("placements", "racks", {"scope": "system"}),
         ("orders", "f1", {"as_printed": True}),
@@ -40,6 +40,6 @@ def test_settings_that_differ_from_the_defaults_keep_it_too() -> None:
         assert all(result.ok for result in conformance.check(registry.make(group, name, **settings)))
 
 
-def test_no_group_of_policies_or_models_is_forgotten() -> None:
+def test_every_group_of_policies_and_models_is_checked() -> None:
     assert {*GROUPS} | OTHERS == set(registry.GROUPS)
     assert all(registry.names(group) for group in GROUPS)

@@ -91,7 +91,7 @@ def test_backfill_is_replayed_by_its_stated_rule() -> None:
 def test_rules_are_not_inherited() -> None:
     assert rule_of(Easy()) == BackfillRule("head") != rule_of(EasyNodesOnly()) == BackfillRule("head", counts_pools=False)
     assert rule_of(EasyNoExtra()) == rule_of(Easy(extra=False)) == BackfillRule("head", extra=False)
-    assert rule_of(NoBackfill()) == BackfillRule("nobody") and rule_of(Conservative()) == BackfillRule("everyone")
+    assert rule_of(NoBackfill()) == BackfillRule("none") and rule_of(Conservative()) == BackfillRule("all")
     for backfill in (Impatient(), Grandchild(), Skip(), Conservative(True).open()):
         assert rule_of(backfill) is None
 
@@ -117,7 +117,7 @@ def test_extreme_paces_and_weights_are_an_error(pace: float, weight: float) -> N
             return np.full(len(jobs), weight)
 
     for engine in ("reference", "compiled"):
-        with pytest.raises(PolicyError, match=r"Extreme must give . (paces|weights) between 1e-60 and 1e\+60"):
+        with pytest.raises(PolicyError, match=r"Extreme must return . (paces|weights) between 1e-60 and 1e\+60"):
             simulate(MACHINE, JOBS, ListScheduler(order=Extreme()), engine=engine)
 
 

@@ -44,7 +44,7 @@ class SlowDispatcher(Dispatcher):
 def test_a_scheduler_of_your_own_is_quoted_or_said_to_give_no_reason() -> None:
     load = ones([0, 0, 1])
     for says, text in ((True, "one at a time"), (False, "Slow gives no reason")):
-        found = explain_wait(Machine.flat(4), load, Slow(says), 2)
+        found = explain_wait(load, Machine.flat(4), Slow(says), 2)
         assert [(why.rule, why.text) for _, why in found.passes] == [(Rule.UNSAID, text)]
         assert found.until == SECOND
 
@@ -90,7 +90,7 @@ class FirstAlone(First):
 
 def test_a_scheduler_of_your_own_is_asked() -> None:
     load = ones([0, 0, 1])
-    found = explain_wait(Machine.flat(4), load, Telling(says=False), 2)
+    found = explain_wait(load, Machine.flat(4), Telling(says=False), 2)
     assert [why for _, why in found.passes] == [Reason(Rule.POSTPONED, "one a pass", blocker=0, ahead=1)]
     assert found.to_dict()["episodes"][0]["blocker"] == 1
 
@@ -98,7 +98,7 @@ def test_a_scheduler_of_your_own_is_asked() -> None:
 def test_who_decides_in_another_way_is_not_taken_at_the_word_of_its_base() -> None:
     load = ones([0, 0, 0])
     said = [
-        [(why.rule, why.text, why.ahead) for _, why in explain_wait(Machine.flat(4), load, how, 3).passes]
+        [(why.rule, why.text, why.ahead) for _, why in explain_wait(load, Machine.flat(4), how, 3).passes]
         for how in (Deaf(), ListScheduler(backfill=First()), ListScheduler(backfill=FirstAlone()))
     ]
     assert said == [

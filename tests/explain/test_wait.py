@@ -160,7 +160,7 @@ def explained(seed: int, backfills: tuple[str, ...] = BACKFILLS, most: int = 60)
     wait = np.where(schedule.job_start >= 0, schedule.job_start - load.submit, 0)
     for row in {int(np.argmax(wait)), int(g.integers(jobs)), *list(schedule.rejected)[-1:]}:
         outcomes = Outcomes.of(schedule)
-        found = explain_wait(on, load, how, int(load.id[row]), truth=truth, estimate=estimate, outcomes=outcomes)
+        found = explain_wait(load, on, how, int(load.id[row]), truth=truth, estimate=estimate, outcomes=outcomes)
         check_story(found, row, schedule.job_start[row], schedule.rejected.get(row, ""))
         assert list(found.passes) == checker.said.get(row, [])
         assert len(found.passes) == sum(episode.passes for episode in found.episodes)
@@ -205,10 +205,10 @@ def test_a_replay_and_deciding_anew_say_the_same(backfill: str, monkeypatch: pyt
         load, how = random_studies.workload(g, on, 40), random_studies.scheduler(g, 40, (backfill,))
         truth = random_studies.model(g)
         for job in load.id[:: len(load) // 5].tolist():
-            fast = explain_wait(on, load, how, job, truth=truth).to_dict()
+            fast = explain_wait(load, on, how, job, truth=truth).to_dict()
             with monkeypatch.context() as patch:
                 patch.setattr(compiled, "unsupported", lambda *_, **__: "not this time")
-                assert explain_wait(on, load, how, job, truth=truth).to_dict() == fast
+                assert explain_wait(load, on, how, job, truth=truth).to_dict() == fast
 
 
 def flat(nodes: list[int], length: list[int], submit: list[int] | None = None) -> Workload:
@@ -219,7 +219,7 @@ def flat(nodes: list[int], length: list[int], submit: list[int] | None = None) -
 def test_easy_names_the_head_its_reservation_and_what_it_would_lack() -> None:
     # Job 1 holds 3 of 4 nodes for 10 s; job 2 needs 4, so its reservation is at 10 s; job 3 would be there until 20 s.
     load, machine = flat([3, 4, 1], [10, 5, 20]), Machine.flat(4)
-    found = explain_wait(machine, load, ListScheduler(), 3)
+    found = explain_wait(load, machine, ListScheduler(), 3)
     (first, second) = found.episodes
     assert (first.reason.rule, first.reason.resource, first.reason.needed, first.free) == (Rule.RESERVATION, "nodes", 4, (3, 3))
     assert (first.reason.blocker, first.reserved, first.passes) == (1, (10 * SECOND, 10 * SECOND), 1)
@@ -233,24 +233,24 @@ def test_the_reservation_is_the_one_that_the_variant_of_easy_makes() -> None:
     nodes, memory, length = np.array([2, 2, 3, 1]), np.array([40, 0, 33, 0]), np.array([20, 5, 5, 10]) * SECOND
     load = Workload.of(np.zeros(4, dtype=np.int64), length, requests={"nodes": nodes, "memory": memory})
     machine = Machine.of_racks(1, 5, local=0, pool=100)
-    found = explain_wait(machine, load, ListScheduler(backfill=EasyNodesOnly()), 4)
+    found = explain_wait(load, machine, ListScheduler(backfill=EasyNodesOnly()), 4)
     first = found.episodes[0]
     assert (first.reason.blocker, first.reserved) == (2, (5 * SECOND, 5 * SECOND))
     assert (first.reason.resource, first.reason.needed, first.reason.free) == ("nodes", 3, 2)
-    assert explain_wait(machine, load, ListScheduler(), 4).wait == 0
+    assert explain_wait(load, machine, ListScheduler(), 4).wait == 0
 
 
 def test_without_backfilling_the_head_and_its_need_are_named() -> None:
-    (first, *_) = explain_wait(Machine.flat(4), flat([3, 4, 1], [10, 5, 20]), ListScheduler(backfill=NoBackfill()), 3).episodes
+    (first, *_) = explain_wait(flat([3, 4, 1], [10, 5, 20]), Machine.flat(4), ListScheduler(backfill=NoBackfill()), 3).episodes
     assert (first.reason.rule, first.reason.blocker, first.reason.needed, first.reason.free) == (Rule.ORDER, 1, 4, 1)
     assert first.reason.ahead == 1
 
 
 def test_jobs_behind_the_warm_up_wait_for_its_last_start() -> None:
     load = flat([4, 4, 1], [10, 10, 1], [0, 1, 2])
-    found = explain_wait(Machine.flat(9), load, WarmUp.before(ListScheduler(), 2), 3)
+    found = explain_wait(load, Machine.flat(9), WarmUp.before(ListScheduler(), 2), 3)
     assert found.wait == 0 and not found.episodes
-    found = explain_wait(Machine.flat(5), load, WarmUp.before(ListScheduler(order=SJF()), 2), 3)
+    found = explain_wait(load, Machine.flat(5), WarmUp.before(ListScheduler(order=SJF()), 2), 3)
     assert [(e.reason.rule, e.ahead, e.start, e.end) for e in found.episodes] == [
         (Rule.WARM_UP, (1, 1), 2 * SECOND, 10 * SECOND)
     ]
@@ -258,21 +258,21 @@ def test_jobs_behind_the_warm_up_wait_for_its_last_start() -> None:
 
 def test_consecutive_passes_with_one_reason_are_one_episode() -> None:
     load = flat([4, 4, 1, 1], [10, 1, 1, 1], [0, 1, 2, 3])
-    found = explain_wait(Machine.flat(4), load, ListScheduler(), 2)
+    found = explain_wait(load, Machine.flat(4), ListScheduler(), 2)
     assert [(e.passes, e.start, e.end) for e in found.episodes] == [(3, 1 * SECOND, 10 * SECOND)]
     load = flat([2, 2, 4, 1], [10, 20, 1, 1], [0, 1, 2, 3])
-    (episode,) = explain_wait(Machine.flat(4), load, ListScheduler(order=SJF()), 3).episodes
+    (episode,) = explain_wait(load, Machine.flat(4), ListScheduler(order=SJF()), 3).episodes
     assert (episode.passes, episode.free, episode.ahead, episode.end) == (4, (0, 2), (0, 0), 21 * SECOND)
 
 
 def test_a_job_that_can_never_run_is_rejected_with_the_reason() -> None:
-    found = explain_wait(Machine.flat(4), flat([9, 1], [5, 5]), ListScheduler(), 1)
+    found = explain_wait(flat([9, 1], [5, 5]), Machine.flat(4), ListScheduler(), 1)
     assert (found.status, found.wait, found.passes) == ("rejected", 0, ()) and "not enough free nodes" in found.rejected
 
 
 def test_unknown_ids_name_the_nearest() -> None:
     with pytest.raises(InputError, match="no job 40 among the 3") as caught:
-        explain_wait(Machine.flat(4), flat([1, 1, 1], [1, 1, 1]), ListScheduler(), 40)
+        explain_wait(flat([1, 1, 1], [1, 1, 1]), Machine.flat(4), ListScheduler(), 40)
     assert caught.value.remedy == "nearest: 1, 2, 3"
 
 
@@ -281,10 +281,10 @@ def test_a_run_that_does_not_come_out_as_recorded_is_an_error() -> None:
     recorded = Outcomes.of(simulate(Machine.flat(4), load, ListScheduler(backfill=NoBackfill())).schedule)
     for how in (ListScheduler(), ListScheduler(backfill=Skip())):  # replayed, decided anew
         with pytest.raises(InputError, match="does not come out as recorded"):
-            explain_wait(Machine.flat(4), load, how, 3, outcomes=recorded)
+            explain_wait(load, Machine.flat(4), how, 3, outcomes=recorded)
     other = Outcomes.of(simulate(Machine.flat(4), flat([1], [1]), ListScheduler()).schedule)
     with pytest.raises(InputError, match="does not come out as recorded"):
-        explain_wait(Machine.flat(4), load, ListScheduler(), 3, outcomes=other)
+        explain_wait(load, Machine.flat(4), ListScheduler(), 3, outcomes=other)
 
 
 def test_a_job_that_should_have_started_is_a_contradiction() -> None:

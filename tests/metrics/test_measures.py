@@ -195,7 +195,7 @@ def test_load_matches_trace_info_and_is_the_first_metric(jobs, nodes):
     submit, duration, asked = (np.array(column, dtype=np.int64) for column in zip(*jobs, strict=True))
     workload = Workload.of(submit * SECOND, duration * SECOND, requests={"nodes": asked})
     machine = Machine.flat(nodes)
-    found = simulate(workload, machine, engine_name="reference")
+    found = simulate(workload, machine, engine="reference")
     expected = info(workload, machine)["load"]
     assert found.metrics["offered_load"] == pytest.approx(np.nan if expected is None else expected, nan_ok=True)
     assert next(iter(found.metrics)) == "offered_load"

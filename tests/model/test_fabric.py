@@ -1,4 +1,4 @@
-"""Paths through a network, against looking at every way there is."""
+"""Paths through a network, compared with a search of all paths."""
 
 from itertools import product
 
@@ -15,7 +15,7 @@ edges = st.lists(st.tuples(st.integers(0, VERTICES - 1), st.integers(0, VERTICES
 
 
 def fabric_of(ends: list[tuple[int, int]]) -> Fabric:
-    """An owner at each vertex, another at vertex 0, one that is not on the network; links are the owners from 100 on."""
+    """Make an owner at each vertex, another at vertex 0, and one outside the network; links are owners from 100 on."""
     n = len(ends)
     return Fabric(
         np.array([*range(VERTICES), 0, -1]),
@@ -25,8 +25,8 @@ def fabric_of(ends: list[tuple[int, int]]) -> Fabric:
     )
 
 
-def ways(ends: list[tuple[int, int]], at: int, goal: int, seen: frozenset[int]) -> list[tuple[int, ...]]:
-    """All ways that visit no vertex twice, as links."""
+def simple_paths(ends: list[tuple[int, int]], at: int, goal: int, seen: frozenset[int]) -> list[tuple[int, ...]]:
+    """Return all paths that visit no vertex twice, as links."""
     if at == goal:
         return [()]
     return [
@@ -34,20 +34,20 @@ def ways(ends: list[tuple[int, int]], at: int, goal: int, seen: frozenset[int]) 
         for link, pair in enumerate(ends)
         for here, there in (pair, pair[::-1])
         if here == at and there not in seen
-        for rest in ways(ends, there, goal, seen | {there})
+        for rest in simple_paths(ends, there, goal, seen | {there})
     ]
 
 
 @given(edges)
-@example([(0, 1), (1, 2), (0, 3), (3, 2)])  # two ways of two hops
+@example([(0, 1), (1, 2), (0, 3), (3, 2)])  # two paths of two hops
 @example([(0, 1), (0, 1), (1, 1)])  # parallel links and one from a vertex to itself
 @example([(2, 1), (1, 0), (2, 3), (3, 0), (0, 2)])
-def test_a_path_has_the_fewest_hops_and_among_those_the_lowest_links(ends: list[tuple[int, int]]) -> None:
+def test_path_has_the_fewest_hops_and_the_lowest_links(ends: list[tuple[int, int]]) -> None:
     fabric = fabric_of(ends)
     for here, there in product(range(VERTICES + 1), repeat=2):
         a, b = here % VERTICES, there % VERTICES
-        known = ways(ends, a, b, frozenset([a]))
-        for _ in range(2):  # the second time it is looked up
+        known = simple_paths(ends, a, b, frozenset([a]))
+        for _ in range(2):  # the second call uses the cache
             if known:
                 assert fabric.path(here, there) == min(known, key=lambda way: (len(way), way))
             else:
@@ -57,7 +57,7 @@ def test_a_path_has_the_fewest_hops_and_among_those_the_lowest_links(ends: list[
 
 
 @given(edges)
-def test_who_is_not_on_the_network_has_no_path(ends: list[tuple[int, int]]) -> None:
+def test_owner_outside_the_network_has_no_path(ends: list[tuple[int, int]]) -> None:
     fabric = fabric_of(ends)
     for owner in range(VERTICES):
         for pair in ((owner, VERTICES + 1), (VERTICES + 1, owner)):
@@ -66,18 +66,18 @@ def test_who_is_not_on_the_network_has_no_path(ends: list[tuple[int, int]]) -> N
 
 
 @given(edges)
-def test_connected_links_are_those_that_some_way_uses_or_ends_at(ends: list[tuple[int, int]]) -> None:
+def test_connected_links_are_those_of_the_component(ends: list[tuple[int, int]]) -> None:
     fabric = fabric_of(ends)
     for owner in range(VERTICES):
-        reached = {vertex for vertex in range(VERTICES) if ways(ends, owner, vertex, frozenset([owner]))}
+        reached = {vertex for vertex in range(VERTICES) if simple_paths(ends, owner, vertex, frozenset([owner]))}
         assert fabric.connected(owner) == tuple(link for link, (a, _) in enumerate(ends) if a in reached)
 
 
 @given(edges.filter(bool), st.data())
-def test_what_a_path_offers_and_costs(ends: list[tuple[int, int]], data: st.DataObject) -> None:
+def test_bottleneck_owners_and_latency_of_a_path(ends: list[tuple[int, int]], data: st.DataObject) -> None:
     fabric = fabric_of(ends)
     links = data.draw(st.lists(st.integers(0, len(ends) - 1), min_size=1, max_size=5, unique=True))
-    amounts = np.arange(100 + len(ends))[::-1].copy()  # the highest link has least
+    amounts = np.arange(100 + len(ends))[::-1].copy()  # the highest link has the least
     assert fabric.link_owners(links) == tuple(100 + link for link in links)
     assert fabric.path_latency(links) == sum(10**link for link in links)
     assert fabric.bottleneck(links, amounts) == amounts[100 + max(links)]

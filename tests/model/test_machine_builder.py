@@ -1,4 +1,4 @@
-"""A machine put together owner by owner has the arrays that one would write by hand."""
+"""Machine builder, compared with arrays written by hand."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ INT = np.dtype(np.int64)
 
 
 def two_nodes() -> MachineBuilder:
-    """Nodes on two shelves of rack 3, a GPU in the second, a pool of the machine, all on one switch."""
+    """Build nodes on two shelves of rack 3, a GPU in the second, and a pool of the machine, all on one switch."""
     build = MachineBuilder("two nodes")
     nodes = [build.node(f"node{k}", rack=3, shelf=k, cores=32, memory="256 GiB") for k in range(2)]
     build.device("gpu", home=nodes[1], devices=1, attributes={"price": 7.5})
@@ -22,7 +22,7 @@ def two_nodes() -> MachineBuilder:
     return build
 
 
-def test_arrays_are_those_written_by_hand() -> None:
+def test_builder_makes_the_arrays_written_by_hand() -> None:
     machine = Machine.of(two_nodes())
     assert (machine.name, machine.owners) == ("two nodes", ("node0", "node1", "gpu", "pool", "port0", "port1"))
     assert machine.kind.tolist() == [Kind.NODE, Kind.NODE, Kind.DEVICE, Kind.POOL, Kind.LINK, Kind.LINK]
@@ -39,7 +39,7 @@ def test_arrays_are_those_written_by_hand() -> None:
     assert fabric.path(0, 2) == (0, 1) and fabric.path(1, 2) == ()
 
 
-def test_columns_and_vertices_stand_in_the_order_that_is_given() -> None:
+def test_columns_and_vertices_keep_the_order_given() -> None:
     build = MachineBuilder("ordered", ("slots", "bandwidth", "cores"))
     node, data = build.node("node", slots=1), build.pool("data")
     build.attach(data, "shelf")
@@ -54,7 +54,7 @@ def test_columns_and_vertices_stand_in_the_order_that_is_given() -> None:
 
 
 @given(st.integers(1, 4), st.integers(0, 9), st.integers(0, 99), st.one_of(st.none(), st.integers(0, 99)), st.integers(1, 8))
-def test_racks(racks: int, nodes: int, local: int, pool: int | None, cores: int) -> None:
+def test_of_racks_makes_nodes_and_pools(racks: int, nodes: int, local: int, pool: int | None, cores: int) -> None:
     machine = Machine.of_racks(racks, nodes, local=local, pool=pool, cores=cores)
     n = racks if pool is None else 2 * racks
     rack = np.concatenate([np.arange(racks)] * (n // racks))
@@ -75,12 +75,12 @@ def test_racks(racks: int, nodes: int, local: int, pool: int | None, cores: int)
     assert tuple(machine.per_node) == ("memory", "cores") and machine.resources == ("nodes", "memory")
 
 
-def test_what_cannot_be_read_is_named() -> None:
+def test_invalid_amounts_and_links_are_named() -> None:
     build = MachineBuilder("wrong", ("memory", "bandwidth"))
     for wrong, field in (({"memory": "12 parsec"}, "memory"), ({"cores": 3}, "")):
         with pytest.raises(InputError) as error:
             build.node("node", **wrong)
         assert (error.value.field or "") == field
-    with pytest.raises(InputError, match="0 is no owner's number"):
+    with pytest.raises(InputError, match="no owner has the number 0"):
         build.link("link", 0, "switch", bandwidth=1)
     assert not build.owners

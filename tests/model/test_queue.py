@@ -1,4 +1,4 @@
-"""The queue against a plain dictionary, whatever is added, taken and counted."""
+"""Queue, compared with a plain dictionary on random sequences of operations."""
 
 import numpy as np
 from hypothesis import example, given, settings
@@ -22,8 +22,8 @@ moves = st.lists(
 )
 
 
-class Plain:
-    """Job -> its waiting tasks and the passes that it has seen."""
+class PlainQueue:
+    """A queue as a dictionary: job -> its waiting tasks and its passes."""
 
     def __init__(self) -> None:
         self.tasks: dict[int, set[int]] = {}
@@ -42,7 +42,7 @@ class Plain:
         self.passes = {job: seen + 1 for job, seen in self.passes.items()}
 
 
-def assert_same(queue: Queue, plain: Plain) -> None:
+def assert_same(queue: Queue, plain: PlainQueue) -> None:
     rows = sorted(plain.tasks)
     assert queue.jobs.tolist() == rows
     assert not queue.jobs.flags.writeable
@@ -55,13 +55,15 @@ def assert_same(queue: Queue, plain: Plain) -> None:
 
 @settings(max_examples=200)
 @given(moves, st.sets(st.integers(0, N - 1)))
-@example([("add", 1, {0}), ("take", 1, {0}), ("add", 1, None)], {1})  # taken whole, task by task, and back again
-def test_it_holds_what_was_added_and_not_taken(moves: list[tuple[str, int, set[int] | None]], part: set[int]) -> None:
-    queue, plain = Queue(WORKLOAD.table), Plain()
+@example([("add", 1, {0}), ("take", 1, {0}), ("add", 1, None)], {1})  # removed task by task, and added again
+def test_queue_holds_tasks_that_were_added_and_not_removed(
+    moves: list[tuple[str, int, set[int] | None]], part: set[int]
+) -> None:
+    queue, plain = Queue(WORKLOAD.table), PlainQueue()
     for move, job, drawn in moves:
         every = set(range(int(TASKS[job])))
         if move == "add" and job in plain.tasks and drawn is None:
-            continue  # a job arrives once
+            continue  # a job arrives only once
         tasks = every if drawn is None else (drawn & every or every)
         given = None if drawn is None else tuple(sorted(tasks))
         if move == "pass":
@@ -74,16 +76,16 @@ def test_it_holds_what_was_added_and_not_taken(moves: list[tuple[str, int, set[i
             queue.add(job, given)
             plain.add(job, tasks)
         assert_same(queue, plain)
-    kept = Plain()
+    kept = PlainQueue()
     kept.tasks = {job: tasks for job, tasks in plain.tasks.items() if job in part}
     kept.passes = {job: plain.passes[job] for job in kept.tasks}
     only = queue.only(np.array(sorted(part), dtype=np.int64))
     assert_same(only, kept)
     only.count_pass()
-    assert_same(queue, plain)  # the part is a queue of its own
+    assert_same(queue, plain)  # the restricted queue is a separate object
 
 
-def test_a_job_that_comes_back_stands_where_it_stood_and_waits_anew() -> None:
+def test_requeued_job_returns_to_its_position_with_new_passes() -> None:
     queue = Queue(WORKLOAD.table)
     for job in (3, 0, 2):
         queue.add(job)
@@ -96,7 +98,7 @@ def test_a_job_that_comes_back_stands_where_it_stood_and_waits_anew() -> None:
     assert queue.passes().tolist() == [3, 1, 3]
 
 
-def test_a_queue_of_many_is_that_of_one_by_one() -> None:
+def test_queue_of_many_jobs_equals_adding_them_one_by_one() -> None:
     g = np.random.default_rng(0)
     table = Workload.of(g.integers(0, 5, 60) * SECOND, np.full(60, SECOND)).table
     rows = g.permutation(60)[:40]

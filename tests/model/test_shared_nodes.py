@@ -1,4 +1,4 @@
-"""The one view of shared nodes, against loops over the machine's owners."""
+"""View of shared nodes, compared with loops over the machine's owners."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from tests.helpers.gpu_nodes import gpu_nodes
 
 
 def racks(pools, nodes=(0, 1, 1), whole=()):
-    """Shared nodes in racks, pools of memory in racks (-1: of the machine), groups of whole nodes in racks."""
+    """Make shared nodes in racks, memory pools in racks (-1: of the machine), and groups of whole nodes in racks."""
     owners = [(Kind.NODE, rack, (4, 8, 0)) for rack in nodes]
     owners += [(Kind.POOL, rack, (0, 9, 0)) for rack in pools]
     owners += [(Kind.NODE, rack, (0, 0, 3)) for rack in whole]
@@ -32,9 +32,9 @@ def racks(pools, nodes=(0, 1, 1), whole=()):
 
 
 @given(st.lists(st.integers(0, 3), min_size=2, max_size=5), st.integers(0, 2), st.booleans())
-def test_devices_stand_in_the_nodes_that_are_there(gpus, rack_gpus, gone):
+def test_devices_are_in_the_nodes_that_are_present(gpus, rack_gpus, gone):
     machine = gpu_nodes(gpus, rack_gpus=rack_gpus)
-    if gone:  # the first node leaves with what is inside
+    if gone:  # the first node leaves with its devices
         machine = left(machine, (0, *np.flatnonzero(machine.home == 0).tolist()))
     view = shared_nodes(machine)
     assert view is shared_nodes(machine)
@@ -54,14 +54,14 @@ def test_devices_stand_in_the_nodes_that_are_there(gpus, rack_gpus, gone):
     assert view.column("storage") == -1
 
 
-def test_a_node_is_served_by_the_pool_of_its_rack_or_else_by_the_machines():
+def test_node_uses_the_pool_of_its_rack_or_of_the_machine():
     assert shared_nodes(racks([1, 0])).pools("memory").tolist() == [4, 3, 3]
     assert shared_nodes(racks([1, -1])).pools("memory").tolist() == [4, 3, 3]
     assert shared_nodes(racks([1, 1])).pools("memory").tolist() == [-1, 3, 3]
     assert shared_nodes(racks([1])).pools("storage").tolist() == [-1, -1, -1]
 
 
-def test_nodes_that_are_taken_whole_are_no_shared_nodes():
+def test_whole_nodes_are_not_shared_nodes():
     assert shared_nodes(racks([], whole=[2])).nodes.tolist() == [0, 1, 2]
     with pytest.raises(InputError, match="'racks' has no shared nodes") as error:
         shared_nodes(racks([0], nodes=[], whole=[0]))

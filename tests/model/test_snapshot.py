@@ -1,4 +1,4 @@
-"""Snapshots and the table of runs against a slow, obvious reference, on random sequences of operations."""
+"""Snapshots and the run table, compared with a slow reference on random sequences of operations."""
 
 from dataclasses import dataclass
 
@@ -20,14 +20,14 @@ WORKLOAD = Workload.of(np.zeros(3, dtype=np.int64), np.array([2, 3, 4]) * SECOND
 
 @dataclass(frozen=True)
 class Listed(Ideal):
-    """Runs that are on pool 2 depend on pool 3 as well: occupants that no placement row names."""
+    """Makes runs on pool 2 depend on pool 3 too: occupants without a placement row."""
 
     def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
         return (2, 3) if 2 in placement.owners() else ()
 
 
 class Reference:
-    """A list of runs, looked through each time."""
+    """A list of runs that is searched each time."""
 
     def __init__(self, now: int) -> None:
         self.now = now
@@ -38,7 +38,7 @@ class Reference:
         return self.now + OVERDUE if run.expected_end <= self.now else run.expected_end
 
     def ends(self) -> list[tuple[int, Run]]:
-        """Expected ends; imagined runs as their imaginer says."""
+        """Return the expected ends; those of imagined runs as given."""
         return [(self.end(run), run) for run in self.runs] + [(run.expected_end, run) for run in self.imagined]
 
     def free(self, time: int) -> np.ndarray:
@@ -50,7 +50,7 @@ class Reference:
         return free
 
     def occupants(self, owner: int, time: int) -> list[int]:
-        """Jobs' starts on an owner or sensitive to it (their start times name them), still there at a time."""
+        """Return the starts of runs on an owner or sensitive to it that still run at a time; starts identify the runs."""
         here = []
         for end, run in self.ends():
             owners = set(run.placement.owners())
@@ -63,7 +63,7 @@ class Reference:
 
 placements = st.lists(
     st.tuples(st.just(0), st.integers(0, 3), st.integers(0, 1), st.integers(0, 5)), min_size=1, max_size=6
-).map(Placement.of)  # rows of one cell may repeat
+).map(Placement.of)  # rows of a cell may repeat
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("add"), placements, st.integers(0, 12)),
@@ -96,7 +96,7 @@ def build(operations: list[tuple[str, object, int]], now: int) -> tuple[Referenc
 
 @settings(deadline=None)
 @given(steps)
-def test_the_table_keeps_ends_order_occupants_and_releases(operations: list[tuple[str, object, int]]) -> None:
+def test_run_table_has_ends_order_occupants_and_releases(operations: list[tuple[str, object, int]]) -> None:
     reference, table = build(operations, 0)
     assert len(table) == len(reference.runs)
     assert sorted(run.id for run in table) == sorted(run.id for run in reference.runs)
@@ -122,13 +122,13 @@ def test_the_table_keeps_ends_order_occupants_and_releases(operations: list[tupl
     st.lists(st.tuples(placements, st.integers(1, 9)), max_size=3),
     st.lists(st.tuples(st.sampled_from(("at", "start")), st.integers(0, 6), placements, st.integers(1, 9)), max_size=4),
 )
-def test_at_futures_starts_and_occupants_agree_with_the_reference(
+def test_look_ahead_agrees_with_the_reference(
     operations: list[tuple[str, object, int]],
     seconds: int,
     starts: list[tuple[Placement, int]],
     walk: list[tuple[str, int, Placement, int]],
 ) -> None:
-    """Look ahead and imagine starts in any order; the present from which overdue runs count stays that of the platform."""
+    """Look ahead and imagine starts in any order; overdue runs are judged by the platform's present time."""
     now = seconds * SECOND
     reference, table = build(operations, now)
     view = Snapshot(now, MACHINE, WORKLOAD.table, MACHINE.capacity, reference.free(now), table, Listed())
@@ -177,7 +177,7 @@ def compare(view: Snapshot, reference: Reference, time: int) -> None:
             assert [then.run(n).start for n in then.occupants(owner)] == reference.occupants(owner, end)
 
 
-def test_an_overdue_run_is_expected_one_second_from_now() -> None:
+def test_overdue_run_is_expected_to_end_in_one_second() -> None:
     table = RunTable(MACHINE.capacity.size)
     held = Placement.of([(0, 0, 0, 3)])
     table.add(Run(0, 0, (0,), held, 0, 5 * SECOND), held.owner * 2 + held.resource, ())
@@ -191,11 +191,11 @@ def test_an_overdue_run_is_expected_one_second_from_now() -> None:
     assert view.at(10 * SECOND).free[0, 0] == 8
 
 
-def test_an_imagined_start_is_expected_to_end_after_its_requested_time() -> None:
+def test_imagined_start_ends_after_its_requested_time() -> None:
     view = Snapshot(0, MACHINE, WORKLOAD.table, MACHINE.capacity, MACHINE.capacity, RunTable(MACHINE.capacity.size), Ideal())
     held = Placement.of([(0, 1, 0, 2)])
     assert view.expected_end(1, held) == 3 * SECOND
     later = view.with_started(1, held)
     assert [run.expected_end for run in later.runs()] == [3 * SECOND]
-    assert view.free[1, 0] == 8  # the one it was asked of is as before
+    assert view.free[1, 0] == 8  # the original snapshot is unchanged
     assert later.free[1, 0] == 6

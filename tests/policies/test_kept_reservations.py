@@ -167,7 +167,7 @@ def test_no_job_starts_later_than_its_first_reservation(jobs: Jobs, memory: list
 
 def test_compiled_engine_supports_kept_reservations() -> None:
     assert KEPT == pickle.loads(pickle.dumps(KEPT)) == replace(KEPT) != Conservative()
-    assert Conservative().rule() == BackfillRule("everyone") != KEPT.rule() == BackfillRule("everyone", keeps=True)
+    assert Conservative().rule() == BackfillRule("all") != KEPT.rule() == BackfillRule("all", keeps=True)
     jobs = [(0, 3, 10, 10), (1, 4, 10, 10), (2, 1, 9, 9)]
     found = [simulate(Machine.flat(4), workload(jobs), ListScheduler(SJF(), how)) for how in (Conservative(), KEPT)]
     assert [run.engine for run in found] == ["compiled", "compiled"]

@@ -13,7 +13,6 @@ from poolwise.report.pools_over_time import SERIES
 from poolwise.studies import StudyResult
 from poolwise.studies.cell_simulation import simulate_again
 from poolwise.studies.cells import workload_of
-from poolwise.studies.description import ConfiguredRun
 from poolwise.units import HOUR
 
 
@@ -24,7 +23,7 @@ def explained(result: StudyResult):
     outcomes = result.outcomes(measured)
     row = int(np.argmax(np.where(outcomes.finished, outcomes.start - outcomes.submit, -1)))
     what = ConfiguredRun.of(cell)
-    found = explain_wait(cell.machine, workload_of(cell), what.scheduler, int(outcomes.id[row]), truth=what.truth,
+    found = explain_wait(workload_of(cell), cell.machine, what.scheduler, int(outcomes.id[row]), truth=what.truth,
                          estimate=what.estimate, outcomes=outcomes)  # fmt: skip
     return found, simulate_again(cell, outcomes)
 

@@ -128,7 +128,7 @@ def test_every_wait_is_explained_and_limits_by_their_names(seed, backfill: Backf
     schedule = simulate(on, jobs, scheduler, engine="reference").schedule
     waited = np.flatnonzero(schedule.job_start > jobs.submit)[:4]
     for job in waited.tolist():
-        for time, reason in explain_wait(on, jobs, scheduler, int(jobs.id[job])).passes:
+        for time, reason in explain_wait(jobs, on, scheduler, int(jobs.id[job])).passes:
             running = schedule.job[(schedule.start <= time) & (schedule.end > time)].tolist()
             assert (reason.rule is Rule.LIMIT) == (not judge.beside(job, running))
             assert reason.rule is not Rule.LIMIT or judge.qos(job).name in reason.text

@@ -69,8 +69,8 @@ def test_ambiguous_format_is_an_error(swf, monkeypatch):
             return True
 
     registry.names("formats")
-    monkeypatch.setitem(registry._registered["formats"], "other", Other)
-    with pytest.raises(InputError, match="several formats match the file: other, swf"):
+    monkeypatch.setitem(registry.REGISTERED["formats"], "other", Other)
+    with pytest.raises(InputError, match="several formats: other, swf"):
         read(swf, MACHINE)
 
 

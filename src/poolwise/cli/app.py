@@ -18,7 +18,7 @@ from poolwise.cli.console import INTERRUPTED, error, forget_warnings, warn
 from poolwise.cli.panels import arrange
 from poolwise.cli.usage_errors import UsageProblem, explain_usage
 from poolwise.errors import InputError, PolicyError, PoolwiseError
-from poolwise.user_code import failure_in
+from poolwise.user_code import user_failure
 from poolwise.version import __version__
 
 app = typer.Typer(
@@ -86,7 +86,7 @@ def run(arguments: list[str]) -> int:
         error(str(failure))
         return failure.exit_code
     except Exception as problem:
-        message = failure_in(problem)
+        message = user_failure(problem)
         if message is None:
             raise
         error(message)

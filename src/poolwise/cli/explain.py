@@ -53,8 +53,8 @@ def explain_cell(cell: Cell, job: int, outcomes: Outcomes | None = None) -> Expl
     configured, workload = ConfiguredRun.of(cell), workload_of(cell)
     varies = workload.memory_use is not None or configured.scheduler.resizes  # then the whole run is simulated and compared
     found = explain_wait(
-        cell.machine,
         workload,
+        cell.machine,
         configured.scheduler,
         job,
         truth=configured.truth,

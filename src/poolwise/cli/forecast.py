@@ -53,22 +53,20 @@ class PolicyOptions:
         typer.Option(metavar="NAME", help="Placement policy, as in `poolwise simulate`.", rich_help_panel=SCHEDULER),
     ] = None
 
-    def make(self, machine: Machine, known: str = "") -> tuple[Scheduler, str]:
-        """Return the scheduler and a short description; `known` is the scheduler that a state names."""
-        from poolwise import api
-        from poolwise.cli.live import named_scheduler
+    def make(self, machine: Machine) -> tuple[Scheduler, str]:
+        """Return the scheduler and a short description."""
+        from poolwise.api import choose_scheduler
+
+        self.check()
+        return choose_scheduler(machine, self.scheduler, self.order, self.backfill, self.placement)
+
+    def check(self) -> None:
+        """Raise InputError if both a scheduler file and its parts are given."""
         from poolwise.errors import InputError
 
-        parts = (self.order, self.backfill, self.placement)
-        if self.scheduler is not None and any(parts):
+        if self.scheduler is not None and any((self.order, self.backfill, self.placement)):
             remedy = "give --scheduler FILE alone, or --order, --backfill and --placement"
             raise InputError("--scheduler excludes --order, --backfill and --placement", field="--scheduler", remedy=remedy)
-        name = self.scheduler or ("" if any(parts) else known)
-        if name:
-            return named_scheduler(name), name
-        default = "racks" if "nodes" in machine.resources else "first_fit"
-        order, backfill, placement = self.order or "fcfs", self.backfill or "easy", self.placement or default
-        return api.list_scheduler(order, backfill, placement), f"{order} with {backfill}"
 
 
 @dataclass(frozen=True)
@@ -88,15 +86,10 @@ class LogFormat:
 
     def read(self, path: Path, machine: Machine) -> Workload:
         """Read a log; where its format supports it, with resource requests as users wrote them."""
-        from dataclasses import fields, is_dataclass
-
-        from poolwise import catalog, traces
+        from poolwise.api.forecasts import read_log
 
         given: dict[str, Any] = {"map": self.map, "extra_columns": self.extra_columns}
-        options = {name: value for name, value in given.items() if value is not None}
-        chosen = traces.choose_format(catalog.resolve("traces", path), self.format, **options)
-        keeps = is_dataclass(chosen) and any(one.name == "keep_requests" for one in fields(chosen))
-        return traces.read(path, machine, self.format, **options, **({"keep_requests": True} if keeps else {}))
+        return read_log(path, machine, self.format, **{name: value for name, value in given.items() if value is not None})
 
 
 @dataclass(frozen=True)
@@ -156,26 +149,25 @@ class AnswerOutput:
 
 def forecast_waiting(state: MachineState, question: QuestionOptions, policy: PolicyOptions, log: LogFormat) -> ForecastAnswer:
     """Forecast the waiting jobs of a state."""
-    from poolwise import api
-    from poolwise.forecasting.answer import forecast_answer
-    from poolwise.forecasting.known_state import situation_of
-    from poolwise.forecasting.limits import with_limits
-    from poolwise.forecasting.question import ForecastQuestion, corrections_in, new_job, read_instant, rows_named, zone
+    from poolwise.api import forecasts
 
-    local = zone(question.timezone)
-    past = None if question.history is None else with_limits(log.read(question.history, state.machine))[0]
-    scheduler, name = policy.make(state.machine, state.scheduler)
-    situation = situation_of(state, scheduler, api.default_model(state.machine, question.seed), past)
-    if question.new is not None:
-        situation, row = new_job(situation, question.new)
-        sought = [row]
-    else:
-        sought = rows_named(situation, question.job)
-    corrections = None if question.recalibrate is None else corrections_in(question.recalibrate)
-    until = None if question.by is None else read_instant(question.by, situation, local)
-    changes = question.changes and len(sought) == 1
-    request = ForecastQuestion(sought, until, question.samples, question.seed, changes, corrections)
-    return forecast_answer(situation, request, name, local, "the new job" if question.new is not None else None)
+    policy.check()
+    return forecasts.forecast(
+        state,
+        question.job,
+        new=question.new,
+        by=question.by,
+        history=None if question.history is None else log.read(question.history, state.machine),
+        recalibrate=question.recalibrate,
+        scheduler=policy.scheduler,
+        order=policy.order,
+        backfill=policy.backfill,
+        placement=policy.placement,
+        samples=question.samples,
+        timezone=question.timezone,
+        changes=question.changes,
+        seed=question.seed,
+    )
 
 
 def show_forecast(found: ForecastAnswer, output: AnswerOutput, seed: int, inputs: Iterable[Path]) -> None:

@@ -6,14 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
-from poolwise.comparison.saved_run import SavedRun, read_runs
+from poolwise.comparison.saved_run import SavedRun
 from poolwise.errors import InputError
 from poolwise.files.component import Component
 from poolwise.hashing import Json, canonical
@@ -23,6 +22,7 @@ from poolwise.metrics.memory import degradation
 from poolwise.metrics.slowdown import bounded_slowdown, bounded_slowdown_local, wait_s
 from poolwise.metrics.summary import STANDARD, metrics_named
 from poolwise.metrics.window import after_warm_up
+from poolwise.short_repr import fit
 from poolwise.units import SECOND
 
 MOST_RUNS = 16
@@ -84,7 +84,7 @@ class ChangedJob:
         return self.wait_s - self.first_wait_s
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
     """Two or more runs of the same jobs; the first is the reference of the others.
 
@@ -190,6 +190,10 @@ class Comparison:
         outcomes = self.runs[k].outcomes[seed]
         everywhere = np.isin(outcomes.id, self._common(seed))
         return everywhere & outcomes.finished
+
+    def __repr__(self) -> str:
+        lines = [f"Comparison of {len(self.runs)} runs, intervals over {self.over}"]
+        return fit("\n".join([*lines, *(f"  {label}" for label in self.labels)]))
 
     def frame(self) -> pl.DataFrame:
         """Return a frame with one row per run and metric."""
@@ -324,26 +328,3 @@ def _means(metrics: dict[str, FloatArray]) -> Json:
 
 def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
-
-
-def compare_runs(*references: str | Path, over: ComparedOver | None = None) -> Comparison:
-    """Compare saved runs with the first of them.
-
-    Parameters
-    ----------
-    references
-        Folders of `poolwise run`, FOLDER:PATH=VALUE,... for some of the runs in a folder, or files that
-        `poolwise simulate --schedule` wrote.
-    over
-        "seeds" or "jobs", the population of the intervals; by default seeds if all runs share at least three.
-
-    Returns
-    -------
-    Comparison of the runs.
-
-    Raises
-    ------
-    InputError
-        For fewer than two or too many runs, or runs of different jobs.
-    """
-    return Comparison.of([run for reference in references for run in read_runs(str(reference))], over)

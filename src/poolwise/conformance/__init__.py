@@ -1,20 +1,27 @@
-"""Checks that a policy, scheduler or model keeps its contract. Public: run them on your own.
+"""Checks that a policy, scheduler or model keeps its contract, and a fake cluster with faults. Public: use them in your tests.
 
-Each `check_*` runs the object on small machines and returns one `Check` for each promise; a broken one says in a sentence
-what was seen. `check` finds out by itself what it is given. In a test of your own:
+`check` detects the kind of an object; each `check_*` checks one kind. They run the object on small machines and return one
+`Check` per promise; a broken promise has a sentence on what happened. In a test:
 
-    assert all(result.ok for result in poolwise.conformance.check(MyOrder()))
+    assert all(result.ok for result in poolwise.check(MyOrder()))
 """
 
+from poolwise.conformance.cases import Case, racks
 from poolwise.conformance.cost import check_cost
 from poolwise.conformance.dispatch import check
+from poolwise.conformance.fake_cluster import FakeCluster, calm_starts, survive
+from poolwise.conformance.faults import Fault
 from poolwise.conformance.findings import Check
 from poolwise.conformance.model import check_model
 from poolwise.conformance.policies import check_backfill, check_order, check_placement
 from poolwise.conformance.scheduler import check_scheduler
 
 __all__ = [
+    "Case",
     "Check",
+    "FakeCluster",
+    "Fault",
+    "calm_starts",
     "check",
     "check_backfill",
     "check_cost",
@@ -22,4 +29,6 @@ __all__ = [
     "check_order",
     "check_placement",
     "check_scheduler",
+    "racks",
+    "survive",
 ]

@@ -1,4 +1,4 @@
-"""Small machines and workloads on which promises are put to the test, and a look at every state of a run."""
+"""Small machines and workloads for the checks, and a run that shows every state to a visitor."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ LOCAL = 65536
 
 @dataclass(frozen=True)
 class Case:
-    """A machine and what runs on it.
+    """A machine and a workload.
 
     Attributes
     ----------
-    walker : scheduler that places the jobs while something else is checked
-    truth : model of how long they take, where that is not what is checked
+    machine, workload : the machine, and the workload that runs on it
+    walker : scheduler that places the jobs while another object is checked
+    truth : performance model, unless a model is checked
     """
 
     machine: Machine
@@ -40,8 +41,8 @@ class Case:
     truth: PerformanceModel = field(default_factory=Ideal)
 
 
-def on_those_that_suit(cases: Sequence[Case], check: Callable[[Case], None]) -> None:
-    """Check on each case. One with a machine of the wrong shape may be declined by an InputError, but not all of them."""
+def check_suitable_cases(cases: Sequence[Case], check: Callable[[Case], None]) -> None:
+    """Check on each case; an object may decline machines of the wrong shape with an InputError, but not all of them."""
     declined: list[InputError] = []
     for case in cases:
         try:
@@ -72,7 +73,7 @@ def racks(jobs: int = 40, seed: int = 1) -> Case:
 
 
 def devices(jobs: int = 30, seed: int = 2) -> Case:
-    """Four shared nodes and four devices on a network of two switches; some jobs use a device, near or remote."""
+    """Four shared nodes and four devices on a network of two switches; some jobs use a device, local or remote."""
     want = uniform(seed, "want", np.arange(jobs))
     requests = {
         "cores": np.full(jobs, 2),
@@ -83,7 +84,7 @@ def devices(jobs: int = 30, seed: int = 2) -> Case:
 
 
 def modules(jobs: int = 24, seed: int = 3) -> Case:
-    """Five shared nodes with cores and memory of their own beside one memory pool; jobs ask for both."""
+    """Five shared nodes with cores and memory and one memory pool; jobs request both."""
     want = uniform(seed, "want", np.arange(jobs))
     requests = {"cores": 1 + (want * 7).astype(np.int64), "memory": LOCAL // 4 + (want * LOCAL).astype(np.int64) // 2}
     build = MachineBuilder("modules", ("cores", "memory"))
@@ -94,7 +95,7 @@ def modules(jobs: int = 24, seed: int = 3) -> Case:
 
 
 def units(jobs: int = 24, seed: int = 4) -> Case:
-    """Six processing units of two types in two racks; jobs of one to four tasks, of two types, with data in some place."""
+    """Six processing units of two types in two racks; jobs of one to four tasks of two types, with data at some place."""
     rows = np.arange(jobs)
     want = uniform(seed, "want", rows)
     submit, length = _stream(rows, seed, 4)
@@ -115,7 +116,7 @@ def units(jobs: int = 24, seed: int = 4) -> Case:
 
 
 def _dispatching(rate: np.ndarray) -> Machine:
-    """Units 0..5 in places (0, 0) to (1, 2), the types in turn, and a network as in `_network`."""
+    """Make units 0..5 at the places (0, 0) to (1, 2), the types in turn, and a network as in `_network`."""
     build = MachineBuilder("units", ("slots", "bandwidth"))
     units = [build.node(f"node{k}", type=f"type{k % 2}", rack=k // 3, shelf=k % 3, slots=1) for k in range(6)]
     build.vertices([*units, "left", "right", "core"])
@@ -129,20 +130,20 @@ def _dispatching(rate: np.ndarray) -> Machine:
 
 
 def _asking(requests: dict[str, np.ndarray], seed: int, name: str) -> Workload:
-    """Jobs of one task on shared nodes."""
+    """Make jobs of one task on shared nodes."""
     rows = np.arange(len(requests["cores"]))
     submit, duration = _stream(rows, seed, 6)
     return Workload.of(submit, duration, requests=requests, attributes=_columns(rows, seed, submit, duration), name=name)
 
 
 def _stream(rows: np.ndarray, seed: int, gap: int) -> tuple[np.ndarray, np.ndarray]:
-    """Submissions less than `gap` times 15 s apart, some at once; durations of whole minutes."""
+    """Draw submissions less than `gap` times 15 s apart, some at once, and durations of whole minutes."""
     apart, length = (uniform(seed, name, rows) for name in ("gap", "length"))
     return np.cumsum((apart * gap).astype(np.int64)) * 15 * SECOND, (1 + (length * 8).astype(np.int64)) * 60 * SECOND
 
 
 def _columns(rows: np.ndarray, seed: int, submit: np.ndarray, duration: np.ndarray) -> dict[str, np.ndarray]:
-    """Attributes that policies and models of the field read."""
+    """Draw the attributes that policies and models of the field read."""
     place = uniform(seed, "place", rows)
     return {
         "deadline": submit + 3 * duration,
@@ -155,7 +156,7 @@ def _columns(rows: np.ndarray, seed: int, submit: np.ndarray, duration: np.ndarr
 
 
 def _network() -> Machine:
-    """Nodes 0..3, devices 4..7 at the same vertices, a link to each and one between the two switches."""
+    """Make nodes 0..3, devices 4..7 at the same vertices, a link to each and one between the two switches."""
     build = MachineBuilder("devices", ("cores", "bandwidth", "storage"))
     nodes = [build.node(f"node{k}", type="any", rack=k // 2, shelf=k % 2, cores=8) for k in range(4)]
     for node in nodes:
@@ -169,14 +170,14 @@ def _network() -> Machine:
 
 @dataclass(frozen=True)
 class RoundRobin(Scheduler, Dispatcher):
-    """Shared nodes in turn; a job that asks for bandwidth shares a device that its row number chooses."""
+    """Shared nodes in turn; a job that requests bandwidth shares a device that its row number selects."""
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
-        """Begin a run; it keeps nothing."""
+        """Begin a run; it keeps no state."""
         return self
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        """Start what finds cores."""
+        """Start the jobs that find cores, in order."""
         free, starts = snapshot.free[:4, 0].tolist(), []
         for job in queue.jobs.tolist():
             cores = snapshot.table.job(job).request("cores")
@@ -192,7 +193,7 @@ class RoundRobin(Scheduler, Dispatcher):
 
 
 def state(queue: Queue, snapshot: Snapshot) -> tuple[object, ...]:
-    """All that a dispatcher must not change."""
+    """Return everything that a dispatcher must not change."""
     jobs = queue.jobs.tolist()
     runs = [(run.id, run.job, run.tasks, run.expected_end) for run in snapshot.runs()]
     arrays = (snapshot.free, snapshot.capacity, snapshot.machine.capacity)
@@ -208,12 +209,12 @@ class Watched(Scheduler, Dispatcher):
     dispatcher: Dispatcher | None = None
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
-        """Open what is watched."""
+        """Open the watched scheduler."""
         self.dispatcher = self.scheduler.open(machine, seed)
         return self
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        """Visit, then decide."""
+        """Call the visitor, then decide."""
         assert self.dispatcher is not None
         self.visit(queue, snapshot, changes)
         return self.dispatcher.schedule(queue, snapshot, changes)
@@ -222,7 +223,7 @@ class Watched(Scheduler, Dispatcher):
 def walk(
     case: Case, visit: Visit, scheduler: Scheduler | None = None, truth: PerformanceModel | None = None, seed: int = 0
 ) -> tuple[Schedule, LoopResult, Snapshot]:
-    """Run a case and show every state on the way; the last snapshot is that of the end."""
+    """Run a case and show every state to a visitor; the last snapshot is that of the end."""
     scheduler, truth = scheduler if scheduler is not None else case.walker, truth if truth is not None else case.truth
     for part in (scheduler, truth):
         part.check(case.machine, case.workload.table)

@@ -1,4 +1,4 @@
-"""The promises of a cost model of flow scheduling."""
+"""Checks of a cost model of flow scheduling."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGE
 from poolwise.policies.cost.model import CostModel, Places, TaskClasses, Waiting
 from poolwise.random import uniform
 
-SHAPE = "gives a cost for each task, place and copy"
-NUMBERS = "gives costs that are finite, or inf where a task must not go"
-WAITING = "gives a finite cost of waiting for each job"
-HOPELESS = "says of each task whether its goal would be missed on the idle machine too"
-LOOKS = "looks at no column of places that it does not name"
+SHAPE = "returns a cost for each task, place and copy"
+NUMBERS = "returns finite costs, or inf where a task must not run"
+WAITING = "returns a finite cost of waiting for each job"
+HOPELESS = "returns for each task whether even the idle machine would miss its goal"
+LOOKS = "reads only the columns of places that looks_at names"
 COLUMNS = ("running", "load", "position")
 KINDS = ("", "nw", "hotspot", "backprop", "no such kind")
 COPIES = 3
@@ -24,7 +24,18 @@ _RESOURCES = (("cores", "memory"), ("cores", "memory", "gpu"), ("gpu",), ("cores
 
 
 def check_cost(cost: CostModel) -> tuple[Check, ...]:
-    """Ask a cost model about random tasks, places and waiting jobs, near and far, idle and loaded, full and empty."""
+    """Check a cost model with random tasks, places and waiting jobs: near and far, idle and loaded, full and empty.
+
+    Parameters
+    ----------
+    cost
+        The cost model.
+
+    Returns
+    -------
+    tuple of Check
+        One per promise.
+    """
     findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, SHAPE, NUMBERS, WAITING, HOPELESS, LOOKS)
     with findings.running():
         copy = findings.pickled(cost)
@@ -49,14 +60,15 @@ def _placing(cost: CostModel, copy: CostModel, tasks: TaskClasses, places: Place
     shape, kept = getattr(value, "shape", None), (len(tasks), len(places))
     findings.tested(SHAPE)
     if shape not in ((*kept, 1), (*kept, COPIES)) or value.dtype != np.float64:
-        findings.blame(SHAPE, f"returned shape {shape} for {kept[0]} tasks at {kept[1]} places, {COPIES} copies, or no float64")
+        problem = f"returned shape {shape} for {kept[0]} tasks at {kept[1]} places and {COPIES} copies, or not float64"
+        findings.blame(SHAPE, problem)
         raise Broken
     findings.require(NUMBERS, bool((np.isfinite(value) | (value == np.inf)).all()), "a cost of placing is NaN or -inf")
     for other in (cost, copy):
         if not np.array_equal(value, other.placing(tasks, places, COPIES), equal_nan=True):
-            findings.blame(DETERMINISTIC, "asked twice about the same tasks and places, it answered differently")
+            findings.blame(DETERMINISTIC, "two calls with the same tasks and places returned different costs")
             raise Broken
-    findings.require(UNCHANGED, (_bytes(tasks), _bytes(places)) == before, "asking it changed the tasks or the places")
+    findings.require(UNCHANGED, (_bytes(tasks), _bytes(places)) == before, "a call changed the tasks or the places")
     return value
 
 
@@ -70,8 +82,8 @@ def _ask_waiting(cost: CostModel, copy: CostModel, seed: int, findings: Findings
     findings.require(WAITING, ok, f"returned {value!r} for {n} jobs")
     for other in (cost, copy):
         same = np.array_equal(value, other.waiting(waiting), equal_nan=True)
-        findings.require(DETERMINISTIC, same, "asked twice about the same waiting jobs, it answered differently")
-    findings.require(UNCHANGED, _bytes(waiting) == before, "asking it changed the waiting jobs")
+        findings.require(DETERMINISTIC, same, "two calls with the same waiting jobs returned different costs")
+    findings.require(UNCHANGED, _bytes(waiting) == before, "a call changed the waiting jobs")
 
 
 def _ask_hopeless(cost: CostModel, tasks: TaskClasses, findings: Findings) -> None:
@@ -80,7 +92,7 @@ def _ask_hopeless(cost: CostModel, tasks: TaskClasses, findings: Findings) -> No
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     ok = shape == (len(tasks),) and dtype == np.bool_
     findings.require(HOPELESS, ok, f"returned shape {shape} of {dtype} for {len(tasks)} tasks, not ({len(tasks)},) of bool")
-    findings.require(UNCHANGED, _bytes(tasks) == before, "asking it changed the tasks")
+    findings.require(UNCHANGED, _bytes(tasks) == before, "a call changed the tasks")
 
 
 def _tasks(seed: int) -> TaskClasses:
@@ -110,6 +122,6 @@ def _draw(seed: int, name: str, n: int) -> FloatArray:
 
 
 def _bytes(thing: TaskClasses | Places | Waiting) -> list[Any]:
-    """Contents, to see whether they change."""
+    """Return the contents, to detect changes."""
     values = (getattr(thing, entry.name) for entry in fields(thing))
     return [value.tobytes() if isinstance(value, np.ndarray) else value for value in values]

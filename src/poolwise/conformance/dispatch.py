@@ -1,4 +1,4 @@
-"""Find out what an object is and check it."""
+"""Detect the kind of an object and check it."""
 
 from __future__ import annotations
 
@@ -20,25 +20,48 @@ CHECKS: Mapping[str, Callable[[Any], tuple[Check, ...]]] = {
     "placing": check_cost,
     "open": check_scheduler,
 }
-"""Method by which a kind of object is known -> its checks; a backfill may be opened too, so schedulers come last."""
+"""Method that identifies a kind of object -> its checks; backfills may have `open` too, so schedulers come last."""
 
 
 def check(thing: Any) -> tuple[Check, ...]:
-    """Check a scheduler, queue order, placement, backfill, performance or cost model; a class is configured with its defaults.
+    """Check a scheduler, queue order, placement, backfill, performance model or cost model on small machines.
 
-    Raises InputError for anything else.
+    Parameters
+    ----------
+    thing
+        The object; a class is configured with its defaults.
+
+    Returns
+    -------
+    tuple of Check
+        One per promise; `str` of each is a line, and `ok` is False for a broken one.
+
+    Raises
+    ------
+    InputError
+        The object is of no known kind, or the class needs settings.
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> from poolwise.policies import SJF
+    >>> results = poolwise.check(SJF())
+    >>> print(results[0])
+    ok      runs without an error
+    >>> [str(result) for result in results if not result.ok]
+    []
     """
     if isinstance(thing, type):
         try:
             thing = thing()
         except TypeError as error:
             raise InputError(
-                f"{thing.__name__} cannot be configured without settings: {error}", remedy="give a configured object"
+                f"{thing.__name__} has settings without defaults: {error}", remedy="pass a configured object"
             ) from error
     for method, checks in CHECKS.items():
         if callable(getattr(thing, method, None)):
             return checks(thing)
     raise InputError(
-        f"{type(thing).__name__} is no scheduler, order, placement, backfill, performance or cost model",
-        remedy=f"it needs one of the methods {', '.join(CHECKS)} (see poolwise.interfaces)",
+        f"{type(thing).__name__} is not a scheduler, order, placement, backfill, performance model or cost model",
+        remedy=f"define one of the methods {', '.join(CHECKS)} (see poolwise.interfaces)",
     )

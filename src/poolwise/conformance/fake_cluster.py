@@ -1,7 +1,7 @@
-"""A cluster for tests, with all that reality brings: late and refused starts, owners that come and go, repeated events.
+"""A cluster for tests that behaves as badly as real ones: late and refused starts, owners that join and leave, repeated events.
 
-It runs jobs as the simulator does, but behind a table of jobs that grows in the order in which arrivals are told, and it
-keeps accounts of its own: `problems` says what is wrong with the state, looked at from outside.
+It runs jobs as the simulator does, but its job table grows in the order in which arrivals are reported. `problems` checks the
+state independently.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from poolwise.conformance.faults import (
     StartFails,
     StartIsReal,
     TableShrinks,
+    arrival_order,
     renumbered_event,
-    told_order,
 )
 from poolwise.interfaces import Scheduler
 from poolwise.loop import Loop, run_loop
@@ -59,29 +59,29 @@ from poolwise.random import uniform
 from poolwise.units import SECOND, UNKNOWN
 
 RETRY = 5 * SECOND
-"""After a refusal the cluster asks for another pass this much later, as a live one does."""
+"""Delay of the scheduling pass that the cluster requests after a refusal, as a real one does (ns)."""
 
 
 class FakeCluster(Simulation):
-    """A cluster whose jobs nobody knows beforehand.
+    """A cluster whose jobs are not known beforehand.
 
     Parameters
     ----------
     case
-        Machine, jobs and how long they take.
-    trouble
-        What goes wrong, and how often. Without trouble a run has the same result as in the simulator.
+        Machine, jobs and their performance model.
+    faults
+        Kinds of faults and how often they occur. Without faults a run has the same result as in the simulator.
     seed
-        Seed of the random draws of what goes wrong.
+        Random seed of the faults.
     """
 
-    def __init__(self, case: Case, trouble: Fault | None = None, seed: int = 0) -> None:
-        self.trouble, self.seed = trouble if trouble is not None else Fault(), seed
-        rows = told_order(case, self.trouble, seed)
+    def __init__(self, case: Case, faults: Fault | None = None, seed: int = 0) -> None:
+        self.faults, self.seed = faults if faults is not None else Fault(), seed
+        rows = arrival_order(case, self.faults, seed)
         jobs = case.workload
         requested = jobs.requested[rows]
-        if self.trouble.unknown:
-            requested = np.where(uniform(seed, "unknown", rows) < self.trouble.unknown, UNKNOWN, requested)
+        if self.faults.unknown:
+            requested = np.where(uniform(seed, "unknown", rows) < self.faults.unknown, UNKNOWN, requested)
         table = JobTable(
             jobs.id[rows],
             jobs.submit[rows],
@@ -94,35 +94,35 @@ class FakeCluster(Simulation):
         )
         self._binding = LateStarts(case.truth)
         super().__init__(case.machine, jobs, self._binding, case.truth)
-        self._jobs, self._duration = table, jobs.duration[rows]  # in rows of their own
+        self._jobs, self._duration = table, jobs.duration[rows]  # in rows of its own
         self.table = table.first(0)
         self.started_ids: list[tuple[int, tuple[int, ...], int, tuple[str, ...]]] = []
         self.done: set[tuple[int, int]] = set()  # (id, task)
-        self.gone: set[int] = set()  # ids of jobs that were rejected or withdrawn
-        self._everyone = dict(zip(jobs.id.tolist(), jobs.tasks.tolist(), strict=True))  # id -> tasks, whatever is renumbered
+        self.gone: set[int] = set()  # ids of rejected and withdrawn jobs
+        self._task_counts = dict(zip(jobs.id.tolist(), jobs.tasks.tolist(), strict=True))  # by id, since rows are renumbered
         self._count = 0
-        self._told_before: list[Event] = []
+        self._reported: list[Event] = []
         self._away = 0
         self._drained: set[int] = set()
         self._overdrawn: list[str] = []
         self._take_over: tuple[Event, ...] | None = None
-        self._plan_trouble(jobs)
+        self._schedule_faults(jobs)
 
-    def _plan_trouble(self, jobs: Any) -> None:
-        """Schedule the events of what will go wrong."""
+    def _schedule_faults(self, jobs: Any) -> None:
+        """Draw the times of the faults and add their events."""
         end = int(jobs.submit.max()) + 3600 * SECOND if len(jobs) else SECOND
-        draws = uniform(self.seed, "trouble", np.arange(3 * (self.trouble.leaving + self.trouble.renumbered))).tolist()
-        for k in range(self.trouble.leaving):
+        draws = uniform(self.seed, "trouble", np.arange(3 * (self.faults.leaving + self.faults.renumbered))).tolist()
+        for k in range(self.faults.leaving):
             time = int(draws[3 * k] * end)
             self._push(time, 2, PartLeaves(draws[3 * k + 1]))
             self._away += 1
-        for k in range(self.trouble.renumbered):
-            time = int(draws[3 * (self.trouble.leaving + k)] * end)
+        for k in range(self.faults.renumbered):
+            time = int(draws[3 * (self.faults.leaving + k)] * end)
             self._push(time, 2, TableShrinks())
-        for when, which in uniform(self.seed, "drained", np.arange(2 * self.trouble.draining)).reshape(-1, 2).tolist():
+        for when, which in uniform(self.seed, "drained", np.arange(2 * self.faults.draining)).reshape(-1, 2).tolist():
             self._push(int(when * end), 2, PartDrains(which))
             self._away += 1
-        lost = uniform(self.seed, "withdrawn", jobs.id) < self.trouble.withdrawn
+        lost = uniform(self.seed, "withdrawn", jobs.id) < self.faults.withdrawn
         for row, (id, submit) in enumerate(zip(self._jobs.id.tolist(), self._jobs.submit.tolist(), strict=True)):
             if lost[int(np.flatnonzero(jobs.id == id)[0])]:
                 self._push(submit + 30 * SECOND, 2, Withdrawn(row))
@@ -130,25 +130,25 @@ class FakeCluster(Simulation):
     # Platform
 
     def events(self) -> Iterator[EventBatch]:
-        """Yield what happens; a loop that takes over is first told of all that waits."""
+        """Yield what happens; after a takeover first the arrival of all waiting jobs."""
         for batch in super().events():
             if self._take_over is not None:
-                told, self._take_over = self._take_over, None
-                yield EventBatch(batch.time, (*told, *batch.events))
+                arrivals, self._take_over = self._take_over, None
+                yield EventBatch(batch.time, (*arrivals, *batch.events))
                 continue
             events = batch.events
-            self._told_before += [event for event in events if isinstance(event, Arrival | Ended)]
-            if self._chance("twice") < self.trouble.twice and self._told_before:
-                events = (*events, self._told_before[int(self._chance("which") * len(self._told_before))])
+            self._reported += [event for event in events if isinstance(event, Arrival | Ended)]
+            if self._chance("twice") < self.faults.twice and self._reported:
+                events = (*events, self._reported[int(self._chance("which") * len(self._reported))])
             yield EventBatch(batch.time, events)
 
     def commit(self, plan: Plan) -> CommitResult:
-        """Carry out a plan, except for starts in which somebody else is faster."""
+        """Commit a plan, except for starts that lose to another client."""
         lost: list[tuple[Decision, str]] = []
         kept: list[Decision] = []
         for decision in plan.decisions:
-            if isinstance(decision, Start) and self._chance("conflict") < self.trouble.conflicts:
-                lost.append((decision, "somebody else was faster"))
+            if isinstance(decision, Start) and self._chance("conflict") < self.faults.conflicts:
+                lost.append((decision, "another client was faster"))
             else:
                 kept.append(decision)
         before = len(self.recorder)
@@ -162,7 +162,7 @@ class FakeCluster(Simulation):
             self.started_ids.append((int(table.id[start.job]), start.tasks, self.now, owners))
             delay = late[number - before]
             if delay:
-                bad = self._chance("refuse") < self.trouble.refused
+                bad = self._chance("refuse") < self.faults.refused
                 self._push(self.now + delay, 2, StartFails(number) if bad else StartIsReal(number))
         for decision in outcome.committed:
             if isinstance(decision, Reject):
@@ -172,34 +172,34 @@ class FakeCluster(Simulation):
         return CommitResult(outcome.committed, (*lost, *outcome.rejected), outcome.started)
 
     def take_over(self) -> None:
-        """Let another loop take over: it is first told of all that waits."""
-        told = [Arrival(job, tuple(sorted(tasks))) for job, tasks in sorted(self._waiting.items()) if tasks]
-        self._take_over, self._told_before = tuple(told), []
+        """Let another loop take over; it first gets the arrival of all waiting jobs."""
+        arrivals = [Arrival(job, tuple(sorted(tasks))) for job, tasks in sorted(self._waiting.items()) if tasks]
+        self._take_over, self._reported = tuple(arrivals), []
         self._push(self.now + 1, 3, PassIsDue())
 
-    # Fault
+    # Faults
 
     def _may_grow(self) -> bool:
-        """While parts of the machine are away, or will be, the rest may grow."""
+        """Return whether parts of the machine are away or will be, so that it may grow."""
         return self._away > 0
 
     def _chance(self, what: str) -> float:
-        """Next random number in [0, 1)."""
+        """Return the next random number in [0, 1)."""
         self._count += 1
         return float(uniform(self.seed, what, self._count)[0])
 
     def _late(self, number: int) -> int:
-        """Ns that a start takes to become real."""
-        if self._chance("late") < self.trouble.late:
-            self._binding.late[number] = 1 + int(self._chance("delay") * self.trouble.late_s * SECOND)
+        """Return ns until a start is bound."""
+        if self._chance("late") < self.faults.late:
+            self._binding.late[number] = 1 + int(self._chance("delay") * self.faults.late_s * SECOND)
         return self._binding.late.get(number, 0)
 
     def _apply(self, event: Event) -> Iterable[Event]:
-        """Apply an event to the state; returns the events that the loop must be told."""
+        """Apply an event to the state, and return the events to report to the loop."""
         match event:
             case Withdrawn(job):
                 if not self._waiting.get(job) or len(self._waiting[job]) < int(self.table.tasks[job]):
-                    return ()  # it is at work, or partly so
+                    return ()  # some of its tasks run
                 del self._waiting[job]
                 self.gone.add(int(self.table.id[job]))
                 return (event,)
@@ -220,14 +220,14 @@ class FakeCluster(Simulation):
             case PassIsDue():
                 return (Wake(),)
             case Ended(number, job, tasks, Outcome.FINISHED, _) if number in self._runs:
-                told = list(super()._apply(event))
-                if told:
+                events = list(super()._apply(event))
+                if events:
                     self.done |= {(int(self.table.id[job]), task) for task in tasks}
-                return told
+                return events
         return super()._apply(event)
 
     def _refuse(self, number: int) -> list[Event]:
-        """Undo a start, all of it."""
+        """Undo a start completely."""
         if number not in self._runs:
             return []
         touched: set[int] = set()
@@ -238,16 +238,16 @@ class FakeCluster(Simulation):
         return [replace(ended, reason="a task could not be bound")]
 
     def _leave(self, draw: float) -> list[Event]:
-        """Let a part leave if another like it stays; its runs are lost, and it comes back an hour later."""
+        """Let a part leave if another like it stays; its runs are lost, and it returns an hour later."""
         here = [part for part in parts_of(self.machine) if self._capacity[list(part)].any()]
         kinds = [self.machine.type[part[0]] for part in here]
-        free_to_go = [part for part, kind in zip(here, kinds, strict=True) if kinds.count(kind) > 1]
-        if not free_to_go:
+        removable = [part for part, kind in zip(here, kinds, strict=True) if kinds.count(kind) > 1]
+        if not removable:
             self._away -= 1
             return []
-        part = free_to_go[int(draw * len(free_to_go))]
+        part = removable[int(draw * len(removable))]
         owners = list(part)
-        had, events, touched = self._capacity[owners].copy(), [], set(part)
+        capacity_before, events, touched = self._capacity[owners].copy(), [], set(part)
         for number in sorted({n for owner in part for n in self._runs.occupants(owner)}):
             if set(self._runs[number].placement.owners()) & set(part):
                 lost = self._end(number, Outcome.LOST, True, touched)
@@ -260,22 +260,22 @@ class FakeCluster(Simulation):
         self.machine = left(self.machine, part)
         self._freed_at = self.now
         self._adjust(touched)
-        self._push(self.now + 3600 * SECOND, 2, PartReturns(part, had))
+        self._push(self.now + 3600 * SECOND, 2, PartReturns(part, capacity_before))
         return [*events, *(Left(owner) for owner in part)]
 
-    def _return(self, what: PartReturns) -> list[Event]:
-        """Let what left join again, behind the others."""
+    def _return(self, event: PartReturns) -> list[Event]:
+        """Let the part that left join again, as new owners."""
         n = self.machine.n_owner
-        self.machine = joined(self.machine, what.like, what.capacity, f"+{n}")
-        self._capacity = immutable(np.concatenate([self._capacity, what.capacity]))
-        self._free = np.concatenate([self._free, what.capacity])
+        self.machine = joined(self.machine, event.like, event.capacity, f"+{n}")
+        self._capacity = immutable(np.concatenate([self._capacity, event.capacity]))
+        self._free = np.concatenate([self._free, event.capacity])
         self._runs.widen(self._capacity.size)
         self._away -= 1
         self._freed_at = self.now
         return [Joined(owner) for owner in range(n, self.machine.n_owner)]
 
     def _drain(self, draw: float) -> list[Event]:
-        """Let a part take no more work if another like it does; an hour later it does again."""
+        """Drain a part if another like it stays; it resumes an hour later."""
         here = [part for part in parts_of(self.machine) if self._capacity[list(part)].any()]
         kinds = [self.machine.type[part[0]] for part in here]
         others = [part for part, kind in zip(here, kinds, strict=True) if kinds.count(kind) > 1]
@@ -288,7 +288,7 @@ class FakeCluster(Simulation):
         return self._set_capacity(part, np.zeros_like(self._capacity[list(part)]))
 
     def _resume(self, part: tuple[int, ...], capacity: IntArray) -> list[Event]:
-        """Let a part take work again."""
+        """Let a drained part accept jobs again."""
         self._away -= 1
         self._drained -= set(part)
         return self._set_capacity(part, capacity)
@@ -302,7 +302,7 @@ class FakeCluster(Simulation):
         return [CapacityChanged(owner, 0, 0) for owner in part]
 
     def _compact(self) -> list[Event]:
-        """Renumber the jobs, without those that are over."""
+        """Remove jobs that have ended from the table, and renumber the others."""
         shown = len(self.table)
         busy = {run.job for run in self._runs} | {job for job, tasks in self._waiting.items() if tasks}
         coming = range(shown, len(self._jobs))
@@ -318,30 +318,30 @@ class FakeCluster(Simulation):
         self._heap = [entry for entry in self._heap if entry[3] is not None]
         heapq.heapify(self._heap)
         self._arrivals = iter([(int(whole.submit[row]), row) for row in range(len(busy), len(whole))][1:])
-        self._told_before = []
+        self._reported = []
         return [Renumbered({old: new for old, new in number.items() if old < shown})]
 
-    # Accounts
+    # Consistency
 
     def problems(self, queue: Queue) -> list[str]:
-        """Say what is wrong with the state, looked at from outside: amounts, and where each task is."""
+        """Return what is wrong with the state: amounts, and where each task is."""
         found: list[str] = []
         held = np.zeros_like(self._capacity)
-        at_work: set[tuple[int, int]] = set()
+        running: set[tuple[int, int]] = set()
         table = self.table
         for run in self._runs:
             run.placement.give_to(held)
             for task in run.tasks:
                 name = int(table.id[run.job]), task
-                if name in at_work or name in self.done:
-                    found.append(f"task {name[1]} of job {name[0]} is at work twice")
-                at_work.add(name)
+                if name in running or name in self.done:
+                    found.append(f"task {name[1]} of job {name[0]} runs twice")
+                running.add(name)
         here = [owner for owner in range(len(held)) if owner not in self._drained]
         if (held > self._capacity)[here].any():
-            found.append("more is given away than there is")
+            found.append("more is allocated than the capacity")
         found += self._overdrawn
         if not np.array_equal(self._capacity - held, self._free):
-            found.append("what is free is not what the runs leave")
+            found.append("the free amounts are not the capacity less what runs hold")
         waiting = {(int(table.id[job]), task) for job in queue.jobs.tolist() for task in queue.tasks(job)}
         real = {(int(table.id[job]), task) for job, tasks in self._waiting.items() for task in tasks}
         real = {name for name in real if name[0] not in self.gone}
@@ -350,48 +350,57 @@ class FakeCluster(Simulation):
         return found
 
     def unserved(self) -> list[int]:
-        """Ids of all jobs of the case that are neither done, nor rejected, nor withdrawn."""
+        """Return the ids of all jobs of the case that are neither done, nor rejected, nor withdrawn."""
         return [
             id
-            for id, tasks in self._everyone.items()
+            for id, tasks in self._task_counts.items()
             if id not in self.gone and any((id, task) not in self.done for task in range(tasks))
         ]
 
 
 def survive(
-    scheduler: Scheduler, case: Case, trouble: Fault, seed: int = 0, *, killed: float = 0.05, reopened: float = 0.1
+    scheduler: Scheduler, case: Case, faults: Fault, seed: int = 0, *, killed: float = 0.05, reopened: float = 0.1
 ) -> tuple[int, list[str]]:
-    """Run a scheduler on a cluster in trouble, and look at its accounts after every instant.
+    """Run a scheduler on a cluster with faults, and check the state after every instant.
 
     Parameters
     ----------
+    scheduler
+        The scheduler.
+    case
+        Machine, jobs and their performance model.
+    faults
+        Kinds of faults and how often they occur.
+    seed
+        Random seed.
     killed
-        Share of the instants after which the loop is killed and another takes over, with what the first had persisted.
+        Share of the instants after which the loop is killed; another takes over with the state that the first had persisted.
     reopened
-        Share of the instants after which the dispatcher is thrown away, if the scheduler does not declare that it remembers.
+        Share of the instants after which the dispatcher is replaced by a new one, unless the scheduler declares that it
+        remembers something.
 
     Returns
     -------
     steps
-        Instants that the loop was told of.
+        Number of instants.
     problems
-        What was wrong the first time that anything was, or at the end; empty if nothing was.
+        Problems of the first instant with any, or those at the end; empty if there were none.
     """
-    cluster, steps = FakeCluster(case, trouble, seed), 0
+    cluster, steps = FakeCluster(case, faults, seed), 0
     limit = 1000 + 100 * int(case.workload.tasks.sum())
     loop = Loop(cluster, scheduler, seed)
     for batch in cluster.events():
         loop.apply_events(batch)
         steps += 1
         if steps > limit:
-            return steps, [f"it asked for more than {limit} passes, so the run would never end"]
+            return steps, [f"the scheduler requested more than {limit} passes, so the run would never end"]
         if problems := cluster.problems(loop.queue):
             return steps, [f"at {cluster.now} ns: {problem}" for problem in problems]
         chance = float(uniform(seed, "killed", steps)[0])
         if chance < killed:
-            kept = Continuation.of(loop.queue, seed).to_json()
+            saved = Continuation.of(loop.queue, seed).to_json()
             cluster.take_over()
-            loop = Loop(cluster, scheduler, seed, Continuation.from_json(kept))
+            loop = Loop(cluster, scheduler, seed, Continuation.from_json(saved))
         elif chance < killed + reopened and not scheduler.remembers:
             loop.open()
     lost = cluster.unserved()
@@ -399,7 +408,7 @@ def survive(
 
 
 def calm_starts(scheduler: Scheduler, case: Case, seed: int = 0) -> list[tuple[int, tuple[int, ...], int, tuple[str, ...]]]:
-    """Run a scheduler on a cluster without trouble: (job id, tasks, start in ns, owners' names) of every start, in order."""
+    """Run a scheduler on a cluster without faults; return (job id, tasks, ns, owners' names) of every start, in order."""
     cluster = FakeCluster(case)
     run_loop(cluster, scheduler, seed)
     return cluster.started_ids

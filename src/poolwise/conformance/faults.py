@@ -1,4 +1,4 @@
-"""What goes wrong on a cluster of the tests, how often, and the events that bring it about."""
+"""Faults of the fake cluster: how often they occur, and the events that cause them."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from poolwise.random import uniform
 
 @dataclass(frozen=True)
 class Fault:
-    """How often things go wrong, each a probability unless stated otherwise; nothing goes wrong by default.
+    """Rates of faults: each number is a probability unless stated otherwise; by default none occurs.
 
     Attributes
     ----------
-    late : starts that take time to become real, up to `late_s` seconds
-    conflicts : starts that are refused at once, since somebody else was faster
+    late : starts that take up to `late_s` seconds to be bound
+    conflicts : starts that are refused at once, because another client was faster
     refused : starts that are refused late, after some of their tasks were bound
-    twice : instants at which an earlier event is reported again
-    withdrawn : jobs that their users take back while they wait
-    unknown : jobs of which nobody says how long they take
+    twice : instants at which an earlier event is repeated
+    withdrawn : jobs that their users cancel while they wait
+    unknown : jobs without a requested time
     leaving : number of times that a part of the machine leaves, to come back later as new owners
-    draining : number of times that a part of the machine takes no more work for a while, and its runs go on
+    draining : number of times that a part of the machine is drained for a while; its runs continue
     renumbered : number of times that finished jobs are removed from the job table
-    shuffled : whether arrivals of one instant are told in another order than that of their ids
+    shuffled : whether arrivals of one instant are reported in another order than that of their ids
     """
 
     late: float = 0.0
@@ -46,7 +46,7 @@ class Fault:
 
     @classmethod
     def of_all_kinds(cls) -> Fault:
-        """Return trouble of every kind, and plenty of it."""
+        """Return frequent faults of every kind."""
         return cls(0.5, 120.0, 0.1, 0.1, 0.3, 0.05, 0.1, 3, 3, 3, True)
 
 
@@ -59,7 +59,7 @@ class PartLeaves:
 
 @dataclass(frozen=True, slots=True)
 class PartReturns:
-    """What left comes back, as new owners."""
+    """The part that left comes back, as new owners."""
 
     like: tuple[int, ...]
     capacity: IntArray
@@ -67,14 +67,14 @@ class PartReturns:
 
 @dataclass(frozen=True, slots=True)
 class PartDrains:
-    """A part of the machine takes no more work; its runs go on, and hold more than there is by then."""
+    """A part of the machine is drained: its runs continue, and then hold more than its capacity."""
 
     draw: float
 
 
 @dataclass(frozen=True, slots=True)
 class PartResumes:
-    """What was drained takes work again."""
+    """The drained part accepts jobs again."""
 
     owners: tuple[int, ...]
     capacity: IntArray
@@ -87,61 +87,61 @@ class TableShrinks:
 
 @dataclass(frozen=True, slots=True)
 class StartFails:
-    """A start turns out to be impossible, after some of its tasks were bound."""
+    """A start fails after some of its tasks were bound."""
 
     run: int
 
 
 @dataclass(frozen=True, slots=True)
 class StartIsReal:
-    """A start has become real."""
+    """A start is bound."""
 
     run: int
 
 
 @dataclass(frozen=True, slots=True)
 class PassIsDue:
-    """The cluster asks for another pass."""
+    """The cluster requests another scheduling pass."""
 
 
 class LateStarts(PerformanceModel):
-    """A model of how long runs take, with the time that their starts need to become real before it."""
+    """A performance model with the time to bind a start added to the setup."""
 
     def __init__(self, model: PerformanceModel) -> None:
         self.model = model
         self.late: dict[int, int] = {}  # run -> ns
 
     def setup(self, run: Run, view: Snapshot) -> int:
-        """Ns until it is real, and then what the model says."""
+        """Return ns until the start is bound, plus the setup of the model."""
         return self.late.get(run.id, 0) + self.model.setup(run, view)
 
     def fetch(self, run: Run, view: Snapshot) -> Fetch | None:
-        """What the model says."""
+        """Return the data of the model."""
         return self.model.fetch(run, view)
 
     def fetch_slowdown(self, run: Run, view: Snapshot) -> float:
-        """What the model says."""
+        """Return the slowdown of the model."""
         return self.model.fetch_slowdown(run, view)
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
-        """What the model says."""
+        """Return the slowdown of the model."""
         return self.model.slowdown(run, view)
 
     def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
-        """What the model says."""
+        """Return the owners of the model."""
         return self.model.touches(placement, view)
 
 
-def told_order(case: Case, trouble: Fault, seed: int) -> IntArray:
-    """(n_job,) rows of the workload in the order in which their arrivals are told."""
+def arrival_order(case: Case, faults: Fault, seed: int) -> IntArray:
+    """Return (n_job,) rows of the workload in the order in which their arrivals are reported."""
     n = len(case.workload)
-    if not trouble.shuffled:
+    if not faults.shuffled:
         return np.arange(n)
     return np.lexsort((uniform(seed, "told", np.arange(n)), case.workload.submit))
 
 
 def renumbered_event(event: Any, number: dict[int, int]) -> Any:
-    """Return an event with the new number of its job, None where the job is over."""
+    """Return an event with the new number of its job, None if the job has ended."""
     job = getattr(event, "job", None)
     if job is None:
         return event

@@ -1,4 +1,4 @@
-"""What checks find: one line for each promise."""
+"""Results of checks: one line per promise."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from poolwise.user_code import failure_in
+from poolwise.user_code import user_failure
 
 RUNS = "runs without an error"
 PICKLES = "is equal after pickling"
@@ -18,13 +18,19 @@ DETERMINISTIC = "is deterministic"
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A promise and, if it was broken, what was seen.
+    """The result of one check: a promise, and what happened if it was broken.
 
     Attributes
     ----------
     name : the promise
-    problem : one sentence, empty if nothing was seen that breaks the promise
-    tested : whether the cases asked for it at all
+    problem : one sentence, empty if the promise was kept
+    tested : whether any case exercised it
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> print(poolwise.Check("is deterministic", "two calls returned different priorities"))
+    failed  is deterministic: two calls returned different priorities
     """
 
     name: str
@@ -33,66 +39,66 @@ class Check:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing was seen that breaks the promise; `tested` says whether anything could have been."""
+        """True if no violation was seen; `tested` says whether one could have been."""
         return not self.problem
 
     def __str__(self) -> str:
         if not self.tested:
-            return f"-       {self.name}: not tested, the cases never came to it"
+            return f"-       {self.name}: not tested, no case exercises it"
         return f"ok      {self.name}" if self.ok else f"failed  {self.name}: {self.problem}"
 
 
 class Broken(Exception):
-    """Ends the run of a check: what follows a broken promise tells nothing more."""
+    """Ends a check: after a broken promise, further results mean nothing."""
 
 
 class Findings:
-    """Collects the first problem of each promise."""
+    """Collector of the first problem of each promise."""
 
     def __init__(self, *names: str) -> None:
         self._problems = dict.fromkeys(names, "")
         self._tested: set[str] = set()
 
     def tested(self, *names: str) -> None:
-        """Note that promises were put to the test."""
+        """Record that promises were exercised."""
         self._tested.update(names)
 
     def blame(self, name: str, problem: str) -> None:
-        """Note a problem; only the first of each promise is kept."""
+        """Record a problem; only the first of each promise is kept."""
         self.tested(name)
         if not self._problems[name]:
             self._problems[name] = problem
 
-    def require(self, name: str, kept: bool, problem: str) -> None:
-        """Note that a promise was put to the test, and a problem unless it was kept."""
+    def require(self, name: str, holds: bool, problem: str) -> None:
+        """Record that a promise was exercised, and a problem unless it holds."""
         self.tested(name)
-        if not kept:
+        if not holds:
             self.blame(name, problem)
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Turn an exception of the object into a problem."""
+        """Record an exception of the object as a problem."""
         try:
             yield
             self.tested(RUNS)
         except Broken:
             self.tested(RUNS)
-        except Exception as error:  # whatever a user's code may raise is a finding here
+        except Exception as error:  # a user's code may raise anything
             text = " ".join(str(error).split())
             raised = f"{type(error).__name__}: {text}" if text else type(error).__name__
-            own = failure_in(error)
+            own = user_failure(error)
             self.blame(RUNS, f"raised {raised}" if own is None else f"raised {' '.join(own.split())}")
 
     def pickled(self, thing: Any) -> Any:
-        """Send an object through pickle; the object itself where that fails."""
+        """Return the object sent through pickle, or the object itself if that fails."""
         try:
             other = pickle.loads(pickle.dumps(thing))
         except Exception as error:  # pickle raises what the object raises
             self.blame(PICKLES, f"pickling raised {type(error).__name__}: {error}")
             return thing
-        self.require(PICKLES, bool(other == thing), "its copy differs (a frozen dataclass compares by its fields)")
+        self.require(PICKLES, bool(other == thing), "its copy is not equal (a frozen dataclass compares by its fields)")
         return other
 
     def checks(self) -> tuple[Check, ...]:
-        """One check for each promise, in the order in which they were named."""
+        """Return one check per promise, in the order of their names."""
         return tuple(Check(name, problem, name in self._tested) for name, problem in self._problems.items())

@@ -1,10 +1,10 @@
-"""The promises of a performance model."""
+"""Checks of a performance model."""
 
 from __future__ import annotations
 
 import math
 
-from poolwise.conformance.cases import Case, devices, on_those_that_suit, racks, state, units, walk
+from poolwise.conformance.cases import Case, check_suitable_cases, devices, racks, state, units, walk
 from poolwise.conformance.engines import RULE, compare_engines
 from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Broken, Check, Findings
 from poolwise.interfaces import PerformanceModel
@@ -13,73 +13,81 @@ from poolwise.policies.order.priorities import FAIR
 from poolwise.policies.placement.memory.racks import RackPlacement
 from poolwise.schedulers.list import ListScheduler
 
-SETUP = "gives a setup of whole nanoseconds, at least 0"
+SETUP = "returns a setup of whole nanoseconds, at least 0"
 FETCH = "fetches for whole nanoseconds over links of the machine"
-SLOWDOWN = "gives a finite slowdown above -1"
-TOUCHES = "names owners of the machine in touches"
-HONEST = "names in touches all that its slowdown depends on"
+SLOWDOWN = "returns a finite slowdown above -1"
+TOUCHES = "returns owners of the machine from touches"
+HONEST = "returns from touches every owner that its slowdown depends on"
 
 
 def check_model(model: PerformanceModel, case: Case | None = None) -> tuple[Check, ...]:
-    """Ask a model about every run at every pass, on racks with pools, on nodes and devices in a network, on units.
+    """Check a model for every run in every pass, on racks with pools, on nodes and devices in a network, and on units.
 
-    One that states fixed slowdowns (`PerformanceModel.fixed`) runs racks once more, by the kernels that count with them.
+    A model that states fixed slowdowns (`PerformanceModel.fixed`) also runs racks with the compiled engine, which uses them.
 
     Parameters
     ----------
+    model
+        The performance model.
     case
-        One case of your own instead. Of the default ones a model may decline one with an InputError.
+        A case of your own instead of the default ones, of which a model may decline some with an InputError.
+
+    Returns
+    -------
+    tuple of Check
+        One per promise.
     """
     stated = (RULE,) if "fixed" in vars(type(model)) else ()
     findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, SETUP, FETCH, SLOWDOWN, TOUCHES, HONEST, *stated)
 
     def ask(case: Case) -> None:
-        walk(case, _Look(model, copy, findings).visit, truth=model)
+        walk(case, _RunVisitor(model, copy, findings).visit, truth=model)
         for pools in ("rack", "system") if stated and "nodes" in case.machine.resources else ():
             compare_engines(ListScheduler(FAIR(), placement=RackPlacement(pools)), case, findings, model)
 
     with findings.running():
         copy = findings.pickled(model)
-        on_those_that_suit((racks(), devices(), units()) if case is None else (case,), ask)
+        check_suitable_cases((racks(), devices(), units()) if case is None else (case,), ask)
     return findings.checks()
 
 
-class _Look:
-    """Compares what a model says of a run from pass to pass."""
+class _RunVisitor:
+    """Compares the answers of a model about each run from pass to pass."""
 
     def __init__(self, model: PerformanceModel, copy: PerformanceModel, findings: Findings) -> None:
         self.model, self.copy, self.findings = model, copy, findings
         self.seen: dict[tuple[int, str, bool], tuple[object, float]] = {}
 
     def visit(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> None:
-        """Ask about every run."""
+        """Check every run."""
         before = state(queue, snapshot)
         for run in snapshot.runs():
             self._ask(run, snapshot)
-        self.findings.require(UNCHANGED, state(queue, snapshot) == before, "asking it changed the queue or the snapshot")
+        self.findings.require(UNCHANGED, state(queue, snapshot) == before, "a call changed the queue or the snapshot")
 
     def _ask(self, run: Run, view: Snapshot) -> None:
-        """Ask about a run, about its work and about its fetching."""
+        """Check the answers about one run, its work and its fetching."""
         model, require = self.model, self.findings.require
         setup, fetch, touches = model.setup(run, view), model.fetch(run, view), model.touches(run.placement, view)
         require(SETUP, isinstance(setup, int) and setup >= 0, f"setup {setup!r} for run {run.id}")
         links = 0 if view.machine.fabric is None else len(view.machine.fabric.link)
         require(FETCH, fetch is None or _sound(fetch, links), f"{fetch!r} for run {run.id}")
-        self._look(run, view, "slowdown", model.slowdown(run, view), touches)
+        self._compare(run, view, "slowdown", model.slowdown(run, view), touches)
         if run.fetch is not None:
-            self._look(run, view, "pace of fetching", model.fetch_slowdown(run, view), run.fetch.touches)
+            self._compare(run, view, "pace of fetching", model.fetch_slowdown(run, view), run.fetch.touches)
         first = _answers(model, run, view)
         for other in (model, self.copy):
-            require(DETERMINISTIC, _answers(other, run, view) == first, f"two answers about run {run.id} in one state")
+            require(DETERMINISTIC, _answers(other, run, view) == first, f"two calls about run {run.id} in one state differ")
 
-    def _look(self, run: Run, view: Snapshot, what: str, slowdown: float, touches: tuple[int, ...]) -> None:
-        """Compare a slowdown with the last one of the same phase, and what is on the owners that it may depend on."""
+    def _compare(self, run: Run, view: Snapshot, what: str, slowdown: float, touches: tuple[int, ...]) -> None:
+        """Compare a slowdown with the last one of the same phase, and the occupancy of the owners that it may depend on."""
         self.findings.tested(SLOWDOWN, TOUCHES)
         if not (isinstance(slowdown, float | int) and -1.0 < slowdown < math.inf):
             self.findings.blame(SLOWDOWN, f"{what} {slowdown!r} for run {run.id}")
             raise Broken
         if not all(isinstance(owner, int) and 0 <= owner < view.machine.n_owner for owner in touches):
-            self.findings.blame(TOUCHES, f"touches {touches!r} for run {run.id}, of {view.machine.n_owner} owners")
+            owners = f"owners are 0 to {view.machine.n_owner - 1}"
+            self.findings.blame(TOUCHES, f"touches returned {touches!r} for run {run.id}; {owners}")
             raise Broken
         around = [(owner, view.occupants(owner), view.capacity[owner].tolist()) for owner in touches]
         phase = run.id, what, run.fetch is None
@@ -87,13 +95,13 @@ class _Look:
         self.findings.require(
             HONEST,
             known[0] != around or known[1] == slowdown,
-            f"the {what} of run {run.id} went from {known[1]} to {slowdown} while nothing changed on the owners {touches}",
+            f"the {what} of run {run.id} changed from {known[1]} to {slowdown}, but nothing on the owners {touches} changed",
         )
         self.seen[phase] = (around, slowdown)
 
 
 def _answers(model: PerformanceModel, run: Run, view: Snapshot) -> tuple[object, ...]:
-    """All that a model says of a run."""
+    """Return all answers of a model about a run."""
     pace = 0.0 if run.fetch is None else model.fetch_slowdown(run, view)
     return (
         model.setup(run, view),
@@ -105,7 +113,7 @@ def _answers(model: PerformanceModel, run: Run, view: Snapshot) -> tuple[object,
 
 
 def _sound(fetch: Fetch, links: int) -> bool:
-    """Whether something can be fetched: whole numbers, and routes over links that exist."""
+    """Return whether a fetch is valid: whole numbers, and routes over links that exist."""
     whole = isinstance(fetch.work, int) and isinstance(fetch.bandwidth, int) and fetch.work >= 0 < fetch.bandwidth
     ways = bool(fetch.routes) and all(fetch.routes)
     return whole and ways and all(0 <= link < links for route in fetch.routes for link in route)

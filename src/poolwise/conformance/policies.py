@@ -1,4 +1,4 @@
-"""The promises of the parts of a list scheduler: queue order, placement, backfill."""
+"""Checks of the parts of a list scheduler: queue order, placement, backfill."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import get_args
 
 import numpy as np
 
-from poolwise.conformance.cases import Case, devices, modules, on_those_that_suit, racks, state, units, walk
+from poolwise.conformance.cases import Case, check_suitable_cases, devices, modules, racks, state, units, walk
 from poolwise.conformance.engines import RULE, compare_engines
 from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Broken, Check, Findings
 from poolwise.conformance.scheduler import check_scheduler
@@ -31,36 +31,46 @@ from poolwise.policies.order.priorities import FAIR, FCFS
 from poolwise.policies.placement.memory.racks import RackPlacement
 from poolwise.schedulers.list import ListScheduler
 
-SHAPE = "gives every waiting job one float64 that is a number"
+SHAPE = "returns one float64 priority without NaN per waiting job"
 KIND = "keeps the promise of its kind"
-FITS = "places only into what is free"
+FITS = "places only on free resources"
 ENOUGH = "gives a job all its nodes"
-EMPTY = "places on the empty machine what it places on a busy one"
-SCREEN = "screens out only what it cannot place"
-ALIKE = "answers alike for jobs that it calls alike"
-REFUSES = "raises for no job, whatever it asks for"
+EMPTY = "places on the empty machine every job that it places on a busy one"
+SCREEN = "screens out only jobs that it cannot place"
+ALIKE = "treats jobs with the same number alike"
+REFUSES = "refuses unknown requests without raising"
 NOWHERE = "something that no machine has"
-CHOICE = "starts each waiting job at most once, within what is free"
+CHOICE = "starts each waiting job at most once, within the free resources"
 
 
 def check_order(order: QueuePolicy, case: Case | None = None) -> tuple[Check, ...]:
-    """Ask a queue order at every pass of a run under another scheduler.
+    """Check a queue order in every pass of a run under another scheduler.
 
-    Of the default cases (racks with pools, shared nodes with devices) it may decline one with an InputError; so may the
-    others of these checks.
+    Parameters
+    ----------
+    order
+        The queue order.
+    case
+        A case of your own instead of the default ones (racks with pools, shared nodes with devices), of which an order may
+        decline one with an InputError; so it is in the other checks.
+
+    Returns
+    -------
+    tuple of Check
+        One per promise.
     """
     findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, SHAPE, KIND)
-    promise = OrderContract(order)
-    asked = False
+    contract = OrderContract(order)
+    called = False
 
     def visit(queue: Queue, snapshot: Snapshot, changes: Changes) -> None:
-        nonlocal asked
+        nonlocal called
         if not len(queue):
             return
-        asked = True
+        called = True
         before = state(queue, snapshot)
         value = order.priority(queue, snapshot)
-        findings.require(UNCHANGED, state(queue, snapshot) == before, "asking it changed the queue or the snapshot")
+        findings.require(UNCHANGED, state(queue, snapshot) == before, "a call changed the queue or the snapshot")
         shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
         if shape != (len(queue),) or dtype != np.float64:
             findings.blame(SHAPE, f"returned shape {shape} of {dtype} for {len(queue)} jobs, not ({len(queue)},) of float64")
@@ -68,20 +78,20 @@ def check_order(order: QueuePolicy, case: Case | None = None) -> tuple[Check, ..
         findings.require(SHAPE, not bool(np.isnan(value).any()), f"NaN for the job in row {queue.jobs[np.isnan(value)][:1]}")
         for other in (order, copy):
             same = np.array_equal(value, other.priority(queue, snapshot), equal_nan=True)
-            findings.require(DETERMINISTIC, same, "asked twice about the same queue, it answered differently")
+            findings.require(DETERMINISTIC, same, "two calls with the same queue returned different priorities")
         if order.kind in ("opaque", "capped"):
-            findings.tested(KIND)  # which promises nothing
+            findings.tested(KIND)  # these kinds promise nothing
         else:
-            problem = promise.problem(queue, snapshot, value)
-            if promise.repeats or problem:
+            problem = contract.problem(queue, snapshot, value)
+            if contract.repeats or problem:
                 findings.require(KIND, not problem, problem)
 
     def ask(case: Case) -> None:
-        nonlocal asked
-        asked = False
-        promise.seen.clear()
+        nonlocal called
+        called = False
+        contract.seen.clear()
         walk(case, visit)
-        findings.require(RUNS, asked, "no job ever waited, so nothing was checked")
+        findings.require(RUNS, called, "no job ever waited, so nothing was checked")
 
     with findings.running():
         copy = findings.pickled(order)
@@ -91,19 +101,32 @@ def check_order(order: QueuePolicy, case: Case | None = None) -> tuple[Check, ..
             raise Broken
         needed = KIND_CLASSES.get(order.kind)
         if needed is not None and not isinstance(order, needed):
-            findings.blame(KIND, f"{kind}, but no {needed.__name__}: engines read what that gives beside priorities")
+            problem = f"kind is {kind!r}, but the class does not derive from {needed.__name__}, whose methods engines call"
+            findings.blame(KIND, problem)
             raise Broken
         if kind == "recalculated" and not isinstance(opened(order), RecalculatedOrder):
-            findings.blame(KIND, "recalculated, but no RecalculatedOrder: engines ask it when it is recalculated")
+            findings.blame(KIND, "kind is 'recalculated', but open() does not return a RecalculatedOrder")
             raise Broken
-        on_those_that_suit((racks(), devices()) if case is None else (case,), ask)
+        check_suitable_cases((racks(), devices()) if case is None else (case,), ask)
     return findings.checks()
 
 
 def check_placement(placement: PlacementPolicy, case: Case | None = None) -> tuple[Check, ...]:
-    """Ask a placement policy for every waiting job at every pass of a run, now and at all expected releases.
+    """Check a placement policy for every waiting job in every pass of a run, now and at all expected releases.
 
-    One that states a rule (`PlacementPolicy.rule`) runs racks once more, by the kernels that know the rule.
+    A placement that states a rule (`PlacementPolicy.rule`) also runs racks with the compiled engine, which follows the rule.
+
+    Parameters
+    ----------
+    placement
+        The placement policy.
+    case
+        A case of your own instead of the default ones.
+
+    Returns
+    -------
+    tuple of Check
+        One per promise.
     """
     stated = () if rule_of(placement) is None else (RULE,)
     says = (ALIKE,) if says_alike(placement) else ()
@@ -118,21 +141,21 @@ def check_placement(placement: PlacementPolicy, case: Case | None = None) -> tup
             found = placement.place(job, snapshot)
             if numbers is not None:
                 same = answers.setdefault(int(numbers[row]), found) == found
-                findings.require(ALIKE, same, f"another answer for the job in row {row} than for one of the same number")
+                findings.require(ALIKE, same, f"the job in row {row} is treated differently from one with the same number")
             for other in (placement, copy):
                 findings.require(DETERMINISTIC, other.place(job, snapshot) == found, f"two placements for the job in row {row}")
             placed.append(not isinstance(found, Refusal))
             if not isinstance(found, Refusal):
                 _inspect(found, row, snapshot, findings)
                 empty = placement.place(job, snapshot.empty())
-                findings.require(EMPTY, not isinstance(empty, Refusal), f"the job in row {row} is refused by the empty machine")
+                findings.require(EMPTY, not isinstance(empty, Refusal), f"the empty machine refuses the job in row {row}")
         if len(queue):
             screened = placement.screen(queue.jobs, snapshot.free[None], snapshot)
             lost = queue.jobs[np.array(placed) & ~screened]
-            findings.require(SCREEN, not len(lost), f"says no to the job in row {lost[:1]}, which it places")
+            findings.require(SCREEN, not len(lost), f"screens out the job in row {lost[:1]}, which it places")
             _screen_states(placement, int(queue.jobs[0]), snapshot, findings)
-            _ask_for_more(placement, int(queue.jobs[0]), snapshot, findings)
-        findings.require(UNCHANGED, state(queue, snapshot) == before, "asking it changed the queue or the snapshot")
+            _check_unknown_request(placement, int(queue.jobs[0]), snapshot, findings)
+        findings.require(UNCHANGED, state(queue, snapshot) == before, "a call changed the queue or the snapshot")
 
     def ask(case: Case) -> None:
         walk(case, visit)
@@ -143,12 +166,12 @@ def check_placement(placement: PlacementPolicy, case: Case | None = None) -> tup
         copy = findings.pickled(placement)
         itself = ListScheduler(FCFS(), NoBackfill(), placement)
         own = [replace(suited, walker=itself) for suited in (devices(), modules(), units())]
-        on_those_that_suit((racks(), *own) if case is None else (case,), ask)
+        check_suitable_cases((racks(), *own) if case is None else (case,), ask)
     return findings.checks()
 
 
 def _inspect(found: Placement, row: int, snapshot: Snapshot, findings: Findings) -> None:
-    """Look at one placement."""
+    """Check one placement."""
     need = np.zeros_like(snapshot.free)
     found.give_to(need)
     fits = bool((need <= snapshot.free).all()) and int(found.amount.min()) >= 0
@@ -156,22 +179,22 @@ def _inspect(found: Placement, row: int, snapshot: Snapshot, findings: Findings)
     asked = snapshot.table.job(row).request("nodes") * snapshot.table.job(row).tasks
     if asked and "nodes" in snapshot.machine.resources:
         got = int(need[:, snapshot.machine.resource("nodes")].sum())
-        findings.require(ENOUGH, got == asked, f"the job in row {row} asks for {asked} nodes and got {got}")
+        findings.require(ENOUGH, got == asked, f"the job in row {row} requests {asked} nodes and got {got}")
 
 
 def _screen_states(placement: PlacementPolicy, row: int, snapshot: Snapshot, findings: Findings) -> None:
-    """Screen one job in many states, as backfills do."""
+    """Check `screen` for one job in many states, as backfills call it."""
     for ends, free in snapshot.futures():
         screened = placement.screen(np.array([row], dtype=np.int64), free, snapshot)
         for k, end in enumerate(ends.tolist()):
             fits = not isinstance(placement.place(snapshot.table.job(row), snapshot.at(end)), Refusal)
             findings.require(
-                SCREEN, bool(screened[k]) or not fits, f"says no to the job in row {row} at {end} ns, where it places it"
+                SCREEN, bool(screened[k]) or not fits, f"screens out the job in row {row} at {end} ns, where it places it"
             )
 
 
-def _ask_for_more(placement: PlacementPolicy, row: int, snapshot: Snapshot, findings: Findings) -> None:
-    """Ask for a job that wants what no machine has, as it may arrive while a cluster runs."""
+def _check_unknown_request(placement: PlacementPolicy, row: int, snapshot: Snapshot, findings: Findings) -> None:
+    """Place a job that requests a resource which no machine has, as one may arrive at a running cluster."""
     known, one = snapshot.table, np.array([row], dtype=np.int64)
     requests = {name: column[one] for name, column in known.requests.items()} | {NOWHERE: np.ones(1, dtype=np.int64)}
     attributes = {name: column[one] for name, column in known.attributes.items()}
@@ -182,28 +205,40 @@ def _ask_for_more(placement: PlacementPolicy, row: int, snapshot: Snapshot, find
     try:
         placement.place(table.job(0), idle)
     except InputError as error:
-        findings.blame(REFUSES, f"asked to place a job that wants what the machine has none of, it raised: {error.message}")
+        findings.blame(REFUSES, f"for a job that requests an unknown resource, place raised: {error.message}")
 
 
 def check_backfill(backfill: BackfillPolicy, case: Case | None = None) -> tuple[Check, ...]:
-    """Ask a backfill at every pass of a run under FCFS and EASY, then let it run the machine itself.
+    """Check a backfill in every pass of a run under FCFS and EASY, then let it run the machine itself.
 
-    One that states a rule (`BackfillPolicy.rule`) runs the machine once more, by the kernels that know the rule.
+    A backfill that states a rule (`BackfillPolicy.rule`) also runs with the compiled engine, which follows the rule.
+
+    Parameters
+    ----------
+    backfill
+        The backfill.
+    case
+        A case of your own instead of racks with pools.
+
+    Returns
+    -------
+    tuple of Check
+        One per promise.
     """
     findings = Findings(RUNS, UNCHANGED, CHOICE, RULE)
     placement = RackPlacement()
 
     def visit(queue: Queue, snapshot: Snapshot, changes: Changes) -> None:
         empty = snapshot.empty()
-        able = [not isinstance(placement.place(snapshot.table.job(job), empty), Refusal) for job in queue.jobs.tolist()]
-        jobs = queue.jobs[np.array(able, dtype=np.bool_)]
+        fitting = [not isinstance(placement.place(snapshot.table.job(job), empty), Refusal) for job in queue.jobs.tolist()]
+        jobs = queue.jobs[np.array(fitting, dtype=np.bool_)]
         if not len(jobs):
             return
         priority, before = FAIR().priority(queue.only(jobs), snapshot), state(queue, snapshot)
         kept = priority.copy()
         starts = list(backfill.select(queue.only(jobs), priority, snapshot, placement))
         same = state(queue, snapshot) == before and np.array_equal(kept, priority)
-        findings.require(UNCHANGED, same, "asking it changed the queue, the priorities or the snapshot")
+        findings.require(UNCHANGED, same, "a call changed the queue, the priorities or the snapshot")
         _inspect_starts(starts, jobs.tolist(), snapshot, findings)
 
     with findings.running():
@@ -226,4 +261,4 @@ def _inspect_starts(starts: list[Start], waiting: list[int], snapshot: Snapshot,
             return
         waiting = [job for job in waiting if job != start.job]
         start.placement.give_to(need)
-    findings.require(CHOICE, bool((need <= snapshot.free).all()), f"its starts at {snapshot.now} ns do not fit what is free")
+    findings.require(CHOICE, bool((need <= snapshot.free).all()), f"its starts at {snapshot.now} ns exceed the free resources")

@@ -1,4 +1,4 @@
-"""The promises of a scheduler."""
+"""Checks of a scheduler."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from poolwise.conformance.cases import Case, devices, modules, on_those_that_suit, racks, state, units, walk
+from poolwise.conformance.cases import Case, check_suitable_cases, devices, modules, racks, state, units, walk
 from poolwise.conformance.fake_cluster import survive
 from poolwise.conformance.faults import Fault
 from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Broken, Check, Findings
@@ -14,22 +14,31 @@ from poolwise.interfaces import Dispatcher, Scheduler
 from poolwise.model import Changes, JobTable, Machine, Plan, Queue, Schedule, Snapshot, Workload
 
 CAPACITY = "respects capacity"
-SUBMITTED = "starts only what waits"
-RETURNED = "gives everything back"
+SUBMITTED = "starts only waiting tasks"
+RETURNED = "releases all resources"
 SERVED = "serves or rejects every job"
-WARM = "decides alike warm and freshly opened"
-CLUSTER = "keeps its accounts on a cluster in trouble"
-BLIND = "knows neither durations nor jobs that have not arrived"
+WARM = "decides alike before and after it is reopened"
+CLUSTER = "stays consistent on a cluster with faults"
+BLIND = "depends neither on real durations nor on future jobs"
 
 
 def check_scheduler(scheduler: Scheduler, case: Case | None = None, seed: int = 0) -> tuple[Check, ...]:
-    """Run a scheduler on small overloaded machines and look at every pass.
+    """Check a scheduler on small overloaded machines, pass by pass.
 
     Parameters
     ----------
+    scheduler
+        The scheduler.
     case
-        Machine and workload of your own. By default racks with memory pools, shared nodes with devices, shared nodes
-        beside a memory pool, and processing units, of which a scheduler may decline all but one with an InputError.
+        A case of your own instead of the default ones: racks with memory pools, shared nodes with devices, shared nodes
+        with a memory pool, and processing units, of which a scheduler may decline all but one with an InputError.
+    seed
+        Random seed.
+
+    Returns
+    -------
+    tuple of Check
+        One per promise.
     """
     findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, WARM, BLIND, CLUSTER, CAPACITY, SUBMITTED, RETURNED, SERVED)
 
@@ -44,12 +53,12 @@ def check_scheduler(scheduler: Scheduler, case: Case | None = None, seed: int = 
 
     with findings.running():
         copy = findings.pickled(scheduler)
-        on_those_that_suit((racks(), devices(), modules(), units()) if case is None else (case,), run_twice)
+        check_suitable_cases((racks(), devices(), modules(), units()) if case is None else (case,), run_twice)
     return findings.checks()
 
 
 def _run(scheduler: Scheduler, case: Case, seed: int, findings: Findings) -> Schedule:
-    """Run once under watch."""
+    """Run once and check every pass."""
     workload, limit = case.workload, 200 + 20 * int(case.workload.tasks.sum())
     passes = 0
 
@@ -57,41 +66,41 @@ def _run(scheduler: Scheduler, case: Case, seed: int, findings: Findings) -> Sch
         nonlocal passes
         passes += 1
         if passes > limit:
-            findings.blame(SERVED, f"it asked for more than {limit} passes, so the run would never end")
+            findings.blame(SERVED, f"it requested more than {limit} passes, so the run would never end")
             raise Broken
 
     warm = _Compared(scheduler, findings)
     schedule, loop, last = walk(case, visit, warm, seed=seed)
     for decision, why in loop.refused:
         promise = SUBMITTED if why == "tasks are not waiting" else CAPACITY
-        findings.blame(promise, f"{decision} was refused: {why}")
+        findings.blame(promise, f"the platform refused {decision}: {why}")
     early = np.flatnonzero(schedule.start < workload.submit[schedule.job])
     findings.require(SUBMITTED, not len(early), f"run {early[:1]} began before its job was submitted")
     _replay(schedule, findings)
-    findings.require(RETURNED, bool((last.free == last.capacity).all()), "not all capacity is free when the last run has ended")
+    findings.require(RETURNED, bool((last.free == last.capacity).all()), "some capacity is still allocated after the last run")
     names = ", ".join(str(int(workload.id[job])) for job in loop.waiting[:5])
     findings.require(SERVED, not loop.waiting, f"{len(loop.waiting)} jobs never started on an idle machine: {names} ...")
     return schedule
 
 
 class _Compared(Scheduler, Dispatcher):
-    """A scheduler whose every decision is compared with that of a freshly opened one, which is told of no changes."""
+    """A scheduler whose decisions are compared with those of a newly opened one, which gets no changes."""
 
     def __init__(self, scheduler: Scheduler, findings: Findings) -> None:
         self.scheduler, self.findings = scheduler, findings
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
-        """Begin the run that is watched."""
+        """Begin a run of the scheduler."""
         self.machine, self.seed = machine, seed
         self.warm = self.scheduler.open(machine, seed)
         return self
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Check as the scheduler that is watched does."""
+        """Run the check of the scheduler."""
         self.scheduler.check(machine, jobs)
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        """Ask both, and look at what they leave behind."""
+        """Decide with both dispatchers, and compare the plans."""
         before = state(queue, snapshot)
         plan = self.warm.schedule(queue, snapshot, changes)
         self.findings.tested(UNCHANGED)
@@ -101,28 +110,28 @@ class _Compared(Scheduler, Dispatcher):
         if not self.scheduler.remembers:
             other = self.scheduler.open(self.machine, self.seed).schedule(queue, snapshot, Changes())
             self.findings.require(
-                WARM, plan == other, f"at {snapshot.now} ns the warm one decided {plan}, a freshly opened one {other}"
+                WARM, plan == other, f"at {snapshot.now} ns it decided {plan}, but a newly opened dispatcher {other}"
             )
         return plan
 
 
 def _look_ahead(scheduler: Scheduler, case: Case, seed: int, findings: Findings) -> None:
-    """Change what nobody can know yet, and compare the plans up to the instant at which the change becomes visible."""
+    """Change the unknown future, and compare the plans up to the instant at which the change becomes visible."""
     workload = case.workload
-    known = _Diary(scheduler)
+    known = _PlanLog(scheduler)
     walk(case, known.visit, known, seed=seed)
     slow = replace(workload, duration=np.where(np.arange(len(workload)) % 2, 2 * workload.duration, workload.duration))
     fewer = _head(workload, (len(workload) + 1) // 2)
-    for other, what in ((slow, "how long jobs will run"), (fewer, "which jobs will come")):
-        diary = _Diary(scheduler)
-        walk(replace(case, workload=other), diary.visit, diary, seed=seed)
+    for other, what in ((slow, "real durations"), (fewer, "future jobs")):
+        log = _PlanLog(scheduler)
+        walk(replace(case, workload=other), log.visit, log, seed=seed)
         until = known.parts_from(
-            diary, int(workload.submit[len(fewer)]) if other is fewer and len(fewer) < len(workload) else None
+            log, int(workload.submit[len(fewer)]) if other is fewer and len(fewer) < len(workload) else None
         )
-        mine, others = known.before(until), diary.before(until)
+        mine, others = known.before(until), log.before(until)
         first = next((time for (time, one), (_, two) in zip(mine, others, strict=False) if one != two), -1)
         same = first < 0 and len(mine) == len(others)
-        findings.require(BLIND, same, f"it knows beforehand {what}: its plans differ from {first} ns on")
+        findings.require(BLIND, same, f"its plans depend on {what}: they differ from {first} ns on")
 
 
 def _head(workload: Workload, jobs: int) -> Workload:
@@ -133,58 +142,58 @@ def _head(workload: Workload, jobs: int) -> Workload:
     return replace(workload, **columns, requests=requests, attributes=attributes)
 
 
-class _Diary(Scheduler, Dispatcher):
-    """A scheduler that records its plans, and which runs were at work at each pass."""
+class _PlanLog(Scheduler, Dispatcher):
+    """A scheduler that records its plans, and the running runs in each pass."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
         self.plans: list[tuple[int, Plan]] = []
-        self.at_work: list[tuple[int, tuple[int, ...]]] = []
+        self.running: list[tuple[int, tuple[int, ...]]] = []
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
-        """Begin the run."""
+        """Begin a run of the scheduler."""
         self.inner = self.scheduler.open(machine, seed)
         return self
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Check as the scheduler does."""
+        """Run the check of the scheduler."""
         self.scheduler.check(machine, jobs)
 
     def visit(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> None:
-        """Record which runs are at work."""
-        self.at_work.append((snapshot.now, tuple(run.id for run in snapshot.runs())))
+        """Record the running runs."""
+        self.running.append((snapshot.now, tuple(run.id for run in snapshot.runs())))
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        """Record what the scheduler decides."""
+        """Decide, and record the plan."""
         plan = self.inner.schedule(queue, snapshot, changes)
         self.plans.append((snapshot.now, plan))
         return plan
 
-    def parts_from(self, other: _Diary, at_latest: int | None) -> int:
-        """Ns of the first pass before which other runs had ended, or `at_latest` if that is earlier."""
-        pairs = zip(self.at_work, other.at_work, strict=False)
+    def parts_from(self, other: _PlanLog, at_latest: int | None) -> int:
+        """Return ns of the first pass before which other runs had ended, or `at_latest` if that is earlier."""
+        pairs = zip(self.running, other.running, strict=False)
         instants = [min(one[0], two[0]) for one, two in pairs if one != two]
         ends = [time for time in (at_latest, *instants[:1]) if time is not None]
-        return min(ends, default=self.at_work[-1][0] + 1 if self.at_work else 0)
+        return min(ends, default=self.running[-1][0] + 1 if self.running else 0)
 
     def before(self, until: int) -> list[tuple[int, Plan]]:
-        """Plans made before an instant."""
+        """Return the plans made before an instant."""
         return [(time, plan) for time, plan in self.plans if time < until]
 
 
 def _replay(schedule: Schedule, findings: Findings) -> None:
-    """Add up what the runs held at every instant."""
+    """Sum the amounts that runs held at every instant."""
     held, rows = np.zeros_like(schedule.machine.capacity), schedule.holdings
     ended = rows.end >= 0
     time = np.concatenate([rows.end[ended], rows.begin])
     cell = np.concatenate([np.flatnonzero(ended), np.arange(len(rows.begin))])
     sign = np.repeat([-1, 1], [int(ended.sum()), len(rows.begin)])
-    for k in np.lexsort((sign, time)).tolist():  # what is given back first
+    for k in np.lexsort((sign, time)).tolist():  # releases first
         findings.tested(CAPACITY)
         row = int(cell[k])
         held[rows.owner[row], rows.resource[row]] += int(sign[k]) * int(rows.amount[row])
         if (held > schedule.machine.capacity).any():
-            findings.blame(CAPACITY, f"more was given away than there is at {time[k]} ns")
+            findings.blame(CAPACITY, f"at {time[k]} ns more is allocated than the capacity")
             return
 
 

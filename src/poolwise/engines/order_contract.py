@@ -24,7 +24,7 @@ from poolwise.model import JobTable, Machine, Queue, Snapshot, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import Simulation
 from poolwise.schedulers.list import ListScheduler
-from poolwise.user_code import place_of
+from poolwise.user_code import class_location
 
 SAMPLE = 200
 """Number of jobs in the check."""
@@ -121,7 +121,7 @@ def check_order_contract(scheduler: Scheduler, machine: Machine, workload: Workl
         With file and line, if the order violates its kind.
     """
     order = getattr(scheduler, "order", None)
-    if not isinstance(scheduler, ListScheduler) or order is None or place_of(order) is None or order.kind == "opaque":
+    if not isinstance(scheduler, ListScheduler) or order is None or class_location(order) is None or order.kind == "opaque":
         return ()
     n = min(SAMPLE, len(workload))
     rows = slice(0, n)

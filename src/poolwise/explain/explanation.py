@@ -9,6 +9,7 @@ from typing import Any
 from poolwise.explain.memory import MemoryStretch
 from poolwise.model import Job, Machine, Outcome, Placement
 from poolwise.model.reason import Reason, Rule
+from poolwise.short_repr import short_repr
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def fold(passes: Iterable[tuple[int, Reason]], end: int) -> tuple[Episode, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """Why a job waited, and how its wait ended.
+    """Reasons why a job waited, and how its wait ended; `explain_wait` returns it.
 
     Attributes
     ----------
@@ -89,7 +90,17 @@ class Explanation:
     placement : where it started, None if it never did
     rejected : why it can never run, "" if it can
     memory : its memory over its runs, where a scheduler may change that or the workload says what it uses
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> workload = poolwise.Workload.of(["0 s", "10 s"], ["1 min", "1 min"], requests={"nodes": [2, 1]})
+    >>> found = poolwise.explain_wait(workload, poolwise.Machine.flat(2), poolwise.list_scheduler(), job=2)
+    >>> found.status
+    'started'
     """
+
+    __repr__ = short_repr
 
     job: Job
     machine: Machine

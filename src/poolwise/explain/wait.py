@@ -33,6 +33,7 @@ from poolwise.model import (
     Stop,
     Workload,
 )
+from poolwise.model.argument_order import check_workload_and_machine
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.failures import draw_failures
 from poolwise.platforms.simulated import Simulation
@@ -42,8 +43,8 @@ NEAREST = 5
 
 
 def explain_wait(
-    machine: Machine,
     workload: Workload,
+    machine: Machine,
     scheduler: Scheduler,
     job: int,
     *,
@@ -52,22 +53,44 @@ def explain_wait(
     seed: int = 0,
     outcomes: Outcomes | None = None,
 ) -> Explanation:
-    """Say why a job waited.
+    """Explain why a job waited, pass by pass.
 
-    Where the compiled engine can run the workload, its schedule is replayed and only the passes of the wait are looked at;
-    else the scheduler decides anew.
+    Where the compiled engine can run the workload, its schedule is replayed and the scheduler is asked only in the passes of
+    the wait. Otherwise the scheduler decides the whole run again.
 
     Parameters
     ----------
+    workload, machine
+        Workload and machine of the run.
+    scheduler
+        Scheduler of the run; `list_scheduler` makes one from names.
     job
         Id of the job.
     truth, estimate, seed
-        As in `engines.simulate`.
+        Performance models and random seed of the run, as in `simulate`; the models are ideal if not given.
     outcomes
-        What was recorded of the run that is to be explained.
+        Recorded outcomes of the run that is explained; the replay is compared with them.
 
-    Raises InputError for an unknown job, and where the run does not come out as it was recorded.
+    Returns
+    -------
+    Explanation
+
+    Raises
+    ------
+    TypeError
+        Workload and machine are swapped, or of another type.
+    InputError
+        No job has this id, the workload is a closed loop, or the replay differs from the recorded outcomes.
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> workload = poolwise.Workload.of(["0 s", "10 s"], ["1 min", "1 min"], requests={"nodes": [2, 1]})
+    >>> found = poolwise.explain_wait(workload, poolwise.Machine.flat(2), poolwise.list_scheduler(), job=2)
+    >>> found.wait // 10**9, [episode.reason.resource for episode in found.episodes]
+    (50, ['nodes'])
     """
+    check_workload_and_machine("explain_wait", workload, machine)
     row = find_job(workload, job)
     if workload.closed_loop:
         raise InputError(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from poolwise import registry
+from poolwise import catalog, registry
 from poolwise.errors import InputError
 from poolwise.files.component import Component
 from poolwise.files.document import Document
@@ -42,10 +42,31 @@ class MachineDescription(NamedTuple):
     tables: Json
 
 
-def load_machine(file: Path) -> Machine:
-    """Read a machine file; raises InputError with file, line, field and remedy."""
-    document = Document.read(file)
-    return read_machine(document, default=file.stem).machine
+def load_machine(file: str | Path) -> Machine:
+    """Read a machine file, or a shipped machine by its name.
+
+    Parameters
+    ----------
+    file
+        MACHINE.toml, or the name of a shipped machine (`poolwise list machines`).
+
+    Returns
+    -------
+    Machine
+
+    Raises
+    ------
+    InputError
+        The file is invalid; the error names file, line, field and remedy.
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> poolwise.load_machine("cerit-racks").name
+    'CERIT racks'
+    """
+    path = catalog.machine(file)
+    return read_machine(Document.read(path), default=path.stem).machine
 
 
 def read_machine(document: Document, path: tuple[str | int, ...] = (), default: str = "machine") -> MachineDescription:

@@ -16,6 +16,7 @@ from poolwise.forecasting.recalibration import LEVELS, chance_within, sample_qua
 from poolwise.forecasting.scenarios import Known, horizon_of, plan, sample_starts
 from poolwise.forecasting.what_if import request_changes
 from poolwise.presentation.figure import Axis, Figure, Scatter
+from poolwise.short_repr import fit
 from poolwise.units import NEVER, SECOND, format_time, shared_time_unit
 
 ASKED = (0.1, 0.5, 0.9)
@@ -47,7 +48,7 @@ class ChangedForecast(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ForecastAnswer:
-    """The answer to a question.
+    """Forecasts of when jobs start, as numbers, sentences and a figure; `forecast` returns it.
 
     Attributes
     ----------
@@ -58,6 +59,15 @@ class ForecastAnswer:
     policy : which scheduler decides
     notes : sentences that a reader must know
     local : zone in which times are written
+
+    Examples
+    --------
+    >>> import datetime, numpy as np, poolwise
+    >>> from poolwise.forecasting.answer import JobForecast
+    >>> jobs = [JobForecast("job 7", np.array([60.0, 300.0, 3600.0]), None)]
+    >>> answer = poolwise.ForecastAnswer(0, jobs, [], None, "fcfs with easy", [], datetime.timezone.utc)
+    >>> answer.sentences()
+    ['job 7 starts between 00:01 and 01:00 (80 %), as likely before as after 00:05']
     """
 
     now: int
@@ -67,6 +77,10 @@ class ForecastAnswer:
     policy: str
     notes: list[str]
     local: tzinfo
+
+    def __repr__(self) -> str:
+        head = f"ForecastAnswer at {self.time(0.0)} under {self.policy}"
+        return fit("\n".join([head, *(f"  {line}" for line in self.sentences())]))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; times are seconds from now, None where a job never starts."""

@@ -1,53 +1,93 @@
-"""Every interface of Poolwise, a file each. Read this first.
+"""Interfaces of Poolwise, one file each, and the data classes that their methods get and return.
 
-A platform yields events and commits plans; a scheduler's dispatcher turns the queue and a snapshot into a plan; a list
-scheduler is put together from a queue order, a backfill and a placement policy; a performance model says how long a job
-takes where it is placed. All of them are small frozen configurations: `__init__` only stores, so that they can be
+A platform yields events and commits plans. The dispatcher of a scheduler turns the queue and a snapshot into a plan. A list
+scheduler consists of a queue order, a backfill, a placement and an admission policy. A performance model says how long a run
+takes where it is placed. All of them are small frozen dataclasses whose `__init__` only stores settings, so that they can be
 compared, pickled, swept and named in a study file.
+
+Functions that the engines call, such as `rule_of`, can be imported from here too. They are not public.
 """
 
+from poolwise.errors import InputError, PolicyError
 from poolwise.interfaces.admission import AdmissionPolicy
-from poolwise.interfaces.backfill import BackfillPolicy, backfill_reason
-from poolwise.interfaces.capped import KIND_CLASSES, CappedOrder
-from poolwise.interfaces.order import (
-    EXTREME,
-    AffineOrder,
-    AgingOrder,
-    OrderKind,
-    PreparedOrder,
-    QueuePolicy,
-    RecalculatedOrder,
-    checked_priorities,
-    opened,
-)
-from poolwise.interfaces.performance import PerformanceModel, fixed_slowdown
+from poolwise.interfaces.backfill import BackfillPolicy
+from poolwise.interfaces.backfill import backfill_reason as backfill_reason
+from poolwise.interfaces.capped import KIND_CLASSES as KIND_CLASSES
+from poolwise.interfaces.capped import CappedOrder
+from poolwise.interfaces.order import EXTREME as EXTREME
+from poolwise.interfaces.order import AffineOrder, AgingOrder, OrderKind, PreparedOrder, QueuePolicy, RecalculatedOrder
+from poolwise.interfaces.order import checked_priorities as checked_priorities
+from poolwise.interfaces.order import opened as opened
+from poolwise.interfaces.performance import PerformanceModel
+from poolwise.interfaces.performance import fixed_slowdown as fixed_slowdown
 from poolwise.interfaces.placement import PlacementPolicy
 from poolwise.interfaces.platform import Platform
-from poolwise.interfaces.scheduler import Dispatcher, ListRule, Scheduler, reason_of
-from poolwise.interfaces.user_class import rule_of
+from poolwise.interfaces.registration import register
+from poolwise.interfaces.scheduler import Dispatcher, ListRule, Scheduler
+from poolwise.interfaces.scheduler import reason_of as reason_of
+from poolwise.interfaces.user_class import rule_of as rule_of
+from poolwise.model import (
+    Changes,
+    Fetch,
+    Job,
+    JobTable,
+    Kind,
+    Machine,
+    Placement,
+    Plan,
+    Queue,
+    Reason,
+    Refusal,
+    Reject,
+    Resize,
+    Rule,
+    Run,
+    Snapshot,
+    Start,
+    Stop,
+    Wait,
+)
+from poolwise.model.rules import BackfillRule, FixedSlowdown, RackRule
 
 __all__ = [
-    "EXTREME",
-    "KIND_CLASSES",
     "AdmissionPolicy",
     "AffineOrder",
     "AgingOrder",
     "BackfillPolicy",
+    "BackfillRule",
     "CappedOrder",
+    "Changes",
     "Dispatcher",
+    "Fetch",
+    "FixedSlowdown",
+    "InputError",
+    "Job",
+    "JobTable",
+    "Kind",
     "ListRule",
+    "Machine",
     "OrderKind",
     "PerformanceModel",
+    "Placement",
     "PlacementPolicy",
+    "Plan",
     "Platform",
+    "PolicyError",
     "PreparedOrder",
+    "Queue",
     "QueuePolicy",
+    "RackRule",
+    "Reason",
     "RecalculatedOrder",
+    "Refusal",
+    "Reject",
+    "Resize",
+    "Rule",
+    "Run",
     "Scheduler",
-    "backfill_reason",
-    "checked_priorities",
-    "fixed_slowdown",
-    "opened",
-    "reason_of",
-    "rule_of",
+    "Snapshot",
+    "Start",
+    "Stop",
+    "Wait",
+    "register",
 ]

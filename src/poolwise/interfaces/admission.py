@@ -1,4 +1,4 @@
-"""Admission: which of the waiting jobs may be considered at all."""
+"""Admission: the waiting jobs that a list scheduler may consider."""
 
 from __future__ import annotations
 
@@ -9,23 +9,64 @@ from poolwise.model import JobTable, Machine, Queue, Refusal, Snapshot
 
 
 class AdmissionPolicy(Protocol):
-    """Which waiting jobs may be considered at all, whatever is free: limits of the machine, or rules of your own.
+    """Interface of an admission policy: which waiting jobs may be considered, whatever is free.
 
-    What is not admitted now is passed over and holds up nobody. As more runs start, no job that was not admitted becomes so.
+    It enforces limits of the machine, or rules of a site. A job that is not admitted is skipped and blocks no other job. While
+    more runs start, a job that was not admitted must stay so.
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> from poolwise.interfaces import AdmissionPolicy
+    >>> class AtMostEight(AdmissionPolicy):
+    ...     def admits(self, queue, snapshot):
+    ...         return queue.table.nodes[queue.jobs] <= 8
+    >>> workload = poolwise.Workload.of(["0 s", "0 s"], "1 min", requests={"nodes": [9, 2]})
+    >>> scheduler = poolwise.ListScheduler(admission=AtMostEight())
+    >>> poolwise.simulate(workload, poolwise.Machine.flat(16), scheduler=scheduler, engine="reference").jobs
+    1
     """
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Raise InputError for what a study can know of its jobs beforehand."""
+        """Raise InputError for problems that are known before a run, such as unknown names in the jobs.
+
+        Parameters
+        ----------
+        machine
+            The machine.
+        jobs
+            Every job of the study.
+        """
         return
 
     def never(self, job: int, snapshot: Snapshot) -> Refusal | None:
-        """Say why a job (row) may never run, whatever else does; None if it may. The answer never changes."""
+        """Return why a job may never run, whatever else runs; None if it may. The answer must not change.
+
+        Parameters
+        ----------
+        job
+            Row of the job table.
+        snapshot
+            The state now.
+        """
         return None
 
     def admits(self, queue: Queue, snapshot: Snapshot) -> BoolArray | None:
-        """(n_queued,) which of the waiting jobs may be considered beside the runs of the snapshot; None for all."""
+        """Return which waiting jobs may be considered now.
+
+        Parameters
+        ----------
+        queue
+            The waiting jobs.
+        snapshot
+            The state now, with the running runs.
+
+        Returns
+        -------
+        (n_queued,) bool, or None for all.
+        """
         ...
 
     def why(self, job: int, queue: Queue, snapshot: Snapshot) -> Refusal:
-        """Say what held back a job that was not admitted."""
+        """Return what held back a job (row of the job table) that is not admitted now."""
         return Refusal(f"{type(self).__name__} does not admit it")

@@ -1,4 +1,4 @@
-"""Queue orders under which nobody waits for too long: jobs beyond an age come first, in the order of their submission."""
+"""Queue orders with a cap on waiting: jobs beyond an age come first, in the order of submission."""
 
 from __future__ import annotations
 
@@ -14,14 +14,27 @@ from poolwise.model import JobTable, Kind, Machine, Queue, Snapshot
 from poolwise.units import HORIZON, SECOND
 
 MOST_AREA = 2**40
-"""Node-seconds that a single job counts for at most, so that sums of them stay whole numbers."""
+"""Largest number of node-seconds that one job counts for, so that sums stay exact integers."""
 
 
 class CappedOrder(PreparedOrder):
-    """The priorities of another queue order, but jobs that have waited for longer than a cap come first, the oldest in front.
+    """A queue order with the priorities of another order, except that jobs beyond an age limit come first, oldest in front.
 
-    The cap is `patience_s` seconds and `backlogs` times the age of the backlog: the time in which the machine would work off
-    what the waiting jobs ask for (`node_seconds`). So it follows the load, and the jobs that are beyond it stay few.
+    The limit is `patience_s` seconds plus `backlogs` times the age of the backlog: the time in which the machine would work off
+    the requests of the waiting jobs (`node_seconds`). So it follows the load, and few jobs are beyond it.
+
+    Attributes
+    ----------
+    order : order of the other jobs
+    patience_s : constant part of the limit, seconds
+    backlogs : multiple of the backlog's age
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> from poolwise.policies import Capped, SJF
+    >>> isinstance(Capped(SJF(), patience_s=86400.0), poolwise.interfaces.CappedOrder)
+    True
     """
 
     kind: ClassVar[OrderKind] = "capped"
@@ -32,20 +45,20 @@ class CappedOrder(PreparedOrder):
 
     @final
     def open(self) -> QueuePolicy:
-        """Open the other order."""
-        this: Any = self  # which is a dataclass, as all configurations are
+        """Begin a run of the other order."""
+        this: Any = self  # a dataclass, as all configurations are
         opened_order: QueuePolicy = replace(this, order=opened(self.order))
         return opened_order
 
     @final
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Ask the other order, if it has files to read."""
+        """Check the other order, if it reads files."""
         if isinstance(self.order, PreparedOrder):
             self.order.check(machine, jobs)
 
     @final
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        """(n_queued,) priorities; infinity for all that have waited for longer than the cap: the first submitted is first."""
+        """Return (n_queued,) priorities; infinity for jobs beyond the limit, so that the first submitted is first."""
         priority = self.order.priority(queue, snapshot)
         backlog = int(node_seconds(queue.table)[queue.jobs].sum())
         submitted_by = snapshot.now - cap(self, backlog, machine_nodes(snapshot.machine))
@@ -58,25 +71,25 @@ KIND_CLASSES: Mapping[OrderKind, type[QueuePolicy]] = {
     "affine": AffineOrder,
     "capped": CappedOrder,
 }
-"""Kind -> the class from which an order of that kind is derived: engines read what it gives beside priorities."""
+"""Kind -> base class of orders of that kind, whose further methods engines call."""
 
 
 def cap(order: CappedOrder, backlog: int, nodes: int) -> int:
-    """Ns after which a job comes first, where jobs wait that ask for `backlog` node-seconds of a machine with some nodes.
+    """Return ns of waiting after which a job comes first, for a backlog of node-seconds on a machine with some nodes.
 
-    The kernels work it out alike: `kernels.list_scheduling.order.front`.
+    `kernels.list_scheduling.order.front` computes the same in the kernels.
     """
     patience = int(min(order.patience_s * SECOND, HORIZON))
     return min(patience + int(min(order.backlogs * (backlog / nodes) * SECOND, HORIZON)), HORIZON)
 
 
 def node_seconds(table: JobTable) -> IntArray:
-    """(n_job,) node-seconds that jobs ask for, whole ones, at least 1 and at most `MOST_AREA`."""
+    """Return (n_job,) requested node-seconds, whole ones, at least 1 and at most `MOST_AREA`."""
     return table.derived("node_seconds", _areas)
 
 
 def machine_nodes(machine: Machine) -> int:
-    """Nodes of a machine, taken whole or shared; at least 1."""
+    """Return the number of nodes of a machine, whole or shared; at least 1."""
     nodes = machine.of_kind(Kind.NODE)
     whole = machine.capacity[nodes, machine.resource("nodes")] if "nodes" in machine.resources else np.zeros_like(nodes)
     return max(int(np.maximum(whole, 1).sum()), 1)

@@ -1,4 +1,4 @@
-"""Queue orders: which of the waiting jobs are considered first."""
+"""Queue orders: which waiting jobs are considered first."""
 
 from __future__ import annotations
 
@@ -13,109 +13,172 @@ from poolwise.model import JobTable, Machine, Queue, Snapshot
 
 OrderKind = Literal["static", "linear", "cubic", "affine", "capped", "recalculated", "opaque"]
 EXTREME = 1e60
-"""Largest size of the columns of an `AgingOrder` or `AffineOrder`, and its inverse the least: nothing worked out overflows."""
+"""Largest magnitude in the columns of an `AgingOrder` or `AffineOrder`, and its inverse the least: nothing overflows."""
 
 
 class QueuePolicy(Protocol):
-    """The order in which waiting jobs are considered. Ties: earlier submit, then lower id.
+    """Interface of a queue order: the order in which waiting jobs are considered. Ties: earlier submission, then lower id.
 
-    `kind` is a promise that lets engines skip work: "static" (a job's priority never changes, and follows from the job table
-    and the machine alone), "linear" or "cubic" (it follows from the time waited: see `AgingOrder`), "affine" (the same, from
-    a value at submission on: see `AffineOrder`), "capped" (that of another order, until a job has waited too long: see
-    `CappedOrder`), "recalculated" (it changes at intervals: see `RecalculatedOrder`), or "opaque" (anything; asked again for
-    the whole queue at each pass).
+    Attributes
+    ----------
+    kind : promise about the priorities that lets engines skip calls: "static" (a job's priority never changes, and depends on
+        the job table and the machine alone), "linear" or "cubic" (a function of the time waited: see `AgingOrder`), "affine"
+        (the same with a value at submission: see `AffineOrder`), "capped" (that of another order until a job has waited too
+        long: see `CappedOrder`), "recalculated" (it changes at intervals: see `RecalculatedOrder`) or "opaque" (no promise;
+        computed for the whole queue in each pass)
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> from poolwise.interfaces import QueuePolicy
+    >>> class Widest(QueuePolicy):
+    ...     kind = "static"
+    ...
+    ...     def priority(self, queue, snapshot):
+    ...         return queue.table.nodes[queue.jobs].astype(float)
+    >>> workload = poolwise.Workload.of(["0 s", "0 s"], "1 min", requests={"nodes": [1, 4]})
+    >>> run = poolwise.simulate(workload, poolwise.Machine.flat(4), order=Widest(), engine="reference")
+    >>> run.frame()["wait_s"].to_list()
+    [60.0, 0.0]
     """
 
     kind: ClassVar[OrderKind]
 
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        """(n_queued,) float64, higher first; row k is `queue.jobs[k]`. NaN is an error."""
+        """Return the priorities of the waiting jobs.
+
+        Parameters
+        ----------
+        queue
+            The waiting jobs; column values are `queue.table.COLUMN[queue.jobs]`.
+        snapshot
+            The state now.
+
+        Returns
+        -------
+        (n_queued,) float64, higher first; row k is for `queue.jobs[k]`. NaN is an error.
+        """
         ...
 
 
 class RecalculatedOrder(QueuePolicy):
     """A queue order whose priorities change only when they are recalculated, at equal intervals.
 
-    Fast engines ask for them at recalculations alone.
+    Compiled engines call it only at recalculations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from poolwise.interfaces import RecalculatedOrder
+    >>> class Hourly(RecalculatedOrder):
+    ...     def last(self, now):
+    ...         return now - now % (3600 * 10**9)
+    ...
+    ...     def following(self, recalculated):
+    ...         return recalculated + 3600 * 10**9
+    ...
+    ...     def at(self, recalculated, jobs, snapshot):
+    ...         return np.minimum(recalculated - snapshot.table.submit[jobs], 0).astype(float)
+    >>> Hourly().last(5000 * 10**9) // 10**9
+    3600
     """
 
     kind: ClassVar[OrderKind] = "recalculated"
 
     @abstractmethod
     def last(self, now: int) -> int:
-        """Ns of the last recalculation up to a time."""
+        """Return ns of the last recalculation up to a time."""
         ...
 
     @abstractmethod
     def following(self, recalculated: int) -> int:
-        """Ns of the recalculation after another."""
+        """Return ns of the recalculation after another."""
         ...
 
     @abstractmethod
     def at(self, recalculated: int, jobs: IntArray, snapshot: Snapshot) -> FloatArray:
-        """(k,) priorities of jobs, (k,) rows, from a recalculation until the next; the snapshot is of a time in between.
+        """Return (k,) priorities of jobs, (k,) rows, from a recalculation until the next; `snapshot` is of a time in between.
 
-        What ended or started after the recalculation must not change them. A job that comes after it may be asked about.
+        Ends and starts after the recalculation must not change them. Jobs may have arrived after the recalculation.
         """
         ...
 
     @final
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        """(n_queued,) priorities."""
+        """Return (n_queued,) priorities as of the last recalculation."""
         return self.at(self.last(snapshot.now), queue.jobs, snapshot)
 
 
 class PreparedOrder(QueuePolicy):
-    """A queue order that reads files, or keeps caches from pass to pass: it is opened for each run."""
+    """A queue order that reads files, or keeps caches from pass to pass, so that it is opened for each run.
+
+    Examples
+    --------
+    >>> from poolwise.interfaces import PreparedOrder
+    >>> from poolwise.policies import Multifactor
+    >>> issubclass(Multifactor, PreparedOrder)
+    True
+    """
 
     def open(self) -> QueuePolicy:
-        """Begin a run; returns what holds the files' content and the caches."""
+        """Begin a run; return an order that holds the content of the files and the caches."""
         return self
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Raise InputError, and warn, for what a study can know of its jobs beforehand."""
+        """Raise InputError, or warn, for problems of the jobs that are known before a run."""
         return
 
 
 def opened(order: QueuePolicy) -> QueuePolicy:
-    """Begin a run of an order."""
+    """Return the order for a run: what `open` returns if it is a `PreparedOrder`, else itself."""
     return order.open() if isinstance(order, PreparedOrder) else order
 
 
 def checked_priorities(order: QueuePolicy, priority: FloatArray, n: int) -> FloatArray:
-    """Return the priorities that an order gave for n jobs, (n,); raises PolicyError unless it is a number for each of them."""
+    """Return the priorities that an order computed for n jobs, (n,); raises PolicyError unless all of them are numbers."""
     try:
         found = np.asarray(priority)
         good = found.shape == (n,) and not np.isnan(found).any()
-    except (TypeError, ValueError):  # no array, or one of things that are no numbers
+    except (TypeError, ValueError):  # not an array, or not of numbers
         good = False
     if not good:
-        problem = f"{type(order).__name__} must return {n} priorities that are numbers, got {priority!r}"
+        problem = f"{type(order).__name__} must return {n} priorities without NaN, got {priority!r}"
         raise PolicyError(problem, by=order)
     return found
 
 
 class AgingOrder(QueuePolicy):
-    """A queue order whose priorities follow from the time waited and two numbers of each job, its pace and its weight.
+    """A queue order whose priorities are a function of the time waited and of two numbers of each job, its pace and weight.
 
-    With w the seconds waited and x = w / pace, the priority is x * weight where `kind` is "linear", and x * x * x * weight
-    where it is "cubic", multiplied from the left. So weight / pace is the slope of a linear order; it may have any sign.
-    Subclasses give the two columns, which fast engines read; the priorities that follow from them stand here once.
+    With w the seconds waited and x = w / pace, the priority is x * weight if `kind` is "linear", and x * x * x * weight
+    if it is "cubic", multiplied from the left. So weight / pace is the slope of a linear order; it may have any sign.
+    Subclasses define the two columns, which compiled engines read.
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> from poolwise.interfaces import AgingOrder
+    >>> class Wide(AgingOrder):
+    ...     def weight(self, jobs, table, machine):
+    ...         return table.nodes[jobs] ** 0.5
+    >>> workload = poolwise.Workload.of(["0 s", "0 s"], "1 min", requests={"nodes": [1, 4]})
+    >>> poolwise.simulate(workload, poolwise.Machine.flat(4), order=Wide(), engine="reference").jobs
+    2
     """
 
     kind: ClassVar[OrderKind] = "linear"
 
     def pace(self, jobs: IntArray, table: JobTable, machine: Machine) -> FloatArray:
-        """(k,) seconds, for rows (k,) of the job table; not 0. A job's pace never changes, whoever else is asked for."""
+        """Return (k,) seconds, not 0, for rows (k,) of the job table. A job's pace must not depend on time or other jobs."""
         return np.ones(len(jobs))
 
     def weight(self, jobs: IntArray, table: JobTable, machine: Machine) -> FloatArray:
-        """(k,) numbers, for rows (k,) of the job table. A job's weight never changes, whoever else is asked for."""
+        """Return (k,) numbers, for rows (k,) of the job table. A job's weight must not depend on time or other jobs."""
         return np.ones(len(jobs))
 
     @final
     def aging(self, jobs: IntArray, table: JobTable, machine: Machine) -> tuple[FloatArray, FloatArray]:
-        """Pace and weight, (k,) each; raises PolicyError for NaN, and for numbers too large or too small to compute with."""
+        """Return pace and weight, (k,) each; raises PolicyError for NaN, and for numbers too large or too small."""
         pace, weight = self.pace(jobs, table, machine), self.weight(jobs, table, machine)
         _check_column(self, "paces", pace, jobs, zero=False)
         _check_column(self, "weights", weight, jobs, zero=True)
@@ -123,31 +186,43 @@ class AgingOrder(QueuePolicy):
 
     @final
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        """(n_queued,) priorities."""
+        """Return (n_queued,) priorities."""
         pace, weight = self.aging(queue.jobs, queue.table, snapshot.machine)
         x = queue.waited_s(snapshot.now) / pace
         return x * weight if self.kind == "linear" else x * x * x * weight
 
 
 class AffineOrder(QueuePolicy):
-    """A queue order whose priorities are lines: offset + w * slope, w the seconds waited; slopes and offsets of any sign.
+    """A queue order whose priorities are lines: offset + w * slope, with w the seconds waited; both may have any sign.
 
-    Subclasses give the two columns, which fast engines read; the priorities that follow from them stand here once.
+    Subclasses define the two columns, which compiled engines read.
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> from poolwise.interfaces import AffineOrder
+    >>> class NarrowFirst(AffineOrder):
+    ...     def offset(self, jobs, table, machine):
+    ...         return -table.nodes[jobs].astype(float)
+    >>> workload = poolwise.Workload.of(["0 s", "0 s"], "1 min", requests={"nodes": [4, 1]})
+    >>> run = poolwise.simulate(workload, poolwise.Machine.flat(4), order=NarrowFirst(), engine="reference")
+    >>> run.frame()["wait_s"].to_list()
+    [60.0, 0.0]
     """
 
     kind: ClassVar[OrderKind] = "affine"
 
     def offset(self, jobs: IntArray, table: JobTable, machine: Machine) -> FloatArray:
-        """(k,) priorities at submission, for rows (k,) of the job table. A job's never changes, whoever else is asked for."""
+        """Return (k,) priorities at submission, for rows (k,) of the job table; independent of time and other jobs."""
         return np.zeros(len(jobs))
 
     def slope(self, jobs: IntArray, table: JobTable, machine: Machine) -> FloatArray:
-        """(k,) gains a second, for rows (k,) of the job table. A job's never changes, whoever else is asked for."""
+        """Return (k,) gains per second, for rows (k,) of the job table; independent of time and other jobs."""
         return np.ones(len(jobs))
 
     @final
     def lines(self, jobs: IntArray, table: JobTable, machine: Machine) -> tuple[FloatArray, FloatArray]:
-        """Offset and slope, (k,) each; raises PolicyError for NaN, and for numbers too large or too small to compute with."""
+        """Return offset and slope, (k,) each; raises PolicyError for NaN, and for numbers too large or too small."""
         offset, slope = self.offset(jobs, table, machine), self.slope(jobs, table, machine)
         _check_column(self, "offsets", offset, jobs, zero=True)
         _check_column(self, "slopes", slope, jobs, zero=True)
@@ -155,23 +230,23 @@ class AffineOrder(QueuePolicy):
 
     @final
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        """(n_queued,) priorities."""
+        """Return (n_queued,) priorities."""
         offset, slope = self.lines(queue.jobs, queue.table, snapshot.machine)
         return offset + queue.waited_s(snapshot.now) * slope
 
 
 def _check_column(order: QueuePolicy, name: str, column: FloatArray, jobs: IntArray, *, zero: bool) -> None:
-    """Raise PolicyError where a column (k,) of jobs (k,) cannot be computed with."""
+    """Raise PolicyError for a column (k,) of jobs (k,) with a wrong length or with numbers out of range."""
     if column.shape != jobs.shape or not _moderate(column, zero):
         raise PolicyError(
-            f"{type(order).__name__} must give {len(jobs)} {name} between {1 / EXTREME:g} and {EXTREME:g} in size"
+            f"{type(order).__name__} must return {len(jobs)} {name} between {1 / EXTREME:g} and {EXTREME:g} in size"
             f"{', or 0' if zero else ''}, got {column!r}",
             by=order,
         )
 
 
 def _moderate(column: FloatArray, zero: bool) -> bool:
-    """Whether (k,) numbers are neither too large nor too small, 0 being allowed where `zero` says so; False for NaN."""
+    """Return whether (k,) numbers are neither too large nor too small; 0 counts as valid with `zero`, NaN never does."""
     size = np.abs(column)
     if not len(size):
         return True

@@ -1,4 +1,4 @@
-"""Performance models: how long a job takes where it is placed."""
+"""Performance models: how long a job takes at its placement."""
 
 from __future__ import annotations
 
@@ -13,68 +13,107 @@ from poolwise.model.snapshot import Estimate
 
 
 class PerformanceModel(Estimate, Protocol):
-    """How long a run takes where it is placed. A study has two: the scheduler's estimate and the simulator's truth.
+    """Interface of a performance model: how long a run takes at its placement.
 
-    What a run's work is, a model reads from `view.work`: true durations where it is asked as the truth, requested times
-    where it is asked as the estimate.
+    A study has two models: the truth of the simulator, and the estimate that the scheduler believes. Both read a run's work
+    from `view.work`: true durations in the view of the truth, requested times in the view of the estimate.
 
-    The quantity is the slowdown, not the rate: runtime = work + ceil(work * slowdown) is exact to the nanosecond where a
-    reciprocal would not be. The rate is 1 / (1 + slowdown); models that are combined multiply their rates and add their
+    The quantity is the slowdown, not the rate: runtime = work + ceil(work * slowdown) is exact to the nanosecond, a
+    reciprocal would not be. The rate is 1 / (1 + slowdown); combined models multiply their rates and add their
     setups (`performance.combined.Combined`).
 
-    A run lasts for its setup, then for what it fetches, if anything, then for its work. The setup is fixed at the start;
-    the pace of the other two follows the surroundings.
+    A run takes its setup, then the time to fetch its data, if any, then the time of its work. The setup is fixed at the start;
+    the pace of the other two depends on the surroundings.
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> from poolwise.interfaces import PerformanceModel
+    >>> class Double(PerformanceModel):
+    ...     def setup(self, run, view):
+    ...         return 0
+    ...
+    ...     def slowdown(self, run, view):
+    ...         return 1.0
+    ...
+    ...     def touches(self, placement, view):
+    ...         return ()
+    >>> workload = poolwise.Workload.of("0 s", "1 min")
+    >>> run = poolwise.simulate(workload, poolwise.Machine.flat(1), truth=Double(), engine="reference")
+    >>> run.metrics["makespan_s"]
+    120.0
     """
 
     @property
     def parts(self) -> tuple[Estimate, ...]:
-        """Models that it is put together from: their rates multiply, their setups add. None: every run takes just its work.
+        """Models that it consists of: their rates multiply, their setups add. None means that a run takes just its work.
 
-        It speaks for its own class alone (`model_parts`).
+        It holds only for the class that defines it (`model_parts`).
         """
         return (self,)
 
     def setup(self, run: Run, view: Snapshot) -> int:
-        """Ns before work begins that no neighbour changes: transfers over links of one's own, attaching."""
+        """Return ns before the work begins that do not depend on neighbors, such as attaching a device.
+
+        Parameters
+        ----------
+        run
+            The run that starts.
+        view
+            The state, with the run in it.
+        """
         ...
 
     def fetch(self, run: Run, view: Snapshot) -> Fetch | None:
-        """Data that a run which starts now has to bring in over shared links before its work begins; None for none."""
+        """Return data that a starting run transfers over shared links before its work begins; None for none."""
         return None
 
     def fetch_slowdown(self, run: Run, view: Snapshot) -> float:
-        """Extra time per unit of fetching at the present occupancy of `view`, in which the run fetches; > -1."""
+        """Return the extra time per unit of fetching in the state `view`, in which the run fetches; above -1."""
         return 0.0
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
-        """Extra time per unit of reference work at the present occupancy of `view`, in which the run is included; > -1.
+        """Return the extra time per unit of reference work at the present occupancy; above -1.
 
-        A run that still fetches is asked about as well: the answer estimates the pace of its work once it begins.
+        Parameters
+        ----------
+        run
+            A running run. For a run that still fetches the answer estimates the pace of its later work.
+        view
+            The state, with the run in it.
         """
         ...
 
     def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
-        """Owners whose occupancy changes the slowdown; empty = fixed at the start."""
+        """Return the owners whose occupancy changes the slowdown; none if it is fixed at the start.
+
+        Parameters
+        ----------
+        placement
+            Placement of a run.
+        view
+            The state.
+        """
         ...
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Raise InputError, and warn, for what a study can know of its jobs beforehand."""
+        """Raise InputError, or warn, for problems of the jobs that are known before a run."""
         return
 
     def fixed(self, table: JobTable, rows: slice, machine: Machine) -> FixedSlowdown | None:
-        """Slowdowns of some rows of the job table on racks, where nothing else takes time and no neighbour changes them.
+        """Return the slowdowns of some rows of the job table on racks, if nothing else takes time and neighbors do not matter.
 
-        None, the default, if that does not describe the model. It speaks for its own class alone (`fixed_slowdown`).
+        None, the default, if that does not describe the model. It holds only for the class that defines it (`fixed_slowdown`).
         """
         return None
 
 
 def fixed_slowdown(model: PerformanceModel, table: JobTable, rows: slice, machine: Machine) -> FixedSlowdown | None:
-    """Slowdowns that a model states (`PerformanceModel.fixed`); None where its own class states none.
+    """Return the slowdowns that a model states (`PerformanceModel.fixed`); None if its own class states none.
 
-    Raises PolicyError for a slowdown of -1 or less, or one that is no number: with it, no run could progress.
+    Raises PolicyError for a slowdown of -1 or less, or NaN: with it, no run could progress.
     """
     found = model.fixed(table, rows, machine) if "fixed" in vars(type(model)) else None
     if found is not None and not all(bool(((x > -1) & (x * found.weight > -1) & np.isfinite(x)).all()) for x in found[:2]):
-        raise PolicyError(f"{type(model).__name__}.fixed must give finite slowdowns above -1")
+        raise PolicyError(f"{type(model).__name__}.fixed must return finite slowdowns above -1")
     return found

@@ -1,4 +1,4 @@
-"""Placement: where a job runs."""
+"""Placement: the resources that a job gets."""
 
 from __future__ import annotations
 
@@ -7,39 +7,72 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
-from poolwise.interfaces.user_class import speaks_for
+from poolwise.interfaces.user_class import defined_with
 from poolwise.model import Job, JobTable, Machine, Placement, Refusal, Snapshot
 from poolwise.model.rules import RackRule
 
 
 class PlacementPolicy(Protocol):
-    """Where a job runs."""
+    """Interface of a placement policy: the resources that a job gets.
+
+    Attributes
+    ----------
+    knows_eligibility : whether it uses only nodes on which a job may run (`model.eligibility`)
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> from poolwise.interfaces import Placement, PlacementPolicy, Refusal
+    >>> class FirstRack(PlacementPolicy):
+    ...     def place(self, job, snapshot):
+    ...         nodes, free = job.nodes * job.tasks, int(snapshot.free[0, 0])
+    ...         if nodes > free:
+    ...             return Refusal("the first rack is full", "nodes", nodes, free)
+    ...         return Placement.of([(0, 0, 0, nodes)])
+    >>> workload = poolwise.Workload.of(["0 s", "0 s"], "1 min", requests={"nodes": [3, 2]})
+    >>> run = poolwise.simulate(workload, poolwise.Machine.of_racks(2, 4), placement=FirstRack(), engine="reference")
+    >>> run.frame()["wait_s"].to_list()
+    [0.0, 60.0]
+    """
 
     knows_eligibility: ClassVar[bool] = False
-    """Whether it takes nothing but nodes on which a job may run (`model.eligibility`)."""
+    """Whether it uses only nodes on which a job may run (`model.eligibility`)."""
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Raise InputError for settings, and for what a study can know beforehand, such as requests that nothing can meet."""
+        """Raise InputError for wrong settings, and for problems known before a run, such as requests that nothing can meet."""
         return
 
     def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
-        """Find a placement for all tasks of a job in what is free, or say which resource is short.
+        """Find a placement of all tasks of a job in the free resources, or return which resource is short.
 
-        No job makes it raise: one that asks for what the machine does not have is refused.
+        It must not raise for any job: one that requests a resource which the machine does not have is refused.
+
+        Parameters
+        ----------
+        job
+            The job, with those of its tasks that wait.
+        snapshot
+            The state; `snapshot.free` is (n_owner, n_resource).
+
+        Returns
+        -------
+        A placement within the free amounts, or a refusal.
         """
         ...
 
     def screen(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
-        """Filter out what `place` would surely refuse; exactness is not needed, a false False is an error.
+        """Filter out jobs that `place` would surely refuse. It may let others through, but must not reject a job that fits.
 
-        What is let through stays so with more free: backfills look for the first such state by bisection.
+        A job that passes must also pass with more free: backfills find the first such state by bisection.
 
         Parameters
         ----------
         jobs
             (k,) rows of the job table, or (1,) to try one job in many states.
         free
-            (1 or k, n_owner, n_resource) amounts free; broadcasts against `jobs`.
+            (1 or k, n_owner, n_resource) free amounts; broadcasts against `jobs`.
+        snapshot
+            The state now.
 
         Returns
         -------
@@ -48,22 +81,22 @@ class PlacementPolicy(Protocol):
         return np.ones(np.broadcast_shapes((len(jobs),), (len(free),)), dtype=np.bool_)
 
     def alike(self, machine: Machine, table: JobTable) -> IntArray | None:
-        """(n_job,) numbers, the same only for jobs that `place` answers alike in every state; None, the default, if not known.
+        """Return (n_job,) numbers, equal only for jobs that `place` treats alike in every state; None, the default, if unknown.
 
-        A job keeps its number when others arrive. Ask by `alike_of`: it speaks for the `place` that it stands beside.
+        A job keeps its number when others arrive. Callers use `alike_of`, since it holds only for the `place` of its own class.
         """
         return None
 
     def rule(self) -> RackRule | None:
-        """Describe what `place` does, so that fast engines can do it (`rule_of`); None if no such rule describes it."""
+        """Return the rule by which compiled engines place the same way as `place`; None if no rule describes it."""
         return None
 
 
 def says_alike(policy: PlacementPolicy) -> bool:
-    """Whether a placement says which jobs it answers alike, and places as the class does which its `alike` is from."""
-    return type(policy).alike is not PlacementPolicy.alike and speaks_for(type(policy), "place", "alike")
+    """Return whether a placement numbers jobs that it treats alike, for the very `place` that its class uses."""
+    return type(policy).alike is not PlacementPolicy.alike and defined_with(type(policy), "place", "alike")
 
 
 def alike_of(policy: PlacementPolicy, machine: Machine, table: JobTable) -> IntArray | None:
-    """(n_job,) numbers, the same only for jobs that a placement answers alike; None where it does not say (`says_alike`)."""
+    """Return (n_job,) numbers, equal only for jobs that a placement treats alike; None if it states none (`says_alike`)."""
     return policy.alike(machine, table) if says_alike(policy) else None

@@ -1,4 +1,4 @@
-"""Platforms: a machine that runs jobs, simulated or there."""
+"""Platforms: a machine that runs jobs, simulated or real."""
 
 from __future__ import annotations
 
@@ -9,31 +9,40 @@ from poolwise.model import CommitResult, EventBatch, JobTable, Plan, Snapshot
 
 
 class Platform(Protocol):
-    """A machine that runs jobs: simulated, or a cluster that is there.
+    """Interface of a platform: a machine that runs jobs, the simulator or a real cluster.
 
     Attributes
     ----------
-    table : the jobs that have arrived; a table of another edition takes its place when rows are numbered anew
+    table : the jobs that have arrived; a table of the next edition replaces it when rows are renumbered
+
+    Examples
+    --------
+    The scheduling loop drives every platform in the same way:
+
+    >>> def drive(platform, queue, dispatcher, changes_of):
+    ...     for batch in platform.events():
+    ...         plan = dispatcher.schedule(queue, platform.snapshot(), changes_of(batch))
+    ...         platform.commit(plan)
     """
 
     table: JobTable
 
     def events(self) -> Iterator[EventBatch]:
-        """Yield what happened, instant by instant; the next batch is asked for when the plan for this one is committed.
+        """Yield what happened, instant by instant; the next batch is requested after the plan for this one is committed.
 
-        An event that is repeated changes nothing. A platform that is taken over from another process first tells
-        the arrival of all that waits; what is at work stands in the snapshot.
+        A repeated event has no effect. When another process takes over, the platform first yields the arrival of all waiting
+        jobs; running jobs are in the snapshot.
         """
         ...
 
     def snapshot(self) -> Snapshot:
-        """Show the state now; what was committed is held, whether or not it has become real."""
+        """Return the state now; resources of committed starts are held, even before they are bound."""
         ...
 
     def commit(self, plan: Plan) -> CommitResult:
-        """Carry out a plan, decision by decision; a start that does not fit is refused whole.
+        """Commit a plan, decision by decision; a start that does not fit is refused completely.
 
-        A committed start has its run number at once. It may take time to become real: then follows `Started`, or an end
-        with the outcome REFUSED that undoes all of it, and no task of it starts again while another is still bound.
+        A committed start has its run number at once. Binding it may take time: then follows `Started`, or an end
+        with the outcome REFUSED that undoes all of it, and none of its tasks starts again while another is still bound.
         """
         ...

@@ -1,4 +1,4 @@
-"""A scheduler and its dispatcher, which turns the queue and a snapshot into a plan."""
+"""Schedulers and their dispatchers, which turn the queue and a snapshot into a plan."""
 
 from __future__ import annotations
 
@@ -7,54 +7,92 @@ from typing import NamedTuple, Protocol
 from poolwise.interfaces.backfill import BackfillPolicy
 from poolwise.interfaces.order import QueuePolicy
 from poolwise.interfaces.placement import PlacementPolicy
-from poolwise.interfaces.user_class import speaks_for
+from poolwise.interfaces.user_class import defined_with
 from poolwise.model import Changes, JobTable, Machine, Plan, Queue, Reason, Rule, Snapshot
 
 
 class Scheduler(Protocol):
-    """A scheduling algorithm and its settings; holds no state of a run."""
+    """Interface of a scheduler: an algorithm and its settings, without the state of a run.
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> from poolwise.interfaces import Dispatcher, Placement, Plan, Scheduler, Start
+    >>> class OneAtATime(Scheduler, Dispatcher):
+    ...     def open(self, machine, seed):
+    ...         return self
+    ...
+    ...     def schedule(self, queue, snapshot, changes):
+    ...         if snapshot.n_run or not len(queue):
+    ...             return Plan()
+    ...         job = queue.job(int(queue.jobs[0]))
+    ...         return Plan((Start(job.index, job.numbers, Placement.of([(0, 0, 0, job.nodes)])),))
+    >>> workload = poolwise.Workload.of(["0 s", "0 s"], "1 min")
+    >>> run = poolwise.simulate(workload, poolwise.Machine.flat(4), scheduler=OneAtATime(), engine="reference")
+    >>> run.metrics["makespan_s"]
+    120.0
+    """
 
     @property
     def knows_restrictions(self) -> bool:
-        """Whether it keeps what a machine says about partitions, features, QOS and windows (`Machine.restricted`)."""
+        """True if it respects the machine's partitions, features, QOS and windows (`Machine.restricted`)."""
         return False
 
     @property
     def resizes(self) -> bool:
-        """Whether it may change what running jobs hold."""
+        """True if it may resize running jobs."""
         return False
 
     @property
     def remembers(self) -> str:
-        """What a dispatcher keeps that no queue and snapshot show, such as reservations that are promises.
+        """State that a dispatcher keeps and that queue and snapshot do not contain, such as reservations that are promises.
 
-        Empty means nothing: a dispatcher may then be thrown away and opened anew at any pass without changing a decision.
+        Empty means none: the dispatcher may then be replaced by a new one in any pass without changing a decision.
         """
         return ""
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
-        """Begin a run on a machine; raises InputError for one that the algorithm cannot work on.
+        """Begin a run on a machine.
 
-        No job is known yet. Where owners join or leave, the machine is another one, and a dispatcher is opened anew.
+        No job has arrived yet. When owners join or leave, a new dispatcher is opened on the changed machine.
+
+        Parameters
+        ----------
+        machine
+            The machine.
+        seed
+            Random seed of the run.
+
+        Raises
+        ------
+        InputError
+            The algorithm does not work on this machine.
         """
         ...
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Raise InputError for what a study can know beforehand, such as jobs that ask for what the machine does not have."""
+        """Raise InputError for problems known before a run, such as jobs that request what the machine does not have."""
         return
 
     def rule(self) -> ListRule | None:
-        """Say which list scheduling this is, so that fast engines can do it; None if it is something else (`rule_of`)."""
+        """Return the list scheduling that it is, for compiled engines (`rule_of`); None if it is another algorithm."""
         return None
 
 
 class ListRule(NamedTuple):
-    """What a fast engine has to know of a scheduler that is list scheduling.
+    """Rule of a scheduler that is list scheduling, complete enough for compiled engines.
 
     Attributes
     ----------
-    order, backfill, placement : what it is put together from
-    warm_up : so many first jobs run first come, first served without backfilling, until the last of them has started
+    order, backfill, placement : its parts
+    warm_up : number of first jobs that run first come, first served without backfilling, until the last of them has started
+
+    Examples
+    --------
+    >>> from poolwise.interfaces import ListRule
+    >>> from poolwise.policies import FCFS, Easy, RackPlacement
+    >>> ListRule(FCFS(), Easy(), RackPlacement()).warm_up
+    0
     """
 
     order: QueuePolicy
@@ -64,38 +102,63 @@ class ListRule(NamedTuple):
 
 
 class Dispatcher(Protocol):
-    """One run of a scheduler.
+    """Interface of a dispatcher: one run of a scheduler.
 
-    It may hold only caches that can be rebuilt from the queue and a snapshot (`Scheduler.remembers` declares exceptions):
-    one that has run for a week and one freshly opened decide alike, whatever `changes` either is given.
+    It may keep only caches that can be rebuilt from the queue and a snapshot (`Scheduler.remembers` declares exceptions): a
+    dispatcher that has run for a week and a new one decide alike, whatever `changes` they get.
+
+    Examples
+    --------
+    See `Scheduler`; one class may be both:
+
+    >>> from poolwise.interfaces import Changes, Dispatcher, Plan
+    >>> class Idle(Dispatcher):
+    ...     def schedule(self, queue, snapshot, changes):
+    ...         return Plan()
+    >>> Idle().schedule(None, None, Changes()).starts
+    ()
     """
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        """Decide what to do now. Neither the queue nor the snapshot is changed.
+        """Decide what to do now. The queue and the snapshot must not be changed.
 
-        A job that can never run is rejected; a plan that does nothing but reject is followed by another pass, unless
-        nothing else has happened than the arrival of what it rejects. While the machine may still grow
-        (`Snapshot.may_grow`), such a job waits, and holds up nobody.
+        A job that can never run is rejected. A plan that only rejects jobs is followed by another pass, unless the arrival of
+        these jobs is all that happened. While the machine may still grow (`Snapshot.may_grow`), such a job waits instead, and
+        blocks no other.
+
+        Parameters
+        ----------
+        queue
+            The waiting jobs.
+        snapshot
+            The state now.
+        changes
+            What is new since the last pass; a hint for caches.
+
+        Returns
+        -------
+        The decisions, in the order in which they are committed.
         """
         ...
 
     def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
-        """Say what held back a job that waits, as facts: what was short, who stood in the way, until when.
+        """Return what held back a waiting job, as facts: the resource that was short, the blocking job, until when.
 
-        `plan` is what this scheduler decided of this queue and snapshot, and does not start all of the job's tasks. A resource
-        that is named, added to the machine in the amount that was short, starts the job, or what is short next is named. By
-        default the plan's own `Wait` is quoted. Ask by `reason_of`: a `why` speaks for the `schedule` that it stands beside.
+        `plan` is the decision of this scheduler for this queue and snapshot; it does not start all tasks of the job. If the
+        machine had the amount of the resource that was short, the job would start, or the next short resource would be named.
+        By default the plan's own `Wait` is returned. Callers use `reason_of`, since a `why` describes only the `schedule` of
+        its own class.
         """
-        said = plan.waits.get(job)
-        if said is not None:
-            return Reason.of(Rule.SHORT if said.resource else Rule.UNSAID, said.reason, said)
+        refusal = plan.waits.get(job)
+        if refusal is not None:
+            return Reason.of(Rule.SHORT if refusal.resource else Rule.UNSAID, refusal.reason, refusal)
         return Reason(Rule.UNSAID, f"{type(self).__name__.removesuffix('Dispatcher')} gives no reason")
 
 
 def reason_of(dispatcher: Dispatcher, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
-    """Ask a dispatcher why a job waits (`Dispatcher.why`).
+    """Return why a job waits (`Dispatcher.why`).
 
-    A class that decides in another way than the one which its `why` is from gives no reason but its `Wait`.
+    A class that overrides `schedule` but not `why` gives no reason but its `Wait`.
     """
-    ask = type(dispatcher).why if speaks_for(type(dispatcher), "schedule") else Dispatcher.why
+    ask = type(dispatcher).why if defined_with(type(dispatcher), "schedule") else Dispatcher.why
     return ask(dispatcher, job, queue, snapshot, plan)

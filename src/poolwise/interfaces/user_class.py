@@ -1,4 +1,4 @@
-"""What a policy states of itself holds for the class that states it: one derived from it may do something else."""
+"""Statements of a class about its own methods: they do not hold for subclasses, which may behave differently."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class _Ruled(Protocol[T_co]):
-    """A policy that may describe what it does as a rule."""
+    """A policy that may describe its behavior as a rule."""
 
     def rule(self) -> T_co | None: ...
 
 
 def rule_of(policy: _Ruled[T]) -> T | None:
-    """Rule of a policy; None where its own class states none, whatever its base classes state: it may do something else."""
+    """Return the rule of a policy; None if its own class states none, whatever its base classes state."""
     return policy.rule() if "rule" in vars(type(policy)) else None
 
 
-def speaks_for(kind: type, decides: str, says: str = "why") -> bool:
-    """Whether what a class says stands in the class of the method that decides, or in one derived from it."""
-    deciding, saying = (next(c for c in kind.__mro__ if name in vars(c)) for name in (decides, says))
-    return deciding in saying.__mro__
+def defined_with(kind: type, method: str, statement: str = "why") -> bool:
+    """Return whether `statement` is defined in the class that defines `method`, or in a subclass of it."""
+    method_class, statement_class = (next(c for c in kind.__mro__ if name in vars(c)) for name in (method, statement))
+    return method_class in statement_class.__mro__

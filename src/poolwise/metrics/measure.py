@@ -19,10 +19,25 @@ Better = Literal["lower", "higher", "neither"]
 
 
 class Metric(NamedTuple):
-    """Description, unit and direction of a metric.
+    """Description of a metric, its unit, and its preferred direction.
 
-    If `per` names a dimension such as "resource" or "unit type", the metric has one value per part, named METRIC.PART, for
-    example "resource_used.memory". The run determines the parts.
+    A metric with `per` has one number for each part, called METRIC.PART, such as "resource_used.memory"; the parts depend on
+    the run.
+
+    Attributes
+    ----------
+    description : a few words, as tables show them
+    unit : "s", "jobs", "fraction", ...; "" without one
+    better : "lower", "higher" or "neither"
+    per : kind of part that has a number of its own, such as "resource" or "pool"; "" for a single number
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> poolwise.METRICS["mean_wait_s"].unit
+    's'
+    >>> poolwise.Metric("jobs that wait too long", "jobs", "lower").better
+    'lower'
     """
 
     description: str
@@ -106,11 +121,27 @@ class MeasuredRun:
 
 
 class Measure(Protocol):
-    """One or more metrics that are computed together. Register the class with `@register("metrics", NAME)`.
+    """Interface of a measure: one metric or several that are computed together.
+
+    A class in a file of its own needs no registration; `@register("metrics", NAME)` gives it a name.
 
     Attributes
     ----------
-    metrics : name -> description, unit and direction, in the order of tables
+    metrics : name -> description of the metric, in the order in which tables show them
+
+    Examples
+    --------
+    >>> import numpy as np, poolwise
+    >>> class LongestWait(poolwise.Measure):
+    ...     metrics = {"longest_wait_s": poolwise.Metric("longest wait", "s", "lower")}
+    ...
+    ...     def of(self, run):
+    ...         waits = (run.outcomes.start - run.outcomes.submit)[run.counted]
+    ...         return {"longest_wait_s": float(waits.max(initial=0)) / 1e9}
+    >>> workload = poolwise.Workload.of(["0 s", "0 s"], ["1 min", "1 min"])
+    >>> run = poolwise.simulate(workload, poolwise.Machine.flat(1), metrics=[LongestWait()], engine="reference")
+    >>> run.metrics["longest_wait_s"]
+    60.0
     """
 
     metrics: ClassVar[Mapping[str, Metric]]

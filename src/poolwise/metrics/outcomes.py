@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from poolwise.arrays import BoolArray, FloatArray, IntArray, frozen
 from poolwise.errors import InputError
 from poolwise.model import Kind, Machine, Schedule, Workload
+from poolwise.short_repr import short_repr
 
 
 class Status(IntEnum):
@@ -49,7 +50,17 @@ class Outcomes:
     node_memory : MiB in all nodes
     pool_memory : MiB in all pools
     first_submit : ns of the first submission (0 without jobs)
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> workload = poolwise.Workload.of(["0 s", "0 s"], ["1 min", "1 min"])
+    >>> run = poolwise.simulate(workload, poolwise.Machine.flat(1), engine="reference")
+    >>> run.outcomes.start // 10**9
+    array([ 0, 60])
     """
+
+    __repr__ = short_repr
 
     id: IntArray
     submit: IntArray

@@ -1,4 +1,4 @@
-"""Plain data: machine, workload, queue, snapshot, placement, decisions, events. No policy lives here."""
+"""Plain data: machine, workload, queue, snapshot, placement, decisions and events. No policy is defined here."""
 
 from poolwise.model.continuation import Continuation
 from poolwise.model.decision import CommitResult, Decision, Plan, Reject, Resize, Start, Stop, Wait

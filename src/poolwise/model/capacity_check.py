@@ -1,4 +1,4 @@
-"""Whether what a decision names can be given: the same questions for a start and for a resize."""
+"""Check whether the placement of a start or a resize fits."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ Row = tuple[int, int, int, int]
 
 
 def why_no_room(placement: Placement, free: IntArray, held: Placement | None = None) -> str:
-    """Reason why a placement cannot be given of what is free, (n_owner, n_resource), empty if it can.
+    """Return why a placement cannot be allocated from the free amounts, (n_owner, n_resource); empty if it can.
 
-    `held` is what is given back in the same instant.
+    `held` is a placement that is released at the same instant.
     """
     if len(placement) == 0:
         return "the placement is empty"
     n_owner, n_resource = free.shape
-    need: dict[tuple[int, int], int] = {}  # of the cells that are named: a table of all owners would cost more with each
+    need: dict[tuple[int, int], int] = {}  # only of the cells in the placement: a table of all owners would be large
     for _, owner, resource, amount in placement.rows():
         if amount < 0:
             return "an amount is negative"
@@ -27,24 +27,24 @@ def why_no_room(placement: Placement, free: IntArray, held: Placement | None = N
         if not 0 <= resource < n_resource:
             return "a resource does not exist"
         need[owner, resource] = need.get((owner, resource), 0) + amount
-    back: dict[tuple[int, int], int] = {}
+    released: dict[tuple[int, int], int] = {}
     for _, owner, resource, amount in () if held is None else held.rows():
-        back[owner, resource] = back.get((owner, resource), 0) + amount
-    if any(amount > free[cell] + back.get(cell, 0) for cell, amount in need.items() if amount):
+        released[owner, resource] = released.get((owner, resource), 0) + amount
+    if any(amount > free[cell] + released.get(cell, 0) for cell, amount in need.items() if amount):
         return "capacity is not free"
     return ""
 
 
 def why_no_resize(run: Run, placement: Placement, machine: Machine, free: IntArray) -> str:
-    """Reason why a run cannot be given another placement, empty if it can."""
+    """Return why a run cannot get another placement; empty if it can."""
     if run.fetch is not None:
         return "the run still fetches its data"
-    if _but_memory(run.placement, machine) != _but_memory(placement, machine):
+    if _without_memory(run.placement, machine) != _without_memory(placement, machine):
         return "only memory can be resized"
     return why_no_room(placement, free, run.placement)
 
 
-def _but_memory(placement: Placement, machine: Machine) -> list[Row]:
-    """Rows of everything else, sorted."""
+def _without_memory(placement: Placement, machine: Machine) -> list[Row]:
+    """Return the rows of all resources but memory, sorted."""
     memory = machine.resources.index("memory") if "memory" in machine.resources else -1
     return sorted(row for row in placement.rows() if row[2] != memory)

@@ -1,4 +1,4 @@
-"""What a run must persist so that another process can continue it; everything else is read again from the machine."""
+"""State that a run must persist so that another process can continue it; all else is read from the machine again."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from poolwise.errors import InputError
 from poolwise.model.queue import Queue
 
 VERSION = 1
+_REMEDY = "start without the saved state"
 
 
 @dataclass(frozen=True)
 class Continuation:
-    """The state of a run that no snapshot shows. Jobs are identified by name, since rows change with the process.
+    """The part of a run's state that no snapshot contains. Jobs are identified by name, since rows change with the process.
 
     Attributes
     ----------
-    epoch : ns since 1970 of the run's time 0, so that priorities which count from it go on
-    seed : seed of the run's random draws
+    epoch : ns since 1970 of the run's time 0, so that priorities that count from it stay the same
+    seed : random seed of the run
     draws : name of a job -> its counter of random draws
-    next_draw : the counter of the next job that arrives
-    passes : name of a waiting job -> scheduling passes it has waited
+    next_draw : counter of the next job that arrives
+    passes : name of a waiting job -> number of scheduling passes that it has waited
     """
 
     epoch: int = 0
@@ -33,33 +34,31 @@ class Continuation:
 
     @classmethod
     def of(cls, queue: Queue, seed: int) -> Continuation:
-        """Record what must be kept of a run: waiting jobs with their passes, and all jobs' draws."""
+        """Collect the state of a run: waiting jobs with their passes, and the draws of all jobs."""
         table = queue.table
         draws = {table.name(row): draw for row, draw in enumerate(table.draw.tolist())}
         passes = {table.name(job): n for job, n in zip(queue.jobs.tolist(), queue.passes().tolist(), strict=True)}
         return cls(table.epoch, seed, draws, 1 + max(draws.values(), default=-1), passes)
 
     def draw(self, name: str) -> int | None:
-        """Counter of draws of a job that the earlier run knew, None for any other."""
+        """Return the counter of draws of a job of the earlier run, None for any other job."""
         return self.draws.get(name)
 
     def to_json(self) -> str:
-        """Write as one line of JSON, the same for the same content."""
+        """Return one line of JSON, the same for the same content."""
         return json.dumps({"version": VERSION, **asdict(self)}, sort_keys=True, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Continuation:
-        """Read what `to_json` wrote; raises InputError for anything else."""
+        """Read the output of `to_json`; raises InputError for any other text."""
         try:
             content = json.loads(text)
             version = content.pop("version")
         except (ValueError, KeyError, AttributeError, TypeError) as error:
-            raise InputError("this is not the record of a run", field="continuation", remedy="start without it") from error
+            raise InputError("the text is not the saved state of a run", field="continuation", remedy=_REMEDY) from error
         if version != VERSION:
-            raise InputError(
-                f"the record of the run is of version {version}, not {VERSION}", field="version", remedy="start without it"
-            )
+            raise InputError(f"the saved state has version {version}, expected {VERSION}", field="version", remedy=_REMEDY)
         try:
             return cls(**content)
         except TypeError as error:
-            raise InputError(f"the record of the run: {error}", field="continuation", remedy="start without it") from error
+            raise InputError(f"invalid saved state of a run: {error}", field="continuation", remedy=_REMEDY) from error

@@ -1,4 +1,4 @@
-"""What a scheduler may say. Decisions are data: the platform commits them, a test compares them, a log keeps them."""
+"""Decisions of a scheduler, as data: the platform commits them, a test compares them, a log records them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,30 @@ from dataclasses import dataclass, field, replace
 
 from poolwise.arrays import IntArray
 from poolwise.model.placement import Placement, Refusal
+from poolwise.short_repr import short_repr
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Start tasks of a job at a placement now; atomic: every row of it or nothing.
+    """Start tasks of a job at a placement now, all of it or nothing.
 
-    All tasks of one start form one run and end together; a job whose tasks end separately gets one start for each task.
+    All tasks of one start form one run and end together; a job whose tasks end separately gets one start per task.
+
+    Attributes
+    ----------
+    job : row of the job table
+    tasks : numbers of the tasks; `queue.tasks(job)` gives those that wait
+    placement : the placement of all these tasks
+
+    Examples
+    --------
+    >>> from poolwise.interfaces import Placement, Start
+    >>> start = Start(job=0, tasks=(0,), placement=Placement.of([(0, 3, 0, 2)]))
+    >>> start.placement.owners()
+    (3,)
     """
+
+    __repr__ = short_repr
 
     job: int
     tasks: tuple[int, ...]
@@ -23,7 +39,20 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Take a run off its placement. Its work is lost; `requeue` says whether its tasks wait again."""
+    """Stop a run and release its placement. Its work is lost.
+
+    Attributes
+    ----------
+    run : number of the run
+    requeue : whether its tasks wait again
+    reason : a few words for logs and reports
+
+    Examples
+    --------
+    >>> from poolwise.interfaces import Stop
+    >>> Stop(run=4, requeue=True, reason="preempted").requeue
+    True
+    """
 
     run: int
     requeue: bool
@@ -32,10 +61,23 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Resize:
-    """Change what a run holds to another placement, from now on; atomic: every row of it or nothing.
+    """Give a run another placement from now on, all of it or nothing.
 
-    Only memory may change: how much, and where it lies. All other rows are those that the run has.
+    Only memory may change: its amount, and the owners that give it. All other rows must be those of the run.
+
+    Attributes
+    ----------
+    run : number of the run
+    placement : its new placement
+
+    Examples
+    --------
+    >>> from poolwise.interfaces import Placement, Resize
+    >>> Resize(run=4, placement=Placement.of([(0, 3, 1, 4096)])).run
+    4
     """
+
+    __repr__ = short_repr
 
     run: int
     placement: Placement
@@ -43,7 +85,19 @@ class Resize:
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """Never run a job; it leaves the queue and is counted under the reason."""
+    """Reject a job: it never runs, leaves the queue, and is counted under the reason.
+
+    Attributes
+    ----------
+    job : row of the job table
+    reason : a few words; reports count jobs by reason
+
+    Examples
+    --------
+    >>> from poolwise.interfaces import Reject
+    >>> Reject(job=2, reason="never fits").reason
+    'never fits'
+    """
 
     job: int
     reason: str
@@ -51,7 +105,19 @@ class Reject:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Leave a job waiting and say why. Waiting is what happens to an undecided job; this only explains it."""
+    """Give the reason why a job is left waiting. A job without any decision waits too, unexplained.
+
+    Attributes
+    ----------
+    job : row of the job table
+    refusal : what was short
+
+    Examples
+    --------
+    >>> from poolwise.interfaces import Refusal, Wait
+    >>> str(Wait(1, Refusal("no rack has the nodes", "nodes", needed=4, free=2)).refusal)
+    'no rack has the nodes (nodes: needs 4, 2 free)'
+    """
 
     job: int
     refusal: Refusal
@@ -62,31 +128,43 @@ Decision = Start | Stop | Resize | Reject | Wait
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The decisions of one pass, committed in order, and when to be asked again if nothing else happens.
+    """The decisions of one scheduling pass, in the order in which they are committed.
 
-    `wake_at` (ns) serves rounds, delay scheduling and postponement.
+    Attributes
+    ----------
+    decisions : starts, stops, resizes, rejections and explanations of waits
+    wake_at : ns of the next pass if nothing else happens before; for rounds, delay scheduling and postponement
+
+    Examples
+    --------
+    >>> from poolwise.interfaces import Placement, Plan, Reject, Start
+    >>> plan = Plan((Start(0, (0,), Placement.of([(0, 0, 0, 1)])), Reject(1, "never fits")))
+    >>> plan.rejected
+    (1,)
     """
+
+    __repr__ = short_repr
 
     decisions: tuple[Decision, ...] = ()
     wake_at: int | None = None
 
     @property
     def starts(self) -> tuple[Start, ...]:
-        """Starts, in their order."""
+        """The starts, in order."""
         return tuple(decision for decision in self.decisions if isinstance(decision, Start))
 
     @property
     def rejected(self) -> tuple[int, ...]:
-        """Rows of the jobs that are rejected, in their order."""
+        """Rows of the rejected jobs, in order."""
         return tuple(decision.job for decision in self.decisions if isinstance(decision, Reject))
 
     @property
     def waits(self) -> dict[int, Refusal]:
-        """Row -> reason given for a job that is left waiting."""
+        """Row -> reason, of jobs that are left waiting with one."""
         return {decision.job: decision.refusal for decision in self.decisions if isinstance(decision, Wait)}
 
     def only(self, jobs: IntArray) -> Plan:
-        """Return the decisions about some waiting jobs, (k,) rows of the job table."""
+        """Return the decisions about some waiting jobs, (k,) rows of the job table, without stops and resizes."""
         rows = frozenset(jobs.tolist())
         about = (d for d in self.decisions if not isinstance(d, Stop | Resize))
         return replace(self, decisions=tuple(d for d in about if d.job in rows))
@@ -100,10 +178,9 @@ class CommitResult:
     ----------
     committed : decisions that took effect
     rejected : (decision, reason); a start that no longer fits changes nothing
-    started : (start, run number) of the starts among the committed; what they take is held from now on, though the run
-        may still have to become real
-    aside : row -> why, of jobs that lack something which no scheduler counts, and will for as long as nothing changes: the
-        others are decided about once more without them
+    started : (start, run number) of the committed starts; their resources are held from now on, even before the run is bound
+    aside : row -> reason, of jobs that lack a resource which the scheduler does not model; the scheduler plans once more
+        without them, and they stay excluded until something changes
     """
 
     committed: tuple[Decision, ...] = ()
@@ -112,7 +189,7 @@ class CommitResult:
     aside: Mapping[int, str] = field(default_factory=dict)
 
     def then(self, after: CommitResult) -> CommitResult:
-        """Return the result of this commit and the next one of the same pass."""
+        """Combine this result with that of the next commit of the same pass."""
         return CommitResult(
             (*self.committed, *after.committed),
             (*self.rejected, *after.rejected),

@@ -1,7 +1,8 @@
-"""On which nodes a job may run: those of the partitions that take it, with all the features that it needs.
+"""Nodes on which a job may run: those of the partitions that accept it, with all the features that it requires.
 
-Where a machine has `partitions`, a job that names none is in the default one, and a partition takes only jobs within its
-limits; a job that names several may use the nodes of all that take it. No limit of time stops a job that requests none.
+On a machine with partitions, a job that names none is in the default one, and a partition accepts only jobs within its
+limits; a job that names several may use the nodes of all that accept it. A time limit never excludes a job that requests no
+time.
 """
 
 from __future__ import annotations
@@ -20,38 +21,38 @@ from poolwise.units import UNKNOWN, format_time, to_seconds
 
 PARTITION, CONSTRAINT = "partition", "constraint"
 NO_PARTITION = "!"
-"""In the place of a job's partitions where none takes it: it can never run."""
+"""Partitions of a job that no partition accepts: it can never run."""
 _NOTHING = ("", "-1")  # SWF numbers the partitions, and writes -1 for none
 
 
 def eligible_sets(machine: Machine, table: JobTable) -> Kinds:
-    """Number of each job's set of eligible nodes; `eligible_owners(machine, *value)` gives the set with a value.
+    """Number the sets of eligible nodes of all jobs; `eligible_owners(machine, *value)` returns the set with a value.
 
     A job's attribute "partition" names one of the machine's `node_sets` or several, separated by commas, of which any
     will do; "constraint" names sets joined by "&", in all of which its nodes must be. A job that names none may run
-    anywhere, and where the machine has no sets all jobs may.
+    anywhere, and on a machine without sets all jobs may.
     """
     key = ("eligible", bool(machine.node_sets), machine.partitions)
     return table.kinds(key, lambda table, rows: _named(machine, table, rows))
 
 
 def _named(machine: Machine, table: JobTable, rows: slice) -> tuple[Column, Column]:
-    """(k,) partitions that take some rows, and (k,) their constraints, as text."""
+    """Return (k,) partitions that accept some rows, and (k,) their constraints, as text."""
     constraint = table.attributes.get(CONSTRAINT) if machine.node_sets else None
     empty = np.full(len(table.submit[rows]), "")
     return taking_partitions(machine, table, rows), empty if constraint is None else constraint[rows].astype(np.str_)
 
 
 def taking_partitions(machine: Machine, table: JobTable, rows: slice) -> Column:
-    """(k,) partitions that take each of some rows, as text: `NO_PARTITION` where none of those that it names does.
+    """Return (k,) partitions that accept each of some rows, as text; `NO_PARTITION` if none of those that it names does.
 
-    Raises InputError for a name that the machine does not have.
+    Raises UnknownNameError for a partition that the machine does not have.
     """
     column = table.attributes.get(PARTITION) if machine.node_sets else None
     named = np.full(len(table.submit[rows]), "") if column is None else column[rows].astype(np.str_)
     if not machine.partitions:
         return named
-    requested, nodes = table.requested[rows], nodes_asked(machine, table, rows)
+    requested, nodes = table.requested[rows], requested_nodes(machine, table, rows)
     taking = np.full(len(named), NO_PARTITION, dtype=object)
     for text in np.unique(named).tolist():
         which = named == text
@@ -64,15 +65,15 @@ def taking_partitions(machine: Machine, table: JobTable, rows: slice) -> Column:
     return taking.astype(np.str_)
 
 
-def nodes_asked(machine: Machine, table: JobTable, rows: slice) -> IntArray:
-    """(k,) nodes that some jobs ask for; tasks that share nodes may all be on one."""
+def requested_nodes(machine: Machine, table: JobTable, rows: slice) -> IntArray:
+    """Return (k,) nodes that some jobs request; tasks that share nodes may all run on one."""
     nodes = table.nodes[rows]
     return nodes * table.tasks[rows] if "nodes" in machine.resources else nodes
 
 
 @lru_cache(maxsize=1024)  # a machine is compared by identity
 def named_partitions(machine: Machine, text: str) -> tuple[Partition, ...]:
-    """Partitions of a machine that a job names, the default one where it names none; raises InputError for unknown ones."""
+    """Return the partitions that a job names, or the default one if it names none; raises UnknownNameError."""
     if text in _NOTHING:
         text = default_of(machine.partitions)
     known = {part.name: part for part in machine.partitions}
@@ -84,13 +85,13 @@ def named_partitions(machine: Machine, text: str) -> tuple[Partition, ...]:
 
 
 def has_tiers(machine: Machine) -> bool:
-    """Whether some jobs come before others because of their partitions; jobs in none have tier 1."""
+    """Return whether partitions give some jobs precedence over others; jobs outside partitions have tier 1."""
     outside = {1} if machine.partitions and not default_of(machine.partitions) else set[int]()
     return len({part.tier for part in machine.partitions} | outside) > 1
 
 
 def tiers(machine: Machine, table: JobTable) -> IntArray:
-    """(n_job,) the highest tier among the partitions that take each job, 1 for a job in none."""
+    """Return (n_job,) the highest tier among the partitions that accept each job, 1 for a job outside partitions."""
     known = {part.name: part.tier for part in machine.partitions}
 
     def of(table: JobTable, rows: slice) -> IntArray:
@@ -101,18 +102,18 @@ def tiers(machine: Machine, table: JobTable) -> IntArray:
     return table.derived(("tier", machine.partitions), of)
 
 
-def beyond(machine: Machine, table: JobTable, job: int) -> str:
-    """Say which limits of all its partitions a job is beyond; empty if one takes it."""
+def exceeded_limits(machine: Machine, table: JobTable, job: int) -> str:
+    """Return the limits that exclude a job from each partition that it names; empty if one accepts it."""
     row = slice(job, job + 1)
     if not machine.partitions or taking_partitions(machine, table, row)[0] != NO_PARTITION:
         return ""
     column = table.attributes.get(PARTITION)
     parts = named_partitions(machine, "" if column is None else str(column[job]))
-    return "; ".join(_allows(part, int(table.requested[job])) for part in parts)
+    return "; ".join(_exceeded_limit(part, int(table.requested[job])) for part in parts)
 
 
-def _allows(part: Partition, requested: int) -> str:
-    """The limit of a partition that a job is beyond."""
+def _exceeded_limit(part: Partition, requested: int) -> str:
+    """Return the limit of a partition that a job exceeds."""
     if part.max_time < requested < UNKNOWN:
         return f"partition '{part.name}' allows {format_time(to_seconds(part.max_time))} a job"
     return f"partition '{part.name}' allows {part.max_nodes} nodes a job"
@@ -120,7 +121,7 @@ def _allows(part: Partition, requested: int) -> str:
 
 @lru_cache(maxsize=1024)  # a machine is compared by identity
 def eligible_owners(machine: Machine, partition: str, constraint: str) -> BoolArray:
-    """(n_owner,) owners on which a job may run that names these; raises InputError for a set that the machine lacks."""
+    """Return (n_owner,) owners on which a job with these names may run; raises UnknownNameError for an unknown set."""
     found = np.full(machine.n_owner, partition != NO_PARTITION)
     if partition not in (*_NOTHING, NO_PARTITION) and machine.node_sets:
         found = np.any([_members(machine, name, PARTITION) for name in partition.split(",")], axis=0)
@@ -131,7 +132,7 @@ def eligible_owners(machine: Machine, partition: str, constraint: str) -> BoolAr
 
 
 def eligible_nodes(machine: Machine, table: JobTable, jobs: IntArray, owners: IntArray) -> BoolArray:
-    """(k, n) whether each of (k,) jobs may run on each of (n,) owners."""
+    """Return (k, n) whether each of (k,) jobs may run on each of (n,) owners."""
     sets = eligible_sets(machine, table)
     allowed = np.array([eligible_owners(machine, *value)[owners] for value in sets.value], dtype=np.bool_)
     found: BoolArray = allowed.reshape(-1, len(owners))[sets.of[jobs]]

@@ -1,4 +1,4 @@
-"""What can happen, in the order in which it counts within one instant: ends, arrivals, capacity, wake-ups."""
+"""Events, in the order in which they apply within one instant: ends, arrivals, changes of capacity, wake-ups."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from poolwise.model.decision import Start
+from poolwise.short_repr import short_repr
 
 
 class Outcome(StrEnum):
@@ -14,16 +15,16 @@ class Outcome(StrEnum):
 
     FINISHED = "finished"
     STOPPED = "stopped"  # by a scheduler's Stop
-    LOST = "lost"  # its capacity went away
-    REFUSED = "refused"  # it was committed, and never became real
-    OUT_OF_MEMORY = "out of memory"  # it used more than it asked for, or was stopped while it lacked memory
+    LOST = "lost"  # its capacity was lost
+    REFUSED = "refused"  # its start was committed but never bound
+    OUT_OF_MEMORY = "out of memory"  # it used more than it requested, or was stopped while it lacked memory
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A job waits (row of the job table): it was submitted, or was waiting already when this loop began.
+    """A job (row of the job table) waits: it was submitted, or was waiting when the loop began.
 
-    `tasks` names those that wait where others are at work or done; None means all of them.
+    `tasks` are the tasks that wait if others run or are done; None means all.
     """
 
     job: int
@@ -32,7 +33,7 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A run that was committed became real: all of its tasks are at work. A simulated start is real at once."""
+    """All tasks of a committed run are bound and running. A simulated start is bound at once."""
 
     run: int
     job: int
@@ -40,9 +41,9 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A run ended; `requeue` asks for its tasks to wait again.
+    """A run ended; with `requeue` its tasks wait again.
 
-    The outcome REFUSED undoes a start that was committed and could not be made real; `reason` says why.
+    The outcome REFUSED undoes a committed start that could not be bound; `reason` says why.
     """
 
     run: int
@@ -55,7 +56,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn:
-    """A waiting job was taken back by whoever submitted it."""
+    """The user canceled a waiting job."""
 
     job: int
 
@@ -71,35 +72,35 @@ class CapacityChanged:
 
 @dataclass(frozen=True, slots=True)
 class Stalled:
-    """A run uses more memory than it holds: it stands still until it holds that, or is stopped."""
+    """A run needs more memory than it holds: it makes no progress until it gets the memory or is stopped."""
 
     run: int
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """An owner joined the machine, behind those that were there."""
+    """An owner joined the machine, with the next free number."""
 
     owner: int
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """An owner left the machine; its number stays, with no capacity, until owners are renumbered."""
+    """An owner left the machine; it keeps its number, without capacity, until owners are renumbered."""
 
     owner: int
 
 
 @dataclass(frozen=True, slots=True)
 class Renumbered:
-    """Rows of the job table were renumbered: old row -> new row, for all jobs that are still there."""
+    """Rows of the job table were renumbered: old row -> new row, of all jobs that remain."""
 
     rows: Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Wake:
-    """The time that a plan asked to be woken at."""
+    """The wake-up time of a plan has come."""
 
 
 Event = Arrival | Started | Ended | Stalled | Withdrawn | CapacityChanged | Joined | Left | Renumbered | Wake
@@ -107,7 +108,7 @@ Event = Arrival | Started | Ended | Stalled | Withdrawn | CapacityChanged | Join
 
 @dataclass(frozen=True, slots=True)
 class EventBatch:
-    """All events of one instant (or a single one where the platform is told to pass per event)."""
+    """All events of one instant, or a single one if the platform makes a pass per event."""
 
     time: int
     events: tuple[Event, ...]
@@ -117,19 +118,27 @@ class EventBatch:
 class Changes:
     """What is new since the last pass, for dispatchers that keep caches.
 
-    It only says where to look: what a dispatcher decides follows from the queue and the snapshot alone.
+    It is a hint only: decisions must depend on the queue and the snapshot alone.
 
     Attributes
     ----------
     arrived : rows of jobs that joined the queue for the first time
-    requeued : rows of jobs some of whose tasks wait again
-    ended : run numbers
-    started : (start, run number) of the starts that the platform committed since
-    resized : numbers of the runs to which the platform gave another placement since
-    refused : (start, reason) of those that it refused, at once or later
+    requeued : rows of jobs of which some tasks wait again
+    ended : numbers of runs that ended
+    started : (start, run number) of the starts that the platform committed
+    refused : (start, reason) of the starts that it refused, at once or later
     capacity, joined, left : owners whose capacity changed, that joined, that left
-    woke : whether a wake-up is among the events
+    woke : whether the wake-up time of a plan has come
+    resized : numbers of the runs that the platform gave another placement
+
+    Examples
+    --------
+    >>> from poolwise.interfaces import Changes
+    >>> Changes(arrived=(3, 4)).machine
+    False
     """
+
+    __repr__ = short_repr
 
     arrived: tuple[int, ...] = ()
     requeued: tuple[int, ...] = ()
@@ -142,12 +151,12 @@ class Changes:
     woke: bool = False
     resized: tuple[int, ...] = ()
 
-    def beside(self, jobs: frozenset[int]) -> Changes:
-        """Return what has happened besides the arrival of some jobs; the fate of the last plan's starts does not count."""
+    def without_arrivals(self, jobs: frozenset[int]) -> Changes:
+        """Return the changes without the arrival of some jobs and without the results of the last plan."""
         arrived = tuple(job for job in self.arrived if job not in jobs)
         return replace(self, arrived=arrived, started=(), refused=(), resized=())
 
     @property
     def machine(self) -> bool:
-        """Whether the machine has changed."""
+        """True if the machine changed."""
         return bool(self.capacity or self.joined or self.left)

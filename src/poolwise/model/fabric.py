@@ -13,11 +13,11 @@ from poolwise.errors import InputError
 
 @dataclass(frozen=True, eq=False)
 class Fabric:
-    """Links between vertices; owners are attached to vertices. Links are owners too, so contention finds them by index.
+    """Links between vertices, and the vertex of each owner. Links are owners too, so that contention finds them by number.
 
     Attributes
     ----------
-    vertex : (n_owner,) vertex that each owner is attached to, -1 if it is not on the network
+    vertex : (n_owner,) vertex of each owner, -1 if it is not on the network
     link : (n_link,) owner number of each link
     ends : (n_link, 2) the two vertices that a link joins; links carry traffic both ways over one capacity
     latency : (n_link,) ns
@@ -33,7 +33,7 @@ class Fabric:
             frozen(array)
 
     @cached_property
-    def _neighbours(self) -> dict[int, list[tuple[int, int]]]:
+    def _neighbors(self) -> dict[int, list[tuple[int, int]]]:
         found: dict[int, list[tuple[int, int]]] = {}
         for k, (a, b) in enumerate(self.ends.tolist()):
             found.setdefault(a, []).append((k, b))
@@ -45,9 +45,9 @@ class Fabric:
         return {}
 
     def path(self, here: int, there: int) -> tuple[int, ...]:
-        """Links (positions 0..n_link-1) from one owner to another: fewest hops, ties by the lowest link.
+        """Return the links (positions 0..n_link-1) from one owner to another: fewest hops, ties by the lowest link.
 
-        Empty when both are attached to the same vertex. Raises InputError if there is no way.
+        The path is empty if both are at the same vertex. Raises InputError if there is none.
         """
         a, b = int(self.vertex[here]), int(self.vertex[there])
         if a == b:
@@ -58,15 +58,15 @@ class Fabric:
         return found
 
     def _search(self, a: int, b: int, owners: tuple[int, int]) -> tuple[int, ...]:
-        came: dict[int, tuple[int, int]] = {a: (-1, -1)}
+        reached_by: dict[int, tuple[int, int]] = {a: (-1, -1)}
         front = deque([a])
-        while front and b not in came:
+        while front and b not in reached_by:
             at = front.popleft()
-            for k, to in self._neighbours.get(at, ()):
-                if to not in came:
-                    came[to] = (at, k)
+            for k, to in self._neighbors.get(at, ()):
+                if to not in reached_by:
+                    reached_by[to] = (at, k)
                     front.append(to)
-        if b not in came or a < 0 or b < 0:
+        if b not in reached_by or a < 0 or b < 0:
             raise InputError(
                 f"no path between owners {owners[0]} and {owners[1]}",
                 field="link",
@@ -75,19 +75,19 @@ class Fabric:
         links: list[int] = []
         at = b
         while at != a:
-            at, k = came[at]
+            at, k = reached_by[at]
             links.append(k)
         return tuple(reversed(links))
 
     def connected(self, owner: int) -> tuple[int, ...]:
-        """Links (positions) of the connected network that an owner is attached to, ascending."""
+        """Return the links (positions) of the connected part of the network that contains an owner, ascending."""
         start = int(self.vertex[owner])
         found = self._components.get(start)
         if found is None:
             links: set[int] = set()
             seen, front = {start}, deque([start])
             while front:
-                for k, to in self._neighbours.get(front.popleft(), ()):
+                for k, to in self._neighbors.get(front.popleft(), ()):
                     links.add(k)
                     if to not in seen:
                         seen.add(to)
@@ -101,13 +101,13 @@ class Fabric:
         return {}
 
     def bottleneck(self, links: Sequence[int], amounts: IntArray) -> int:
-        """Least of the (n_owner,) `amounts` among the links of a path, which must not be empty."""
+        """Return the least of the (n_owner,) `amounts` among the links of a path, which must not be empty."""
         return min(int(amounts[self.link[k]]) for k in links)
 
     def link_owners(self, links: Sequence[int]) -> tuple[int, ...]:
-        """Owner numbers of links."""
+        """Return the owner numbers of links."""
         return tuple(int(self.link[k]) for k in links)
 
     def path_latency(self, links: Sequence[int]) -> int:
-        """Nanoseconds that a path's links add up to."""
+        """Return the sum of the latencies of a path's links, ns."""
         return sum(int(self.latency[k]) for k in links)

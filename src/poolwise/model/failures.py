@@ -1,4 +1,4 @@
-"""What breaks on a machine and when it is repaired: known to whoever simulates it, never to a scheduler. Plain data."""
+"""Failures of a machine and their repairs. The simulation knows them beforehand, a scheduler never does. Plain data."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from poolwise.units import NEVER
 
 @dataclass(frozen=True)
 class Outage:
-    """Nodes that are down from one instant until another.
+    """Nodes that are down for some time.
 
     Attributes
     ----------
-    owners : of the nodes; of an owner of several whole nodes all are down
-    down, up : ns
+    owners : the nodes; if an owner has several whole nodes, all of them are down
+    down, up : ns of the failure and of the repair
     """
 
     owners: tuple[int, ...]
@@ -24,15 +24,15 @@ class Outage:
 
 @dataclass(frozen=True)
 class Failures:
-    """Outages that are given, others that are drawn, and what becomes of the jobs.
+    """Outages that are given, others that are drawn, and what happens to the jobs.
 
     Attributes
     ----------
-    outages : those that are given
-    owners : nodes for which outages are drawn, each node for itself
-    mtbf, mttr : ns, mean time between the repair of a node and its next failure, and to its repair; both exponential
-    until : ns from which on nothing fails; by default the last submission
-    requeue : whether jobs that lose a node wait again, from the beginning; else they are lost
+    outages : the given ones
+    owners : nodes for which outages are drawn, independently for each node
+    mtbf, mttr : ns, mean time from the repair of a node to its next failure, and to its repair; both exponential
+    until : ns after which nothing fails; by default the last submission
+    requeue : whether jobs that lose a node wait again, from the beginning; otherwise they are lost
     """
 
     outages: tuple[Outage, ...] = ()

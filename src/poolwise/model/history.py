@@ -1,4 +1,4 @@
-"""The runs that have ended, for policies that look back, such as those that let users share a machine by what they used."""
+"""Runs that have ended, for policies that depend on the past, such as fair-share orders."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from poolwise.arrays import IntArray
 class RunHistory:
     """Runs that ended, in the order of their ends. The platform writes it, snapshots read it; it only grows.
 
-    Attributes of a view are arrays of equal length; a platform that renumbers the job table has no history to show.
+    Its columns have equal length. A platform that renumbers the job table keeps no history.
     """
 
     def __init__(self) -> None:
@@ -21,7 +21,7 @@ class RunHistory:
         return self._count
 
     def add(self, job: int, start: int, end: int) -> None:
-        """Append a run of a job (row of the job table), ns; it ended no earlier than those before it."""
+        """Append a run of a job (row of the job table); times in ns. It must not end before those already in the history."""
         if self._count == self._rows.shape[1]:
             self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)], axis=1)
         self._rows[:, self._count] = job, start, end
@@ -34,10 +34,10 @@ class RunHistory:
 
     @property
     def start(self) -> IntArray:
-        """(n_ended,) ns."""
+        """(n_ended,) starts, ns."""
         return self._rows[1, : self._count]
 
     @property
     def end(self) -> IntArray:
-        """(n_ended,) ns, ascending."""
+        """(n_ended,) ends, ns, ascending."""
         return self._rows[2, : self._count]

@@ -1,4 +1,4 @@
-"""How things of the model show themselves in a notebook."""
+"""HTML of model objects in a notebook."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from html import escape
 
 
 def html_table(title: str, rows: Mapping[str, str]) -> str:
-    """Make a table of two columns under a title."""
+    """Return a table of two columns with a caption."""
     cells = "".join(f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in rows.items())
     return f"<table><caption>{escape(title)}</caption>{cells}</table>"

@@ -1,4 +1,4 @@
-"""What a scheduler knows of jobs: the table of those that have arrived, without their durations."""
+"""Jobs as a scheduler sees them: a table of those that have arrived, without their durations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NOTHING = (None, 0, np.zeros(0))
 
 @dataclass(slots=True)
 class _Held:
-    """The columns that every table has, with spare room at their end."""
+    """The columns that every table has, with spare capacity at their end."""
 
     id: IntArray
     submit: IntArray
@@ -29,25 +29,36 @@ class _Held:
 
 
 class JobTable:
-    """Jobs that have arrived, one row each. It only grows, at its end.
+    """Jobs that have arrived, one row each. The table only grows, at its end.
 
-    A row is a name for a job, not its place in an order: jobs are ordered by submission, then id, then name
-    (`order_key`). Nothing in the table tells how long a job will really run, nor of jobs that have not arrived.
+    A row identifies a job, but says nothing about its position: jobs are ordered by submission, then id, then name
+    (`order_key`). The table contains neither real durations nor jobs that have not arrived.
 
-    A job has one or more identical tasks. A task that asks for `nodes` takes that many and its other requests are per
-    node: whole nodes, or parts of different nodes where the machine's are shared. One that does not takes one node.
+    A job has one or more identical tasks. A task that requests `nodes` gets that many, and its other requests are per
+    node: whole nodes, or parts of different nodes where nodes are shared. Any other task gets one node.
 
     Attributes
     ----------
-    id : (n_job,) int64; what the trace or the cluster calls the job
+    id : (n_job,) int64; id of the job in the trace or the cluster
     submit : (n_job,) int64, ns since `epoch`
-    requested : (n_job,) int64, ns that the user asked for; `units.UNKNOWN` where the user gave no estimate
+    requested : (n_job,) int64, requested time, ns; `units.UNKNOWN` without one
     tasks : (n_job,) int64, tasks of the job
-    draw : (n_job,) int64, the counter of a job's random draws; kept with the job wherever its row moves
-    requests : resource name -> (n_job,) int64, base units
-    attributes : name -> (n_job,) anything else that a policy or model reads
+    requests : resource name -> (n_job,) int64, amount per task (per node for tasks with nodes), base units
+    attributes : name -> (n_job,) any other column that a policy or model reads
+    draw : (n_job,) int64, counter of a job's random draws; it stays with the job when its row changes
+    name : n_job names; None where ids are the names
+    length : number of rows shown; None for all
     epoch : ns since 1970 of time 0; 0 in simulations
-    edition : counts the times that rows were renumbered; what is remembered by row is void when it changes
+    edition : number of times that rows were renumbered; caches by row are invalid when it changes
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> table = poolwise.Workload.of(["0 s", "1 min"], "1 h", requests={"nodes": [4, 2]}).table
+    >>> table.nodes, table.requested_s
+    (array([4, 2]), array([3600., 3600.]))
+    >>> table.job(1).nodes
+    2
     """
 
     def __init__(
@@ -69,7 +80,7 @@ class JobTable:
         self._requests, self._attributes = dict(requests), dict(attributes)
         self._name = None if name is None else list(name)
         self._length = len(id) if length is None else length
-        self._derived: dict[Hashable, tuple[Any, int, Any]] = {}  # (with room, rows, as shown)
+        self._derived: dict[Hashable, tuple[Any, int, Any]] = {}  # (with spare capacity, rows, as shown)
         self._kinds: dict[Hashable, Kinds] = {}
         self._shared: JobTable | None = None
         self.epoch, self.edition = epoch, edition
@@ -81,17 +92,17 @@ class JobTable:
 
     @property
     def id(self) -> IntArray:
-        """(n_job,) what the trace or the cluster calls each job."""
+        """(n_job,) id of each job in the trace or the cluster."""
         return self._held.id[: self._length]
 
     @property
     def submit(self) -> IntArray:
-        """(n_job,) ns since `epoch`."""
+        """(n_job,) submissions, ns since `epoch`."""
         return self._held.submit[: self._length]
 
     @property
     def requested(self) -> IntArray:
-        """(n_job,) ns that the user asked for."""
+        """(n_job,) requested times, ns."""
         return self._held.requested[: self._length]
 
     @property
@@ -106,7 +117,7 @@ class JobTable:
 
     @property
     def requests(self) -> Mapping[str, IntArray]:
-        """Resource name -> (n_job,) amounts of one task."""
+        """Resource name -> (n_job,) amounts per task."""
         return ShownColumns(self._requests, self.__len__)
 
     @property
@@ -115,37 +126,37 @@ class JobTable:
         return ShownColumns(self._attributes, self.__len__)
 
     def request(self, resource: str) -> IntArray:
-        """(n_job,) amounts asked of a resource, zeros where nothing asks for it."""
+        """Return (n_job,) requested amounts of a resource, zeros if no job requests it."""
         found = self._requests.get(resource)
         if found is None:
             return self.derived("zeros", lambda table, rows: np.zeros_like(table.tasks[rows]))
         return found[: self._length]
 
     def job(self, row: int) -> Job:
-        """View one row."""
+        """Return a view of one row."""
         return Job(self, row)
 
     def order_key(self, row: int) -> tuple[int, int, str]:
-        """(submit, id, name): the order of jobs in a queue, by which ties are broken."""
+        """Return (submit, id, name), by which the queue is ordered and ties are broken."""
         held = self._held
         return int(held.submit[row]), int(held.id[row]), "" if self._name is None else self._name[row]
 
     @property
     def named(self) -> bool:
-        """Whether jobs have names of their own beside their ids."""
+        """True if jobs have names in addition to their ids."""
         return self._name is not None
 
     def name(self, row: int) -> str:
-        """Name of a job: its own where the platform gives one, else its id."""
+        """Return the name of a job: the platform's, else its id."""
         return str(int(self._held.id[row])) if self._name is None else self._name[row]
 
     # Derived columns
 
     def derived(self, key: Hashable, make: Callable[[JobTable, slice], NDArray[Scalar]]) -> NDArray[Scalar]:
-        """(n_job,) column worked out from others, kept under a key; `make` is asked once for each row that arrives.
+        """Return a (n_job,) column computed from others and cached under a key.
 
-        It works out some rows: `make(table, rows)` has the length of `rows`, and each row of it depends on nothing but that
-        row of the table.
+        `make(table, rows)` computes some rows; each row of its result depends on that row of the table alone. It is called once
+        for each row that arrives.
         """
         held: NDArray[Scalar] | None
         view: NDArray[Scalar]
@@ -162,10 +173,10 @@ class JobTable:
         return view
 
     def kinds(self, key: Hashable, columns: Callable[[JobTable, slice], Sequence[Column]]) -> Kinds:
-        """Give jobs that are alike in some columns the same number, kept under a key.
+        """Number the jobs so that those with equal values in some columns have the same number; cached under a key.
 
-        `columns(table, rows)` gives the columns of some rows. Numbers count in the order in which kinds were first seen:
-        they are names, and the same whatever arrives later.
+        `columns(table, rows)` returns the columns of some rows. Kinds are numbered in the order in which they are first seen,
+        so a job keeps its number when others arrive.
         """
         known = self._kinds.get(key)
         if known is None:
@@ -175,10 +186,10 @@ class JobTable:
         return known
 
     def _standard(self, key: str, make: Callable[[JobTable, slice], NDArray[Scalar]]) -> NDArray[Scalar]:
-        """Work as `derived` does, for the columns below; a table that shows a part of another takes them from that one."""
+        """Do the same as `derived`, for the columns below; a table that shows a part of another takes them from that one."""
         view: NDArray[Scalar]
         _, done, view = self._derived.get(key, _NOTHING)
-        if done == self._length:  # asked for many times a pass
+        if done == self._length:  # called many times per pass
             return view
         if self._shared is None:
             return self.derived(key, make)
@@ -188,7 +199,7 @@ class JobTable:
 
     @property
     def nodes(self) -> IntArray:
-        """(n_job,) whole nodes of one task, at least 1 (a task that shares a node counts as one)."""
+        """(n_job,) nodes of one task, at least 1 (a task that shares a node counts as one)."""
         return self._standard("nodes", lambda table, rows: np.maximum(table.request("nodes")[rows], 1))
 
     @property
@@ -198,12 +209,12 @@ class JobTable:
 
     @property
     def submit_s(self) -> FloatArray:
-        """(n_job,) submit time in seconds since the trace began, at least 1 (specs, queue order: s)."""
+        """(n_job,) submissions in seconds since the trace began, at least 1 (specs, queue order: s)."""
         return self._standard("submit_s", lambda table, rows: np.maximum(table.submit[rows] / SECOND, 1.0))
 
     @property
     def requested_s(self) -> FloatArray:
-        """(n_job,) requested time in seconds (specs, queue order: r)."""
+        """(n_job,) requested times in seconds (specs, queue order: r)."""
         return self._standard("requested_s", lambda table, rows: table.requested[rows] / SECOND)
 
     @property
@@ -221,10 +232,10 @@ class JobTable:
         """(n_job,) log10 of the submit seconds."""
         return self._standard("log10_submit", lambda table, rows: log10(table.submit_s[rows]))
 
-    # The platform's side.
+    # Used by platforms
 
     def first(self, length: int) -> JobTable:
-        """Return a table that shows the first rows of this one, and can be told to show more by `show`."""
+        """Return a table that shows the first rows of this one; `show` makes it show more."""
         part = JobTable.__new__(JobTable)
         part._held, part._requests, part._attributes, part._name = self._held, self._requests, self._attributes, self._name
         part._length, part._derived, part._kinds, part._shared = length, {}, {}, self
@@ -232,14 +243,14 @@ class JobTable:
         return part
 
     def show(self, length: int) -> None:
-        """Show the rows up to `length`: their jobs have arrived. Rows never disappear."""
+        """Show the rows up to `length`, whose jobs have arrived. Rows never disappear."""
         if length > self._length:
             self._length = length
 
     def append(self, more: JobTable) -> range:
-        """Append the jobs of another table with the same columns; returns their rows.
+        """Append the jobs of another table with the same columns, and return their rows.
 
-        Raises ValueError where the columns differ.
+        Raises ValueError if the columns differ.
         """
         if self._shared is not None:
             raise ValueError("a table that shows a part of another cannot be appended to")
@@ -259,9 +270,9 @@ class JobTable:
         return range(n, n + k)
 
     def taken(self, rows: IntArray, submit: IntArray | None = None) -> JobTable:
-        """Return a table of some rows, (k,), in their order, as the next edition: finished jobs are left out.
+        """Return a table of some rows, (k,), in their order, as the next edition; other jobs are dropped.
 
-        `submit`, (k,), takes the place of when they were submitted.
+        `submit`, (k,), replaces the submissions.
         """
         return JobTable(
             self.id[rows],
@@ -279,12 +290,25 @@ class JobTable:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One row of a job table, or some of its tasks.
+    """One row of a job table, or some tasks of it.
 
     Attributes
     ----------
-    numbers_waiting : numbers of the tasks that this view covers, where it does not cover all of the job's
+    table : the table
+    index : row of the job
+    numbers_waiting : numbers of the tasks in this view; None for all tasks of the job
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> workload = poolwise.Workload.of("0 s", "1 h", requests={"nodes": 4, "memory": "64 GiB"})
+    >>> job = workload.table.job(0)
+    >>> job.id, job.nodes, job.memory, job.request("gpu")
+    (1, 4, 65536, 0)
     """
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(id={self.id}, row={self.index}, tasks={self.tasks})"
 
     table: JobTable
     index: int
@@ -292,32 +316,32 @@ class Job:
 
     @property
     def id(self) -> int:
-        """What the trace calls the job."""
+        """Id of the job in the trace or the cluster."""
         return self.table._held.id.item(self.index)
 
     @property
     def submit(self) -> int:
-        """Nanoseconds since the trace began."""
+        """Submission, ns since time 0 of the table."""
         return self.table._held.submit.item(self.index)
 
     @property
     def requested(self) -> int:
-        """Nanoseconds the user asked for."""
+        """Requested time, ns."""
         return self.table._held.requested.item(self.index)
 
     @property
     def tasks(self) -> int:
-        """Number of tasks that this view covers."""
+        """Number of tasks in this view."""
         return self.table._held.tasks.item(self.index) if self.numbers_waiting is None else len(self.numbers_waiting)
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """Numbers of the tasks that this view covers, ascending."""
+        """Numbers of the tasks in this view, ascending."""
         return tuple(range(self.tasks)) if self.numbers_waiting is None else self.numbers_waiting
 
     @property
     def nodes(self) -> int:
-        """Whole nodes of one task, at least 1."""
+        """Nodes of one task, at least 1."""
         column = self.table._requests.get("nodes")
         return 1 if column is None else column.item(self.index) or 1
 
@@ -328,15 +352,12 @@ class Job:
         return 0 if column is None else column.item(self.index)
 
     def request(self, resource: str) -> int:
-        """Amount one task asks of a resource (per node where it takes whole nodes), 0 if it does not ask."""
+        """Return the requested amount of a resource per task (per node for tasks with nodes), 0 if it requests none."""
         column = self.table._requests.get(resource)
         return 0 if column is None else column.item(self.index)
 
     def attribute(self, name: str) -> float:
-        """A numeric attribute of the job.
-
-        Raises InputError if the table has no such column.
-        """
+        """Return a numeric attribute of the job; raises InputError if the table has no such column."""
         column = self.table._attributes.get(name)
         if column is None:
             raise InputError(

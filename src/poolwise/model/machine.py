@@ -16,34 +16,46 @@ from poolwise.model.html import html_table
 from poolwise.model.kind import Kind
 from poolwise.model.machine_builder import MachineBuilder
 from poolwise.model.partition import Partition, QualityOfService, ReservedWindow
+from poolwise.short_repr import fit, short_repr
 from poolwise.units import format_memory
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Machine:
-    """Owners in a fixed order and what each of them has.
+    """A machine: owners of resources in a fixed order, and the capacity of each.
 
-    Nodes that jobs take whole are interchangeable within a rack, so one owner stands for all of a rack's nodes of a type and
-    its resource "nodes" counts them (`per_node` says what one of them brings). A node that jobs share is an owner by itself.
+    Whole nodes of one type are interchangeable within a rack, so one owner represents them and its resource "nodes" counts them
+    (`per_node` is what each of them brings). A shared node is an owner of its own.
+
+    Make one with `Machine.of_racks`, `Machine.flat`, `poolwise.load_machine` or a `MachineBuilder`.
 
     Attributes
     ----------
-    name : what reports call it
+    name : name in reports
     owners : n_owner names, unique
     kind : (n_owner,) `Kind`
     type : n_owner names of the node, pool, device or link type
     rack : (n_owner,) rack number, -1 outside racks
     position : (n_owner, 2) coordinates (x, y) = (rack, shelf)
-    home : (n_owner,) node that a device is attached to, -1 where it is pooled (or is no device)
+    home : (n_owner,) node that contains a device, -1 for pooled devices and other owners
     resources : n_resource names
-    capacity : (n_owner, n_resource) int64, base units
-    per_node : resource name -> (n_owner,) int64, what each node of the owner brings besides itself (MiB, cores)
+    capacity : (n_owner, n_resource) int64, base units (MiB, MB/s, cores, nodes, devices)
+    per_node : resource name -> (n_owner,) int64, what each whole node of the owner brings (MiB, cores)
     attributes : name -> (n_owner,) numbers that models and policies read (frequency, watts, price, ...)
-    fabric : the links, None where the network is not modelled
-    node_sets : name -> (n_owner,) owners that a partition, or all nodes with a feature, consist of (see `model.eligibility`)
-    partitions, qos, windows : what it allows (see `model.partition`)
-    parts : resource -> parts into which one of it is divided, where amounts count these: {"cores": 1000} for thousandths
-    failures : what breaks on it; None where schedulers see the machine, who cannot know
+    fabric : the network; None where it is not modeled
+    node_sets : name -> (n_owner,) owners of a partition, or with a feature (see `model.eligibility`)
+    partitions, qos, windows : limits and reservations (see `model.partition`)
+    failures : failures of nodes; None in the view given to schedulers
+    parts : resource -> number of parts of one unit that amounts count, such as {"cores": 1000} for thousandths
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> machine = poolwise.Machine.of_racks(4, 48, local="64 GiB", pool="1280 GiB", cores=12)
+    >>> machine
+    Machine '4 x 48 nodes': 192 whole nodes, 4 pools, 5 TiB memory in pools, 64 GiB memory in each whole node
+    >>> int(machine.capacity[machine.owner("rack0.pool"), machine.resource("memory")])  # MiB
+    1310720
     """
 
     name: str
@@ -87,31 +99,55 @@ class Machine:
         if len(set(self.owners)) != len(self.owners):
             raise InputError("owner names are not unique", field="name", remedy="give each node, pool, device and link its own")
         if any(parts < 1 for parts in self.parts.values()):
-            raise InputError("a resource is divided into less than one part", field="parts", remedy="such as cores = 1000")
+            raise InputError("the number of parts of a resource is below 1", field="parts", remedy="such as cores = 1000")
         if self.capacity.size and int(self.capacity.min()) < 0:
             raise InputError("a capacity is negative", field="capacity")
 
     @classmethod
     def of(cls, build: MachineBuilder) -> Machine:
-        """Make the machine that was put together owner by owner."""
+        """Make the machine that a builder describes."""
         return cls(**build.columns())
 
     @classmethod
     def of_racks(
-        cls, racks: int, nodes: int, *, local: int = 0, pool: int | None = None, cores: int = 1, name: str | None = None
+        cls,
+        racks: int,
+        nodes: int,
+        *,
+        local: int | str = 0,
+        pool: int | str | None = None,
+        cores: int = 1,
+        name: str | None = None,
     ) -> Machine:
-        """Build racks of identical whole nodes, each rack with a memory pool.
+        """Make racks of identical whole nodes, each rack with a memory pool.
 
         Parameters
         ----------
         racks, nodes
             Number of racks, and of nodes in each.
         local
-            MiB of local memory per node.
+            Local memory per node: text such as "64 GiB", or MiB.
         pool
-            MiB of the pool of each rack; None for no pools.
+            Memory of the pool of each rack: text such as "1280 GiB", or MiB; None for no pools.
         cores
             Cores per node.
+        name
+            Name in reports.
+
+        Returns
+        -------
+        Machine
+
+        Raises
+        ------
+        InputError
+            An amount cannot be read.
+
+        Examples
+        --------
+        >>> import poolwise
+        >>> poolwise.Machine.of_racks(2, 16, local="64 GiB", pool="1 TiB").local_memory  # MiB
+        65536
         """
         build = MachineBuilder(name or f"{racks} x {nodes} nodes", ("nodes", "memory"))
         for r in range(racks):
@@ -123,7 +159,23 @@ class Machine:
 
     @classmethod
     def flat(cls, processors: int) -> Machine:
-        """Build one rack of one-processor nodes without memory (the machine of `--processors N`)."""
+        """Make one rack of one-processor nodes without memory, the machine of `--processors N`.
+
+        Parameters
+        ----------
+        processors
+            Number of processors.
+
+        Returns
+        -------
+        Machine
+
+        Examples
+        --------
+        >>> import poolwise
+        >>> poolwise.Machine.flat(64)
+        Machine '64 processors': 64 whole nodes
+        """
         return cls.of_racks(1, processors, name=f"{processors} processors")
 
     @property
@@ -132,13 +184,13 @@ class Machine:
         return len(self.owners)
 
     def resource(self, name: str) -> int:
-        """Column of a resource; raises UnknownNameError."""
+        """Return the column of a resource; raises UnknownNameError."""
         if name not in self.resources:
             raise UnknownNameError.of("resource", name, self.resources)
         return self.resources.index(name)
 
     def owner(self, name: str) -> int:
-        """Number of an owner; raises UnknownNameError."""
+        """Return the number of an owner; raises UnknownNameError."""
         found = self._numbers.get(name)
         if found is None:
             raise UnknownNameError.of("owner", name, self.owners)
@@ -150,15 +202,15 @@ class Machine:
 
     @property
     def restricted(self) -> bool:
-        """Whether it says which jobs may use which nodes when: a scheduler that does not know of this must not run there."""
+        """True if it restricts which jobs may use which nodes when; a scheduler that ignores this must not run there."""
         return bool(self.node_sets or self.partitions or self.qos or self.windows)
 
     def of_kind(self, kind: Kind) -> IntArray:
-        """(k,) owners of a kind, ascending."""
+        """Return (k,) owners of a kind, ascending."""
         return np.flatnonzero(self.kind == kind)
 
     def summary(self) -> dict[str, str]:
-        """What it has, in words: name -> amount."""
+        """Return what the machine has, in words: name -> amount."""
         nodes, pools = self.of_kind(Kind.NODE), self.of_kind(Kind.POOL)
         whole = self.capacity[nodes, self.resource("nodes")] if "nodes" in self.resources else 0 * nodes
         counts = {
@@ -176,30 +228,31 @@ class Machine:
         return words
 
     def amount_text(self, resource: str, amount: int) -> str:
-        """Write an amount of a resource as people count it: memory with its unit, parts as decimals."""
+        """Format an amount of a resource for a reader: memory with its unit, parts as decimals."""
         if resource in ("memory", "storage"):
             return format_memory(amount)
         parts = self.parts.get(resource, 1)
         return f"{amount:,}" if parts == 1 else f"{amount / parts:,.3f}".rstrip("0").rstrip(".")
 
     def __repr__(self) -> str:
-        return f"Machine '{self.name}': {', '.join(f'{amount} {what}' for what, amount in self.summary().items())}"
+        parts = [f"{amount} {what}" for what, amount in self.summary().items() if amount != "0 MiB"]
+        return fit(f"Machine '{self.name}': {', '.join(parts)}")
 
     def _repr_html_(self) -> str:
         return html_table(f"Machine {self.name}", self.summary())
 
     def with_capacity(self, capacity: IntArray) -> Machine:
-        """Return the same machine with other capacities, (n_owner, n_resource)."""
+        """Return the machine with other capacities, (n_owner, n_resource)."""
         return replace(self, capacity=capacity)
 
     @cached_property
     def racks(self) -> RackLayout:
-        """The machine seen as racks of whole nodes with a memory pool each; raises InputError if it is not one."""
+        """The machine as racks of whole nodes with a memory pool each; raises InputError if it has another shape."""
         return RackLayout.of(self)
 
     @cached_property
     def local_memory(self) -> int:
-        """MiB of local memory per node, the least where node types differ; of nodes that jobs share, their capacity."""
+        """MiB of local memory per node, the least where node types differ; for shared nodes their capacity."""
         if "nodes" not in self.resources:
             nodes = self.of_kind(Kind.NODE)
             return int(self.capacity[nodes, self.resource("memory")].min()) if "memory" in self.resources and len(nodes) else 0
@@ -210,14 +263,16 @@ class Machine:
 
 @dataclass(frozen=True, eq=False)
 class RackLayout:
-    """Racks of identical whole nodes, the shape on which rack placement works.
+    """Racks of identical whole nodes, the shape that rack placement requires.
 
     Attributes
     ----------
     nodes : (n_rack,) owner of each rack's nodes
-    pools : (n_rack,) owner of each rack's memory pool, -1 where it has none
+    pools : (n_rack,) owner of each rack's memory pool, -1 without one
     node_column, memory_column : columns of "nodes" and "memory" (-1 without memory)
     """
+
+    __repr__ = short_repr
 
     nodes: IntArray
     pools: IntArray
@@ -226,12 +281,12 @@ class RackLayout:
 
     @cached_property
     def pooled(self) -> bool:
-        """Whether each rack has a memory pool."""
+        """True if each rack has a memory pool."""
         return bool((self.pools >= 0).all())
 
     @classmethod
     def of(cls, machine: Machine) -> RackLayout:
-        """Find each rack's one group of whole nodes and its at most one memory pool."""
+        """Find the one group of whole nodes and the memory pool, if any, of each rack; raises InputError for other shapes."""
         if "nodes" not in machine.resources:
             raise InputError(
                 f"machine '{machine.name}' has no whole nodes",
@@ -248,7 +303,7 @@ class RackLayout:
             raise InputError(
                 "a rack has nodes of several types; rack placement needs racks of identical nodes",
                 field="rack",
-                remedy="put each node type into racks of its own",
+                remedy="give each node type racks of its own",
             )
         pools = np.full(len(groups), -1, dtype=np.int64)
         for k, rack in enumerate(racks):

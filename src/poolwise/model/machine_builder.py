@@ -1,4 +1,4 @@
-"""A machine put together owner by owner: readable code in place of parallel arrays."""
+"""Builder of machines: owners are added one by one, with readable arguments in place of parallel arrays."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from poolwise.model.kind import Kind
 from poolwise.units import Dimension, parse
 
 OwnerAmount = int | str
-"""Base units (MiB, MB/s, a number of things), or text such as "256 GiB"."""
+"""Base units (MiB, MB/s, a count), or text such as "256 GiB"."""
 Vertex = int | str
-"""End of a link: an owner by its number, or a switch, or any other place without owners, by a name."""
+"""End of a link: the number of an owner, or the name of a switch or another place without owners."""
 DIMENSIONS: Mapping[str, Dimension] = {"memory": "memory", "storage": "memory", "bandwidth": "bandwidth"}
-"""Resource -> what its amounts measure; any other is counted."""
+"""Resource -> dimension of its amounts; amounts of other resources are counts."""
 
 
 class BuiltOwner(NamedTuple):
-    """One owner, with what it offers and what each of its whole nodes brings; see `Machine`."""
+    """One owner with its resources, and what each of its whole nodes brings; see `Machine`."""
 
     name: str
     kind: Kind
@@ -36,23 +36,29 @@ class BuiltOwner(NamedTuple):
 
 
 class MachineBuilder:
-    """Collects owners in the order in which they are added, and links between them; `Machine.of` makes the machine.
+    """Builder of a machine: collects owners in the order in which they are added, and links; `Machine.of` makes the machine.
 
-    What adds an owner returns its number, by which devices name their node and links their ends:
-
-        build = MachineBuilder("two nodes")
-        nodes = [build.node(f"node{k}", cores=32, memory="256 GiB") for k in range(2)]
-        build.device("gpu", home=nodes[0], devices=1)
-        for node in nodes:
-            build.link(f"port{node}", node, "switch", bandwidth="10 GB/s")
-        machine = Machine.of(build)
+    Methods that add an owner return its number, by which devices refer to their node and links to their ends. Amounts are text
+    such as "256 GiB" or "10 GB/s", or integers in base units (MiB, MB/s, counts).
 
     Parameters
     ----------
     name
-        What reports call the machine.
+        Name of the machine in reports.
     resources
-        Names of the columns of the machine in their order; by default what owners offer, nodes and memory first, then by name.
+        Names of the resources in the order of the machine's columns; by default those of the owners, nodes and memory first,
+        then by name.
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> build = poolwise.MachineBuilder("two nodes")
+    >>> nodes = [build.node(f"node{k}", cores=32, memory="256 GiB") for k in range(2)]
+    >>> gpu = build.device("gpu", home=nodes[0], devices=1)
+    >>> for node in nodes:
+    ...     port = build.link(f"port{node}", node, "switch", bandwidth="10 GB/s")
+    >>> poolwise.Machine.of(build)
+    Machine 'two nodes': 2 shared nodes, 1 devices, 2 links
     """
 
     def __init__(self, name: str, resources: Sequence[str] = ()) -> None:
@@ -75,7 +81,7 @@ class MachineBuilder:
         per_node: Mapping[str, OwnerAmount] | None = None,
         attributes: Mapping[str, float] | None = None,
     ) -> int:
-        """Add an owner; returns its number. Raises InputError for an amount that cannot be read or has no column."""
+        """Add an owner and return its number; raises InputError for an amount that cannot be read or has no column."""
         brings = _in_base_units(per_node) if per_node else {}
         owner = BuiltOwner(name, kind, type, rack, shelf, home, _in_base_units(amounts), brings, attributes or {})
         if self._resources and (other := owner.amounts.keys() - set(self._resources)):
@@ -93,11 +99,11 @@ class MachineBuilder:
         attributes: Mapping[str, float] | None = None,
         **amounts: OwnerAmount,
     ) -> int:
-        """Add a node that jobs share."""
+        """Add a shared node, and return its number."""
         return self.add(name, Kind.NODE, type, amounts, rack=rack, shelf=shelf, attributes=attributes)
 
     def whole_nodes(self, name: str, count: int, *, type: str = "node", rack: int = 0, **each: OwnerAmount) -> int:
-        """Add `count` identical nodes of a rack that jobs take whole, with what each of them brings."""
+        """Add `count` identical whole nodes of a rack, with what each of them brings; return the number of their owner."""
         return self.add(name, Kind.NODE, type, {"nodes": count}, rack=rack, per_node=each)
 
     def pool(
@@ -109,7 +115,7 @@ class MachineBuilder:
         attributes: Mapping[str, float] | None = None,
         **amounts: OwnerAmount,
     ) -> int:
-        """Add a pool of a rack, or of the machine (rack -1)."""
+        """Add a pool of a rack, or of the machine (rack -1), and return its number."""
         return self.add(name, Kind.POOL, type, amounts, rack=rack, attributes=attributes)
 
     def device(
@@ -123,7 +129,7 @@ class MachineBuilder:
         attributes: Mapping[str, float] | None = None,
         **amounts: OwnerAmount,
     ) -> int:
-        """Add a device, inside of the node `home`, and where that stands, unless it is said otherwise."""
+        """Add a device and return its number; inside a node (`home`) it has that node's rack and shelf by default."""
         if rack is None:
             rack = self.owners[home].rack if home >= 0 else 0
         if shelf is None:
@@ -142,25 +148,25 @@ class MachineBuilder:
         rack: int = 0,
         shelf: int = 0,
     ) -> int:
-        """Add a link between two vertices; `latency` in ns. Raises InputError where an end is no owner's number."""
+        """Add a link between two vertices, and return its number; `latency` in ns. Raises InputError for an unknown owner."""
         self.vertices((here, there))
         owner = self.add(name, Kind.LINK, type, {"bandwidth": bandwidth}, rack=rack, shelf=shelf)
         self._links.append((owner, self._vertices[here], self._vertices[there], latency))
         return owner
 
     def vertices(self, names: Iterable[Vertex]) -> None:
-        """Number vertices in this order, those that have no number yet; what links name besides follows in their order."""
+        """Number vertices in this order if they have no number yet; vertices of later links follow in their order."""
         for vertex in names:
             if isinstance(vertex, int) and not 0 <= vertex < len(self.owners):
-                raise InputError(f"{vertex} is no owner's number", field="link", remedy="add owners before their links")
+                raise InputError(f"no owner has the number {vertex}", field="link", remedy="add owners before their links")
             self._vertices.setdefault(vertex, len(self._vertices))
 
     def attach(self, owner: int, vertex: Vertex) -> None:
-        """Attach an owner to a vertex; others are attached where links name them, and devices where their node is."""
+        """Attach an owner to a vertex; other owners are attached by links, and devices are where their node is."""
         self._at[owner] = vertex
 
     def columns(self) -> dict[str, Any]:
-        """Everything that a `Machine` is made of, by its name there."""
+        """Return the arguments of `Machine` by name."""
         owners = self.owners
         rack = self._column(lambda owner: owner.rack)
         resources = self._resources or _ordered({name for owner in owners for name in owner.amounts})
@@ -188,7 +194,7 @@ class MachineBuilder:
         return self._column(lambda owner: owner.per_node.get(name, 0))
 
     def _attribute(self, name: str) -> FloatArray:
-        """(n_owner,) values; owners without one have NaN, which no model can mistake for a number."""
+        """Return (n_owner,) values; NaN for owners without the attribute, which no model can mistake for a number."""
         return np.array([owner.attributes.get(name, np.nan) for owner in self.owners], dtype=np.float64)
 
     def _capacity(self, resources: Sequence[str]) -> IntArray:
@@ -220,6 +226,6 @@ def _read(name: str, amount: str) -> int:
 
 
 def _ordered(names: set[str]) -> list[str]:
-    """Nodes and memory first, the order in which rack placement has always had them; then by name."""
+    """Sort names: nodes and memory first, the order on which rack placement relies; then by name."""
     first = [name for name in ("nodes", "memory") if name in names]
     return first + sorted(names.difference(first))

@@ -1,4 +1,4 @@
-"""Machines whose owners come and go: numbers stay, what joins is appended, what left has no capacity."""
+"""Machines whose owners join and leave: numbers are kept, a new owner is appended, one that left has no capacity."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from poolwise.model.machine import Machine
 
 
 def parts_of(machine: Machine) -> tuple[tuple[int, ...], ...]:
-    """Owners that come and go together: the nodes of a rack with its pool, a node with its devices, a pooled device.
+    """Group owners that join and leave together: the nodes of a rack with its pool, a node with its devices, a pooled device.
 
-    Pools of shared nodes, and links, belong to no part: they stay.
+    Pools of shared nodes and links are in no group: they stay.
     """
     found: list[tuple[int, ...]] = []
     whole = "nodes" in machine.resources
@@ -29,21 +29,23 @@ def parts_of(machine: Machine) -> tuple[tuple[int, ...], ...]:
 
 
 def left(machine: Machine, owners: tuple[int, ...]) -> Machine:
-    """Return the machine without what some owners give."""
+    """Return the machine without the capacity of some owners."""
     capacity = machine.capacity.copy()
     capacity[list(owners)] = 0
     return machine.with_capacity(capacity)
 
 
 def joined(machine: Machine, like: tuple[int, ...], capacity: IntArray, suffix: str) -> Machine:
-    """Return the machine with more owners behind those it has, each like one of the owners named.
+    """Return the machine with more owners after those it has, each a copy of one of the owners named.
 
     Parameters
     ----------
+    machine
+        The machine.
     like
-        Owners of one part (see `parts_of`); nodes taken whole, and their pool, get a rack of their own.
+        Owners of one group (see `parts_of`); whole nodes and their pool get a rack of their own.
     capacity
-        (len(like), n_resource) what they bring.
+        (len(like), n_resource) capacities of the new owners.
     suffix
         Suffix of their names.
     """

@@ -1,4 +1,4 @@
-"""Memory that jobs really use, step by step of their work, and what a scheduler may see of it: what is used now."""
+"""Memory that jobs use over time, step by step of their work, and the part that a scheduler sees: the current use."""
 
 from __future__ import annotations
 
@@ -10,21 +10,24 @@ import numpy as np
 
 from poolwise.arrays import IntArray, frozen
 from poolwise.errors import InputError
+from poolwise.short_repr import short_repr
 
 
 @dataclass(frozen=True, eq=False)
 class MemoryUse:
-    """What each node of a job uses over its run. A truth like the duration: schedulers see what is used now (`MemoryInUse`).
+    """Memory that each node of a job uses over its run. Like the duration it is hidden from schedulers (see `MemoryInUse`).
 
-    Job k has the steps offset[k]:offset[k + 1]. A step holds from its place in the work until the next one; the first
-    stands at 0. Steps stand in the work, not in time: a run that is slowed down comes to them later.
+    Job k has the steps offset[k]:offset[k + 1]. A step holds from its position in the work until the next one; the first is at
+    0. Positions count work, not time: a run that is slowed down reaches them later.
 
     Attributes
     ----------
     offset : (n_job + 1,) int64
-    work : (n_step,) int64, ns of work done at which a step begins, ascending within a job
+    work : (n_step,) int64, ns of work done when a step begins, ascending within a job
     memory : (n_step,) int64, MiB on each node
     """
+
+    __repr__ = short_repr
 
     offset: IntArray
     work: IntArray
@@ -35,13 +38,13 @@ class MemoryUse:
             frozen(array)
         first, steps = self.offset[:-1], len(self.work)
         if len(self.memory) != steps or int(self.offset[0]) != 0 or int(self.offset[-1]) != steps:
-            raise ValueError("offset, work and memory do not go together")
+            raise ValueError("the lengths of offset, work and memory do not match")
         if (np.diff(self.offset) < 1).any() or self.work[first].any():
             raise ValueError("every job needs a step at 0")
         within = np.ones(steps, dtype=np.bool_)
         within[first] = False
         if (np.diff(self.work, prepend=0)[within] <= 0).any():
-            raise ValueError("the steps of a job must ascend")
+            raise ValueError("the steps of a job must be in ascending order")
         if steps and int(self.memory.min()) < 0:
             raise InputError("memory in use is negative", field="memory", remedy="correct the row")
 
@@ -49,25 +52,27 @@ class MemoryUse:
         return len(self.offset) - 1
 
     def steps(self, job: int) -> tuple[IntArray, IntArray]:
-        """(work, memory) of the steps of a job (row)."""
+        """Return (work, memory) of the steps of a job (row)."""
         rows = slice(int(self.offset[job]), int(self.offset[job + 1]))
         return self.work[rows], self.memory[rows]
 
     @cached_property
     def peak(self) -> IntArray:
-        """(n_job,) MiB, the most that each job uses on a node."""
+        """(n_job,) MiB, the largest use of each job on a node."""
         return np.maximum.reduceat(self.memory, self.offset[:-1]) if len(self) else np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
 class MemoryInUse:
-    """What runs at work use now, as a platform measures it.
+    """Memory that runs use now, as a platform measures it.
 
     Attributes
     ----------
     used : run -> MiB on each of its nodes
-    stalled : run -> ns since which it stands still, because it needs more than it holds; in the order of these times
+    stalled : run -> ns since which it makes no progress because it needs more than it holds; in the order of these times
     """
+
+    __repr__ = short_repr
 
     used: Mapping[int, int]
     stalled: Mapping[int, int]
@@ -75,7 +80,7 @@ class MemoryInUse:
 
 @dataclass(frozen=True, slots=True)
 class MemoryStep:
-    """A run used other memory from a time (ns) on: MiB on each of its nodes."""
+    """The memory that a run uses on each of its nodes (MiB) from a time (ns) on."""
 
     run: int
     time: int
@@ -84,7 +89,7 @@ class MemoryStep:
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """A run stood still for want of memory, from `begin` to `end` (ns)."""
+    """A run made no progress for lack of memory, from `begin` to `end` (ns)."""
 
     run: int
     begin: int

@@ -1,6 +1,6 @@
-"""What a machine allows: partitions with their limits, qualities of service, and windows kept free. Plain data.
+"""Limits of a machine: partitions, qualities of service, and windows kept free. Plain data.
 
-The nodes of a partition stand in `Machine.node_sets` under its name; `model.eligibility` says which jobs may use them.
+`Machine.node_sets` has the nodes of a partition under its name; `model.eligibility` says which jobs may use them.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from poolwise.units import NEVER
 
 @dataclass(frozen=True)
 class Partition:
-    """A partition; partitions may overlap.
+    """A partition. Partitions may overlap.
 
     Attributes
     ----------
     name : also the name of its nodes in `Machine.node_sets`
-    default : whether it takes the jobs that name no partition
-    max_time : ns that a job may request
-    max_nodes : nodes that a job may ask for
+    default : whether jobs that name no partition are in it
+    max_time : longest time that a job may request, ns
+    max_nodes : most nodes that a job may request
     tier : jobs of a higher tier are considered before all others, whatever their priorities
     """
 
@@ -34,16 +34,16 @@ class Partition:
 
 @dataclass(frozen=True)
 class QualityOfService:
-    """Limits on what the jobs of one quality of service (QOS) may have at a time.
+    """Limits on the jobs of one quality of service (QOS).
 
-    Amounts are of "jobs" at work, of "nodes", or of a resource that jobs ask for, such as "cores".
+    Limits are on the number of running "jobs", on "nodes", or on a resource that jobs request, such as "cores".
 
     Attributes
     ----------
-    name : what jobs call it
-    default : whether it is that of the jobs that name none
-    max_time : ns that a job may request
-    per_user, total : (amount's name, most) for the jobs of one user, and for all of its jobs together
+    name : name that jobs refer to
+    default : whether jobs that name no QOS are in it
+    max_time : longest time that a job may request, ns
+    per_user, total : (name of the amount, limit) for the running jobs of each user, and for all running jobs of the QOS
     """
 
     name: str
@@ -55,14 +55,14 @@ class QualityOfService:
 
 @dataclass(frozen=True, eq=False)
 class ReservedWindow:
-    """An interval that some nodes are kept free for, known beforehand: maintenance, or a reservation.
+    """A time in which some nodes are kept free, known beforehand: maintenance, or a reservation.
 
     Attributes
     ----------
-    name : what reports call it
-    start, end : ns, from and until when
+    name : name in reports
+    start, end : ns
     owners : (n_owner,) the nodes
-    users, accounts : whose jobs may use the nodes all the same; nobody's in maintenance
+    users, accounts : whose jobs may use the nodes nevertheless; none in maintenance
     """
 
     name: str
@@ -75,9 +75,9 @@ class ReservedWindow:
     def __post_init__(self) -> None:
         self.owners.setflags(write=False)
         if not 0 <= self.start < self.end:
-            raise ValueError(f"window '{self.name}' must end after it starts, and not start before 0")
+            raise ValueError(f"window '{self.name}' must start at 0 or later and end after its start")
 
 
 def default_of(things: Iterable[Partition] | Iterable[QualityOfService]) -> str:
-    """Name of the default one, "" where there is none."""
+    """Return the name of the default, "" without one."""
     return next((thing.name for thing in things if thing.default), "")

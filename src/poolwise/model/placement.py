@@ -1,4 +1,4 @@
-"""Where a job runs: rows of (task, owner, resource, amount)."""
+"""Placements: rows of (task, owner, resource, amount)."""
 
 from __future__ import annotations
 
@@ -9,21 +9,38 @@ import numpy as np
 
 from poolwise.arrays import IntArray
 
+_SHOWN = 4
+"""Number of rows up to which a placement shows them."""
 _FEW = 24
-"""Rows up to which going through them one by one is faster than NumPy."""
+"""Number of rows up to which a loop is faster than NumPy."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Placement:
-    """What a start takes, one row for each allocation. Nodes, pools, devices and links are all owners.
+    """Resources that a start allocates, one row per allocation. Nodes, pools, devices and links are all owners.
 
-    A row with amount 0 says that the run is there without reserving anything (a sharer of a composed device, a flow on a
-    link): it makes the run an occupant of the owner, which is what contention looks at.
+    A row with amount 0 allocates nothing but makes the run an occupant of the owner (a sharer of a composed device, a flow on a
+    link): performance models of contention count occupants.
 
     Attributes
     ----------
     task, owner, resource, amount : (n_row,) int64
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> machine = poolwise.Machine.of_racks(1, 4, local="8 GiB", pool="64 GiB")
+    >>> nodes, pool = machine.owner("rack0.nodes"), machine.owner("rack0.pool")
+    >>> placement = poolwise.Placement.of(
+    ...     [(0, nodes, machine.resource("nodes"), 2), (0, pool, machine.resource("memory"), 4096)]
+    ... )
+    >>> placement.rows()
+    [(0, 0, 0, 2), (0, 1, 1, 4096)]
     """
+
+    def __repr__(self) -> str:
+        rows = self.rows() if len(self) <= _SHOWN else []
+        return f"Placement.of({rows})" if len(self) <= _SHOWN else f"<Placement of {len(self):,} rows>"
 
     task: IntArray
     owner: IntArray
@@ -32,7 +49,7 @@ class Placement:
 
     @classmethod
     def of(cls, rows: Iterable[tuple[int, int, int, int]]) -> Placement:
-        """Build from (task, owner, resource, amount) rows."""
+        """Build a placement from rows (task, owner, resource, amount)."""
         table = np.array(list(rows), dtype=np.int64).reshape(-1, 4)
         return cls(table[:, 0], table[:, 1], table[:, 2], table[:, 3])
 
@@ -44,19 +61,19 @@ class Placement:
             return NotImplemented
         return self.rows() == other.rows()
 
-    __hash__ = None  # type: ignore[assignment]  # arrays inside: not a key
+    __hash__ = None  # type: ignore[assignment]  # contains arrays, so it cannot be a key
 
     def rows(self) -> list[tuple[int, int, int, int]]:
-        """List the rows as tuples of int."""
+        """Return the rows as tuples of int."""
         columns = (self.task.tolist(), self.owner.tolist(), self.resource.tolist(), self.amount.tolist())
         return list(zip(*columns, strict=True))
 
     def owners(self) -> tuple[int, ...]:
-        """List the owners named, each once, ascending."""
+        """Return the owners in the rows, each once, ascending."""
         return tuple(sorted(set(self.owner.tolist())))
 
     def take_from(self, free: IntArray) -> None:
-        """Subtract what the rows name from amounts, (n_owner, n_resource), in place."""
+        """Subtract the rows from amounts, (n_owner, n_resource), in place."""
         if len(self.owner) > _FEW:
             np.subtract.at(free, (self.owner, self.resource), self.amount)
             return
@@ -64,7 +81,7 @@ class Placement:
             free[owner, resource] -= amount
 
     def give_to(self, free: IntArray) -> None:
-        """Add what the rows name to amounts, (n_owner, n_resource), in place."""
+        """Add the rows to amounts, (n_owner, n_resource), in place."""
         if len(self.owner) > _FEW:
             np.add.at(free, (self.owner, self.resource), self.amount)
             return
@@ -74,7 +91,20 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a job cannot be placed now (or ever): the resource that was short, how much was needed and how much was free."""
+    """Reason why a job cannot be placed now (or ever).
+
+    Attributes
+    ----------
+    reason : a few words, without the job
+    resource : name of the resource that was short; "" if none was
+    needed, free : needed and free amount of that resource, base units
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> print(poolwise.Refusal("not enough free nodes", "nodes", needed=8, free=3))
+    not enough free nodes (nodes: needs 8, 3 free)
+    """
 
     reason: str
     resource: str = ""

@@ -1,4 +1,4 @@
-"""Why a job waited in one pass, as facts."""
+"""Reasons why a job waited in one scheduling pass."""
 
 from __future__ import annotations
 
@@ -9,32 +9,46 @@ from poolwise.model.placement import Refusal
 
 
 class Rule(StrEnum):
-    """What held a job back."""
+    """Rule that held a job back.
 
-    SHORT = "short"  # its placement was refused: a resource was short
+    Examples
+    --------
+    >>> from poolwise.interfaces import Rule
+    >>> Rule("reservation") is Rule.RESERVATION
+    True
+    """
+
+    SHORT = "short"  # a resource was short
     ORDER = "order"  # it fits, but the head of the queue does not, and nothing is backfilled
-    RESERVATION = "reservation"  # it fits, but would be in the way of a reservation
-    LIMIT = "limit"  # it may not be considered now: a limit of its quality of service is reached
+    RESERVATION = "reservation"  # it fits, but would delay a reservation
+    LIMIT = "limit"  # a limit of its quality of service is reached
     WARM_UP = "warm-up"  # other jobs fill the machine first
-    POSTPONED = "postponed"  # there is room for it, but the scheduler waits for a better place or time
+    POSTPONED = "postponed"  # it fits, but the scheduler waits for a better placement or time
     ROUND = "round"  # the scheduler plans at intervals
-    ASIDE = "aside"  # it asks for what no scheduler counts, and the cluster does not have that free
-    UNSAID = "unsaid"  # a scheduler of your own that gives no reason
+    ASIDE = "aside"  # the cluster lacks a resource that the scheduler does not model
+    UNSAID = "unsaid"  # the scheduler gives no reason
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a job waited in one pass.
+    """Reason why a job waited in one scheduling pass.
 
     Attributes
     ----------
-    rule : what held it back
-    text : the same in words, saying whose need it is
-    resource, needed, free : what was short, in base units; "" where nothing was. Under the rule "order" it is what the head
-        lacks, under "reservation" what is short for both at once
-    blocker : row of the job that stood in the way, None where none did
-    reserved : ns at which the blocker's reservation begins, None where it has none
-    ahead : jobs of higher priority that were left waiting too
+    rule : rule that held it back
+    text : the reason in words, including whose need it is
+    resource, needed, free : the resource that was short and its amounts, base units; "" if none was. Under the rule "order" it
+        is what the head of the queue lacks, under "reservation" what is short for both jobs at once
+    blocker : row of the job that blocked it, None without one
+    reserved : ns at which the blocker's reservation begins, None without one
+    ahead : number of waiting jobs of higher priority
+
+    Examples
+    --------
+    >>> from poolwise.interfaces import Reason, Refusal, Rule
+    >>> reason = Reason.of(Rule.SHORT, "it needs more nodes", Refusal("not enough nodes", "nodes", 8, 3))
+    >>> reason.resource, reason.needed - reason.free
+    ('nodes', 5)
     """
 
     rule: Rule
@@ -57,6 +71,6 @@ class Reason:
         reserved: int | None = None,
         ahead: int = 0,
     ) -> Reason:
-        """Build from the refusal that shows what was short."""
+        """Build a reason with the amounts of a refusal."""
         short = refusal if refusal is not None else Refusal("")
         return cls(rule, text, short.resource, short.needed, short.free, blocker, reserved, ahead)

@@ -1,6 +1,6 @@
-"""What parts of a run may state of themselves, as plain data, so that fast engines do the same without asking them.
+"""Rules that policies and models may state about themselves, as plain data, so that compiled engines can follow them.
 
-A statement speaks for its own class alone (`interfaces.rule_of`): a subclass may do another thing, and makes its own or none.
+A rule holds only for the class that states it (`interfaces.rule_of`): a subclass may behave differently, so it states its own.
 """
 
 from __future__ import annotations
@@ -8,58 +8,79 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from poolwise.arrays import FloatArray
+from poolwise.short_repr import short_repr
 
 PoolScope = Literal["rack", "system"]
-"""Pools that a node may use: that of its own rack, or any."""
+"""Pools that a node may use: the pool of its own rack, or any."""
 
 RackSpread = Literal["worst", "mean", "paper"]
-"""What counts as the near share of a job's remote memory on several racks: see `FixedSlowdown`."""
+"""Near share of a job's remote memory on several racks; see `FixedSlowdown`."""
 
 
 class BackfillRule(NamedTuple):
-    """What a fast engine has to know of a backfill to choose the same starts.
+    """Rule of a backfill, complete enough that compiled engines choose the same starts.
 
     Attributes
     ----------
-    reserves : who has a reservation: "nobody" (the first job that does not fit blocks the rest), "head" (that first job, and
-        what delays it does not start; EASY), "everyone" (all waiting jobs; conservative)
-    extra : whether a job may start beside the head that ends after the head's reservation begins, but leaves it room
-    counts_pools : whether the head's reservation counts what is free in memory pools, not only nodes
-    keeps : whether everyone's reservations are kept from pass to pass and only move forward, or are made anew at each pass
+    reserves : jobs with a reservation: "none" (the first job that does not fit blocks the rest), "head" (that first job; a
+        job that would delay it does not start; EASY) or "all" (all waiting jobs; conservative)
+    extra : whether a job that ends after the head's reservation begins may start if it leaves the head room
+    counts_pools : whether the head's reservation counts free memory in pools, not only nodes
+    keeps : whether the reservations of all jobs are kept from pass to pass and only move forward; if not, each pass makes new
+        ones
+
+    Examples
+    --------
+    >>> from poolwise.interfaces import BackfillRule
+    >>> BackfillRule("head", extra=False).counts_pools
+    True
     """
 
-    reserves: Literal["nobody", "head", "everyone"]
+    reserves: Literal["none", "head", "all"]
     extra: bool = True
     counts_pools: bool = True
     keeps: bool = False
 
 
 class RackRule(NamedTuple):
-    """What a fast engine has to know of a placement that is that of `policies.placement.memory.racks`.
+    """Rule of a placement that does the same as `policies.RackPlacement`.
 
     Attributes
     ----------
-    pools : which pools a node may use
+    pools : pools that a node may use: "rack" or "system"
+
+    Examples
+    --------
+    >>> from poolwise.interfaces import RackRule
+    >>> RackRule("system").pools
+    'system'
     """
 
     pools: PoolScope = "rack"
 
 
 class FixedSlowdown(NamedTuple):
-    """Slowdowns that no neighbour changes, of some jobs: what a fast engine has to know of a performance model.
+    """Slowdowns of some jobs that do not depend on neighbors: the rule of a performance model for compiled engines.
 
-    Where a share s of a job's remote memory lies in the pools of its own racks, its slowdown is (s * near + (1 - s) * far) *
-    weight, and near * weight where s is 1 or it has no remote memory. Nothing but its work takes time.
+    If a share s of a job's remote memory is in the pools of its own racks, its slowdown is (s * near + (1 - s) * far) * weight,
+    and near * weight if s is 1 or it has no remote memory. The model adds neither setup nor fetching.
 
     Attributes
     ----------
-    near, far : (k,) numbers above -1
-    weight : (k,) numbers of at least 0
-    spread : s of a job on several racks: that of its "worst" rack, the "mean" of its memory, or ("paper") 0 as soon as any
-        of its memory lies elsewhere
-    per_part : on nodes that jobs share, near and far are the slowdowns of a part all of whose memory is remote: a part that
-        has a share of it in a pool of its rack (or of the machine: far) is slowed down by that share of them, and the job
-        by `spread`; there are no weights
+    near, far : (k,) slowdowns above -1
+    weight : (k,) numbers, at least 0
+    spread : s of a job on several racks: that of its "worst" rack, the "mean" over its memory, or ("paper") 0 as soon as any
+        of its memory is in another rack
+    per_part : on shared nodes, near and far are the slowdowns of a part whose memory is all remote: a part with a share of its
+        memory in a pool of its rack (or of the machine: far) is slowed down by that share of them, and the job by `spread`; the
+        weights are ignored
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from poolwise.interfaces import FixedSlowdown
+    >>> FixedSlowdown(near=np.array([0.1]), far=np.array([0.3]), weight=np.array([1.0])).spread
+    'worst'
     """
 
     near: FloatArray
@@ -67,3 +88,6 @@ class FixedSlowdown(NamedTuple):
     weight: FloatArray
     spread: RackSpread = "worst"
     per_part: bool = False
+
+    def __repr__(self) -> str:
+        return short_repr(self)

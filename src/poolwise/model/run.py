@@ -1,23 +1,32 @@
-"""A run: tasks of one job that started together at one placement."""
+"""Runs: tasks of one job that started together at one placement."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from poolwise.model.placement import Placement
+from poolwise.short_repr import short_repr
 
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """Data that a run brings to where it runs before its work begins, over links that it shares with others.
+    """Data that a run transfers to its placement before its work begins, over links that it shares with other runs.
 
     Attributes
     ----------
-    work : int, ns that it takes where each flow gets the bandwidth it asks for
-    bandwidth : int, MB/s that each flow asks for
-    routes : the links of each flow, positions in the fabric; none of them is empty
-    touches : owners whose occupancy changes its pace; the run occupies them for as long as it fetches
+    work : int, ns that the transfer takes if each flow gets its full bandwidth
+    bandwidth : int, full bandwidth of each flow, MB/s
+    routes : the links of each flow, as positions in the fabric; none is empty
+    touches : owners whose occupancy changes its pace; the run occupies them while it fetches
+
+    Examples
+    --------
+    >>> from poolwise.interfaces import Fetch
+    >>> Fetch(work=10**9, bandwidth=1250, routes=((0, 4),), touches=(8, 12)).bandwidth
+    1250
     """
+
+    __repr__ = short_repr
 
     work: int
     bandwidth: int
@@ -27,15 +36,26 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Tasks of a job at work.
+    """Running tasks of a job.
 
     Attributes
     ----------
     id : number of the run, counting from 0; negative in a snapshot that only imagines it (`Snapshot.with_started`)
     job : row of the job table
-    start, expected_end : ns; the end is the scheduler's estimate, never the truth
-    fetch : the data that it is fetching; None from the moment at which its work begins
+    tasks : numbers of the tasks
+    placement : resources that it holds
+    start, expected_end : ns; the end is the scheduler's estimate, never the true one
+    fetch : data that it is fetching; None once its work has begun
+
+    Examples
+    --------
+    >>> from poolwise.interfaces import Placement, Run
+    >>> run = Run(0, job=3, tasks=(0,), placement=Placement.of([(0, 0, 0, 2)]), start=0, expected_end=3600 * 10**9)
+    >>> run.fetch is None
+    True
     """
+
+    __repr__ = short_repr
 
     id: int
     job: int
@@ -48,7 +68,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Resized:
-    """A run was given another placement at a time (ns)."""
+    """A run got another placement at a time (ns)."""
 
     run: int
     time: int

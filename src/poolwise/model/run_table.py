@@ -1,4 +1,4 @@
-"""The runs of a platform, indexed by expected end and by owner. The platform writes it, snapshots read it."""
+"""Running runs of a platform, indexed by expected end and by owner. The platform writes it, snapshots read it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,18 @@ _arrangements = itertools.count()  # one counter for all tables, so that a numbe
 
 
 class RunTable:
-    """Runs at work: by number, in the order of expected ends, and by the owners they touch.
+    """Running runs: by number, by expected end, and by the owners that they touch.
 
-    Release rows are kept in arrays padded to the widest placement, so that the resources that k expected ends give back
+    The rows that each run releases are in arrays padded to the widest placement, so that the resources that k ends release
     are one gather and one sum: `released`.
+
+    Parameters
+    ----------
+    n_cell
+        Number of cells (n_owner * n_resource) of the machine.
     """
 
     def __init__(self, n_cell: int) -> None:
-        """Take the number of cells (n_owner * n_resource) that a release may fall into."""
         self.n_cell = n_cell
         self.version = 0
         self.arrangement = next(_arrangements)  # changes whenever a run is added or removed
@@ -32,10 +36,10 @@ class RunTable:
         self._occupants: dict[int, dict[int, None]] = {}
         self._sensitive: dict[int, dict[int, None]] = {}
         self._touched: dict[int, tuple[tuple[int, ...], tuple[int, ...]]] = {}
-        self._working: dict[int, tuple[int, ...]] = {}  # what the speed of a run that fetches will depend on
+        self._working: dict[int, tuple[int, ...]] = {}  # owners on which the speed of a fetching run will depend
         self._cell = np.zeros((0, 0), dtype=np.int64)
         self._amount = np.zeros((0, 0), dtype=np.int64)
-        self._ends = np.zeros(0, dtype=np.int64)  # ascending, the first len(self) count
+        self._ends = np.zeros(0, dtype=np.int64)  # ascending; only the first len(self) are valid
         self._order = np.zeros(0, dtype=np.int64)  # slots in the order of `_ends`
 
     def __len__(self) -> int:
@@ -48,23 +52,23 @@ class RunTable:
         return self._runs[run]
 
     def __iter__(self) -> Iterator[Run]:
-        """Iterate over the runs by number."""
+        """Iterate over the runs in the order of their numbers."""
         return iter(self._runs.values())
 
     def occupants(self, owner: int) -> Iterable[int]:
-        """Runs placed on an owner or sensitive to it, in the order of their starts."""
+        """Return the runs placed on an owner or sensitive to it, in the order of their starts."""
         return self._occupants.get(owner, ())
 
     def sensitive(self, owner: int) -> Iterable[int]:
-        """Runs whose speed depends on who else occupies an owner, in the order of their starts."""
+        """Return the runs whose speed depends on the occupants of an owner, in the order of their starts."""
         return self._sensitive.get(owner, ())
 
     def touched(self, run: int) -> tuple[int, ...]:
-        """Owners that a run occupies."""
+        """Return the owners that a run occupies."""
         return self._touched[run][0]
 
     def widen(self, n_cell: int) -> None:
-        """Make room for more cells: owners joined behind those that were there."""
+        """Make room for the cells of owners that joined after those that were there."""
         self.n_cell = n_cell
         self.version += 1
         self.arrangement = next(_arrangements)
@@ -80,18 +84,18 @@ class RunTable:
         return self._order[: len(self._runs)]
 
     def released(self, slots: IntArray) -> IntArray:
-        """(k, n_cell) amounts that the runs in (k,) slots give back when they end."""
+        """Return (k, n_cell) amounts that the runs in (k,) slots release when they end."""
         out = np.zeros((len(slots), self.n_cell), dtype=np.int64)
         cells = np.arange(len(slots))[:, None] * self.n_cell + self._cell[slots]
         np.add.at(out.reshape(-1), cells.reshape(-1), self._amount[slots].reshape(-1))
         return out
 
     def add_released(self, slots: IntArray, free: IntArray) -> None:
-        """Add what the runs in (k,) slots give back when they end to (n_cell,) free amounts."""
+        """Add the amounts that the runs in (k,) slots release when they end to (n_cell,) free amounts."""
         np.add.at(free, self._cell[slots].reshape(-1), self._amount[slots].reshape(-1))
 
     def add(self, run: Run, cells: IntArray, sensitive: Iterable[int]) -> None:
-        """Insert a run; `cells` (n_row,) are the cells of its placement rows, `sensitive` what its work's speed depends on."""
+        """Insert a run; `cells` (n_row,) are those of its placement rows, `sensitive` the owners that its speed depends on."""
         if not self._free_slots:
             self._grow()
         width = len(cells)
@@ -116,7 +120,7 @@ class RunTable:
         self.arrangement = next(_arrangements)
 
     def remove(self, run: int) -> Run:
-        """Take a run out and return it."""
+        """Remove a run and return it."""
         gone, slot = self._runs[run], self._slot.pop(run)
         self._withdraw(slot, gone.expected_end)
         del self._runs[run]
@@ -132,7 +136,7 @@ class RunTable:
         return gone
 
     def fetched(self, run: int) -> Run:
-        """Begin the work of a run: it no longer occupies what only its fetching touched. Returns the run."""
+        """Begin the work of a run: it stops occupying the owners that only its fetching touched. Return the run."""
         now = self._runs[run] = replace(self._runs[run], fetch=None)
         occupied, depends = self._touched[run]
         working = self._working.pop(run)
@@ -147,7 +151,7 @@ class RunTable:
         return now
 
     def move(self, run: Run, cells: IntArray, sensitive: Iterable[int]) -> None:
-        """Replace a run that works by the same run at another placement; `cells` and `sensitive` as in `add`."""
+        """Replace a run by the same run at another placement; `cells` and `sensitive` as in `add`."""
         self.remove(run.id)
         self.add(run, cells, sensitive)
         self._runs = dict(sorted(self._runs.items()))
@@ -174,7 +178,7 @@ class RunTable:
         count = len(self._runs)
         ends, order = self._ends, self._order
         at = int(ends[:count].searchsorted(end))
-        if order[at] != slot:  # several end together
+        if order[at] != slot:  # several runs end together
             at += int((order[at:count] == slot).argmax())
         ends[at : count - 1] = ends[at + 1 : count]
         order[at : count - 1] = order[at + 1 : count]

@@ -1,4 +1,4 @@
-"""What happened: every run with its start, end and placement, as arrays."""
+"""Schedules: every run with its start, end and placement, as arrays."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from poolwise.model.machine import Machine
 from poolwise.model.memory_use import MemoryStep, Stall
 from poolwise.model.run import Resized
 from poolwise.model.workload import Workload
+from poolwise.short_repr import fit, short_repr
 
 
 def owners_text(machine: Machine, rows: Iterable[tuple[int, int, int]]) -> str:
-    """Write rows (owner, resource, amount) as OWNER:RESOURCE=AMOUNT:... for each owner, joined by ';'; base units."""
+    """Format rows (owner, resource, amount) as OWNER:RESOURCE=AMOUNT:... for each owner, joined by ';'; base units."""
     gives: dict[str, list[str]] = {}
     for owner, resource, amount in rows:
         gives.setdefault(machine.owners[owner], []).append(f"{machine.resources[resource]}={amount}")
@@ -28,7 +29,7 @@ def owners_text(machine: Machine, rows: Iterable[tuple[int, int, int]]) -> str:
 
 
 class Holdings(NamedTuple):
-    """Rows (run, owner, resource, amount) that hold from `begin` to `end` (ns), each array (n_row,) int64."""
+    """Rows (run, owner, resource, amount) that are held from `begin` to `end` (ns), each array (n_row,) int64."""
 
     run: IntArray
     owner: IntArray
@@ -37,28 +38,52 @@ class Holdings(NamedTuple):
     begin: IntArray
     end: IntArray
 
+    def __repr__(self) -> str:
+        return short_repr(self)
+
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """The record of a simulation.
+    """The result of a simulation: every run with its placement.
 
     Attributes
     ----------
-    machine, workload : the machine, and the workload that ran on it
+    machine, workload : machine and workload of the simulation
     job, start, end : (n_run,) row of the workload, ns, ns; in the order of starts
-    tasks : (n_run,) tasks of the job in the run
+    tasks : (n_run,) number of tasks of the job in the run
     outcome : n_run outcomes
     offset : (n_run + 1,) rows offset[k]:offset[k+1] of `owner`, `resource`, `amount` are run k's placement
     owner, resource, amount : (n_row,)
     rejected : row of the workload -> reason
-    waiting : rows that never started
-    passes : scheduling passes
+    waiting : rows of jobs that never started
+    passes : number of scheduling passes
     refused : reason -> number of decisions that the platform refused
-    resizes : placements that runs were given while they were at work, in the order of time; `offset` to `amount` are what
-        they began with, and `holdings` is all that they held
-    memory_steps : memory that runs used, in the order of time; empty where the workload does not say what jobs use
-    stalls : times in which runs stood still for want of memory, in the order of their ends
+    resizes : placements that runs got while they ran, in the order of time; `offset` to `amount` are their first placements,
+        and `holdings` has all of them
+    memory_steps : memory that runs used, in the order of time; empty if the workload does not contain memory use
+    stalls : times in which runs made no progress for lack of memory, in the order of their ends
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> workload = poolwise.Workload.of(["0 s", "0 s"], ["1 min", "1 min"])
+    >>> schedule = poolwise.simulate(workload, poolwise.Machine.flat(1), engine="reference").schedule
+    >>> schedule.start // 10**9
+    array([ 0, 60])
+    >>> schedule.placement_of(1)  # owner, resource, amount
+    [(0, 0, 1)]
     """
+
+    def __repr__(self) -> str:
+        counts = {
+            "runs": self.n_run,
+            "jobs done": int(self.done.sum()),
+            "rejected": len(self.rejected),
+            "waiting": len(self.waiting),
+            "passes": self.passes,
+        }
+        text = ", ".join(f"{count:,} {name}" for name, count in counts.items())
+        return fit(f"Schedule of '{self.workload.name}' on '{self.machine.name}': {text}")
 
     machine: Machine
     workload: Workload
@@ -81,7 +106,7 @@ class Schedule:
 
     @cached_property
     def holdings(self) -> Holdings:
-        """What each run held, and from when to when; a placement ends where the next one of its run begins."""
+        """All rows that runs held, with their times; a placement ends where the next one of its run begins."""
         run = np.repeat(np.arange(self.n_run), np.diff(self.offset))
         begin, end = self.start[run], self.end[run]
         whole = Holdings(run, self.owner, self.resource, self.amount, begin, end)
@@ -105,19 +130,19 @@ class Schedule:
 
     @cached_property
     def finished(self) -> BoolArray:
-        """(n_run,) runs that did their work."""
+        """(n_run,) runs that finished their work."""
         return np.array([outcome is Outcome.FINISHED for outcome in self.outcome], dtype=np.bool_)
 
     @cached_property
     def job_start(self) -> IntArray:
-        """(n_job,) ns of the first start among the runs that finished, -1 for jobs with none."""
+        """(n_job,) ns of the first start of a finished run, -1 for jobs without one."""
         first = np.full(len(self.workload), np.iinfo(np.int64).max, dtype=np.int64)
         np.minimum.at(first, self.job[self.finished], self.start[self.finished])
         return np.where(first == np.iinfo(np.int64).max, -1, first)
 
     @cached_property
     def job_end(self) -> IntArray:
-        """(n_job,) ns of the last end, -1 for jobs with none."""
+        """(n_job,) ns of the last end of a finished run, -1 for jobs without one."""
         last = np.full(len(self.workload), -1, dtype=np.int64)
         np.maximum.at(last, self.job[self.finished], self.end[self.finished])
         return last
@@ -130,28 +155,28 @@ class Schedule:
         return done
 
     def rejections(self) -> dict[str, int]:
-        """Count rejected jobs by reason."""
+        """Return the number of rejected jobs by reason, sorted by reason."""
         counts: dict[str, int] = {}
         for reason in self.rejected.values():
             counts[reason] = counts.get(reason, 0) + 1
         return dict(sorted(counts.items()))
 
     def placement_of(self, run: int) -> list[tuple[int, int, int]]:
-        """Rows (owner, resource, amount) of a run's placement."""
+        """Return the rows (owner, resource, amount) of a run's placement."""
         rows = slice(int(self.offset[run]), int(self.offset[run + 1]))
         return list(zip(self.owner[rows].tolist(), self.resource[rows].tolist(), self.amount[rows].tolist(), strict=True))
 
     def placements(self) -> list[str]:
-        """Placement of each run in words: `rack_placements` on racks of whole nodes, elsewhere owner by owner.
+        """Return the placement of each run as text: `rack_placements` on racks of whole nodes, else owner by owner.
 
-        In the latter form an owner is written with all that it gives, OWNER:RESOURCE=AMOUNT:..., and owners are joined by ';'.
+        In the latter form each owner is OWNER:RESOURCE=AMOUNT:..., and owners are joined by ';'.
         """
         if self._in_racks():
             return self.rack_placements()
         return [owners_text(self.machine, self.placement_of(run)) for run in range(self.n_run)]
 
     def _in_racks(self) -> bool:
-        """Whether all that runs take is nodes and memory of racks of identical nodes."""
+        """Return whether runs use only nodes and memory of racks of identical nodes."""
         try:
             layout = self.machine.racks
         except InputError:
@@ -159,7 +184,7 @@ class Schedule:
         return bool(np.isin(self.resource, [layout.node_column, layout.memory_column]).all())
 
     def rack_placements(self) -> list[str]:
-        """Placement of each run as rack:nodes:poolMiB joined by ';' (racks that give only memory have 0 nodes)."""
+        """Return the placement of each run as rack:nodes:poolMiB joined by ';'; racks that give only memory have 0 nodes."""
         layout, rack = self.machine.racks, self.machine.rack.tolist()
         owner, resource, amount = self.owner.tolist(), self.resource.tolist(), self.amount.tolist()
         bounds, texts = self.offset.tolist(), []

@@ -1,4 +1,4 @@
-"""Nodes that jobs share and the devices these jobs can use: the view from which schedulers and placements on them start."""
+"""Shared nodes with devices: the view of a machine on which schedulers and placements for shared nodes work."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from poolwise.model.machine import Machine
 
 @dataclass(frozen=True, eq=False)
 class SharedNodes:
-    """A machine seen as shared nodes with devices. Views for a special purpose add what they alone need.
+    """A machine as shared nodes with devices. Views for a special purpose derive from it.
 
-    Nodes that have nothing to give are left out: they have left the machine, or are taken whole.
+    Nodes without capacity are excluded: they have left the machine, or are whole nodes.
 
     Attributes
     ----------
-    machine : the machine that is viewed
+    machine : the machine
     nodes : (n_node,) owners, ascending
-    columns : (n_resource,) columns of the machine that nodes have, and `names` their names
+    columns : (n_resource,) columns of the machine with capacity on nodes
+    names : names of these resources
     devices : (n_device,) owners, ascending
-    home : (n_device,) position in `nodes` of the node that contains each device, -1 where none does
-    type : (n_device,) names
+    home : (n_device,) position in `nodes` of the node that contains each device, -1 for pooled devices
+    type : (n_device,) names of device types
     """
 
     machine: Machine
@@ -39,25 +40,25 @@ class SharedNodes:
     type: NDArray[np.str_]
 
     def column(self, name: str) -> int:
-        """Column of a resource of the machine, -1 where it has none."""
+        """Return the column of a resource of the machine, -1 if it has none."""
         return self.machine.resources.index(name) if name in self.machine.resources else -1
 
     def having(self, *names: str) -> BoolArray:
-        """(n_device,) devices that have any of some resources."""
+        """Return (n_device,) devices with capacity of any of some resources."""
         held = [column for name in names if (column := self.column(name)) >= 0]
         found: BoolArray = np.any(self.machine.capacity[self.devices][:, held] > 0, axis=1)
         return found
 
     def only(self, keep: BoolArray) -> SharedNodes:
-        """Return the view with some of the devices alone, (n_device,)."""
+        """Return the view with only some of the devices, (n_device,)."""
         return replace(self, devices=self.devices[keep], home=self.home[keep], type=self.type[keep])
 
     def by_type(self) -> dict[str, IntArray]:
-        """Type of device, by name -> (n,) owners, ascending."""
+        """Return type of device -> (n,) owners, ascending, sorted by name."""
         return {str(name): self.devices[self.type == name] for name in np.unique(self.type)}
 
     def pools(self, resource: str) -> IntArray:
-        """(n_node,) pool of a resource that serves each node: that of its rack, else that of the machine, -1 without."""
+        """Return (n_node,) pool of a resource that serves each node: that of its rack, else of the machine, -1 without one."""
         machine, column = self.machine, self.column(resource)
         owners = [o for o in machine.of_kind(Kind.POOL).tolist() if column >= 0 and machine.capacity[o, column] > 0]
         by_rack = {int(machine.rack[o]): o for o in reversed(owners)}
@@ -65,14 +66,14 @@ class SharedNodes:
         return np.array([by_rack.get(rack, everywhere) for rack in machine.rack[self.nodes].tolist()], dtype=np.int64)
 
 
-@lru_cache(maxsize=8)  # a machine is compared by identity
+@lru_cache(maxsize=8)  # machines are compared by identity
 def shared_nodes(machine: Machine, *needed: str) -> SharedNodes:
-    """View a machine. Raises InputError where it has no shared nodes, or lacks resources that are needed."""
+    """Return the view of a machine; raises InputError if it has no shared nodes with the resources needed."""
     owners = machine.of_kind(Kind.NODE)
-    there = machine.capacity[owners].any(axis=1)
+    present = machine.capacity[owners].any(axis=1)
     if "nodes" in machine.resources:
-        there &= machine.capacity[owners, machine.resource("nodes")] == 0
-    nodes = owners[there]
+        present &= machine.capacity[owners, machine.resource("nodes")] == 0
+    nodes = owners[present]
     if not len(nodes) or not set(needed) <= set(machine.resources):
         what = f" with {' and '.join(needed)}" if needed else ""
         wanted = ", ".join(['allocation = "shared"', *needed[:-1]])

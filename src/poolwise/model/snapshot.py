@@ -1,4 +1,4 @@
-"""What a scheduler sees: the machine now, and what it will look like if the running jobs end when expected."""
+"""Snapshots: the machine as a scheduler sees it now, and as it will be when running jobs end as expected."""
 
 from __future__ import annotations
 
@@ -21,66 +21,82 @@ from poolwise.model.run_table import RunTable
 from poolwise.units import HORIZON, OVERDUE, with_slowdown
 
 WIDE = 1024
-"""Cells from which on rows are added up one after the other: down the columns that takes three times as long."""
+"""Number of cells from which rows are added up one by one: `np.cumsum` down the columns takes three times as long."""
 
 
 class Estimate(Protocol):
-    """What a snapshot asks of a performance model; `interfaces.PerformanceModel` says what the answers mean."""
+    """Questions that a snapshot asks a performance model; `interfaces.PerformanceModel` defines the answers."""
 
     @property
     def parts(self) -> tuple[Estimate, ...]:
-        """Models that it is put together from. Ask by `model_parts`."""
+        """Models that it consists of; read it by `model_parts`."""
         ...
 
     def setup(self, run: Run, view: Snapshot) -> int:
-        """Ns before anything else."""
+        """Return ns before anything else."""
         ...
 
     def fetch(self, run: Run, view: Snapshot) -> Fetch | None:
-        """Data that must be there before work begins."""
+        """Return the data that must be transferred before work begins."""
         ...
 
     def fetch_slowdown(self, run: Run, view: Snapshot) -> float:
-        """Extra time per unit of fetching."""
+        """Return the extra time per unit of fetching."""
         ...
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
-        """Extra time per unit of reference work."""
+        """Return the extra time per unit of reference work."""
         ...
 
     def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
-        """Owners whose occupancy changes the slowdown."""
+        """Return the owners whose occupancy changes the slowdown."""
         ...
 
 
 def model_parts(model: Estimate) -> tuple[Estimate, ...]:
-    """Models that a model is put together from: the model itself unless its own class says otherwise.
+    """Return the models that a model consists of: the model itself, unless its own class states parts.
 
-    A subclass may count in another way, so it states its own parts or is taken for one model.
+    A subclass may behave differently, so the parts of its base class do not apply to it.
     """
     return model.parts if "parts" in vars(type(model)) else (model,)
 
 
 class Snapshot:
-    """The state at one instant, read-only. Only expected ends are shown, never true ones.
+    """The state of a platform at one instant, read-only. It contains expected ends, never true ones.
 
-    Two operations answer every question of backfilling, for any mix of resources: `at(t)` applies the expected releases
-    until t, `with_started(...)` imagines a start. Both return another snapshot.
+    Two methods answer every question of backfilling, for any mix of resources: `at(t)` applies the expected releases
+    until t, and `with_started(...)` imagines a start. Both return another snapshot.
 
     Attributes
     ----------
     now : int, ns
-    machine : the machine as it is built; owners that left have no capacity
+    machine : the machine; owners that left have no capacity
     table : the jobs that have arrived
-    work : (n_job,) int64, reference ns of each job's work as far as the viewer knows: what was requested. Only in
-        the views that a platform shows to the model of how long runs really take is it the true duration
     capacity, free : (n_owner, n_resource) int64, read-only
-    estimate : the performance model that the scheduler believes in
-    may_grow : whether owners may still join or capacity may come back, so that nothing can be said never to fit
-    freed_at : ns of the latest instant at which a run ended or was resized or the machine changed, -1 before the first
-    history : the runs that have ended, None where the platform does not keep them
-    traffic : (n_owner,) MB/s that go over each link, as measured on a machine that is there; None where nobody measures
-    in_use : the memory that runs use now; None where nobody measures
+    runs : the running runs, indexed by expected end and by owner
+    estimate : performance model that the scheduler believes
+    progress : function of a run number and a time (ns) that returns the work done, ns; None if unknown
+    work : (n_job,) int64, reference ns of each job's work as far as the viewer knows: the requested times. Only the views that
+        a platform gives to the true performance model contain the true durations
+    may_grow : whether owners may still join or capacity may come back, so that a job which does not fit may fit later
+    freed_at : ns of the latest end or resize of a run, or change of the machine; -1 before the first
+    history : runs that have ended; None if the platform does not keep them
+    traffic : (n_owner,) MB/s over each link as measured on a real cluster; None if it is not measured
+    in_use : memory that runs use now; None if it is not measured
+
+    Examples
+    --------
+    A policy gets snapshots in its methods. This backfill prints what it sees:
+
+    >>> import poolwise
+    >>> class Watch(poolwise.policies.Easy):
+    ...     def select(self, queue, priority, snapshot, placement):
+    ...         print(snapshot.now // 10**9, snapshot.n_run, snapshot.free[0].tolist())
+    ...         return super().select(queue, priority, snapshot, placement)
+    >>> workload = poolwise.Workload.of(["0 s", "0 s"], ["1 min", "1 min"])
+    >>> run = poolwise.simulate(workload, poolwise.Machine.flat(1), backfill=Watch(), engine="reference")
+    0 0 [1, 0]
+    60 0 [1, 0]
     """
 
     __slots__ = (
@@ -130,9 +146,9 @@ class Snapshot:
         self.in_use = in_use
         self._runs, self._progress = runs, progress
         self._extra: tuple[Run, ...] = ()
-        self._on_owner: dict[int, tuple[int, ...]] | None = None  # owner -> imagined runs that touch it, once it was asked for
-        self._ended: int | None = None  # runs expected to end by then are gone
-        self._real = now  # the platform's present time, against which overdue runs are judged
+        self._on_owner: dict[int, tuple[int, ...]] | None = None  # owner -> imagined runs that touch it; None until needed
+        self._ended: int | None = None  # runs expected to end by this time are gone
+        self._real = now  # the platform's present time, by which runs are overdue
 
     def _copy(self, now: int, free: IntArray) -> Snapshot:
         other = Snapshot(
@@ -156,37 +172,41 @@ class Snapshot:
 
     @property
     def work(self) -> IntArray:
-        """(n_job,) reference ns of each job's work, as far as the viewer knows."""
+        """(n_job,) reference ns of each job's work, estimated by the requested times; true in the views of the true model."""
         return self.table.requested if self._work is None else self._work
+
+    def __repr__(self) -> str:
+        counts = f"{self.n_run:,} runs on {self.machine.n_owner:,} owners, {len(self.table):,} jobs arrived"
+        return f"<Snapshot at {self.now} ns: {counts}>"
 
     # Runs
 
     @property
     def version(self) -> int:
-        """Changes whenever a run starts, ends or is re-estimated; a key for caches of a dispatcher."""
+        """Number that changes whenever a run starts, ends or is re-estimated; a key for caches of a dispatcher."""
         return self._runs.version
 
     @property
     def arrangement(self) -> int | None:
-        """Names which runs are where, a key for caches of performance models; None in states that are imagined."""
+        """Number of the current arrangement of runs, a key for caches of performance models; None in imagined states."""
         return self._runs.arrangement if not self._extra and self._ended is None else None
 
     @property
     def n_run(self) -> int:
-        """Number of runs at work, imagined ones among them."""
+        """Number of running runs, including imagined ones."""
         return len(self._runs) + len(self._extra) if self._ended is None else sum(1 for _ in self.runs())
 
     def runs(self) -> Iterator[Run]:
-        """Iterate over the runs at work, imagined ones last."""
+        """Iterate over the running runs, imagined ones last."""
         yield from (run for run in self._runs if not self._gone(run))
         yield from self._extra
 
     def run(self, number: int) -> Run:
-        """Look up a run by its number (negative: imagined by `with_started`)."""
+        """Return a run by its number; negative numbers are runs imagined by `with_started`."""
         return self._extra[-1 - number] if number < 0 else self._runs[number]
 
     def occupants(self, owner: int) -> tuple[int, ...]:
-        """Runs that touch an owner: those placed on it and those whose speed depends on it."""
+        """Return the runs that touch an owner: those placed on it and those whose speed depends on it."""
         if self._ended is None and not self._extra:
             return tuple(self._runs.occupants(owner))
         here = tuple(n for n in self._runs.occupants(owner) if self._ended is None or not self._gone(self._runs[n]))
@@ -198,23 +218,23 @@ class Snapshot:
         return here + self._on_owner.get(owner, ())
 
     def work_left(self, number: int) -> float:
-        """Reference-speed ns that a run is expected still to need: its work less what is believed done, at least 0."""
+        """Return the reference ns of work that a run is expected still to need, at least 0."""
         run = self.run(number)
         done = self._progress(number, self.now) if self._progress is not None and number >= 0 else 0.0
         return max(float(self.work[run.job]) - done, 0.0)
 
     def memory_of(self, run: Run) -> int:
-        """MiB that a run uses on each of its nodes now, or what its job asked for where that is not measured."""
+        """Return the MiB that a run uses on each of its nodes now; if that is not measured, what its job requested."""
         measured = None if self.in_use is None else self.in_use.used.get(run.id)
         return int(self.table.memory[run.job]) if measured is None else measured
 
     @property
     def stalled(self) -> Mapping[int, int]:
-        """Run -> ns since which it stands still for want of memory, in the order of these times."""
+        """Run -> ns since which it makes no progress for lack of memory, in the order of these times."""
         return {} if self.in_use is None else self.in_use.stalled
 
     def composition(self, device: int) -> tuple[int, ...]:
-        """Devices composed with `device`: those that the run using it names, itself alone where it is free."""
+        """Return the devices composed with `device`: those of the run that uses it, or `device` alone if it is free."""
         for number in self.occupants(device):
             owners = self.run(number).placement.owners()
             if device in owners:
@@ -231,10 +251,10 @@ class Snapshot:
         fetching = () if run.fetch is None else run.fetch.touches
         return {*run.placement.owners(), *fetching, *self.estimate.touches(run.placement, self)}
 
-    # Questions of backfilling
+    # Look-ahead for backfilling
 
     def empty(self) -> Snapshot:
-        """Return the machine as it stands with nothing running."""
+        """Return the state with nothing running."""
         return Snapshot(
             self.now,
             self.machine,
@@ -250,11 +270,11 @@ class Snapshot:
         )
 
     def expected_end(self, job: int, placement: Placement) -> int:
-        """Ns at which a job started now is expected to end, at most `HORIZON`.
+        """Return the ns at which a job that starts now is expected to end, at most `HORIZON`.
 
         It is now + setup + fetching * (1 + its expected slowdown) + work * (1 + its expected slowdown).
         """
-        view, run = self, self._starting(job, (0,), placement, self.now)  # the end is yet to be found
+        view, run = self, self._starting(job, (0,), placement, self.now)  # its end is not known yet
         if run.fetch is not None or self.estimate.touches(placement, self):
             view = self._with(run)
         lasts = self.estimate.setup(run, view) + with_slowdown(float(self.work[job]), self.estimate.slowdown(run, view))
@@ -265,29 +285,29 @@ class Snapshot:
     def with_started(
         self, job: int, placement: Placement, tasks: tuple[int, ...] = (0,), *, end: int | None = None
     ) -> Snapshot:
-        """Imagine that a job starts now. Free amounts may become negative: the caller checks.
+        """Return the state in which a job starts now. Free amounts may become negative: the caller must check.
 
-        `end` is its expected end, `expected_end(job, placement)` if not given.
+        `end` is its expected end, by default `expected_end(job, placement)`.
         """
         if end is None:
             end = self.expected_end(job, placement)
         return self._with(self._starting(job, tasks, placement, end))
 
     def with_starts(self, starts: Iterable[Start]) -> Snapshot:
-        """Imagine that all of some starts are carried out, one after the other."""
+        """Return the state in which all of some starts happen, one after the other."""
         view = self
         for start in starts:
             view = view.with_started(start.job, start.placement, start.tasks)
         return view
 
     def _starting(self, job: int, tasks: tuple[int, ...], placement: Placement, end: int) -> Run:
-        """Imagine a run that starts now and is expected to end at `end`."""
+        """Return a run that starts now and is expected to end at `end`."""
         run = Run(-1 - len(self._extra), job, tasks, placement, self.now, end)
         fetch = self.estimate.fetch(run, self)
         return run if fetch is None else replace(run, fetch=fetch)
 
     def _with(self, run: Run) -> Snapshot:
-        """Return the state in which a run has started."""
+        """Return the state with one more run."""
         free = self.free.copy()
         run.placement.take_from(free)
         other = self._copy(self.now, free)
@@ -295,13 +315,13 @@ class Snapshot:
         return other
 
     def imagined(self, time: int, free: IntArray) -> Snapshot:
-        """Return a state with other free amounts, (n_owner, n_resource), at a time; the runs are left as they are."""
+        """Return a state with other free amounts, (n_owner, n_resource), at a time; the runs are unchanged."""
         return self._copy(time, free)
 
     def at(self, time: int) -> Snapshot:
-        """Apply the releases expected until `time` (included), overdue runs counting as ending at now + 1 s."""
+        """Return the state at `time` after the expected releases until then; overdue runs are expected to end at now + 1 s."""
         if time < self.now:
-            raise ValueError(f"cannot look back from {self.now} to {time}")
+            raise ValueError(f"the snapshot is at {self.now} ns; time must not be before, got {time}")
         free = self.free.copy()
         due = self._expected(self._runs.ends) <= time
         if self._ended is not None:
@@ -320,12 +340,17 @@ class Snapshot:
         return other
 
     def futures(self, block: int = 256) -> Iterator[tuple[IntArray, IntArray]]:
-        """Walk through the expected releases in order, and the ends of the machine's windows among them.
+        """Iterate over the states after each expected release, and after the ends of the machine's windows, in order of time.
+
+        Parameters
+        ----------
+        block
+            Number of releases that are computed at a time.
 
         Yields
         ------
         ends : (k,) distinct expected ends, and ends of windows, ascending
-        free : (k, n_owner, n_resource) what is free from each of them on, if nothing else starts
+        free : (k, n_owner, n_resource) free amounts from each of them on, if nothing else starts
         """
         table, shape = self._runs, self.free.shape
         known_ends, slots = self._expected(table.ends), table.slots
@@ -358,7 +383,7 @@ class Snapshot:
                 yield times[last], (free if last.all() else free[last]).reshape(-1, *shape)
 
     def ends(self) -> IntArray:
-        """(k,) distinct expected ends, and ends of windows, ascending: those of `futures`."""
+        """Return (k,) distinct expected ends, and ends of windows, ascending: those of `futures`."""
         known = self._expected(self._runs.ends)
         if self._ended is not None:
             known = known[known > self._ended]
@@ -367,14 +392,14 @@ class Snapshot:
         return np.unique(np.concatenate([known, np.array([*imagined, *windows], dtype=np.int64)]))
 
     def _expected(self, ends: IntArray) -> IntArray:
-        """Move overdue ends to now + 1 s."""
+        """Return the ends with overdue ones at now + 1 s."""
         if len(ends) and int(ends[0]) <= self._real:
             return np.where(ends <= self._real, self._real + OVERDUE, ends)
         return ends
 
 
 def _added_up(delta: IntArray, carry: IntArray) -> IntArray:
-    """(k, n_cell) sums of `carry` (n_cell,) and the rows up to each; `delta` itself is changed."""
+    """Return (k, n_cell) running sums of `carry` (n_cell,) and the rows; `delta` itself is changed."""
     delta[0] += carry
     if delta.shape[1] < WIDE:
         return np.cumsum(delta, axis=0, out=delta)
@@ -384,7 +409,7 @@ def _added_up(delta: IntArray, carry: IntArray) -> IntArray:
 
 
 def _read_only(array: IntArray) -> IntArray:
-    """View an array so that it cannot be written to."""
+    """Return a view of an array that cannot be written to."""
     view = array.view()
     view.setflags(write=False)
     return view

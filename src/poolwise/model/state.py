@@ -1,4 +1,4 @@
-"""A machine at work at one instant: what runs where since when, and what waits. Plain data, from which engines go on."""
+"""The state of a machine at one instant: running and waiting jobs. Plain data, from which engines can continue."""
 
 from __future__ import annotations
 
@@ -13,53 +13,81 @@ from poolwise.errors import InputError
 from poolwise.model.job_table import JobTable
 from poolwise.model.machine import Machine
 from poolwise.model.placement import Placement
+from poolwise.short_repr import fit, short_repr
 
 
 class InitialRun(NamedTuple):
-    """All tasks of a job that were started together before an instant, and are still at work.
+    """All tasks of a job that started together before an instant and are still running.
 
     Attributes
     ----------
     job : row of the job table
     start : ns
-    placement : what it holds
+    placement : resources that it holds
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> poolwise.InitialRun(job=0, start=0, placement=poolwise.Placement.of([(0, 0, 0, 4)])).start
+    0
     """
 
     job: int
     start: int
     placement: Placement
 
+    def __repr__(self) -> str:
+        return short_repr(self)
+
 
 class Initial(NamedTuple):
-    """From where an engine goes on with a workload.
+    """The point from which an engine continues a workload.
 
-    What ends at `now` ends, what was submitted by then and does not run arrives, and a pass is made; what ended before has no
-    place in the workload.
+    Runs that end at `now` end, jobs that were submitted by then and do not run arrive, and a scheduling pass follows. Jobs that
+    ended before must not be in the workload.
 
     Attributes
     ----------
     now : ns
-    runs : those at work, in the order of their starts; rows of the workload
+    runs : the running runs, in the order of their starts; rows of the workload
     """
 
     now: int
     runs: Sequence[InitialRun]
 
+    def __repr__(self) -> str:
+        return short_repr(self)
+
 
 @dataclass(frozen=True, eq=False)
 class MachineState:
-    """A machine at an instant. What has ended is forgotten.
+    """The state of a machine at one instant: running and waiting jobs, without those that have ended.
 
     Attributes
     ----------
     machine : the machine
-    jobs : those that run or wait, beside others; its `epoch` is ns since 1970 of time 0, from which all times count
+    jobs : table with the jobs that run or wait, and possibly others; times count from its `epoch`
     now : ns, the instant
-    running : in the order of their starts
+    running : runs, in the order of their starts
     waiting : (k,) rows of the job table
-    source : where it was seen, in a few words
-    scheduler : scheduler file, or catalog:NAME, that decides there; empty where nobody knows
+    source : a few words on where it was seen
+    scheduler : scheduler file, or "catalog:NAME", that schedules the machine; empty if unknown
+
+    Examples
+    --------
+    >>> import numpy as np, poolwise
+    >>> machine = poolwise.Machine.flat(4)
+    >>> table = poolwise.Workload.of(["0 s", "10 s"], "1 h", requests={"nodes": [3, 2]}).table
+    >>> running = [poolwise.InitialRun(0, 0, poolwise.Placement.of([(0, 0, machine.resource("nodes"), 3)]))]
+    >>> state = poolwise.MachineState(machine, table, 60 * 10**9, running, waiting=np.array([1]))
+    >>> state.free()[0].tolist()
+    [1, 0]
     """
+
+    def __repr__(self) -> str:
+        counts = f"{len(self.running):,} jobs run, {len(self.waiting):,} wait"
+        text = f"MachineState of '{self.machine.name}' at {self.now} ns: {counts}"
+        return fit(f"{text} ({self.source})" if self.source else text)
 
     machine: Machine
     jobs: JobTable
@@ -74,22 +102,22 @@ class MachineState:
         rows = [run.job for run in self.running] + self.waiting.tolist()
         if len(set(rows)) < len(rows):
             twice = next(row for row in rows if rows.count(row) > 1)
-            raise InputError(f"job {self.jobs.name(twice)} runs or waits twice", field="job", remedy="write each job once")
+            raise InputError(f"job {self.jobs.name(twice)} runs or waits twice", field="job", remedy="list each job once")
         if rows and not 0 <= min(rows) <= max(rows) < len(self.jobs):
             raise ValueError("a row is not in the job table")
         for run in self.running:
             submitted = int(self.jobs.submit[run.job])
             if not submitted <= run.start <= self.now:
-                problem = f"job {self.jobs.name(run.job)} starts before it is submitted, or after the state was seen"
+                problem = f"job {self.jobs.name(run.job)} starts before its submission, or after the time of the state"
                 raise InputError(problem, field="start_ns", remedy="count all times from the origin")
         for row in self.waiting.tolist():
             if int(self.jobs.submit[row]) > self.now:
-                problem = f"job {self.jobs.name(row)} waits before it is submitted"
+                problem = f"job {self.jobs.name(row)} waits before its submission"
                 raise InputError(problem, field="submit_ns", remedy="count all times from the origin")
         self.free()
 
     def free(self) -> IntArray:
-        """(n_owner, n_resource) what the runs leave free; raises InputError where they hold more than there is."""
+        """Return (n_owner, n_resource) free amounts; raises InputError if the runs hold more than the capacity."""
         free = self.machine.capacity.copy()
         for run in self.running:
             run.placement.take_from(free)

@@ -1,4 +1,4 @@
-"""Columns of a table that grows at its end: how they grow, how they are shown, and which rows are alike."""
+"""Columns of a table that grows at its end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 def grown(column: NDArray[Scalar], length: int, more: NDArray[Scalar]) -> NDArray[Scalar]:
-    """Return a column with `more` appended after its first `length` rows; where room is short, it is doubled."""
+    """Return a column with `more` appended after its first `length` rows; its capacity is doubled if necessary."""
     kind = np.result_type(column, more)
     need = length + len(more)
     if need > len(column) or kind != column.dtype or not column.flags.writeable:
@@ -29,7 +29,7 @@ def grown(column: NDArray[Scalar], length: int, more: NDArray[Scalar]) -> NDArra
 
 
 class ShownColumns(Mapping[str, NDArray[Scalar]]):
-    """Columns by name, each up to the rows that have arrived."""
+    """Columns by name, each cut to the rows that have arrived."""
 
     def __init__(self, columns: Mapping[str, NDArray[Scalar]], length: Callable[[], int]) -> None:
         self._columns, self._length = columns, length
@@ -46,24 +46,24 @@ class ShownColumns(Mapping[str, NDArray[Scalar]]):
 
 @dataclass
 class Kinds:
-    """Rows that are alike in some columns have the same number (see `JobTable.kinds`).
+    """Numbers of rows: rows with equal values in some columns have the same number (see `JobTable.kinds`).
 
     Attributes
     ----------
     of : (n_row,) number of each row's kind
-    value : what the columns hold, kind by kind
-    first : a row of each kind
-    number : value -> number
+    value : values of the columns, by number
+    first : first row of each kind
+    number : values -> number
     """
 
     of: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     value: list[tuple[Any, ...]] = field(default_factory=list)
     first: list[int] = field(default_factory=list)
     number: dict[tuple[Any, ...], int] = field(default_factory=dict)
-    held: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)  # `of`, with spare room at its end
+    held: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)  # `of`, with spare capacity
 
     def append(self, columns: Sequence[Column]) -> None:
-        """Number the next rows, of which the columns are given. Numbers count in the order in which kinds are first seen."""
+        """Number the next rows, given their columns, in the order in which kinds are first seen."""
         done, numbers = len(self.of), []
         for row, value in enumerate(zip(*(column.tolist() for column in columns), strict=True), start=done):
             number = self.number.setdefault(value, len(self.number))
@@ -76,7 +76,7 @@ class Kinds:
 
 
 def log10(values: IntArray | FloatArray) -> FloatArray:
-    """(n,) log10 of positive values (n,), by `math.log10`; integers with few distinct values are looked up in a table."""
+    """Return (n,) log10 of positive values (n,) by `math.log10`; integers with few distinct values are looked up in a table."""
     most = int(values.max(initial=0))
     if values.dtype == np.int64 and most < len(values):
         known = np.array([math.log10(v) for v in range(1, most + 1)], dtype=np.float64)

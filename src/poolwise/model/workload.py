@@ -1,10 +1,11 @@
-"""The jobs of one study, as columns: what a trace says of them, their durations included."""
+"""Workloads: jobs as columns, durations included."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +14,18 @@ from poolwise.arrays import FloatArray, IntArray, frozen
 from poolwise.errors import InputError
 from poolwise.model.html import html_table
 from poolwise.model.job_table import Job, JobTable
+from poolwise.model.machine_builder import DIMENSIONS
 from poolwise.model.memory_use import MemoryUse
-from poolwise.units import SECOND, format_time
+from poolwise.short_repr import fit
+from poolwise.units import SECOND, Dimension, format_time, parse
+
+Amounts = IntArray | Sequence[int | str] | int | str
+"""Amounts of all jobs: integers in base units, texts such as "64 GiB" or "10 min", or one for all jobs."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class TraceJob(Job):
-    """One row of a workload: what a job table says of it, and how long it runs.
+    """One row of a workload, its duration included.
 
     Attributes
     ----------
@@ -31,27 +37,36 @@ class TraceJob(Job):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Workload:
-    """Jobs in the order (submit, id), one row each.
+    """Jobs in the order (submit, id), one row each. Make one with `Workload.of`, `poolwise.read` or `poolwise.generate`.
 
-    A job has one or more identical tasks. A task that asks for `nodes` takes that many and its other requests are per
-    node: whole nodes, or parts of different nodes where the machine's are shared. One that does not takes one node.
+    A job has one or more identical tasks. A task that requests `nodes` gets that many, and its other requests are per
+    node: whole nodes, or parts of different nodes where nodes are shared. Any other task gets one node.
 
     Attributes
     ----------
-    id : (n_job,) int64, unique; what the trace calls the job
+    id : (n_job,) int64, unique; id in the trace
     submit : (n_job,) int64, ns since the trace began
-    duration : (n_job,) int64, ns of work for one task at reference speed, all memory local
-    requested : (n_job,) int64, ns; what the scheduler may know of the duration (the user's estimate)
+    duration : (n_job,) int64, ns of work of one task at reference speed, all memory local
+    requested : (n_job,) int64, ns; requested time, which the scheduler knows in place of the duration
     tasks : (n_job,) int64, tasks per job
     requests : resource name -> (n_job,) int64, base units ("nodes", "memory" MiB, "cores", "bandwidth" MB/s, ...)
-    attributes : name -> (n_job,) anything else a policy or model reads (u, deadline, task_type, user, ...)
-    excluded : reason -> rows of the trace that were left out
+    attributes : name -> (n_job,) any other column that a policy or model reads (u, deadline, task_type, user, ...)
+    excluded : reason -> rows of the trace that were excluded
     repaired : reason -> rows that were changed while reading
-    name : what reports call it
-    notes : sentences on how the trace was read, such as columns that were guessed
-    closed_loop : whether jobs are submitted when their predecessors are over (attributes "preceding" and "think_s"), not when
-        the trace says
-    memory_use : what each job really uses over its run; None: what it asks for
+    name : name in reports
+    notes : sentences on how the trace was read, such as guessed columns
+    closed_loop : whether jobs are submitted after their predecessors end (attributes "preceding" and "think_s"), not at the
+        times in the trace
+    memory_use : memory that each job uses over its run; None if it uses what it requests
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> workload = poolwise.Workload.of(["0 s", "10 min"], ["1 h", "30 min"], requests={"nodes": [4, 2]})
+    >>> workload
+    Workload 'workload': jobs 2, submitted over 10 min, median runtime 45 min, nodes of a job 2 to 4
+    >>> workload.node_seconds
+    array([14400.,  3600.])
     """
 
     id: IntArray
@@ -76,7 +91,7 @@ class Workload:
                 raise ValueError(f"column '{name}' has shape {column.shape}, expected ({n},)")
             frozen(column)
         if self.memory_use is not None and len(self.memory_use) != n:
-            raise ValueError(f"memory in use is known of {len(self.memory_use)} jobs, expected {n}")
+            raise ValueError(f"memory_use has {len(self.memory_use)} jobs, expected {n}")
         frozen(self.id)
         for name, column in {**columns, **self.requests}.items():
             if n and int(column.min()) < 0:
@@ -87,45 +102,90 @@ class Workload:
                 job = int(self.id[int(np.argmin(columns[name]))])
                 raise InputError(f"job {job}: {name} must be at least 1", field=name, remedy="correct or exclude the row")
         if len(np.unique(self.id)) != n:
-            raise InputError("job ids are not unique", field="id", remedy="number the jobs anew")
+            raise InputError("job ids are not unique", field="id", remedy="give each job its own id")
         if n and not np.array_equal(np.lexsort((self.id, self.submit)), np.arange(n)):
-            raise ValueError("rows must stand in the order (submit, id); build with Workload.of")
+            raise ValueError("rows must be in the order (submit, id); use Workload.of")
 
     @classmethod
     def of(
         cls,
-        submit: IntArray,
-        duration: IntArray,
+        submit: Amounts,
+        duration: Amounts,
         *,
-        id: IntArray | None = None,
-        requested: IntArray | None = None,
-        tasks: IntArray | int = 1,
-        requests: Mapping[str, IntArray] | None = None,
-        attributes: Mapping[str, NDArray[np.generic]] | None = None,
+        id: IntArray | Sequence[int] | None = None,
+        requested: Amounts | None = None,
+        tasks: IntArray | Sequence[int] | int = 1,
+        requests: Mapping[str, Amounts] | None = None,
+        attributes: Mapping[str, NDArray[np.generic] | Sequence[Any]] | None = None,
         excluded: Mapping[str, int] | None = None,
         repaired: Mapping[str, int] | None = None,
         name: str = "workload",
         notes: Iterable[str] = (),
     ) -> Workload:
-        """Build a workload from columns in any row order: sorts by (submit, id), fills in defaults.
+        """Make a workload from columns in any order of rows; it is sorted by (submit, id).
 
-        Every array has shape (n_job,). `id` counts from 1 and `requested` equals `duration` unless given.
+        Amounts are arrays of integers in base units, or texts with units; a single value holds for all jobs.
+
+        Parameters
+        ----------
+        submit
+            (n_job,) submissions: ns, or texts such as "10 min".
+        duration
+            (n_job,) work of one task at reference speed: ns, or texts such as "2 h".
+        id
+            (n_job,) unique integers; by default 1, 2, ... in the order given.
+        requested
+            (n_job,) requested times, which the scheduler knows; by default the durations.
+        tasks
+            (n_job,) numbers of tasks.
+        requests
+            Resource name -> (n_job,) amounts per task, or per node for tasks with "nodes": counts, MiB or texts such as "64
+            GiB" for "memory" and "storage", MB/s or texts such as "2 GB/s" for "bandwidth".
+        attributes
+            Name -> (n_job,) values of any type that policies and models read.
+        excluded, repaired
+            Reason -> number of rows of the source that were excluded or changed.
+        name
+            Name in reports.
+        notes
+            Sentences that a reader of the results must know.
+
+        Returns
+        -------
+        Workload
+
+        Raises
+        ------
+        InputError
+            A text cannot be read, an amount is negative, a duration is 0, or ids are not unique.
+        ValueError
+            Columns differ in length.
+
+        Examples
+        --------
+        >>> import poolwise
+        >>> workload = poolwise.Workload.of(
+        ...     submit=["0 s", "10 min"], duration="1 h", requests={"nodes": [4, 2], "memory": ["64 GiB", "8 GiB"]}
+        ... )
+        >>> workload.memory  # MiB
+        array([65536,  8192])
         """
-        submit = np.asarray(submit, dtype=np.int64)
-        n = len(submit)
-        duration = np.asarray(duration, dtype=np.int64)
+        times = _column("submit", submit, "time")
+        n = len(times)
+        lengths = _column("duration", duration, "time", n)
         ids = np.arange(1, n + 1, dtype=np.int64) if id is None else np.asarray(id, dtype=np.int64)
-        estimate = duration if requested is None else np.asarray(requested, dtype=np.int64)
+        estimate = lengths if requested is None else _column("requested", requested, "time", n)
         count = np.broadcast_to(np.asarray(tasks, dtype=np.int64), (n,))
-        rows = np.lexsort((ids, submit))
+        amounts = {key: _column(key, v, DIMENSIONS.get(key, "count"), n) for key, v in (requests or {}).items()}
+        rows = np.lexsort((ids, times))
         return cls(
             id=ids[rows],
-            submit=submit[rows],
-            duration=duration[rows],
+            submit=times[rows],
+            duration=lengths[rows],
             requested=estimate[rows],
             tasks=count[rows],
-            requests={k: np.asarray(v, dtype=np.int64)[rows] for k, v in (requests or {}).items()},
-            attributes={k: np.asarray(v)[rows] for k, v in (attributes or {}).items()},
+            requests={key: column[rows] for key, column in amounts.items()},
+            attributes={key: np.asarray(v)[rows] for key, v in (attributes or {}).items()},
             excluded=dict(excluded or {}),
             repaired=dict(repaired or {}),
             name=name,
@@ -136,7 +196,7 @@ class Workload:
         return len(self.id)
 
     def summary(self) -> dict[str, str]:
-        """What is in it, in words: name -> amount."""
+        """Return what the workload contains, in words: name -> amount."""
         words = {"jobs": f"{len(self):,}"}
         if len(self):
             words["submitted over"] = format_time(float(np.ptp(self.submit)) / SECOND)
@@ -150,7 +210,7 @@ class Workload:
         return {"excluded": self.excluded, "repaired": self.repaired}
 
     def __repr__(self) -> str:
-        return f"Workload '{self.name}': {', '.join(f'{what} {amount}' for what, amount in self.summary().items())}"
+        return fit(f"Workload '{self.name}': {', '.join(f'{what} {amount}' for what, amount in self.summary().items())}")
 
     def _repr_html_(self) -> str:
         counts = {f"{what}: {why}": f"{n:,} rows" for what, rows in self._changed.items() for why, n in rows.items()}
@@ -160,20 +220,20 @@ class Workload:
 
     @cached_property
     def table(self) -> JobTable:
-        """All jobs as a scheduler would see them once the last has arrived: everything but their durations."""
+        """All jobs as a scheduler sees them after the last arrival: everything but their durations."""
         return JobTable(self.id, self.submit, self.requested, self.tasks, self.requests, self.attributes)
 
     def job(self, index: int) -> TraceJob:
-        """View row `index`, its duration included."""
+        """Return a view of row `index`, its duration included."""
         return TraceJob(self.table, index, duration=int(self.duration[index]))
 
     def request(self, resource: str) -> IntArray:
-        """(n_job,) amounts asked of a resource, zeros where nothing asks for it."""
+        """Return (n_job,) requested amounts of a resource, zeros if no job requests it."""
         return self.table.request(resource)
 
     @property
     def nodes(self) -> IntArray:
-        """(n_job,) whole nodes of one task, at least 1 (a task that shares a node counts as one)."""
+        """(n_job,) nodes of one task, at least 1 (a task that shares a node counts as one)."""
         return self.table.nodes
 
     @property
@@ -183,15 +243,33 @@ class Workload:
 
     @property
     def submit_s(self) -> FloatArray:
-        """(n_job,) submit time in seconds since the trace began, at least 1."""
+        """(n_job,) submissions in seconds since the trace began, at least 1."""
         return self.table.submit_s
 
     @property
     def requested_s(self) -> FloatArray:
-        """(n_job,) requested time in seconds."""
+        """(n_job,) requested times in seconds."""
         return self.table.requested_s
 
     @cached_property
     def node_seconds(self) -> FloatArray:
         """(n_job,) nodes x duration x tasks, seconds."""
         return self.nodes * self.tasks * (self.duration / SECOND)
+
+
+def _column(name: str, values: Amounts, dimension: Dimension, length: int | None = None) -> IntArray:
+    """Return (n_job,) amounts in base units; a single value is repeated `length` times, once without a length."""
+    if isinstance(values, str | int):
+        return np.full(1 if length is None else length, _amount(name, values, dimension), dtype=np.int64)
+    if not isinstance(values, np.ndarray):
+        values = np.array([_amount(name, value, dimension) if isinstance(value, str) else value for value in values])
+    elif values.dtype.kind in "UO":
+        values = np.array([_amount(name, value, dimension) for value in values.tolist()])
+    return np.asarray(values, dtype=np.int64)
+
+
+def _amount(name: str, value: int | str, dimension: Dimension) -> int:
+    try:
+        return parse(value, dimension) if isinstance(value, str) else int(value)
+    except ValueError as error:
+        raise InputError(str(error), field=name) from None

@@ -77,14 +77,29 @@ class DeviceProfile:
 def read_device_profiles(reference: str | Path) -> Mapping[str, DeviceProfile]:
     """Read a CSV file of profiles, or "catalog:NAME" for a shipped one.
 
-    The columns are kind, the numbers, `assumed` (names of the columns that are guesses, separated by spaces) and `source`.
-    Lines that begin with # are comments.
+    Columns: kind, the numbers, `assumed` (names of the columns that are guesses, with spaces between) and `source`. Lines
+    that begin with # are comments.
+
+    Parameters
+    ----------
+    reference
+        CSV file, or "catalog:NAME" for a shipped one.
 
     Returns
     -------
-    Kind -> profile, in the order of the file.
+    Mapping
+        Kind of job -> `DeviceProfile`.
 
-    Raises InputError with file, line and field.
+    Raises
+    ------
+    InputError
+        The file is invalid; the error names file, line and field.
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> poolwise.read_device_profiles("catalog:rodinia")["nw"].kind
+    'nw'
     """
     text = str(reference)
     shipped = text.startswith(catalog.PREFIX)
@@ -113,6 +128,27 @@ def learn(schedule: Schedule, profiles: Mapping[str, DeviceProfile]) -> dict[str
     kept. Jobs of unknown kinds are ignored: they have no goal, and cost the neutral 1.
 
     Source: "The inference engine" (mean completion time of a type in each state of the cluster).
+
+    Parameters
+    ----------
+    schedule
+        Finished jobs; their kinds are the attribute "kind" of the workload.
+    profiles
+        Kind -> profile that is brought up to date.
+
+    Returns
+    -------
+    dict
+        Kind -> new profile.
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> profiles = poolwise.read_device_profiles("catalog:rodinia")
+    >>> workload = poolwise.Workload.of("0 s", "1 h")
+    >>> schedule = poolwise.simulate(workload, poolwise.Machine.flat(1), engine="reference").schedule
+    >>> poolwise.learn_device_profiles(schedule, profiles) == dict(profiles)  # no job has a kind
+    True
     """
     kinds = schedule.workload.attributes.get("kind")
     seen: dict[tuple[str, bool], list[int]] = {}

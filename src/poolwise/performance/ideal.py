@@ -27,7 +27,17 @@ class FixedAtStart(PerformanceModel):
 @register("models", "ideal")
 @dataclass(frozen=True)
 class Ideal(FixedAtStart):
-    """Run time equal to the duration, regardless of the placement."""
+    """Performance model under which every run takes exactly its duration, wherever it is placed.
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> machine = poolwise.Machine.of_racks(1, 1, local="8 GiB", pool="8 GiB")
+    >>> workload = poolwise.Workload.of("0 s", "1 h", requests={"memory": "12 GiB"})
+    >>> run = poolwise.simulate(workload, machine, truth=poolwise.Ideal(), engine="reference")
+    >>> run.metrics["makespan_s"]
+    3600.0
+    """
 
     @property
     def parts(self) -> tuple[PerformanceModel, ...]:

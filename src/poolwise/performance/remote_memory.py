@@ -154,9 +154,18 @@ class RemoteMemory(FixedAtStart):
         "own" (each job's own slowdown), "mean" (mean of the curve over u, the same for all jobs) or "none" (0). The last two
         are estimates of a scheduler without knowledge of its jobs.
     spread
-        Slowdown of a job on several racks: that of its "worst" rack (default), the "mean" over its memory, or "paper", which
-        treats all remote memory as far once any of it is outside the rack's pool (scope "system" at 280 ns for all). On
-        shared nodes: that of the "worst" part, or the "mean" of the parts.
+        A job over several racks is as slow as its "worst" rack (default), as the "mean" of its memory, or all remote
+        memory counts as "far" as soon as any of it leaves the rack's pool ("paper": scope system at 280 ns for all). On
+        shared nodes it is as slow as its "worst" part, or as the "mean" of its parts.
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> machine = poolwise.Machine.of_racks(1, 1, local="8 GiB", pool="8 GiB")
+    >>> workload = poolwise.Workload.of("0 s", "1 h", requests={"memory": "12 GiB"})
+    >>> run = poolwise.simulate(workload, machine, truth=poolwise.RemoteMemory(seed=1), engine="reference")
+    >>> run.metrics["makespan_s"] > 3600.0
+    True
     """
 
     seed: int = 0

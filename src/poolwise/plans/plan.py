@@ -23,6 +23,7 @@ from poolwise.hashing import Json, canonical, digest, pretty
 from poolwise.presentation.figure import Figure
 from poolwise.presentation.table import Table
 from poolwise.runner import Executor, Local
+from poolwise.short_repr import fit, short_repr
 from poolwise.traces.parquet import sealed_parquet
 from poolwise.version import __version__
 
@@ -42,7 +43,7 @@ class PlanFile(Section):
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """The result of a plan, for readers and programs.
+    """The answer to a plan, for people and programs.
 
     Attributes
     ----------
@@ -61,6 +62,8 @@ class Answer:
     card : summary of the decision; None without one
     tables : tables of the report; unless one is titled `CANDIDATES`, the report shows `candidates` unchanged
     """
+
+    __repr__ = short_repr
 
     status: PlanStatus
     headline: str
@@ -114,15 +117,23 @@ class Question(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ResolvedPlan:
-    """A resolved plan file.
+    """A plan file, resolved; `load_plan` returns it.
 
     Attributes
     ----------
     name, title : the file name without suffix, and the title
     kind : name of the kind
-    question : the plan's question
-    content, sha256 : resolved content of the file, including --set values, and its hash
+    question : what is asked
+    content, sha256 : the resolved content of the file, with what --set replaced, and its hash
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> poolwise.load_plan("gpu-share").kind
+    'deployment'
     """
+
+    __repr__ = short_repr
 
     name: str
     title: str
@@ -134,7 +145,24 @@ class ResolvedPlan:
 
 @dataclass(frozen=True, eq=False)
 class PlanResult:
-    """A plan and its answer."""
+    """A plan and its answer; `plan` returns it.
+
+    Attributes
+    ----------
+    plan : the plan
+    folder : folder of its runs and its answer
+    answer : status, headline, sentences, candidates and figures
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> result = poolwise.plan("gpu-share", jobs=1, set={"plan.seeds": 2, "plan.jobs.count": 50})
+    >>> "verdict" in result.answer.candidates.columns
+    True
+    """
+
+    def __repr__(self) -> str:
+        return fit(f"PlanResult '{self.plan.name}' in {self.folder}: {self.answer.status}\n  {self.answer.headline}")
 
     plan: ResolvedPlan
     folder: Path
@@ -176,19 +204,29 @@ class PlanResult:
 
 
 def load_plan(path: str | Path, set: Mapping[str, Any] | None = None) -> ResolvedPlan:
-    """Read a plan.
+    """Read a plan file, or a shipped plan by its name, without running it.
 
     Parameters
     ----------
     path
-        Plan file, or name of a shipped plan.
+        PLAN.toml, or the name of a shipped plan.
     set
-        Dotted path -> value that replaces the file's, as with --set.
+        Dotted path -> value that replaces one of the file, as --set does.
+
+    Returns
+    -------
+    ResolvedPlan
 
     Raises
     ------
     InputError
-        With file, line, field and remedy.
+        The plan is invalid; the error names file, line, field and remedy.
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> poolwise.load_plan("gpu-share", {"plan.seeds": 3}).name
+    'gpu-share'
     """
     document = Document.read(find(path))
     check_version(document)
@@ -243,3 +281,54 @@ def run_plan(
     result = PlanResult(plan, Path(out), plan.question.answer(Path(out), executor, tell))
     result.write()
     return result
+
+
+def plan(
+    plan: str | Path | ResolvedPlan,
+    out: str | Path | None = None,
+    jobs: int | None = None,
+    tell: ReportProgress = lambda line: None,
+    executor: Executor | None = None,
+    *,
+    set: Mapping[str, Any] | None = None,
+) -> PlanResult:
+    """Find the cheapest machine that meets the targets of a plan, and write the answer; re-run to resume.
+
+    Parameters
+    ----------
+    plan
+        PLAN.toml, the name of a shipped plan, or what `load_plan` returned.
+    out
+        Folder for runs and answer, made if it does not exist; runs that it holds are not repeated. By default results/PLAN.
+    jobs
+        Number of processes on this computer; all cores if not given. The answer does not depend on it.
+    tell
+        Called with a line of text on the progress.
+    executor
+        Computes the runs instead of this computer; see `poolwise.runner.find_executor`.
+    set
+        Dotted path -> value that replaces one of the file, such as {"plan.sensitivity": 0.2}.
+
+    Returns
+    -------
+    PlanResult
+
+    Raises
+    ------
+    InputError
+        The plan is invalid (the error names file, line and field), or another process writes to the same folder.
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> result = poolwise.plan("gpu-share", jobs=1, set={"plan.seeds": 2, "plan.jobs.count": 50})
+    >>> result.answer.status
+    'undecided'
+    """
+    if isinstance(plan, ResolvedPlan):
+        if set:
+            raise TypeError("plan() takes set= only with a file or a name; pass it to load_plan instead")
+        loaded = plan
+    else:
+        loaded = load_plan(plan, set)
+    return run_plan(loaded, Path("results") / loaded.name if out is None else out, jobs, tell, executor)

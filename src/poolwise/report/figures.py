@@ -23,16 +23,29 @@ MAX_HORIZONTAL = 40
 """Maximum number of characters of horizontal labels under bars; longer labels are rotated."""
 
 
+_METADATA: dict[str, dict[str, None]] = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+"""Format -> metadata that is left out, so that the same figure gives the same bytes."""
+
+
 def save(shown: Figure, folder: Path) -> list[Path]:
     """Write PNG, SVG and PDF on white for print; equal figures give equal bytes."""
     canvas = _canvas(shown)
     paths = []
-    for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None}), ("pdf", {"CreationDate": None})):
+    for kind in _METADATA:
         path = folder / f"{shown.name}.{kind}"
-        with mpl.rc_context({"svg.hashsalt": shown.name, "svg.fonttype": "none", "pdf.fonttype": 42}):
-            canvas.savefig(path, metadata=metadata, facecolor="white", dpi=300)
+        _write(canvas, shown.name, kind, path)
         paths.append(path)
     return paths
+
+
+def write_figure(shown: Figure, kind: str, file: Path) -> None:
+    """Write a figure in one format ("png", "svg" or "pdf") to a file."""
+    _write(_canvas(shown), shown.name, kind, file)
+
+
+def _write(canvas: Canvas, name: str, kind: str, file: Path) -> None:
+    with mpl.rc_context({"svg.hashsalt": name, "svg.fonttype": "none", "pdf.fonttype": 42}):
+        canvas.savefig(file, format=kind, metadata=_METADATA[kind], facecolor="white", dpi=300)
 
 
 def _canvas(shown: Figure) -> Canvas:

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 
 from poolwise.errors import InputError, PolicyError, PoolwiseError
 from poolwise.runner.task_type import Record, TaskType
-from poolwise.user_code import failure_in
+from poolwise.user_code import user_failure
 
 Task = TypeVar("Task")
 
@@ -32,7 +32,7 @@ def run_task(task_type: TaskType[Task], key: str, task: Task) -> FinishedTask:
     except PoolwiseError as error:
         raise type(error)(f"{error} (in cell {label})") from error
     except Exception as error:
-        failure = failure_in(error)
+        failure = user_failure(error)
         if failure is not None:
             raise PolicyError(f"{failure} (in cell {label})") from error
         error.add_note(f"in cell {label}")

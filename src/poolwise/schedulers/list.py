@@ -53,6 +53,26 @@ class ListScheduler(Scheduler):
     """Rigid jobs, one pass an instant: reject what can never run; else order the queue and let the backfill choose.
 
     On a machine with partitions, jobs of a higher tier come before all others; what is not admitted is passed over.
+
+    Parameters
+    ----------
+    order
+        Queue order; FCFS by default.
+    backfill
+        Backfill; EASY by default.
+    placement
+        Placement; racks of whole nodes by default.
+    admission
+        Admission; by default the limits that the machine states.
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> from poolwise.policies import SJF, Easy
+    >>> workload = poolwise.Workload.of(["0 s", "0 s"], ["1 h", "1 min"])
+    >>> scheduler = poolwise.ListScheduler(SJF(), Easy())
+    >>> poolwise.simulate(workload, poolwise.Machine.flat(1), scheduler=scheduler, engine="reference").metrics["mean_wait_s"]
+    30.0
     """
 
     order: QueuePolicy = field(default_factory=FCFS)

@@ -23,6 +23,7 @@ from poolwise.metrics import METRICS, MeasuredRun, Metric, Window
 from poolwise.metrics.summary import STANDARD, measure_run, metric_columns, metrics_named
 from poolwise.metrics.window import after_warm_up
 from poolwise.presentation.format import population_note
+from poolwise.short_repr import fit, short_value
 from poolwise.studies.cell_simulation import simulate_again
 from poolwise.studies.cell_store import CellStore
 from poolwise.studies.cells import Cell, workload_of
@@ -40,7 +41,27 @@ from poolwise.version import __version__
 
 
 class StudyResult(MeasuredStudy):
-    """Results of a study, with derived tables, notes and files."""
+    """The results of a study as tables, sentences and files; `run` returns it.
+
+    Attributes
+    ----------
+    study : the study
+    folder : folder of the cells and results
+    cells : one result per cell, in the order of the study
+    facts : cell key -> record of its simulation
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> settings = {"workload.jobs": 600, "scheduler.order": "fm", "machine.pool.memory.memory": "768 GiB"}
+    >>> result = poolwise.run(poolwise.load("cerit-pools", settings), "results/fm", jobs=1)
+    >>> result.cells[0].parameters
+    {}
+    """
+
+    def __repr__(self) -> str:
+        lines = [f"StudyResult '{self.study.name}': {len(self.cells):,} cells in {self.folder}"]
+        return fit("\n".join([*lines, *(f"  {path}: {short_value(values)}" for path, values in self.study.vary.items())]))
 
     def frame(self) -> pl.DataFrame:
         """Return one row per cell: varied values, seed, counts, metrics."""

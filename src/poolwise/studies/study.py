@@ -26,6 +26,7 @@ from poolwise.hashing import canonical, digest
 from poolwise.metrics.measure import Measure
 from poolwise.metrics.summary import STANDARD, metrics_of
 from poolwise.model import Kind, Machine
+from poolwise.short_repr import short_repr
 from poolwise.studies.cells import Cell, Generated, Parameter, Trace, cell_sources
 from poolwise.studies.initial_state import SavedState
 from poolwise.traces.generators import configure
@@ -36,7 +37,7 @@ FILES: Mapping[str, str] = {"machine": "machines", "scheduler": "schedulers", "p
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """A resolved study file; every name in it is known and every machine can be built.
+    """A resolved study file: every name in it is known, and every machine can be built. `load` returns it.
 
     Attributes
     ----------
@@ -44,13 +45,22 @@ class Study:
     file : study file
     tables : resolved content, including machine files and --set values
     vary : dotted path -> values as written
-    measure : settings of the measurement
-    cells : compared runs, in the order of the file (the last varied path changes fastest, then the seed)
-    memory_machine : machine of `measure.memory_baseline`, or None
-    metrics : additional metrics of `measure.metrics`, with absolute paths
-    measures : the same metrics, built
-    today : cell key -> cell of today's configuration with which it is compared
+    measure : what is measured
+    cells : the runs that are compared, in the order of the file (the last thing varied changes fastest, then the seed)
+    memory_machine : machine of `measure.memory_baseline`, None if there is none
+    metrics : what `measure.metrics` asks for beside the standard metrics, files named in full
+    measures : the same, configured
+    today : key of a cell -> the run of what runs today that it is compared with
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> study = poolwise.load("cerit-pools", {"scheduler.order": "fm"})
+    >>> study.name, list(study.vary)
+    ('cerit-pools', ['machine.pool.memory.memory'])
     """
+
+    __repr__ = short_repr
 
     name: str
     title: str
@@ -103,19 +113,30 @@ class Study:
 
 
 def load(path: str | Path, set: Mapping[str, Any] | None = None) -> Study:
-    """Read a study file, or a catalog study by name, and resolve everything in it.
+    """Read a study file, or a shipped study by its name, and resolve everything in it.
 
     Parameters
     ----------
     path
-        File, or name of a catalog study.
+        File, folder of `poolwise snapshot`, or name of a shipped study.
     set
-        Dotted path -> value that replaces the file's value, as with --set. A path that is set is no longer varied.
+        Dotted path -> value that replaces one of the file, as --set does. A path that is set is no longer varied.
+
+    Returns
+    -------
+    Study
 
     Raises
     ------
     InputError
-        For invalid content, with file, line, field and remedy.
+        The study is invalid; the error names file, line, field and remedy.
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> study = poolwise.load("cerit-pools", {"workload.jobs": 700, "scheduler.order": "fm"})
+    >>> len(study.cells)
+    5
     """
     return resolve(Document.read(find(path)), set)
 

@@ -25,19 +25,40 @@ _QUANTILES = {"min": 0.0, "5%": 0.05, "25%": 0.25, "50%": 0.5, "75%": 0.75, "95%
 def read(path: str | Path, machine: Machine, format: str = "auto", **options: Any) -> Workload:
     """Read a trace for a machine.
 
-    On a machine without memory, such as `Machine.flat`, the jobs do not request memory, and those that would are counted as
-    repaired. Raises InputError if the file cannot be read, or an option does not exist in the format.
+    On a machine without memory, such as `Machine.flat`, requests for memory are dropped; the jobs are counted as repaired.
 
     Parameters
     ----------
     path
-        A file, or "catalog:NAME" for a shipped trace.
+        File, or "catalog:NAME" for a shipped trace.
+    machine
+        Machine on which the jobs will run. It decides how many nodes the processors of a log are, and which rows are excluded.
     format
-        A registered format, "module:Name" or "file.py:Name". "auto" selects the only registered format that recognizes the
-        file, and falls back to "columns" for other tables.
+        Registered format, "module:Name" or "file.py:Name"; "auto" detects it, and reads a table that no format recognizes as
+        "columns".
     options
         Fields of the format, such as `extra_columns=3` for "swf".
+
+    Returns
+    -------
+    Workload
+
+    Raises
+    ------
+    TypeError
+        The machine is not a Machine.
+    InputError
+        The file cannot be read, or the format does not have an option.
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> machine = poolwise.Machine.of_racks(2, 16, local="64 GiB", pool="1 TiB", cores=32)
+    >>> poolwise.read("catalog:example-sacct.txt", machine).name
+    'example-sacct'
     """
+    if not isinstance(machine, Machine):
+        raise TypeError(f"read() takes the path first and the machine second; the machine is a {type(machine).__name__}")
     path = catalog.resolve("traces", path)
     workload = choose_format(path, format, **options).read(path, machine)
     return workload if _has_memory(machine) else _without_memory(workload)
@@ -83,9 +104,34 @@ def _without_memory(workload: Workload) -> Workload:
 
 
 def stretch(workload: Workload, first: int, jobs: int) -> Workload:
-    """Cut out `jobs` rows that start at row `first`; time starts at the first of them, and ids and counts are unchanged.
+    """Return consecutive jobs of a workload; time begins with the first of them.
 
-    Raises InputError if the workload does not have these rows.
+    Ids are kept, and so are the counts of excluded and repaired rows.
+
+    Parameters
+    ----------
+    workload
+        Workload to take the jobs from.
+    first
+        Row of the first job, counting from 0.
+    jobs
+        Number of jobs.
+
+    Returns
+    -------
+    Workload
+
+    Raises
+    ------
+    InputError
+        The workload does not have these rows.
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> workload = poolwise.Workload.of(["0 s", "1 min", "2 min"], "1 h")
+    >>> poolwise.stretch(workload, first=1, jobs=2).submit // 10**9
+    array([ 0, 60])
     """
     if first < 0 or jobs < 1 or first + jobs > len(workload):
         raise InputError(

@@ -183,7 +183,7 @@ def run(
         attributes=jobs.attributes,
     )
     return api.simulate(
-        workload, state.machine, scheduler=named_scheduler(scheduler), truth=Ideal(), engine_name="reference"
+        workload, state.machine, scheduler=named_scheduler(scheduler), truth=Ideal(), engine="reference"
     ).schedule
 
 

@@ -136,9 +136,9 @@ class RunColumns(ListColumns):
             ending=blank(n),
             due=blank(n),
             rejected=blank(n),
-            early=blank(n if self.backfill.reserves == "everyone" else 0),
+            early=blank(n if self.backfill.reserves == "all" else 0),
         )
-        profile = self.profile(0) if self.backfill.reserves == "everyone" else None
+        profile = self.profile(0) if self.backfill.reserves == "all" else None
         jobs = self._jobs(remote, able)
         held = self._reservations() if self.backfill.keeps else None
         tree, changes = None, None
@@ -263,7 +263,7 @@ class RunColumns(ListColumns):
         from poolwise.kernels.list_scheduling import state
 
         rule = self.backfill
-        code = {"nobody": state.NONE, "head": state.EASY if rule.extra else state.EASY_NO_EXTRA, "everyone": state.CONSERVATIVE}
+        code = {"none": state.NONE, "head": state.EASY if rule.extra else state.EASY_NO_EXTRA, "all": state.CONSERVATIVE}
         spreads = {"worst": state.WORST, "mean": state.MEAN, "paper": state.PAPER}
         spread, believed = (spreads[spread] for spread in self.spreads)
         nodes_only, warm_up = not rule.counts_pools, self.scheduler.warm_up

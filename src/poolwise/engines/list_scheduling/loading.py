@@ -37,9 +37,9 @@ def kinds_of(rule: ListRule, changing: bool = False) -> tuple[KernelKind, ...]:
     """Return the kinds of kernels that runs under a list scheduler may need; they always need the first one."""
     backfill = rule_of(rule.backfill)
     if changing:
-        everyone = backfill is not None and backfill.reserves == "everyone"
+        everyone = backfill is not None and backfill.reserves == "all"
         return ("changing capacity, reservations",) if everyone else ("changing capacity",)
-    if backfill is not None and backfill.reserves == "everyone":
+    if backfill is not None and backfill.reserves == "all":
         return ("kept reservations",) if backfill.keeps else ("reservations",)
     order = rule.order.order if isinstance(rule.order, CappedOrder) else rule.order
     return ("short queues",) if order.kind == "opaque" else ("short queues", "deep queues")

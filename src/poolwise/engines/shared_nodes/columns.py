@@ -184,7 +184,7 @@ class SharedColumns(ListColumns):
 
         rule, placement = rule_of(self.scheduler.backfill), self.scheduler.placement
         assert rule is not None
-        code = {"nobody": NONE, "head": EASY if rule.extra else EASY_NO_EXTRA, "everyone": CONSERVATIVE}
+        code = {"none": NONE, "head": EASY if rule.extra else EASY_NO_EXTRA, "all": CONSERVATIVE}
         spreads = {"worst": WORST, "mean": MEAN, "paper": PAPER}
         spread, believed = (spreads[self.slowdown(model, slice(0, 0)).spread] for model in (self.truth, self.estimate))
         owners = nodes.owner

@@ -139,7 +139,7 @@ def _kind_of(scheduler: ListRule, arrays: SharedArrays) -> SharedKind:
     if arrays.windows is not None:
         return "windows"
     rule = rule_of(scheduler.backfill)
-    return "reservations" if rule is not None and rule.reserves == "everyone" else "queues"
+    return "reservations" if rule is not None and rule.reserves == "all" else "queues"
 
 
 def load() -> None:

@@ -67,7 +67,7 @@ def _reason(spec: RunSpec, scheduler: ListRule) -> str:
         layout = node_layout(spec.machine)
     except InputError as problem:
         return problem.message
-    return _unsupported_machine(layout, rule.reserves == "everyone") or _unsupported_workload(spec.workload, layout)
+    return _unsupported_machine(layout, rule.reserves == "all") or _unsupported_workload(spec.workload, layout)
 
 
 def _unsupported_outages(spec: RunSpec) -> str:
@@ -93,7 +93,7 @@ def _unsupported_windows(spec: RunSpec, scheduler: ListRule) -> str:
     if bool((layout.pool >= 0).any()):
         return "reserved windows on nodes with memory pools"
     rule = rule_of(scheduler.backfill)
-    if rule is None or rule.reserves == "everyone":
+    if rule is None or rule.reserves == "all":
         return "reserved windows under conservative backfilling"
     if bool((stretched(requested, np.zeros(len(requested))) != requested).any()):
         return "reserved windows with a requested time that float64 cannot represent"

@@ -16,7 +16,7 @@ from poolwise.arrays import BoolArray, IntArray
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.interfaces import AdmissionPolicy
 from poolwise.model import JobTable, Machine, QualityOfService, Queue, Refusal, Run, Snapshot
-from poolwise.model.eligibility import NO_PARTITION, beyond, taking_partitions
+from poolwise.model.eligibility import NO_PARTITION, exceeded_limits, taking_partitions
 from poolwise.model.partition import default_of
 from poolwise.registry import register
 from poolwise.units import NEVER, UNKNOWN, format_time, to_seconds
@@ -50,7 +50,7 @@ class MachineLimits(AdmissionPolicy):
     def never(self, job: int, snapshot: Snapshot) -> Refusal | None:
         """Return the limit that the job exceeds by itself, None if it exceeds none."""
         table, machine = snapshot.table, snapshot.machine
-        if why := beyond(machine, table, job):
+        if why := exceeded_limits(machine, table, job):
             return Refusal(why)
         qos, requested = qos_of(machine, table, job), int(table.requested[job])
         if qos is None:

@@ -94,7 +94,7 @@ class Conservative(BackfillPolicy):
 
     def rule(self) -> BackfillRule:
         """Return the rule: every waiting job has a reservation, rebuilt at each pass or kept."""
-        return BackfillRule("everyone", keeps=self.keep_reservations)
+        return BackfillRule("all", keeps=self.keep_reservations)
 
 
 class Reservation(NamedTuple):

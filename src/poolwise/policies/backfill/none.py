@@ -46,7 +46,7 @@ class NoBackfill(BackfillPolicy):
 
     def rule(self) -> BackfillRule:
         """Return the rule: no job has a reservation."""
-        return BackfillRule("nobody")
+        return BackfillRule("none")
 
 
 def start_in_order(

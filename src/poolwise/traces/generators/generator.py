@@ -34,7 +34,32 @@ class Generator(Protocol):
 
 
 def generate(name: str, **settings: Any) -> Workload:
-    """Draw a workload from the generator with a name; see `configure`."""
+    """Draw a workload from a generator.
+
+    Parameters
+    ----------
+    name
+        Registered generator (`poolwise list generators`), "module:Name" or "file.py:Name".
+    settings
+        Fields of the generator, such as `jobs=1000, seed=3`.
+
+    Returns
+    -------
+    Workload
+
+    Raises
+    ------
+    UnknownNameError
+        No generator has this name, or it does not have a setting.
+    InputError
+        A setting has a wrong type, or is out of range.
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> len(poolwise.generate("juwels_like", jobs=100, seed=3))
+    100
+    """
     return configure(name, **settings).generate()
 
 

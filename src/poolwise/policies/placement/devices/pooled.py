@@ -19,7 +19,7 @@ from poolwise.policies.placement.nvme.compositions import Compositions
 from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimizeFragmentation
 from poolwise.policies.placement.request_kinds import once_per_kind, request_kinds
 from poolwise.registry import register
-from poolwise.user_code import place_of
+from poolwise.user_code import class_location
 
 DEVICES = "devices"
 EVERY_NODE, NO_NODE = -1, -2
@@ -91,7 +91,7 @@ class Pooled(CompletionPolicy):
 
     def alike(self, machine: Machine, table: JobTable) -> IntArray | None:
         """Return kinds of jobs with equal requests, (n_job,). Each job with NVMe is its own kind, since more columns matter."""
-        if place_of(self.nvme) is not None:
+        if class_location(self.nvme) is not None:
             return None
         composed = (table.request("bandwidth") > 0) | (table.request("storage") > 0)
         found: IntArray = np.where(composed, -1 - np.arange(len(table)), request_kinds(machine, table))

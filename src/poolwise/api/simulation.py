@@ -1,0 +1,484 @@
+"""Simulations: a scheduler from names, one run, and its results as numbers, tables and figures."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import polars as pl
+
+from poolwise import catalog, engines, registry
+from poolwise.diagnostics import Diagnostics
+from poolwise.engines.order_contract import check_order_contract
+from poolwise.interfaces import BackfillPolicy, PerformanceModel, PlacementPolicy, QueuePolicy, Scheduler, rule_of
+from poolwise.metrics import Measure, MeasuredRun, Metric, Outcomes
+from poolwise.metrics.latency import job_latency_us
+from poolwise.metrics.summary import every_measure, measure_run, metrics_named
+from poolwise.model import Kind, Machine, Outcome, Schedule, Workload
+from poolwise.model.argument_order import check_workload_and_machine
+from poolwise.model.html import html_table
+from poolwise.performance.ideal import Ideal
+from poolwise.performance.remote_memory import RemoteMemory
+from poolwise.presentation.figure import Figure
+from poolwise.presentation.format import population_note
+from poolwise.schedulers.list import ListScheduler
+from poolwise.short_repr import fit, short_value
+from poolwise.units import SECOND, format_time
+
+SPARSE_SHARE = 0.05
+"""Below this share of jobs that need remote memory, a note says that pools can hardly matter."""
+_IN_REPR = ("mean_bounded_slowdown", "p99_bounded_slowdown", "mean_wait_s", "utilization", "throughput_per_100s", "makespan_s")
+"""Metrics that the representation of a run shows."""
+PlotKind = Literal["slowdown", "utilization", "waiting", "gantt"]
+
+
+class RunPlot(Protocol):
+    """A figure of one run, which a notebook shows and which can be saved.
+
+    Attributes
+    ----------
+    figure : title, caption, axes and series, as plain data
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> workload = poolwise.Workload.of(["0 s", "0 s"], ["1 min", "1 min"])
+    >>> plot = poolwise.simulate(workload, poolwise.Machine.flat(1), engine="reference").plot("waiting")
+    >>> plot.figure.title
+    'Jobs waiting over time'
+    """
+
+    figure: Figure
+
+    def save(self, path: str | Path) -> Path:
+        """Write the figure to a file whose ending (.png, .svg or .pdf) says the format; return its path."""
+        ...
+
+    def _repr_svg_(self) -> str: ...
+
+    def _repr_html_(self) -> str: ...
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SimulatedRun:
+    """One simulation and its results; `simulate` returns it.
+
+    Attributes
+    ----------
+    schedule : every run of every job with its start, end and placement
+    outcomes : one row per job, as columns
+    metrics : name -> value of every registered metric that applies, over all jobs that finished; the unit is in the name
+    described : name -> description, unit and preferred direction of each of these metrics
+    engine : "reference" or "compiled"
+    wall_s : seconds that the simulation took, without reading and compiling
+    notes : sentences that a reader of the results must know
+    scheduler : the scheduler that decided; None for a schedule that was not simulated by `simulate`
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> workload = poolwise.Workload.of(["0 s", "0 s"], ["1 min", "1 min"])
+    >>> run = poolwise.simulate(workload, poolwise.Machine.flat(1), engine="reference")
+    >>> run.metrics["mean_wait_s"]
+    30.0
+    >>> run.frame()["wait_s"].to_list()
+    [0.0, 60.0]
+    """
+
+    schedule: Schedule
+    outcomes: Outcomes
+    metrics: Mapping[str, float]
+    described: Mapping[str, Metric]
+    engine: str
+    wall_s: float
+    notes: tuple[str, ...] = ()
+    scheduler: Scheduler | None = None
+
+    @property
+    def workload(self) -> Workload:
+        """Workload that ran."""
+        return self.schedule.workload
+
+    @property
+    def machine(self) -> Machine:
+        """Machine that it ran on."""
+        return self.schedule.machine
+
+    @property
+    def jobs(self) -> int:
+        """Number of jobs of which every task finished."""
+        return int(np.count_nonzero(~np.isnan(job_latency_us(self.schedule))))
+
+    @property
+    def population(self) -> str:
+        """Jobs that the metrics cover, in words: all that finished. Studies exclude a warm-up."""
+        return population_note([self.jobs], 0, "finished")
+
+    @cached_property
+    def sanity(self) -> Diagnostics:
+        """Diagnostics of the workload on this machine: load, jobs that can never run, outliers."""
+        return Diagnostics.of(self.outcomes)
+
+    def plot(self, kind: PlotKind = "slowdown", job: int | None = None) -> RunPlot:
+        """Draw the run with the figures of the reports.
+
+        Parameters
+        ----------
+        kind
+            "slowdown" (share of jobs above each bounded slowdown), "utilization" (nodes or cores in use over time), "waiting"
+            (jobs waiting over time) or "gantt" (jobs on the nodes that they held while one job waited).
+        job
+            Id of the job whose wait a Gantt chart shows; the job that waited longest if not given.
+
+        Returns
+        -------
+        RunPlot
+            A notebook shows it; `save` writes it as PNG, SVG or PDF.
+
+        Raises
+        ------
+        InputError
+            The kind is unknown, the job did not start, or the machine has neither whole nodes nor cores to draw.
+
+        Examples
+        --------
+        >>> import poolwise
+        >>> workload = poolwise.Workload.of(["0 s", "0 s"], ["1 min", "1 min"])
+        >>> run = poolwise.simulate(workload, poolwise.Machine.flat(1), engine="reference")
+        >>> run.plot("waiting").save("waiting.svg").name
+        'waiting.svg'
+        """
+        # Reports draw and stand above this package, so their module is imported here by name, when it is needed.
+        plot: RunPlot = import_module("poolwise.report.notebook").plot(self, kind, job)
+        return plot
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, as `poolwise simulate --json` prints it; undefined metrics are None."""
+        workload = self.schedule.workload
+        return {
+            "sanity": self.sanity.to_dict(),
+            "jobs": self.jobs,
+            "excluded": dict(workload.excluded),
+            "repaired": dict(workload.repaired),
+            "rejected": self.schedule.rejections(),
+            "waiting": len(self.schedule.waiting),
+            **{name: None if np.isnan(value) else value for name, value in self.metrics.items()},
+            "passes": self.schedule.passes,
+            "engine": self.engine,
+            "wall_s": self.wall_s,
+            "notes": list(self.notes),
+        }
+
+    def frame(self) -> pl.DataFrame:
+        """Return one row per job: id, times, wait, nodes, memory, how it ended, and its attributes.
+
+        Times are `submit_ns`, `start_ns` and `end_ns` (of the last try), -1 for jobs that never started. The wait is `wait_s`,
+        in seconds; a wait that the log records is `logged_wait_s`.
+        """
+        outcomes, workload = self.outcomes, self.schedule.workload
+        table = outcomes.to_frame()
+        times = {name: table[name] for name in ("submit", "start", "end", "duration", "requested")}
+        waited = (outcomes.start - outcomes.submit) / SECOND
+        ran = outcomes.start >= 0
+        logged = {("logged_wait_s" if name == "wait_s" else name): column for name, column in workload.attributes.items()}
+        more = {name: pl.Series(column) for name, column in logged.items() if name not in table.columns}
+        return table.drop(*times).with_columns(
+            *(column.alias(f"{name}_ns") for name, column in times.items()),
+            pl.Series("wait_s", np.where(ran, waited, np.nan)),
+            *(column.alias(name) for name, column in more.items()),
+        )
+
+    def __repr__(self) -> str:
+        by = "" if self.scheduler is None else f", {scheduler_text(self.scheduler)}"
+        title = f"{self.schedule.workload.name} on {self.schedule.machine.name}"
+        lines = [f"SimulatedRun '{title}': {self.jobs:,} jobs finished, {self.engine} engine, {format_time(self.wall_s)}{by}"]
+        lines += [f"  {name}: {value:.6g}" for name in _IN_REPR if (value := self.metrics.get(name, np.nan)) == value]
+        return fit("\n".join(lines))
+
+    def _repr_html_(self) -> str:
+        rows = {
+            metric.description: format_time(value) if metric.unit == "s" else f"{value:.6g} {metric.unit}"
+            for name, metric in self.described.items()
+            if not np.isnan(value := self.metrics[name])
+        }
+        paragraphs = "".join(f"<p>{escape(line)}</p>" for line in (*self.sanity.sentences, self.population))
+        title = f"{self.schedule.workload.name} on {self.schedule.machine.name}: {self.jobs} jobs"
+        return paragraphs + html_table(title, rows)
+
+
+def list_scheduler(
+    order: str | QueuePolicy = "fcfs",
+    backfill: str | BackfillPolicy = "easy",
+    placement: str | PlacementPolicy | None = None,
+    scope: str | None = None,
+    machine: Machine | None = None,
+) -> ListScheduler:
+    """Make a list scheduler from a queue order, a backfill and a placement.
+
+    Parameters
+    ----------
+    order, backfill, placement
+        Policies, or their names: registered ("fm"), "module:Name" or "file.py:Name". Without a placement, it is
+        "first_fit" on a machine whose nodes are all shared, and "racks" on any other and where no machine is given.
+    scope
+        Setting of the placement: "rack" (a node uses the pool of its own rack) or "system" (any pool).
+    machine
+        Machine that the default placement must suit.
+
+    Returns
+    -------
+    ListScheduler
+
+    Raises
+    ------
+    UnknownNameError
+        A name is not registered, or a policy does not have a setting.
+    InputError
+        A file cannot be imported, or a class in it lacks what its kind of policy needs.
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> poolwise.list_scheduler("sjf", "none").order
+    SJF()
+    """
+    if placement is None:
+        placement = "racks" if machine is None else default_placement_name(machine)
+    settings = {} if scope is None else {"scope": scope}
+    return ListScheduler(
+        order=registry.make("orders", order) if isinstance(order, str) else order,
+        backfill=registry.make("backfills", backfill) if isinstance(backfill, str) else backfill,
+        placement=registry.make("placements", placement, **settings) if isinstance(placement, str) else placement,
+    )
+
+
+def scheduler_text(scheduler: Scheduler) -> str:
+    """Describe a scheduler by its class, or by its order, backfill and placement if it is list scheduling."""
+    rule = rule_of(scheduler)
+    parts = (scheduler,) if rule is None else (rule.order, rule.backfill, rule.placement)
+    return " + ".join(short_value(part) for part in parts)
+
+
+def read_scheduler(reference: str | Path) -> Scheduler:
+    """Make the scheduler that SCHEDULER.toml or "catalog:NAME" describes; raises InputError naming file, line and field."""
+    from poolwise.files.factory import scheduler_of  # files are slow to import, and a simulation may need none
+    from poolwise.files.scheduler import load_scheduler
+
+    return scheduler_of(load_scheduler(catalog.resolve("schedulers", reference)))
+
+
+def choose_scheduler(
+    machine: Machine,
+    scheduler: str | Path | Scheduler | None = None,
+    order: str | QueuePolicy | None = None,
+    backfill: str | BackfillPolicy | None = None,
+    placement: str | PlacementPolicy | None = None,
+    known: str = "",
+) -> tuple[Scheduler, str]:
+    """Return a scheduler for a state and its name: the one given, else a list scheduler of the parts given.
+
+    Parameters
+    ----------
+    machine
+        Machine of the state.
+    scheduler
+        Scheduler, or a reference to a scheduler file.
+    order, backfill, placement
+        Parts of a list scheduler; those that are not given are FCFS, EASY and the default placement of the machine.
+    known
+        Reference of the scheduler that the state names; used if nothing else is given.
+    """
+    parts = (order, backfill, placement)
+    if scheduler is None and known and not any(parts):
+        scheduler = known
+    if isinstance(scheduler, str | Path):
+        return read_scheduler(scheduler), str(scheduler)
+    if scheduler is not None:
+        return scheduler, type(scheduler).__name__
+    order, backfill = order or "fcfs", backfill or "easy"
+    names = [part if isinstance(part, str) else type(part).__name__ for part in (order, backfill)]
+    return list_scheduler(order, backfill, placement, machine=machine), " with ".join(names)
+
+
+def default_placement_name(machine: Machine) -> Literal["racks", "first_fit"]:
+    """Return the placement for a machine if none is named: "racks" for whole nodes, else "first_fit" for shared nodes."""
+    return "racks" if "nodes" in machine.resources else "first_fit"
+
+
+def default_model(machine: Machine, seed: int) -> PerformanceModel:
+    """Return the performance model for a machine if none is given: remote memory where racks have pools, else ideal."""
+    return RemoteMemory(seed=seed) if default_model_name(machine) == "remote_memory" else Ideal()
+
+
+def default_model_name(machine: Machine) -> Literal["remote_memory", "ideal"]:
+    """Return the name of the model that `default_model` chooses."""
+    has_pools = bool(len(machine.of_kind(Kind.POOL))) and "nodes" in machine.resources
+    return "remote_memory" if has_pools else "ideal"
+
+
+def simulate(
+    workload: Workload,
+    machine: Machine,
+    order: str | QueuePolicy = "fcfs",
+    backfill: str | BackfillPolicy = "easy",
+    placement: str | PlacementPolicy | None = None,
+    scope: str | None = None,
+    *,
+    scheduler: str | Path | Scheduler | None = None,
+    truth: PerformanceModel | None = None,
+    estimate: PerformanceModel | None = None,
+    seed: int = 0,
+    engine: engines.Engine = "auto",
+    pass_per_event: bool = False,
+    baseline: Schedule | None = None,
+    metrics: Sequence[str | Measure] = (),
+    engine_name: engines.Engine | None = None,
+) -> SimulatedRun:
+    """Run a workload on a machine under a scheduler, and measure all jobs that finished.
+
+    Parameters
+    ----------
+    workload
+        Jobs, from `read`, `generate` or `Workload.of`.
+    machine
+        Machine, from `load_machine`, `Machine.of_racks`, `Machine.flat` or a `MachineBuilder`.
+    order, backfill, placement
+        Parts of a list scheduler: policies, or their names (registered, "module:Name" or "file.py:Name"). Without a
+        placement, it is "racks" on a machine with whole nodes and "first_fit" on one whose nodes are all shared.
+    scope
+        Setting of the placement "racks": "rack" (a node uses the pool of its own rack) or "system" (any pool).
+    scheduler
+        Scheduler that replaces order, backfill, placement and scope: an object, SCHEDULER.toml or "catalog:NAME".
+    truth
+        Performance model that decides how long runs take. By default `RemoteMemory` where racks have memory pools, else
+        `Ideal`.
+    estimate
+        Performance model that the scheduler believes; `truth` if not given.
+    seed
+        Random seed: sensitivities of jobs to remote memory, failures, and draws of the scheduler.
+    engine
+        "reference" (readable, runs any scheduler), "compiled" (kernels with the same results, an InputError where none runs
+        this) or "auto" (the fastest engine that can run this).
+    pass_per_event
+        Make a scheduling pass after each event, not once after all events of an instant.
+    baseline
+        Schedule of the same workload under FCFS without backfilling, against which fairness is measured.
+    metrics
+        Metrics in addition to those that are registered, as objects or names.
+    engine_name
+        Deprecated name of `engine`.
+
+    Returns
+    -------
+    SimulatedRun
+
+    Raises
+    ------
+    TypeError
+        The workload is not a Workload or the machine is not a Machine; the message says if they are swapped.
+    UnknownNameError
+        A policy, setting, metric or engine has an unknown name.
+    InputError
+        The scheduler cannot work on this machine, or the compiled engine cannot run this.
+    PolicyError
+        A policy, scheduler or model broke its contract.
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> machine = poolwise.Machine.of_racks(2, 4, local="64 GiB", pool="256 GiB")
+    >>> workload = poolwise.Workload.of(
+    ...     submit=["0 s", "0 s", "5 min"],
+    ...     duration=["1 h", "30 min", "10 min"],
+    ...     requests={"nodes": [8, 4, 2], "memory": ["32 GiB", "80 GiB", "8 GiB"]},
+    ... )
+    >>> run = poolwise.simulate(workload, machine, order="sjf", engine="reference")
+    >>> run.jobs
+    3
+    >>> run.frame().select("id", "nodes", "wait_s").rows()[1]
+    (2, 4, 0.0)
+    """
+    if engine_name is not None:
+        warnings.warn("simulate(engine_name=...) is deprecated: write engine=...", DeprecationWarning, stacklevel=2)
+        engine = engine_name
+    check_workload_and_machine("simulate", workload, machine)
+    chosen: Scheduler
+    if scheduler is None:
+        chosen = list_scheduler(order, backfill, placement, scope, machine)
+    else:
+        chosen = read_scheduler(scheduler) if isinstance(scheduler, str | Path) else scheduler
+    model = truth if truth is not None else default_model(machine, seed)
+    promises = check_order_contract(chosen, machine, workload)
+    result = engines.simulate(
+        machine,
+        workload,
+        chosen,
+        truth=model,
+        estimate=estimate,
+        seed=seed,
+        engine=engine,
+        pass_per_event=pass_per_event,
+    )
+    extra = [registry.make("metrics", name) if isinstance(name, str) else name for name in metrics]
+    return measured(
+        result.schedule, result.engine, result.wall_s, baseline, extra, (*result.notes(), *promises), scheduler=chosen
+    )
+
+
+def measured(
+    schedule: Schedule,
+    engine_name: str,
+    wall_s: float,
+    baseline: Schedule | None = None,
+    asked: Sequence[Measure] = (),
+    said: Sequence[str] = (),
+    *,
+    scheduler: Scheduler | None = None,
+) -> SimulatedRun:
+    """Measure a schedule over all jobs that finished, from the first submission to the last end.
+
+    Parameters
+    ----------
+    schedule
+        Schedule to measure.
+    engine_name, wall_s
+        Engine that made it, and the seconds that it took.
+    baseline
+        Schedule under FCFS without backfilling, for fairness.
+    asked
+        Measures in addition to those that are registered.
+    said
+        Notes that follow those of the schedule.
+    scheduler
+        Scheduler that decided, if known.
+    """
+    run, measures = MeasuredRun.of(schedule, baseline), every_measure(asked)
+    metrics = measure_run(run, measures)
+    described = metrics_named(measures, metrics)
+    return SimulatedRun(schedule, run.outcomes, metrics, described, engine_name, wall_s, (*notes(schedule), *said), scheduler)
+
+
+def notes(schedule: Schedule) -> tuple[str, ...]:
+    """Return the sentences that a reader of a schedule's metrics must know."""
+    workload, machine = schedule.workload, schedule.machine
+    found = list(workload.notes)
+    if len(machine.of_kind(Kind.POOL)) and "nodes" in machine.resources and len(workload):
+        share = float((workload.memory > machine.local_memory).mean())
+        if share < SPARSE_SHARE:
+            found.append(f"only {100 * share:.2g} % of the jobs need remote memory: memory pools can have little effect")
+    if lost := sum(outcome is Outcome.LOST for outcome in schedule.outcome):
+        unfinished = int((np.bincount(schedule.job, minlength=len(workload)) > 0).sum() - schedule.done.sum())
+        found.append(f"{lost} runs lost a node to a failure; {unfinished} of their jobs never finished")
+    if schedule.waiting:
+        found.append(f"{len(schedule.waiting)} jobs were still waiting when the simulation ended")
+    if schedule.refused:
+        reasons = dict(schedule.refused)
+        found.append(f"the machine refused {sum(reasons.values())} decisions of the scheduler: {reasons}")
+    return tuple(found)

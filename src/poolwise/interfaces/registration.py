@@ -1,0 +1,76 @@
+"""Names under which classes are found; `poolwise.registry` looks them up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+GROUPS = (
+    "orders",
+    "backfills",
+    "placements",
+    "admissions",
+    "costs",
+    "models",
+    "schedulers",
+    "formats",
+    "generators",
+    "memory_uses",
+    "machine_formats",
+    "affinities",
+    "metrics",
+    "methods",
+    "reproductions",
+    "plans",
+)
+"""Kinds of things that are found by name."""
+REGISTERED: dict[str, dict[str, Any]] = {group: {} for group in GROUPS}
+"""Group -> name -> what is registered under it."""
+
+
+def register(group: str, name: str) -> Callable[[T], T]:
+    """Register a class under a name, as a decorator.
+
+    A class in a file of its own needs no registration: "file.py:Name" works wherever a name does. In a package of your own, an
+    entry point of the group "poolwise.orders" (or another group) imports the class when its name is used.
+
+    Parameters
+    ----------
+    group
+        "orders", "backfills", "placements", "admissions", "costs", "models", "schedulers", "metrics", "generators", "formats"
+        or another group of `GROUPS`.
+    name
+        Name that study files and the command line use.
+
+    Returns
+    -------
+    Callable
+        A decorator that returns its class unchanged.
+
+    Raises
+    ------
+    ValueError
+        There is no such group, or the name is taken by another class.
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> from poolwise.interfaces import AgingOrder, register
+    >>> @register("orders", "oldest")
+    ... class Oldest(AgingOrder):
+    ...     pass
+    >>> type(poolwise.list_scheduler("oldest").order) is Oldest
+    True
+    """
+    if group not in REGISTERED:
+        raise ValueError(f"no group '{group}' to register '{name}' in; groups: {', '.join(GROUPS)}")
+
+    def add(thing: T) -> T:
+        if name in REGISTERED[group] and REGISTERED[group][name] is not thing:
+            raise ValueError(f"'{name}' is registered twice in {group}")
+        REGISTERED[group][name] = thing
+        return thing
+
+    return add
