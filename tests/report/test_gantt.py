@@ -13,6 +13,7 @@ from poolwise.report.pools_over_time import SERIES
 from poolwise.studies import StudyResult
 from poolwise.studies.cell_simulation import simulate_again
 from poolwise.studies.cells import workload_of
+from poolwise.studies.description import ConfiguredRun
 from poolwise.units import HOUR
 
 
