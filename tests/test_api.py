@@ -26,7 +26,8 @@ def run() -> poolwise.SimulatedRun:
 def test_every_public_name_is_there() -> None:
     for name in poolwise.__all__:
         assert getattr(poolwise, name) is not None
-    assert poolwise.Run is poolwise.SimulatedRun  # the name it had first
+    with pytest.warns(DeprecationWarning, match="SimulatedRun"):
+        assert poolwise.Run is poolwise.SimulatedRun
     with pytest.raises(AttributeError):
         poolwise.no_such_name  # noqa: B018  # the access is what is tested
 
@@ -54,13 +55,13 @@ def test_objects_do_as_well_as_names(run: poolwise.SimulatedRun) -> None:
     assert again.metrics["discrimination_s"] == 0.0
 
 
-def test_jobs_that_hardly_need_pools_are_pointed_out() -> None:
+def test_note_on_jobs_that_hardly_need_pools() -> None:
     machine = poolwise.Machine.of_racks(1, 4, local=1024, pool=8192)
     small = poolwise.Workload.of(
         np.arange(5) * 10**9, np.full(5, 10**9), requests={"nodes": np.ones(5, int), "memory": np.full(5, 10)}
     )
     found = poolwise.simulate(small, machine, engine="reference")
-    assert any("pools can hardly matter" in note for note in found.notes)
+    assert any("memory pools can have little effect" in note for note in found.notes)
 
 
 def test_an_order_of_ones_own_is_found_by_its_file(tmp_path: Path, run: poolwise.SimulatedRun) -> None:

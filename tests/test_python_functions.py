@@ -59,7 +59,7 @@ def test_studies_are_compared_and_drawn(kept_folder, tmp_path):
 
 def test_plans_are_loaded_by_name():
     plan = poolwise.load_plan("gpu-share")
-    assert (plan.name, callable(poolwise.run_plan)) == ("gpu-share", True)
+    assert (plan.name, callable(poolwise.plan)) == ("gpu-share", True)
 
 
 BAD = """titel = "x"

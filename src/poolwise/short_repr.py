@@ -26,10 +26,10 @@ def short_repr(thing: object) -> str:
     Assign it in the body of a class: `__repr__ = short_repr`.
     """
     name = type(thing).__name__
-    return fit(f"{name}({', '.join(f'{field}={short_value(value)}' for field, value in _fields(thing))})")
+    return fit_repr(f"{name}({', '.join(f'{field}={short_value(value)}' for field, value in _fields(thing))})")
 
 
-def fit(text: str) -> str:
+def fit_repr(text: str) -> str:
     """Wrap each line of a text at `WIDTH` characters, and drop the lines after the first `LINES`."""
     found: list[str] = []
     for line in text.splitlines():

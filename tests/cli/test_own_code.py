@@ -99,8 +99,8 @@ class Mine:
         "Mine does not behave as its kind declares: it is static, but the priority of the job in row",
         8,
     ),
-    "syntax": ("class Mine(:\n", "cannot be imported", None),
-    "exits": ("import sys\n\nsys.exit(7)\n", "cannot be imported: exits.py, line", None),
+    "syntax": ("class Mine(:\n", "cannot import the file", None),
+    "exits": ("import sys\n\nsys.exit(7)\n", "cannot import the file: exits.py, line", None),
 }
 
 
@@ -142,9 +142,9 @@ def test_contract_is_reported_untested_if_no_job_waits(tmp_path):
     machine = Machine.of_racks(4, 500, local=10**6, cores=32)
     workload = read("catalog:example-sacct.txt", machine)
     found = api.simulate(workload, machine, f"{written(tmp_path, 'idle', kept)}:Mine", engine="reference")
-    assert any("not tested, since none of the first 200 jobs waited" in note for note in found.notes)
+    assert any("not checked, because none of the first 200 jobs waited" in note for note in found.notes)
     assert api.simulate(workload, machine, "sjf", engine="reference").notes == ()
-    with pytest.raises(PolicyError, match="breaks the promise"):
+    with pytest.raises(PolicyError, match="does not behave as its kind declares"):
         api.simulate(workload, Machine.of_racks(1, 16, local=10**6, cores=32), f"{written(tmp_path, 'broken')}:Mine")
 
 

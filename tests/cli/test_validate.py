@@ -64,7 +64,7 @@ def test_job_range_beyond_the_trace_is_rejected(capsys):
 def test_plan_is_described_with_kind_and_jobs(capsys):
     code, out, err = call(capsys, "validate", "critical-beside-batch", "--set", "plan.seeds=1")
     assert (code, err) == (0, "")
-    assert "a plan, Latency-critical jobs and batch jobs" in out and "kind dispatch, of 1,600 jobs: Which queue order" in out
+    assert "a plan, Latency-critical jobs and batch jobs" in out and "kind dispatch, of 1,600 jobs: The queue order" in out
 
 
 @pytest.mark.long

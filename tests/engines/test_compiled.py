@@ -274,8 +274,8 @@ def test_compiling_is_announced(monkeypatch: pytest.MonkeyPatch, caplog: pytest.
     marked: list[tuple[str, str]] = []
     monkeypatch.setattr(jit, "is_compiled", lambda family, kind: False)
     monkeypatch.setattr(jit, "mark_compiled", lambda *names: marked.append(names))
-    loading.load.cache_clear()
+    loading.load_kernels.cache_clear()
     with caplog.at_level(logging.WARNING):
-        loading.load("short queues")
+        loading.load_kernels("short queues")
     assert "once for this version" in caplog.text
     assert marked == [("list_scheduling", "short queues")]

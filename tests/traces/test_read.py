@@ -70,7 +70,7 @@ def test_ambiguous_format_is_an_error(swf, monkeypatch):
 
     registry.names("formats")
     monkeypatch.setitem(registry.REGISTERED["formats"], "other", Other)
-    with pytest.raises(InputError, match="several formats: other, swf"):
+    with pytest.raises(InputError, match="several formats match the file: other, swf"):
         read(swf, MACHINE)
 
 

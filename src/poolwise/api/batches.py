@@ -17,7 +17,7 @@ from poolwise.batch.problem.assignment import Solution
 from poolwise.batch.problem.check import CheckedAssignment, check_assignment
 from poolwise.errors import InputError
 from poolwise.files.batch import read_batch
-from poolwise.short_repr import fit
+from poolwise.short_repr import fit_repr
 from poolwise.units import SECOND, parse
 
 
@@ -99,7 +99,7 @@ class BatchPlacement:
         placed, total = len(solution.assignment.placed), len(solution.problem.batch)
         verdict = "valid" if self.checked.valid else f"{len(self.checked.violations):,} violations"
         text = f"BatchPlacement '{self.file.stem}' by {self.method}: {placed:,} of {total:,} workloads placed, {verdict}"
-        return fit(f"{text}\n  objective: {solution.objective:.6g}, energy: {solution.energy:.6g}")
+        return fit_repr(f"{text}\n  objective: {solution.objective:.6g}, energy: {solution.energy:.6g}")
 
     def _repr_html_(self) -> str:
         text = "<br>".join(escape(line) for line in repr(self).splitlines())

@@ -29,11 +29,11 @@ from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.presentation.figure import Figure
 from poolwise.presentation.format import population_note
 from poolwise.schedulers.list import ListScheduler
-from poolwise.short_repr import fit, short_value
+from poolwise.short_repr import fit_repr, short_value
 from poolwise.units import SECOND, format_time
 
 SPARSE_SHARE = 0.05
-"""Below this share of jobs that need remote memory, a note says that pools can hardly matter."""
+"""Below this share of jobs that need remote memory, a note says that pools can have little effect."""
 _IN_REPR = ("mean_bounded_slowdown", "p99_bounded_slowdown", "mean_wait_s", "utilization", "throughput_per_100s", "makespan_s")
 """Metrics that the representation of a run shows."""
 PlotKind = Literal["slowdown", "utilization", "waiting", "gantt"]
@@ -200,7 +200,7 @@ class SimulatedRun:
         title = f"{self.schedule.workload.name} on {self.schedule.machine.name}"
         lines = [f"SimulatedRun '{title}': {self.jobs:,} jobs finished, {self.engine} engine, {format_time(self.wall_s)}{by}"]
         lines += [f"  {name}: {value:.6g}" for name in _IN_REPR if (value := self.metrics.get(name, np.nan)) == value]
-        return fit("\n".join(lines))
+        return fit_repr("\n".join(lines))
 
     def _repr_html_(self) -> str:
         rows = {

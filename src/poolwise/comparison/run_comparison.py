@@ -22,7 +22,7 @@ from poolwise.metrics.memory import degradation
 from poolwise.metrics.slowdown import bounded_slowdown, bounded_slowdown_local, wait_s
 from poolwise.metrics.summary import STANDARD, metrics_named
 from poolwise.metrics.window import after_warm_up
-from poolwise.short_repr import fit
+from poolwise.short_repr import fit_repr
 from poolwise.units import SECOND
 
 MOST_RUNS = 16
@@ -193,7 +193,7 @@ class Comparison:
 
     def __repr__(self) -> str:
         lines = [f"Comparison of {len(self.runs)} runs, intervals over {self.over}"]
-        return fit("\n".join([*lines, *(f"  {label}" for label in self.labels)]))
+        return fit_repr("\n".join([*lines, *(f"  {label}" for label in self.labels)]))
 
     def frame(self) -> pl.DataFrame:
         """Return a frame with one row per run and metric."""

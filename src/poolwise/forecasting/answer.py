@@ -16,7 +16,7 @@ from poolwise.forecasting.recalibration import LEVELS, chance_within, sample_qua
 from poolwise.forecasting.scenarios import Known, horizon_of, plan, sample_starts
 from poolwise.forecasting.what_if import request_changes
 from poolwise.presentation.figure import Axis, Figure, Scatter
-from poolwise.short_repr import fit
+from poolwise.short_repr import fit_repr
 from poolwise.units import NEVER, SECOND, format_time, shared_time_unit
 
 ASKED = (0.1, 0.5, 0.9)
@@ -80,7 +80,7 @@ class ForecastAnswer:
 
     def __repr__(self) -> str:
         head = f"ForecastAnswer at {self.time(0.0)} under {self.policy}"
-        return fit("\n".join([head, *(f"  {line}" for line in self.sentences())]))
+        return fit_repr("\n".join([head, *(f"  {line}" for line in self.sentences())]))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; times are seconds from now, None where a job never starts."""

@@ -16,7 +16,7 @@ from poolwise.model.html import html_table
 from poolwise.model.kind import Kind
 from poolwise.model.machine_builder import MachineBuilder
 from poolwise.model.partition import Partition, QualityOfService, ReservedWindow
-from poolwise.short_repr import fit, short_repr
+from poolwise.short_repr import fit_repr, short_repr
 from poolwise.units import format_memory
 
 
@@ -236,7 +236,7 @@ class Machine:
 
     def __repr__(self) -> str:
         parts = [f"{amount} {what}" for what, amount in self.summary().items() if amount != "0 MiB"]
-        return fit(f"Machine '{self.name}': {', '.join(parts)}")
+        return fit_repr(f"Machine '{self.name}': {', '.join(parts)}")
 
     def _repr_html_(self) -> str:
         return html_table(f"Machine {self.name}", self.summary())

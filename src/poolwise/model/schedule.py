@@ -17,7 +17,7 @@ from poolwise.model.machine import Machine
 from poolwise.model.memory_use import MemoryStep, Stall
 from poolwise.model.run import Resized
 from poolwise.model.workload import Workload
-from poolwise.short_repr import fit, short_repr
+from poolwise.short_repr import fit_repr, short_repr
 
 
 def owners_text(machine: Machine, rows: Iterable[tuple[int, int, int]]) -> str:
@@ -83,7 +83,7 @@ class Schedule:
             "passes": self.passes,
         }
         text = ", ".join(f"{count:,} {name}" for name, count in counts.items())
-        return fit(f"Schedule of '{self.workload.name}' on '{self.machine.name}': {text}")
+        return fit_repr(f"Schedule of '{self.workload.name}' on '{self.machine.name}': {text}")
 
     machine: Machine
     workload: Workload

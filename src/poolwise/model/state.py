@@ -13,7 +13,7 @@ from poolwise.errors import InputError
 from poolwise.model.job_table import JobTable
 from poolwise.model.machine import Machine
 from poolwise.model.placement import Placement
-from poolwise.short_repr import fit, short_repr
+from poolwise.short_repr import fit_repr, short_repr
 
 
 class InitialRun(NamedTuple):
@@ -87,7 +87,7 @@ class MachineState:
     def __repr__(self) -> str:
         counts = f"{len(self.running):,} jobs run, {len(self.waiting):,} wait"
         text = f"MachineState of '{self.machine.name}' at {self.now} ns: {counts}"
-        return fit(f"{text} ({self.source})" if self.source else text)
+        return fit_repr(f"{text} ({self.source})" if self.source else text)
 
     machine: Machine
     jobs: JobTable

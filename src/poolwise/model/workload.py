@@ -16,7 +16,7 @@ from poolwise.model.html import html_table
 from poolwise.model.job_table import Job, JobTable
 from poolwise.model.machine_builder import DIMENSIONS
 from poolwise.model.memory_use import MemoryUse
-from poolwise.short_repr import fit
+from poolwise.short_repr import fit_repr
 from poolwise.units import SECOND, Dimension, format_time, parse
 
 Amounts = IntArray | Sequence[int | str] | int | str
@@ -210,7 +210,7 @@ class Workload:
         return {"excluded": self.excluded, "repaired": self.repaired}
 
     def __repr__(self) -> str:
-        return fit(f"Workload '{self.name}': {', '.join(f'{what} {amount}' for what, amount in self.summary().items())}")
+        return fit_repr(f"Workload '{self.name}': {', '.join(f'{what} {amount}' for what, amount in self.summary().items())}")
 
     def _repr_html_(self) -> str:
         counts = {f"{what}: {why}": f"{n:,} rows" for what, rows in self._changed.items() for why, n in rows.items()}

@@ -23,7 +23,7 @@ from poolwise.hashing import Json, canonical, digest, pretty
 from poolwise.presentation.figure import Figure
 from poolwise.presentation.table import Table
 from poolwise.runner import Executor, Local
-from poolwise.short_repr import fit, short_repr
+from poolwise.short_repr import fit_repr, short_repr
 from poolwise.traces.parquet import sealed_parquet
 from poolwise.version import __version__
 
@@ -162,7 +162,7 @@ class PlanResult:
     """
 
     def __repr__(self) -> str:
-        return fit(f"PlanResult '{self.plan.name}' in {self.folder}: {self.answer.status}\n  {self.answer.headline}")
+        return fit_repr(f"PlanResult '{self.plan.name}' in {self.folder}: {self.answer.status}\n  {self.answer.headline}")
 
     plan: ResolvedPlan
     folder: Path

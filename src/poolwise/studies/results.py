@@ -23,7 +23,7 @@ from poolwise.metrics import METRICS, MeasuredRun, Metric, Window
 from poolwise.metrics.summary import STANDARD, measure_run, metric_columns, metrics_named
 from poolwise.metrics.window import after_warm_up
 from poolwise.presentation.format import population_note
-from poolwise.short_repr import fit, short_value
+from poolwise.short_repr import fit_repr, short_value
 from poolwise.studies.cell_simulation import simulate_again
 from poolwise.studies.cell_store import CellStore
 from poolwise.studies.cells import Cell, workload_of
@@ -61,7 +61,7 @@ class StudyResult(MeasuredStudy):
 
     def __repr__(self) -> str:
         lines = [f"StudyResult '{self.study.name}': {len(self.cells):,} cells in {self.folder}"]
-        return fit("\n".join([*lines, *(f"  {path}: {short_value(values)}" for path, values in self.study.vary.items())]))
+        return fit_repr("\n".join([*lines, *(f"  {path}: {short_value(values)}" for path, values in self.study.vary.items())]))
 
     def frame(self) -> pl.DataFrame:
         """Return one row per cell: varied values, seed, counts, metrics."""

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.engines.list_scheduling.replay import load
+from poolwise.engines.list_scheduling.loading import load_kernels
 from poolwise.kernels.jit import entry, kernel
 from poolwise.kernels.list_scheduling.index import empty_tree, lay_out
 from poolwise.kernels.list_scheduling.order import comes_before, key, precedes_until
@@ -280,7 +280,7 @@ def _fused(a: FloatArray, b: FloatArray, c: FloatArray, d: FloatArray, out: Floa
 @pytest.mark.parametrize("seed", range(3))
 def test_multiply_add_is_not_contracted(seed: int) -> None:
     """A fused multiply-add rounds once where Python rounds twice, which some of the 20,000 draws would reveal."""
-    load("deep queues")
+    load_kernels("deep queues")
     g = np.random.default_rng(seed)
     a, b, c, d = (g.random(20_000) for _ in range(4))
     compiled, plain = np.zeros(20_000), np.zeros(20_000)

@@ -46,7 +46,7 @@ def kinds_of(rule: ListRule, changing: bool = False) -> tuple[KernelKind, ...]:
 
 
 @cache
-def load(kind: KernelKind) -> None:
+def load_kernels(kind: KernelKind) -> None:
     """Load a kernel, compiling it if it is not cached on this computer; log that it compiles."""
     wait_for_background(FOLDER, kind)
     compiled_engine.load(FOLDER, kind, f"list scheduling, {kind}", "ten to twenty seconds", lambda: _smallest(kind))
@@ -54,7 +54,7 @@ def load(kind: KernelKind) -> None:
 
 @cache
 def load_resume() -> None:
-    """Load the kernel that restores initial runs, as `load` does."""
+    """Load the kernel that restores initial runs, as `load_kernels` does."""
     compiled_engine.load(FOLDER, "resume", "list scheduling, from a state", "a few seconds", _resume_empty)
 
 
@@ -62,16 +62,16 @@ def load_all() -> None:
     """Load the kernels of most runs, compiling two at a time."""
     common = [kind for kind in KINDS if kind not in RARE]
     for one, other in zip(common[::2], common[1::2], strict=True):
-        compile_in_background(FOLDER, other, load)
-        load(one)
-        load(other)
+        compile_in_background(FOLDER, other, load_kernels)
+        load_kernels(one)
+        load_kernels(other)
     load_resume()
 
 
 def load_rare() -> None:
     """Load the other kernels: a run loads them when it needs one."""
     for kind in RARE:
-        load(kind)
+        load_kernels(kind)
 
 
 def _smallest(kind: KernelKind) -> int:

@@ -15,7 +15,7 @@ from poolwise.engines.list_columns import IN_KERNELS
 from poolwise.engines.list_scheduling.capacity_changes import why_unsupported
 from poolwise.engines.list_scheduling.columns import ListArrays, RunColumns, Trees
 from poolwise.engines.list_scheduling.initial import RackHoldings, resume_racks, why_not_initial
-from poolwise.engines.list_scheduling.loading import FOLDER, kinds_of, load
+from poolwise.engines.list_scheduling.loading import FOLDER, kinds_of, load_kernels
 from poolwise.engines.list_scheduling.priority_callback import PriorityCallback
 from poolwise.engines.progress import Obstacle, ProgressListener, Stride
 from poolwise.engines.run_record import larger_columns, longer, schedule_of
@@ -121,8 +121,8 @@ def rack_kernel(rule: ListRule, jobs: int, *, changing: bool = False) -> Interim
     kinds = kinds_of(rule, changing)
     if jobs > SHORT:
         for kind in kinds[1:]:
-            compile_in_background(FOLDER, kind, load)
-    return InterimKernel(FOLDER, load, replay, jobs)
+            compile_in_background(FOLDER, kind, load_kernels)
+    return InterimKernel(FOLDER, load_kernels, replay, jobs)
 
 
 def replay_racks(
