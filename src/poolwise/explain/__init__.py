@@ -1,4 +1,4 @@
-"""Why a job waited: the run is replayed, and at each pass that passes the job over the rule that held it back is named."""
+"""Explanations of waits: a replay of the run that names the rule holding a job back at each pass."""
 
 from poolwise.explain.explanation import Episode, Explanation
 from poolwise.explain.memory import MemoryStretch, memory_stretches

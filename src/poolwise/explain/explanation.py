@@ -1,4 +1,4 @@
-"""The wait of one job: what held it back, from when to when."""
+"""The wait of one job as episodes, each with a reason and an interval."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from poolwise.short_repr import short_repr
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """Consecutive passes in which the same thing held the job back.
+    """Consecutive passes in which the same reason held the job back.
 
     Attributes
     ----------
-    start, end : ns of the first pass, and of the first pass of what came next
+    start, end : ns of the first pass, and of the first pass of the next episode
     passes : number of passes
     reason : reason given in the first pass
     free : least and most free of what was short
-    ahead : least and most jobs of higher priority that were left waiting
-    reserved : earliest and latest beginning of the blocker's reservation, ns; None without one
+    ahead : least and most jobs of higher priority that kept waiting
+    reserved : earliest and latest start of the blocker's reservation, ns; None without one
     """
 
     start: int
@@ -36,16 +36,16 @@ class Episode:
 
     @classmethod
     def of(cls, time: int, reason: Reason) -> Episode:
-        """Begin with one pass."""
+        """Return an episode of one pass."""
         reserved = None if reason.reserved is None else (reason.reserved, reason.reserved)
         return cls(time, time, 1, reason, (reason.free, reason.free), (reason.ahead, reason.ahead), reserved)
 
     def goes_on(self, reason: Reason) -> bool:
-        """Whether a pass belongs to this episode: the same rule, resource, need and blocker."""
+        """Return whether a pass belongs to this episode: same rule, resource, need and blocker."""
         return _same(self.reason) == _same(reason)
 
     def joined(self, reason: Reason) -> Episode:
-        """Return the episode with one more pass in it."""
+        """Return the episode extended by a pass."""
         return replace(
             self,
             passes=self.passes + 1,
@@ -64,7 +64,7 @@ def _widened(span: tuple[int, int], value: int) -> tuple[int, int]:
 
 
 def fold(passes: Iterable[tuple[int, Reason]], end: int) -> tuple[Episode, ...]:
-    """Fold (ns, reason) of each pass into episodes; the last one ends at `end`."""
+    """Fold (ns, reason) of each pass into episodes; the last ends at `end`."""
     episodes: list[Episode] = []
     for time, reason in passes:
         if episodes and episodes[-1].goes_on(reason):
@@ -84,12 +84,12 @@ class Explanation:
 
     Attributes
     ----------
-    job, machine : the job, and the machine it was to run on
+    job, machine : the job and the machine
     passes : (ns, reason) of each pass that left it waiting
-    until : ns at which it started or was rejected; of the last pass if it is still waiting
-    placement : where it started, None if it never did
-    rejected : why it can never run, "" if it can
-    memory : its memory over its runs, where a scheduler may change that or the workload says what it uses
+    until : ns at which the job started or was rejected, or of the last pass if it is still waiting
+    placement : placement at its start, None if it never started
+    rejected : why it can never run, or ""
+    memory : its memory over its runs, if the scheduler may resize it or the workload records memory use
 
     Examples
     --------
@@ -112,12 +112,12 @@ class Explanation:
 
     @property
     def status(self) -> str:
-        """How the wait ended: started, rejected or waiting."""
+        """Status at the end of the wait: started, rejected or waiting."""
         return "started" if self.placement is not None else "rejected" if self.rejected else "waiting"
 
     @property
     def last_start(self) -> int:
-        """Ns at which the last of its runs that finished started, as far as its runs are known; else `until`."""
+        """Ns at which the last finished run started, if its runs are known; otherwise `until`."""
         begins = {one.run: one.begin for one in reversed(self.memory) if one.outcome is Outcome.FINISHED}
         return max(begins.values(), default=self.until)
 
@@ -128,7 +128,7 @@ class Explanation:
 
     @property
     def episodes(self) -> tuple[Episode, ...]:
-        """The passes, folded."""
+        """The passes folded into episodes."""
         return fold(self.passes, self.until)
 
     def totals(self) -> dict[tuple[Rule, str], int]:
@@ -140,7 +140,7 @@ class Explanation:
         return dict(sorted(total.items(), key=lambda item: -item[1]))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, as `poolwise explain --json` prints it; jobs by their ids."""
+        """Return plain data, as `poolwise explain --json` prints it, with jobs by their ids."""
         return {
             "job": self.job.id,
             "status": self.status,

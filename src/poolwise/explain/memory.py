@@ -1,4 +1,4 @@
-"""The memory of one job over its runs: what it held in nodes and pools, what it used, and when it stood still."""
+"""Memory of one job over its runs: held in nodes and pools, used, and times when the run stalled."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from poolwise.model import Kind, Outcome, Schedule
 
 @dataclass(frozen=True, slots=True)
 class MemoryStretch:
-    """A stretch of a run in which neither what it held nor what it used changed.
+    """A part of a run in which held and used memory are constant.
 
     Attributes
     ----------
     run : number of the run
     begin, end : ns
-    local, pooled : MiB that it held in nodes and in pools
-    used : MiB that it used on all of its nodes together; None where the workload does not say
-    stood_still : whether it stood still for want of memory
+    local, pooled : MiB held in nodes and in pools
+    used : MiB used on all of its nodes together; None if the workload does not record it
+    stood_still : whether the run stalled for lack of memory
     outcome : how the run ended
     """
 
@@ -35,13 +35,13 @@ class MemoryStretch:
     outcome: Outcome
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, as `poolwise explain --json` prints it."""
+        """Return plain data, as `poolwise explain --json` prints it."""
         names = {"begin": "from_ns", "end": "to_ns", "local": "local_mib", "pooled": "pooled_mib", "used": "used_mib"}
         return {names.get(name, name): value for name, value in asdict(self).items()}
 
 
 def memory_stretches(schedule: Schedule, job: int) -> tuple[MemoryStretch, ...]:
-    """Memory of all runs of a job (row of the workload), in the order of time; empty where it never ran."""
+    """Return the memory of all runs of a job (row of the workload) in time order; empty if it never ran."""
     return tuple(stretch for run in np.flatnonzero(schedule.job == job).tolist() for stretch in _of_run(schedule, run))
 
 
@@ -69,6 +69,6 @@ def _of_run(schedule: Schedule, run: int) -> list[MemoryStretch]:
 
 
 def _held(schedule: Schedule, here: np.ndarray, resource: str, kind: Kind) -> int:
-    """Amount of a resource in some rows of the holdings, on owners of a kind."""
+    """Return the amount of a resource in some rows of the holdings, on owners of one kind."""
     rows, machine = schedule.holdings, schedule.machine
     return int(rows.amount[here & (rows.resource == machine.resource(resource)) & (machine.kind[rows.owner] == kind)].sum())

@@ -1,4 +1,4 @@
-"""A recorded schedule as a scheduler: nothing is decided again."""
+"""A scheduler that replays a recorded schedule without deciding anything."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from poolwise.units import NEVER
 
 @dataclass(frozen=True, eq=False)
 class Replay(Scheduler):
-    """Starts each job when and where a schedule says; a pass costs its starts and nothing else.
+    """Starts each job when and where a schedule records; a pass costs only its starts.
 
-    For jobs of one task that run once to their end, which is what the compiled engine runs.
+    Supports jobs of one task that run once to their end, as the compiled engine does.
 
     Parameters
     ----------
     schedule
-        The record.
+        Recorded schedule.
     warm_up
-        Jobs of the warm-up under which it was recorded. Later jobs that can never run were rejected at its end, all others
-        at their arrival.
+        Number of warm-up jobs of the recorded run. Later jobs that can never run were rejected at its end, others at
+        their arrival.
     """
 
     schedule: Schedule
     warm_up: int = 0
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
-        """Begin a run."""
+        """Open a replay."""
         return _ReplayDispatcher(self.schedule, self._turned_away())
 
     def _turned_away(self) -> list[tuple[int, int]]:
-        """(ns, row) of the rejections, in their order."""
+        """(ns, row) of the rejections, in order."""
         submit, rejected, count = self.schedule.workload.submit, self.schedule.rejected, self.warm_up
         never = any(row < count for row in self.schedule.waiting)
         over = NEVER if never else warm_up_end(count, self.schedule.job_start)
@@ -48,11 +48,11 @@ class Replay(Scheduler):
 class _ReplayDispatcher(Dispatcher):
     schedule_: Schedule
     rejects: list[tuple[int, int]]
-    started: int = 0  # runs of the record that have begun
+    started: int = 0  # recorded runs that have started
     turned_away: int = 0
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        """Say what was recorded for this instant. Raises PolicyError if the clock went past something recorded."""
+        """Return the recorded decisions of this instant; raise PolicyError if the clock passed a recorded decision."""
         record, now = self.schedule_, snapshot.now
         decisions: list[Reject | Start] = []
         while self.turned_away < len(self.rejects) and self.rejects[self.turned_away][0] <= now:
@@ -61,7 +61,7 @@ class _ReplayDispatcher(Dispatcher):
             self.turned_away += 1
         first, end = self.started, int(np.searchsorted(record.start, now, side="right"))
         if first < end and int(record.start[first]) < now:
-            raise PolicyError(f"the replay came to {now} ns, past the recorded start of the job in row {record.job[first]}")
+            raise PolicyError(f"the replay reached {now} ns, past the recorded start of the job in row {record.job[first]}")
         self.started = end
         decisions.extend(Start(int(record.job[run]), (0,), self._placement(run)) for run in range(first, end))
         return Plan(tuple(decisions))

@@ -1,4 +1,4 @@
-"""A wait in words: the answer in one sentence, and the words for what held a job back."""
+"""A wait as sentences: the answer in one sentence, and a phrase per rule."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from poolwise.units import format_memory, format_time, to_seconds
 
 
 def answer_sentence(found: Explanation) -> str:
-    """Say how long a job waited, what held it back longest and for which part of the wait, and which job was in the way."""
+    """Return how long a job waited, the main cause, its share of the wait, and the blocking job."""
     job, wait = f"Job {found.job.id}", duration(found.wait)
     if found.rejected:
         return f"{job} can never run: {found.rejected}."
@@ -28,7 +28,7 @@ def answer_sentence(found: Explanation) -> str:
 
 
 def _longest(found: Explanation, rule: Rule, resource: str) -> str:
-    """What was needed and free, and which job was in the way, in the longest episode of a rule."""
+    """Return the need, the free amount and the blocking job in the longest episode of a rule."""
     episodes = [e for e in found.episodes if (e.reason.rule, e.reason.resource) == (rule, resource)]
     longest = max(episodes, key=lambda episode: episode.end - episode.start)
     blocker = longest.reason.blocker
@@ -45,41 +45,41 @@ def _short(episode: Episode, machine: Machine) -> str:
 
 
 def _percent(part: int, whole: int) -> str:
-    """Percent that says 100 and 0 only where it is so."""
+    """Return a percentage that reads 100 or 0 only if exact."""
     return f"{min(99.0, max(1.0, round(100 * part / whole))):.0f}"
 
 
 def held_by(rule: Rule, resource: str) -> str:
-    """Say what held a job back."""
+    """Return the phrase for a rule."""
     return {
-        Rule.SHORT: f"short of {resource or 'room'}",
+        Rule.SHORT: f"short of {resource or 'resources'}",
         Rule.ORDER: "behind a head of the queue that does not fit",
-        Rule.RESERVATION: f"kept off a reservation{f' ({resource})' if resource else ''}",
+        Rule.RESERVATION: f"blocked by a reservation{f' ({resource})' if resource else ''}",
         Rule.LIMIT: f"at a limit of its QOS{f' ({resource})' if resource else ''}",
         Rule.WARM_UP: "for the end of the warm-up",
-        Rule.POSTPONED: "for a better place or time",
-        Rule.ROUND: "for the next round",
-        Rule.ASIDE: "for something that the scheduler does not count",
+        Rule.POSTPONED: "postponed for a better place or time",
+        Rule.ROUND: "waiting for the next round",
+        Rule.ASIDE: "for something that the scheduler does not model",
         Rule.UNSAID: "for reasons that the scheduler does not give",
     }[rule]
 
 
 def duration(ns: int) -> str:
-    """Say a time in ns."""
+    """Return a duration in ns as text."""
     return format_time(to_seconds(ns))
 
 
 def memory_sentence(stretches: Sequence[MemoryStretch]) -> str:
-    """Say how much of pools a job held, how often that changed, what it used, and what happened where it ran out."""
+    """Return how much pool memory a job held, how often that changed, what it used, and where it ran short."""
     pooled, used = [one.pooled for one in stretches], [one.used for one in stretches if one.used is not None]
     changes = sum(one.run == two.run and one.pooled != two.pooled for one, two in pairwise(stretches))
     often = f", changed {changes:,} {'time' if changes == 1 else 'times'}" if changes else ""
     said = [f"held {_memory_span(pooled)} of pools{often}"]
     said += [f"used {_memory_span(used)} altogether"] if used else []
     still = sum(one.end - one.begin for one in stretches if one.stood_still)
-    said += [f"stood still for {duration(still)} for want of memory"] if still else []
+    said += [f"stalled for {duration(still)} for lack of memory"] if still else []
     lost = sum(one.end - one.begin for one in stretches if one.outcome is Outcome.OUT_OF_MEMORY)
-    said += [f"was ended for want of memory, which lost {duration(lost)} of running"] if lost else []
+    said += [f"was terminated for lack of memory, which lost {duration(lost)} of running"] if lost else []
     return f"It {', '.join(said[:-1])} and {said[-1]}." if len(said) > 1 else f"It {said[0]}."
 
 

@@ -1,4 +1,4 @@
-"""Explains a wait: runs the workload once more, up to the start of one job, and looks at each pass that leaves it waiting."""
+"""Explanation of a wait: a replay up to the start of one job that examines each pass in which it keeps waiting."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from poolwise.platforms.failures import draw_failures
 from poolwise.platforms.simulated import Simulation
 
 NEAREST = 5
-"""Ids that the error for an unknown job names."""
+"""Number of nearby ids that the error for an unknown job names."""
 
 
 def explain_wait(
@@ -127,14 +127,14 @@ def explain_wait(
 
 
 def find_job(workload: Workload, job: int) -> int:
-    """Row of a job by its id; raises InputError that names the nearest ids."""
+    """Return the row of a job by its id; raise InputError that names the nearest ids."""
     rows = np.flatnonzero(workload.id == job)
     if len(rows):
         return int(rows[0])
     if not len(workload):
         raise InputError("the workload has no jobs", field="JOB", remedy="choose another run")
     near = workload.id[np.argsort(np.abs(workload.id - job), kind="stable")[:NEAREST]]
-    excluded = f"; {sum(workload.excluded.values()):,} rows of the trace were left out" if workload.excluded else ""
+    excluded = f"; {sum(workload.excluded.values()):,} rows of the trace were excluded" if workload.excluded else ""
     raise InputError(
         f"there is no job {job} among the {len(workload):,} of this run{excluded}",
         field="JOB",
@@ -144,7 +144,7 @@ def find_job(workload: Workload, job: int) -> int:
 
 @dataclass
 class _Witness(Scheduler, Dispatcher):
-    """Lets a scheduler or the record of its decisions decide, and asks the scheduler's dispatcher why the job waits."""
+    """Decides with a scheduler or a record of its decisions, and asks the scheduler's dispatcher why the job waits."""
 
     decided: Scheduler
     scheduler: Scheduler
@@ -155,16 +155,16 @@ class _Witness(Scheduler, Dispatcher):
     placement: Placement | None = None
     settled: bool = False
     deciding: Dispatcher | None = None
-    asked: Dispatcher | None = None  # the same one, or, where a record decides, one of the scheduler that made the record
+    asked: Dispatcher | None = None  # the deciding dispatcher, or one of the recording scheduler if a record decides
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
-        """Open the scheduler that decides, and the one that is asked."""
+        """Open the deciding scheduler and the one to ask."""
         self.deciding = self.decided.open(machine, seed)
         self.asked = self.deciding if self.decided is self.scheduler else self.scheduler.open(machine, seed)
         return self
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        """Return what the deciding dispatcher decides."""
+        """Return the decisions of the deciding dispatcher."""
         assert self.deciding is not None
         plan = self.deciding.schedule(queue, snapshot, changes)
         if self.job in queue:
@@ -179,24 +179,24 @@ class _Witness(Scheduler, Dispatcher):
         begun = {task for start in starts for task in start.tasks}
         self.settled = self.job in plan.rejected or begun >= set(queue.tasks(self.job))
         if plan.decisions and all(isinstance(d, Reject | Resize | Stop) for d in plan.decisions):
-            return  # such a plan is followed by another, or was no pass at all
+            return  # such a plan is followed by another, or the event caused no pass
         if not self.settled:
             assert self.asked is not None
             self.passes.append((snapshot.now, reason_of(self.asked, self.job, queue, snapshot, plan)))
 
 
 class _Excerpt(Platform):
-    """A simulation that ends when the witness has seen enough."""
+    """A simulation that ends once the wait is explained."""
 
     def __init__(self, whole: Simulation, witness: _Witness) -> None:
         self._whole, self._witness, self.table = whole, witness, whole.table
 
     def snapshot(self) -> Snapshot:
-        """Show the state now."""
+        """Return the current state."""
         return self._whole.snapshot()
 
     def commit(self, plan: Plan) -> CommitResult:
-        """Carry out a plan."""
+        """Commit a plan."""
         return self._whole.commit(plan)
 
     def events(self) -> Iterator[EventBatch]:
@@ -208,24 +208,24 @@ class _Excerpt(Platform):
 
 
 def _check_starts(now: Outcomes, then: Outcomes) -> None:
-    """Raise InputError unless a run came out as it was recorded."""
+    """Raise InputError unless a run matches its record."""
     if len(now) != len(then) or not np.array_equal(now.id, then.id):
-        raise _changed(f"{len(now)} jobs ran, {len(then)} are recorded or they are others")
+        raise _changed(f"{len(now)} jobs ran, but {len(then)} are recorded, or other ones")
     other = np.flatnonzero((now.start != then.start) | (now.status != then.status))
     if len(other):
-        raise _changed(f"{len(other)} jobs do not start when recorded, the first of them job {int(now.id[other[0]])}")
+        raise _changed(f"{len(other)} jobs do not start as recorded, the first of them job {int(now.id[other[0]])}")
 
 
 def _check(found: Explanation, began: int, outcomes: Outcomes, row: int) -> None:
-    """Raise InputError unless a job waited and started as it was recorded."""
+    """Raise InputError unless a job waited and started as recorded."""
     status, start, job = Status(int(outcomes.status[row])), int(outcomes.start[row]), found.job.id
     if int(outcomes.id[row]) != job:
-        raise _changed(f"the jobs recorded are others than those of the trace, from job {job} on")
+        raise _changed(f"the recorded jobs differ from those of the trace, from job {job} on")
     if status is Status.FINISHED and began != start:
-        raise _changed(f"job {job} is recorded to start at {start} ns, its replay says: {found.status} at {began} ns")
+        raise _changed(f"job {job} is recorded to start at {start} ns, but in the replay: {found.status} at {began} ns")
     if status in (Status.REJECTED, Status.WAITING) and found.status != status.name.lower():
-        raise _changed(f"job {job} is recorded as {status.name.lower()}, its replay says: {found.status}")
+        raise _changed(f"job {job} is recorded as {status.name.lower()}, but in the replay: {found.status}")
 
 
 def _changed(what: str) -> InputError:
-    return InputError(f"the run does not come out as recorded: {what}", remedy="run it again with this version of Poolwise")
+    return InputError(f"the run does not match its record: {what}", remedy="run it again with this version of Poolwise")

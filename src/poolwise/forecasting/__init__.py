@@ -1,1 +1,1 @@
-"""When jobs will start: distributions from many replays of what may come, and how good they were on a log."""
+"""Forecasts of start times: distributions over many sampled futures, and backtests of their accuracy on logs."""

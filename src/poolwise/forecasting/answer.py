@@ -1,4 +1,4 @@
-"""When jobs will start, as an answer: numbers, sentences, and a figure."""
+"""Forecast results as numbers, sentences and a figure."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from poolwise.units import NEVER, SECOND, format_time, shared_time_unit
 
 ASKED = (0.1, 0.5, 0.9)
 SHOWN = 30
-"""Jobs that are listed in words, those that start first."""
+"""Maximum number of jobs listed as sentences, earliest start first."""
 
 
 class JobForecast(NamedTuple):
-    """When one job starts.
+    """Forecast start of one job.
 
     Attributes
     ----------
-    name : what it is called
-    wait_s : (3,) seconds until it has started with a chance of 10, 50 and 90 %; infinite where it never does
-    chance_by : chance to start by the time that is asked for; None where none is
+    name : label of the job
+    wait_s : (3,) seconds until the job has started with a probability of 10, 50 and 90 %; infinite if it never does
+    chance_by : probability of a start by the requested time; None if none was requested
     """
 
     name: str
@@ -40,7 +40,7 @@ class JobForecast(NamedTuple):
 
 
 class ChangedForecast(NamedTuple):
-    """When the job would start if one thing were otherwise."""
+    """Forecast start of the job after one change."""
 
     words: str
     forecast: JobForecast
@@ -52,13 +52,13 @@ class ForecastAnswer:
 
     Attributes
     ----------
-    now : ns since 1970, when the state was seen
-    jobs : those that are asked for, in the order of their medians
-    changes : what would change the start of the one that is asked for
-    by : ns since 1970, None where no time is asked for
-    policy : which scheduler decides
+    now : time at which the state was observed, ns since 1970
+    jobs : requested jobs, in the order of their median starts
+    changes : changes that would move the start of the requested job
+    by : requested time, ns since 1970; None if none was requested
+    policy : description of the scheduler
     notes : sentences that a reader must know
-    local : zone in which times are written
+    local : time zone for output
 
     Examples
     --------
@@ -83,7 +83,7 @@ class ForecastAnswer:
         return fit_repr("\n".join([head, *(f"  {line}" for line in self.sentences())]))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data; times are seconds from now, None where a job never starts."""
+        """Return plain data; times are seconds from now, None if a job never starts."""
         return {
             "now": self.time(0.0),
             "by": None if self.by is None else self.time((self.by - self.now) / SECOND),
@@ -102,40 +102,40 @@ class ForecastAnswer:
         return {"job": job.name, **waits, **starts, "chance_by": job.chance_by}
 
     def time(self, seconds: float) -> str:
-        """ISO time so many seconds from now."""
+        """Return the ISO time a number of seconds from now."""
         return self._moment(seconds).isoformat(timespec="seconds")
 
     def said_time(self, seconds: float) -> str:
-        """Date, time and offset of the zone so many seconds from now, for a reader."""
+        """Return date, time and UTC offset a number of seconds from now."""
         return f"{self._moment(seconds):%Y-%m-%d %H:%M %z}"
 
     def _moment(self, seconds: float) -> datetime:
         return datetime.fromtimestamp(self.now / SECOND + seconds, self.local)
 
     def sentences(self) -> list[str]:
-        """The answer in words."""
+        """Return the forecast as sentences."""
         said = self.starts_said()
         if self.changes:
-            said += ["What would change that:", *(f"  {line}" for line in self.changes_said())]
+            said += ["Changes that would move the start:", *(f"  {line}" for line in self.changes_said())]
         return [*said, *(f"note: {text}" for text in self.notes)]
 
     def starts_said(self) -> list[str]:
-        """When jobs start, a sentence for each of the first."""
+        """Return one sentence per job, for the jobs that start first."""
         said = [self._sentence(job) for job in self.jobs[:SHOWN]]
         if len(self.jobs) > SHOWN:
             said.append(f"{len(self.jobs) - SHOWN} more jobs start later: --json lists all, --job asks for one")
         return said or ["no job waits"]
 
     def changes_said(self) -> list[str]:
-        """What would change the start of the job that is asked for."""
+        """Return the effect of each change on the start of the requested job."""
         return [f"{one.words}: {self._against(one.forecast)}" for one in self.changes]
 
     def _sentence(self, job: JobForecast) -> str:
         low, middle, high = job.wait_s.tolist()
         if _finite(middle) is None:
-            return f"{job.name} will not start as far as can be foreseen"
+            return f"{job.name} is not expected to start within the forecast horizon"
         until = "and perhaps never" if _finite(high) is None else f"and {self.clock(high)}"
-        chance = "" if job.chance_by is None else f"; by {self.clock(self._by_s)} with a chance of {100 * job.chance_by:.0f} %"
+        chance = "" if job.chance_by is None else f"; by {self.clock(self._by_s)} with {100 * job.chance_by:.0f} % probability"
         if self.clock(low) == until.removeprefix("and "):
             return f"{job.name} starts at {self.clock(low)}{chance}"
         between = f"{job.name} starts between {self.clock(low)} {until} (80 %)"
@@ -147,9 +147,9 @@ class ForecastAnswer:
 
     def _against(self, job: JobForecast) -> str:
         was, now = float(self.jobs[0].wait_s[1]), float(job.wait_s[1])
-        chance = "" if job.chance_by is None else f", by the time asked for with a chance of {100 * job.chance_by:.0f} %"
+        chance = "" if job.chance_by is None else f", by the requested time with {100 * job.chance_by:.0f} % probability"
         if _finite(now) is None:
-            return f"it would not start{chance}"
+            return f"it is not expected to start{chance}"
         if _finite(was) is None:
             return f"{self.clock(now)} at the median{chance}"
         off = was - now
@@ -157,12 +157,12 @@ class ForecastAnswer:
         return f"{self.clock(now)} at the median, {word}{chance}"
 
     def clock(self, seconds: float) -> str:
-        """Time of day so many seconds from now, with the date where that is not today."""
+        """Return the time of day a number of seconds from now, with the date if that is not today."""
         moment, today = self._moment(seconds), self._moment(0.0)
         return f"{moment:%H:%M}" if moment.date() == today.date() else f"{moment:%a %d %b %H:%M}"
 
     def figure(self) -> Figure:
-        """The jobs from top to bottom, with the median of each start and the interval of 80 %."""
+        """Return a chart of the jobs with the median and the 80 % interval of each start."""
         known = [job for job in self.jobs if _finite(float(job.wait_s[2])) is not None][:SHOWN]
         waits = np.array([job.wait_s for job in known]).reshape(-1, 3)
         size, unit = shared_time_unit(float(waits.max(initial=0.0)))
@@ -171,7 +171,7 @@ class ForecastAnswer:
         return Scatter(
             "forecast",
             "When waiting jobs start",
-            "Medians, with the intervals in which they start with a chance of 80 %.",
+            "Median starts with 80 % intervals.",
             series={"start": (middle, rows)},
             spread={"start": (low, high, rows, rows)},
             descriptions={"start": [self._sentence(job) for job in known]},
@@ -187,17 +187,17 @@ def _finite(wait: float) -> float | None:
 def forecast_answer(
     situation: KnownState, question: ForecastQuestion, policy: str, local: tzinfo, called: str | None = None
 ) -> ForecastAnswer:
-    """Forecast the starts that are asked for; `called` is what the one job is called that is not in the cluster."""
+    """Forecast the requested starts; `called` is the label of a job that is not in the cluster."""
     sought = np.array(question.sought, dtype=np.int64)
     epoch, notes = situation.jobs.epoch, []
     if not situation.ended.any():
         notes.append(
-            "nothing is known of jobs that ended: runtimes follow from requests and from what runs; give a log with --history"
+            "no finished jobs are known, so runtimes are derived from requests and running jobs; give a log with --history"
         )
     if question.corrections is None:
-        notes.append("intervals are as they are drawn: too narrow on most logs; --recalibrate corrects them by a backtest")
+        notes.append("the intervals are not recalibrated and too narrow on most logs; --recalibrate corrects them with a backtest")
     if situation.scheduler.remembers:
-        notes.append(f"the scheduler keeps {situation.scheduler.remembers}, of which a state says nothing")
+        notes.append(f"the scheduler keeps {situation.scheduler.remembers}, which a state does not contain")
     if not len(sought):
         return ForecastAnswer(epoch + situation.now, [], [], question.by, policy, notes, local)
     known = Known.of(situation)
@@ -205,7 +205,7 @@ def forecast_answer(
     horizon = horizon_of(float(((mean[mean < NEVER] - situation.now) / SECOND).max(initial=0.0)))
     found, obstacle = _forecast(known, sought, question, horizon, called)
     if obstacle is not None:
-        notes.append(f"replayed on the reference engine: {obstacle}")
+        notes.append(f"replayed by the reference engine: {obstacle}")
     changed = []
     if question.changes:
         for change in request_changes(situation, int(sought[0])):

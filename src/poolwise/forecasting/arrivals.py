@@ -1,4 +1,4 @@
-"""Jobs that may still come: days of the past, drawn at random and moved to the future (a block bootstrap)."""
+"""Future arrivals: past days, resampled and shifted to the future (a block bootstrap)."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from poolwise.arrays import IntArray
 from poolwise.units import DAY
 
 MOST = 4000
-"""Jobs that are drawn at most."""
+"""Maximum number of drawn jobs."""
 
 
 class ComingJobs(NamedTuple):
-    """Jobs like earlier ones.
+    """Future jobs, each a copy of an earlier one.
 
     Attributes
     ----------
-    like : (k,) rows of the jobs that they are copies of
+    like : (k,) rows of the jobs that they copy
     submit : (k,) ns, ascending
     """
 
@@ -27,10 +27,10 @@ class ComingJobs(NamedTuple):
 
 
 def draw_arrivals(submit: IntArray, now: int, horizon: int, g: np.random.Generator) -> ComingJobs:
-    """Draw what is submitted in the `horizon` ns after now, from (n_job,) submissions up to now, ascending.
+    """Draw the submissions in the `horizon` ns after now, from (n_job,) past submissions in ascending order.
 
-    The future is laid out in blocks of a day, each a stretch of the past that began as many whole days earlier, so that what
-    comes at night is like what came at night; where less than two days are known, blocks are a quarter of that.
+    The future consists of blocks of one day, each a stretch of the past shifted by a whole number of days, so that nights
+    resemble nights. If less than two days are known, blocks last a quarter of the known time.
     """
     none = np.zeros(0, dtype=np.int64)
     if not len(submit) or now <= int(submit[0]):

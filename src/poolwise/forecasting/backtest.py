@@ -1,4 +1,4 @@
-"""How good forecasts would have been on a log: at instants all over it, nothing is known of what comes later."""
+"""Backtests: forecasts at instants throughout a log, each made without knowledge of later events."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ from poolwise.performance.ideal import Ideal
 from poolwise.units import SECOND, format_time
 
 ASKED = (0.1, 0.5, 0.9)
-"""Levels that are scored."""
+"""Quantile levels that are scored."""
 HOUR_S = 3600.0
 HISTORY = 20_000
-"""Jobs that are over of which forecasters know."""
+"""Maximum number of finished jobs known to a forecaster."""
 PRIOR, LITTLE = 20.0, 2.0
-"""`Recalibration.prior` of our forecasts, and of a point forecast, which is sure to be too narrow."""
+"""`Recalibration.prior` of the forecasts, and of a point forecast, whose interval is certainly too narrow."""
 LEAST_INSTANTS = 5
 BLOCKS, RESAMPLED = 12, 200
-"""Parts of the log's time from which resamples are put together, and how many of these."""
+"""Number of blocks of the log's time for resampling, and number of resamples."""
 NEAR_S = 600.0
-"""Seconds by which a replayed wait may be off from a recorded one and count as the same."""
+"""Tolerance in seconds within which a replayed wait equals a recorded one."""
 FAR = np.iinfo(np.int64).max // 2
-"""Ns at which jobs start that never do."""
+"""Start time (ns) of jobs that never start."""
 
 
 @dataclass(frozen=True)
 class BacktestSettings:
-    """What is tried.
+    """Settings of a backtest.
 
     Attributes
     ----------
-    instants : times at which forecasts are made
-    samples : versions of each
-    jobs : waiting jobs that are asked for at each time, at most
-    first, last : shares of the log's span between which the times lie
-    seed : of all draws
+    instants : number of times at which forecasts are made
+    samples : sampled futures per forecast
+    jobs : maximum number of waiting jobs forecast at each time
+    first, last : range of the times, as fractions of the log's span
+    seed : random seed
     """
 
     instants: int = 60
@@ -58,16 +58,16 @@ class BacktestSettings:
 
 
 class Scored(NamedTuple):
-    """Forecasts at one time or several.
+    """Forecasts at one or more times.
 
     Attributes
     ----------
-    now : (m,) ns, when
+    now : (m,) ns, time of the forecast
     job : (m,) row of the job
-    truth : (m,) seconds until it really started
-    plan, calibrated, forecast, uncorrected : (m, 3) quantiles at `ASKED`: of what `squeue --start` would say, of one replay
-        with mean runtimes widened by past errors, of ours, and of ours before they are corrected
-    calibrated_chance, chance : (m,) chance to start within the hour
+    truth : (m,) seconds until the job started
+    plan, calibrated, forecast, uncorrected : (m, 3) quantiles at `ASKED` of four forecasters: `squeue --start`, one replay with
+        mean runtimes widened by past errors, the forecast, and the forecast before recalibration
+    calibrated_chance, chance : (m,) probability of a start within the hour
     """
 
     now: IntArray
@@ -82,9 +82,9 @@ class Scored(NamedTuple):
 
 
 def situation_at(schedule: Schedule, scheduler: Scheduler, time: int) -> tuple[KnownState, IntArray]:
-    """What is known of a schedule at a time, just before what happens then, and the rows of the workload that it consists of.
+    """Return the state known just before the events of a time, and the workload rows that it contains.
 
-    Of the jobs that are over the last `HISTORY` are known.
+    Of the finished jobs, the last `HISTORY` are known.
     """
     workload = schedule.workload
     n = int(np.searchsorted(workload.submit, time))
@@ -113,7 +113,7 @@ def situation_at(schedule: Schedule, scheduler: Scheduler, time: int) -> tuple[K
 
 
 def _times(schedule: Schedule) -> tuple[IntArray, IntArray]:
-    """(n_job,) starts and ends, far in the future for jobs that never started."""
+    """Return (n_job,) starts and ends, far in the future for jobs that never started."""
     far = np.full(len(schedule.workload), FAR)
     start, end = far.copy(), far.copy()
     start[schedule.job], end[schedule.job] = schedule.start, schedule.end
@@ -127,9 +127,9 @@ def _placement(schedule: Schedule, run: int) -> Placement:
 def forecasts(
     schedule: Schedule, scheduler: Scheduler, settings: BacktestSettings, ours: Recalibration, planned: Recalibration
 ) -> Iterator[Scored]:
-    """Forecast at instants all over a schedule by three forecasters, each corrected by what it knew then of its past.
+    """Forecast at instants throughout a schedule with three forecasters, each recalibrated with its own known past.
 
-    `ours` and `planned` remember what versions and plans with mean runtimes said.
+    `ours` and `planned` cache the results of sampled futures and of plans with mean runtimes.
     """
     start, _ = _times(schedule)
     at = np.searchsorted(LEVELS, ASKED)
@@ -167,7 +167,7 @@ def _waits(starts: IntArray, now: int) -> FloatArray:
 
 
 def _instants(schedule: Schedule, settings: BacktestSettings) -> list[int]:
-    """Times at which jobs are submitted that have to wait, spread evenly over the log."""
+    """Return submission times of jobs that wait, spread evenly over the log."""
     submit = schedule.workload.submit
     span = int(submit[-1] - submit[0])
     edges = submit[0] + np.linspace(settings.first, settings.last, settings.instants + 1) * span
@@ -185,13 +185,13 @@ def _instants(schedule: Schedule, settings: BacktestSettings) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class Backtest:
-    """What forecasts on a log were worth.
+    """Accuracy of forecasts on a log.
 
     Attributes
     ----------
-    schedule : the log under the scheduler, whose starts are forecast
+    schedule : simulated schedule of the log, whose starts are forecast
     scored : all forecasts
-    corrections : of later forecasts
+    corrections : corrections for later forecasts
     notes : sentences that a reader must know
     """
 
@@ -202,15 +202,15 @@ class Backtest:
 
     @classmethod
     def of(cls, machine: Machine, workload: Workload, scheduler: Scheduler, settings: BacktestSettings) -> Backtest:
-        """Simulate a log, whose requests stand as users wrote them, and forecast at instants all over it.
+        """Simulate a log, with requested times as users wrote them, and forecast at instants throughout it.
 
-        Raises InputError where too few jobs wait to say anything.
+        Raises InputError if too few jobs wait to score forecasts.
         """
         schedule = simulate(machine, workload, scheduler).schedule
         ours, planned = Recalibration(PRIOR), Recalibration(LITTLE)
         parts = list(forecasts(schedule, scheduler, settings, ours, planned))
         if len(parts) < LEAST_INSTANTS:
-            problem = f"jobs wait at {len(parts)} of the instants that were tried: there is hardly a queue to forecast"
+            problem = f"jobs wait at only {len(parts)} of the sampled instants: the queue is too short to forecast"
             raise InputError(problem, field="processors", remedy="give a smaller machine, or a log of a busier one")
         scored = Scored(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
         last, (start, _) = int(scored.now.max()), _times(schedule)
@@ -218,7 +218,7 @@ class Backtest:
         return cls(schedule, scored, corrections, recorded_notes(schedule))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data: scores, and intervals of 90 % over blocks of time."""
+        """Return plain data: scores, and 90 % intervals over blocks of time."""
         every = self.scored
         blocks = np.unique(every.now, return_inverse=True)[1] * BLOCKS // len(np.unique(every.now))
         g, size = np.random.default_rng(0), int(blocks.max()) + 1
@@ -239,7 +239,7 @@ class Backtest:
 
 
 def _scores(every: Scored, weight: FloatArray) -> dict[str, float | None]:
-    """Scores of forecasts, each of a weight; None where what they are compared with was never wrong."""
+    """Return weighted scores; None if the baseline forecast has no error."""
     levels, happened = np.array(ASKED), every.truth <= HOUR_S
 
     def mean(values: FloatArray) -> float:
@@ -273,7 +273,7 @@ def _range(values: list[float | None]) -> tuple[float, float] | None:
 
 
 def recorded_notes(schedule: Schedule) -> tuple[str, ...]:
-    """Say how far the starts that a log records are from those of the scheduler that is replayed, if it records any."""
+    """Compare the recorded starts of a log, if any, with those of the replayed scheduler."""
     recorded = schedule.workload.attributes.get("wait_s")
     if recorded is None:
         return ()
@@ -287,8 +287,8 @@ def recorded_notes(schedule: Schedule) -> tuple[str, ...]:
     if near >= 0.9:
         return ()
     return (
-        "the log was recorded under another policy or on another machine than are replayed here: "
+        "the log was recorded under another policy or on another machine than replayed here: "
         f"{100 * near:.0f} % of the recorded waits are within {format_time(NEAR_S)} of the replayed ones, half of them are "
-        f"off by more than {format_time(float(np.median(np.abs(off))))}. The scores hold for the replayed policy; "
+        f"off by more than {format_time(float(np.median(np.abs(off))))}. The scores apply to the replayed policy; "
         "recorded starts are not forecast",
     )

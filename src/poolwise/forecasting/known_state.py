@@ -1,4 +1,4 @@
-"""What a forecaster knows at one time: jobs that ended, run and wait; nothing of what comes later."""
+"""Known state: the finished, running and waiting jobs that a forecaster knows at one time."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from poolwise.model.table_columns import Column
 
 @dataclass(frozen=True, eq=False)
 class KnownState:
-    """A machine, its scheduler, and the jobs known at a time.
+    """Machine, scheduler and jobs known at one time.
 
     Attributes
     ----------
-    machine, scheduler, estimate : what decides; the estimate is what the scheduler believes of runtimes
-    jobs : all jobs that are known, in the order (submit, id)
+    machine, scheduler, estimate : machine, scheduler, and the scheduler's runtime estimate
+    jobs : all known jobs, in the order (submit, id)
     now : ns
-    ran : (n_job,) ns that jobs ran that have ended, and that jobs at work have run so far; 0 for all others
-    ended : (n_job,) whether they have ended
-    running : those at work, in the order of their starts; rows of `jobs`
-    waiting : (k,) rows of `jobs`
+    ran : (n_job,) ns that finished jobs ran and that running jobs have run so far; 0 for waiting jobs
+    ended : (n_job,) whether a job has finished
+    running : rows of running jobs, in the order of their starts
+    waiting : (k,) rows of waiting jobs
     """
 
     machine: Machine
@@ -40,17 +40,17 @@ class KnownState:
 
     @property
     def at_work(self) -> IntArray:
-        """(k,) rows of the jobs at work."""
+        """(k,) rows of the running jobs."""
         return np.array([run.job for run in self.running], dtype=np.int64)
 
 
 def situation_of(
     state: MachineState, scheduler: Scheduler, estimate: PerformanceModel, history: Workload | None = None
 ) -> KnownState:
-    """What is known of a state, and of jobs that ended before it.
+    """Combine a state with jobs that ended before it.
 
-    The clock of the history is set so that its last job is submitted when the state was seen; of its columns those are
-    read that the state's jobs have, and users. Jobs of the state stand behind those of the history.
+    The clock of the history is shifted so that its last job is submitted when the state was observed. Of its columns, those
+    that the state's jobs have, and users, are read. Jobs of the state follow those of the history.
     """
     jobs = state.jobs
     rows = np.concatenate([[run.job for run in state.running], state.waiting]).astype(np.int64)

@@ -1,4 +1,4 @@
-"""How long things last, from some that are over and some that are not (censored): weighted Kaplan-Meier estimates.
+"""Lifetime distributions from complete and censored observations: weighted Kaplan-Meier estimates.
 
 Source: Kaplan, Meier 1958.
 """
@@ -13,12 +13,12 @@ from poolwise.arrays import BoolArray, FloatArray
 
 
 class Lifetimes(NamedTuple):
-    """A distribution on finitely many values.
+    """Discrete distribution.
 
     Attributes
     ----------
-    value : (n,) ascending
-    mass : (n,) probabilities; what is missing to 1 lies beyond the largest value
+    value : (n,) values in ascending order
+    mass : (n,) probabilities; the rest of the mass lies beyond the largest value
     """
 
     value: FloatArray
@@ -26,25 +26,25 @@ class Lifetimes(NamedTuple):
 
     @property
     def beyond(self) -> float:
-        """Probability of more than the largest value."""
+        """Return the probability of exceeding the largest value."""
         return max(1.0 - float(self.mass.sum()), 0.0)
 
     def after(self, elapsed: float) -> Lifetimes:
-        """Condition on more than `elapsed`, not normalised: the values above it keep their masses."""
+        """Condition on values above `elapsed` without normalizing: they keep their masses."""
         first = int(np.searchsorted(self.value, elapsed, side="right"))
         return Lifetimes(self.value[first:], self.mass[first:])
 
     def quantiles(self, levels: FloatArray) -> FloatArray:
-        """Values at (...,) levels, the least with as much probability up to it; the largest beyond."""
+        """Return the quantiles at (...,) levels; the largest value where the mass does not suffice."""
         reached = np.cumsum(self.mass)
         at: FloatArray = self.value[np.minimum(np.searchsorted(reached, levels * reached[-1]), len(self.value) - 1)]
         return at
 
 
 def kaplan_meier(time: FloatArray, over: BoolArray, weight: FloatArray | None = None) -> Lifetimes:
-    """Estimate a distribution from (n,) times, each of which is the whole (`over`) or what it has lasted so far.
+    """Estimate a distribution from (n,) times, each complete (`over`) or censored.
 
-    Of equal times those that are over come first. Masses add up to less than 1 where the longest is not over.
+    Among equal times, complete ones come first. The masses add up to less than 1 if the longest time is censored.
     """
     if not len(time):
         return Lifetimes(np.zeros(0), np.zeros(0))

@@ -1,4 +1,4 @@
-"""What is asked of a forecast: which jobs, by when, and a job that nobody has submitted yet. Reads people's words."""
+"""Forecast requests: jobs, deadline, and a hypothetical job. Parses the text forms of the command line."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from poolwise.units import HORIZON, SECOND, Dimension, parse
 
 _DIMENSIONS: dict[str, Dimension] = {"memory": "memory", "time": "time"}
 _MOST = {"time": HORIZON}
-"""The longest time that a new job may ask for (ns); of anything else it is 2^40."""
+"""Maximum time (ns) that a new job may request; other amounts are limited to 2^40."""
 _CLOCK = re.compile(r"(?:(today|tomorrow)\s+)?(\d{1,2}):(\d{2})\Z")
 
 
 @dataclass(frozen=True, eq=False)
 class ForecastQuestion:
-    """What is asked.
+    """Forecast request.
 
     Attributes
     ----------
-    sought : rows of waiting jobs
-    by : ns, until when the chance to start is asked for; None for no such question
-    samples, seed : of the draws
-    changes : whether to say what would change the start
-    corrections : of the quantiles, from a backtest; None for none
+    sought : rows of the waiting jobs to forecast
+    by : time (ns) for which the probability of a start is computed; None for none
+    samples, seed : number of sampled futures, and the random seed
+    changes : whether to forecast the effect of changes
+    corrections : quantile corrections from a backtest; None for none
     """
 
     sought: list[int]
@@ -47,7 +47,7 @@ class ForecastQuestion:
 
 
 def rows_named(situation: KnownState, names: list[str]) -> list[int]:
-    """Rows of the waiting jobs with these names or ids, of all if none is given; raises InputError for others."""
+    """Return the rows of the waiting jobs with these names or ids, all if none is given; raise InputError for others."""
     jobs, waiting = situation.jobs, list[int](situation.waiting.tolist())
     if not names:
         return waiting
@@ -55,13 +55,13 @@ def rows_named(situation: KnownState, names: list[str]) -> list[int]:
     for name in names:
         if name not in known:
             at_work = {jobs.name(run.job) for run in situation.running}
-            problem = f"job {name} is at work already" if name in at_work else f"no job {name} waits"
+            problem = f"job {name} is already running" if name in at_work else f"no waiting job is named {name}"
             raise InputError(problem, field="--job", remedy="name a job of waiting.csv")
     return [known[name] for name in names]
 
 
 def new_job(situation: KnownState, text: str) -> tuple[KnownState, int]:
-    """Let a job be submitted now that asks for "nodes=2,memory=64GiB,time=4h,user=ann"; returns its row."""
+    """Add a hypothetical job such as "nodes=2,memory=64GiB,time=4h,user=ann", submitted now; return its row."""
     requests: dict[str, int] = {}
     attributes: dict[str, str] = {}
     jobs, machine = situation.jobs, situation.machine
@@ -70,7 +70,7 @@ def new_job(situation: KnownState, text: str) -> tuple[KnownState, int]:
         if not equals:
             raise InputError(f"'{part}' is not NAME=AMOUNT", field="--new", remedy="such as nodes=2,memory=64GiB,time=4h")
         if name in requests or name in attributes:
-            raise InputError(f"{name} is given twice", field="--new", remedy="say it once")
+            raise InputError(f"{name} is given twice", field="--new", remedy="give it once")
         if name in jobs.attributes or name == "user":
             attributes[name] = value
             continue
@@ -82,21 +82,21 @@ def new_job(situation: KnownState, text: str) -> tuple[KnownState, int]:
         except ValueError as error:
             raise InputError(str(error), field="--new", remedy="such as nodes=2,memory=64GiB,time=4h") from error
         if requests[name] > _MOST.get(name, 2**40):
-            raise InputError(f"{name}={value} is too much", field="--new", remedy="such as nodes=2,memory=64GiB,time=4h")
+            raise InputError(f"{name}={value} is too large", field="--new", remedy="such as nodes=2,memory=64GiB,time=4h")
     if not requests.get("time"):
-        raise InputError("the time that it asks for is missing", field="--new", remedy="write time=4h")
+        raise InputError("the requested time is missing", field="--new", remedy="write time=4h")
     requested = requests.pop("time")
     if "nodes" not in machine.resources:
         requests.setdefault("cores", 1)
     if not requests.setdefault("nodes", 1):
-        raise InputError("a job of no nodes asks for nothing", field="--new", remedy="write nodes=1 or more, or leave it out")
+        raise InputError("a job must request at least one node", field="--new", remedy="write nodes=1 or more, or omit it")
     row = len(jobs)
     added = with_job(situation, requests, requested, attributes)
     return added, row
 
 
 def with_job(situation: KnownState, requests: dict[str, int], requested: int, attributes: dict[str, str]) -> KnownState:
-    """Add a job that is submitted now, behind the others."""
+    """Append a job that is submitted now."""
     jobs = situation.jobs
 
     def column(values: IntArray, value: int) -> IntArray:
@@ -123,7 +123,7 @@ def with_job(situation: KnownState, requests: dict[str, int], requested: int, at
 
 
 def _with(values: Column, text: str | None) -> Column:
-    """A column with one value more; nothing, where none is given."""
+    """Return a column with one more value; None for None."""
     kind = values.dtype.kind
     if text is None:
         return np.append(values, np.array(["" if kind in "UO" else -1], dtype=object if kind == "O" else None))
@@ -131,29 +131,29 @@ def _with(values: Column, text: str | None) -> Column:
 
 
 def zone(name: str) -> tzinfo:
-    """Time zone of a name; raises InputError."""
+    """Return the time zone of a name; raise InputError if there is none."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError) as error:
-        raise InputError(f"no time zone is called '{name}'", field="--timezone", remedy="such as Europe/Berlin") from error
+        raise InputError(f"unknown time zone '{name}'", field="--timezone", remedy="such as Europe/Berlin") from error
 
 
 def read_instant(text: str, situation: KnownState, local: tzinfo) -> int:
-    """Ns, on the clock of the jobs, that "tomorrow 08:00", "18:00", "6h" or an ISO time means; raises InputError."""
+    """Return ns on the clock of the jobs for "tomorrow 08:00", "18:00", "6h" or an ISO time; raise InputError otherwise."""
     now = datetime.fromtimestamp((situation.jobs.epoch + situation.now) / SECOND, local)
     if found := _CLOCK.match(text.strip()):
         day, hour, minute = found.groups()
         try:
             meant = now.replace(hour=int(hour), minute=int(minute), second=0, microsecond=0)
         except ValueError as error:
-            raise InputError(f"'{text}' is no time of day", field="--by", remedy="such as 18:00") from error
+            raise InputError(f"'{text}' is not a valid time of day", field="--by", remedy="such as 18:00") from error
         if day == "tomorrow" or (day is None and meant <= now):
             meant += timedelta(days=1)
     else:
         try:
             return situation.now + parse(text, "time")
         except ValueError:
-            pass  # no duration: a date
+            pass  # not a duration, so a date
         try:
             meant = datetime.fromisoformat(text)
         except ValueError as error:
@@ -162,17 +162,17 @@ def read_instant(text: str, situation: KnownState, local: tzinfo) -> int:
         meant = meant if meant.tzinfo is not None else meant.replace(tzinfo=local)
     ns = int(meant.timestamp()) * SECOND - situation.jobs.epoch
     if ns <= situation.now:
-        raise InputError(f"'{text}' is over", field="--by", remedy="name a time after the state was seen")
+        raise InputError(f"'{text}' is in the past", field="--by", remedy="give a time after the state was observed")
     return ns
 
 
 def corrections_in(path: Path) -> Corrections:
-    """Corrections that a backtest found (`Backtest.to_dict`); raises InputError for another file."""
+    """Read the corrections of a backtest (`Backtest.to_dict`); raise InputError for another file."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))["corrections"]
         corrections = Corrections(*(np.array(found[name], dtype=np.float64) for name in Corrections._fields))
         if any(moves.shape != LEVELS.shape for moves in corrections):
-            raise ValueError("corrections of other quantiles")
+            raise ValueError("corrections for other quantiles")
     except (OSError, ValueError, KeyError, TypeError) as error:
         remedy = "give what `poolwise forecast backtest LOG --json` printed"
         raise InputError("this is not the result of a backtest", file=path, field="--recalibrate", remedy=remedy) from error

@@ -1,7 +1,7 @@
-"""Forecasts corrected by how earlier ones fared: each quantile is moved by what past ones were off (in logarithms of waits).
+"""Recalibration of forecasts: each quantile is shifted by the errors of past forecasts (in logarithms of waits).
 
-Only what is known at the time of a forecast corrects it; an earlier forecast whose job still waits is off by at least what it
-has waited since, and counts as censored.
+Corrections use only information available at the time of a forecast. A past forecast whose job still waits counts as
+censored at the time that it has waited since.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from poolwise.forecasting.lifetimes import kaplan_meier
 from poolwise.units import NEVER, SECOND
 
 LEVELS = np.array([0.02, 0.05, *np.arange(0.1, 0.95, 0.05).round(2), 0.95, 0.98])
-"""Levels of the quantiles of a forecast."""
+"""Quantile levels of a forecast."""
 SOFT = 300.0
-"""Seconds that are added to waits before logarithms are taken: what is shorter hardly differs."""
+"""Seconds added to waits before taking logarithms, so that very short waits hardly differ."""
 OF_PLAN = 0.2
-"""Share that a plan with mean runtimes has in a forecast that is corrected."""
+"""Weight of the plan with mean runtimes in a recalibrated forecast."""
 REMEMBERED = 60
-"""Times of forecasts that are remembered."""
+"""Number of past forecast times that are kept."""
 
 
 @dataclass(frozen=True, eq=False)
 class PastForecasts:
-    """What was forecast at one time for some jobs.
+    """Forecasts made at one time.
 
     Attributes
     ----------
-    now : ns, when
-    job : (m,) the jobs
-    quantiles : (m, n_level) seconds from then to the start, before they were corrected
+    now : time of the forecast, ns
+    job : (m,) rows of the jobs
+    quantiles : (m, n_level) seconds from then to the start, before recalibration
     """
 
     now: int
@@ -44,22 +44,22 @@ class PastForecasts:
 
 @dataclass(eq=False)
 class Recalibration:
-    """Corrects the quantiles of one forecaster; a point forecast is one whose quantiles are equal.
+    """Corrects the quantiles of one forecaster; a point forecast has equal quantiles.
 
     Parameters
     ----------
     prior
-        Weight of forecasts that were right, as which it counts that a forecaster has hardly forecast yet; those of m jobs at
-        one time weigh sqrt(m) together, for they fail together.
+        Weight of hypothetical correct forecasts, which limits corrections while few forecasts are known. The m forecasts of
+        one time have a total weight of sqrt(m), because their errors are correlated.
     """
 
     prior: float
     past: deque[PastForecasts] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
     def moves(self, now: int, start: IntArray) -> FloatArray:
-        """(n_level,) by how much the logarithm of each quantile is moved at a time.
+        """Return the (n_level,) shifts of the logarithms of the quantiles at a time.
 
-        `start`, (n_job,) ns, is when jobs started; of one that starts later than now no more is read than that it waits.
+        `start`, (n_job,) ns, holds the starts; for jobs that start later than now, only the elapsed wait is used.
         """
         if not self.past:
             return np.zeros(len(LEVELS))
@@ -73,31 +73,31 @@ class Recalibration:
         return np.array([_quantile(errors[:, k], over, size, level) for k, level in enumerate(LEVELS.tolist())])
 
     def remember(self, now: int, job: IntArray, quantiles: FloatArray) -> None:
-        """Keep what was forecast, before it was corrected."""
+        """Record uncorrected forecasts."""
         self.past.append(PastForecasts(now, job, quantiles))
 
 
 def moved(quantiles: FloatArray, moves: FloatArray) -> FloatArray:
-    """(m, n_level) quantiles, corrected by (n_level,) moves of their logarithms."""
+    """Return (m, n_level) quantiles shifted by (n_level,) in logarithms."""
     corrected: FloatArray = np.maximum(np.exp(np.log(quantiles + SOFT) + moves) - SOFT, 0.0)
     return np.maximum.accumulate(corrected, axis=1)
 
 
 class Corrections(NamedTuple):
-    """What corrects forecasts at one time.
+    """Corrections at one time.
 
     Attributes
     ----------
-    versions, plan : (n_level,) moves of the quantiles of versions, and of a plan with mean runtimes (`Recalibration.moves`)
+    versions, plan : (n_level,) shifts for sampled futures, and for a plan with mean runtimes (`Recalibration.moves`)
     """
 
     versions: FloatArray
     plan: FloatArray
 
     def apply(self, drawn: FloatArray, mean: FloatArray) -> FloatArray:
-        """(m, n_level) quantiles between those of versions, (m, n_level), and those of a plan, (m,), all in seconds.
+        """Combine (m, n_level) quantiles of sampled futures with the (m,) starts of a plan, all in seconds.
 
-        They are means of logarithms. Two forecasters that are wrong in different ways are less wrong together (Bates, Granger
+        Combines means of logarithms. Forecasters with different errors are less wrong in combination (Bates, Granger
         1969).
         """
         ours, planned = moved(drawn, self.versions), self.widened(mean)
@@ -105,26 +105,26 @@ class Corrections(NamedTuple):
         return together
 
     def widened(self, mean: FloatArray) -> FloatArray:
-        """(m, n_level) quantiles of a plan, (m,) seconds, widened by past errors."""
+        """Return (m, n_level) quantiles of a plan, (m,) seconds, widened by past errors."""
         return moved(np.repeat(mean[:, None], len(LEVELS), axis=1), self.plan)
 
 
 def _quantile(errors: FloatArray, over: BoolArray, size: FloatArray, level: float) -> float:
-    """Quantile of errors, some of them censored."""
+    """Return a quantile of partly censored errors."""
     found = kaplan_meier(errors, over, size)
     at = int(np.searchsorted(np.cumsum(found.mass), level))
     return float(found.value[min(at, len(found.value) - 1)])
 
 
 def sample_quantiles(starts: IntArray, now: int) -> FloatArray:
-    """(m, n_level) seconds from now to the start, from (n_sample, m) starts; infinite for none."""
+    """Return (m, n_level) seconds from now to the start, from (n_sample, m) starts; infinite for none."""
     waits = np.where(starts == NEVER, np.inf, (np.minimum(starts, NEVER // 2) - now) / SECOND)
     found: FloatArray = np.quantile(waits, LEVELS, axis=0, method="inverted_cdf" if np.isinf(waits).any() else "linear").T
     return found
 
 
 def chance_within(quantiles: FloatArray, seconds: float) -> FloatArray:
-    """(m,) chance to start within so many seconds, from (m, n_level) quantiles; linear between them."""
+    """Return the (m,) probability of a start within a time (s), interpolated between (m, n_level) quantiles."""
     edge = np.concatenate([[0.0], LEVELS, [1.0]])
     chance = np.empty(len(quantiles))
     for k, row in enumerate(quantiles):

@@ -1,9 +1,9 @@
-"""How long jobs will run, from those that ran before: a mixture of what is known of ever larger classes of jobs.
+"""Runtime prediction: a mixture of the observed runtimes of increasingly general classes of jobs.
 
-A job's classes are those of its user, nodes and request, of its user and request, of its user, of its request, and all jobs.
-What a class has shown is believed as far as it has shown much: each class is mixed with the next larger one as if that had
-been seen `PRIOR` times in it. Jobs at work count as censored, and are themselves conditioned on what they have run. Only
-what is known at the time is read: runtimes of jobs that have ended, and requests as users wrote them.
+The classes of a job are: same user, nodes and request; same user and request; same user; same request; all jobs. Each class
+is mixed with the next more general one, which has the weight of `PRIOR` observations. Running jobs count as censored, and
+their own predictions are conditioned on their elapsed runtime. Only information available at the time is used: runtimes of
+finished jobs, and requests as users wrote them.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from poolwise.forecasting.lifetimes import Lifetimes, kaplan_meier
 from poolwise.units import UNKNOWN
 
 PRIOR = 2.0
-"""Jobs that the next larger class counts as."""
+"""Weight of the next more general class, in jobs."""
 RECENT = 100
-"""Jobs of a class that are remembered, the latest."""
+"""Maximum number of most recent jobs of a class that are used."""
 OVERRUN = np.array([1.02, 1.1, 1.25, 1.5, 2.0])
-"""Where nothing that was seen lasted so long, a job lasts so many times what it has run."""
+"""Factor on the elapsed runtime of a job that exceeds every observed runtime."""
 
 
 @dataclass(frozen=True, eq=False)
 class JobFeatures:
-    """What is known of jobs before they run, (n_job,) each.
+    """Attributes of jobs that are known before they run, each (n_job,).
 
     Attributes
     ----------
-    user : number of the user
-    nodes : nodes, or cores where nodes are shared
-    request : seconds; infinite where none was given
+    user : index of the user
+    nodes : nodes, or cores on shared nodes
+    request : requested time in seconds; infinite for none
     """
 
     user: IntArray
@@ -40,7 +40,7 @@ class JobFeatures:
     request: FloatArray
 
     def classes(self) -> IntArray:
-        """(n_level, n_job) numbers of the classes that jobs are in, the smallest class first."""
+        """Return the (n_level, n_job) class numbers of jobs, the most specific class first."""
         return np.stack([_numbers(columns) for columns in self._levels()])
 
     def _levels(self) -> list[list[FloatArray]]:
@@ -50,26 +50,26 @@ class JobFeatures:
 
 
 def _numbers(columns: list[FloatArray]) -> IntArray:
-    """(n,) equal numbers for equal rows."""
+    """Return (n,) equal numbers for equal rows."""
     return np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)[1].reshape(-1)
 
 
 def request_seconds(requested: IntArray) -> FloatArray:
-    """(n,) seconds of requested times (ns), infinite where none was given."""
+    """Return (n,) requested times in seconds from ns, infinite for none."""
     return np.where(requested >= UNKNOWN, np.inf, requested / 1e9)
 
 
 class RuntimeModel:
-    """Distributions of runtimes as they are known at one time.
+    """Runtime distributions as known at one time.
 
     Parameters
     ----------
     classes
-        (n_level, n_job) of `JobFeatures.classes`, jobs in the order in which they became known, the latest last.
+        (n_level, n_job) of `JobFeatures.classes`, with jobs in the order in which they became known.
     seen
-        (n_job,) seconds that jobs have run; 0 for those that have not.
+        (n_job,) seconds that jobs have run; 0 for waiting jobs.
     over
-        (n_job,) whether they have ended.
+        (n_job,) whether jobs have finished.
     """
 
     def __init__(self, classes: IntArray, seen: FloatArray, over: BoolArray) -> None:
@@ -83,7 +83,7 @@ class RuntimeModel:
         self._mixtures: dict[int, Lifetimes] = {}
 
     def _estimate(self, level: int, number: int) -> tuple[Lifetimes, int]:
-        """Distribution of a class, and how many of it have ended."""
+        """Return the distribution of a class, and its number of finished jobs."""
         found = self._estimates.get((level, number))
         if found is None:
             numbers, rows = self._members[level]
@@ -94,7 +94,7 @@ class RuntimeModel:
         return found
 
     def lifetimes(self, job: int, request: float, elapsed: float = 0.0) -> Lifetimes:
-        """Distribution of a job's whole runtime in seconds, given that it has run for `elapsed`."""
+        """Return the distribution of a job's total runtime in seconds, given that it has run for `elapsed`."""
         kind = int(self._classes[0, job])
         if kind not in self._mixtures:
             self._mixtures[kind] = self._mixture(job, request)
@@ -102,7 +102,7 @@ class RuntimeModel:
         return found if len(found.value) else _overrun(request, elapsed)
 
     def _mixture(self, job: int, request: float) -> Lifetimes:
-        """Distribution of the runtimes of jobs of one kind: same user, nodes and request."""
+        """Return the runtime distribution of jobs of one kind: same user, nodes and request."""
         values, masses, rest = [], [], 1.0
         last = len(self._classes) - 1
         for level, numbers in enumerate(self._classes):
@@ -121,7 +121,7 @@ class RuntimeModel:
 
 
 def _overrun(request: float, elapsed: float) -> Lifetimes:
-    """Distribution where nothing that was seen lasted so long."""
+    """Return the distribution for a job that exceeds every observed runtime."""
     value = np.maximum(elapsed, 1.0) * OVERRUN
     if elapsed < request < np.inf:
         value = np.concatenate([np.minimum(value, request), [request]])
@@ -129,5 +129,5 @@ def _overrun(request: float, elapsed: float) -> Lifetimes:
 
 
 def mean_of(found: Lifetimes) -> float:
-    """Mean of a distribution whose masses need not add up to 1."""
+    """Return the mean of a distribution whose masses may not add up to 1."""
     return float((found.value * found.mass).sum() / found.mass.sum())

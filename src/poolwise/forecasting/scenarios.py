@@ -1,4 +1,4 @@
-"""Versions of what may come: how long each job lasts and which jobs are still submitted, replayed by the engines."""
+"""Sampled futures: runtimes of known jobs and later arrivals, replayed by the engines."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from poolwise.random import uniform
 from poolwise.units import HOUR, NEVER, OVERDUE, SECOND, UNKNOWN
 
 LIKENESS = 0.9
-"""Correlation of the draws of jobs of the same user, nodes and request."""
+"""Correlation between draws for jobs of the same user, nodes and request."""
 STREAMS = 10
-"""Streams of arrivals; versions take turns in them."""
+"""Number of arrival streams; scenarios use them in turn."""
 LEAST, MOST = 12 * HOUR, 21 * 24 * HOUR
-"""How far into the future arrivals are drawn."""
+"""Horizon for drawn arrivals."""
 
 
 def horizon_of(longest_s: float) -> int:
-    """Ns of arrivals to draw, given the longest wait (seconds) of a plan with mean runtimes."""
+    """Return the horizon of arrivals (ns), given the longest wait (seconds) of a plan with mean runtimes."""
     return int(min(max(1.5 * longest_s * SECOND, LEAST), MOST))
 
 
 def features_of(jobs: JobTable) -> JobFeatures:
-    """What is known of jobs before they run."""
+    """Attributes of jobs that are known before they run."""
     user = jobs.attributes.get("user")
     cores = jobs.request("cores") * jobs.nodes
     nodes = np.where(cores > 0, cores, jobs.nodes)
@@ -44,14 +44,14 @@ def features_of(jobs: JobTable) -> JobFeatures:
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """Distributions of the runtimes of the jobs of a situation.
+    """Runtime distributions of the jobs of a known state.
 
     Attributes
     ----------
-    situation : whose they are
-    rows : (k,) jobs at work, then those that wait
+    situation : the known state
+    rows : (k,) running jobs, then waiting jobs
     lifetimes : k distributions, seconds
-    kinds : (n_job,) jobs of the same user, nodes and request have the same number
+    kinds : (n_job,) equal numbers for jobs of the same user, nodes and request
     """
 
     situation: KnownState
@@ -63,7 +63,7 @@ class Known:
 
     @classmethod
     def of(cls, situation: KnownState, features: JobFeatures | None = None) -> Known:
-        """Work out what is known."""
+        """Fit the distributions."""
         features = features_of(situation.jobs) if features is None else features
         classes = features.classes()
         seen = situation.ran / SECOND
@@ -73,16 +73,16 @@ class Known:
         return cls(situation, rows, lifetimes, classes[0], model, features.request)
 
     def means(self) -> IntArray:
-        """(k,) ns, the mean of each."""
+        """(k,) ns, mean of each distribution."""
         return _ns(np.array([mean_of(found) for found in self.lifetimes]))
 
     def requests(self) -> IntArray:
-        """(k,) ns that users asked for; jobs beyond that end as soon as the scheduler expects."""
+        """(k,) ns, requested times; longer jobs end when the scheduler expects them to."""
         asked, ran = self.situation.jobs.requested[self.rows], self.situation.ran[self.rows]
         return np.maximum(asked, ran + OVERDUE)
 
     def draws(self, seed: int, samples: int) -> IntArray:
-        """(samples, k) ns, drawn; common random numbers keyed by seed, sample and job."""
+        """Draw (samples, k) ns with common random numbers keyed by seed, sample and job."""
         sample = np.arange(samples)[:, None]
         own = uniform(seed, "forecast.own", self.situation.jobs.id[self.rows][None, :], sample)
         like = uniform(seed, "forecast.like", self.kinds[self.rows][None, :], sample)
@@ -101,16 +101,16 @@ def _ns(seconds: FloatArray) -> IntArray:
 
 
 class ScenarioReplay:
-    """Replays versions of a situation with one stream of arrivals.
+    """Replays of scenarios with one stream of arrivals.
 
     Parameters
     ----------
     situation
-        What is known.
+        Known state.
     rows
-        (k,) its jobs at work, then those that wait.
+        (k,) running jobs, then waiting jobs.
     sought
-        (m,) those of `situation.waiting` that are asked for, rows of its jobs.
+        (m,) rows of the waiting jobs to forecast.
     coming
         Jobs that are submitted later.
     """
@@ -138,22 +138,22 @@ class ScenarioReplay:
         self._sampler, self.obstacle = sampler_of(parts, wanted, until)
 
     def starts(self, durations: IntArray, later: IntArray) -> IntArray:
-        """(m,) ns at which the sought jobs start, given (k,) durations of the rows and those of the jobs that come."""
+        """Return (m,) starts (ns) of the sought jobs, given (k,) durations of the rows and those of later jobs."""
         duration = np.concatenate([durations[self._order], later])
         return self._sampler.starts(replace(self._workload, duration=duration))
 
 
 def plan(known: Known, sought: IntArray, durations: IntArray) -> IntArray:
-    """(m,) ns at which sought jobs start if all last as said and none is submitted any more."""
+    """Return (m,) starts (ns) of the sought jobs if all jobs last as given and no more are submitted."""
     none = np.zeros(0, dtype=np.int64)
     replay = ScenarioReplay(known.situation, known.rows, sought, ComingJobs(none, none))
     return replay.starts(durations, none)
 
 
 def sample_starts(known: Known, sought: IntArray, samples: int, seed: int, horizon: int) -> tuple[IntArray, Obstacle | None]:
-    """(samples, m) ns at which sought jobs start in versions of what may come, and why no kernel replays them if none does.
+    """Return (samples, m) starts (ns) of the sought jobs in sampled futures, and why no kernel replays them, if none does.
 
-    `horizon` is how many ns of arrivals are drawn.
+    `horizon` is the time for which arrivals are drawn (ns).
     """
     situation = known.situation
     drawn = known.draws(seed, samples)
@@ -170,7 +170,7 @@ def sample_starts(known: Known, sought: IntArray, samples: int, seed: int, horiz
 
 
 def _durations_of(known: Known, like: IntArray, g: np.random.Generator) -> IntArray:
-    """(k,) ns that jobs last which come later: as those that they are like, where these have ended; else they are drawn."""
+    """Return (k,) durations (ns) of later jobs: those of the finished jobs that they copy, otherwise drawn."""
     situation = known.situation
     out = situation.ran[like].copy()
     level = g.random(len(like))

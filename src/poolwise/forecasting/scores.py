@@ -1,4 +1,4 @@
-"""How good forecasts were: pinball loss of quantiles, coverage of intervals, Brier score of chances."""
+"""Forecast scores: pinball loss of quantiles, coverage of intervals, Brier score of probabilities."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from poolwise.arrays import BoolArray, FloatArray
 
 
 def pinball(quantiles: FloatArray, levels: FloatArray, truth: FloatArray) -> FloatArray:
-    """(m,) pinball loss in the unit of the (m, k) quantiles at (k,) levels, the mean over the levels; truth is (m,).
+    """Return the (m,) pinball loss of (m, k) quantiles at (k,) levels, averaged over the levels; truth is (m,).
 
     Source: Koenker, Bassett 1978.
     """
@@ -18,12 +18,12 @@ def pinball(quantiles: FloatArray, levels: FloatArray, truth: FloatArray) -> Flo
 
 
 def brier(chance: FloatArray, happened: BoolArray) -> FloatArray:
-    """(m,) squared differences of chances and what happened. Source: Brier 1950."""
+    """Return (m,) squared differences of probabilities and outcomes. Source: Brier 1950."""
     loss: FloatArray = (chance - happened) ** 2
     return loss
 
 
 def covered(low: FloatArray, high: FloatArray, truth: FloatArray) -> BoolArray:
-    """(m,) whether the truth lies in the interval, its ends included."""
+    """Return (m,) whether the truth lies in the closed interval."""
     inside: BoolArray = (low <= truth) & (truth <= high)
     return inside

@@ -1,4 +1,4 @@
-"""What could be otherwise: a job that asks for less, another policy, a larger pool. Each is the same situation but for that."""
+"""Changes to a forecast: a smaller request, another policy, a larger pool; each changes one thing of the known state."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from poolwise.units import UNKNOWN, format_memory, format_time, to_seconds
 
 
 class RequestChange(NamedTuple):
-    """One thing that is otherwise, in a few words ("with 1 node")."""
+    """A change and its short description, such as "with 1 node"."""
 
     words: str
     situation: KnownState
 
 
 def request_changes(situation: KnownState, row: int) -> Iterator[RequestChange]:
-    """List what might let a waiting job start at another time."""
+    """Yield changes that might start a waiting job at another time."""
     jobs = situation.jobs
     nodes, memory, requested = int(jobs.nodes[row]), int(jobs.memory[row]), int(jobs.requested[row])
     for fewer in sorted({nodes // 2, 1} - {0, nodes}, reverse=True):
@@ -77,7 +77,7 @@ def _with_job(
     requested: int | None = None,
     partition: str | None = None,
 ) -> KnownState:
-    """The same situation with one job that asks for something else."""
+    """Return the known state with one request changed."""
     jobs = situation.jobs
     asked = {name: column.copy() for name, column in jobs.requests.items()}
     for name, amount in (requests or {}).items():
