@@ -195,7 +195,7 @@ def forecast_answer(
             "no finished jobs are known, so runtimes are derived from requests and running jobs; give a log with --history"
         )
     if question.corrections is None:
-        notes.append("the intervals are not recalibrated and too narrow on most logs; --recalibrate corrects them with a backtest")
+        notes.append("intervals are not recalibrated and too narrow on most logs; --recalibrate corrects them with a backtest")
     if situation.scheduler.remembers:
         notes.append(f"the scheduler keeps {situation.scheduler.remembers}, which a state does not contain")
     if not len(sought):
