@@ -180,7 +180,7 @@ def test_failed_run_leaves_no_file(log: Path, tmp_path: Path, capsys: pytest.Cap
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_matplotlib_is_imported_only_for_a_timeline(log: Path) -> None:
+def test_no_drawing_library_is_imported_for_a_simulation(log: Path) -> None:
     words = ["simulate", str(log), "--processors", "64", "--engine", "reference", "--json"]
-    script = f"import sys; from poolwise.cli.app import run; sys.exit(run({words!r}) or 'matplotlib' in sys.modules)"
+    script = f"import sys; from poolwise.cli.app import run; sys.exit(run({words!r}) or 'vl_convert' in sys.modules)"
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import matplotlib.figure
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,10 +9,10 @@ from hypothesis import strategies as st
 
 from poolwise.presentation.figure import Axis, Bars, Curves, Distribution, Figure, Panels, Scatter
 from poolwise.presentation.format import format_energy, latency_unit
-from poolwise.report.chart_parts import tick_positions
+from poolwise.report.chart_parts import even_ticks, series_style, tick_positions
 from poolwise.report.embedded_chart import chart_svg
-from poolwise.report.figures import _bars, save
-from poolwise.report.theme import DASHES, MARKERS, SERIES
+from poolwise.report.figures import print_svg, save
+from poolwise.report.theme import SERIES
 
 KINDS: list[Figure] = [
     Curves(
@@ -42,8 +41,9 @@ def test_drawing_a_figure_is_reproducible(shown: Figure, tmp_path: Path) -> None
 
 
 def test_series_are_distinguishable_without_color() -> None:
-    assert len(set(MARKERS)) == len(MARKERS) >= 6
-    assert len(set(DASHES)) == len(DASHES) >= 6
+    style = series_style([f"series {k}" for k in range(len(SERIES))], legend=True)
+    for channel in ("strokeDash", "shape"):
+        assert len({str(value) for value in style[channel]["scale"]["range"]}) == len(SERIES) >= 6
 
 
 def luminance(color: str) -> float:
@@ -61,11 +61,24 @@ def test_series_contrast_with_the_paper(theme: int, paper: str) -> None:
 
 @pytest.mark.parametrize("groups", [["fcfs", "sjf"], [f"a group with a long name {k}" for k in range(9)]])
 def test_bars_have_the_labels_of_their_groups(groups: list[str]) -> None:
-    drawn = matplotlib.figure.Figure()
-    axes = drawn.subplots()
-    _bars(Bars("bars", "Bars", groups=groups, series={"a": [1.0] * len(groups)}), axes)
-    drawn.canvas.draw()
-    assert [label.get_text() for label in axes.get_xticklabels()] == groups
+    svg = print_svg(Bars("bars", "Bars", groups=groups, series={"a": [1.0] * len(groups)}))
+    assert [group for group in groups if f">{group}</text>" not in svg] == []
+
+
+@pytest.mark.parametrize("shown", KINDS, ids=lambda shown: shown.name)
+def test_print_figures_have_light_colors_and_a_width_in_points(shown: Figure) -> None:
+    svg = print_svg(shown)
+    assert "var(--" not in svg
+    assert f'width="{400.0 if isinstance(shown, Panels) else 252.0:.2f}"' in svg
+
+
+@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))
+def test_even_ticks_enclose_the_values(low: float, span: float) -> None:
+    ticks = even_ticks(low, low + span)
+    steps = np.diff(ticks)
+    slack = 1e-6 * (abs(low) + span)
+    assert 2 <= len(ticks) <= 6 and ticks[0] <= low + slack and low + span <= ticks[-1] + slack
+    assert np.allclose(steps, steps[0])
 
 
 @given(st.floats(1e-3, 1e9), st.floats(5.01, 1e6))

@@ -13,6 +13,7 @@ from functools import singledispatch
 
 import numpy as np
 
+from poolwise.arrays import IntArray
 from poolwise.presentation.figure import Axis, Bars, Boxes, Curves, Distribution, Figure, Panels, Scatter
 from poolwise.presentation.format import format_number
 from poolwise.report.chart_parts import (
@@ -29,7 +30,6 @@ from poolwise.report.chart_parts import (
     target_line,
     tick_positions,
 )
-from poolwise.report.figures import thin
 from poolwise.report.labels import spread_labels
 
 WIDEST, WIDE, SMALL = (1000, 440), (500, 300), (290, 190)
@@ -199,6 +199,14 @@ def _distribution(figure: Distribution) -> Spec:
     return {"data": {"values": rows}, "layer": [line, points]}
 
 
+def thin(count: int, tail: bool, points: int = 400) -> IntArray:
+    """Return positions that keep the shape of a long curve, denser towards the end that matters."""
+    if count <= points:
+        return np.arange(count)
+    steps = np.geomspace(1, count, points) if tail else np.linspace(1, count, points)
+    return np.unique(np.clip(count - steps, 0, count - 1).astype(np.int64))
+
+
 @_spec.register
 def _bars(figure: Bars) -> Spec:
     names = list(figure.series)
@@ -214,7 +222,7 @@ def _bars(figure: Bars) -> Spec:
     level = max(map(len, figure.groups), default=0) * max(1, len(figure.groups)) * 7 < SMALL[0]
     angle = 0 if level else -30
     x = {"field": "group", "type": "ordinal", "axis": {"title": None, "labelAngle": angle,
-         "labelExpr": lookup(texts), "labelOverlap": False, "labelLimit": 150}}  # fmt: skip
+         "labelExpr": lookup(texts), "labelOverlap": False, "labelLimit": 320}}  # fmt: skip
     data = {"values": [row for row in rows if row["y"] > 0 or not figure.y_axis.log]}
     base = {"y2": {"datum": 0 if not figure.y_axis.log else y["scale"]["domain"][0]}}
     encoding = {"x": x, "xOffset": {"field": "series", "sort": names}, "y": y, **base, "color": style["color"], **described()}

@@ -8,9 +8,6 @@ from collections.abc import Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
-import numpy as np
-from matplotlib.ticker import MaxNLocator
-
 from poolwise.presentation.figure import Axis, Boxes, Curves, Figure
 from poolwise.report.theme import SERIES
 
@@ -44,8 +41,19 @@ def tick_positions(values: Sequence[float], axis: Axis) -> list[float]:
             return sorted({max(t for t in ticks if t <= low), *inside, min(t for t in ticks if t >= high)})
     elif low > 0 and low < 0.5 * high and axis.limits[0] is None:
         low = 0.0
-    even: list[float] = np.asarray(MaxNLocator(5).tick_values(low, high if high > low else low + 1)).tolist()
+    even = even_ticks(low, high if high > low else low + 1)
     return even if not axis.log or even[0] > 0 else [low, *(tick for tick in even if tick > low)]
+
+
+def even_ticks(low: float, high: float, intervals: int = 5) -> list[float]:
+    """Return ticks that enclose low < high in at most `intervals` equal steps of 1, 2, 2.5 or 5 times a power of ten."""
+    magnitude = 10.0 ** math.floor(math.log10((high - low) / intervals))
+    for factor in (1.0, 2.0, 2.5, 5.0, 10.0, 20.0, 25.0, 50.0):
+        step = factor * magnitude
+        first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+        if last - first <= intervals:
+            break
+    return [k * factor * magnitude if magnitude >= 1 else k * factor / (1 / magnitude) for k in range(first, last + 1)]
 
 
 def channel(name: str, axis: Axis, ticks: Sequence[float]) -> Spec:
@@ -158,7 +166,7 @@ def chart_config(text: int) -> Spec:
         "font": _FONT,
         "mark": {"color": "var(--series-0)"},
         "axis": {**ink, "aria": False, "gridColor": "var(--grid)", "domainColor": "var(--ink)", "tickColor": "var(--ink)"},
-        "title": {"color": "var(--ink)", "fontSize": text},
+        "title": {"color": "var(--ink)", "fontSize": text, "fontWeight": 500},
         "legend": {**ink, "symbolStrokeWidth": 2},
         "view": {"stroke": None},
         "text": {"fontSize": text},

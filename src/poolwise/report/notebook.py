@@ -24,12 +24,12 @@ from poolwise.plans.plan import PlanResult
 from poolwise.presentation.figure import Axis, Curves, Distribution, Figure
 from poolwise.report.compare import comparison_page
 from poolwise.report.embedded_chart import chart_svg
-from poolwise.report.figures import save, write_figure
+from poolwise.report.figures import FORMATS, save, write_figure
 from poolwise.report.gantt import gantt
 from poolwise.report.occupancy import PARTS, jobs_waiting, mean_over_parts, nodes_in_use
 from poolwise.report.plan import plan_page
 from poolwise.report.study import study_page
-from poolwise.report.theme import GRID, INK, SERIES
+from poolwise.report.theme import LIGHT
 from poolwise.studies.results import StudyResult
 from poolwise.units import SECOND, shared_time_unit
 
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     from poolwise.arrays import FloatArray
 
 Drawable = SimulatedRun | StudyResult | PlanResult | Comparison | ForecastAnswer
-_FORMATS = ("png", "svg", "pdf")
-_COLORS = {"ink": INK, "paper": "#ffffff", "grid": GRID, **{f"series-{k}": light for k, (light, _) in enumerate(SERIES)}}
-"""Variable of the page's style sheet -> its light color: a notebook does not have the style sheet."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +49,7 @@ class Plot:
         """Write the figure to a file; its ending (.png, .svg or .pdf) says the format. Raises InputError for another."""
         file = Path(path)
         kind = file.suffix.removeprefix(".").lower()
-        if kind not in _FORMATS:
+        if kind not in FORMATS:
             raise InputError(f"cannot write a figure as '{file.name}'", remedy="end the name in .png, .svg or .pdf")
         file.parent.mkdir(parents=True, exist_ok=True)
         write_figure(self.figure, kind, file)
@@ -62,7 +59,7 @@ class Plot:
         return f"<Plot '{self.figure.title}'>"
 
     def _repr_svg_(self) -> str:
-        drawn = re.sub(r"var\(--([a-z0-9-]+)\)", lambda match: _COLORS[match[1]], chart_svg(self.figure, wide=True))
+        drawn = re.sub(r"var\(--([a-z0-9-]+)\)", lambda match: LIGHT[match[1]], chart_svg(self.figure, wide=True))
         return drawn.replace("<svg ", '<svg style="background: #ffffff" ', 1)
 
     def _repr_html_(self) -> str:
