@@ -60,7 +60,7 @@ def _low(k: int, top: float) -> float:
 
 def _name(machine: Machine, owner: int, column: int) -> str:
     rack, resource = int(machine.rack[owner]), machine.resources[column]
-    kind = "pool" if machine.type[owner] == resource == "memory" else f"{machine.type[owner]} pool"
+    kind = "pool" if machine.type[owner] in ("memory", "pool") and resource == "memory" else f"{machine.type[owner]} pool"
     several = sum(one == owner for one, _ in _drawn(machine)) > 1
     return f"{kind}{f' {resource}' if several else ''}{f' {rack}' if rack >= 0 else ''}"
 
