@@ -15,8 +15,8 @@ from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.list_scheduling.loading import load_all
 from poolwise.engines.select import find_engine
 from poolwise.engines.simulate import simulate
-from poolwise.interfaces import OrderKind, QueuePolicy
-from poolwise.model import Queue, Snapshot
+from poolwise.interfaces import BackfillPolicy, OrderKind, QueuePolicy
+from poolwise.model import Job, Placement, Queue, Refusal, Snapshot
 from poolwise.model.rules import BackfillRule
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.platforms.simulated import Disturbance
@@ -45,7 +45,11 @@ class OwnOrder(QueuePolicy):
 
 @dataclass(frozen=True)
 class OwnBackfill(Easy):
-    """A backfill that states no rule."""
+    """A backfill that overrides a method, so that the rule of its base class does not count."""
+
+    def open(self) -> BackfillPolicy:
+        """Return itself."""
+        return super().open()
 
 
 @dataclass(frozen=True)
@@ -59,12 +63,20 @@ class StatedBackfill(Easy):
 
 @dataclass(frozen=True)
 class OwnPlacement(RackPlacement):
-    """A placement that states no rule."""
+    """A placement that overrides a method, so that the rule of its base class does not count."""
+
+    def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
+        """Place as the base class does."""
+        return super().place(job, snapshot)
 
 
 @dataclass(frozen=True)
 class OwnModel(RemoteMemory):
-    """A model that states no fixed slowdowns."""
+    """A model that overrides a method, so that the slowdowns of its base class do not count."""
+
+    def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
+        """Return the owners of the base class."""
+        return super().touches(placement, view)
 
 
 def fastest() -> RunSpec:

@@ -15,7 +15,7 @@ from poolwise.engines.list_scheduling import loading
 from poolwise.errors import InputError, PolicyError, UnknownNameError
 from poolwise.interfaces import AgingOrder, OrderKind, QueuePolicy, rule_of
 from poolwise.kernels import jit
-from poolwise.model import Machine, Queue, Snapshot, Workload
+from poolwise.model import Job, Machine, Placement, Queue, Reason, Refusal, Snapshot, Workload
 from poolwise.model.rules import BackfillRule
 from poolwise.performance.combined import Combined
 from poolwise.performance.ideal import Ideal
@@ -42,12 +42,15 @@ JOBS = Workload.of(
 
 @dataclass(frozen=True)
 class Sparse(RackPlacement):
-    """A user-defined placement, which is not treated as its parent class."""
+    """A user-defined placement that overrides a method, so it does not inherit the rule."""
+
+    def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
+        return super().place(job, snapshot)
 
 
 @dataclass(frozen=True)
 class Impatient(Easy):
-    """A user-defined backfill without its own rule, which is not treated as its parent class."""
+    """A user-defined backfill that overrides a method, so it does not inherit the rule."""
 
     def reservation_state(self, state: Snapshot) -> Snapshot:
         return state.empty()
@@ -55,7 +58,10 @@ class Impatient(Easy):
 
 @dataclass(frozen=True)
 class Slower(RemoteMemory):
-    """A user-defined model without its own slowdowns, which is not treated as its parent class."""
+    """A user-defined model that overrides a method, so it does not inherit the slowdowns."""
+
+    def setup(self, *seen: Any) -> Any:
+        return super().setup(*seen)
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,20 @@ class Renamed(Easy):
 
 @dataclass(frozen=True)
 class Grandchild(Renamed):
-    """A subclass that does not restate the rule."""
+    """A subclass that overrides nothing, so it inherits the rule."""
+
+
+@dataclass(frozen=True)
+class Documented(Easy):
+    """A subclass that only adds a setting, a method and a reason."""
+
+    note: str = ""
+
+    def describe(self) -> str:
+        return self.note
+
+    def why(self, *seen: Any) -> Reason:
+        return super().why(*seen)
 
 
 def test_auto_selects_the_compiled_engine() -> None:
@@ -88,12 +107,29 @@ def test_backfill_is_replayed_by_its_stated_rule() -> None:
     assert found[0].job_start.tolist() == found[1].job_start.tolist() != found[2].job_start.tolist()
 
 
-def test_rules_are_not_inherited() -> None:
+def test_rules_are_inherited_unless_a_method_is_overridden() -> None:
     assert rule_of(Easy()) == BackfillRule("head") != rule_of(EasyNodesOnly()) == BackfillRule("head", counts_pools=False)
     assert rule_of(EasyNoExtra()) == rule_of(Easy(extra=False)) == BackfillRule("head", extra=False)
     assert rule_of(NoBackfill()) == BackfillRule("none") and rule_of(Conservative()) == BackfillRule("all")
-    for backfill in (Impatient(), Grandchild(), Skip(), Conservative(True).open()):
+    assert rule_of(Grandchild()) == BackfillRule("head", extra=False)
+    assert rule_of(Documented()) == BackfillRule("head") == rule_of(Documented(note="mine"))
+    for backfill in (Impatient(), Skip(), Conservative(True).open()):
         assert rule_of(backfill) is None
+
+
+def test_empty_subclasses_run_compiled_with_the_same_schedule() -> None:
+    class Mine(Easy):
+        pass
+
+    class MyRacks(RackPlacement):
+        pass
+
+    class MyList(ListScheduler):
+        pass
+
+    found = simulate(MACHINE, JOBS, MyList(backfill=Mine(), placement=MyRacks()))
+    assert found.engine == "compiled"
+    assert found.schedule.job_start.tolist() == simulate(MACHINE, JOBS, ListScheduler()).schedule.job_start.tolist()
 
 
 def test_linear_order_without_pace_is_an_error() -> None:

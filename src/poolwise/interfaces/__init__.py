@@ -47,7 +47,7 @@ from poolwise.model import (
     Stop,
     Wait,
 )
-from poolwise.model.rules import BackfillRule, FixedSlowdown, RackRule
+from poolwise.model.rules import BackfillRule, FixedSlowdown, NodeRule, RackRule
 
 __all__ = [
     "AdmissionPolicy",
@@ -66,6 +66,7 @@ __all__ = [
     "Kind",
     "ListRule",
     "Machine",
+    "NodeRule",
     "OrderKind",
     "PerformanceModel",
     "Placement",

@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from poolwise.errors import PolicyError
+from poolwise.interfaces.user_class import statement_holds
 from poolwise.model import Fetch, JobTable, Machine, Placement, Run, Snapshot
 from poolwise.model.rules import FixedSlowdown
 from poolwise.model.snapshot import Estimate
@@ -103,17 +104,18 @@ class PerformanceModel(Estimate, Protocol):
     def fixed(self, table: JobTable, rows: slice, machine: Machine) -> FixedSlowdown | None:
         """Return the slowdowns of some rows of the job table on racks, if nothing else takes time and neighbors do not matter.
 
-        None, the default, if that does not describe the model. It holds only for the class that defines it (`fixed_slowdown`).
+        None, the default, if that does not describe the model. A subclass inherits it unless it overrides a method
+        (`fixed_slowdown`).
         """
         return None
 
 
 def fixed_slowdown(model: PerformanceModel, table: JobTable, rows: slice, machine: Machine) -> FixedSlowdown | None:
-    """Return the slowdowns that a model states (`PerformanceModel.fixed`); None if its own class states none.
+    """Return the slowdowns that a model states (`PerformanceModel.fixed`); None if none, or if a subclass overrides a method.
 
     Raises PolicyError for a slowdown of -1 or less, or NaN: with it, no run could progress.
     """
-    found = model.fixed(table, rows, machine) if "fixed" in vars(type(model)) else None
+    found = model.fixed(table, rows, machine) if statement_holds(type(model), "fixed") else None
     if found is not None and not all(bool(((x > -1) & (x * found.weight > -1) & np.isfinite(x)).all()) for x in found[:2]):
         raise PolicyError(f"{type(model).__name__}.fixed must return finite slowdowns above -1")
     return found

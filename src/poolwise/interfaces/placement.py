@@ -9,7 +9,7 @@ import numpy as np
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.interfaces.user_class import defined_with
 from poolwise.model import Job, JobTable, Machine, Placement, Refusal, Snapshot
-from poolwise.model.rules import RackRule
+from poolwise.model.rules import NodeRule, RackRule
 
 
 class PlacementPolicy(Protocol):
@@ -87,7 +87,7 @@ class PlacementPolicy(Protocol):
         """
         return None
 
-    def rule(self) -> RackRule | None:
+    def rule(self) -> RackRule | NodeRule | None:
         """Return the rule by which compiled engines place the same way as `place`; None if no rule describes it."""
         return None
 

@@ -1,11 +1,19 @@
-"""Statements of a class about its own methods: they do not hold for subclasses, which may behave differently."""
+"""Statements of a class about its own behavior: a subclass inherits them unless it overrides a method.
+
+A rule or a fixed slowdown lets compiled engines do what a class does. It stays true for a subclass that only adds names or
+changes settings. Once a subclass overrides a method or property, it may behave differently: the statement no longer counts.
+"""
 
 from __future__ import annotations
 
+from functools import cached_property, lru_cache
 from typing import Protocol, TypeVar
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
+
+_EXPLAINS = frozenset({"why", "check"})
+"""Methods that explain or validate and never decide."""
 
 
 class _Ruled(Protocol[T_co]):
@@ -15,8 +23,31 @@ class _Ruled(Protocol[T_co]):
 
 
 def rule_of(policy: _Ruled[T]) -> T | None:
-    """Return the rule of a policy; None if its own class states none, whatever its base classes state."""
-    return policy.rule() if "rule" in vars(type(policy)) else None
+    """Return the rule of a policy; None if it states none, or if a subclass overrides a method of the class that states it."""
+    return policy.rule() if statement_holds(type(policy), "rule") else None
+
+
+@lru_cache(maxsize=1024)
+def statement_holds(kind: type, statement: str) -> bool:
+    """Return whether a statement of a class, its own or inherited, describes its behavior.
+
+    Parameters
+    ----------
+    kind
+        Class of a policy, scheduler or performance model.
+    statement
+        Method that makes the statement, such as "rule".
+    """
+    mro = kind.__mro__
+    stating = next(k for k, one in enumerate(mro) if statement in vars(one))
+    behavior = {
+        name
+        for one in mro[stating:]
+        for name, value in vars(one).items()
+        if not name.startswith("__")
+        and (callable(value) or isinstance(value, property | cached_property | classmethod | staticmethod))
+    }
+    return behavior.isdisjoint({name for one in mro[:stating] for name in vars(one)} - _EXPLAINS)
 
 
 def defined_with(kind: type, method: str, statement: str = "why") -> bool:

@@ -1,6 +1,6 @@
 """Rules that policies and models may state about themselves, as plain data, so that compiled engines can follow them.
 
-A rule holds only for the class that states it (`interfaces.rule_of`): a subclass may behave differently, so it states its own.
+A subclass inherits a rule unless it overrides a method of the class that states it (`interfaces.rule_of`).
 """
 
 from __future__ import annotations
@@ -57,6 +57,24 @@ class RackRule(NamedTuple):
     """
 
     pools: PoolScope = "rack"
+
+
+class NodeRule(NamedTuple):
+    """Rule of a placement on shared nodes that does the same as one of `policies.placement.nodes`.
+
+    Attributes
+    ----------
+    prefers : order of the nodes that hold a part of a job: "first" (by number), "fullest" (fewest free cores), "emptiest", or
+        "packed" (few racks)
+
+    Examples
+    --------
+    >>> from poolwise.interfaces import NodeRule
+    >>> NodeRule("fullest").prefers
+    'fullest'
+    """
+
+    prefers: Literal["first", "fullest", "emptiest", "packed"]
 
 
 class FixedSlowdown(NamedTuple):

@@ -14,6 +14,7 @@ from poolwise.engines.list_scheduling.capacity_changes import capacity_after, ch
 from poolwise.interfaces import CappedOrder, ListRule, RecalculatedOrder, opened, rule_of
 from poolwise.interfaces.capped import cap, machine_nodes, node_seconds
 from poolwise.model import Refusal
+from poolwise.model.rules import RackRule
 from poolwise.policies.backfill.easy_nodes_only import inexhaustible
 from poolwise.units import NEVER
 
@@ -76,7 +77,7 @@ class RunColumns(ListColumns):
     def set_scheduler(self, rule: ListRule) -> None:
         """Switch to another scheduler."""
         backfill, placement = rule_of(rule.backfill), rule_of(rule.placement)
-        assert backfill is not None and placement is not None
+        assert backfill is not None and isinstance(placement, RackRule)
         self.scheduler = rule._replace(order=opened(rule.order))
         order = self.scheduler.order
         self.cap = order if isinstance(order, CappedOrder) and order.order.kind in IN_KERNELS else None

@@ -55,7 +55,9 @@ def _shared_rules(scheduler: Scheduler) -> tuple[BackfillRule, RackRule, int] | 
     backfill, placement = rule_of(rule.backfill), rule_of(rule.placement)
     backfill_order = rule.backfill.own_order
     no_callback = _needs_no_callback(rule.order) and (backfill_order is None or backfill_order.kind in IN_KERNELS)
-    return (backfill, placement, rule.warm_up) if no_callback and backfill is not None and placement is not None else None
+    if not no_callback or backfill is None or not isinstance(placement, RackRule):
+        return None
+    return backfill, placement, rule.warm_up
 
 
 def _needs_no_callback(order: QueuePolicy) -> bool:

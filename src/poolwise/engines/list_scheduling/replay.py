@@ -22,6 +22,7 @@ from poolwise.engines.run_record import larger_columns, longer, schedule_of
 from poolwise.errors import InputError
 from poolwise.interfaces import ListRule, fixed_slowdown, rule_of
 from poolwise.model import Machine, Schedule, Workload
+from poolwise.model.rules import RackRule
 from poolwise.platforms.simulated import beyond_horizon
 
 
@@ -36,8 +37,11 @@ def unsupported(spec: RunSpec) -> Obstacle | None:
         return no_engine_for(spec.scheduler)
     if why := unsupported_by_all(spec, changes=True):
         return why
-    for name, part in (("backfill", rule.backfill), ("placement", rule.placement)):
-        if rule_of(part) is None:
+    for name, part, stated in (
+        ("backfill", rule.backfill, rule_of(rule.backfill) is not None),
+        ("placement", rule.placement, isinstance(rule_of(rule.placement), RackRule)),
+    ):
+        if not stated:
             return Obstacle(
                 f"{name} {type(part).__name__} has no kernel", f"supported: classes that state a rule, such as {KNOWN[name]}"
             )
@@ -56,7 +60,7 @@ def unsupported(spec: RunSpec) -> Obstacle | None:
             return Obstacle(unknown, f"supported: classes that state fixed slowdowns, such as {KNOWN['model']}")
     if spec.initial is not None:
         placed = rule_of(rule.placement)
-        assert placed is not None
+        assert isinstance(placed, RackRule)
         return why_not_initial(spec.machine, spec.workload, spec.initial, placed.pools)
     return None
 

@@ -17,9 +17,9 @@ from poolwise.engines.shared_nodes.windows import kinds_and_windows
 from poolwise.interfaces import ListRule, QueuePolicy, rule_of
 from poolwise.model import Refusal
 from poolwise.model.eligibility import has_tiers, tiers
+from poolwise.model.rules import NodeRule
 from poolwise.policies.admission.machine_limits import MachineLimits, barred
 from poolwise.policies.placement.nodes.layout import node_layout
-from poolwise.policies.placement.nodes.placement import EmptiestNodes, FirstNodes, FullestNodes, NodePlacement, PackedNodes
 from poolwise.schedulers.fitting import NEVER_FITS
 from poolwise.units import NEVER
 
@@ -61,8 +61,8 @@ class SharedArrays(NamedTuple):
     now: IntArray
 
 
-PLACEMENTS: tuple[type[NodePlacement], ...] = (FirstNodes, FullestNodes, EmptiestNodes, PackedNodes)
-"""Placements in the order of the constants `kernels.shared_nodes.state.FIRST_FIT` and following."""
+PREFERENCES = ("first", "fullest", "emptiest", "packed")
+"""Values of `NodeRule.prefers`, in the order of the constants `kernels.shared_nodes.state.FIRST_FIT` and following."""
 
 
 class SharedColumns(ListColumns):
@@ -83,8 +83,9 @@ class SharedColumns(ListColumns):
         grouped, windows = job_kinds(self.workload, layout), None
         if self.machine.windows:
             grouped, windows = kinds_and_windows(self.machine, self.workload, layout)
-        placement, kinds = type(self.scheduler.placement), self._kinds(grouped)
-        nodes = node_arrays(self.machine, self.workload.table, layout, grouped, placement)
+        placed, kinds = rule_of(self.scheduler.placement), self._kinds(grouped)
+        assert isinstance(placed, NodeRule)
+        nodes = node_arrays(self.machine, self.workload.table, layout, grouped, placed)
         rules = self._rules(grouped, nodes, per_event)
         fits = np.zeros(len(grouped.parts), dtype=np.bool_)
         screen(kinds, nodes, fits)
@@ -182,15 +183,15 @@ class SharedColumns(ListColumns):
         )
         from poolwise.kernels.shared_nodes.state import CORES, SharedRules
 
-        rule, placement = rule_of(self.scheduler.backfill), self.scheduler.placement
-        assert rule is not None
+        rule, placed = rule_of(self.scheduler.backfill), rule_of(self.scheduler.placement)
+        assert rule is not None and isinstance(placed, NodeRule)
         code = {"none": NONE, "head": EASY if rule.extra else EASY_NO_EXTRA, "all": CONSERVATIVE}
         spreads = {"worst": WORST, "mean": MEAN, "paper": PAPER}
         spread, believed = (spreads[self.slowdown(model, slice(0, 0)).spread] for model in (self.truth, self.estimate))
         owners = nodes.owner
         devices = grouped.request[:, len(nodes.order) :].sum(axis=1).max(initial=0)
         return SharedRules(
-            placement=[type(placement) is kind for kind in PLACEMENTS].index(True),
+            placement=PREFERENCES.index(placed.prefers),
             backfill=code[rule.reserves],
             spread=spread,
             believed_spread=believed,

@@ -9,11 +9,10 @@ import numpy as np
 from poolwise.engines.kernel_arrays import blank
 from poolwise.engines.shared_nodes.kinds import JobKinds
 from poolwise.engines.shared_nodes.windows import open_sets, window_groups
-from poolwise.interfaces import PlacementPolicy
 from poolwise.model import JobTable, Machine
 from poolwise.model.eligibility import eligible_owners, eligible_sets
+from poolwise.model.rules import NodeRule
 from poolwise.policies.placement.nodes.layout import NodeLayout
-from poolwise.policies.placement.nodes.placement import FirstNodes, PackedNodes
 
 if TYPE_CHECKING:
     from poolwise.kernels.shared_nodes.state import NodeArrays
@@ -22,15 +21,13 @@ MAX_RELEASED = 64
 """Nodes with released capacity that are tested one by one for a job that did not fit; if more, all nodes are searched."""
 
 
-def node_arrays(
-    machine: Machine, jobs: JobTable, layout: NodeLayout, grouped: JobKinds, placement: type[PlacementPolicy]
-) -> NodeArrays:
+def node_arrays(machine: Machine, jobs: JobTable, layout: NodeLayout, grouped: JobKinds, placed: NodeRule) -> NodeArrays:
     """Build the arrays of empty nodes for kinds of jobs and a placement; a packing placement orders them by rack."""
     from poolwise.kernels.shared_nodes.state import CORES, WORD, NodeArrays
 
     n = len(layout.nodes)
     place = np.arange(n)
-    if placement is PackedNodes:
+    if placed.prefers == "packed":
         place = np.argsort(layout.rack, kind="stable")
     owner, types = layout.nodes[place], [owners[place] for owners in layout.inside.values()]
     leaves, counted = 1 << (n - 1).bit_length(), len(grouped.names) - len(types)
@@ -56,7 +53,7 @@ def node_arrays(
     pools, of[pool >= 0] = np.unique(pool[pool >= 0], return_inverse=True)
     racks, rack = np.unique(layout.rack[place], return_inverse=True)
     free = leaf[:, CORES]
-    classes = 0 if placement is FirstNodes else int(free.max()) + 2  # the last class is always empty
+    classes = 0 if placed.prefers == "first" else int(free.max()) + 2  # the last class is always empty
     with_cores, bits = blank(classes), np.zeros((classes, -(-n // WORD)), dtype=np.int64)
     if classes:
         np.add.at(with_cores, free, 1)

@@ -7,7 +7,7 @@ import numpy as np
 from poolwise.engines.compiled_engine import RunSpec, no_engine_for, unsupported_by_all
 from poolwise.engines.list_columns import IN_KERNELS, stretched
 from poolwise.engines.progress import MISMATCH, Obstacle
-from poolwise.engines.shared_nodes.columns import PLACEMENTS, SharedColumns
+from poolwise.engines.shared_nodes.columns import SharedColumns
 from poolwise.engines.shared_nodes.initial import NodeHoldings
 from poolwise.engines.shared_nodes.outages import node_changes
 from poolwise.engines.shared_nodes.windows import MAX_GROUPS, window_groups
@@ -15,6 +15,7 @@ from poolwise.errors import InputError
 from poolwise.interfaces import ListRule, PerformanceModel, fixed_slowdown, rule_of
 from poolwise.model import Workload
 from poolwise.model.eligibility import has_tiers
+from poolwise.model.rules import NodeRule
 from poolwise.policies.admission.machine_limits import barred
 from poolwise.policies.placement.nodes.layout import NodeLayout, node_layout
 
@@ -25,11 +26,12 @@ _MAX_KINDS = 2**23  # of jobs, including all sets of closed groups: a gigabyte
 def unsupported(spec: RunSpec) -> Obstacle | None:
     """Return why the kernels do not support a run; None if they do.
 
-    Subclasses of a placement are not supported, because they may behave differently. Any queue order is supported, and any
-    backfill, scheduler and model that states its rule. Raises InputError for jobs that name unknown sets of nodes.
+    Any queue order is supported, and any backfill, placement, scheduler and model that states its rule.
+
+    Raises InputError for jobs that name unknown sets of nodes.
     """
     scheduler = rule_of(spec.scheduler)
-    if scheduler is None or type(scheduler.placement) not in PLACEMENTS:
+    if scheduler is None or not isinstance(rule_of(scheduler.placement), NodeRule):
         return no_engine_for(spec.scheduler)
     if obstacle := unsupported_by_all(spec, follows=True):
         return obstacle

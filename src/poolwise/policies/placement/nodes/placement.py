@@ -21,6 +21,7 @@ from poolwise.errors import InputError
 from poolwise.interfaces import PlacementPolicy
 from poolwise.model import Job, JobTable, Machine, Placement, Refusal, Snapshot
 from poolwise.model.eligibility import eligible_nodes
+from poolwise.model.rules import NodeRule
 from poolwise.policies.placement.devices.requests import check_requests, foreign_request
 from poolwise.policies.placement.nodes.layout import MEMORY, NODES, NodeLayout, node_layout
 from poolwise.policies.placement.request_kinds import once_per_kind, request_kinds
@@ -180,6 +181,10 @@ def _why_not(job: Job, eligible: BoolArray, free: IntArray, layout: NodeLayout) 
 class FirstNodes(NodePlacement):
     """First fit: the first nodes that hold a part each."""
 
+    def rule(self) -> NodeRule:
+        """Return the rule by which kernels place the same way."""
+        return NodeRule("first")
+
     def node_order(self, nodes: CandidateNodes) -> IntArray:
         """Return equal keys."""
         return np.zeros_like(nodes.cores)
@@ -190,6 +195,10 @@ class FirstNodes(NodePlacement):
 class FullestNodes(NodePlacement):
     """Best fit: the nodes with the fewest free cores that hold a part each, so that empty nodes stay empty."""
 
+    def rule(self) -> NodeRule:
+        """Return the rule by which kernels place the same way."""
+        return NodeRule("fullest")
+
     def node_order(self, nodes: CandidateNodes) -> IntArray:
         """Return the free cores."""
         return nodes.cores
@@ -199,6 +208,10 @@ class FullestNodes(NodePlacement):
 @dataclass(frozen=True)
 class EmptiestNodes(NodePlacement):
     """Worst fit: the nodes with the most free cores, which spreads the load."""
+
+    def rule(self) -> NodeRule:
+        """Return the rule by which kernels place the same way."""
+        return NodeRule("emptiest")
 
     def node_order(self, nodes: CandidateNodes) -> IntArray:
         """Return the negated free cores."""
@@ -214,6 +227,10 @@ class PackedNodes(NodePlacement):
     chosen. If there is none, racks with the most able nodes come first. Ties are broken by rack number; nodes without a rack
     form one rack.
     """
+
+    def rule(self) -> NodeRule:
+        """Return the rule by which kernels place the same way."""
+        return NodeRule("packed")
 
     def node_order(self, nodes: CandidateNodes) -> IntArray:
         """Return the rank of each node's rack."""
