@@ -9,7 +9,7 @@ from benchmarks.case import Figures, case, seconds
 from poolwise import catalog, studies
 from poolwise.files.scheduler import load_scheduler
 from poolwise.files.study import SchedulerSection
-from poolwise.search.workloads import fares_on
+from poolwise.search.workloads import evaluate_schedulers
 from poolwise.studies.cells import Cell
 
 TAU_S = 10.0
@@ -52,7 +52,7 @@ def evaluation() -> Figures:
         on = cell(name)
         for order in ORDERS:
             candidate = [section(order)]
-            fares_on(on, TAU_S, candidate)
-            spent, _ = seconds(lambda on=on, candidate=candidate: fares_on(on, TAU_S, candidate), repeat=15)
+            evaluate_schedulers(on, TAU_S, candidate)
+            spent, _ = seconds(lambda on=on, candidate=candidate: evaluate_schedulers(on, TAU_S, candidate), repeat=15)
             figures[f"{name}_{order}_ms"] = 1e3 * spent
     return {**figures, "most_ms": max(figures.values())}

@@ -23,7 +23,7 @@ from poolwise import catalog, studies
 from poolwise.files.scheduler import load_scheduler
 from poolwise.files.study import SchedulerSection
 from poolwise.model import Workload
-from poolwise.search.workloads import fares_on
+from poolwise.search.workloads import evaluate_schedulers
 from poolwise.studies.cells import Cell, workload_of
 from poolwise.units import SECOND
 
@@ -131,7 +131,7 @@ def rows(name: str, log: Log, folder: Path) -> Iterator[dict[str, Any]]:
     for form, (trace, offered) in forms.items():
         for window in range(log.windows):
             (cell,) = log.study(trace, log.first + window * jobs, jobs).cells
-            for one, fares in zip(ORDERS, fares_on(cell, TAU_S, [order(one) for one in ORDERS]), strict=True):
+            for one, fares in zip(ORDERS, evaluate_schedulers(cell, TAU_S, [order(one) for one in ORDERS]), strict=True):
                 row = {"log": name, "form": form, "load": offered, "window": window, "first": log.first + window * jobs}
                 yield {**row, "jobs": jobs, "order": f"{one}-easy", **fares._asdict()}
 

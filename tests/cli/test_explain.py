@@ -115,7 +115,7 @@ def test_results_that_differ_when_simulated_again_are_rejected(ran, longest, cap
 
     monkeypatch.setattr(description, "scheduler_of", lambda section, warm_up: api.list_scheduler("sjf", "none"))
     code, _, err = call(capsys, "explain", "run", ran, longest[0], "--cell", "order=fm")
-    assert code == 2 and "does not come out as recorded" in err
+    assert code == 2 and "differs from the recorded run" in err
 
 
 def test_job_of_a_log_is_explained(tmp_path, capsys, monkeypatch):
@@ -127,7 +127,7 @@ def test_job_of_a_log_is_explained(tmp_path, capsys, monkeypatch):
     (tmp_path / "jobs.csv").write_text("\n".join(rows) + "\n")
     words = ("explain", "log", tmp_path / "jobs.csv", 3, "--processors", 4, "--order", "fcfs")
     code, out, _ = call(capsys, *words)
-    assert code == 0 and "job 2, reserved after" in out and "kept off a reservation" in out
+    assert code == 0 and "job 2, reserved after" in out and "blocked by a reservation" in out
     code, out, _ = call(capsys, *words, "--backfill", "none", "--json")
     assert code == 0 and json.loads(out)["episodes"][0]["rule"] == "order"
 

@@ -62,12 +62,12 @@ def test_new_job_is_forecast_with_changes_of_its_start(folder: Path, capsys: pyt
     text = forecast(capsys, "state", str(folder), "--new", "nodes=8,time=4h,user=3", "--samples", "20", "--by", "12h")
     assert text.startswith(("the new job starts between ", "the new job starts at "))
     assert "with 4 nodes instead of 8:" in text and "if the queue were served shortest job first:" in text
-    assert "nothing is known of jobs that ended" in text and "too narrow on most logs" in text
+    assert "no completed jobs are known" in text and "too narrow on most logs" in text
 
 
 def test_change_of_a_job_that_never_starts_has_no_difference(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = forecast(capsys, "state", str(folder), "--new", "nodes=129,time=4h", "--samples", "5")
-    assert "the new job will not start as far as can be foreseen" in text
+    assert "the new job is not expected to start" in text
     line = next(line for line in text.splitlines() if "with 1 node instead of 129" in line)
     assert line.endswith(" at the median")
 
@@ -95,17 +95,17 @@ def test_figure_is_written(folder: Path, tmp_path: Path, capsys: pytest.CaptureF
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--job", "unknown"], "no job unknown waits"),
-        (["--new", "nodes=2"], "the time that it asks for is missing"),
+        (["--job", "unknown"], "no job unknown is waiting"),
+        (["--new", "nodes=2"], "the requested time is missing"),
         (["--new", "nodes=2,time=4"], "the unit is missing"),
-        (["--new", "nodes=0,time=4h"], "a job of no nodes"),
+        (["--new", "nodes=0,time=4h"], "nodes must be at least 1"),
         (["--new", "nodes=2,nodes=3,time=4h"], "nodes is given twice"),
         (["--new", "nodes=2,time=9999999d"], "time=9999999d is too much"),
         (["--new", "nodes=99999999999999,time=4h"], "nodes=99999999999999 is too much"),
         (["--new", "wheels=2,time=4h"], "unknown part of a new job 'wheels'"),
         (["--by", "soon"], "neither a time nor a duration"),
-        (["--by", "2001-01-01T00:00"], "is over"),
-        (["--timezone", "Mars/Base"], "no time zone"),
+        (["--by", "2001-01-01T00:00"], "is in the past"),
+        (["--timezone", "Mars/Base"], "unknown time zone"),
         (["--recalibrate", "nothing.json"], "not the result of a backtest"),
         (["--processors", "3"], "Did you mean `poolwise forecast backtest`"),
         (["--port", "3"], "Did you mean `poolwise forecast live`"),

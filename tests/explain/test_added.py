@@ -1,7 +1,7 @@
-"""What a reason names, added to the machine, starts the job: in the pass that left it waiting, and alone to the end.
+"""The shortage in a reason is exact: adding it to the machine starts the job, both in the pass that left it waiting and alone.
 
-What "added" means is said by the function that adds, one for each kind of machine. A machine that is built with room to grow
-has owners without capacity: units and devices that are not there yet.
+The functions that add define "added", one for each kind of machine. A machine that is built with room to grow has owners
+without capacity: units and devices to be added later.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ Add = Callable[[Snapshot, int, Reason], IntArray]
 
 
 def enlarged(snapshot: Snapshot, extra: IntArray) -> Snapshot:
-    """Return the same instant on a machine that has more, all of it free."""
+    """Return the same instant on a larger machine, whose additions are all free."""
     other = copy.copy(snapshot)
     other.machine = snapshot.machine.with_capacity(snapshot.machine.capacity + extra)
     other.capacity, other.free = snapshot.capacity + extra, snapshot.free + extra
@@ -62,12 +62,12 @@ def enlarged(snapshot: Snapshot, extra: IntArray) -> Snapshot:
 
 @dataclass
 class Adding(Scheduler, Dispatcher):
-    """Decides as a scheduler does, and adds to the machine what jobs that wait are short of."""
+    """Decides like a scheduler, and adds to the machine what waiting jobs are short of."""
 
     scheduler: Scheduler
     add: Add
     most: int  # additions for a job that is alone
-    postpones: bool = False  # whether a job may be left waiting although there is room
+    postpones: bool = False  # True if a job may be left waiting although there is room
     met: set[str] = field(default_factory=set)
     inner: Dispatcher | None = None
 
@@ -84,9 +84,9 @@ class Adding(Scheduler, Dispatcher):
         return plan
 
     def in_its_pass(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> None:
-        """Beside the starts that came before it, it is short of just this, and starts once all that is named is added.
+        """With the preceding starts the job is short of exactly this resource, and starts once all shortages are added.
 
-        What a flow says of jobs that were let in is another matter: among just these, the job is let in as well.
+        For jobs admitted to a flow the check differs: among exactly these jobs, the job is admitted as well.
         """
         why = reason_of(self.inner, job, queue, snapshot, plan)
         if why.rule is not Rule.SHORT:
@@ -100,7 +100,7 @@ class Adding(Scheduler, Dispatcher):
         assert first == replace(why, ahead=0)
 
     def precedes(self, other: int, job: int, queue: Queue, snapshot: Snapshot, started: list[int]) -> bool:
-        """Whether a job is considered before another in a pass: under a list by priority, under greedy scheduling by age."""
+        """Return whether a job precedes another in a pass: by priority in a list, by age in greedy scheduling."""
         jobs = queue.jobs.tolist()
         if isinstance(self.scheduler, ListScheduler):
             turn = turns(self.scheduler, queue, snapshot, started)
@@ -111,7 +111,7 @@ class Adding(Scheduler, Dispatcher):
         return not isinstance(self.scheduler, Greedy) or jobs.index(other) < jobs.index(job)
 
     def let_in(self, job: int, queue: Queue, snapshot: Snapshot, why: Reason) -> None:
-        """Among the older jobs that were let in, it lacks this resource no longer."""
+        """With the older admitted jobs, the job is no longer short of this resource."""
         assert isinstance(self.inner, FlowDispatcher)
         in_time = queue.jobs[self.inner._admission(queue, snapshot)[2]]
         some = queue.only(np.array([*(row for row in in_time.tolist() if self.older(row, job, queue)), job]))
@@ -127,9 +127,9 @@ class Adding(Scheduler, Dispatcher):
         return jobs.index(other) < jobs.index(job)
 
     def alone(self, job: int, queue: Queue, snapshot: Snapshot) -> Reason | None:
-        """Once all that is named has been added, a job alone in the queue starts; nothing is named twice in the same words.
+        """Once all shortages have been added, a job alone in the queue starts, and no shortage is reported twice.
 
-        Returns the first reason, None where it starts at once.
+        Returns the first reason, None if it starts at once.
         """
         queue, said = queue.only(np.array([job])), list[Reason]()
         while True:
@@ -151,25 +151,25 @@ class Adding(Scheduler, Dispatcher):
 
 
 def whole(plan: Plan, job: int, queue: Queue) -> bool:
-    """Whether a plan starts all tasks of a job that wait."""
+    """Return whether a plan starts all waiting tasks of a job."""
     return sum(len(start.tasks) for start in plan.starts if start.job == job) == len(queue.tasks(job))
 
 
 def run(
     machine: Machine, workload: Workload, adding: Adding, truth: PerformanceModel, estimate: PerformanceModel | None = None
 ) -> set[str]:
-    """Run it to the end; returns what jobs alone were short of, in words."""
+    """Run the workload to the end; return the texts of shortages of jobs that were alone."""
     run_loop(Simulation(machine, workload, truth, estimate), adding, 1)
     return adding.met
 
 
 def to_racks(state: Snapshot, job: int, why: Reason) -> IntArray:
-    """Whole nodes, or memory of one pool; "beside the free nodes": of the pools of racks whose free nodes lack it."""
+    """Add nodes or memory of one pool; "in reach of the free nodes" means pools of racks whose free nodes lack memory."""
     layout, extra = state.machine.racks, np.zeros_like(state.capacity)
     short = why.needed - why.free
     if why.resource == "nodes":
         extra[layout.nodes[0], layout.node_column] = short
-    elif "beside" not in why.text:
+    elif "in reach of the free nodes" not in why.text:
         extra[layout.pools[0], layout.memory_column] = short
     else:
         remote = int(state.table.memory[job]) - state.machine.local_memory
@@ -184,12 +184,12 @@ def to_racks(state: Snapshot, job: int, why: Reason) -> IntArray:
 
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.sampled_from(["rack", "system"]))
-def test_nodes_and_pool_memory(seed: int, scope: PoolScope) -> None:
+def test_shortages_of_nodes_and_pool_memory_are_exact(seed: int, scope: PoolScope) -> None:
     nodes_and_pool_memory(seed, scope)
 
 
 def nodes_and_pool_memory(seed: int, scope: PoolScope) -> set[str]:
-    """Run a random study of list scheduling; returns what jobs alone were short of, in words."""
+    """Run a random study of list scheduling; return the texts of shortages of jobs that were alone."""
     g = np.random.default_rng(seed)
     jobs, on = int(g.integers(2, 30)), random_studies.machine(g)
     load, truth = random_studies.workload(g, on, jobs), random_studies.model(g)
@@ -198,7 +198,7 @@ def nodes_and_pool_memory(seed: int, scope: PoolScope) -> set[str]:
     return run(on, load, Adding(listed, to_racks, 2), truth)
 
 
-def test_each_shortage_of_racks_is_met_in_its_scope() -> None:
+def test_rack_shortages_are_met_in_their_scope() -> None:
     for scope, memory in (("rack", "not enough pool memory in reach of the free nodes"), ("system", "not enough pool memory")):
         met = set().union(*(nodes_and_pool_memory(seed, scope) for seed in range(12)))
         assert met == {"not enough free nodes", memory}
@@ -209,7 +209,7 @@ SPARE = 9
 
 
 def growing(gpus: tuple[int, ...], cores: int) -> Machine:
-    """Nodes with GPUs and places for more."""
+    """Return nodes with GPUs and with slots for more."""
     machine = gpu_nodes(tuple(count + SPARE for count in gpus), cores=cores)
     capacity, first = machine.capacity.copy(), len(gpus)
     for count in gpus:
@@ -219,7 +219,7 @@ def growing(gpus: tuple[int, ...], cores: int) -> Machine:
 
 
 def to_shared_nodes(state: Snapshot, job: int, why: Reason) -> IntArray:
-    """On the node that has most of it free: cores or memory, or GPUs inside of it, as far as it has places for them."""
+    """Add cores or memory, or GPUs if there are slots for them, to the node that has most of it free."""
     machine, extra, short = state.machine, np.zeros_like(state.capacity), why.needed - why.free
     nodes = machine.of_kind(Kind.NODE)
     if why.resource != "gpu":
@@ -241,7 +241,7 @@ def to_shared_nodes(state: Snapshot, job: int, why: Reason) -> IntArray:
     [FlowScheduler(), FlowScheduler(admission="filter", patience_s=20.0), Firmament(), LeastAllocated(), LocalFirstRandom()],
     ids=str,
 )
-def test_cores_memory_and_devices_of_shared_nodes(scheduler: Scheduler) -> None:
+def test_shortages_on_shared_nodes_are_exact(scheduler: Scheduler) -> None:
     met: set[str] = set()
     for seed in range(6):
         g, n = np.random.default_rng(seed), 12
@@ -259,7 +259,7 @@ def test_cores_memory_and_devices_of_shared_nodes(scheduler: Scheduler) -> None:
 
 
 def composable(g: np.random.Generator) -> Machine:
-    """Nodes, devices of two sizes in two racks and in one node, a place for one more in each rack, fabrics or none."""
+    """Return nodes, devices of two sizes in two racks and in a node, a slot for another in each rack, and fabrics or none."""
     build = MachineBuilder("composable", RESOURCES)
     nodes = [build.node(f"node{k}", cores=int(g.integers(8, 20))) for k in range(2)]
     for k in range(int(g.integers(3, 7))):
@@ -274,10 +274,10 @@ def composable(g: np.random.Generator) -> Machine:
 
 
 def to_composed(alone: bool) -> Add:
-    """Say what to add for policies that give a workload one device alone, or compose those of a place."""
+    """Return additions for policies that give a workload a single device, or compose devices of one location."""
 
     def add(state: Snapshot, job: int, why: Reason) -> IntArray:
-        """Cores to the emptiest node; bandwidth to every fabric; else to the free device, or a place, that had most."""
+        """Add cores to the emptiest node, bandwidth to every fabric, the rest to the emptiest free device or location."""
         machine, extra, short = state.machine, np.zeros_like(state.capacity), why.needed - why.free
         column, nodes = machine.resource(why.resource), machine.of_kind(Kind.NODE)
         if why.resource == "cores":
@@ -312,7 +312,7 @@ NVME = [
 
 
 @pytest.mark.parametrize("policy", NVME, ids=lambda policy: type(policy).__name__)
-def test_cores_devices_and_fabrics_of_compositions(policy: Composer) -> None:
+def test_shortages_of_compositions_are_exact(policy: Composer) -> None:
     met, alone = set[str](), isinstance(policy, NvmeFirstFit)
     for seed in range(6):
         g, n = np.random.default_rng(seed), 12
@@ -333,7 +333,7 @@ def test_cores_devices_and_fabrics_of_compositions(policy: Composer) -> None:
 
 
 def modules() -> Machine:
-    """Three nodes of different speed and a pool."""
+    """Return three nodes of different speed and a pool."""
     numbers = {"frequency": np.array([2.0, 1.5, 1.0, np.nan]), "static": np.array([1.6, 1.2, 0.7, np.nan])}
     return Machine(
         "modules", tuple(f"o{k}" for k in range(4)), np.array([Kind.NODE] * 3 + [Kind.POOL]), ("node",) * 3 + ("pool",),
@@ -343,7 +343,7 @@ def modules() -> Machine:
 
 
 def to_modules(state: Snapshot, job: int, why: Reason) -> IntArray:
-    """On each node that has just what the reason says is free; what nodes and the pool have together, to the pool."""
+    """Add to each node that has exactly the stated free amount; add what nodes and pool lack together to the pool."""
     extra, column = np.zeros_like(state.capacity), state.machine.resource(why.resource)
     nodes = state.machine.of_kind(Kind.NODE)
     if "pool" in why.text:
@@ -354,7 +354,7 @@ def to_modules(state: Snapshot, job: int, why: Reason) -> IntArray:
     return extra
 
 
-def test_cores_and_memory_of_a_batch() -> None:
+def test_shortages_of_a_batch_are_exact() -> None:
     met: set[str] = set()
     for seed in range(12):
         g, n = np.random.default_rng(seed), 10
@@ -370,12 +370,12 @@ def test_cores_and_memory_of_a_batch() -> None:
 
 @dataclass
 class Deploying(Adding):
-    """Adds units that are not there yet and may run tasks of a job that is alone."""
+    """Adds units, still to be deployed, that may run tasks of a job that is alone."""
 
     deployed: int = 0
 
     def in_its_pass(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> None:
-        """Leave it: others may take what is added."""
+        """Skip the check: other jobs may take what is added."""
 
     def alone(self, job: int, queue: Queue, snapshot: Snapshot) -> None:
         """As many of its tasks start as units were added, unless the policy waits for better ones."""
@@ -399,7 +399,7 @@ class Deploying(Adding):
 
 
 @pytest.mark.parametrize("entry", POLICIES, ids=[f"{name}-{kw}" for name, kw in POLICIES])
-def test_units_for_tasks(entry: tuple[str, dict[str, object]]) -> None:
+def test_unit_shortages_of_tasks_are_exact(entry: tuple[str, dict[str, object]]) -> None:
     deployed = 0
     for seed in range(4):
         deployed += units_for_tasks(seed, policy_of(entry), entry[0] in ("earliest_finish", "delay"))
@@ -407,7 +407,7 @@ def test_units_for_tasks(entry: tuple[str, dict[str, object]]) -> None:
 
 
 def units_for_tasks(seed: int, policy: UnitPolicy, waits: bool) -> int:
-    """Run a study in which every other unit is yet to be deployed; returns how many tasks additions have started."""
+    """Run a study in which every other unit is yet to be deployed; return how many tasks additions have started."""
     case = study(seed, 40).case()
     full, gone = case.machine, np.zeros_like(case.machine.capacity)
     slots = full.resource("slots")
@@ -415,7 +415,7 @@ def units_for_tasks(seed: int, policy: UnitPolicy, waits: bool) -> int:
     gone[away, slots] = full.capacity[away, slots]
 
     def to_units(state: Snapshot, job: int, why: Reason) -> IntArray:
-        """Units, each for one task at a time, that may run the job's: as many as it lacks, or as there are places for."""
+        """Add single-task units that may run the job's tasks: as many as it lacks, or as there are slots for."""
         units = Units(enlarged(state, gone))
         allowed = [leaf for low, high in policy.allowed(job, units) for leaf in range(low, high)]
         extra = np.zeros_like(gone)

@@ -1,4 +1,4 @@
-"""A cluster that is there may lose what runs still hold: every wait on it has a reason, and nothing is lent below nothing."""
+"""A real cluster may lose resources that runs still hold: every wait has a reason, and no amount is assigned twice."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def shared() -> Machine:
 
 @dataclass
 class Cluster:
-    """A cluster in which anything may happen: runs begin, end when they like, and what they hold breaks under them."""
+    """Cluster with arbitrary events: runs start and end at any time, and resources fail under them."""
 
     machine: Machine
     workload: Workload
@@ -56,7 +56,7 @@ class Cluster:
         return Snapshot(self.now, self.machine, self.workload.table, self.capacity, free, self.runs, Ideal(), may_grow=True)
 
     def schedule(self, how: ListScheduler) -> None:
-        """Make a pass, ask why each job that it leaves waits, and carry the starts out."""
+        """Run a pass, request a reason for each job left waiting, and apply the starts."""
         view, dispatcher = self.snapshot(), how.open(self.machine, 0)
         plan = dispatcher.schedule(self.queue, view, Changes())
         begun, left = {start.job for start in plan.starts}, np.maximum(view.free, 0)
@@ -78,7 +78,7 @@ class Cluster:
 
 @st.composite
 def days(draw: st.DrawFn, whole: bool) -> tuple[Cluster, list[tuple[int, int, float]]]:
-    """A cluster, and what happens on it: what, where, how much."""
+    """Return a cluster and its events: kind, place and amount."""
     size = st.tuples(st.integers(1, 8 if whole else 4), st.sampled_from((0, 64, 80, 164, 200)), st.integers(1, 30))
     jobs = draw(st.lists(size, min_size=4, max_size=14))
     nodes, memory, length = (np.array(column) for column in zip(*jobs, strict=True))
@@ -95,7 +95,7 @@ def days(draw: st.DrawFn, whole: bool) -> tuple[Cluster, list[tuple[int, int, fl
 @pytest.mark.parametrize("whole", [True, False], ids=["racks with pools", "shared nodes"])
 @settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data(), st.sampled_from(BACKFILLS), st.sampled_from(("fcfs", "sjf")))
-def test_every_wait_has_a_reason_whatever_happens(whole: bool, data: st.DataObject, backfill: str, order: str) -> None:
+def test_every_wait_has_a_reason_under_arbitrary_events(whole: bool, data: st.DataObject, backfill: str, order: str) -> None:
     cluster, happenings = data.draw(days(whole))
     how = ListScheduler(make("orders", order), make("backfills", backfill), cluster.placement)
     arriving = iter(range(len(cluster.workload)))
@@ -107,7 +107,7 @@ def test_every_wait_has_a_reason_whatever_happens(whole: bool, data: st.DataObje
                 cluster.queue.add(job)
         elif kind == 2 and running:
             cluster.runs.remove(running[where % len(running)])
-        else:  # an owner loses a part of what it has, or gets all of it back
+        else:  # an owner loses a part of its resources, or regains all of them
             owner = where % cluster.machine.n_owner
             has = cluster.machine.capacity[owner]
             cluster.capacity[owner] = has if kind == 4 else (has * much).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Schedulers and backfills of a user's own: they are asked, quoted, or said to give no reason."""
+"""User-defined schedulers and backfills: their own reasons are used, or the explanation states that they give none."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from poolwise.units import SECOND
 
 
 def ones(submit: list[int]) -> Workload:
-    """Jobs of one node for ten seconds."""
+    """Return jobs of one node for ten seconds."""
     times, one = np.array(submit) * SECOND, np.ones(len(submit), dtype=np.int64)
     return Workload.of(times, one * 10 * SECOND, requests={"nodes": one})
 
 
 class Slow(Scheduler):
-    """Starts one job a pass, and says so if asked."""
+    """Starts one job per pass, and names the rule."""
 
     def __init__(self, says: bool) -> None:
         self.says = says
@@ -41,7 +41,7 @@ class SlowDispatcher(Dispatcher):
         return Plan((*inner.decisions[:1], *waits))
 
 
-def test_a_scheduler_of_your_own_is_quoted_or_said_to_give_no_reason() -> None:
+def test_user_scheduler_without_reasons_is_named() -> None:
     load = ones([0, 0, 1])
     for says, text in ((True, "one at a time"), (False, "Slow gives no reason")):
         found = explain_wait(load, Machine.flat(4), Slow(says), 2)
@@ -50,7 +50,7 @@ def test_a_scheduler_of_your_own_is_quoted_or_said_to_give_no_reason() -> None:
 
 
 class Telling(Slow):
-    """Says why by itself."""
+    """Gives its own reasons."""
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
         return TellingDispatcher(self.says)
@@ -63,7 +63,7 @@ class TellingDispatcher(SlowDispatcher):
 
 
 class Deaf(ListScheduler):
-    """Starts one job a pass, by a dispatcher that has its `why` from one that starts more."""
+    """Starts one job per pass; its dispatcher inherits `why` from one that starts more."""
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
         return DeafDispatcher(self)
@@ -75,27 +75,27 @@ class DeafDispatcher(ListDispatcher):
 
 
 class First(Skip):
-    """A backfill that starts the first job alone, and has its `why` from one that starts more."""
+    """Backfill that starts only the first job, and inherits `why` from one that starts more."""
 
     def select(self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
         return list(super().select(queue, priority, snapshot, placement))[:1]
 
 
 class FirstAlone(First):
-    """The same, which says why."""
+    """The same backfill with its own `why`."""
 
     def why(self, job: int, *_: object) -> Reason:
         return Reason(Rule.ORDER, "one at a time")
 
 
-def test_a_scheduler_of_your_own_is_asked() -> None:
+def test_reasons_of_a_user_scheduler_are_used() -> None:
     load = ones([0, 0, 1])
     found = explain_wait(load, Machine.flat(4), Telling(says=False), 2)
     assert [why for _, why in found.passes] == [Reason(Rule.POSTPONED, "one a pass", blocker=0, ahead=1)]
     assert found.to_dict()["episodes"][0]["blocker"] == 1
 
 
-def test_who_decides_in_another_way_is_not_taken_at_the_word_of_its_base() -> None:
+def test_inherited_reasons_are_ignored_if_decisions_differ() -> None:
     load = ones([0, 0, 0])
     said = [
         [(why.rule, why.text, why.ahead) for _, why in explain_wait(load, Machine.flat(4), how, 3).passes]

@@ -1,4 +1,4 @@
-"""Waits under flow, greedy, batch and dispatch scheduling: each pass that leaves a job waiting has a reason that is true."""
+"""Waits under flow, greedy, batch and dispatch scheduling: each pass that leaves a job waiting has a true reason."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ FLOWS = (
 
 @dataclass(frozen=True)
 class Pass:
-    """What a scheduler saw, and what it decided."""
+    """Input and decisions of a pass."""
 
     queue: Queue
     snapshot: Snapshot
@@ -56,10 +56,10 @@ class Pass:
 
 @dataclass
 class Asked(Scheduler, Dispatcher):
-    """Decides as a scheduler does, and asks of every job that a pass leaves waiting why."""
+    """Decides like a scheduler, and requests a reason for every job that a pass leaves waiting."""
 
     scheduler: Scheduler
-    look_at: Callable[[Pass, int, Reason], None]  # at once: a snapshot shows the state as it is, not as it was
+    look_at: Callable[[Pass, int, Reason], None]  # checked at once, because a snapshot shows the current state
     said: dict[int, list[tuple[int, Reason]]] = field(default_factory=dict)
     inner: Dispatcher | None = None
 
@@ -74,7 +74,7 @@ class Asked(Scheduler, Dispatcher):
         for job in queue.jobs.tolist():
             if job not in over and begun[job] < len(queue.tasks(job)):
                 if over and not begun:
-                    continue  # a plan that only rejects is asked again
+                    continue  # a plan with only rejections is followed by another pass
                 what = Pass(queue, snapshot, plan)
                 why = reason_of(self.inner, job, queue, snapshot, plan)
                 self.said.setdefault(job, []).append((snapshot.now, why))
@@ -82,7 +82,7 @@ class Asked(Scheduler, Dispatcher):
         return plan
 
     def look(self, what: Pass, job: int, why: Reason) -> None:
-        """Check what holds under every scheduler, then what the test asks for."""
+        """Check what holds under every scheduler, then the condition of the test."""
         assert why.rule is not Rule.UNSAID and why.text
         if why.resource:
             assert why.needed > why.free >= 0
@@ -94,7 +94,7 @@ class Asked(Scheduler, Dispatcher):
 
     @property
     def met(self) -> set[tuple[Rule, str]]:
-        """Rules and what was short under them."""
+        """Return the reported rules and the resources that were short."""
         return {(why.rule, why.resource) for passes in self.said.values() for _, why in passes}
 
 
@@ -106,7 +106,7 @@ def asked(
     check: Callable[[Pass, int, Reason], None] = lambda what, job, why: None,
     estimate: PerformanceModel | None = None,
 ) -> Asked:
-    """Run it; one of the waits is explained once more from outside, and must be the same story."""
+    """Run a workload; explain one of the waits separately, and compare both explanations."""
     simulation = Simulation(machine, workload, truth, estimate)
     witness = Asked(scheduler, check)
     schedule = simulation.recorder.schedule(machine, workload, run_loop(simulation, witness, 1))
@@ -142,7 +142,7 @@ def gangs(draw, most: int = 3) -> Workload:
 
 
 def fits(job: int, state: Snapshot, pooled: bool) -> bool:
-    """Whether all tasks of a job find room in what is free, one after the other on the first node with room."""
+    """Return whether all tasks of a job fit into the free amounts, each on the first node with room."""
     machine, workload, free = state.machine, state.table, state.free.copy()
     cores, memory, gpu = (int(workload.request(name)[job]) for name in ("cores", "memory", "gpu"))
     devices = [d for d in machine.of_kind(Kind.DEVICE).tolist() if free[d, 2]]
@@ -164,7 +164,7 @@ def fits(job: int, state: Snapshot, pooled: bool) -> bool:
 @pytest.mark.parametrize("scheduler", FLOWS, ids=str)
 @given(machine=machines(), workload=gangs())
 @settings(max_examples=10, deadline=None, derandomize=True)
-def test_gangs_on_shared_nodes(scheduler: Scheduler, machine: Machine, workload: Workload) -> None:
+def test_waits_of_gangs_on_shared_nodes_have_true_reasons(scheduler: Scheduler, machine: Machine, workload: Workload) -> None:
     pooled = getattr(scheduler, "pooled", isinstance(scheduler, LocalFirstRandom))
 
     def check(what: Pass, job: int, why: Reason) -> None:
@@ -179,7 +179,7 @@ def test_gangs_on_shared_nodes(scheduler: Scheduler, machine: Machine, workload:
     asked(machine, workload, scheduler, DeviceNetwork(), check)
 
 
-def test_every_rule_of_flow_scheduling_is_met() -> None:
+def test_every_rule_of_flow_scheduling_occurs() -> None:
     found: set[tuple[Rule, str]] = set()
     n = 24
     g = np.random.default_rng(5)
@@ -199,7 +199,7 @@ def test_every_rule_of_flow_scheduling_is_met() -> None:
 
 @given(machine=machines(), workload=gangs(most=1))
 @settings(max_examples=15, deadline=None, derandomize=True)
-def test_a_list_whose_places_a_flow_chooses(machine: Machine, workload: Workload) -> None:
+def test_waits_under_list_flow_have_true_reasons(machine: Machine, workload: Workload) -> None:
     how = ListFlow()
     listed = ListScheduler(how.order, how.backfill, how.placement)
 
@@ -213,8 +213,8 @@ def test_a_list_whose_places_a_flow_chooses(machine: Machine, workload: Workload
     assert {rule for rule, _ in met} <= {Rule.SHORT, Rule.RESERVATION}
 
 
-def test_where_the_flow_put_the_starts_does_not_matter() -> None:
-    """Beside the starts as the flow moved them some of these jobs would fit: they waited for where the list had put them."""
+def test_moved_starts_do_not_affect_reasons() -> None:
+    """With the moved starts some of these jobs would fit: they waited because of the list's placements."""
     g, n = np.random.default_rng(3), 25
     workload = Workload.of(
         np.sort(g.integers(0, 60, n)) * SECOND,
@@ -235,7 +235,7 @@ def modules() -> Machine:
 
 
 @pytest.mark.parametrize("every_s", [0.0, 7.0])
-def test_batches_name_cores_memory_and_rounds(every_s: float) -> None:
+def test_batch_reasons_name_cores_memory_and_rounds(every_s: float) -> None:
     found: set[tuple[Rule, str]] = set()
     for seed in range(6):
         g, n = np.random.default_rng(seed), 10
@@ -261,7 +261,7 @@ def test_batches_name_cores_memory_and_rounds(every_s: float) -> None:
 
 @pytest.mark.parametrize("entry", POLICIES, ids=[f"{name}-{kw}" for name, kw in POLICIES])
 @pytest.mark.parametrize("contended", [False, True])
-def test_tasks_wait_for_units(entry: tuple[str, dict[str, object]], contended: bool) -> None:
+def test_waits_for_units_have_true_reasons(entry: tuple[str, dict[str, object]], contended: bool) -> None:
     met: set[tuple[Rule, str]] = set()
 
     def check(what: Pass, job: int, why: Reason) -> None:
@@ -279,7 +279,7 @@ def test_tasks_wait_for_units(entry: tuple[str, dict[str, object]], contended: b
     assert (Rule.SHORT, "slots") in met
 
 
-def test_as_many_units_are_short_as_tasks_are_left() -> None:
+def test_shortage_of_units_equals_the_waiting_tasks() -> None:
     zeros, one = np.zeros(2, dtype=np.int64), np.full(2, SECOND)
     workload = Workload.of(zeros, one, tasks=np.array([5, 1]))
     simulation, dispatcher = Simulation(shared_nodes(slots=1), workload, Ideal()), Dispatch().open(shared_nodes(slots=1), 0)

@@ -1,4 +1,4 @@
-"""Explanations of random studies: one for each pass that leaves a job waiting, and every fact in it true."""
+"""Explanations of random studies: one for each pass that leaves a job waiting, and every statement in it is true."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ pytestmark = [pytest.mark.filterwarnings("ignore:remote latency"), pytest.mark.l
 
 @dataclass
 class Checker(Scheduler, Dispatcher):
-    """Decides as the scheduler does, asks of each job that a pass leaves waiting why, and checks what is said."""
+    """Decides like the scheduler, requests a reason for each job that a pass leaves waiting, and checks it."""
 
     scheduler: Scheduler
     said: dict[int, list[tuple[int, Reason]]] = field(default_factory=dict)
@@ -122,7 +122,7 @@ class Checker(Scheduler, Dispatcher):
         state = begun(state, [start for start in before if rank[start.job] > rank[why.blocker]])
         found = placement.place(snapshot.table.job(job), state)
         assert not isinstance(found, Refusal) and state.expected_end(job, found) > why.reserved
-        if backfill.extra and type(backfill) is Easy:  # started now, it would have put the head off
+        if backfill.extra and type(backfill) is Easy:  # started now, it would have delayed the head
             later = reservation(state.table.job(why.blocker), state.with_started(job, found), placement)
             assert later.now > why.reserved
 
@@ -134,18 +134,18 @@ def begun(snapshot: Snapshot, starts: list[Start]) -> Snapshot:
 
 
 def measured(snapshot: Snapshot, why: Reason, remote: int) -> int:
-    """What is free of the resource that was short, in the sense of the reason."""
+    """Return the free amount of the resource that was short, as the reason counts it."""
     layout = snapshot.machine.racks
     nodes = snapshot.free[layout.nodes, layout.node_column]
     if why.resource == "nodes":
         return int(nodes.sum())
     pool = np.where(layout.pools >= 0, snapshot.free[layout.pools, layout.memory_column], 0)
-    beside = "beside" in why.text
-    return int((np.minimum(nodes, pool // remote) * remote).sum()) if beside else int(pool.sum())
+    in_reach = "in reach of the free nodes" in why.text
+    return int((np.minimum(nodes, pool // remote) * remote).sum()) if in_reach else int(pool.sum())
 
 
 def explained(seed: int, backfills: tuple[str, ...] = BACKFILLS, most: int = 60) -> dict[Rule, int]:
-    """Explain some jobs of a random study, check everything, and count the rules."""
+    """Explain some jobs of a random study, check all explanations, and count the rules."""
     g = np.random.default_rng(seed)
     jobs = int(g.integers(2, most))
     on = random_studies.machine(g)
@@ -169,7 +169,7 @@ def explained(seed: int, backfills: tuple[str, ...] = BACKFILLS, most: int = 60)
 
 
 def check_story(found: Explanation, row: int, start: int, rejected: str) -> None:
-    """The episodes follow each other from the submission to the start."""
+    """Check that episodes are contiguous from the submission to the start."""
     assert found.rejected == rejected and (found.placement is None) == (start < 0)
     assert start < 0 or found.until == start
     assert bool(found.passes) or found.wait == 0
@@ -198,7 +198,7 @@ def test_random_studies_reach_every_rule_of_list_scheduling() -> None:
 
 
 @pytest.mark.parametrize("backfill", ["easy", "conservative"])
-def test_a_replay_and_deciding_anew_say_the_same(backfill: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replay_and_repeated_decisions_give_the_same_explanation(backfill: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(50, 56):
         g = np.random.default_rng(seed)
         on = random_studies.machine(g)
@@ -216,8 +216,8 @@ def flat(nodes: list[int], length: list[int], submit: list[int] | None = None) -
     return Workload.of(times, np.array(length) * SECOND, requests={"nodes": np.array(nodes)})
 
 
-def test_easy_names_the_head_its_reservation_and_what_it_would_lack() -> None:
-    # Job 1 holds 3 of 4 nodes for 10 s; job 2 needs 4, so its reservation is at 10 s; job 3 would be there until 20 s.
+def test_easy_names_the_head_its_reservation_and_its_shortage() -> None:
+    # Job 1 holds 3 of 4 nodes for 10 s; job 2 needs 4, so its reservation is at 10 s; job 3 would run until 20 s.
     load, machine = flat([3, 4, 1], [10, 5, 20]), Machine.flat(4)
     found = explain_wait(load, machine, ListScheduler(), 3)
     (first, second) = found.episodes
@@ -228,8 +228,8 @@ def test_easy_names_the_head_its_reservation_and_what_it_would_lack() -> None:
     assert found.totals() == {(Rule.RESERVATION, "nodes"): 10 * SECOND, (Rule.SHORT, "nodes"): 5 * SECOND}
 
 
-def test_the_reservation_is_the_one_that_the_variant_of_easy_makes() -> None:
-    # Job 3 needs 3 of 5 nodes (free from 5 s on) and 99 of 100 MiB (free from 20 s on); job 4 is there until 10 s.
+def test_reservation_is_that_of_the_easy_variant() -> None:
+    # Job 3 needs 3 of 5 nodes (free from 5 s) and 99 of 100 MiB (free from 20 s); job 4 would run until 10 s.
     nodes, memory, length = np.array([2, 2, 3, 1]), np.array([40, 0, 33, 0]), np.array([20, 5, 5, 10]) * SECOND
     load = Workload.of(np.zeros(4, dtype=np.int64), length, requests={"nodes": nodes, "memory": memory})
     machine = Machine.of_racks(1, 5, local=0, pool=100)
@@ -246,7 +246,7 @@ def test_without_backfilling_the_head_and_its_need_are_named() -> None:
     assert first.reason.ahead == 1
 
 
-def test_jobs_behind_the_warm_up_wait_for_its_last_start() -> None:
+def test_jobs_after_the_warm_up_wait_for_its_last_start() -> None:
     load = flat([4, 4, 1], [10, 10, 1], [0, 1, 2])
     found = explain_wait(load, Machine.flat(9), WarmUp.before(ListScheduler(), 2), 3)
     assert found.wait == 0 and not found.episodes
@@ -256,7 +256,7 @@ def test_jobs_behind_the_warm_up_wait_for_its_last_start() -> None:
     ]
 
 
-def test_consecutive_passes_with_one_reason_are_one_episode() -> None:
+def test_consecutive_passes_with_one_reason_form_one_episode() -> None:
     load = flat([4, 4, 1, 1], [10, 1, 1, 1], [0, 1, 2, 3])
     found = explain_wait(load, Machine.flat(4), ListScheduler(), 2)
     assert [(e.passes, e.start, e.end) for e in found.episodes] == [(3, 1 * SECOND, 10 * SECOND)]
@@ -265,29 +265,29 @@ def test_consecutive_passes_with_one_reason_are_one_episode() -> None:
     assert (episode.passes, episode.free, episode.ahead, episode.end) == (4, (0, 2), (0, 0), 21 * SECOND)
 
 
-def test_a_job_that_can_never_run_is_rejected_with_the_reason() -> None:
+def test_infeasible_job_is_rejected_with_the_reason() -> None:
     found = explain_wait(flat([9, 1], [5, 5]), Machine.flat(4), ListScheduler(), 1)
     assert (found.status, found.wait, found.passes) == ("rejected", 0, ()) and "not enough free nodes" in found.rejected
 
 
-def test_unknown_ids_name_the_nearest() -> None:
+def test_unknown_id_error_lists_the_nearest() -> None:
     with pytest.raises(InputError, match="no job 40 among the 3") as caught:
         explain_wait(flat([1, 1, 1], [1, 1, 1]), Machine.flat(4), ListScheduler(), 40)
     assert caught.value.remedy == "nearest: 1, 2, 3"
 
 
-def test_a_run_that_does_not_come_out_as_recorded_is_an_error() -> None:
+def test_run_that_differs_from_the_record_is_an_error() -> None:
     load = flat([3, 4, 1], [10, 5, 5])
     recorded = Outcomes.of(simulate(Machine.flat(4), load, ListScheduler(backfill=NoBackfill())).schedule)
-    for how in (ListScheduler(), ListScheduler(backfill=Skip())):  # replayed, decided anew
-        with pytest.raises(InputError, match="does not come out as recorded"):
+    for how in (ListScheduler(), ListScheduler(backfill=Skip())):  # replayed, then decided again
+        with pytest.raises(InputError, match="differs from the recorded run"):
             explain_wait(load, Machine.flat(4), how, 3, outcomes=recorded)
     other = Outcomes.of(simulate(Machine.flat(4), flat([1], [1]), ListScheduler()).schedule)
-    with pytest.raises(InputError, match="does not come out as recorded"):
+    with pytest.raises(InputError, match="differs from the recorded run"):
         explain_wait(load, Machine.flat(4), ListScheduler(), 3, outcomes=other)
 
 
-def test_a_job_that_should_have_started_is_a_contradiction() -> None:
+def test_waiting_job_that_should_have_started_is_an_error() -> None:
     load, machine = flat([1], [1]), Machine.flat(4)
     queue = Queue(load.table)
     queue.add(0)
@@ -298,7 +298,7 @@ def test_a_job_that_should_have_started_is_a_contradiction() -> None:
             ListScheduler(FCFS(), backfill).open(machine, 0).why(0, queue, simulation.snapshot(), Plan())
 
 
-def test_a_job_of_the_warm_up_that_waits_again_holds_up_nobody() -> None:
+def test_requeued_warm_up_job_blocks_no_other() -> None:
     load, machine = flat([4, 4], [10, 5]), Machine.flat(4)
     simulation = Simulation(machine, load, Ideal())
     simulation.table.show(2)
@@ -308,7 +308,7 @@ def test_a_job_of_the_warm_up_that_waits_again_holds_up_nobody() -> None:
     dispatcher = WarmUp.before(ListScheduler(order=SJF()), 1).open(machine, 0)
     plan = dispatcher.schedule(queue, snapshot, Changes())
     assert [start.job for start in plan.starts] == [0]
-    assert dispatcher.why(1, queue, snapshot, plan).rule is Rule.SHORT, "in the pass in which `then` takes over"
+    assert dispatcher.why(1, queue, snapshot, plan).rule is Rule.SHORT, "`then` takes over in this pass"
     taken = snapshot.imagined(5 * SECOND, np.zeros_like(snapshot.free))
     again = dispatcher.schedule(queue, taken, Changes())
     assert again.decisions == ()
@@ -325,7 +325,7 @@ def test_a_job_of_the_warm_up_that_waits_again_holds_up_nobody() -> None:
     ],
     ids=["list", "greedy", "flow"],
 )
-def test_while_the_machine_may_grow_what_fits_nowhere_is_quoted_and_ahead_of_nobody(
+def test_infeasible_job_gets_its_refusal_and_counts_as_no_predecessor_while_the_machine_may_grow(
     how: Scheduler, machine: Machine, requests: dict[str, list[int]], short: tuple[str, int, int]
 ) -> None:
     load = Workload.of(np.zeros(3, dtype=np.int64), np.full(3, SECOND), requests={k: np.array(v) for k, v in requests.items()})

@@ -1,4 +1,4 @@
-"""What would change a start: another partition, fewer nodes, another order."""
+"""Changes that affect a start: another partition, fewer nodes, another order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from poolwise.units import HOUR
 
 
 def two_partitions() -> Machine:
-    """A node for each of two partitions, 8 cores each."""
+    """Return a machine with one node of 8 cores in each of two partitions."""
     build = MachineBuilder("halves", ("cores", "memory"))
     for name in ("n0", "n1"):
         build.node(name, rack=0, cores=8, memory=1024)
@@ -26,7 +26,7 @@ def two_partitions() -> Machine:
 
 
 def answer(cores: int, limit: int) -> ForecastAnswer:
-    """Job 1 has all of the busy partition for five more hours, job 2 waits for as much, and job 3 behind it."""
+    """Job 1 holds all of the busy partition for five more hours, job 2 waits for as much, and job 3 waits behind it."""
     machine = two_partitions()
     table = JobTable(
         np.array([1, 2, 3]), np.array([0, HOUR, 2 * HOUR]), np.array([10 * HOUR, HOUR, limit]), np.ones(3, dtype=np.int64),
@@ -41,15 +41,15 @@ def answer(cores: int, limit: int) -> ForecastAnswer:
     return forecast_answer(situation, ForecastQuestion([2], 6 * HOUR, 40, 1, True, None), "fcfs", UTC)
 
 
-def test_in_the_idle_partition_a_job_starts_at_once() -> None:
+def test_job_starts_at_once_in_the_idle_partition() -> None:
     found = answer(cores=8, limit=HOUR)
     (other,) = [one.forecast for one in found.changes if one.words == "in partition idle"]
     assert other.wait_s.tolist() == [0.0, 0.0, 0.0] and other.chance_by == 1.0
-    assert float(found.jobs[0].wait_s[0]) > 0 and "in partition idle" in " ".join(found.changes_said())
-    assert not any(one.words == "in partition busy" for one in found.changes), "it is there already"
+    assert float(found.jobs[0].wait_s[0]) > 0 and "in partition idle" in " ".join(found.change_sentences())
+    assert not any(one.words == "in partition busy" for one in found.changes), "it is in that partition already"
 
 
-def test_the_order_would_let_a_shorter_job_go_first() -> None:
+def test_shortest_first_lets_a_shorter_job_start_earlier() -> None:
     found = answer(cores=8, limit=HOUR // 2)
     (other,) = [one.forecast for one in found.changes if "shortest job first" in one.words]
     assert float(other.wait_s[1]) < float(found.jobs[0].wait_s[1])

@@ -1,4 +1,4 @@
-"""The parts of a forecast, each against a plain account of what it should do."""
+"""Parts of a forecast, each compared with a naive implementation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from poolwise.units import DAY, HOUR, NEVER, SECOND
 
 
 def naive_survival(times: list[int], over: list[bool], at: int) -> float:
-    """Kaplan and Meier's product over the distinct times of ends."""
+    """Return the Kaplan-Meier product over the distinct end times."""
     alive = 1.0
     for end in sorted({t for t, done in zip(times, over, strict=True) if done and t <= at}):
         risk = sum(t >= end for t in times)
@@ -26,7 +26,7 @@ def naive_survival(times: list[int], over: list[bool], at: int) -> float:
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=1, max_size=30))
-def test_kaplan_meier_against_the_plain_product(seen: list[tuple[int, bool]]) -> None:
+def test_kaplan_meier_matches_the_naive_product(seen: list[tuple[int, bool]]) -> None:
     times, over = [t for t, _ in seen], [done for _, done in seen]
     found = kaplan_meier(np.array(times, dtype=np.float64), np.array(over))
     for at in range(14):
@@ -39,24 +39,24 @@ def model_of(user: list[int], request: list[float], seen: list[float], over: lis
     return RuntimeModel(features.classes(), np.array(seen, dtype=np.float64), np.array(over)), features
 
 
-def test_a_user_s_own_jobs_count_most_and_others_where_there_are_few() -> None:
+def test_own_jobs_of_a_user_weigh_most_and_others_fill_in() -> None:
     user = [1] * 30 + [2] * 30 + [1, 2, 3]
     seen = [100.0] * 30 + [1000.0] * 30 + [0.0] * 3
     model, _ = model_of(user, [3600.0] * 63, seen, [True] * 60 + [False] * 3)
     one, two, new = (mean_of(model.lifetimes(row, 3600.0)) for row in (60, 61, 62))
     assert 100 <= one < 150 and 900 < two <= 1000
-    assert 500 < new < 600  # nobody knows the third user: everybody's jobs
+    assert 500 < new < 600  # the third user is unknown: the jobs of all users count
 
 
-def test_a_job_at_work_lasts_longer_than_it_has_run_and_an_overrunning_one_too() -> None:
+def test_running_and_overrunning_jobs_last_longer_than_their_elapsed_time() -> None:
     seen = [100.0, 200.0, 300.0, 400.0, 250.0, 900.0]
     model, _ = model_of([1] * 6, [500.0] * 6, seen, [True] * 4 + [False] * 2)
     assert model.lifetimes(4, 500.0, 250.0).value.min() > 250
-    overrun = model.lifetimes(5, 500.0, 900.0)  # beyond its request, and beyond all that was seen
+    overrun = model.lifetimes(5, 500.0, 900.0)  # beyond its request, and beyond all observed runtimes
     assert overrun.value.min() > 900 and np.isclose(overrun.mass.sum(), 1.0)
 
 
-def test_jobs_that_still_run_make_runtimes_longer() -> None:
+def test_running_jobs_lengthen_estimated_runtimes() -> None:
     known = model_of([1] * 6, [np.inf] * 6, [10.0] * 5 + [0.0], [True] * 5 + [False])[0].lifetimes(5, np.inf)
     more = model_of([1] * 8, [np.inf] * 8, [10.0] * 5 + [0.0, 5e3, 5e3], [True] * 5 + [False] * 3)[0].lifetimes(5, np.inf)
     assert known.beyond < 1e-9 < more.beyond
@@ -78,8 +78,8 @@ def test_arrivals_are_copies_of_earlier_jobs_at_the_same_time_of_day(seed: int, 
         assert ((found.submit - submit[found.like]) % DAY == 0).all()
 
 
-def test_corrections_read_nothing_that_comes_later() -> None:
-    """A start after the present may be any time: it is only known that the job waits."""
+def test_corrections_use_no_future_data() -> None:
+    """A start after the present may be at any time: only the wait so far is known."""
     ours, g = Recalibration(2.0), np.random.default_rng(1)
     now, job = 100 * HOUR, np.arange(40)
     ours.remember(50 * HOUR, job, np.sort(g.integers(1, 80 * 3600, (40, len(LEVELS))).astype(np.float64), axis=1))
@@ -89,7 +89,7 @@ def test_corrections_read_nothing_that_comes_later() -> None:
     assert np.array_equal(ours.moves(now, start), ours.moves(now, later))
 
 
-def test_forecasts_that_were_too_short_are_made_longer() -> None:
+def test_forecasts_that_were_too_short_are_lengthened() -> None:
     ours, job = Recalibration(0.01), np.arange(200)
     ours.remember(0, job, np.full((200, len(LEVELS)), 3600.0))
     truth = np.linspace(3600, 4 * 3600, 200)
@@ -100,7 +100,7 @@ def test_forecasts_that_were_too_short_are_made_longer() -> None:
         assert abs(better[at] / np.quantile(truth, level) - 1) < 0.06
 
 
-def test_quantiles_and_chances_of_samples() -> None:
+def test_sample_quantiles_and_probabilities() -> None:
     starts = (np.arange(1, 1001) * SECOND)[:, None]
     quantiles = sample_quantiles(starts, 0)
     assert np.allclose(quantiles[0], 1 + LEVELS * 999)
@@ -110,7 +110,7 @@ def test_quantiles_and_chances_of_samples() -> None:
     assert np.isinf(never[0, -1]) and np.isfinite(never[0, 5])
 
 
-def test_scores() -> None:
+def test_scores_match_hand_computed_values() -> None:
     truth = np.array([10.0])
     assert pinball(np.array([[8.0]]), np.array([0.9]), truth)[0] == 1.8
     assert np.isclose(pinball(np.array([[12.0]]), np.array([0.9]), truth)[0], 0.2)

@@ -1,4 +1,4 @@
-"""Batch scheduling on the core: every start fits, slowdowns stay bounded, plans repeat."""
+"""Batch scheduling: every start fits, slowdowns stay within their bounds, and plans are reproducible."""
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ def workloads(draw):
 @pytest.mark.parametrize("method", ["place", "heep", "irop", "cfm", "first-fit"])
 @settings(max_examples=6, deadline=None)
 @given(workload=workloads(), every=st.sampled_from([0.0, 7.0]))
-def test_everything_runs_within_capacity_and_its_bound(method, workload, every):
+def test_runs_stay_within_capacity_and_slowdown_bound(method, workload, every):
     scheduler = BatchScheduler(method, every_s=every, effort_s=0.002)
     run = simulate(machine(), workload, scheduler, truth=CpuFrequency())
     schedule = run.schedule
@@ -66,7 +66,7 @@ def test_everything_runs_within_capacity_and_its_bound(method, workload, every):
 
 @settings(max_examples=4, deadline=None)
 @given(workload=workloads())
-def test_same_inputs_same_schedule(workload):
+def test_same_inputs_give_same_schedule(workload):
     one, other = (
         simulate(machine(), workload, BatchScheduler(effort_s=0.002), truth=CpuFrequency(), seed=3).schedule for _ in "ab"
     )
@@ -75,24 +75,24 @@ def test_same_inputs_same_schedule(workload):
     assert one.amount.tolist() == other.amount.tolist()
 
 
-def test_what_can_never_run_is_rejected_with_its_constraint():
+def test_infeasible_job_is_rejected_with_its_constraint():
     workload = Workload.of(np.zeros(2), np.full(2, SECOND), requests={"cores": np.array([99, 2]), "memory": np.array([1, 1])})
     schedule = simulate(machine(), workload, BatchScheduler(effort_s=0.002)).schedule
     assert list(schedule.rejected) == [0]
     assert "(4c)" in schedule.rejected[0]
 
 
-def test_machines_without_shared_nodes_are_refused():
+def test_machine_without_shared_nodes_is_rejected():
     with pytest.raises(InputError, match="no shared nodes"):
         BatchScheduler().open(Machine.flat(4), 0)
 
 
-def test_registered():
+def test_batch_scheduler_is_registered():
     assert registry.find("schedulers", "batch") is BatchScheduler
     assert registry.find("models", "cpu_frequency") is CpuFrequency
 
 
-def test_a_jobs_own_profile_slows_it_on_racks_with_pools():
+def test_profile_of_a_job_slows_it_on_racks_with_pools():
     racks = Machine.of_racks(1, 2, local=500, pool=1000)
     workload = Workload.of(
         np.zeros(2), np.full(2, 100 * SECOND), requests={"memory": np.array([1000, 400])},

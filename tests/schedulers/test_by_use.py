@@ -1,4 +1,4 @@
-"""Pool memory by use: what is lent, what is taken back, and what happens when there is none left."""
+"""Usage-based pool memory: reallocation, margins, and memory shortages."""
 
 from dataclasses import replace
 
@@ -35,44 +35,44 @@ def seconds(times: np.ndarray) -> list[float]:
 
 
 def held(schedule: Schedule, run: int) -> list[tuple[float, int]]:
-    """(seconds, MiB of the pool) of each resize."""
+    """Return (seconds, MiB of the pool) of each resize."""
     rows = [(r.time / SECOND, r.placement.amount[r.placement.owner == POOL].sum()) for r in schedule.resizes if r.run == run]
     return [(time, int(amount)) for time, amount in rows]
 
 
-def test_by_request_one_waits_for_the_other() -> None:
+def test_allocation_by_request_makes_the_second_job_wait() -> None:
     assert seconds(run(ListScheduler()).start) == [0, 100]
 
 
-def test_what_is_not_used_is_lent_at_the_next_interval() -> None:
+def test_unused_memory_is_reallocated_at_the_next_interval() -> None:
     schedule = run(UsageBased(interval_s=10, margin=0.0, patience_s=1000))
     assert seconds(schedule.start) == [0, 10] and schedule.outcome == (Outcome.FINISHED, Outcome.FINISHED)
     assert held(schedule, 0) == [(10, 10), (50, 70)]
-    # the second needs 70 MiB at 70 s and gets them when the first ends
+    # at 70 s the second job needs 70 MiB, which it receives when the first job ends
     assert held(schedule, 1) == [(20, 10), (100, 70)] and seconds(schedule.end) == [100, 140]
     assert [(s.run, s.begin // SECOND, s.end // SECOND) for s in schedule.stalls] == [(1, 70, 100)]
 
 
-def test_who_stands_still_too_long_begins_again_with_all_that_was_asked_for() -> None:
+def test_run_stalled_beyond_patience_restarts_with_its_full_request() -> None:
     schedule = run(UsageBased(interval_s=10, margin=0.0, patience_s=15))
     assert schedule.outcome == (Outcome.FINISHED, Outcome.OUT_OF_MEMORY, Outcome.FINISHED)
     assert seconds(schedule.start) == [0, 10, 100] and seconds(schedule.end) == [100, 85, 200]
     assert held(schedule, 2) == []  # it keeps its request
 
 
-def test_without_patience_it_is_stopped_at_once_and_may_be_lost() -> None:
+def test_zero_patience_stops_a_stalled_run_at_once_and_can_lose_it() -> None:
     schedule = run(UsageBased(interval_s=10, margin=0.0, patience_s=0, when_short="lose"))
     assert schedule.outcome == (Outcome.FINISHED, Outcome.OUT_OF_MEMORY) and seconds(schedule.end) == [100, 70]
     assert Outcomes.of(schedule).status.tolist() == [0, 3]
 
 
-def test_a_margin_is_left_and_no_more_than_was_asked_for() -> None:
+def test_run_keeps_a_margin_up_to_its_request() -> None:
     schedule = run(UsageBased(interval_s=10, margin=0.5, patience_s=1000))
     assert held(schedule, 0)[:2] == [(10, 20), (50, 70)]
 
 
-def test_a_margin_is_given_up_for_those_who_need_it() -> None:
-    # measured at 30 s they have 50, 50 and 25 MiB; at 40 s the second needs 20 more, of which 5 are free
+def test_margin_is_reclaimed_for_runs_that_need_memory() -> None:
+    # at the measurement at 30 s they have 50, 50 and 25 MiB; at 40 s the second needs 20 more, of which 5 are free
     steps = [[(0, 60), (31, 20)], [(0, 60), (40, 80)], [(0, 35)]]
     workload = using([60, 90, 35], steps, [100, 100, 100], submit=[0, 0, 1])
     schedule = run(UsageBased(interval_s=30, margin=0.0, patience_s=0), workload, machine_with(130))
@@ -80,7 +80,7 @@ def test_a_margin_is_given_up_for_those_who_need_it() -> None:
     assert held(schedule, 0) == [(40, 10)] and held(schedule, 1) == [(30, 50), (40, 70)]
 
 
-def test_what_is_used_is_given_where_there_is_no_room_for_the_margin() -> None:
+def test_used_memory_is_granted_if_the_margin_does_not_fit() -> None:
     steps = [[(0, 20), (50, 80)], [(0, 30)], [(0, 25)]]
     workload = using([105, 30, 25], steps, [100, 1000, 1000], submit=[0, 0, 1])
     schedule = run(UsageBased(interval_s=10, margin=0.5), workload, machine_with(115))
@@ -88,13 +88,13 @@ def test_what_is_used_is_given_where_there_is_no_room_for_the_margin() -> None:
 
 
 @pytest.mark.parametrize(("most", "stalls"), [(40, 0), (41, 1)])
-def test_the_last_mib_is_given_and_no_more(most: int, stalls: int) -> None:
+def test_last_mib_of_the_pool_is_granted(most: int, stalls: int) -> None:
     workload = using([80, 50], [[(0, 20), (50, 80)], [(0, 20), (60, most)]], [100, 100])
     schedule = run(UsageBased(interval_s=10, margin=0.0, patience_s=1000), workload)
     assert len(schedule.stalls) == stalls
 
 
-def test_of_two_that_stand_still_the_one_that_started_last_is_stopped() -> None:
+def test_latest_started_of_two_stalled_runs_is_stopped() -> None:
     steps = [[(0, 20), (50, 30)], [(0, 20), (50, 30)], [(0, 90)]]
     workload = using([60, 60, 90], steps, [100, 100, 200], submit=[0, 0, 1])
     schedule = run(UsageBased(interval_s=10, margin=0.0, patience_s=0), workload)
@@ -102,13 +102,13 @@ def test_of_two_that_stand_still_the_one_that_started_last_is_stopped() -> None:
     assert seconds(schedule.end)[:2] == [100, 50]
 
 
-def test_where_nobody_measures_it_is_list_scheduling() -> None:
+def test_without_measurements_it_is_list_scheduling() -> None:
     plain = replace(TWO, memory_use=None)
     by_use, by_request = (simulate(machine_with(100), plain, s).schedule for s in (UsageBased(), ListScheduler()))
     assert by_use.end.tolist() == by_request.end.tolist() and by_use.passes == by_request.passes
 
 
-def test_any_pool_serves_in_scope_system() -> None:
+def test_any_pool_serves_a_run_in_system_scope() -> None:
     machine = Machine.of_racks(2, 1, local=10, pool=40)
     workload = using([80, 60], [[(0, 20), (50, 80)], [(0, 15)]], [100, 30], submit=[0, 60])
     schedule = run(UsageBased(interval_s=10, margin=0.0, placement=RackPlacement("system")), workload, machine)
@@ -117,12 +117,12 @@ def test_any_pool_serves_in_scope_system() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"margin": -0.1}, {"interval_s": 0.0}, {"patience_s": float("nan")}])
-def test_settings_out_of_range_are_refused(wrong: dict[str, float]) -> None:
+def test_setting_out_of_range_is_rejected(wrong: dict[str, float]) -> None:
     with pytest.raises(InputError, match=next(iter(wrong))):
         simulate(machine_with(100), TWO, UsageBased(**wrong))
 
 
-def test_other_placements_are_refused() -> None:
+def test_other_placement_is_rejected() -> None:
     with pytest.raises(InputError, match="racks of whole nodes only"):
         simulate(machine_with(100), TWO, UsageBased(placement=NodePlacement()))
 
@@ -132,7 +132,7 @@ JOBS = st.lists(
         st.integers(0, 60),  # submitted
         st.integers(1, 80),  # seconds
         st.integers(1, 3),  # nodes
-        st.integers(0, 12),  # asked beyond the peak
+        st.integers(0, 12),  # request beyond the peak
         st.lists(st.tuples(st.integers(1, 90), st.integers(0, 40)), max_size=4),
         st.integers(0, 40),
     ),
@@ -150,7 +150,7 @@ JOBS = st.lists(
     requeue=st.booleans(),
     scope=st.sampled_from(["rack", "system"]),
 )
-def test_nothing_is_given_twice_and_nobody_is_stopped_twice(
+def test_pool_is_never_overcommitted_and_no_job_is_stopped_twice(
     jobs: list[tuple[int, int, int, int, list[tuple[int, int]], int]],
     interval: float,
     margin: float,
@@ -180,6 +180,6 @@ def test_nothing_is_given_twice_and_nobody_is_stopped_twice(
     pooled = schedule.holdings.resource == machine.resource("memory")
     for resized, amount in zip(schedule.holdings.run[pooled], schedule.holdings.amount[pooled], strict=True):
         job = int(schedule.job[resized])
-        assert amount <= max(0, asked[job] - 10) * workload.nodes[job]  # nobody holds more than was asked for
+        assert amount <= max(0, asked[job] - 10) * workload.nodes[job]  # no run holds more than its request
     again = simulate(machine, workload, scheduler).schedule
     assert again.end.tolist() == schedule.end.tolist() and again.resizes == schedule.resizes

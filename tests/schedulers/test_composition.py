@@ -1,4 +1,4 @@
-"""Properties of composition on random small machines and workloads, under every policy."""
+"""Properties of composition on small random machines and workloads, under every policy."""
 
 import pickle
 from dataclasses import dataclass
@@ -61,20 +61,20 @@ def workloads(draw):
     return workload(jobs, [s + f * KINDS[kind][0] for (s, kind), f in zip(jobs, slack, strict=True)])
 
 
-class Watched:
-    """A scheduler that looks over each start: no resident that would meet its deadline is made to miss it."""
+class Monitored:
+    """Scheduler that checks for each start that no resident run is made to miss its deadline."""
 
     def __init__(self, scheduler):
         self.scheduler = scheduler
 
     def open(self, what, seed):
-        return Watching(self.scheduler.open(what, seed))
+        return MonitoredDispatcher(self.scheduler.open(what, seed))
 
     def check(self, what, jobs):
         self.scheduler.check(what, jobs)
 
 
-class Watching:
+class MonitoredDispatcher:
     def __init__(self, dispatcher):
         self.dispatcher = dispatcher
 
@@ -107,9 +107,9 @@ def columns(schedule):
 
 @settings(max_examples=80, deadline=None)
 @given(machines(), workloads(), policies, st.sampled_from([SHARING, PARTNERS, FROZEN]))
-def test_rules_of_composition_hold_and_the_index_decides_as_a_fresh_look(what, jobs, policy, model):
+def test_composition_rules_hold_and_the_index_decides_as_a_full_scan(what, jobs, policy, model):
     scheduler = CompositionScheduler(EDF(), policy)
-    watched = Watched(scheduler) if model is not FROZEN and not isinstance(policy, NvmeFirstFit) else scheduler
+    watched = Monitored(scheduler) if model is not FROZEN and not isinstance(policy, NvmeFirstFit) else scheduler
     schedule = simulate(what, jobs, watched, truth=model).schedule
     assert composition_faults(schedule) == []
     assert not schedule.refused and not schedule.waiting
@@ -131,21 +131,21 @@ def starts(scheduler, what, jobs):
 
 @pytest.mark.parametrize("scheduler", [CompositionScheduler(EDF(), NvmeMaximizeComposition()),
                                        ListScheduler(EDF(), Skip(), NvmeMaximizeComposition())])  # fmt: skip
-class TestWhatWasRefused:
-    """A refusal is remembered from pass to pass only as long as it would be the same."""
+class TestCachedRefusals:
+    """A refusal is cached across passes only while it would be repeated."""
 
-    def test_is_tried_again_when_its_resident_has_got_far_enough(self, scheduler):
+    def test_job_is_retried_once_its_resident_has_progressed_enough(self, scheduler):
         jobs = workload([(0, "smufin"), (0, "smufin"), (1, "capacity"), (17, "capacity")], [1600, 1632, 401, 417])
         # 1.25 s late with a second sharer, so safe once 1.25 / (1601.25 / 1489.15 - 1) = 16.6 s have passed
         assert starts(scheduler, machine([15], [(2000, 600)], [0], [0]), jobs)[1] == 17
 
-    def test_is_not_tried_because_of_a_job_that_is_turned_away(self, scheduler):
+    def test_rejected_job_does_not_trigger_a_retry(self, scheduler):
         jobs = workload([(0, "small"), (0, "small"), (350, "capacity")], [350, 350, 750])
         assert starts(scheduler, machine([15], [(1000, 300)], [0], [0]), jobs) == {0: 0, 1: 700}
 
 
 def check_progress(schedule, model):
-    """The integral of the rate over each run is its work, whoever came and went."""
+    """Check that the integral of the rate over each run equals its work, whatever else starts and ends."""
     machine, jobs = schedule.machine, schedule.workload
     devices = [
         frozenset(o for o, _, _ in schedule.placement_of(k) if machine.kind[o] == Kind.DEVICE) for k in range(schedule.n_run)
@@ -166,10 +166,10 @@ def check_progress(schedule, model):
 
 
 @pytest.mark.parametrize(("woken", "started"), [(0.5, 900.5), (0.8, 0.8)])
-def test_a_composition_that_cannot_bear_another_sharer_yet_is_taken_up_when_it_can(woken, started):
-    """Two SMUFIN on one device take 1601.25 s, 0.05 s beyond the resident's deadline; the excess melts in 0.665 s.
+def test_composition_accepts_another_sharer_once_it_can(woken, started):
+    """Two SMUFIN on one device take 1601.25 s, 0.05 s beyond the resident's deadline; the excess is gone after 0.665 s.
 
-    A wake-up before that is too early: the next one is the end of the workload that caused it.
+    A wake-up before that is too early; the next one is the end of the workload that caused it.
     """
     jobs = workload([(0, "smufin"), (0.1, "smufin"), (woken, "compute")], deadlines=[1601.2, 9000, 9000])
     what = machine(nodes=(40,), devices=((2000, 600),))
@@ -183,8 +183,8 @@ def test_a_composition_that_cannot_bear_another_sharer_yet_is_taken_up_when_it_c
 
 
 @dataclass(frozen=True)
-class OwnTables(PerformanceModel):
-    """A model of a user's own that offers the tables of another."""
+class DelegatedTables(PerformanceModel):
+    """User-defined model that offers the tables of another model."""
 
     inner: NvmeSharing
     fixed_at_start: bool = False
@@ -202,8 +202,8 @@ class OwnTables(PerformanceModel):
         return self.inner.touches(placement, view)
 
 
-class Blind(PerformanceModel):
-    """A model that says nothing of tables."""
+class WithoutTables(PerformanceModel):
+    """Model without tables."""
 
     def setup(self, run, view):
         return 0
@@ -216,34 +216,34 @@ class Blind(PerformanceModel):
 
 
 @dataclass(frozen=True)
-class Ideals(Blind):
-    """A model of a user's own that says of which parts it is."""
+class NamedParts(WithoutTables):
+    """User-defined model that names its parts."""
 
     parts: tuple[PerformanceModel, ...] = (Ideal(),)
 
 
-class Slow(Ideal):
-    """One derived from the ideal model, and not ideal."""
+class SlowerIdeal(Ideal):
+    """Model derived from the ideal model, with another slowdown."""
 
     def slowdown(self, run, view):
         return 1.0
 
 
-def test_composition_takes_any_model_that_offers_tables():
+def test_composition_accepts_any_model_with_tables():
     jobs = workload([(k * 40, ("smufin", "fio", "capacity")[k % 3]) for k in range(18)])
     on = machine(devices=((2000, 600),) * 3)
     scheduler = CompositionScheduler(EDF(), NvmeMaximizeComposition())
     shared = simulate(on, jobs, scheduler, truth=PARTNERS).schedule
-    for estimate in (OwnTables(PARTNERS), Combined((Ideal(), OwnTables(PARTNERS)))):
+    for estimate in (DelegatedTables(PARTNERS), Combined((Ideal(), DelegatedTables(PARTNERS)))):
         assert simulate(on, jobs, scheduler, truth=PARTNERS, estimate=estimate).schedule.start.tolist() == shared.start.tolist()
-    for estimate in (Ideals(()), Combined((Ideal(), Ideal())), Combined(())):
+    for estimate in (NamedParts(()), Combined((Ideal(), Ideal())), Combined(())):
         base = simulate(on, jobs, scheduler, truth=PARTNERS, estimate=estimate).schedule
         assert base.start.tolist() == simulate(on, jobs, scheduler, truth=PARTNERS, estimate=Ideal()).schedule.start.tolist()
     blind = simulate(on, jobs, scheduler, truth=PARTNERS, estimate=Ideal()).schedule
     assert blind.start.tolist() != shared.start.tolist()
 
 
-def test_a_model_of_devices_without_tables_is_refused():
-    for model in (Blind(), Slow(), Combined((Ideal(), Blind()))):
+def test_device_model_without_tables_is_rejected():
+    for model in (WithoutTables(), SlowerIdeal(), Combined((Ideal(), WithoutTables()))):
         with pytest.raises(InputError, match=f"requires a performance model with sharing tables, not {type(model).__name__}"):
             simulate(machine(), workload([(0, "fio")]), CompositionScheduler(), truth=model)

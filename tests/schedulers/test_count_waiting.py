@@ -1,4 +1,4 @@
-"""Disaggregation-aware placement that counts the demand of the queue: against a slow look at every job, and why jobs wait."""
+"""Disaggregation-aware placement that counts the demand of the queue: comparison with a full scan, and reasons for waits."""
 
 from dataclasses import replace
 
@@ -20,8 +20,8 @@ from tests.schedulers.test_composition import columns, machines, workloads
 POLICY = NvmeDisaggregationAware(count_waiting=True)
 
 
-class Slow(Scheduler, Dispatcher):
-    """Reads the machine anew for each job and sums up what waits, job by job."""
+class FullScan(Scheduler, Dispatcher):
+    """Scheduler that reads the whole machine for each job and sums up the waiting demand job by job."""
 
     def open(self, what, seed):
         return self
@@ -54,14 +54,14 @@ class Slow(Scheduler, Dispatcher):
 
 @settings(max_examples=60, deadline=None)
 @given(machines(), workloads())
-def test_the_scheduler_decides_as_a_slow_look_at_every_job(what, jobs):
-    fast, slow = (simulate(what, jobs, s, truth=SHARING).schedule for s in (CompositionScheduler(EDF(), POLICY), Slow()))
+def test_scheduler_decides_as_a_full_scan(what, jobs):
+    fast, slow = (simulate(what, jobs, s, truth=SHARING).schedule for s in (CompositionScheduler(EDF(), POLICY), FullScan()))
     assert all(np.array_equal(a, b) for a, b in zip(columns(fast), columns(slow), strict=True))
     assert dict(fast.rejected) == dict(slow.rejected)
 
 
-def test_the_queue_decides_between_the_two_policies():
-    """Eight workloads ask for 0.6 of the bandwidth: counted, fragmentation is minimised from the first one on."""
+def test_queue_demand_decides_between_the_two_policies():
+    """Eight workloads request 0.6 of the bandwidth: if they count, fragmentation is minimized from the first one on."""
     what = machine(nodes=(200,), devices=((2000, 600),) * 12)
     crowd = workload([(0, "smufin")] * 8)
     starts = {}
@@ -72,20 +72,20 @@ def test_the_queue_decides_between_the_two_policies():
     assert any(not np.array_equal(a, b) for a, b in zip(*starts.values(), strict=True))
 
 
-class Asked(Scheduler):
-    """Asks why of every job that a pass leaves waiting, as `poolwise why` does."""
+class Explaining(Scheduler):
+    """Scheduler that requests a reason for every job that a pass leaves waiting, as `poolwise explain` does."""
 
     def __init__(self):
         self.scheduler, self.reasons = CompositionScheduler(EDF(), POLICY), []
 
     def open(self, what, seed):
-        return Asking(self.scheduler.open(what, seed), self.reasons)
+        return ExplainingDispatcher(self.scheduler.open(what, seed), self.reasons)
 
     def check(self, what, jobs):
         self.scheduler.check(what, jobs)
 
 
-class Asking(Dispatcher):
+class ExplainingDispatcher(Dispatcher):
     def __init__(self, dispatcher, reasons):
         self.dispatcher, self.reasons = dispatcher, reasons
 
@@ -101,21 +101,21 @@ class Asking(Dispatcher):
 
 @settings(max_examples=30, deadline=None)
 @given(machines(), workloads())
-def test_why_says_what_a_job_lacks_and_agrees_with_the_pass(what, jobs):
-    asked = Asked()
+def test_reason_names_the_shortage_and_agrees_with_the_pass(what, jobs):
+    asked = Explaining()
     simulate(what, jobs, asked, truth=SHARING)
     assert all(reason.text for reason in asked.reasons)
 
 
-def test_why_under_a_full_machine():
-    asked = Asked()
+def test_reasons_on_a_full_machine():
+    asked = Explaining()
     simulate(machine(nodes=(15,), devices=((2000, 600),)), workload([(0, "smufin")] * 3), asked, truth=SHARING)
     assert asked.reasons
     assert any("cores" in reason.text for reason in asked.reasons)
 
 
 @pytest.mark.parametrize("counted", [True, False])
-def test_one_workload_alone_is_placed_alike(counted):
+def test_single_workload_is_placed_equally_by_both_policies(counted):
     what, jobs = machine(nodes=(40,), devices=((2000, 600),) * 4), workload([(0, "smufin")])
     schedule = simulate(
         what, jobs, CompositionScheduler(EDF(), NvmeDisaggregationAware(count_waiting=counted)), truth=SHARING

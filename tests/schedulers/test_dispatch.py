@@ -1,4 +1,4 @@
-"""Task dispatch against the obvious way, its promises, contention and loss of units."""
+"""Task dispatch: comparison with a naive implementation, guarantees, network contention, and loss of units."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ named = pytest.mark.parametrize("entry", POLICIES, ids=[f"{name}-{kw}" for name,
 
 
 def by_task(schedule: Schedule) -> list[tuple[int, int, int]]:
-    """(start, end, unit) in the order of the trace: runs of one row start in the order of its tasks."""
+    """Return (start, end, unit) in trace order; runs of one row start in the order of its tasks."""
     rows = zip(schedule.job.tolist(), schedule.start.tolist(), schedule.end.tolist(), schedule.owner.tolist(), strict=True)
     return [row[1:] for row in sorted(rows, key=lambda row: row[0])]
 
@@ -29,7 +29,7 @@ def by_task(schedule: Schedule) -> list[tuple[int, int, int]]:
 @pytest.mark.long
 @named
 @pytest.mark.parametrize("block", range(2))
-def test_random_studies_against_looking_at_everything(entry: tuple[str, dict[str, object]], block: int) -> None:
+def test_random_studies_match_a_full_scan(entry: tuple[str, dict[str, object]], block: int) -> None:
     for seed in range(12 * block, 12 * block + 12):
         this, policy = study(seed, 40), policy_of(entry)
         case = this.case()
@@ -42,7 +42,7 @@ def test_random_studies_against_looking_at_everything(entry: tuple[str, dict[str
 
 @pytest.mark.long
 @named
-def test_a_warm_dispatcher_decides_as_a_fresh_one(entry: tuple[str, dict[str, object]]) -> None:
+def test_long_running_dispatcher_decides_as_a_fresh_one(entry: tuple[str, dict[str, object]]) -> None:
     for seed in (3, 4, 5):
         case = study(seed, 30).case()
         results = check_scheduler(Dispatch(policy_of(entry)), Case(case.machine, case.workload, truth=case.model))
@@ -50,12 +50,12 @@ def test_a_warm_dispatcher_decides_as_a_fresh_one(entry: tuple[str, dict[str, ob
 
 
 @pytest.mark.parametrize("entry", [("flat", {}), ("earliest_finish", {}), ("delay", {"patience": 0.3})])
-def test_policies_keep_the_contract_of_placements(entry: tuple[str, dict[str, object]]) -> None:
+def test_unit_policies_fulfill_the_placement_contract(entry: tuple[str, dict[str, object]]) -> None:
     assert [str(result) for result in check(policy_of(entry)) if not result.ok] == []
 
 
-def test_a_blocked_task_blocks_no_other() -> None:
-    """A task that only the GPU may run waits; one of another type behind it takes the idle CPU at once."""
+def test_blocked_task_does_not_block_other_types() -> None:
+    """A task that only the GPU may run waits; a task of another type behind it takes the idle CPU at once."""
     rates = np.zeros((6, 7))
     rates[2, 2], rates[0, 1] = 1.0, 1.0
     tasks = vinesim.TaskList.of([(2, 0, 0, 0, 10, 2, 0), (2, 0, 0, 0, 10, 2, 1), (1, 0, 0, 0, 10, 0, 2)])
@@ -65,7 +65,7 @@ def test_a_blocked_task_blocks_no_other() -> None:
 
 
 def test_earliest_finish_waits_for_a_fast_unit_that_is_soon_free() -> None:
-    """GPU 25 us, CPU 500 us: twenty tasks queue at the GPU; the CPU gets the one that would end there after 500 us."""
+    """GPU 25 us, CPU 500 us: twenty tasks queue at the GPU; the CPU receives the task that would finish after 500 us there."""
     rates = np.zeros((6, 7))
     rates[0, 2], rates[2, 2] = 60_000, 1_200_000
     tasks = vinesim.TaskList.of_jobs([21], 2, 30_000_000)
@@ -77,10 +77,10 @@ def test_earliest_finish_waits_for_a_fast_unit_that_is_soon_free() -> None:
     assert max(end for _, end, _ in found) == 500_000
 
 
-def test_delay_waits_no_longer_than_what_the_better_unit_would_save() -> None:
+def test_delay_waits_at_most_as_long_as_the_better_unit_saves() -> None:
     rates = np.zeros((6, 7))
     rates[0, 2], rates[2, 2] = 1.0, 4.0
-    tasks = vinesim.TaskList.of_jobs([3], 2, 100)  # 25 us on the GPU, 100 us on the CPU: worth 75 us
+    tasks = vinesim.TaskList.of_jobs([3], 2, 100)  # 25 us on the GPU, 100 us on the CPU: waiting 75 us pays off
     case = vinesim.VineSimCase.of(vinesim.UnitList.of([(2, 0, 0), (0, 0, 1)]), tasks, rates)
     for patience, starts in (
         (1.0, [(0, 0), (25_000, 0), (50_000, 0)]),
@@ -93,8 +93,8 @@ def test_delay_waits_no_longer_than_what_the_better_unit_would_save() -> None:
 
 
 @named
-def test_units_that_are_lost_and_come_back(entry: tuple[str, dict[str, object]]) -> None:
-    """Tasks of a lost unit wait again, in their old place; all are done in the end, none twice."""
+def test_tasks_of_lost_units_are_requeued_and_run_once(entry: tuple[str, dict[str, object]]) -> None:
+    """Tasks of a lost unit are requeued in their old position; all of them finish, none twice."""
     this = study(7, 40)
     case = this.case()
     slots = case.machine.resource("slots")
@@ -109,7 +109,7 @@ def test_units_that_are_lost_and_come_back(entry: tuple[str, dict[str, object]])
     assert int(schedule.finished.sum()) == len(this.tasks)
 
 
-def test_a_task_that_no_unit_may_run_is_an_error_before_the_run() -> None:
+def test_task_without_an_allowed_unit_is_an_error_before_the_run() -> None:
     rates = np.zeros((6, 7))
     rates[0, :] = 1.0
     units = vinesim.UnitList.of([(0, 0, 0), (2, 0, 1)])
@@ -125,14 +125,14 @@ def test_a_task_that_no_unit_may_run_is_an_error_before_the_run() -> None:
 @pytest.mark.parametrize(
     ("name", "settings"), [("high", {"tie": "coin"}), ("pref", {"reading": "maybe"}), ("delay", {"patience": -1.0})]
 )
-def test_settings_that_do_not_exist_are_refused(name: str, settings: dict[str, object]) -> None:
+def test_unsupported_settings_are_rejected(name: str, settings: dict[str, object]) -> None:
     case = study(1).case()
     with pytest.raises(InputError):
         simulate(case.machine, case.workload, Dispatch(make("placements", name, **settings)), truth=case.model)
 
 
-def test_deadlines_go_before_age() -> None:
-    """One unit, ten tasks at once, deadlines in reverse: served from the last on. An order that changes is refused."""
+def test_deadline_order_precedes_age() -> None:
+    """One unit and ten simultaneous tasks with reversed deadlines: served in reverse. A dynamic order is rejected."""
     rates = np.zeros((6, 7))
     rates[0, 2] = 1.0
     case = vinesim.VineSimCase.of(vinesim.UnitList.of([(0, 0, 0)]), vinesim.TaskList.of_jobs([1] * 10, 2, 10), rates)
@@ -145,7 +145,7 @@ def test_deadlines_go_before_age() -> None:
 
 
 @named
-def test_a_warm_dispatcher_decides_as_a_fresh_one_by_deadlines(entry: tuple[str, dict[str, object]]) -> None:
+def test_long_running_dispatcher_decides_as_a_fresh_one_by_deadlines(entry: tuple[str, dict[str, object]]) -> None:
     case = study(6, 30).case()
     deadline = np.arange(len(case.workload)) * 7919 % 101
     workload = replace(case.workload, attributes={**case.workload.attributes, "deadline": deadline})
@@ -167,39 +167,39 @@ def fetch(rows: list[tuple[int, ...]], units: list[tuple[int, int, int]], **opti
     return simulate(case.machine, case.workload, Dispatch(), truth=case.model, estimate=case.estimate).schedule
 
 
-def test_a_transfer_alone_takes_what_it_takes_uncontended() -> None:
-    """1 MB within a rack and across (uplink 10 Gb/s): 800 us, + 0.2 and 0.6 us of switches; 25 us of computing."""
+def test_single_transfer_takes_its_uncontended_time() -> None:
+    """1 MB within a rack and across (uplink 10 Gb/s): 800 us, plus 0.2 and 0.6 us of switches, plus 25 us of computing."""
     for x, latency in ((5, 0.2), (6, 0.6)):
         schedule = fetch([(2, 1_000_000, x, 9, 25, 5, 0)], [(2, 5, 0)])
         assert response_us(schedule).tolist() == [825 + latency]
 
 
-def test_transfers_share_links_and_leave_their_share_to_others_when_they_end() -> None:
-    """Two flows from rack 5 over one uplink of 1250 MB/s, 1 MB and 0.5 MB; a third within rack 0 has its ports alone.
+def test_transfers_share_links_and_release_bandwidth_when_they_end() -> None:
+    """Two flows from rack 5 over one uplink of 1250 MB/s, 1 MB and 0.5 MB; a third one in rack 0 has its ports to itself.
 
-    Both get 625 until the small one is through after 800 us; the large one has 0.5 MB left, at 1250: 400 us more.
+    Both get 625 until the small one ends after 800 us; the large one then has 0.5 MB left, at 1250: 400 us more.
     """
     rows = [(2, 1_000_000, 5, 0, 25, 5, 0), (2, 500_000, 5, 1, 25, 5, 1), (2, 1_000_000, 0, 9, 25, 5, 2)]
     schedule = fetch(rows, [(2, 0, 0), (2, 0, 1), (2, 0, 2)])
     assert response_us(schedule).tolist() == [1225.6, 825.6, 825.2]
 
 
-def test_a_task_beside_its_data_waits_for_nothing() -> None:
+def test_task_next_to_its_data_does_not_wait() -> None:
     schedule = fetch([(2, 1_000_000, 0, 0, 25, 5, 0), (2, 0, 0, 0, 25, 5, 1)], [(2, 0, 0), (2, 0, 0)])
     assert response_us(schedule).tolist() == [25, 25]
 
 
-def test_uplinks_are_physical_under_contention_unless_said_otherwise() -> None:
+def test_uplinks_have_physical_capacity_under_contention_by_default() -> None:
     rows = [(2, 1_000_000, 5, 0, 25, 5, 0)]
     schedule = fetch(rows, [(2, 0, 0)], network=vinesim.Bandwidths(uplink=125))
     assert response_us(schedule).tolist() == [8025.6]
 
 
-def test_a_task_that_is_lost_while_it_fetches_fetches_again_and_leaves_its_share_to_others() -> None:
-    """Two flows of 1 MB over one uplink of 1250 MB/s get 625 each: after 400 us 0.75 MB are left of both.
+def test_lost_task_fetches_again_and_releases_its_bandwidth() -> None:
+    """Two flows of 1 MB over one uplink of 1250 MB/s get 625 each; after 400 us each has 0.75 MB left.
 
-    The first unit is lost then, so the second has 1250. The first comes back after 200 us, when 0.5 MB are left of the other:
-    those take 800 us beside the new flow, which needs another 400.3 us (0.6 us of latency pass before it flows).
+    Then the first unit is lost and the second flow has 1250. The first returns after 200 us, when the other has 0.5 MB left:
+    these take 800 us with both flows active, and the new flow needs another 400.3 us (its latency of 0.6 us comes first).
     """
     rows = [(2, 1_000_000, 5, 0, 25, 5, 0), (2, 1_000_000, 5, 1, 25, 5, 1)]
     case = shared(rows, [(2, 0, 0), (2, 0, 1)])
@@ -216,13 +216,13 @@ def test_a_task_that_is_lost_while_it_fetches_fetches_again_and_leaves_its_share
 
 
 @pytest.mark.parametrize("entry", TIERED[:2], ids=["flat", "high"])
-def test_a_warm_dispatcher_decides_as_a_fresh_one_under_contention(entry: tuple[str, dict[str, object]]) -> None:
+def test_long_running_dispatcher_decides_as_a_fresh_one_under_contention(entry: tuple[str, dict[str, object]]) -> None:
     case = study(8, 30).case(contended=True)
     results = check_scheduler(Dispatch(policy_of(entry)), Case(case.machine, case.workload, truth=case.model))
     assert [str(result) for result in results if not result.ok] == []
 
 
-def test_contention_never_makes_a_whole_run_differ_without_data() -> None:
+def test_contention_does_not_change_a_run_without_data() -> None:
     this = study(9, 40)
     table = this.tasks.table.copy()
     table[:, 1] = 0

@@ -1,4 +1,4 @@
-"""Task dispatch holds nothing but caches: opened anew at any pass it decides alike, in a simulation and in any trouble."""
+"""A task dispatcher holds only caches: reopened at any pass it decides equally, in simulations and with faults."""
 
 from dataclasses import replace
 
@@ -35,7 +35,7 @@ named = pytest.mark.parametrize("entry", POLICIES, ids=[f"{name}-{kw}" for name,
 
 
 def with_slots(machine: Machine, g: np.random.Generator) -> Machine:
-    """The machine with one or two slots on each unit."""
+    """Return the machine with one or two slots on each unit."""
     capacity = machine.capacity.copy()
     column = machine.resource("slots")
     capacity[:, column] *= g.integers(1, 3, machine.n_owner)
@@ -43,7 +43,7 @@ def with_slots(machine: Machine, g: np.random.Generator) -> Machine:
 
 
 def asked(case: vinesim.VineSimCase, seed: int) -> vinesim.VineSimCase:
-    """The same jobs with deadlines, classes, and requests of up to three times their durations; units of several slots."""
+    """Return the jobs with deadlines, classes and requests up to three times their durations; units have several slots."""
     g, n = np.random.default_rng(seed), len(case.workload)
     workload = replace(
         case.workload,
@@ -54,7 +54,7 @@ def asked(case: vinesim.VineSimCase, seed: int) -> vinesim.VineSimCase:
 
 
 def kept(scheduler: Dispatch) -> Reopened:
-    """Fresh ones are asked at each pass, but the first one goes on throughout."""
+    """Return a scheduler whose first dispatcher continues while fresh ones are compared with it in each pass."""
     watched = Reopened(scheduler, seed=1)
     watched.random.random = lambda: 1.0
     return watched
@@ -68,7 +68,7 @@ def watched(
     lost: list[tuple[int, int, int]] | None = None,
     reopened: bool = True,
 ) -> LoopResult:
-    """Run a scheduler under watch; `lost` has (ns, unit, ns until one slot is back, 0 for never)."""
+    """Run a scheduler with checks; `lost` has (ns, unit, ns until one slot returns, 0 for never)."""
     slots = case.machine.resource("slots")
     gone = {unit: (time, back) for time, unit, back in lost or []}.items()
     disturbances = [Disturbance(time, unit, slots, -2) for unit, (time, _) in gone]
@@ -93,7 +93,7 @@ LOST = st.lists(st.tuples(st.integers(0, 100_000), st.integers(0, 3), st.sampled
     order=st.sampled_from(("fcfs", "edf", "sjf", "classes")),
     lost=LOST,
 )
-def test_opened_anew_at_any_pass_and_whatever_the_rows_it_decides_alike(
+def test_reopened_dispatcher_decides_equally_for_any_row_order(
     entry: tuple[str, dict[str, object]], seed: int, contended: bool, order: str, lost: list[tuple[int, int, int]]
 ) -> None:
     case = asked(study(seed, 25).case(contended=contended), seed)
@@ -103,9 +103,9 @@ def test_opened_anew_at_any_pass_and_whatever_the_rows_it_decides_alike(
 @pytest.mark.long
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 10**6), data=st.sampled_from((100, 1000)), gap=st.sampled_from((20.0, 60.0)), reopened=st.booleans())
-@example(seed=39, data=1000, gap=60.0, reopened=False)  # a fetching ends, and a unit is free sooner than it was to be
-def test_ends_that_move_with_the_neighbours_are_looked_at_each_time(seed: int, data: int, gap: float, reopened: bool) -> None:
-    """A scheduler that believes in shared links sees the ends of all that fetch move: data are large here."""
+@example(seed=39, data=1000, gap=60.0, reopened=False)  # a fetching run ends, and its unit is free sooner than expected
+def test_changing_expected_ends_are_read_in_each_pass(seed: int, data: int, gap: float, reopened: bool) -> None:
+    """A scheduler that expects shared links sees the ends of all fetching runs change; data are large here."""
     this = study(seed, 40)
     table = this.tasks.table.copy()
     table[:, 1] *= data
@@ -114,7 +114,7 @@ def test_ends_that_move_with_the_neighbours_are_looked_at_each_time(seed: int, d
 
 
 class Crowded(Ideal):
-    """Believes that the more runs there are the longer a start takes, so that none takes what the empty machine offered."""
+    """Model in which a start takes longer the more runs there are, so that no run lasts as long as on the empty machine."""
 
     def setup(self, run: Run, view: Snapshot) -> int:
         return 1000 * sum(1 for _ in view.runs())
@@ -129,10 +129,10 @@ class Crowded(Ideal):
     lost=st.just([]) | LOST,
     reopened=st.booleans(),
 )
-def test_lines_are_what_they_would_be_made_anew(
+def test_lines_at_units_match_rebuilt_lines(
     seed: int, contended: bool, order: str, believes: str, lost: list[tuple[int, int, int]], reopened: bool
 ) -> None:
-    """Earliest finish keeps tasks in line from pass to pass as long as all goes as expected, with good estimates and bad."""
+    """Earliest finish keeps tasks in line from pass to pass while all goes as expected, with good and bad estimates."""
     case = asked(study(seed, 25).case(contended=contended), seed)
     estimate = {"estimate": case.estimate, "truth": case.model, "ideal": Ideal(), "crowded": Crowded()}[believes]
     watched(case, Dispatch(make("placements", "earliest_finish"), make("orders", order)), seed, estimate, lost, reopened)
@@ -164,16 +164,16 @@ TROUBLE = st.builds(
     truth=st.sampled_from((Affinity(), Combined((Affinity(), Transfer())), SHARED)),
     order=st.sampled_from(("fcfs", "edf")),
 )
-def test_in_any_trouble_each_task_is_done_once_and_decided_alike(
+def test_each_task_runs_once_despite_faults(
     entry: tuple[str, dict[str, object]], trouble: Fault, seed: int, truth: PerformanceModel, order: str
 ) -> None:
-    """Starts are refused, late or at once, units come and go, jobs are taken back, rows are numbered anew."""
+    """Starts are refused, late or at once, units come and go, jobs are withdrawn, rows are renumbered."""
     scheduler = Reopened(Dispatch(policy_of(entry), make("orders", order)), seed)
     steps, problems = survive(scheduler, replace(units(seed=seed % 7), truth=truth), trouble, seed)
     assert steps and not problems
 
 
-def test_a_cluster_without_trouble_fetches_as_the_simulator() -> None:
+def test_cluster_without_faults_fetches_as_the_simulator() -> None:
     case, scheduler = replace(units(), truth=SHARED), Dispatch(make("placements", "earliest_finish"))
     schedule = simulate(case.machine, case.workload, scheduler, truth=SHARED).schedule
     starts = [(job, start) for job, _, start, _ in calm_starts(scheduler, case)]
@@ -181,7 +181,7 @@ def test_a_cluster_without_trouble_fetches_as_the_simulator() -> None:
 
 
 def only_on_the_gpu(kinds: tuple[int, ...] = (2, 1, 2, 1), tasks: int = 1) -> vinesim.VineSimCase:
-    """A GPU and a CPU; tasks of type 2 run on the GPU alone, of type 1 on the CPU alone; a job each microsecond."""
+    """Return a GPU and a CPU; tasks of type 2 run only on the GPU, of type 1 only on the CPU; one job per microsecond."""
     rates = np.zeros((6, 7))
     rates[2, 2], rates[0, 1] = 1.0, 1.0
     rows = [(kind, 0, 0, 0, 10, 5, job) for job, kind in enumerate(kinds) for _ in range(tasks)]
@@ -190,10 +190,10 @@ def only_on_the_gpu(kinds: tuple[int, ...] = (2, 1, 2, 1), tasks: int = 1) -> vi
 
 @named
 @pytest.mark.parametrize("back", [True, False])
-def test_what_no_unit_may_run_waits_while_the_machine_may_grow_and_is_rejected_then(
+def test_task_without_a_unit_waits_while_the_machine_may_grow_and_is_then_rejected(
     entry: tuple[str, dict[str, object]], back: bool
 ) -> None:
-    """The GPU is lost at 500 ns, under job 0, and may come back at 50 us. Nobody waits for who waits for it."""
+    """The GPU is lost at 500 ns, under job 0, and may return at 50 us. Tasks that need it block no other task."""
     case = only_on_the_gpu()
     slots = case.machine.resource("slots")
     changes = [Disturbance(500, 0, slots, -1), *([Disturbance(50_000, 0, slots, 1)] if back else [])]
@@ -216,8 +216,8 @@ def test_what_no_unit_may_run_waits_while_the_machine_may_grow_and_is_rejected_t
 
 
 @named
-def test_who_arrives_later_with_an_earlier_deadline_goes_before_those_in_line(entry: tuple[str, dict[str, object]]) -> None:
-    """Four jobs for one GPU, 10 us each: 1 and 2 wait while 0 runs, then 3 arrives, whose deadline lies between theirs."""
+def test_later_arrival_with_an_earlier_deadline_precedes_tasks_in_line(entry: tuple[str, dict[str, object]]) -> None:
+    """Four jobs for one GPU, 10 us each: 1 and 2 wait while 0 runs, then 3 arrives with a deadline between theirs."""
     case = only_on_the_gpu((2, 2, 2, 2))
     columns = {**case.workload.attributes, "deadline": np.array([1, 2, 4, 3]) * 10**6}
     workload = replace(case.workload, attributes=columns)
@@ -227,10 +227,10 @@ def test_who_arrives_later_with_an_earlier_deadline_goes_before_those_in_line(en
 
 
 @named
-def test_a_job_that_is_taken_back_while_it_waits_or_stands_in_line_leaves_no_trace(
+def test_job_withdrawn_while_waiting_or_in_line_leaves_no_trace(
     entry: tuple[str, dict[str, object]],
 ) -> None:
-    """Nobody tells a dispatcher of it: jobs 0 to 3 want the GPU at once, for 10 us each, and job 1 is taken back after 2 us."""
+    """No event reports the withdrawal: jobs 0 to 3 need the GPU at once, for 10 us each; job 1 is withdrawn after 2 us."""
     case = only_on_the_gpu((2, 2, 2, 2))
     simulation = Simulation(case.machine, case.workload, case.model)
     loop = Loop(simulation, kept(Dispatch(policy_of(entry))))
@@ -244,20 +244,20 @@ def test_a_job_that_is_taken_back_while_it_waits_or_stands_in_line_leaves_no_tra
 
 
 @named
-def test_a_start_that_somebody_else_was_faster_with_is_made_again(entry: tuple[str, dict[str, object]]) -> None:
-    """The first start is refused. Nothing happens until job 1 arrives: then all is decided as if nobody had tried."""
+def test_refused_start_is_retried(entry: tuple[str, dict[str, object]]) -> None:
+    """The first start is refused. Nothing happens until job 1 arrives; decisions are then as if no start had been tried."""
 
-    class Faster(Simulation):
+    class RefusesOnce(Simulation):
         refused = 0
 
         def commit(self, plan: Plan) -> CommitResult:
             if self.refused or not plan.decisions:
                 return super().commit(plan)
             self.refused += 1
-            return CommitResult((), tuple((decision, "somebody else was faster") for decision in plan.decisions))
+            return CommitResult((), tuple((decision, "another scheduler was faster") for decision in plan.decisions))
 
     case = only_on_the_gpu((2, 1), tasks=2)
-    simulation = Faster(case.machine, case.workload, case.model)
+    simulation = RefusesOnce(case.machine, case.workload, case.model)
     loop = run_loop(simulation, kept(Dispatch(policy_of(entry))))
     schedule = simulation.recorder.schedule(case.machine, case.workload, loop)
     assert len(loop.refused) == 1
@@ -265,7 +265,7 @@ def test_a_start_that_somebody_else_was_faster_with_is_made_again(entry: tuple[s
 
 
 @named
-def test_a_task_that_comes_back_to_its_job_is_served_again(entry: tuple[str, dict[str, object]]) -> None:
+def test_task_that_returns_to_its_job_is_served_again(entry: tuple[str, dict[str, object]]) -> None:
     """Three tasks of one job for one GPU; the first is refused after 5 us, while the others wait, and starts again at once."""
     case = only_on_the_gpu((2,), tasks=3)
     simulation = Simulation(case.machine, case.workload, case.model)
@@ -279,8 +279,8 @@ def test_a_task_that_comes_back_to_its_job_is_served_again(entry: tuple[str, dic
 
 
 @named
-def test_who_is_turned_away_does_not_make_others_count_twice(entry: tuple[str, dict[str, object]]) -> None:
-    """The GPU is lost before jobs 1 and 2 arrive together: 1 is rejected, the pass is made again, 2 starts after 0, once."""
+def test_rejected_job_does_not_make_others_count_twice(entry: tuple[str, dict[str, object]]) -> None:
+    """The GPU is lost before jobs 1 and 2 arrive together: 1 is rejected, the pass is repeated, and 2 starts once, after 0."""
     case = only_on_the_gpu((1, 2, 1))
     workload = replace(case.workload, submit=np.array([0, 1000, 1000]))
     lost = [Disturbance(500, 0, case.machine.resource("slots"), -1)]
@@ -291,10 +291,10 @@ def test_who_is_turned_away_does_not_make_others_count_twice(entry: tuple[str, d
     assert schedule.job.tolist() == [0, 2] and schedule.start.tolist() == [0, 10_000]
 
 
-def test_a_run_that_only_depends_on_a_unit_does_not_take_it() -> None:
-    """Under a model in which the units slow each other, though by nothing, earliest finish does what it does otherwise."""
+def test_run_that_merely_depends_on_a_unit_does_not_occupy_it() -> None:
+    """Under a model in which units touch each other without slowing each other, earliest finish decides as before."""
 
-    class Neighbourly(Affinity):
+    class Touching(Affinity):
         def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
             return tuple(np.flatnonzero(view.machine.kind == Kind.NODE).tolist())
 
@@ -302,12 +302,12 @@ def test_a_run_that_only_depends_on_a_unit_does_not_take_it() -> None:
         case, scheduler = study(seed, 40).case(), Dispatch(make("placements", "earliest_finish"))
         one, other = (
             simulate(case.machine, case.workload, scheduler, truth=case.model, estimate=estimate).schedule
-            for estimate in (Affinity(), Neighbourly())
+            for estimate in (Affinity(), Touching())
         )
         assert difference(one, other) == ""
 
 
-def test_what_a_unit_offers_is_the_same_at_any_time_even_if_nobody_knows_how_long_it_takes() -> None:
+def test_unit_speeds_do_not_depend_on_time_or_on_known_run_times() -> None:
     class Slow(Ideal):
         def slowdown(self, run: Run, view: Snapshot) -> float:
             return 7.0

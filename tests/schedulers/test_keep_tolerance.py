@@ -1,4 +1,4 @@
-"""Running jobs give local memory away within their tolerance, and get back what is left over."""
+"""Running jobs give up local memory within their tolerance, and regain what remains."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -14,7 +14,7 @@ from tests.schedulers.test_batch import machine, workloads
 
 
 def two(tolerance: float = 1.5) -> Workload:
-    """A job that fills a node, and one that comes later and needs some of that."""
+    """Return a job that fills a node, and a later one that needs some of the node's memory."""
     return Workload.of(
         np.array([0, 10]) * SECOND,
         np.array([100, 20]) * SECOND,
@@ -27,7 +27,7 @@ def two(tolerance: float = 1.5) -> Workload:
     )
 
 
-def test_a_running_job_makes_room_and_gets_its_memory_back() -> None:
+def test_running_job_makes_room_and_regains_its_memory() -> None:
     still = simulate(machine(1), two(), BatchScheduler(effort_s=0.002), truth=CpuFrequency()).schedule
     moving = simulate(machine(1), two(), KeepTolerance(effort_s=0.002), truth=CpuFrequency()).schedule
     assert still.start.tolist()[1] >= 100 * SECOND and moving.start.tolist() == [0, 10 * SECOND]
@@ -39,12 +39,12 @@ def test_a_running_job_makes_room_and_gets_its_memory_back() -> None:
     assert [amount for _, owner, _, amount in back.placement.rows() if owner == 0] == [4, 1000]
 
 
-def test_nobody_moves_without_tolerance() -> None:
+def test_no_memory_moves_without_tolerance() -> None:
     schedule = simulate(machine(1), two(0.0), KeepTolerance(effort_s=0.002), truth=CpuFrequency()).schedule
     assert schedule.resizes == () and schedule.start.tolist() == [0, 100 * SECOND]
 
 
-def test_the_least_share_is_that_of_the_tolerance() -> None:
+def test_least_share_follows_from_the_tolerance() -> None:
     schedule = simulate(machine(1), two(1.4), KeepTolerance(effort_s=0.002), truth=CpuFrequency()).schedule
     least = 1 - float(find_profile("kmeans").largest_remote(1.4))
     assert schedule.resizes
@@ -55,7 +55,7 @@ def test_the_least_share_is_that_of_the_tolerance() -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(workload=workloads())
-def test_everything_runs_within_capacity_and_its_bound(workload: Workload) -> None:
+def test_resized_runs_stay_within_capacity_and_slowdown_bound(workload: Workload) -> None:
     schedule = simulate(machine(), workload, KeepTolerance(effort_s=0.002), truth=CpuFrequency()).schedule
     assert not schedule.refused and not schedule.waiting
     assert sorted([*schedule.job.tolist(), *schedule.rejected]) == list(range(len(workload)))

@@ -1,4 +1,4 @@
-"""Order and backfill choose who starts, one flow where."""
+"""List scheduling with flow placement: order and backfill choose the jobs, one flow the places."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -38,7 +38,7 @@ def crowd(jobs=40, gap=5.0):
 
 
 def first_plan(scheduler, machine, workload):
-    """What a scheduler decides if all jobs arrive at once on the idle machine."""
+    """Return a scheduler's decisions if all jobs arrive at once on the idle machine."""
     queue = Queue(workload.table)
     for job in range(len(workload)):
         queue.add(job)
@@ -51,7 +51,7 @@ def first_plan(scheduler, machine, workload):
 
 
 @pytest.mark.parametrize("machine", [MACHINE, FIXED], ids=lambda machine: machine.name)
-def test_who_starts_is_decided_by_order_and_backfill_and_where_by_the_flow(machine):
+def test_order_and_backfill_choose_the_jobs_and_the_flow_their_places(machine):
     jobs = crowd(20)
     with_flow, without = (first_plan(kind(FM(), Easy(), Pooled()), machine, jobs) for kind in (ListFlow, ListScheduler))
     started = [{d.job for d in plan.decisions if isinstance(d, Start)} for plan in (with_flow, without)]
@@ -60,7 +60,7 @@ def test_who_starts_is_decided_by_order_and_backfill_and_where_by_the_flow(machi
     assert places[0] != places[1]
 
 
-def test_a_whole_run_gives_each_job_what_it_asks_for():
+def test_run_gives_each_job_its_requested_resources():
     jobs = crowd()
     result = simulate(MACHINE, jobs, ListFlow(FM()), truth=MODELS)
     schedule = result.schedule
@@ -75,8 +75,8 @@ def test_a_whole_run_gives_each_job_what_it_asks_for():
 
 
 @dataclass(frozen=True)
-class OwnCompletion(PlacementPolicy):
-    """A placement of a user's own that is no `Pooled`, and counts how often it completes what the flow has begun."""
+class CountingCompletion(PlacementPolicy):
+    """User-defined placement, unrelated to `Pooled`, that counts how often it completes flow placements."""
 
     inner: Pooled = field(default_factory=Pooled)
     asked: ClassVar[int] = 0
@@ -91,18 +91,18 @@ class OwnCompletion(PlacementPolicy):
         return self.inner.place(job, snapshot)
 
     def place_at(self, job, node, devices, snapshot):
-        OwnCompletion.asked += 1
+        CountingCompletion.asked += 1
         return self.inner.place_at(job, node, devices, snapshot)
 
 
-def test_any_placement_that_completes_will_do():
+def test_any_completing_placement_is_accepted():
     shipped, own = (
-        simulate(MACHINE, crowd(), ListFlow(FM(), placement=kind()), truth=MODELS) for kind in (Pooled, OwnCompletion)
+        simulate(MACHINE, crowd(), ListFlow(FM(), placement=kind()), truth=MODELS) for kind in (Pooled, CountingCompletion)
     )
-    assert OwnCompletion.asked and difference(own.schedule, shipped.schedule) == ""
+    assert CountingCompletion.asked and difference(own.schedule, shipped.schedule) == ""
 
 
-def test_another_placement_is_refused():
+def test_placement_that_cannot_complete_is_rejected():
     with pytest.raises(InputError) as error:
         ListFlow(placement=RackPlacement()).open(MACHINE, 0)
     assert error.value.field == "placement"

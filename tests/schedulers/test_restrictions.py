@@ -1,4 +1,4 @@
-"""Partitions, features, QOS and windows: what may run where when, held against an obvious judge."""
+"""Partitions, features, QOS limits and maintenance windows, compared with a naive reference implementation."""
 
 from dataclasses import replace
 
@@ -34,7 +34,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def naive_first_fit(judge: Judge, on: Machine, jobs: Workload) -> dict[int, tuple[int, tuple[int, ...]]]:
-    """Job -> (start, nodes) where every job in the order of tier, length, submission is tried at each second."""
+    """Return job -> (start, nodes) if every job, by tier, length and submission, is tried at each second."""
     found: dict[int, tuple[int, tuple[int, ...]]] = {}
     waiting = {job for job in range(len(jobs)) if not judge.never(job) and judge.fits(job)}
     order = sorted(waiting, key=lambda job: (-judge.tier(job), int(jobs.requested[job]), int(jobs.submit[job]), job))
@@ -62,7 +62,7 @@ def naive_first_fit(judge: Judge, on: Machine, jobs: Workload) -> dict[int, tupl
 
 @settings(max_examples=40)
 @given(seeds)
-def test_every_job_in_turn_starts_where_and_when_a_naive_loop_starts_it(seed):
+def test_jobs_start_where_and_when_a_naive_loop_starts_them(seed):
     g = np.random.default_rng(seed)
     on, jobs = restricted_machine(g), restricted_jobs(g, 14)
     judge = Judge(on, jobs)
@@ -98,7 +98,7 @@ def test_no_backfill_breaks_a_limit_or_runs_into_a_window(seed, backfill):
 
 @settings(max_examples=25)
 @given(seeds)
-def test_a_reservation_beside_windows_is_the_first_second_at_which_the_job_fits(seed):
+def test_reservation_next_to_windows_begins_at_the_first_second_at_which_the_job_fits(seed):
     g = np.random.default_rng(seed)
     on, jobs = restricted_machine(g), restricted_jobs(g, 12)
     placement = AvoidWindows(FirstNodes())
@@ -121,7 +121,7 @@ def test_a_reservation_beside_windows_is_the_first_second_at_which_the_job_fits(
 
 @settings(max_examples=15)
 @given(seeds, st.sampled_from([backfill for backfill in BACKFILLS if not backfill.remembers]))
-def test_every_wait_is_explained_and_limits_by_their_names(seed, backfill: BackfillPolicy):
+def test_every_wait_is_explained_and_limits_are_named(seed, backfill: BackfillPolicy):
     g = np.random.default_rng(seed)
     on, jobs = restricted_machine(g), restricted_jobs(g, 15)
     judge, scheduler = Judge(on, jobs), ListScheduler(SJF(), backfill, FirstNodes())
@@ -149,7 +149,7 @@ def one_each(jobs: int, **columns) -> Workload:
     )
 
 
-def test_whole_nodes_of_racks_belong_to_partitions_too():
+def test_partitions_contain_whole_nodes_of_racks():
     on = two_nodes(partitions=(Partition("left", True), Partition("right")))
     jobs = one_each(3, partition=["", "left", "right"])
     result = simulate(on, jobs, ListScheduler())
@@ -158,7 +158,7 @@ def test_whole_nodes_of_racks_belong_to_partitions_too():
     assert [result.schedule.placement_of(run)[0][0] for run in range(3)] == [0, 1, 0]
 
 
-def test_a_higher_tier_goes_first_whatever_its_priority():
+def test_higher_tier_precedes_any_priority():
     on = two_nodes(partitions=(Partition("left", tier=1), Partition("right", tier=2)))
     on = Machine(**{**vars(on), "node_sets": {"left": np.ones(2, bool), "right": np.ones(2, bool)}})
     jobs = Workload.of(
@@ -170,21 +170,21 @@ def test_a_higher_tier_goes_first_whatever_its_priority():
     assert simulate(on, jobs, ListScheduler()).schedule.job_start.tolist() == [0, 20, 10]
 
 
-def test_a_full_qos_holds_up_nobody_behind_it():
+def test_full_qos_does_not_block_later_jobs():
     on = two_nodes(qos=(QualityOfService("normal", True, per_user=(("jobs", 1),)),))
     schedule = simulate(on, one_each(3, user=["ada", "ada", "bob"]), ListScheduler(backfill=NoBackfill())).schedule
     assert schedule.job_start.tolist() == [0, 10, 2]
 
 
-def test_a_window_is_known_ahead_and_its_users_may_use_it():
+def test_window_is_known_in_advance_and_open_to_its_users():
     on = two_nodes(windows=(ReservedWindow("upkeep", 5, 40, np.array([True, True]), frozenset(["ada"])),))
     schedule = simulate(on, one_each(2, user=["bob", "ada"]), ListScheduler(backfill=NoBackfill())).schedule
-    assert schedule.job_start.tolist() == [40, 40], "the head waits for the end of the window, and blocks the rest"
+    assert schedule.job_start.tolist() == [40, 40], "the head waits for the end of the window and blocks the rest"
     schedule = simulate(on, one_each(2, user=["bob", "ada"]), ListScheduler()).schedule
     assert schedule.job_start.tolist() == [40, 1]
 
 
-def test_names_that_the_machine_does_not_have_are_errors():
+def test_unknown_names_are_errors():
     on = two_nodes(partitions=(Partition("left"),), qos=(QualityOfService("normal", per_user=(("jobs", 1),)),))
     for columns, said in (
         ({"partition": ["lefd"], "user": ["ada"]}, "unknown partition 'lefd'"),
@@ -195,7 +195,7 @@ def test_names_that_the_machine_does_not_have_are_errors():
             simulate(on, one_each(1, **columns), ListScheduler())
 
 
-def test_a_scheduler_that_knows_nothing_of_partitions_is_refused():
+def test_scheduler_without_partition_support_is_rejected():
     on = two_nodes(partitions=(Partition("left"),))
     with pytest.raises(InputError, match="does not enforce"):
         simulate(on, one_each(1), CompositionScheduler())
@@ -203,7 +203,7 @@ def test_a_scheduler_that_knows_nothing_of_partitions_is_refused():
 
 @settings(max_examples=25)
 @given(seeds)
-def test_kernels_keep_to_partitions_or_leave_them_to_the_reference_engine(seed):
+def test_kernels_respect_partitions_or_defer_to_the_reference_engine(seed):
     g = np.random.default_rng(seed)
     on, jobs = restricted_machine(g), restricted_jobs(g, 25)
     scheduler = ListScheduler(SJF(), Easy(), FirstNodes())
@@ -225,4 +225,4 @@ def test_partitions_of_one_tier_run_in_kernels():
     )
     result = simulate(on, jobs, ListScheduler(FCFS(), Easy(), FirstNodes()))
     assert result.engine == "compiled"
-    assert set(result.schedule.owner.tolist()) == {2}, "p takes no job of 9 s"
+    assert set(result.schedule.owner.tolist()) == {2}, "p accepts no job of 9 s"

@@ -1,4 +1,4 @@
-"""What may be said of ratios, and which candidates are looked at again."""
+"""Significance of ratios, and selection of candidates for validation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ values = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, m
 
 
 @given(values, st.data())
-def test_the_best_are_allowed_and_begin_with_the_front(rows: list[tuple[int, int]], data: st.DataObject) -> None:
+def test_best_rows_are_allowed_and_begin_with_the_front(rows: list[tuple[int, int]], data: st.DataObject) -> None:
     array = np.array(rows, dtype=np.float64)
     allowed = np.array(data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows))))
     count = data.draw(st.integers(1, 12))
@@ -28,13 +28,13 @@ def test_the_best_are_allowed_and_begin_with_the_front(rows: list[tuple[int, int
     assert array[found[0], 0] == array[able, 0].min()
 
 
-def test_an_interval_that_includes_one_shows_nothing() -> None:
-    """By a table: 0.9 and 0.8 alternately; t of 0.975 with three degrees of freedom is 3.1824."""
+def test_interval_that_includes_one_is_not_significant() -> None:
+    """Values from a t table, for 0.9 and 0.8 alternately: t at 0.975 with three degrees of freedom is 3.1824."""
     logs = np.log([0.9, 0.8, 0.9, 0.8])
     half = 3.182446 * logs.std(ddof=1) / 2
     ratio = Ratio.of(logs)
     assert ratio.mean == pytest.approx(math.sqrt(0.72)) and ratio.low == pytest.approx(math.exp(logs.mean() - half), rel=1e-6)
     assert ratio.word == "less" and Ratio.of(-logs).word == "more"
     assert Ratio.of(np.log([0.9, 1.05])).word == "not shown to differ"
-    assert Ratio.of(np.log([0.5])).word == "not shown to differ", "one workload shows nothing"
+    assert Ratio.of(np.log([0.5])).word == "not shown to differ", "one workload is not significant"
     assert "no interval" in str(Ratio.of(np.log([0.5])))

@@ -92,10 +92,10 @@ def test_memory_stretches_of_a_job(study: Path) -> None:
     assert {s.local for s in stretches} == {10 * 1024}
     assert [s.outcome for s in stretches] == [Outcome.OUT_OF_MEMORY] * 3 + [Outcome.FINISHED] * 2
     assert memory_sentence(stretches) == (
-        "It held 10 GiB to 70 GiB of pools, changed 1 time, used 20 GiB to 80 GiB altogether, stood still for 15 s for want of "
-        "memory and was ended for want of memory, which lost 1 min 15 s of running."
+        "It held 10 GiB to 70 GiB of pools, changed 1 time, used 20 GiB to 80 GiB in total, was stalled for 15 s by a "
+        "memory shortage and was killed when memory ran out, which lost 1 min 15 s of run time."
     )
-    assert memory_sentence(stretches[3:]) == "It held 70 GiB of pools and used 20 GiB to 80 GiB altogether."
+    assert memory_sentence(stretches[3:]) == "It held 70 GiB of pools and used 20 GiB to 80 GiB in total."
 
 
 def test_explain_shows_memory_over_time(

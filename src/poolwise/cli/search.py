@@ -55,7 +55,7 @@ def search(
     loaded = load_search(search, dict(parse_setting(text) for text in set_))
     folder = out if out is not None else Path("results") / loaded.name
     with resumable(folder), find_executor(executor, executor_address, jobs) as workers:
-        result = run_search(loaded, folder, workers, open_test=open_test, tell=progress)
+        result = run_search(loaded, folder, workers, open_test=open_test, report=progress)
     with resumable(folder):
         write_search(result, folder / "report.html")
     for text in result.notes:
@@ -73,14 +73,14 @@ def search(
 def _print(result: SearchResult) -> None:
     from poolwise.cli.console import print_line
     from poolwise.cli.tables import plain_table, print_table
-    from poolwise.search.objectives import FARES, WORDS
+    from poolwise.search.objectives import OBJECTIVE_LABELS, OBJECTIVES
 
-    headings = ("order", "", "workloads", *(WORDS[name] for name in FARES))
+    headings = ("order", "", "workloads", *(OBJECTIVE_LABELS[name] for name in OBJECTIVES))
     table = plain_table(*headings, title=f"objectives as multiples of {result.search.baseline.name}")
     for judged in result.judged:
         for split, found in judged.on.items():
             mark = "chosen" if judged is result.chosen else "front" if judged.on_front else ""
-            table.add_row(judged.candidate.name, mark, split, *(str(found[name]) for name in FARES))
+            table.add_row(judged.candidate.name, mark, split, *(str(found[name]) for name in OBJECTIVES))
     print_table(table)
     print_line(result.headline(), style="bold")
     print_line(f"report: {result.folder / 'report.html'}")

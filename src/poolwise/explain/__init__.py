@@ -1,4 +1,4 @@
-"""Explanations of waits: a replay of the run that names the rule holding a job back at each pass."""
+"""Explanation of waits: a replay of the run names the rule that held the job back in each scheduling pass."""
 
 from poolwise.explain.explanation import Episode, Explanation
 from poolwise.explain.memory import MemoryStretch, memory_stretches

@@ -1,4 +1,4 @@
-"""The wait of one job as episodes, each with a reason and an interval."""
+"""Explanation of one job's wait: the scheduling passes that left it waiting, folded into episodes."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from poolwise.short_repr import short_repr
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """Consecutive passes in which the same reason held the job back.
+    """Consecutive passes in which the same rule, resource, need and blocker held the job back.
 
     Attributes
     ----------
     start, end : ns of the first pass, and of the first pass of the next episode
     passes : number of passes
     reason : reason given in the first pass
-    free : least and most free of what was short
-    ahead : least and most jobs of higher priority that kept waiting
+    free : minimum and maximum free amount of the resource that was short
+    ahead : minimum and maximum number of waiting jobs with higher priority
     reserved : earliest and latest start of the blocker's reservation, ns; None without one
     """
 
@@ -36,16 +36,16 @@ class Episode:
 
     @classmethod
     def of(cls, time: int, reason: Reason) -> Episode:
-        """Return an episode of one pass."""
+        """Return an episode of a single pass."""
         reserved = None if reason.reserved is None else (reason.reserved, reason.reserved)
         return cls(time, time, 1, reason, (reason.free, reason.free), (reason.ahead, reason.ahead), reserved)
 
-    def goes_on(self, reason: Reason) -> bool:
-        """Return whether a pass belongs to this episode: same rule, resource, need and blocker."""
-        return _same(self.reason) == _same(reason)
+    def continues_with(self, reason: Reason) -> bool:
+        """Return whether a pass belongs to this episode: same rule, text, resource, need and blocker."""
+        return _episode_key(self.reason) == _episode_key(reason)
 
-    def joined(self, reason: Reason) -> Episode:
-        """Return the episode extended by a pass."""
+    def extended(self, reason: Reason) -> Episode:
+        """Return the episode extended by one pass."""
         return replace(
             self,
             passes=self.passes + 1,
@@ -55,7 +55,7 @@ class Episode:
         )
 
 
-def _same(reason: Reason) -> tuple[object, ...]:
+def _episode_key(reason: Reason) -> tuple[object, ...]:
     return reason.rule, reason.text, reason.resource, reason.needed, reason.blocker, reason.reserved is None
 
 
@@ -64,11 +64,11 @@ def _widened(span: tuple[int, int], value: int) -> tuple[int, int]:
 
 
 def fold(passes: Iterable[tuple[int, Reason]], end: int) -> tuple[Episode, ...]:
-    """Fold (ns, reason) of each pass into episodes; the last ends at `end`."""
+    """Fold the (ns, reason) of each pass into episodes; the last one ends at `end`."""
     episodes: list[Episode] = []
     for time, reason in passes:
-        if episodes and episodes[-1].goes_on(reason):
-            episodes[-1] = episodes[-1].joined(reason)
+        if episodes and episodes[-1].continues_with(reason):
+            episodes[-1] = episodes[-1].extended(reason)
             continue
         if episodes:
             episodes[-1] = replace(episodes[-1], end=time)
@@ -80,16 +80,16 @@ def fold(passes: Iterable[tuple[int, Reason]], end: int) -> tuple[Episode, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """Reasons why a job waited, and how its wait ended; `explain_wait` returns it.
+    """Reasons why a job waited and how its wait ended; `explain_wait` returns it.
 
     Attributes
     ----------
-    job, machine : the job and the machine
-    passes : (ns, reason) of each pass that left it waiting
-    until : ns at which the job started or was rejected, or of the last pass if it is still waiting
-    placement : placement at its start, None if it never started
-    rejected : why it can never run, or ""
-    memory : its memory over its runs, if the scheduler may resize it or the workload records memory use
+    job, machine : the job and the machine of the run
+    passes : (ns, reason) of each pass that left the job waiting
+    until : ns at which it started or was rejected; ns of the last pass if it is still waiting
+    placement : placement of its first start, None if it never started
+    rejected : reason why it can never run, "" if it can
+    memory : its memory over all runs, if the scheduler can change it or the workload states memory use
 
     Examples
     --------
@@ -112,27 +112,27 @@ class Explanation:
 
     @property
     def status(self) -> str:
-        """Status at the end of the wait: started, rejected or waiting."""
+        """Outcome of the wait: "started", "rejected" or "waiting"."""
         return "started" if self.placement is not None else "rejected" if self.rejected else "waiting"
 
     @property
     def last_start(self) -> int:
-        """Ns at which the last finished run started, if its runs are known; otherwise `until`."""
-        begins = {one.run: one.begin for one in reversed(self.memory) if one.outcome is Outcome.FINISHED}
+        """Ns at which the last finished run started, if its runs are recorded in `memory`; else `until`."""
+        begins = {stretch.run: stretch.begin for stretch in reversed(self.memory) if stretch.outcome is Outcome.FINISHED}
         return max(begins.values(), default=self.until)
 
     @property
     def wait(self) -> int:
-        """Ns that the job waited, counted from its submission."""
+        """Wait in ns, counted from the submission."""
         return self.until - self.job.submit
 
     @property
     def episodes(self) -> tuple[Episode, ...]:
-        """The passes folded into episodes."""
+        """Passes folded into episodes."""
         return fold(self.passes, self.until)
 
     def totals(self) -> dict[tuple[Rule, str], int]:
-        """(rule, resource) -> ns of the wait, longest first."""
+        """Return (rule, resource) -> ns of the wait, longest first."""
         total: dict[tuple[Rule, str], int] = {}
         for episode in self.episodes:
             key = episode.reason.rule, episode.reason.resource
@@ -140,7 +140,7 @@ class Explanation:
         return dict(sorted(total.items(), key=lambda item: -item[1]))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data, as `poolwise explain --json` prints it, with jobs by their ids."""
+        """Return plain data, as `poolwise explain --json` prints it; jobs are identified by id."""
         return {
             "job": self.job.id,
             "status": self.status,
@@ -150,7 +150,7 @@ class Explanation:
             "placement": None if self.placement is None else self._rows(self.placement),
             "rejected": self.rejected or None,
             "passes": len(self.passes),
-            "totals": [{"rule": rule, "resource": what, "ns": ns} for (rule, what), ns in self.totals().items()],
+            "totals": [{"rule": rule, "resource": resource, "ns": ns} for (rule, resource), ns in self.totals().items()],
             "episodes": [self._episode(episode) for episode in self.episodes],
             **({"memory": [stretch.to_dict() for stretch in self.memory]} if self.memory else {}),
         }

@@ -1,4 +1,4 @@
-"""Memory of one job over its runs: held in nodes and pools, used, and times when the run stalled."""
+"""Memory of one job over its runs: memory held in nodes and pools, memory used, and stalls."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from poolwise.model import Kind, Outcome, Schedule
 
 @dataclass(frozen=True, slots=True)
 class MemoryStretch:
-    """A part of a run in which held and used memory are constant.
+    """Interval of a run over which held and used memory are constant.
 
     Attributes
     ----------
-    run : number of the run
+    run : run number
     begin, end : ns
     local, pooled : MiB held in nodes and in pools
-    used : MiB used on all of its nodes together; None if the workload does not record it
-    stood_still : whether the run stalled for lack of memory
-    outcome : how the run ended
+    used : MiB used on all of its nodes together; None if the workload does not state memory use
+    stood_still : True if the run was stalled for lack of memory
+    outcome : outcome of the run
     """
 
     run: int
@@ -41,7 +41,7 @@ class MemoryStretch:
 
 
 def memory_stretches(schedule: Schedule, job: int) -> tuple[MemoryStretch, ...]:
-    """Return the memory of all runs of a job (row of the workload) in time order; empty if it never ran."""
+    """Return the memory of all runs of a job (a workload row), in time order; empty if it never ran."""
     return tuple(stretch for run in np.flatnonzero(schedule.job == job).tolist() for stretch in _of_run(schedule, run))
 
 
@@ -50,25 +50,25 @@ def _of_run(schedule: Schedule, run: int) -> list[MemoryStretch]:
     if "memory" not in machine.resources:
         return []
     rows = schedule.holdings
-    mine = (rows.run == run) & (rows.end > rows.begin)
+    own_rows = (rows.run == run) & (rows.end > rows.begin)
     steps = [step for step in schedule.memory_steps if step.run == run]
     stalls = [stall for stall in schedule.stalls if stall.run == run]
-    marks = {begin, end, *rows.begin[mine].tolist(), *(step.time for step in steps)}
-    marks |= {time for stall in stalls for time in (stall.begin, stall.end)}
-    times = sorted(time for time in marks if begin <= time <= end)
-    nodes = _held(schedule, mine & (rows.begin == begin), "nodes", Kind.NODE) if "nodes" in machine.resources else 0
-    own = nodes * machine.local_memory if nodes else 0
-    found = []
+    boundaries = {begin, end, *rows.begin[own_rows].tolist(), *(step.time for step in steps)}
+    boundaries |= {time for stall in stalls for time in (stall.begin, stall.end)}
+    times = sorted(time for time in boundaries if begin <= time <= end)
+    nodes = _held(schedule, own_rows & (rows.begin == begin), "nodes", Kind.NODE) if "nodes" in machine.resources else 0
+    node_memory = nodes * machine.local_memory if nodes else 0
+    stretches = []
     for low, high in pairwise(times):
-        here = mine & (rows.begin <= low) & (rows.end > low)
-        local, pooled = (_held(schedule, here, "memory", kind) for kind in (Kind.NODE, Kind.POOL))
+        current = own_rows & (rows.begin <= low) & (rows.end > low)
+        local, pooled = (_held(schedule, current, "memory", kind) for kind in (Kind.NODE, Kind.POOL))
         used = next((step.memory * nodes for step in reversed(steps) if step.time <= low), None)
-        still = any(stall.begin <= low < stall.end for stall in stalls)
-        found.append(MemoryStretch(run, low, high, local + own, pooled, used, still, schedule.outcome[run]))
-    return found
+        stalled = any(stall.begin <= low < stall.end for stall in stalls)
+        stretches.append(MemoryStretch(run, low, high, local + node_memory, pooled, used, stalled, schedule.outcome[run]))
+    return stretches
 
 
-def _held(schedule: Schedule, here: np.ndarray, resource: str, kind: Kind) -> int:
-    """Return the amount of a resource in some rows of the holdings, on owners of one kind."""
+def _held(schedule: Schedule, selected: np.ndarray, resource: str, kind: Kind) -> int:
+    """Return the amount of a resource in the selected rows of the holdings, on owners of one kind."""
     rows, machine = schedule.holdings, schedule.machine
-    return int(rows.amount[here & (rows.resource == machine.resource(resource)) & (machine.kind[rows.owner] == kind)].sum())
+    return int(rows.amount[selected & (rows.resource == machine.resource(resource)) & (machine.kind[rows.owner] == kind)].sum())

@@ -1,4 +1,4 @@
-"""A scheduler that replays a recorded schedule without deciding anything."""
+"""Scheduler that replays a recorded schedule."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from poolwise.units import NEVER
 
 @dataclass(frozen=True, eq=False)
 class Replay(Scheduler):
-    """Starts each job when and where a schedule records; a pass costs only its starts.
+    """Starts each job at the recorded time and place. A pass costs only as much as its starts.
 
-    Supports jobs of one task that run once to their end, as the compiled engine does.
+    Supports jobs of one task that run once to completion, as the compiled engine runs them.
 
     Parameters
     ----------
     schedule
         Recorded schedule.
     warm_up
-        Number of warm-up jobs of the recorded run. Later jobs that can never run were rejected at its end, others at
-        their arrival.
+        Number of warm-up jobs in the recorded run. Later jobs that can never run were rejected at the end of the warm-up; all
+        others on arrival.
     """
 
     schedule: Schedule
     warm_up: int = 0
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
-        """Open a replay."""
-        return _ReplayDispatcher(self.schedule, self._turned_away())
+        """Start a replay at the beginning of the record."""
+        return _ReplayDispatcher(self.schedule, self._rejection_times())
 
-    def _turned_away(self) -> list[tuple[int, int]]:
-        """(ns, row) of the rejections, in order."""
+    def _rejection_times(self) -> list[tuple[int, int]]:
+        """Return the (ns, row) of each rejection, in time order."""
         submit, rejected, count = self.schedule.workload.submit, self.schedule.rejected, self.warm_up
         never = any(row < count for row in self.schedule.waiting)
         over = NEVER if never else warm_up_end(count, self.schedule.job_start)
@@ -47,18 +47,18 @@ class Replay(Scheduler):
 @dataclass
 class _ReplayDispatcher(Dispatcher):
     schedule_: Schedule
-    rejects: list[tuple[int, int]]
-    started: int = 0  # recorded runs that have started
-    turned_away: int = 0
+    rejections: list[tuple[int, int]]  # (ns, row), in time order
+    started: int = 0  # number of recorded runs that have started
+    rejected: int = 0  # number of rejections that have been decided
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        """Return the recorded decisions of this instant; raise PolicyError if the clock passed a recorded decision."""
+        """Return the decisions recorded for this instant; raise PolicyError if a recorded start is in the past."""
         record, now = self.schedule_, snapshot.now
         decisions: list[Reject | Start] = []
-        while self.turned_away < len(self.rejects) and self.rejects[self.turned_away][0] <= now:
-            row = self.rejects[self.turned_away][1]
+        while self.rejected < len(self.rejections) and self.rejections[self.rejected][0] <= now:
+            row = self.rejections[self.rejected][1]
             decisions.append(Reject(row, record.rejected[row]))
-            self.turned_away += 1
+            self.rejected += 1
         first, end = self.started, int(np.searchsorted(record.start, now, side="right"))
         if first < end and int(record.start[first]) < now:
             raise PolicyError(f"the replay reached {now} ns, past the recorded start of the job in row {record.job[first]}")

@@ -1,4 +1,4 @@
-"""A wait as sentences: the answer in one sentence, and a phrase per rule."""
+"""Sentences that summarize a job's wait and its memory, and phrases for the rules that hold jobs back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from poolwise.units import format_memory, format_time, to_seconds
 
 
 def answer_sentence(found: Explanation) -> str:
-    """Return how long a job waited, the main cause, its share of the wait, and the blocking job."""
+    """Return how long a job waited, the rule that held it back longest and for what share, and the blocking job."""
     job, wait = f"Job {found.job.id}", duration(found.wait)
     if found.rejected:
         return f"{job} can never run: {found.rejected}."
@@ -28,59 +28,59 @@ def answer_sentence(found: Explanation) -> str:
 
 
 def _longest(found: Explanation, rule: Rule, resource: str) -> str:
-    """Return the need, the free amount and the blocking job in the longest episode of a rule."""
+    """Return the needed and free amounts and the blocking job in the longest episode of a rule."""
     episodes = [e for e in found.episodes if (e.reason.rule, e.reason.resource) == (rule, resource)]
     longest = max(episodes, key=lambda episode: episode.end - episode.start)
     blocker = longest.reason.blocker
-    said = "" if blocker is None else f", longest because of job {int(found.job.table.id[blocker])}"
-    return f"{_short(longest, found.machine)}{said}"
+    because = "" if blocker is None else f", longest because of job {int(found.job.table.id[blocker])}"
+    return f"{_shortage(longest, found.machine)}{because}"
 
 
-def _short(episode: Episode, machine: Machine) -> str:
+def _shortage(episode: Episode, machine: Machine) -> str:
     reason = episode.reason
     if not reason.resource or not reason.needed:
         return ""
-    needed, most = (machine.amount_text(reason.resource, amount) for amount in (reason.needed, episode.free[1]))
-    return f" (it needed {needed}, and {f'at most {most} were' if episode.free[1] else 'nothing was'} free)"
+    needed, free = (machine.amount_text(reason.resource, amount) for amount in (reason.needed, episode.free[1]))
+    return f" (it needed {needed}, and {f'at most {free} were' if episode.free[1] else 'nothing was'} free)"
 
 
 def _percent(part: int, whole: int) -> str:
-    """Return a percentage that reads 100 or 0 only if exact."""
+    """Format a percentage that is 100 or 0 only if it is exact."""
     return f"{min(99.0, max(1.0, round(100 * part / whole))):.0f}"
 
 
 def held_by(rule: Rule, resource: str) -> str:
-    """Return the phrase for a rule."""
+    """Return a phrase that states what held a job back, to follow a duration."""
     return {
-        Rule.SHORT: f"short of {resource or 'resources'}",
-        Rule.ORDER: "behind a head of the queue that does not fit",
+        Rule.SHORT: f"short of {resource or 'room'}",
+        Rule.ORDER: "behind the head of the queue, which does not fit",
         Rule.RESERVATION: f"blocked by a reservation{f' ({resource})' if resource else ''}",
-        Rule.LIMIT: f"at a limit of its QOS{f' ({resource})' if resource else ''}",
-        Rule.WARM_UP: "for the end of the warm-up",
-        Rule.POSTPONED: "postponed for a better place or time",
-        Rule.ROUND: "waiting for the next round",
-        Rule.ASIDE: "for something that the scheduler does not model",
-        Rule.UNSAID: "for reasons that the scheduler does not give",
+        Rule.LIMIT: f"at a QOS limit{f' ({resource})' if resource else ''}",
+        Rule.WARM_UP: "until the end of the warm-up",
+        Rule.POSTPONED: "for a better placement or time",
+        Rule.ROUND: "for the next round",
+        Rule.ASIDE: "for a resource that the scheduler does not model",
+        Rule.UNSAID: "for a reason that the scheduler does not report",
     }[rule]
 
 
 def duration(ns: int) -> str:
-    """Return a duration in ns as text."""
+    """Format ns as a duration with a unit."""
     return format_time(to_seconds(ns))
 
 
 def memory_sentence(stretches: Sequence[MemoryStretch]) -> str:
-    """Return how much pool memory a job held, how often that changed, what it used, and where it ran short."""
+    """Return how much pool memory a job held, how often that changed, its memory use, and the effects of memory shortages."""
     pooled, used = [one.pooled for one in stretches], [one.used for one in stretches if one.used is not None]
     changes = sum(one.run == two.run and one.pooled != two.pooled for one, two in pairwise(stretches))
     often = f", changed {changes:,} {'time' if changes == 1 else 'times'}" if changes else ""
-    said = [f"held {_memory_span(pooled)} of pools{often}"]
-    said += [f"used {_memory_span(used)} altogether"] if used else []
-    still = sum(one.end - one.begin for one in stretches if one.stood_still)
-    said += [f"stalled for {duration(still)} for lack of memory"] if still else []
+    parts = [f"held {_memory_span(pooled)} of pools{often}"]
+    parts += [f"used {_memory_span(used)} in total"] if used else []
+    stalled = sum(one.end - one.begin for one in stretches if one.stood_still)
+    parts += [f"was stalled for {duration(stalled)} by a memory shortage"] if stalled else []
     lost = sum(one.end - one.begin for one in stretches if one.outcome is Outcome.OUT_OF_MEMORY)
-    said += [f"was terminated for lack of memory, which lost {duration(lost)} of running"] if lost else []
-    return f"It {', '.join(said[:-1])} and {said[-1]}." if len(said) > 1 else f"It {said[0]}."
+    parts += [f"was killed when memory ran out, which lost {duration(lost)} of run time"] if lost else []
+    return f"It {', '.join(parts[:-1])} and {parts[-1]}." if len(parts) > 1 else f"It {parts[0]}."
 
 
 def _memory_span(amounts: Sequence[int]) -> str:

@@ -1,4 +1,4 @@
-"""Explanation of a wait: a replay up to the start of one job that examines each pass in which it keeps waiting."""
+"""`explain_wait`: replays a workload up to the start of one job and records why each pass left the job waiting."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from poolwise.platforms.failures import draw_failures
 from poolwise.platforms.simulated import Simulation
 
 NEAREST = 5
-"""Number of nearby ids that the error for an unknown job names."""
+"""Number of ids that the error for an unknown job lists."""
 
 
 def explain_wait(
@@ -55,7 +55,7 @@ def explain_wait(
 ) -> Explanation:
     """Explain why a job waited, pass by pass.
 
-    Where the compiled engine can run the workload, its schedule is replayed and the scheduler is asked only in the passes of
+    If the compiled engine supports the workload, its schedule is replayed, and the scheduler is queried only in the passes of
     the wait. Otherwise the scheduler decides the whole run again.
 
     Parameters
@@ -67,9 +67,9 @@ def explain_wait(
     job
         Id of the job.
     truth, estimate, seed
-        Performance models and random seed of the run, as in `simulate`; the models are ideal if not given.
+        Performance models and random seed of the run, as in `simulate`; the models default to ideal.
     outcomes
-        Recorded outcomes of the run that is explained; the replay is compared with them.
+        Recorded outcomes of the run; the replay is compared with them.
 
     Returns
     -------
@@ -78,7 +78,7 @@ def explain_wait(
     Raises
     ------
     TypeError
-        Workload and machine are swapped, or of another type.
+        Workload and machine are swapped or have another type.
     InputError
         No job has this id, the workload is a closed loop, or the replay differs from the recorded outcomes.
 
@@ -112,22 +112,22 @@ def explain_wait(
     for part in (scheduler, truth, estimate):
         if part is not None:
             part.check(machine, workload.table)
-    witness = _Witness(decided, scheduler, row)
+    recorder = _WaitRecorder(decided, scheduler, row)
     simulated = platform_of(workload)(machine, workload, truth, estimate, disturbances=failing, requeue=requeue)
-    loop = run_loop(_Excerpt(simulated, witness), witness, seed)
+    loop = run_loop(_TruncatedSimulation(simulated, recorder), recorder, seed)
     for decision, why in loop.refused:
         if isinstance(decision, Start) and (decision.job == row or decided is not scheduler):
             raise PolicyError(f"the machine refused to start the job in row {decision.job}: {why}")
     found = Explanation(
-        workload.job(row), machine, tuple(witness.passes), witness.until, witness.placement, loop.rejected.get(row, "")
+        workload.job(row), machine, tuple(recorder.passes), recorder.until, recorder.placement, loop.rejected.get(row, "")
     )
     if outcomes is not None:
-        _check(found, witness.began, outcomes, row)
+        _check_job(found, recorder.began, outcomes, row)
     return found
 
 
 def find_job(workload: Workload, job: int) -> int:
-    """Return the row of a job by its id; raise InputError that names the nearest ids."""
+    """Return the row of the job with this id; raise InputError that lists the nearest ids if there is none."""
     rows = np.flatnonzero(workload.id == job)
     if len(rows):
         return int(rows[0])
@@ -136,96 +136,98 @@ def find_job(workload: Workload, job: int) -> int:
     near = workload.id[np.argsort(np.abs(workload.id - job), kind="stable")[:NEAREST]]
     excluded = f"; {sum(workload.excluded.values()):,} rows of the trace were excluded" if workload.excluded else ""
     raise InputError(
-        f"there is no job {job} among the {len(workload):,} of this run{excluded}",
+        f"no job {job} among the {len(workload):,} jobs of this run{excluded}",
         field="JOB",
         remedy=f"nearest: {', '.join(map(str, sorted(near.tolist())))}",
     )
 
 
 @dataclass
-class _Witness(Scheduler, Dispatcher):
-    """Decides with a scheduler or a record of its decisions, and asks the scheduler's dispatcher why the job waits."""
+class _WaitRecorder(Scheduler, Dispatcher):
+    """Delegates decisions to a scheduler, or to the replay of its record, and records why the job waits."""
 
     decided: Scheduler
     scheduler: Scheduler
     job: int
     passes: list[tuple[int, Reason]] = field(default_factory=list)
     until: int = -1
-    began: int = -1  # ns of the first start of any of its tasks
+    began: int = -1  # ns of the first start of any of the job's tasks
     placement: Placement | None = None
     settled: bool = False
     deciding: Dispatcher | None = None
-    asked: Dispatcher | None = None  # the deciding dispatcher, or one of the recording scheduler if a record decides
+    explaining: Dispatcher | None = None  # `deciding`, or in a replay a dispatcher of the scheduler that made the record
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
-        """Open the deciding scheduler and the one to ask."""
+        """Open the scheduler that decides and the one that explains."""
         self.deciding = self.decided.open(machine, seed)
-        self.asked = self.deciding if self.decided is self.scheduler else self.scheduler.open(machine, seed)
+        self.explaining = self.deciding if self.decided is self.scheduler else self.scheduler.open(machine, seed)
         return self
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        """Return the decisions of the deciding dispatcher."""
+        """Return the plan of the deciding dispatcher, and record the reason if the job waits."""
         assert self.deciding is not None
         plan = self.deciding.schedule(queue, snapshot, changes)
         if self.job in queue:
             self.until = snapshot.now
-            self._look(queue, snapshot, plan)
+            self._record_reason(queue, snapshot, plan)
         return plan
 
-    def _look(self, queue: Queue, snapshot: Snapshot, plan: Plan) -> None:
+    def _record_reason(self, queue: Queue, snapshot: Snapshot, plan: Plan) -> None:
         starts = [start for start in plan.starts if start.job == self.job]
         if starts and self.placement is None:
             self.began, self.placement = snapshot.now, starts[0].placement
         begun = {task for start in starts for task in start.tasks}
         self.settled = self.job in plan.rejected or begun >= set(queue.tasks(self.job))
         if plan.decisions and all(isinstance(d, Reject | Resize | Stop) for d in plan.decisions):
-            return  # such a plan is followed by another, or the event caused no pass
+            return  # another plan follows in this pass, or the plan did not result from a pass
         if not self.settled:
-            assert self.asked is not None
-            self.passes.append((snapshot.now, reason_of(self.asked, self.job, queue, snapshot, plan)))
+            assert self.explaining is not None
+            self.passes.append((snapshot.now, reason_of(self.explaining, self.job, queue, snapshot, plan)))
 
 
-class _Excerpt(Platform):
-    """A simulation that ends once the wait is explained."""
+class _TruncatedSimulation(Platform):
+    """Simulation that ends once the job has started or has been rejected."""
 
-    def __init__(self, whole: Simulation, witness: _Witness) -> None:
-        self._whole, self._witness, self.table = whole, witness, whole.table
+    def __init__(self, whole: Simulation, recorder: _WaitRecorder) -> None:
+        self._whole, self._recorder, self.table = whole, recorder, whole.table
 
     def snapshot(self) -> Snapshot:
-        """Return the current state."""
+        """Return the current state of the simulation."""
         return self._whole.snapshot()
 
     def commit(self, plan: Plan) -> CommitResult:
-        """Commit a plan."""
+        """Apply a plan to the simulation."""
         return self._whole.commit(plan)
 
     def events(self) -> Iterator[EventBatch]:
-        """Yield the events up to the pass that settles the job."""
+        """Yield the events up to the pass that starts or rejects the job."""
         for batch in self._whole.events():
             yield batch
-            if self._witness.settled:
+            if self._recorder.settled:
                 return
 
 
-def _check_starts(now: Outcomes, then: Outcomes) -> None:
-    """Raise InputError unless a run matches its record."""
-    if len(now) != len(then) or not np.array_equal(now.id, then.id):
-        raise _changed(f"{len(now)} jobs ran, but {len(then)} are recorded, or other ones")
-    other = np.flatnonzero((now.start != then.start) | (now.status != then.status))
+def _check_starts(replayed: Outcomes, recorded: Outcomes) -> None:
+    """Raise InputError unless the starts and statuses of a run match the record."""
+    if len(replayed) != len(recorded) or not np.array_equal(replayed.id, recorded.id):
+        raise _mismatch(f"the jobs differ ({len(replayed)} in the replay, {len(recorded)} in the record)")
+    other = np.flatnonzero((replayed.start != recorded.start) | (replayed.status != recorded.status))
     if len(other):
-        raise _changed(f"{len(other)} jobs do not start as recorded, the first of them job {int(now.id[other[0]])}")
+        raise _mismatch(f"{len(other)} jobs start at another time; the first is job {int(replayed.id[other[0]])}")
 
 
-def _check(found: Explanation, began: int, outcomes: Outcomes, row: int) -> None:
-    """Raise InputError unless a job waited and started as recorded."""
+def _check_job(found: Explanation, began: int, outcomes: Outcomes, row: int) -> None:
+    """Raise InputError unless the job's wait and start match the record."""
     status, start, job = Status(int(outcomes.status[row])), int(outcomes.start[row]), found.job.id
     if int(outcomes.id[row]) != job:
-        raise _changed(f"the recorded jobs differ from those of the trace, from job {job} on")
+        raise _mismatch(f"the record lists other jobs than the trace, starting with job {job}")
     if status is Status.FINISHED and began != start:
-        raise _changed(f"job {job} is recorded to start at {start} ns, but in the replay: {found.status} at {began} ns")
+        raise _mismatch(f"job {job} started at {start} ns in the record; in the replay it is {found.status} at {began} ns")
     if status in (Status.REJECTED, Status.WAITING) and found.status != status.name.lower():
-        raise _changed(f"job {job} is recorded as {status.name.lower()}, but in the replay: {found.status}")
+        raise _mismatch(f"job {job} is {status.name.lower()} in the record and {found.status} in the replay")
 
 
-def _changed(what: str) -> InputError:
-    return InputError(f"the run does not match its record: {what}", remedy="run it again with this version of Poolwise")
+def _mismatch(difference: str) -> InputError:
+    return InputError(
+        f"the replay differs from the recorded run: {difference}", remedy="run it again with this Poolwise version"
+    )

@@ -1,1 +1,1 @@
-"""Forecasts of start times: distributions over many sampled futures, and backtests of their accuracy on logs."""
+"""Forecasts of job starts: distributions from replayed scenarios, and backtests of their accuracy on a log."""

@@ -1,4 +1,4 @@
-"""Forecast results as numbers, sentences and a figure."""
+"""Forecasts of job starts, as numbers, sentences and a figure."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ from poolwise.short_repr import fit_repr
 from poolwise.units import NEVER, SECOND, format_time, shared_time_unit
 
 ASKED = (0.1, 0.5, 0.9)
+"""Levels of the reported quantiles."""
 SHOWN = 30
-"""Maximum number of jobs listed as sentences, earliest start first."""
+"""Maximum number of jobs listed in the text and drawn in the figure; the earliest starts come first."""
 
 
 class JobForecast(NamedTuple):
-    """Forecast start of one job.
+    """Forecast of the start of one job.
 
     Attributes
     ----------
-    name : label of the job
-    wait_s : (3,) seconds until the job has started with a probability of 10, 50 and 90 %; infinite if it never does
-    chance_by : probability of a start by the requested time; None if none was requested
+    name : name of the job
+    wait_s : (3,) seconds within which it starts with a probability of 10, 50 and 90 %; infinite if it never starts
+    chance_by : probability of a start by the requested time; None without one
     """
 
     name: str
@@ -40,7 +41,7 @@ class JobForecast(NamedTuple):
 
 
 class ChangedForecast(NamedTuple):
-    """Forecast start of the job after one change."""
+    """Forecast of the job's start after one change."""
 
     words: str
     forecast: JobForecast
@@ -48,17 +49,17 @@ class ChangedForecast(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ForecastAnswer:
-    """Forecasts of when jobs start, as numbers, sentences and a figure; `forecast` returns it.
+    """Forecasts of job starts, as numbers, sentences and a figure; `forecast` returns it.
 
     Attributes
     ----------
-    now : time at which the state was observed, ns since 1970
-    jobs : requested jobs, in the order of their median starts
-    changes : changes that would move the start of the requested job
-    by : requested time, ns since 1970; None if none was requested
+    now : ns since 1970 at which the state was read
+    jobs : requested jobs, ordered by median start
+    changes : effects of changes on the start of the requested job
+    by : requested time in ns since 1970; None without one
     policy : description of the scheduler
-    notes : sentences that a reader must know
-    local : time zone for output
+    notes : caveats of the forecast
+    local : time zone of the text
 
     Examples
     --------
@@ -67,7 +68,7 @@ class ForecastAnswer:
     >>> jobs = [JobForecast("job 7", np.array([60.0, 300.0, 3600.0]), None)]
     >>> answer = poolwise.ForecastAnswer(0, jobs, [], None, "fcfs with easy", [], datetime.timezone.utc)
     >>> answer.sentences()
-    ['job 7 starts between 00:01 and 01:00 (80 %), as likely before as after 00:05']
+    ['job 7 starts between 00:01 and 01:00 (80 %), median 00:05']
     """
 
     now: int
@@ -83,7 +84,7 @@ class ForecastAnswer:
         return fit_repr("\n".join([head, *(f"  {line}" for line in self.sentences())]))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data; times are seconds from now, None if a job never starts."""
+        """Return plain data; times are seconds from now, None where a job never starts."""
         return {
             "now": self.time(0.0),
             "by": None if self.by is None else self.time((self.by - self.now) / SECOND),
@@ -102,44 +103,44 @@ class ForecastAnswer:
         return {"job": job.name, **waits, **starts, "chance_by": job.chance_by}
 
     def time(self, seconds: float) -> str:
-        """Return the ISO time a number of seconds from now."""
+        """Return the ISO time this many seconds from now."""
         return self._moment(seconds).isoformat(timespec="seconds")
 
-    def said_time(self, seconds: float) -> str:
-        """Return date, time and UTC offset a number of seconds from now."""
+    def time_with_zone(self, seconds: float) -> str:
+        """Return date, time and UTC offset this many seconds from now, for readers."""
         return f"{self._moment(seconds):%Y-%m-%d %H:%M %z}"
 
     def _moment(self, seconds: float) -> datetime:
         return datetime.fromtimestamp(self.now / SECOND + seconds, self.local)
 
     def sentences(self) -> list[str]:
-        """Return the forecast as sentences."""
-        said = self.starts_said()
+        """Return the answer as lines of text."""
+        lines = self.start_sentences()
         if self.changes:
-            said += ["Changes that would move the start:", *(f"  {line}" for line in self.changes_said())]
-        return [*said, *(f"note: {text}" for text in self.notes)]
+            lines += ["What would change the start:", *(f"  {line}" for line in self.change_sentences())]
+        return [*lines, *(f"note: {text}" for text in self.notes)]
 
-    def starts_said(self) -> list[str]:
-        """Return one sentence per job, for the jobs that start first."""
-        said = [self._sentence(job) for job in self.jobs[:SHOWN]]
+    def start_sentences(self) -> list[str]:
+        """Return one sentence for each of the first `SHOWN` jobs, and a line that counts the others."""
+        lines = [self._sentence(job) for job in self.jobs[:SHOWN]]
         if len(self.jobs) > SHOWN:
-            said.append(f"{len(self.jobs) - SHOWN} more jobs start later: --json lists all, --job asks for one")
-        return said or ["no job waits"]
+            lines.append(f"{len(self.jobs) - SHOWN} more jobs start later: use --json to list all, or --job to select one")
+        return lines or ["no job is waiting"]
 
-    def changes_said(self) -> list[str]:
-        """Return the effect of each change on the start of the requested job."""
+    def change_sentences(self) -> list[str]:
+        """Return one line per change, with its effect on the start of the requested job."""
         return [f"{one.words}: {self._against(one.forecast)}" for one in self.changes]
 
     def _sentence(self, job: JobForecast) -> str:
         low, middle, high = job.wait_s.tolist()
         if _finite(middle) is None:
-            return f"{job.name} is not expected to start within the forecast horizon"
+            return f"{job.name} is not expected to start"
         until = "and perhaps never" if _finite(high) is None else f"and {self.clock(high)}"
-        chance = "" if job.chance_by is None else f"; by {self.clock(self._by_s)} with {100 * job.chance_by:.0f} % probability"
+        chance = "" if job.chance_by is None else f"; by {self.clock(self._by_s)} with a chance of {100 * job.chance_by:.0f} %"
         if self.clock(low) == until.removeprefix("and "):
             return f"{job.name} starts at {self.clock(low)}{chance}"
         between = f"{job.name} starts between {self.clock(low)} {until} (80 %)"
-        return f"{between}, as likely before as after {self.clock(middle)}{chance}"
+        return f"{between}, median {self.clock(middle)}{chance}"
 
     @property
     def _by_s(self) -> float:
@@ -147,22 +148,22 @@ class ForecastAnswer:
 
     def _against(self, job: JobForecast) -> str:
         was, now = float(self.jobs[0].wait_s[1]), float(job.wait_s[1])
-        chance = "" if job.chance_by is None else f", by the requested time with {100 * job.chance_by:.0f} % probability"
+        chance = "" if job.chance_by is None else f", by the requested time with a chance of {100 * job.chance_by:.0f} %"
         if _finite(now) is None:
-            return f"it is not expected to start{chance}"
+            return f"it would not start{chance}"
         if _finite(was) is None:
             return f"{self.clock(now)} at the median{chance}"
         off = was - now
-        word = "about as late" if abs(off) < 60 else f"{format_time(abs(off))} {'earlier' if off > 0 else 'later'}"
+        word = "about the same" if abs(off) < 60 else f"{format_time(abs(off))} {'earlier' if off > 0 else 'later'}"
         return f"{self.clock(now)} at the median, {word}{chance}"
 
     def clock(self, seconds: float) -> str:
-        """Return the time of day a number of seconds from now, with the date if that is not today."""
+        """Return the time of day this many seconds from now, with the date unless it is today."""
         moment, today = self._moment(seconds), self._moment(0.0)
         return f"{moment:%H:%M}" if moment.date() == today.date() else f"{moment:%a %d %b %H:%M}"
 
     def figure(self) -> Figure:
-        """Return a chart of the jobs with the median and the 80 % interval of each start."""
+        """Return a chart of the jobs, earliest first, with median starts and 80 % intervals."""
         known = [job for job in self.jobs if _finite(float(job.wait_s[2])) is not None][:SHOWN]
         waits = np.array([job.wait_s for job in known]).reshape(-1, 3)
         size, unit = shared_time_unit(float(waits.max(initial=0.0)))
@@ -187,17 +188,17 @@ def _finite(wait: float) -> float | None:
 def forecast_answer(
     situation: KnownState, question: ForecastQuestion, policy: str, local: tzinfo, called: str | None = None
 ) -> ForecastAnswer:
-    """Forecast the requested starts; `called` is the label of a job that is not in the cluster."""
+    """Forecast the requested starts; `called` is the display name of a job that is not yet in the cluster."""
     sought = np.array(question.sought, dtype=np.int64)
     epoch, notes = situation.jobs.epoch, []
     if not situation.ended.any():
         notes.append(
-            "no finished jobs are known, so runtimes are derived from requests and running jobs; give a log with --history"
+            "no completed jobs are known: run times are estimated from requests and running jobs; add a log with --history"
         )
     if question.corrections is None:
-        notes.append("intervals are not recalibrated and too narrow on most logs; --recalibrate corrects them with a backtest")
+        notes.append("intervals are not calibrated and are too narrow on most logs; --recalibrate corrects them by a backtest")
     if situation.scheduler.remembers:
-        notes.append(f"the scheduler keeps {situation.scheduler.remembers}, which a state does not contain")
+        notes.append(f"the scheduler keeps {situation.scheduler.remembers}, which the cluster state does not include")
     if not len(sought):
         return ForecastAnswer(epoch + situation.now, [], [], question.by, policy, notes, local)
     known = Known.of(situation)
@@ -205,7 +206,7 @@ def forecast_answer(
     horizon = horizon_of(float(((mean[mean < NEVER] - situation.now) / SECOND).max(initial=0.0)))
     found, obstacle = _forecast(known, sought, question, horizon, called)
     if obstacle is not None:
-        notes.append(f"replayed by the reference engine: {obstacle}")
+        notes.append(f"replayed on the reference engine: {obstacle}")
     changed = []
     if question.changes:
         for change in request_changes(situation, int(sought[0])):

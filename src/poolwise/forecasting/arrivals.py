@@ -1,4 +1,4 @@
-"""Future arrivals: past days, resampled and shifted to the future (a block bootstrap)."""
+"""Future arrivals: days of the past, drawn at random and shifted into the future (block bootstrap)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from poolwise.arrays import IntArray
 from poolwise.units import DAY
 
 MOST = 4000
-"""Maximum number of drawn jobs."""
+"""Maximum number of jobs to draw."""
 
 
 class ComingJobs(NamedTuple):
@@ -18,8 +18,8 @@ class ComingJobs(NamedTuple):
 
     Attributes
     ----------
-    like : (k,) rows of the jobs that they copy
-    submit : (k,) ns, ascending
+    like : (k,) rows of the copied jobs
+    submit : (k,) submission times, ns, ascending
     """
 
     like: IntArray
@@ -27,10 +27,10 @@ class ComingJobs(NamedTuple):
 
 
 def draw_arrivals(submit: IntArray, now: int, horizon: int, g: np.random.Generator) -> ComingJobs:
-    """Draw the submissions in the `horizon` ns after now, from (n_job,) past submissions in ascending order.
+    """Draw the arrivals in the `horizon` ns after now, from (n_job,) submissions up to now, ascending.
 
-    The future consists of blocks of one day, each a stretch of the past shifted by a whole number of days, so that nights
-    resemble nights. If less than two days are known, blocks last a quarter of the known time.
+    The future consists of blocks of one day. Each block copies a stretch of the past that began a whole number of days earlier,
+    which preserves the time of day. With less than two days of history, blocks are a quarter of the history long.
     """
     none = np.zeros(0, dtype=np.int64)
     if not len(submit) or now <= int(submit[0]):

@@ -1,4 +1,4 @@
-"""Backtests: forecasts at instants throughout a log, each made without knowledge of later events."""
+"""Backtest of start forecasts on a log: each forecast uses only what was known at its time."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from poolwise.performance.ideal import Ideal
 from poolwise.units import SECOND, format_time
 
 ASKED = (0.1, 0.5, 0.9)
-"""Quantile levels that are scored."""
+"""Levels of the scored quantiles."""
 HOUR_S = 3600.0
 HISTORY = 20_000
-"""Maximum number of finished jobs known to a forecaster."""
+"""Number of most recent jobs whose outcome forecasters know."""
 PRIOR, LITTLE = 20.0, 2.0
-"""`Recalibration.prior` of the forecasts, and of a point forecast, whose interval is certainly too narrow."""
+"""`Recalibration.prior` of our forecasts, and of a point forecast, which is certain to be too narrow."""
 LEAST_INSTANTS = 5
 BLOCKS, RESAMPLED = 12, 200
-"""Number of blocks of the log's time for resampling, and number of resamples."""
+"""Number of time blocks of the log and of bootstrap resamples of these blocks."""
 NEAR_S = 600.0
-"""Tolerance in seconds within which a replayed wait equals a recorded one."""
+"""Maximum difference (seconds) at which a replayed wait counts as equal to the recorded one."""
 FAR = np.iinfo(np.int64).max // 2
-"""Start time (ns) of jobs that never start."""
+"""Start (ns) of jobs that never start."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class BacktestSettings:
     Attributes
     ----------
     instants : number of times at which forecasts are made
-    samples : sampled futures per forecast
-    jobs : maximum number of waiting jobs forecast at each time
-    first, last : range of the times, as fractions of the log's span
+    samples : number of scenarios per forecast
+    jobs : maximum number of waiting jobs to forecast at each time
+    first, last : shares of the log's span between which the times lie
     seed : random seed
     """
 
@@ -58,16 +58,16 @@ class BacktestSettings:
 
 
 class Scored(NamedTuple):
-    """Forecasts at one or more times.
+    """Forecasts and observed starts, one row per forecast.
 
     Attributes
     ----------
-    now : (m,) ns, time of the forecast
+    now : (m,) time of the forecast, ns
     job : (m,) row of the job
     truth : (m,) seconds until the job started
-    plan, calibrated, forecast, uncorrected : (m, 3) quantiles at `ASKED` of four forecasters: `squeue --start`, one replay with
-        mean runtimes widened by past errors, the forecast, and the forecast before recalibration
-    calibrated_chance, chance : (m,) probability of a start within the hour
+    plan, calibrated, forecast, uncorrected : (m, 3) quantiles at `ASKED`: of a plan with requested times, as `squeue --start`
+        makes; of a plan with mean runtimes, widened by past errors; of our forecast; and of our forecast before correction
+    calibrated_chance, chance : (m,) probability of a start within one hour
     """
 
     now: IntArray
@@ -82,9 +82,9 @@ class Scored(NamedTuple):
 
 
 def situation_at(schedule: Schedule, scheduler: Scheduler, time: int) -> tuple[KnownState, IntArray]:
-    """Return the state known just before the events of a time, and the workload rows that it contains.
+    """Return what is known of a schedule just before a time, and the workload rows of its jobs.
 
-    Of the finished jobs, the last `HISTORY` are known.
+    It includes the outcomes of the last `HISTORY` jobs.
     """
     workload = schedule.workload
     n = int(np.searchsorted(workload.submit, time))
@@ -113,7 +113,7 @@ def situation_at(schedule: Schedule, scheduler: Scheduler, time: int) -> tuple[K
 
 
 def _times(schedule: Schedule) -> tuple[IntArray, IntArray]:
-    """Return (n_job,) starts and ends, far in the future for jobs that never started."""
+    """Return the (n_job,) starts and ends, `FAR` for jobs that never started."""
     far = np.full(len(schedule.workload), FAR)
     start, end = far.copy(), far.copy()
     start[schedule.job], end[schedule.job] = schedule.start, schedule.end
@@ -127,9 +127,9 @@ def _placement(schedule: Schedule, run: int) -> Placement:
 def forecasts(
     schedule: Schedule, scheduler: Scheduler, settings: BacktestSettings, ours: Recalibration, planned: Recalibration
 ) -> Iterator[Scored]:
-    """Forecast at instants throughout a schedule with three forecasters, each recalibrated with its own known past.
+    """Yield the forecasts of three forecasters at instants of a schedule, each corrected by its past errors as known then.
 
-    `ours` and `planned` cache the results of sampled futures and of plans with mean runtimes.
+    `ours` and `planned` store the forecasts from scenarios and from plans with mean runtimes.
     """
     start, _ = _times(schedule)
     at = np.searchsorted(LEVELS, ASKED)
@@ -142,23 +142,23 @@ def forecasts(
         if len(sought) > settings.jobs:
             sought = np.sort(g.choice(sought, settings.jobs, replace=False))
         job, known = rows[sought], Known.of(situation)
-        asked = _waits(plan(known, sought, known.requests()), time)
+        requested = _waits(plan(known, sought, known.requests()), time)
         mean = _waits(plan(known, sought, known.means()), time)
         starts, _ = sample_starts(known, sought, settings.samples, settings.seed, horizon_of(float(mean.max())))
         drawn, corrections = sample_quantiles(starts, time), Corrections(ours.moves(time, start), planned.moves(time, start))
-        better, widened = corrections.apply(drawn, mean), corrections.widened(mean)
+        corrected, widened = corrections.apply(drawn, mean), corrections.widened(mean)
         ours.remember(time, job, drawn)
         planned.remember(time, job, np.repeat(mean[:, None], len(LEVELS), axis=1))
         yield Scored(
             np.full(len(sought), time),
             job,
             _waits(start[job], time),
-            np.repeat(asked[:, None], len(ASKED), axis=1),
+            np.repeat(requested[:, None], len(ASKED), axis=1),
             widened[:, at],
-            better[:, at],
+            corrected[:, at],
             drawn[:, at],
             chance_within(widened, HOUR_S),
-            chance_within(better, HOUR_S),
+            chance_within(corrected, HOUR_S),
         )
 
 
@@ -167,7 +167,7 @@ def _waits(starts: IntArray, now: int) -> FloatArray:
 
 
 def _instants(schedule: Schedule, settings: BacktestSettings) -> list[int]:
-    """Return submission times of jobs that wait, spread evenly over the log."""
+    """Return submission times of jobs that have to wait, spread evenly over the log."""
     submit = schedule.workload.submit
     span = int(submit[-1] - submit[0])
     edges = submit[0] + np.linspace(settings.first, settings.last, settings.instants + 1) * span
@@ -185,14 +185,14 @@ def _instants(schedule: Schedule, settings: BacktestSettings) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class Backtest:
-    """Accuracy of forecasts on a log.
+    """Scores of start forecasts on a log.
 
     Attributes
     ----------
     schedule : simulated schedule of the log, whose starts are forecast
     scored : all forecasts
-    corrections : corrections for later forecasts
-    notes : sentences that a reader must know
+    corrections : corrections to apply to later forecasts
+    notes : caveats of the result
     """
 
     schedule: Schedule
@@ -202,31 +202,31 @@ class Backtest:
 
     @classmethod
     def of(cls, machine: Machine, workload: Workload, scheduler: Scheduler, settings: BacktestSettings) -> Backtest:
-        """Simulate a log, with requested times as users wrote them, and forecast at instants throughout it.
+        """Simulate a log with its requested times as submitted, and forecast at instants of it.
 
-        Raises InputError if too few jobs wait to score forecasts.
+        Raises InputError if jobs wait at too few instants.
         """
         schedule = simulate(machine, workload, scheduler).schedule
         ours, planned = Recalibration(PRIOR), Recalibration(LITTLE)
         parts = list(forecasts(schedule, scheduler, settings, ours, planned))
         if len(parts) < LEAST_INSTANTS:
-            problem = f"jobs wait at only {len(parts)} of the sampled instants: the queue is too short to forecast"
-            raise InputError(problem, field="processors", remedy="give a smaller machine, or a log of a busier one")
+            problem = f"jobs wait at only {len(parts)} of the sampled instants: there is hardly a queue to forecast"
+            raise InputError(problem, field="processors", remedy="choose a smaller machine or the log of a busier one")
         scored = Scored(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
         last, (start, _) = int(scored.now.max()), _times(schedule)
         corrections = Corrections(ours.moves(last, start), planned.moves(last, start))
         return cls(schedule, scored, corrections, recorded_notes(schedule))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data: scores, and 90 % intervals over blocks of time."""
+        """Return scores as plain data, with 90 % intervals from a bootstrap over blocks of time."""
         every = self.scored
         blocks = np.unique(every.now, return_inverse=True)[1] * BLOCKS // len(np.unique(every.now))
         g, size = np.random.default_rng(0), int(blocks.max()) + 1
-        again = [
+        resampled = [
             _scores(every, np.bincount(g.integers(0, size, size), minlength=size)[blocks].astype(np.float64))
             for _ in range(RESAMPLED)
         ]
-        ranges = {name: _range([one[name] for one in again]) for name in again[0]}
+        ranges = {name: _range([scores[name] for scores in resampled]) for name in resampled[0]}
         return {
             **_scores(every, np.ones(len(blocks))),
             "intervals_90": ranges,
@@ -239,7 +239,7 @@ class Backtest:
 
 
 def _scores(every: Scored, weight: FloatArray) -> dict[str, float | None]:
-    """Return weighted scores; None if the baseline forecast has no error."""
+    """Return weighted scores of forecasts; a ratio is None if its reference has zero loss."""
     levels, happened = np.array(ASKED), every.truth <= HOUR_S
 
     def mean(values: FloatArray) -> float:
@@ -273,7 +273,7 @@ def _range(values: list[float | None]) -> tuple[float, float] | None:
 
 
 def recorded_notes(schedule: Schedule) -> tuple[str, ...]:
-    """Compare the recorded starts of a log, if any, with those of the replayed scheduler."""
+    """Return a note if the recorded starts of a log differ from the replayed ones; empty if it records none."""
     recorded = schedule.workload.attributes.get("wait_s")
     if recorded is None:
         return ()
@@ -287,8 +287,8 @@ def recorded_notes(schedule: Schedule) -> tuple[str, ...]:
     if near >= 0.9:
         return ()
     return (
-        "the log was recorded under another policy or on another machine than replayed here: "
-        f"{100 * near:.0f} % of the recorded waits are within {format_time(NEAR_S)} of the replayed ones, half of them are "
+        "the log was recorded under a policy or on a machine other than those replayed: "
+        f"{100 * near:.0f} % of the recorded waits are within {format_time(NEAR_S)} of the replayed ones, and half of them are "
         f"off by more than {format_time(float(np.median(np.abs(off))))}. The scores apply to the replayed policy; "
         "recorded starts are not forecast",
     )

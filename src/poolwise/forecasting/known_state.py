@@ -1,4 +1,4 @@
-"""Known state: the finished, running and waiting jobs that a forecaster knows at one time."""
+"""State of a cluster as known at one time: completed, running and waiting jobs, without future arrivals."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from poolwise.model.table_columns import Column
 
 @dataclass(frozen=True, eq=False)
 class KnownState:
-    """Machine, scheduler and jobs known at one time.
+    """A machine, its scheduler, and the jobs known at one time.
 
     Attributes
     ----------
-    machine, scheduler, estimate : machine, scheduler, and the scheduler's runtime estimate
+    machine, scheduler : machine and the scheduler that decides
+    estimate : performance model that the scheduler uses to estimate runtimes
     jobs : all known jobs, in the order (submit, id)
     now : ns
-    ran : (n_job,) ns that finished jobs ran and that running jobs have run so far; 0 for waiting jobs
-    ended : (n_job,) whether a job has finished
-    running : rows of running jobs, in the order of their starts
-    waiting : (k,) rows of waiting jobs
+    ran : (n_job,) ns that completed jobs ran and that running jobs have run so far; 0 for waiting jobs
+    ended : (n_job,) True for completed jobs
+    running : running jobs, in the order of their starts; rows of `jobs`
+    waiting : (k,) rows of `jobs`
     """
 
     machine: Machine
@@ -47,10 +48,10 @@ class KnownState:
 def situation_of(
     state: MachineState, scheduler: Scheduler, estimate: PerformanceModel, history: Workload | None = None
 ) -> KnownState:
-    """Combine a state with jobs that ended before it.
+    """Combine a machine state with a history of completed jobs.
 
-    The clock of the history is shifted so that its last job is submitted when the state was observed. Of its columns, those
-    that the state's jobs have, and users, are read. Jobs of the state follow those of the history.
+    The history is shifted so that its last job is submitted at the time of the state. Of its attributes, only `user` and those
+    that the jobs of the state have are read. Jobs of the state follow those of the history.
     """
     jobs = state.jobs
     rows = np.concatenate([[run.job for run in state.running], state.waiting]).astype(np.int64)
@@ -70,8 +71,8 @@ def situation_of(
         return np.concatenate(parts)
 
     past = {} if history is None else history.attributes
-    late = 0 if history is None else int(state.now - history.submit[-1])
-    submit = np.zeros(0, dtype=np.int64) if history is None else history.submit + late
+    shift = 0 if history is None else int(state.now - history.submit[-1])
+    submit = np.zeros(0, dtype=np.int64) if history is None else history.submit + shift
 
     def known(name: str) -> IntArray:
         before = np.zeros(0, dtype=np.int64) if history is None else history.request(name)

@@ -1,4 +1,4 @@
-"""Lifetime distributions from complete and censored observations: weighted Kaplan-Meier estimates.
+"""Weighted Kaplan-Meier estimates of durations, from completed and from censored (still running) observations.
 
 Source: Kaplan, Meier 1958.
 """
@@ -13,12 +13,12 @@ from poolwise.arrays import BoolArray, FloatArray
 
 
 class Lifetimes(NamedTuple):
-    """Discrete distribution.
+    """Discrete distribution of a duration.
 
     Attributes
     ----------
-    value : (n,) values in ascending order
-    mass : (n,) probabilities; the rest of the mass lies beyond the largest value
+    value : (n,) values, ascending
+    mass : (n,) probabilities; the remainder up to 1 lies beyond the largest value
     """
 
     value: FloatArray
@@ -26,25 +26,25 @@ class Lifetimes(NamedTuple):
 
     @property
     def beyond(self) -> float:
-        """Return the probability of exceeding the largest value."""
+        """Probability of a value beyond the largest one."""
         return max(1.0 - float(self.mass.sum()), 0.0)
 
     def after(self, elapsed: float) -> Lifetimes:
-        """Condition on values above `elapsed` without normalizing: they keep their masses."""
+        """Return the part above `elapsed`; the masses are not normalized."""
         first = int(np.searchsorted(self.value, elapsed, side="right"))
         return Lifetimes(self.value[first:], self.mass[first:])
 
     def quantiles(self, levels: FloatArray) -> FloatArray:
-        """Return the quantiles at (...,) levels; the largest value where the mass does not suffice."""
+        """Return the quantiles at (...,) levels: the smallest value with that cumulative share, at most the largest value."""
         reached = np.cumsum(self.mass)
         at: FloatArray = self.value[np.minimum(np.searchsorted(reached, levels * reached[-1]), len(self.value) - 1)]
         return at
 
 
 def kaplan_meier(time: FloatArray, over: BoolArray, weight: FloatArray | None = None) -> Lifetimes:
-    """Estimate a distribution from (n,) times, each complete (`over`) or censored.
+    """Estimate a distribution from (n,) times, each of which is complete (`over`) or censored.
 
-    Among equal times, complete ones come first. The masses add up to less than 1 if the longest time is censored.
+    Among equal times, complete ones come first. If the longest time is censored, the masses sum to less than 1.
     """
     if not len(time):
         return Lifetimes(np.zeros(0), np.zeros(0))

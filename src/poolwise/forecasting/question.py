@@ -1,4 +1,4 @@
-"""Forecast requests: jobs, deadline, and a hypothetical job. Parses the text forms of the command line."""
+"""Question that a forecast answers: jobs, deadline and hypothetical jobs; parsers of their text forms."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from poolwise.units import HORIZON, SECOND, Dimension, parse
 
 _DIMENSIONS: dict[str, Dimension] = {"memory": "memory", "time": "time"}
 _MOST = {"time": HORIZON}
-"""Maximum time (ns) that a new job may request; other amounts are limited to 2^40."""
+"""Maximum time that a new job may request (ns); the maximum of any other resource is 2^40."""
 _CLOCK = re.compile(r"(?:(today|tomorrow)\s+)?(\d{1,2}):(\d{2})\Z")
 
 
 @dataclass(frozen=True, eq=False)
 class ForecastQuestion:
-    """Forecast request.
+    """Question that a forecast answers.
 
     Attributes
     ----------
     sought : rows of the waiting jobs to forecast
-    by : time (ns) for which the probability of a start is computed; None for none
-    samples, seed : number of sampled futures, and the random seed
-    changes : whether to forecast the effect of changes
-    corrections : quantile corrections from a backtest; None for none
+    by : ns; the answer includes the probability of a start by then. None without a deadline
+    samples, seed : number of scenarios, and random seed
+    changes : True to also forecast the effects of changed requests, policies and pools
+    corrections : quantile corrections from a backtest; None for uncorrected quantiles
     """
 
     sought: list[int]
@@ -47,28 +47,28 @@ class ForecastQuestion:
 
 
 def rows_named(situation: KnownState, names: list[str]) -> list[int]:
-    """Return the rows of the waiting jobs with these names or ids, all if none is given; raise InputError for others."""
+    """Return the rows of the waiting jobs with these names or ids, or of all if none is given; raise InputError for others."""
     jobs, waiting = situation.jobs, list[int](situation.waiting.tolist())
     if not names:
         return waiting
     known = {jobs.name(row): row for row in waiting} | {str(int(jobs.id[row])): row for row in waiting}
     for name in names:
         if name not in known:
-            at_work = {jobs.name(run.job) for run in situation.running}
-            problem = f"job {name} is already running" if name in at_work else f"no waiting job is named {name}"
-            raise InputError(problem, field="--job", remedy="name a job of waiting.csv")
+            running = {jobs.name(run.job) for run in situation.running}
+            problem = f"job {name} is already running" if name in running else f"no job {name} is waiting"
+            raise InputError(problem, field="--job", remedy="choose a job of waiting.csv")
     return [known[name] for name in names]
 
 
 def new_job(situation: KnownState, text: str) -> tuple[KnownState, int]:
-    """Add a hypothetical job such as "nodes=2,memory=64GiB,time=4h,user=ann", submitted now; return its row."""
+    """Add a job that is submitted now, such as "nodes=2,memory=64GiB,time=4h,user=ann"; return the state and the job's row."""
     requests: dict[str, int] = {}
     attributes: dict[str, str] = {}
     jobs, machine = situation.jobs, situation.machine
     for part in text.split(","):
         name, equals, value = (word.strip() for word in part.partition("="))
         if not equals:
-            raise InputError(f"'{part}' is not NAME=AMOUNT", field="--new", remedy="such as nodes=2,memory=64GiB,time=4h")
+            raise InputError(f"'{part}' is not NAME=AMOUNT", field="--new", remedy="example: nodes=2,memory=64GiB,time=4h")
         if name in requests or name in attributes:
             raise InputError(f"{name} is given twice", field="--new", remedy="give it once")
         if name in jobs.attributes or name == "user":
@@ -80,16 +80,16 @@ def new_job(situation: KnownState, text: str) -> tuple[KnownState, int]:
         try:
             requests[name] = parse(value, _DIMENSIONS.get(name, "count"))
         except ValueError as error:
-            raise InputError(str(error), field="--new", remedy="such as nodes=2,memory=64GiB,time=4h") from error
+            raise InputError(str(error), field="--new", remedy="example: nodes=2,memory=64GiB,time=4h") from error
         if requests[name] > _MOST.get(name, 2**40):
-            raise InputError(f"{name}={value} is too large", field="--new", remedy="such as nodes=2,memory=64GiB,time=4h")
+            raise InputError(f"{name}={value} is too much", field="--new", remedy="example: nodes=2,memory=64GiB,time=4h")
     if not requests.get("time"):
-        raise InputError("the requested time is missing", field="--new", remedy="write time=4h")
+        raise InputError("the requested time is missing", field="--new", remedy="add a time, such as time=4h")
     requested = requests.pop("time")
     if "nodes" not in machine.resources:
         requests.setdefault("cores", 1)
     if not requests.setdefault("nodes", 1):
-        raise InputError("a job must request at least one node", field="--new", remedy="write nodes=1 or more, or omit it")
+        raise InputError("nodes must be at least 1", field="--new", remedy="set nodes=1 or more, or omit it")
     row = len(jobs)
     added = with_job(situation, requests, requested, attributes)
     return added, row
@@ -102,14 +102,14 @@ def with_job(situation: KnownState, requests: dict[str, int], requested: int, at
     def column(values: IntArray, value: int) -> IntArray:
         return np.append(values, value).astype(np.int64)
 
-    named = {name: _with(values, attributes.get(name)) for name, values in jobs.attributes.items()}
+    extended = {name: _appended(values, attributes.get(name)) for name, values in jobs.attributes.items()}
     table = JobTable(
         column(jobs.id, int(jobs.id.max(initial=0)) + 1),
         column(jobs.submit, situation.now),
         column(jobs.requested, requested),
         column(jobs.tasks, 1),
         {name: column(jobs.request(name), requests.get(name, 0)) for name in {**jobs.requests, **requests}},
-        named,
+        extended,
         name=[*(jobs.name(row) for row in range(len(jobs))), "new"] if jobs.named else None,
         epoch=jobs.epoch,
     )
@@ -122,8 +122,8 @@ def with_job(situation: KnownState, requests: dict[str, int], requested: int, at
     )
 
 
-def _with(values: Column, text: str | None) -> Column:
-    """Return a column with one more value; None for None."""
+def _appended(values: Column, text: str | None) -> Column:
+    """Return a column with one more value; a blank if `text` is None."""
     kind = values.dtype.kind
     if text is None:
         return np.append(values, np.array(["" if kind in "UO" else -1], dtype=object if kind == "O" else None))
@@ -131,49 +131,51 @@ def _with(values: Column, text: str | None) -> Column:
 
 
 def zone(name: str) -> tzinfo:
-    """Return the time zone of a name; raise InputError if there is none."""
+    """Return the time zone with this name; raise InputError if it is unknown."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError) as error:
-        raise InputError(f"unknown time zone '{name}'", field="--timezone", remedy="such as Europe/Berlin") from error
+        raise InputError(f"unknown time zone '{name}'", field="--timezone", remedy="example: Europe/Berlin") from error
 
 
 def read_instant(text: str, situation: KnownState, local: tzinfo) -> int:
-    """Return ns on the clock of the jobs for "tomorrow 08:00", "18:00", "6h" or an ISO time; raise InputError otherwise."""
+    """Parse "tomorrow 08:00", "18:00", "6h" or an ISO time to ns on the jobs' clock; raise InputError for other text."""
     now = datetime.fromtimestamp((situation.jobs.epoch + situation.now) / SECOND, local)
     if found := _CLOCK.match(text.strip()):
         day, hour, minute = found.groups()
         try:
             meant = now.replace(hour=int(hour), minute=int(minute), second=0, microsecond=0)
         except ValueError as error:
-            raise InputError(f"'{text}' is not a valid time of day", field="--by", remedy="such as 18:00") from error
+            raise InputError(f"'{text}' is not a valid time of day", field="--by", remedy="example: 18:00") from error
         if day == "tomorrow" or (day is None and meant <= now):
             meant += timedelta(days=1)
     else:
         try:
             return situation.now + parse(text, "time")
         except ValueError:
-            pass  # not a duration, so a date
+            pass  # not a duration: parse a date
         try:
             meant = datetime.fromisoformat(text)
         except ValueError as error:
             problem = f"'{text}' is neither a time nor a duration"
-            raise InputError(problem, field="--by", remedy='such as "tomorrow 08:00", "18:00", 6h, 2026-11-23T08:00') from error
+            raise InputError(
+                problem, field="--by", remedy='examples: "tomorrow 08:00", "18:00", 6h, 2026-11-23T08:00'
+            ) from error
         meant = meant if meant.tzinfo is not None else meant.replace(tzinfo=local)
     ns = int(meant.timestamp()) * SECOND - situation.jobs.epoch
     if ns <= situation.now:
-        raise InputError(f"'{text}' is in the past", field="--by", remedy="give a time after the state was observed")
+        raise InputError(f"'{text}' is in the past", field="--by", remedy="give a time after the time of the state")
     return ns
 
 
 def corrections_in(path: Path) -> Corrections:
-    """Read the corrections of a backtest (`Backtest.to_dict`); raise InputError for another file."""
+    """Read the corrections of a backtest (`Backtest.to_dict`); raise InputError if the file has none."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))["corrections"]
         corrections = Corrections(*(np.array(found[name], dtype=np.float64) for name in Corrections._fields))
         if any(moves.shape != LEVELS.shape for moves in corrections):
-            raise ValueError("corrections for other quantiles")
+            raise ValueError("corrections of other quantiles")
     except (OSError, ValueError, KeyError, TypeError) as error:
-        remedy = "give what `poolwise forecast backtest LOG --json` printed"
-        raise InputError("this is not the result of a backtest", file=path, field="--recalibrate", remedy=remedy) from error
+        remedy = "pass the output of `poolwise forecast backtest LOG --json`"
+        raise InputError("the file is not the result of a backtest", file=path, field="--recalibrate", remedy=remedy) from error
     return corrections

@@ -1,7 +1,7 @@
-"""Recalibration of forecasts: each quantile is shifted by the errors of past forecasts (in logarithms of waits).
+"""Recalibration of forecasts: past errors (in logarithms of waits) shift each quantile.
 
-Corrections use only information available at the time of a forecast. A past forecast whose job still waits counts as
-censored at the time that it has waited since.
+A correction uses only what is known at the time of the forecast. An earlier forecast whose job still waits is off by at least
+the time since then, and counts as censored.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from poolwise.forecasting.lifetimes import kaplan_meier
 from poolwise.units import NEVER, SECOND
 
 LEVELS = np.array([0.02, 0.05, *np.arange(0.1, 0.95, 0.05).round(2), 0.95, 0.98])
-"""Quantile levels of a forecast."""
+"""Levels of the quantiles of a forecast."""
 SOFT = 300.0
-"""Seconds added to waits before taking logarithms, so that very short waits hardly differ."""
+"""Seconds added to waits before taking logarithms; differences between shorter waits hardly matter."""
 OF_PLAN = 0.2
-"""Weight of the plan with mean runtimes in a recalibrated forecast."""
+"""Weight of the plan with mean runtimes in a corrected forecast."""
 REMEMBERED = 60
-"""Number of past forecast times that are kept."""
+"""Number of past forecast times to keep."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,9 +32,9 @@ class PastForecasts:
 
     Attributes
     ----------
-    now : time of the forecast, ns
-    job : (m,) rows of the jobs
-    quantiles : (m, n_level) seconds from then to the start, before recalibration
+    now : time of the forecasts, ns
+    job : (m,) jobs
+    quantiles : (m, n_level) seconds until the start, before correction
     """
 
     now: int
@@ -49,17 +49,17 @@ class Recalibration:
     Parameters
     ----------
     prior
-        Weight of hypothetical correct forecasts, which limits corrections while few forecasts are known. The m forecasts of
-        one time have a total weight of sqrt(m), because their errors are correlated.
+        Weight of a prior error of zero, which keeps corrections small while there are few forecasts. The m forecasts of one
+        time have a combined weight of sqrt(m), because their errors are correlated.
     """
 
     prior: float
     past: deque[PastForecasts] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
     def moves(self, now: int, start: IntArray) -> FloatArray:
-        """Return the (n_level,) shifts of the logarithms of the quantiles at a time.
+        """Return the (n_level,) shifts of the logarithm of each quantile, as known at `now`.
 
-        `start`, (n_job,) ns, holds the starts; for jobs that start later than now, only the elapsed wait is used.
+        `start`, (n_job,) ns, holds the starts of jobs; starts after `now` only count as censored.
         """
         if not self.past:
             return np.zeros(len(LEVELS))
@@ -73,36 +73,36 @@ class Recalibration:
         return np.array([_quantile(errors[:, k], over, size, level) for k, level in enumerate(LEVELS.tolist())])
 
     def remember(self, now: int, job: IntArray, quantiles: FloatArray) -> None:
-        """Record uncorrected forecasts."""
+        """Store forecasts as they were before correction."""
         self.past.append(PastForecasts(now, job, quantiles))
 
 
 def moved(quantiles: FloatArray, moves: FloatArray) -> FloatArray:
-    """Return (m, n_level) quantiles shifted by (n_level,) in logarithms."""
+    """Return (m, n_level) quantiles, corrected by (n_level,) shifts of their logarithms."""
     corrected: FloatArray = np.maximum(np.exp(np.log(quantiles + SOFT) + moves) - SOFT, 0.0)
     return np.maximum.accumulate(corrected, axis=1)
 
 
 class Corrections(NamedTuple):
-    """Corrections at one time.
+    """Corrections of forecasts at one time.
 
     Attributes
     ----------
-    versions, plan : (n_level,) shifts for sampled futures, and for a plan with mean runtimes (`Recalibration.moves`)
+    versions, plan : (n_level,) shifts of the quantiles of scenarios and of a plan with mean runtimes (`Recalibration.moves`)
     """
 
     versions: FloatArray
     plan: FloatArray
 
     def apply(self, drawn: FloatArray, mean: FloatArray) -> FloatArray:
-        """Combine (m, n_level) quantiles of sampled futures with the (m,) starts of a plan, all in seconds.
+        """Return (m, n_level) quantiles that combine those of scenarios, (m, n_level), with those of a plan, (m,), in seconds.
 
-        Combines means of logarithms. Forecasters with different errors are less wrong in combination (Bates, Granger
-        1969).
+        The combination is a weighted mean of logarithms; forecasters that err in different ways err less in combination
+        (Bates, Granger 1969).
         """
         ours, planned = moved(drawn, self.versions), self.widened(mean)
-        together: FloatArray = np.exp((1 - OF_PLAN) * np.log(ours + SOFT) + OF_PLAN * np.log(planned + SOFT)) - SOFT
-        return together
+        combined: FloatArray = np.exp((1 - OF_PLAN) * np.log(ours + SOFT) + OF_PLAN * np.log(planned + SOFT)) - SOFT
+        return combined
 
     def widened(self, mean: FloatArray) -> FloatArray:
         """Return (m, n_level) quantiles of a plan, (m,) seconds, widened by past errors."""
@@ -117,14 +117,14 @@ def _quantile(errors: FloatArray, over: BoolArray, size: FloatArray, level: floa
 
 
 def sample_quantiles(starts: IntArray, now: int) -> FloatArray:
-    """Return (m, n_level) seconds from now to the start, from (n_sample, m) starts; infinite for none."""
+    """Return (m, n_level) seconds from now to the start, from (n_sample, m) starts; infinite for jobs that never start."""
     waits = np.where(starts == NEVER, np.inf, (np.minimum(starts, NEVER // 2) - now) / SECOND)
     found: FloatArray = np.quantile(waits, LEVELS, axis=0, method="inverted_cdf" if np.isinf(waits).any() else "linear").T
     return found
 
 
 def chance_within(quantiles: FloatArray, seconds: float) -> FloatArray:
-    """Return the (m,) probability of a start within a time (s), interpolated between (m, n_level) quantiles."""
+    """Return the (m,) probabilities of a start within the given seconds, from (m, n_level) quantiles; linear between them."""
     edge = np.concatenate([[0.0], LEVELS, [1.0]])
     chance = np.empty(len(quantiles))
     for k, row in enumerate(quantiles):

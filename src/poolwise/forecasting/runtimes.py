@@ -1,9 +1,9 @@
-"""Runtime prediction: a mixture of the observed runtimes of increasingly general classes of jobs.
+"""Runtime distributions of jobs, estimated from earlier jobs of ever larger classes.
 
-The classes of a job are: same user, nodes and request; same user and request; same user; same request; all jobs. Each class
-is mixed with the next more general one, which has the weight of `PRIOR` observations. Running jobs count as censored, and
-their own predictions are conditioned on their elapsed runtime. Only information available at the time is used: runtimes of
-finished jobs, and requests as users wrote them.
+The classes of a job are: same user, nodes and request; same user and request; same user; same request; all jobs. Each class is
+mixed with the next larger one, whose estimate weighs as much as `PRIOR` completed jobs. Running jobs count as censored, and
+their own distributions are conditioned on their elapsed time. The model uses only what is known at the time: runtimes of
+completed jobs, and requested times as submitted.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from poolwise.forecasting.lifetimes import Lifetimes, kaplan_meier
 from poolwise.units import UNKNOWN
 
 PRIOR = 2.0
-"""Weight of the next more general class, in jobs."""
+"""Weight of the next larger class, in completed jobs."""
 RECENT = 100
-"""Maximum number of most recent jobs of a class that are used."""
+"""Number of most recent jobs to keep per class."""
 OVERRUN = np.array([1.02, 1.1, 1.25, 1.5, 2.0])
-"""Factor on the elapsed runtime of a job that exceeds every observed runtime."""
+"""Multiples of the elapsed time at which a job ends that has outlasted all earlier ones."""
 
 
 @dataclass(frozen=True, eq=False)
 class JobFeatures:
-    """Attributes of jobs that are known before they run, each (n_job,).
+    """Features of jobs that are known before they run, (n_job,) each.
 
     Attributes
     ----------
-    user : index of the user
-    nodes : nodes, or cores on shared nodes
-    request : requested time in seconds; infinite for none
+    user : number of the user
+    nodes : nodes, or cores where jobs share nodes
+    request : requested time, seconds; infinite if unknown
     """
 
     user: IntArray
@@ -40,7 +40,7 @@ class JobFeatures:
     request: FloatArray
 
     def classes(self) -> IntArray:
-        """Return the (n_level, n_job) class numbers of jobs, the most specific class first."""
+        """Return (n_level, n_job) class numbers, the smallest class first."""
         return np.stack([_numbers(columns) for columns in self._levels()])
 
     def _levels(self) -> list[list[FloatArray]]:
@@ -50,12 +50,12 @@ class JobFeatures:
 
 
 def _numbers(columns: list[FloatArray]) -> IntArray:
-    """Return (n,) equal numbers for equal rows."""
+    """Return (n,) numbers that are equal for equal rows."""
     return np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)[1].reshape(-1)
 
 
 def request_seconds(requested: IntArray) -> FloatArray:
-    """Return (n,) requested times in seconds from ns, infinite for none."""
+    """Return (n,) requested times (ns) in seconds, infinite if unknown."""
     return np.where(requested >= UNKNOWN, np.inf, requested / 1e9)
 
 
@@ -65,11 +65,11 @@ class RuntimeModel:
     Parameters
     ----------
     classes
-        (n_level, n_job) of `JobFeatures.classes`, with jobs in the order in which they became known.
+        (n_level, n_job) `JobFeatures.classes`; jobs in submission order.
     seen
-        (n_job,) seconds that jobs have run; 0 for waiting jobs.
+        (n_job,) elapsed run time, seconds; 0 for jobs that have not started.
     over
-        (n_job,) whether jobs have finished.
+        (n_job,) True for jobs that have ended.
     """
 
     def __init__(self, classes: IntArray, seen: FloatArray, over: BoolArray) -> None:
@@ -83,7 +83,7 @@ class RuntimeModel:
         self._mixtures: dict[int, Lifetimes] = {}
 
     def _estimate(self, level: int, number: int) -> tuple[Lifetimes, int]:
-        """Return the distribution of a class, and its number of finished jobs."""
+        """Return the distribution of a class and its number of completed jobs."""
         found = self._estimates.get((level, number))
         if found is None:
             numbers, rows = self._members[level]
@@ -121,7 +121,7 @@ class RuntimeModel:
 
 
 def _overrun(request: float, elapsed: float) -> Lifetimes:
-    """Return the distribution for a job that exceeds every observed runtime."""
+    """Return the distribution for a job that has outlasted all earlier ones."""
     value = np.maximum(elapsed, 1.0) * OVERRUN
     if elapsed < request < np.inf:
         value = np.concatenate([np.minimum(value, request), [request]])
@@ -129,5 +129,5 @@ def _overrun(request: float, elapsed: float) -> Lifetimes:
 
 
 def mean_of(found: Lifetimes) -> float:
-    """Return the mean of a distribution whose masses may not add up to 1."""
+    """Return the mean of a distribution whose masses need not sum to 1."""
     return float((found.value * found.mass).sum() / found.mass.sum())

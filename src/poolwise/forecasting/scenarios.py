@@ -1,4 +1,4 @@
-"""Sampled futures: runtimes of known jobs and later arrivals, replayed by the engines."""
+"""Scenarios of the future, with sampled runtimes and arrivals, replayed by the engines."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from poolwise.random import uniform
 from poolwise.units import HOUR, NEVER, OVERDUE, SECOND, UNKNOWN
 
 LIKENESS = 0.9
-"""Correlation between draws for jobs of the same user, nodes and request."""
+"""Correlation of the draws of jobs with the same user, nodes and request."""
 STREAMS = 10
-"""Number of arrival streams; scenarios use them in turn."""
+"""Number of arrival streams; scenarios cycle through them."""
 LEAST, MOST = 12 * HOUR, 21 * 24 * HOUR
-"""Horizon for drawn arrivals."""
+"""Minimum and maximum horizon of drawn arrivals, ns."""
 
 
 def horizon_of(longest_s: float) -> int:
-    """Return the horizon of arrivals (ns), given the longest wait (seconds) of a plan with mean runtimes."""
+    """Return the horizon (ns) of the arrivals to draw, given the longest wait (seconds) of a plan with mean runtimes."""
     return int(min(max(1.5 * longest_s * SECOND, LEAST), MOST))
 
 
 def features_of(jobs: JobTable) -> JobFeatures:
-    """Attributes of jobs that are known before they run."""
+    """Return the features of jobs that are known before they run."""
     user = jobs.attributes.get("user")
     cores = jobs.request("cores") * jobs.nodes
     nodes = np.where(cores > 0, cores, jobs.nodes)
@@ -44,14 +44,16 @@ def features_of(jobs: JobTable) -> JobFeatures:
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """Runtime distributions of the jobs of a known state.
+    """Runtime distributions of the running and waiting jobs of a known state.
 
     Attributes
     ----------
     situation : the known state
     rows : (k,) running jobs, then waiting jobs
     lifetimes : k distributions, seconds
-    kinds : (n_job,) equal numbers for jobs of the same user, nodes and request
+    kinds : (n_job,) class numbers; jobs with the same user, nodes and request have the same number
+    model : runtime model of the state
+    request : (n_job,) requested times, seconds; infinite if unknown
     """
 
     situation: KnownState
@@ -63,7 +65,7 @@ class Known:
 
     @classmethod
     def of(cls, situation: KnownState, features: JobFeatures | None = None) -> Known:
-        """Fit the distributions."""
+        """Estimate the distributions for a known state."""
         features = features_of(situation.jobs) if features is None else features
         classes = features.classes()
         seen = situation.ran / SECOND
@@ -73,16 +75,16 @@ class Known:
         return cls(situation, rows, lifetimes, classes[0], model, features.request)
 
     def means(self) -> IntArray:
-        """(k,) ns, mean of each distribution."""
+        """Return the (k,) mean runtimes, ns."""
         return _ns(np.array([mean_of(found) for found in self.lifetimes]))
 
     def requests(self) -> IntArray:
-        """(k,) ns, requested times; longer jobs end when the scheduler expects them to."""
-        asked, ran = self.situation.jobs.requested[self.rows], self.situation.ran[self.rows]
-        return np.maximum(asked, ran + OVERDUE)
+        """Return the (k,) requested times, ns; for jobs past their request, the earliest end that the scheduler expects."""
+        requested, ran = self.situation.jobs.requested[self.rows], self.situation.ran[self.rows]
+        return np.maximum(requested, ran + OVERDUE)
 
     def draws(self, seed: int, samples: int) -> IntArray:
-        """Draw (samples, k) ns with common random numbers keyed by seed, sample and job."""
+        """Draw (samples, k) runtimes, ns, from common random numbers keyed by seed, sample and job."""
         sample = np.arange(samples)[:, None]
         own = uniform(seed, "forecast.own", self.situation.jobs.id[self.rows][None, :], sample)
         like = uniform(seed, "forecast.like", self.kinds[self.rows][None, :], sample)
@@ -101,18 +103,20 @@ def _ns(seconds: FloatArray) -> IntArray:
 
 
 class ScenarioReplay:
-    """Replays of scenarios with one stream of arrivals.
+    """Replays scenarios of a known state with one stream of arrivals.
 
     Parameters
     ----------
     situation
-        Known state.
+        The known state.
     rows
-        (k,) running jobs, then waiting jobs.
+        (k,) its running jobs, then its waiting jobs.
     sought
-        (m,) rows of the waiting jobs to forecast.
+        (m,) requested jobs of `situation.waiting`, as rows of its jobs.
     coming
-        Jobs that are submitted later.
+        Future arrivals.
+    until
+        Ns at which replays stop.
     """
 
     def __init__(self, situation: KnownState, rows: IntArray, sought: IntArray, coming: ComingJobs, until: int = NEVER) -> None:
@@ -138,22 +142,22 @@ class ScenarioReplay:
         self._sampler, self.obstacle = sampler_of(parts, wanted, until)
 
     def starts(self, durations: IntArray, later: IntArray) -> IntArray:
-        """Return (m,) starts (ns) of the sought jobs, given (k,) durations of the rows and those of later jobs."""
+        """Return the (m,) starts of the sought jobs, ns, given (k,) durations of the rows and those of the arrivals."""
         duration = np.concatenate([durations[self._order], later])
         return self._sampler.starts(replace(self._workload, duration=duration))
 
 
 def plan(known: Known, sought: IntArray, durations: IntArray) -> IntArray:
-    """Return (m,) starts (ns) of the sought jobs if all jobs last as given and no more are submitted."""
+    """Return the (m,) starts of the sought jobs, ns, for the given durations and without further arrivals."""
     none = np.zeros(0, dtype=np.int64)
     replay = ScenarioReplay(known.situation, known.rows, sought, ComingJobs(none, none))
     return replay.starts(durations, none)
 
 
 def sample_starts(known: Known, sought: IntArray, samples: int, seed: int, horizon: int) -> tuple[IntArray, Obstacle | None]:
-    """Return (samples, m) starts (ns) of the sought jobs in sampled futures, and why no kernel replays them, if none does.
+    """Return (samples, m) starts of the sought jobs, ns, and the reason why no kernel replays the scenarios, if none does.
 
-    `horizon` is the time for which arrivals are drawn (ns).
+    Arrivals are drawn for `horizon` ns.
     """
     situation = known.situation
     drawn = known.draws(seed, samples)
@@ -170,7 +174,7 @@ def sample_starts(known: Known, sought: IntArray, samples: int, seed: int, horiz
 
 
 def _durations_of(known: Known, like: IntArray, g: np.random.Generator) -> IntArray:
-    """Return (k,) durations (ns) of later jobs: those of the finished jobs that they copy, otherwise drawn."""
+    """Return the (k,) runtimes of arrivals, ns: those of the copied jobs if these have ended, otherwise sampled."""
     situation = known.situation
     out = situation.ran[like].copy()
     level = g.random(len(like))

@@ -1,4 +1,4 @@
-"""Forecast scores: pinball loss of quantiles, coverage of intervals, Brier score of probabilities."""
+"""Scores of probabilistic forecasts: pinball loss of quantiles, coverage of intervals, Brier score of probabilities."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from poolwise.arrays import BoolArray, FloatArray
 
 
 def pinball(quantiles: FloatArray, levels: FloatArray, truth: FloatArray) -> FloatArray:
-    """Return the (m,) pinball loss of (m, k) quantiles at (k,) levels, averaged over the levels; truth is (m,).
+    """Return the (m,) pinball loss of (m, k) quantiles at (k,) levels, averaged over the levels, in the unit of the quantiles.
 
     Source: Koenker, Bassett 1978.
     """
@@ -18,12 +18,12 @@ def pinball(quantiles: FloatArray, levels: FloatArray, truth: FloatArray) -> Flo
 
 
 def brier(chance: FloatArray, happened: BoolArray) -> FloatArray:
-    """Return (m,) squared differences of probabilities and outcomes. Source: Brier 1950."""
+    """Return the (m,) squared differences of forecast probabilities and observed outcomes. Source: Brier 1950."""
     loss: FloatArray = (chance - happened) ** 2
     return loss
 
 
 def covered(low: FloatArray, high: FloatArray, truth: FloatArray) -> BoolArray:
-    """Return (m,) whether the truth lies in the closed interval."""
+    """Return (m,) True where the truth lies in the closed interval."""
     inside: BoolArray = (low <= truth) & (truth <= high)
     return inside

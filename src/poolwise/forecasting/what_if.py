@@ -1,4 +1,4 @@
-"""Changes to a forecast: a smaller request, another policy, a larger pool; each changes one thing of the known state."""
+"""Changes to a known state that may change a job's start: smaller requests, other partitions, policies, or larger pools."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from poolwise.units import UNKNOWN, format_memory, format_time, to_seconds
 
 
 class RequestChange(NamedTuple):
-    """A change and its short description, such as "with 1 node"."""
+    """A changed state and a short description of the change ("with 1 node instead of 2")."""
 
     words: str
     situation: KnownState
 
 
 def request_changes(situation: KnownState, row: int) -> Iterator[RequestChange]:
-    """Yield changes that might start a waiting job at another time."""
+    """Yield changes after which a waiting job might start at another time."""
     jobs = situation.jobs
     nodes, memory, requested = int(jobs.nodes[row]), int(jobs.memory[row]), int(jobs.requested[row])
     for fewer in sorted({nodes // 2, 1} - {0, nodes}, reverse=True):
@@ -77,11 +77,11 @@ def _with_job(
     requested: int | None = None,
     partition: str | None = None,
 ) -> KnownState:
-    """Return the known state with one request changed."""
+    """Return the state with another request for one job."""
     jobs = situation.jobs
-    asked = {name: column.copy() for name, column in jobs.requests.items()}
+    demands = {name: column.copy() for name, column in jobs.requests.items()}
     for name, amount in (requests or {}).items():
-        asked.setdefault(name, np.zeros(len(jobs), dtype=np.int64))[row] = amount
+        demands.setdefault(name, np.zeros(len(jobs), dtype=np.int64))[row] = amount
     times = jobs.requested.copy()
     if requested is not None:
         times[row] = requested
@@ -91,5 +91,5 @@ def _with_job(
         named[row] = partition
         attributes["partition"] = named.astype(np.str_)
     names = [jobs.name(k) for k in range(len(jobs))] if jobs.named else None
-    table = JobTable(jobs.id, jobs.submit, times, jobs.tasks, asked, attributes, name=names, epoch=jobs.epoch)
+    table = JobTable(jobs.id, jobs.submit, times, jobs.tasks, demands, attributes, name=names, epoch=jobs.epoch)
     return replace(situation, jobs=table)

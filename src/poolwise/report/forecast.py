@@ -11,13 +11,13 @@ from poolwise.report.page import Page, PageSection, PageTable, TableRow
 
 def forecast_page(answer: ForecastAnswer, provenance: Mapping[str, object]) -> Page:
     """Assemble the page of a forecast."""
-    first, *others = answer.starts_said()
+    first, *others = answer.start_sentences()
     figure = answer.figure()
-    changes = answer.changes_said()
+    changes = answer.change_sentences()
     return Page(
         title="Start times of waiting jobs" if len(answer.jobs) != 1 else f"Start time of {answer.jobs[0].name}",
         lead=f"{first[0].upper()}{first[1:]}.",
-        because=[f"Forecast at {answer.said_time(0.0)} under {answer.policy}."],
+        because=[f"Forecast at {answer.time_with_zone(0.0)} under {answer.policy}."],
         main=figure if any(_is_known(job) for job in answer.jobs) else None,
         sections=[
             PageSection(title, lines) for title, lines in (("Effect of changes", changes), ("Later jobs", others)) if lines

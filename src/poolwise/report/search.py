@@ -8,7 +8,7 @@ from poolwise.presentation.figure import Axis, Scatter
 from poolwise.report.page import Page, PageTable, TableRow
 from poolwise.report.page import write_page as write_page
 from poolwise.search.answer import SearchResult
-from poolwise.search.objectives import FARES, WORDS, FareName
+from poolwise.search.objectives import OBJECTIVE_LABELS, OBJECTIVES, ObjectiveName
 from poolwise.search.significance import Ratios
 
 
@@ -34,10 +34,10 @@ def search_page(result: SearchResult) -> Page:
 
 def front_figure(result: SearchResult) -> Scatter:
     """Draw every candidate on the training workloads, and the known orders and the choice on the validation workloads."""
-    x: FareName = "bounded_slowdown"
-    y: FareName = "longest_wait"
+    x: ObjectiveName = "bounded_slowdown"
+    y: ObjectiveName = "longest_wait"
     trained = result.trained
-    series = {"candidates, training": (trained[:, FARES.index(x)].tolist(), trained[:, FARES.index(y)].tolist())}
+    series = {"candidates, training": (trained[:, OBJECTIVES.index(x)].tolist(), trained[:, OBJECTIVES.index(y)].tolist())}
     for judged in result.judged:
         if judged.role == "known" or judged is result.chosen:
             found = judged.on["validation"]
@@ -48,13 +48,13 @@ def front_figure(result: SearchResult) -> Scatter:
         "Gains and losses of each order",
         f"Ratios to {baseline}, geometric means over the workloads; a ratio of 1 equals {baseline}.",
         series=series,
-        x_axis=Axis(f"{WORDS[x]}, relative to {baseline}"),
-        y_axis=Axis(f"{WORDS[y]}, relative to {baseline}", log=True),
+        x_axis=Axis(f"{OBJECTIVE_LABELS[x]}, relative to {baseline}"),
+        y_axis=Axis(f"{OBJECTIVE_LABELS[y]}, relative to {baseline}", log=True),
     )
 
 
 def _cells(found: Ratios) -> list[str]:
-    return [f"{found[name]}, {found[name].word}" for name in FARES]
+    return [f"{found[name]}, {found[name].word}" for name in OBJECTIVES]
 
 
 def _orders(result: SearchResult) -> PageTable:
@@ -67,4 +67,4 @@ def _orders(result: SearchResult) -> PageTable:
         f'Ratios to {result.search.baseline.name} with 95 % intervals over paired workloads. The table states "less" or '
         '"more" only if the interval excludes 1.'
     )
-    return PageTable("Orders", ["order", "role", "workloads", *(WORDS[name] for name in FARES)], rows, caption)
+    return PageTable("Orders", ["order", "role", "workloads", *(OBJECTIVE_LABELS[name] for name in OBJECTIVES)], rows, caption)

@@ -1,4 +1,4 @@
-"""Batch scheduling: one plan for the whole queue, by any way of placing a batch, when jobs arrive or at intervals."""
+"""Batch scheduling: a batch placement method plans the whole queue, at each event or at intervals."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ from poolwise.schedulers.rounds import BETWEEN, Rounds
 @register("schedulers", "batch")
 @dataclass(frozen=True)
 class BatchScheduler(Scheduler):
-    """Place all waiting jobs together on shared nodes and one memory pool (IRoP's problem on what is free).
+    """Places all waiting jobs together on shared nodes and one memory pool (IRoP's problem on the free resources).
 
-    Nodes have cores, memory and the attributes frequency, static and dynamic (energy); jobs ask for cores and memory and
-    may have the attributes frequency, tolerance, priority and profile. Jobs that find no place now wait, the lowest
-    priority first; those that could never be placed are rejected.
+    Nodes have cores, memory and the attributes frequency, static and dynamic (energy). Jobs request cores and memory and may
+    have the attributes frequency, tolerance, priority and profile. Jobs without a place wait, lowest priority first; jobs
+    that could never be placed are rejected.
 
     Parameters
     ----------
@@ -53,15 +53,15 @@ class BatchScheduler(Scheduler):
     settings
         Settings of the method.
     every_s
-        Seconds between plans; 0 plans whenever something arrives or ends.
+        Seconds between plans; 0 plans at each arrival and end.
     effort_s
-        Time limit of one plan. It is counted in a fixed number of moves, never by the clock, so that runs repeat.
+        Time limit of one plan, counted as a fixed number of moves instead of clock time, so that runs are reproducible.
     eta, theta, clip, normalise, least_local
         See `batch.problem.definition.Problem`.
     tolerance
-        Accepted slowdown of jobs that name none.
+        Accepted slowdown of jobs without a tolerance.
     profile
-        Profile of jobs that name none.
+        Profile of jobs without one.
     """
 
     method: str = "place"
@@ -77,11 +77,11 @@ class BatchScheduler(Scheduler):
     profile: str = "kmeans"
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
-        """Begin a run; raises InputError for a machine without shared nodes or an unknown method."""
+        """Start a run; raise InputError for a machine without shared nodes or an unknown method."""
         return BatchDispatcher(self, self.method_of(seed), ModuleLayout.of(machine))
 
     def method_of(self, seed: int) -> Method:
-        """Make the method with its settings; what it draws follows the run's seed, and no clock."""
+        """Create the method with its settings; its random draws follow the run's seed, and it reads no clock."""
         settings = dict(self.settings)
         if self.method == "place":
             settings = {"seed": seed, "guard": False, **settings}
@@ -92,12 +92,12 @@ class BatchScheduler(Scheduler):
 
 @dataclass(frozen=True, eq=False)
 class ModuleLayout(SharedNodes):
-    """What a batch sees of a machine: its modules are the shared nodes, with at most one memory pool beside them.
+    """View of a machine for a batch: shared nodes as modules, and at most one memory pool.
 
     Attributes
     ----------
-    pool : owner of the one pool, -1 without
-    cores, memory : columns
+    pool : owner number of the pool, -1 without one
+    cores, memory : resource columns
     frequency, static, dynamic : (n_node,) attributes of the modules
     """
 
@@ -110,15 +110,15 @@ class ModuleLayout(SharedNodes):
 
     @classmethod
     def of(cls, machine: Machine) -> ModuleLayout:
-        """Find shared nodes with cores and memory; raises InputError where there are none, or several pools."""
+        """Build the view; raise InputError for a machine without nodes with cores and memory, or with several pools."""
         shared = shared_nodes(machine, "cores", "memory")
         nodes, memory = shared.nodes, shared.column("memory")
         pools = [p for p in machine.of_kind(Kind.POOL).tolist() if machine.capacity[p, memory] > 0]
         if len(pools) > 1:
             raise InputError(
-                f"machine '{machine.name}' needs shared nodes and at most one memory pool, it has {len(pools)} pools",
+                f"machine '{machine.name}' has {len(pools)} memory pools; batch scheduling supports at most one",
                 field="pool",
-                remedy='write per = "machine" in the [[pool]]',
+                remedy='set per = "machine" in the [[pool]]',
             )
 
         def attribute(name: str, default: float) -> FloatArray:
@@ -139,18 +139,18 @@ class ModuleLayout(SharedNodes):
 
 @dataclass(frozen=True)
 class BatchDispatcher(Dispatcher):
-    """A run of a batch scheduler; remembers nothing."""
+    """Stateless dispatcher of a batch scheduler."""
 
     scheduler: BatchScheduler
     method: Method
     layout: ModuleLayout
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        """Plan for the whole queue, where it is time to."""
+        """Plan the whole queue if a round is due."""
         return self.plan_on(queue, snapshot, snapshot.free)
 
     def plan_on(self, queue: Queue, snapshot: Snapshot, free: IntArray) -> Plan:
-        """Plan for the whole queue on what is free, (n_owner, n_resource), where it is time to."""
+        """Plan the whole queue on free amounts, (n_owner, n_resource), if a round is due."""
         rounds = Rounds(self.scheduler.every_s)
         wake = rounds.after(snapshot.now) if len(queue) else None
         if not len(queue) or not rounds.due(snapshot.now):
@@ -170,20 +170,20 @@ class BatchDispatcher(Dispatcher):
         return Plan((*rejects, *starts), wake if waiting else None)
 
     def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
-        """Say what a job lacks on what a plan has left; a plan that leaves room may still have left it out."""
+        """Return the resource that is short after the plan, or that the plan omitted a job that fits alone."""
         if not Rounds(self.scheduler.every_s).due(snapshot.now):
             return BETWEEN
         state = snapshot.with_starts(plan.starts)
         short = _shortage(self.problem(np.array([job], dtype=np.int64), state, state.free))
         if short is not None:
             return Reason.of(Rule.SHORT, short.reason, short)
-        return Reason(Rule.POSTPONED, "there is room for it alone, but the plan left it out")
+        return Reason(Rule.POSTPONED, "it fits alone, but the plan does not include it")
 
     def problem(self, jobs: IntArray, snapshot: Snapshot, free: IntArray) -> Problem:
-        """Problem of some jobs on what is free, (n_owner, n_resource)."""
+        """Build the problem of placing jobs on free amounts, (n_owner, n_resource)."""
         layout, scheduler, workload = self.layout, self.scheduler, snapshot.table
         capacity = snapshot.machine.capacity[layout.nodes, layout.cores]
-        there = free[layout.nodes, layout.cores]
+        free_cores = free[layout.nodes, layout.cores]
         modules = Modules(
             tuple(snapshot.machine.owners[n] for n in layout.nodes.tolist()),
             np.maximum(capacity, 1),
@@ -191,8 +191,8 @@ class BatchDispatcher(Dispatcher):
             np.maximum(free[layout.nodes, layout.memory], 0).astype(np.float64),
             layout.static,
             layout.dynamic,
-            np.maximum(there, 0),
-            there < capacity,
+            np.maximum(free_cores, 0),
+            free_cores < capacity,
         )
         pool = int(free[layout.pool, layout.memory]) if layout.pool >= 0 else 0
         batch = Batch(
@@ -221,13 +221,13 @@ class BatchDispatcher(Dispatcher):
         return np.full(len(jobs), float(default)) if column is None else np.asarray(column)[jobs].astype(np.float64)
 
     def _hopeless(self, jobs: IntArray, snapshot: Snapshot) -> dict[int, str]:
-        """Jobs that no plan could ever place, and why."""
+        """Return the jobs that no plan could ever place, with reasons."""
         problem = self.problem(jobs, snapshot, snapshot.capacity)
         found = ((job, impossible(problem, k)) for k, job in enumerate(jobs.tolist()))
         return {job: why for job, why in found if why}
 
     def _starts(self, jobs: IntArray, queue: Queue, solution: Solution, free: IntArray) -> list[Start]:
-        """Starts of the jobs that were placed, memory in whole MiB; a job for which rounding leaves no room waits."""
+        """Return starts of the placed jobs, with memory in whole MiB; a job without room after rounding waits."""
         layout, placed = self.layout, solution.assignment.placed
         pool = int(free[layout.pool, layout.memory]) if layout.pool >= 0 else 0
         starts = []
@@ -247,7 +247,7 @@ class BatchDispatcher(Dispatcher):
 
 
 def _shortage(problem: Problem) -> Refusal | None:
-    """What the only job of a problem lacks, None where there is room for it."""
+    """Return the shortage of the only job of a problem, None if it fits."""
     groups, cores, memory = problem.groups, int(problem.batch.cores[0]), float(problem.batch.memory[0])
     fast: BoolArray = ~np.isnan(problem.least[0])
     where = " that is fast enough" if not fast.all() else ""
@@ -258,7 +258,7 @@ def _shortage(problem: Problem) -> Refusal | None:
     least = np.ceil(problem.least[0, wide] * memory).astype(np.int64)
     if not problem.allowed[0].any():
         near = int(np.argmin(least - groups.memory[wide]))
-        text = "too little free memory in the nodes to keep its slowdown within what it accepts"
+        text = "too little free memory in the nodes to keep its slowdown within its tolerance"
         return Refusal(text, "memory", int(least[near]), int(groups.memory[wide][near]))
     reach = int(groups.memory[problem.allowed[0]].max() + problem.remote)
     if memory > reach:
@@ -267,14 +267,14 @@ def _shortage(problem: Problem) -> Refusal | None:
 
 
 def whole_mib(solution: Solution, rows: IntArray, module: int, free: int) -> dict[int, int]:
-    """Local MiB of the workloads (k,) of one module: rounded, never below what bounds the slowdown, together at most `free`.
+    """Return local MiB of (k,) workloads on one module: rounded, at least the slowdown bound, together at most `free`.
 
-    Where the least shares alone exceed it by their rounding, the last workload is left out.
+    If the rounded minimum shares alone exceed `free`, the last workload is omitted.
     """
     problem, group = solution.problem, int(solution.problem.groups.of_module[module])
     size = problem.batch.memory[rows]
     share = solution.assignment.local[rows]
-    bound = np.minimum(np.nan_to_num(problem.least[rows, group], nan=0.0), share)  # methods that know no bound go below it
+    bound = np.minimum(np.nan_to_num(problem.least[rows, group], nan=0.0), share)  # methods without a bound go below it
     least, local = np.ceil(bound * size - 1e-6), np.floor(share * size + 1e-6)
     local = np.maximum(local, least)
     while len(rows) and float(local.sum()) > free:

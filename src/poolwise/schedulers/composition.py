@@ -1,4 +1,4 @@
-"""List scheduling on composed devices, with a view of the compositions that is kept from pass to pass."""
+"""List scheduling on composed devices, with an index of compositions that is updated from pass to pass."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ from poolwise.units import NEVER
 @register("schedulers", "composition")
 @dataclass(frozen=True)
 class CompositionScheduler(Scheduler):
-    """Each pass tries every waiting job in the queue's order; one that does not fit does not block the rest.
+    """Tries every waiting job in queue order in each pass; a job that does not fit does not block the others.
 
-    It decides as `ListScheduler(order, Skip(), placement)` does, but instead of reading the machine anew for each job it
-    looks up candidates in an index that starts and ends update, and does not ask twice for jobs that are alike.
+    It decides like `ListScheduler(order, Skip(), placement)`. Instead of reading the whole machine for each job, it looks up
+    candidates in an index that starts and ends update, and evaluates identical jobs only once.
     """
 
     order: QueuePolicy = field(default_factory=EDF)
     placement: PlacementPolicy = field(default_factory=NvmeDisaggregationAware)
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
-        """Begin a run. Raises InputError for a placement that does not work on compositions."""
+        """Start a run; raise InputError for a placement that does not support compositions."""
         if not isinstance(self.placement, CompositionPolicy):
             raise InputError(
                 f"{type(self.placement).__name__} does not place on compositions",
@@ -61,24 +61,24 @@ class CompositionScheduler(Scheduler):
         return CompositionDispatcher(self.order, self.placement)
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Ask the placement to check them."""
+        """Check the machine and the jobs with the placement."""
         self.placement.check(machine, jobs)
 
 
 @dataclass
 class CompositionDispatcher(Dispatcher):
-    """A run. Everything besides the settings is a cache that `schedule` rebuilds from the snapshot if it is empty."""
+    """State of a run. Everything except the settings is a cache that `schedule` rebuilds from the snapshot if it is empty."""
 
     order: QueuePolicy
     placement: CompositionPolicy
     _view: Compositions | None = None
-    _owners: dict[int, tuple[int, ...]] = field(default_factory=dict)  # run -> owners, of the runs on the machine
+    _owners: dict[int, tuple[int, ...]] = field(default_factory=dict)  # run -> owners that it occupies
     _possible: dict[int, Refusal | None] = field(default_factory=dict)  # shape -> refusal by the empty machine, if any
-    _capacity: IntArray | None = None  # for which that is so
-    _blocked: set[int] = field(default_factory=set)  # likes (`_try`) that would be refused now
+    _capacity: IntArray | None = None  # capacity for which `_possible` holds
+    _blocked: set[int] = field(default_factory=set)  # job classes (`_try`) that would be refused now
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        """Reject what can never run, or else start whatever fits, in the queue's order."""
+        """Reject jobs that can never run; if there are none, start all that fit, in queue order."""
         view = self._refreshed(snapshot, changes)
         shapes, jobs = _shapes(snapshot.table), queue.jobs
         never = self._impossible(jobs, shapes, snapshot)
@@ -105,19 +105,19 @@ class CompositionDispatcher(Dispatcher):
         return Plan(tuple(decisions))
 
     def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
-        """Ask list scheduling, which decides alike, and is told the demand of the queue if the placement counts it."""
+        """Return the reason of the equivalent list scheduling, given the demand of the queue if the placement counts it."""
         placement = self.placement
         if placement.counts_waiting:
             never = self._impossible(queue.jobs, _shapes(snapshot.table), snapshot)
             waiting = _demand(snapshot.table, np.setdiff1d(queue.jobs, list(never)))
-            placement = _KnowsQueue(placement, waiting, tuple(Compositions(snapshot).demand))
+            placement = _QueueAware(placement, waiting, tuple(Compositions(snapshot).demand))
         return ListDispatcher(ListScheduler(self.order, Skip(), placement)).why(job, queue, snapshot, plan)
 
     def _refreshed(self, snapshot: Snapshot, changes: Changes) -> Compositions:
-        """Bring the view up to date: only what starts, ends and changes of capacity have touched is read again.
+        """Update the index: only owners touched by starts, ends and capacity changes are read again.
 
-        What was refused before would be refused again unless something was given back, a start was not carried out, or a
-        composition has become safe to join; or if the policy looks at the whole queue.
+        Earlier refusals still hold unless resources were released, a start was not applied, a composition became safe to join,
+        or the policy takes the whole queue into account.
         """
         if self._view is None:
             self._view = Compositions(snapshot)
@@ -139,29 +139,29 @@ class CompositionDispatcher(Dispatcher):
         return self._view
 
     def _impossible(self, jobs: IntArray, shapes: IntArray, snapshot: Snapshot) -> dict[int, Refusal]:
-        """Waiting jobs that do not fit the empty machine, and why; asked once for each shape."""
+        """Return the waiting jobs that do not fit on the empty machine, with reasons; evaluated once per shape."""
         if self._capacity is None or not arrays_equal(self._capacity, snapshot.capacity):
             self._capacity = immutable(snapshot.capacity)
             self._possible.clear()
         empty: Compositions | None = None
-        asked = shapes[jobs].tolist()
-        for shape in set(asked) - self._possible.keys():
-            job = int(jobs[asked.index(shape)])
+        requested = shapes[jobs].tolist()
+        for shape in set(requested) - self._possible.keys():
+            job = int(jobs[requested.index(shape)])
             empty = empty or Compositions(snapshot.empty())
-            need = replace(empty.need(job), deadline=NEVER, late=False)  # a deadline is no reason for a rejection
-            empty.waiting = (need.bandwidth, need.storage)  # nobody else waits
+            need = replace(empty.need(job), deadline=NEVER, late=False)  # a missed deadline does not justify a rejection
+            empty.waiting = (need.bandwidth, need.storage)  # no other job waits
             found = refused(snapshot.table.job(job)) or self.placement.choose(need, empty)
             self._possible[shape] = found if isinstance(found, Refusal) else None
-        if all(self._possible[shape] is None for shape in set(asked)):
+        if all(self._possible[shape] is None for shape in set(requested)):
             return {}
-        found_never = ((job, self._possible[shape]) for job, shape in zip(jobs.tolist(), asked, strict=True))
+        found_never = ((job, self._possible[shape]) for job, shape in zip(jobs.tolist(), requested, strict=True))
         return {job: refusal for job, refusal in found_never if refusal is not None}
 
     def _try(self, job: int, like: int, view: Compositions) -> list[Start]:
-        """Start a job if it fits; if not, block those that are like it until something else starts on devices.
+        """Start a job if it fits; otherwise block its class until something else starts on devices.
 
-        Jobs are alike that ask for the same and are both late, or both not (`like` is twice the shape, plus 1 if late). One
-        that is not late blocks others only if it would not fit without its deadline either.
+        A class contains jobs with the same request that are all late or all not late (`like` is twice the shape, plus 1 if
+        late). A job that is not late blocks its class only if it would not fit without its deadline either.
         """
         need = view.need(job)
         found = self.placement.choose(need, view)
@@ -175,15 +175,15 @@ class CompositionDispatcher(Dispatcher):
         if need.nvme:
             if view.waiting is not None:
                 view.waiting = (view.waiting[0] - need.bandwidth, view.waiting[1] - need.storage)
-            self._blocked.clear()  # a new composition, or a new speed of an old one, may suit others
+            self._blocked.clear()  # a new composition, or a changed speed of an old one, may suit other jobs
         return [Start(job, (0,), found)]
 
 
 @dataclass(frozen=True)
-class _KnowsQueue(CompositionPolicy):
-    """A placement that counts the demand of the queue, asked job by job: what has started since no longer waits.
+class _QueueAware(CompositionPolicy):
+    """Wraps a placement that counts the demand of the queue; jobs started during the pass no longer count as waiting.
 
-    `waiting` is the demand of the queue before the pass, `running` that of the runs, [bandwidth, storage] each.
+    `waiting` is the demand of the queue before the pass, `running` that of the runs, each as (bandwidth, storage).
     """
 
     policy: CompositionPolicy
@@ -191,7 +191,7 @@ class _KnowsQueue(CompositionPolicy):
     running: tuple[int, ...]
 
     def choose(self, need: Need, view: Compositions) -> Placement | Refusal:
-        """Ask the policy, with the demand that waits now."""
+        """Delegate to the policy with the demand that waits at this point of the pass."""
         bandwidth, storage = (
             waits - (now - before) for waits, now, before in zip(self.waiting, view.demand, self.running, strict=True)
         )
@@ -203,18 +203,18 @@ _SHAPE = ("cores", "bandwidth", "storage")
 
 
 def _shapes(table: JobTable) -> IntArray:
-    """(n_job,) numbers of what jobs ask for: equal for jobs that differ in nothing but id, submission and deadline."""
+    """Return (n_job,) shape numbers; jobs have equal numbers if they differ only in id, submission and deadline."""
 
     def columns(table: JobTable, rows: slice) -> list[NDArray[np.generic]]:
-        asked: list[NDArray[np.generic]] = [table.request(name)[rows] for name in _SHAPE]
+        requests: list[NDArray[np.generic]] = [table.request(name)[rows] for name in _SHAPE]
         named = [table.attributes[name][rows] for name in ("kind", "peak_bandwidth") if name in table.attributes]
-        return [*asked, table.requested[rows], table.tasks[rows], *named]
+        return [*requests, table.requested[rows], table.tasks[rows], *named]
 
     return table.kinds("composition", columns).of
 
 
 def _late(table: JobTable, jobs: IntArray, now: int) -> IntArray:
-    """(k,) 1 for jobs whose deadline has passed, else 0."""
+    """Return (k,) 1 for jobs past their deadline, else 0."""
     deadline = table.attributes.get("deadline")
     if deadline is None:
         return np.zeros(len(jobs), dtype=np.int64)
@@ -223,5 +223,5 @@ def _late(table: JobTable, jobs: IntArray, now: int) -> IntArray:
 
 
 def _demand(table: JobTable, jobs: IntArray) -> tuple[int, int]:
-    """(bandwidth, storage) that jobs ask for."""
+    """Return the total (bandwidth, storage) that jobs request."""
     return int(table.request("bandwidth")[jobs].sum()), int(table.request("storage")[jobs].sum())

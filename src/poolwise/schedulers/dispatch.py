@@ -1,4 +1,4 @@
-"""Task dispatch: each waiting task goes to a processing unit as soon as its policy finds one, whatever waits before it.
+"""Task dispatch: assigns each waiting task to a processing unit as soon as the policy finds one, independent of other tasks.
 
 Source: VineSim, sections 4.5 and 5.1; specs of the accelerators, "Policies".
 """
@@ -25,30 +25,30 @@ from poolwise.schedulers.task_queues import TaskQueues, TaskQueueTurn, lanes_of
 from poolwise.units import NEVER
 
 LANE = ("task_type", "preferred_type")
-"""Tasks wait behind those that are alike in these columns."""
+"""Columns that define a FIFO: tasks with equal values wait behind each other."""
 
 
 @register("schedulers", "dispatch")
 @dataclass(frozen=True)
 class Dispatch(Scheduler):
-    """One FIFO for each task type and preferred type; heads are served by age, each task a start of its own.
+    """Serves one FIFO for each task type and preferred type, oldest head first; each task starts on its own.
 
-    A task that finds no allowed idle unit blocks only those behind it in its FIFO, which could take none either. Tasks that
-    no unit may ever run are rejected.
+    A task without an allowed idle unit blocks only the tasks behind it in its FIFO, which no idle unit may run either. Tasks
+    that no unit may ever run are rejected.
 
     Parameters
     ----------
     placement
-        A policy for units: flat, high, pref, closer_to_data, earliest_finish, delay.
+        Unit policy: flat, high, pref, closer_to_data, earliest_finish or delay.
     order
-        Any static queue order, such as `edf`: tasks wait and are served in it instead of by age.
+        Static queue order, such as `edf`, by which tasks wait and are served; by age if not given.
     """
 
     placement: PlacementPolicy = field(default_factory=High)
     order: QueuePolicy = field(default_factory=FCFS)
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
-        """Begin a run; raises InputError for another kind of placement or order, and for a machine without units."""
+        """Start a run; raise InputError for an unsupported placement or order, and for a machine without units."""
         UnitLayout.of(machine)
         return DispatchDispatcher(self._policy(), self.order, seed)
 
@@ -58,13 +58,13 @@ class Dispatch(Scheduler):
         for job in np.unique(lanes_of(jobs, LANE), return_index=True)[1].tolist():
             if not policy.allowed(job, choices):
                 raise InputError(
-                    _nobody(job, policy, choices),
+                    _no_unit_may_run(job, policy, choices),
                     field="task_type",
                     remedy="deploy a unit of that type, give one an affinity, or choose another placement",
                 )
 
     def _policy(self) -> UnitPolicy:
-        """The placement, whose settings are checked; raises InputError where it or the order is of another kind."""
+        """Return the placement with checked settings; raise InputError if it or the order is unsupported."""
         if not isinstance(self.placement, UnitPolicy):
             raise InputError(
                 f"{type(self.placement).__name__} does not place single tasks on units",
@@ -81,7 +81,7 @@ class Dispatch(Scheduler):
 
 @dataclass
 class DispatchDispatcher(Dispatcher):
-    """A run. Everything besides the settings is a cache that is rebuilt from the queue and the snapshot when in doubt."""
+    """State of a run. Everything except the settings is a cache, rebuilt from the queue and the snapshot when in doubt."""
 
     policy: UnitPolicy
     order: QueuePolicy
@@ -89,25 +89,25 @@ class DispatchDispatcher(Dispatcher):
     _cache: _Cache | None = None
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        """Start what was in line at units that are free now, then serve the lanes."""
+        """Start tasks lined up at units that have become free, then serve the FIFOs."""
         starts = None if self._cache is None else self._cache.follow(queue, snapshot, changes)
         if starts is None or self._cache is None:
             self._cache, starts = _Cache(self.policy, self.order, self.seed, queue, snapshot), []
         hopeless = self._cache.lanes.hopeless
-        turned = [(job, hopeless[job]) for job in queue.jobs.tolist() if job in hopeless] if hopeless else []
-        if turned and not snapshot.may_grow:
-            self._cache = None  # the loop asks again, and tells once more what this pass was told
-            return Plan(tuple(Reject(job, f"{NEVER_FITS}: {refusal.reason}") for job, refusal in turned))
+        rejected = [(job, hopeless[job]) for job in queue.jobs.tolist() if job in hopeless] if hopeless else []
+        if rejected and not snapshot.may_grow:
+            self._cache = None  # the loop runs another pass with the same changes
+            return Plan(tuple(Reject(job, f"{NEVER_FITS}: {refusal.reason}") for job, refusal in rejected))
         units = self._cache.units
         units.ask_at = NEVER
         plan = self._cache.plan(starts + self._cache.serve())
-        waits = tuple(Wait(job, refusal) for job, refusal in turned)
+        waits = tuple(Wait(job, refusal) for job, refusal in rejected)
         return Plan((*waits, *plan), units.ask_at if units.ask_at < NEVER else None)
 
     def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
-        """Count the idle units that the tasks of a job might have had.
+        """Return a shortage if no idle unit may run the job's tasks, or that the policy waits for a better unit.
 
-        Raises PolicyError if one is idle and the policy is one that takes what is idle.
+        Raises PolicyError if such a unit is idle and the policy never leaves an idle unit unused.
         """
         state, starts = snapshot.with_starts(plan.starts), Counter[int]()
         for start in plan.starts:
@@ -122,17 +122,18 @@ class DispatchDispatcher(Dispatcher):
         if not self.policy.may_wait:
             name = int(state.table.id[job])
             raise PolicyError(
-                f"tasks of job {name} were left waiting at {state.now} ns, although a unit is idle that may run them"
+                f"tasks of job {name} were left waiting at {state.now} ns although a unit that may run them is idle"
             )
-        return Reason(Rule.POSTPONED, "units that could run its tasks are idle, but they wait for better ones", ahead=ahead)
+        return Reason(Rule.POSTPONED, "units that may run its tasks are idle, but it waits for a better one", ahead=ahead)
 
 
 class _Cache:
-    """What is derived from a queue and a snapshot: the units, the tasks in lanes, and where runs are.
+    """State derived from a queue and a snapshot: units, waiting tasks, and the units of runs.
 
     Attributes
     ----------
-    units, lanes : what is idle, and what waits
+    units : unit occupancy and expected ends
+    lanes : FIFOs of waiting tasks
     """
 
     def __init__(self, policy: UnitPolicy, order: QueuePolicy, seed: int, queue: Queue, snapshot: Snapshot) -> None:
@@ -143,20 +144,20 @@ class _Cache:
         def judge(job: int) -> Refusal | None:
             if any(bool(alive[low:high].any()) for low, high in policy.allowed(job, units)):
                 return None
-            return Refusal(_nobody(job, policy, units), "slots", int(units.table.tasks[job]), 0)
+            return Refusal(_no_unit_may_run(job, policy, units), "slots", int(units.table.tasks[job]), 0)
 
         self.lanes = TaskQueues(order, (*LANE, *policy.looks_at), judge)
         self.lanes.add(queue, queue.jobs.tolist(), snapshot)
         runs = [(leaf, run) for leaf in np.flatnonzero(alive).tolist() if (run := units.run_on(leaf)) is not None]
         self._leaf = {run.id: leaf for leaf, run in runs}
-        self._moving = policy.queues_tasks and any(self._moves(run) for _, run in runs)  # whether expected ends may move
+        self._moving = policy.queues_tasks and any(self._moves(run) for _, run in runs)  # True if expected ends may change
         self._planned: list[tuple[int, tuple[int, ...]]] = []  # jobs and tasks that the last plan starts
-        self._last_in_line: TaskQueueTurn | None = None  # the latest turn of all tasks that were ever in line
+        self._last_in_line: TaskQueueTurn | None = None  # latest turn of all tasks that were ever in line
 
     def follow(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> list[tuple[Task, int]] | None:
-        """Bring everything up to date; returns the tasks that were in line at units that are free now.
+        """Apply the changes; return the tasks that were in line at units that are free now.
 
-        None where something went differently from what was expected: everything must be read again.
+        Returns None if the run deviates from the expected state, which must then be rebuilt.
         """
         if changes.requeued or changes.capacity or self._planned != [(s.job, s.tasks) for s, _ in changes.started]:
             return None
@@ -177,14 +178,14 @@ class _Cache:
             return None
         starts = [entry for leaf in free if (entry := units.release(leaf)) is not None]
         if lines and units.ends.least <= snapshot.now:
-            return None  # one takes longer than expected
+            return None  # a run takes longer than expected
         first = self.lanes.add(queue, changes.arrived, snapshot)
         if self._last_in_line is not None and first < self._last_in_line:
-            return None  # it goes before one that stands in line
+            return None  # a new task precedes one that is in line
         return starts if len(self.lanes.waiting) == len(queue) else None
 
     def serve(self) -> list[tuple[Task, int]]:
-        """Let the policy choose for the first task of each lane, as long as it does; returns which task starts where."""
+        """Let the policy choose a unit for the head of each FIFO until it declines; return the (task, leaf) starts."""
         starts: list[tuple[Task, int]] = []
         policy, units = self.policy, self.units
 
@@ -198,14 +199,14 @@ class _Cache:
                 starts.append((task, leaf))
             else:
                 units.stand_in_line(leaf, task, response)
-                self._last_in_line = turn  # the latest so far: after an earlier one everything is read again
+                self._last_in_line = turn  # the latest so far; an earlier arrival forces a rebuild
             return True
 
         self.lanes.serve(take)
         return starts
 
     def plan(self, starts: list[tuple[Task, int]]) -> list[Start]:
-        """Starts of tasks on leaves, in the order of the queue, which count as carried out until told otherwise."""
+        """Return the starts of tasks on leaves in queue order; they count as applied unless the next changes differ."""
         for task, _ in starts:
             self.lanes.started(task)
         units, key = self.units, self.units.table.order_key
@@ -215,13 +216,13 @@ class _Cache:
         return plan
 
     def _moves(self, run: Run) -> bool:
-        """Whether the expected end of a run may move with its neighbours."""
+        """Return whether the expected end of a run depends on its neighbors."""
         snapshot = self.units.snapshot
         return bool(snapshot.estimate.touches(run.placement, snapshot)) or snapshot.estimate.fetch(run, snapshot) is not None
 
 
-def _nobody(job: int, policy: UnitPolicy, choices: Choices) -> str:
-    """Say that no unit may run a job's tasks, and whether that is for the type which they prefer."""
+def _no_unit_may_run(job: int, policy: UnitPolicy, choices: Choices) -> str:
+    """Return the reason why no unit may run a job's tasks, with the preferred type if that is the cause."""
     wanted = choices.able(job) and not policy.allowed(job, choices)
     prefers = f" that prefer unit type {choices.preferred(job)}" if wanted else ""
     return f"no unit may run tasks of type {choices.attribute('task_type', job, 0)}{prefers}"

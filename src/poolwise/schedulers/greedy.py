@@ -1,4 +1,4 @@
-"""Greedy placement on shared nodes, one task after the other: the baselines of flow scheduling.
+"""Greedy task-by-task placement on shared nodes: the baselines of flow scheduling.
 
 Source: specs of the flow placement, "Baselines" (Kubernetes: filter, then least allocated; Slurm with rCUDA: local devices
 first, then random ones of other nodes).
@@ -39,13 +39,13 @@ from poolwise.schedulers.flow.shortage import shortage
 
 @dataclass(frozen=True)
 class Greedy(Scheduler):
-    """What both baselines have in common. A job starts whole or is skipped and blocks nobody, so that a gang may starve."""
+    """Base of both baselines. A job starts completely or is skipped, and a skipped job blocks no other: gangs may starve."""
 
     pooled: ClassVar[bool]
-    """Whether a task may have devices of other nodes."""
+    """True if a task may use devices of other nodes."""
 
     def open(self, machine: Machine, seed: int) -> GreedyDispatcher:
-        """Begin a run. Raises InputError as `FlowScheduler` does."""
+        """Start a run; raise InputError as `FlowScheduler` does."""
         shapes = ShapeTable(FlowLayout.of(machine), Requests())
         return GreedyDispatcher(shapes.layout, shapes, IdleMachine(shapes, self.pooled), self.pooled, seed)
 
@@ -57,10 +57,10 @@ class Greedy(Scheduler):
 @register("schedulers", "least_allocated")
 @dataclass(frozen=True)
 class LeastAllocated(Greedy):
-    """Each waiting task in turn goes to the node, of those that have all it asks for, with the largest share free.
+    """Places each waiting task on the node with the largest free share after placement, among those with enough of everything.
 
-    The share is the mean over what nodes have, after placing. A job starts whole or is skipped and blocks nobody, so a gang
-    may starve.
+    The share is the mean over the node's resources. A job starts completely or is skipped, and a skipped job blocks no other,
+    so gangs may starve.
     """
 
     pooled = False
@@ -69,14 +69,14 @@ class LeastAllocated(Greedy):
 @register("schedulers", "local_first_random")
 @dataclass(frozen=True)
 class LocalFirstRandom(Greedy):
-    """As least allocated, but where no node has the devices too, they come from random other nodes."""
+    """Like least allocated; if no node has all devices free, the missing ones come from random other nodes."""
 
     pooled = True
 
 
 @dataclass(frozen=True, eq=False)
 class GreedyDispatcher(Dispatcher):
-    """A run of the scheduler; what it holds can be rebuilt."""
+    """State of a run; it can be rebuilt at any time."""
 
     layout: FlowLayout
     shapes: ShapeTable
@@ -85,7 +85,7 @@ class GreedyDispatcher(Dispatcher):
     seed: int
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        """Reject what can never run, or start what fits, oldest first."""
+        """Reject jobs that can never run; if there are none, start those that fit, oldest first."""
         never = self.idle.refusals(queue, snapshot)
         if never and not snapshot.may_grow:
             return Plan(tuple(Reject(job, refusal.reason) for job, refusal in never.items()))
@@ -106,9 +106,9 @@ class GreedyDispatcher(Dispatcher):
         return Plan(tuple(decisions))
 
     def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
-        """Say what was short when the turn of a job came, oldest first.
+        """Return the resource that was short at the job's turn, oldest job first.
 
-        Raises PolicyError if nothing was.
+        Raises PolicyError if nothing was short.
         """
         never = self.idle.refusals(queue, snapshot)
         if job in never:
@@ -121,14 +121,14 @@ class GreedyDispatcher(Dispatcher):
         found = shortage(self.shapes, shape, len(queue.tasks(job)), amounts, pooled=self.pooled)
         if found is None:
             name = int(queue.table.id[job])
-            raise PolicyError(f"job {name} was left waiting at {snapshot.now} ns, although there was room for it")
+            raise PolicyError(f"job {name} was left waiting at {snapshot.now} ns, although it fits")
         return Reason.of(Rule.SHORT, found.reason, found, ahead=len(older.difference(never, (s.job for s in before))))
 
     def _place(
         self, shape: int, draw: int, tasks: tuple[int, ...], free: IntArray, stock: dict[str, BoolArray]
     ) -> Placement | None:
-        """Place all tasks of a job, taking them off `free` and `stock`, or none; `draw` is the job's counter of draws."""
-        left, devices = free.copy(), {kind: there.copy() for kind, there in stock.items()}
+        """Place all tasks of a job and subtract them from `free` and `stock`, or none; `draw` is the job's draw counter."""
+        left, devices = free.copy(), {kind: available.copy() for kind, available in stock.items()}
         rows: list[tuple[int, int, int, int]] = []
         demand, n = self.shapes.demand(np.array([shape]))[0], len(self.layout.columns)
         pinned = int(self.shapes.pinned(np.array([shape]))[0])
@@ -151,14 +151,14 @@ class GreedyDispatcher(Dispatcher):
         return Placement.of(rows)
 
     def _node(self, pinned: int, demand: IntArray, free: IntArray) -> int:
-        """Least allocated node with everything; if devices may be remote, else one with all but the devices. -1 for none."""
+        """Return the least allocated node with all resources (or all but devices if these may be remote); -1 for none."""
         n = len(self.layout.columns)
         nodes = free[: len(self.layout.nodes)]
         capacity = np.maximum(self.layout.machine.capacity[np.ix_(self.layout.nodes, self.layout.columns)], 1)
         bare = np.where(np.arange(len(demand)) < n, demand, 0)
         short = (demand > free.sum(axis=0)).any()
-        for asked in (demand, bare) if self.pooled and not short else (demand,):
-            fits = room(nodes, asked[None], 1)[0] > 0
+        for required in (demand, bare) if self.pooled and not short else (demand,):
+            fits = room(nodes, required[None], 1)[0] > 0
             fits &= (pinned == ANYWHERE) | (np.arange(len(nodes)) == pinned)
             if fits.any():
                 share = ((nodes[:, :n] - demand[:n]) / capacity).mean(axis=1)
@@ -166,7 +166,7 @@ class GreedyDispatcher(Dispatcher):
         return -1
 
     def _devices(self, draw: int, kind: str, many: int, node: int, free: BoolArray) -> list[int]:
-        """Positions of `many` free devices: those of the node first, then others at random."""
+        """Return the positions of `many` free devices: those of the node first, then random others."""
         there = np.flatnonzero(free)
         order = uniform(self.seed, f"local_first_random.{kind}", draw, there)
         away = self.layout.spot[kind][there] != node

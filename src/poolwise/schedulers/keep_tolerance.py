@@ -1,6 +1,6 @@
-"""Batch scheduling that goes on after the start: running jobs give local memory away, and get back what is left over.
+"""Batch scheduling that also resizes running jobs: they give up local memory for waiting jobs and regain what remains.
 
-The direction of Sefati et al., IRoP, conclusion: an agent that watches slowdowns and re-allocates. Each job stays within its
+Follows Sefati et al., IRoP, conclusion: an agent that watches slowdowns and reallocates memory. Each job stays within its
 tolerance, equation (6), as loads change.
 """
 
@@ -23,33 +23,33 @@ from poolwise.schedulers.batch import BatchDispatcher, BatchScheduler, ModuleLay
 @register("schedulers", "keep_tolerance")
 @dataclass(frozen=True)
 class KeepTolerance(BatchScheduler):
-    """Batch scheduling in which running jobs hold as little local memory as they accept while others wait for it.
+    """Batch scheduling in which running jobs hold only their least accepted local memory while others wait for it.
 
-    At each pass all running jobs are imagined at their least local share (equation 6), the queue is placed on what is free
-    then, and the local memory that is left goes to running jobs where a MiB lowers slowdown most. Memory that lies elsewhere
-    afterwards is moved by resizes. Moving is taken to cost nothing. Parameters are those of `BatchScheduler`.
+    Each pass assumes that all running jobs hold their least local share (equation 6), places the queue on what is then free,
+    and assigns the remaining local memory to the running jobs in which a MiB reduces slowdown most. Resizes move the memory of
+    jobs whose split has changed; moving is assumed to cost nothing. Parameters are those of `BatchScheduler`.
     """
 
     @property
     def resizes(self) -> bool:
-        """It does."""
+        """True, because the scheduler resizes running jobs."""
         return True
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
-        """Begin a run; raises InputError for a machine without shared nodes or an unknown method."""
+        """Start a run; raise InputError for a machine without shared nodes or an unknown method."""
         return KeepToleranceDispatcher(self, self.method_of(seed), ModuleLayout.of(machine))
 
 
 @dataclass(frozen=True)
 class SplitMemory:
-    """A running job's memory.
+    """Memory of a running job, split between its node and the pool.
 
     Attributes
     ----------
-    run, node : the run, and the owner that it runs on
-    local, total : MiB that it holds on the node, and altogether
+    run, node : the run, and the owner number of its node
+    local, total : MiB that it holds on the node, and in total
     least : MiB of local memory below which it exceeds its tolerance
-    steps : (MiB, slowdown saved per MiB) beyond the least
+    steps : (MiB, slowdown reduction per MiB) above `least`
     """
 
     run: Run
@@ -62,11 +62,11 @@ class SplitMemory:
 
 @dataclass(frozen=True)
 class KeepToleranceDispatcher(BatchDispatcher):
-    """A run of `KeepTolerance`; remembers nothing."""
+    """Stateless dispatcher of `KeepTolerance`."""
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        """Place the queue as if running jobs had given away what they can, then share out what is left."""
-        jobs = self._at_work(snapshot)
+        """Place the queue as if running jobs had given up local memory, then distribute what remains."""
+        jobs = self._running(snapshot)
         free, local = snapshot.free.copy(), {job.run.id: job.local for job in jobs}
         pool, memory = self.layout.pool, self.layout.memory
         for job in jobs:
@@ -76,21 +76,21 @@ class KeepToleranceDispatcher(BatchDispatcher):
         plan = self.plan_on(queue, snapshot, free)
         for start in plan.starts:
             start.placement.take_from(free)
-        wishes = sorted(
-            ((gain, -job.run.id, job, size) for job in jobs for size, gain in _wishes(job, local[job.run.id])),
-            key=lambda wish: wish[:2],
+        requests = sorted(
+            ((gain, -job.run.id, job, size) for job in jobs for size, gain in _local_requests(job, local[job.run.id])),
+            key=lambda request: request[:2],
             reverse=True,
         )
-        for _, _, job, size in wishes:
+        for _, _, job, size in requests:
             taken = max(0, min(size, int(free[job.node, memory]), job.total - local[job.run.id]))
             self._move(free, job, taken)
             local[job.run.id] += taken
         resizes = [Resize(job.run.id, self._split(job, local[job.run.id])) for job in jobs if local[job.run.id] != job.local]
         others = [decision for decision in plan.decisions if not isinstance(decision, Start)]
-        return Plan((*others, *_in_order((*resizes, *plan.starts), snapshot)), plan.wake_at)
+        return Plan((*others, *_feasible_order((*resizes, *plan.starts), snapshot)), plan.wake_at)
 
-    def _at_work(self, snapshot: Snapshot) -> list[SplitMemory]:
-        """Running jobs, by number."""
+    def _running(self, snapshot: Snapshot) -> list[SplitMemory]:
+        """Return the memory of running jobs, by run number."""
         layout, found = self.layout, []
         runs = sorted(snapshot.runs(), key=lambda run: run.id)
         if not runs:
@@ -103,14 +103,14 @@ class KeepToleranceDispatcher(BatchDispatcher):
             group = int(problem.groups.of_module[module_of[node]])
             local, total = sum(amount for owner, amount in held if owner == node), sum(amount for _, amount in held)
             share = float(problem.least[row, group])
-            # a job that is beyond its tolerance at any share keeps what it has
+            # a job that exceeds its tolerance at any share keeps its memory
             least = local if math.isnan(share) else math.ceil(share * total - 1e-6)
             steps = () if math.isnan(share) else tuple(problem.steps(row, group))
             found.append(SplitMemory(run, node, local, total, least, steps))
         return found
 
     def _move(self, free: IntArray, job: SplitMemory, amount: int) -> None:
-        """Move MiB of a job from the pool to its node (negative: back) in what is free."""
+        """Move MiB of a job from the pool to its node in the free amounts (negative: from the node to the pool)."""
         free[job.node, self.layout.memory] -= amount
         if self.layout.pool >= 0:
             free[self.layout.pool, self.layout.memory] += amount
@@ -119,18 +119,18 @@ class KeepToleranceDispatcher(BatchDispatcher):
         layout = self.layout
         others = [row for row in job.run.placement.rows() if row[2] != layout.memory]
         remote = job.total - local
-        there = [(0, layout.pool, layout.memory, remote)] if remote else []
-        return Placement.of([*others, (0, job.node, layout.memory, local), *there])
+        pooled = [(0, layout.pool, layout.memory, remote)] if remote else []
+        return Placement.of([*others, (0, job.node, layout.memory, local), *pooled])
 
 
-def _wishes(job: SplitMemory, local: int) -> list[tuple[int, float]]:
-    """(MiB, slowdown saved per MiB) of more local memory: what brings it within its tolerance first."""
+def _local_requests(job: SplitMemory, local: int) -> list[tuple[int, float]]:
+    """Return requests for local memory as (MiB, slowdown reduction per MiB), first what restores the tolerance."""
     found = [(job.least - local, math.inf)] if local < job.least else []
     return found + [(math.ceil(size), gain) for size, gain in job.steps if gain > 0]
 
 
-def _in_order(decisions: Iterable[Resize | Start], snapshot: Snapshot) -> list[Decision]:
-    """Put decisions into an order in which each has room when its turn comes; those for which there is none are left out."""
+def _feasible_order(decisions: Iterable[Resize | Start], snapshot: Snapshot) -> list[Decision]:
+    """Order decisions such that each fits when it is applied; omit those that never fit."""
     free, left, ordered = snapshot.free.copy(), list(decisions), list[Decision]()
     while left:
         late: list[Resize | Start] = []

@@ -1,4 +1,4 @@
-"""List scheduling: a queue order, a backfill, a placement policy and an admission policy put together."""
+"""List scheduling: combines a queue order, a backfill, a placement policy and an admission policy."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ from poolwise.schedulers.fitting import NEVER_FITS, Fitting
 @register("schedulers", "list")
 @dataclass(frozen=True)
 class ListScheduler(Scheduler):
-    """Rigid jobs, one pass an instant: reject what can never run; else order the queue and let the backfill choose.
+    """Scheduler of rigid jobs: each pass rejects jobs that can never run, orders the queue, and lets the backfill choose.
 
-    On a machine with partitions, jobs of a higher tier come before all others; what is not admitted is passed over.
+    On a machine with partitions, jobs of a higher tier come before all others. Jobs that are not admitted are skipped.
 
     Parameters
     ----------
@@ -61,9 +61,9 @@ class ListScheduler(Scheduler):
     backfill
         Backfill; EASY by default.
     placement
-        Placement; racks of whole nodes by default.
+        Placement; whole nodes in racks by default.
     admission
-        Admission; by default the limits that the machine states.
+        Admission; by default the limits that the machine file defines.
 
     Examples
     --------
@@ -82,26 +82,26 @@ class ListScheduler(Scheduler):
 
     @property
     def knows_restrictions(self) -> bool:
-        """Whether the placement knows on which nodes a job may run."""
+        """True if the placement supports node restrictions of jobs."""
         return self.placement.knows_eligibility
 
     @property
     def remembers(self) -> str:
-        """What the backfill remembers."""
+        """State that the backfill keeps between passes."""
         return self.backfill.remembers
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
-        """Begin a run; list scheduling draws nothing."""
+        """Start a run; list scheduling uses no random numbers."""
         return ListDispatcher(replace(self, order=opened(self.order), backfill=self.backfill.open()))
 
     def rule(self) -> ListRule | None:
-        """Its order, backfill and placement; with an admission of another kind it has no such rule."""
+        """Return order, backfill and placement; None with an admission other than the machine's limits."""
         if self.admission != MachineLimits():
             return None
         return ListRule(self.order, self.backfill, self.placement)
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Ask the order, the placement and the admission."""
+        """Check the machine and the jobs with the order, the placement and the admission."""
         if isinstance(self.order, PreparedOrder):
             self.order.check(machine, jobs)
         self.placement.check(machine, jobs)
@@ -110,14 +110,14 @@ class ListScheduler(Scheduler):
 
 @dataclass
 class ListDispatcher(Dispatcher):
-    """A run of a list scheduler; which jobs fit the machine at all, and which may never run, are caches."""
+    """State of a run of a list scheduler; jobs that do not fit on the empty machine or are never admitted are cached."""
 
     scheduler: ListScheduler
     fitting: Fitting = field(default_factory=Fitting)
     barred: Fitting = field(default_factory=Fitting)
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        """Reject jobs that may never run or do not fit the empty machine, or else choose starts."""
+        """Reject jobs that are never admitted or do not fit on the empty machine; if there are none, choose starts."""
         barred = self.barred.refusals(queue, snapshot, self.scheduler.admission.never)
         never = self.fitting.refusals(queue, snapshot, self._refusal, self._alike)
         rejects = {job: refusal.reason for job, refusal in barred.items()}
@@ -126,25 +126,25 @@ class ListDispatcher(Dispatcher):
         if rejects:
             again = self._wake_at(snapshot) if len(rejects) < len(queue) else None
             return Plan(tuple(Reject(job, reason) for job, reason in rejects.items()), again)
-        aside: list[Decision] = [Wait(job, refusal) for job, refusal in never.items()]
+        unfit: list[Decision] = [Wait(job, refusal) for job, refusal in never.items()]
         if never:
             queue = queue.only(np.setdiff1d(queue.jobs, list(never)))
         if not len(queue):
-            return Plan(tuple(aside))
+            return Plan(tuple(unfit))
         if not self.scheduler.backfill.sees_every_pass:
             able = _placement(self.scheduler, snapshot).screen(queue.jobs, snapshot.free[None], snapshot)
-            if not able.any():  # nothing fits: no order can start anything
-                return Plan(tuple(aside), _window_end(snapshot))
+            if not able.any():  # no job fits, so no order can start any
+                return Plan(tuple(unfit), _window_end(snapshot))
         starts = self._starts(queue, snapshot)
-        return Plan((*aside, *starts), self._wake_at(snapshot) if len(starts) < len(queue) else None)
+        return Plan((*unfit, *starts), self._wake_at(snapshot) if len(starts) < len(queue) else None)
 
     def _wake_at(self, snapshot: Snapshot) -> int | None:
-        """When the backfill wants to be asked again, or nodes come out of a window."""
-        asked = (self.scheduler.backfill.wake_at(snapshot.now), _window_end(snapshot))
-        return min((time for time in asked if time is not None), default=None)
+        """Return the next time at which the backfill needs a pass or a maintenance window ends."""
+        times = (self.scheduler.backfill.wake_at(snapshot.now), _window_end(snapshot))
+        return min((time for time in times if time is not None), default=None)
 
     def _starts(self, queue: Queue, snapshot: Snapshot) -> tuple[Start, ...]:
-        """What the backfill chooses from the jobs that are admitted; it chooses anew once a start bars another of them."""
+        """Return the backfill's choice among admitted jobs; it chooses again once a start bars another of them."""
         backfill, placement = self.scheduler.backfill, _placement(self.scheduler, snapshot)
         considered = _Considered(queue, self._priority(queue, snapshot), snapshot)
         admitted = self.scheduler.admission.admits(queue, snapshot)
@@ -155,19 +155,19 @@ class ListDispatcher(Dispatcher):
             again = False
             for start in backfill.select(*considered, placement):
                 starts.append(start)
-                considered, again = self._beside(considered, start)
+                considered, again = self._after_start(considered, start)
                 if again:
                     break
         return tuple(starts)
 
-    def _beside(self, considered: _Considered, start: Start) -> tuple[_Considered, bool]:
-        """The jobs that are admitted beside a start, and whether it bars any that were."""
+    def _after_start(self, considered: _Considered, start: Start) -> tuple[_Considered, bool]:
+        """Return the jobs that are still admitted after a start, and whether the start bars any of them."""
         rest = considered.started(start)
         admitted = self.scheduler.admission.admits(rest.queue, rest.snapshot)
         return (rest, False) if admitted is None or admitted.all() else (rest.only(admitted), True)
 
     def _priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        """(n_queued,) priorities; where partitions have different tiers, positions in the order of tier and priority."""
+        """Return (n_queued,) priorities; if partitions have different tiers, ranks by tier and priority."""
         order, n = self.scheduler.order, len(queue)
         priority = checked_priorities(order, order.priority(queue, snapshot), n)
         if not has_tiers(snapshot.machine):
@@ -178,12 +178,12 @@ class ListDispatcher(Dispatcher):
         return found
 
     def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
-        """Name the limit that bars the job, or ask the backfill, whose pass left out what does not fit or is not admitted."""
-        aside = plan.waits
-        if job in aside:
+        """Return the limit that bars the job, or the backfill's reason for the jobs that fit and are admitted."""
+        unfit = plan.waits
+        if job in unfit:
             return super().why(job, queue, snapshot, plan)
-        if aside or plan.rejected:
-            queue = queue.only(np.setdiff1d(queue.jobs, [*aside, *plan.rejected]))
+        if unfit or plan.rejected:
+            queue = queue.only(np.setdiff1d(queue.jobs, [*unfit, *plan.rejected]))
         considered, starts = _Considered(queue, self._priority(queue, snapshot), snapshot), plan.starts
         ahead = considered.ahead(job, starts)
         admitted = self.scheduler.admission.admits(queue, snapshot)
@@ -197,10 +197,10 @@ class ListDispatcher(Dispatcher):
         return replace(reason, ahead=ahead)
 
     def _last_choice(self, considered: _Considered, starts: tuple[Start, ...]) -> tuple[_Considered, tuple[Start, ...]]:
-        """What the backfill was shown when it chose for the last time in a pass, and what it chose then."""
+        """Return the input of the backfill's last choice in a pass, and the starts that it chose then."""
         shown, chosen = considered, starts
         for k, start in enumerate(starts, start=1):
-            considered, again = self._beside(considered, start)
+            considered, again = self._after_start(considered, start)
             if again:
                 shown, chosen = considered, starts[k:]
         return shown, chosen
@@ -214,35 +214,35 @@ class ListDispatcher(Dispatcher):
 
 
 class _Considered(NamedTuple):
-    """What a backfill is shown: (n_queued,) jobs, their priorities, and the state with the starts that are decided."""
+    """Input of a backfill: (n_queued,) jobs, their priorities, and the state after the starts decided so far."""
 
     queue: Queue
     priority: FloatArray
     snapshot: Snapshot
 
     def only(self, which: BoolArray) -> _Considered:
-        """Return some of the jobs, (n_queued,)."""
+        """Return the selected jobs, (n_queued,)."""
         return _Considered(self.queue.only(self.queue.jobs[which]), self.priority[which], self.snapshot)
 
     def started(self, start: Start) -> _Considered:
-        """Return the others, in the state with a start."""
+        """Return the other jobs, in the state after a start."""
         rest = self.only(self.queue.jobs != start.job)
         return rest._replace(snapshot=self.snapshot.with_started(start.job, start.placement, start.tasks))
 
     def ahead(self, job: int, starts: tuple[Start, ...]) -> int:
-        """Count the jobs before one that some starts leave waiting."""
+        """Return the number of jobs before this one that the starts leave waiting."""
         jobs, priority = self.queue.jobs, self.priority
-        mine = int(np.flatnonzero(jobs == job)[0])
-        before = priority > priority[mine]
-        before[:mine] |= priority[:mine] == priority[mine]
+        position = int(np.flatnonzero(jobs == job)[0])
+        before = priority > priority[position]
+        before[:position] |= priority[:position] == priority[position]
         return int(np.count_nonzero(before & ~np.isin(jobs, [start.job for start in starts])))
 
 
 def _placement(scheduler: ListScheduler, snapshot: Snapshot) -> PlacementPolicy:
-    """The placement of a scheduler, which by itself knows nothing of windows."""
+    """Return the scheduler's placement, extended to avoid maintenance windows if the machine has any."""
     return AvoidWindows(scheduler.placement) if snapshot.machine.windows else scheduler.placement
 
 
 def _window_end(snapshot: Snapshot) -> int | None:
-    """The next instant (ns) at which nodes come out of a window."""
+    """Return the next end (ns) of a maintenance window, None without one."""
     return min((window.end for window in snapshot.machine.windows if window.end > snapshot.now), default=None)

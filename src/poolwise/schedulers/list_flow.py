@@ -1,4 +1,4 @@
-"""List scheduling in which a flow decides where: order and backfill choose who starts, one flow where all of them go."""
+"""List scheduling with flow placement: order and backfill choose the jobs to start, and one flow places them together."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from poolwise.schedulers.list import ListScheduler
 @register("schedulers", "list_flow")
 @dataclass(frozen=True)
 class ListFlow(Scheduler):
-    """Order and backfill choose the jobs that start now, as in list scheduling; then one flow places all of them at least cost.
+    """Order and backfill choose the jobs to start, as in list scheduling; one minimum-cost flow then places all of them.
 
-    The flow gives each job its node and its devices; the placement adds the rest: the split of memory between node and
-    pool, and composed NVMe. A job for which the rest is not there is placed by the placement alone; where that finds no room
-    for one of them, or the flow no place, all start where the placement had put them. So a backfilled job may run elsewhere,
-    and longer, than the backfill expected.
+    The flow gives each job its node and devices. The placement policy adds the rest: the split of memory between node and
+    pool, and composed NVMe. If the rest of a job does not fit there, the placement policy places the job alone. If that also
+    fails for one job, or if the flow cannot place all jobs, all of them start where the placement policy had put them. A
+    backfilled job may therefore run elsewhere, and longer, than the backfill expected.
 
     Parameters
     ----------
     order, backfill, placement
-        As in list scheduling; the placement can complete what a flow has begun, as "pooled" can.
+        As in list scheduling; the placement must be able to complete a flow placement, as "pooled" does.
     costs, settings
-        Cost model of the flow, by its name in the group "costs", and its settings.
+        Registered name of the flow's cost model (group "costs") and its settings.
     """
 
     order: QueuePolicy = field(default_factory=FCFS)
@@ -49,13 +49,13 @@ class ListFlow(Scheduler):
 
     @property
     def remembers(self) -> str:
-        """What the backfill remembers."""
+        """State that the backfill keeps between passes."""
         return self.backfill.remembers
 
     def open(self, machine: Machine, seed: int) -> ListFlowDispatcher:
-        """Begin a run. Raises InputError for another placement, and as list and flow scheduling do."""
+        """Start a run; raise InputError for an unsupported placement, and as list and flow scheduling do."""
         if not isinstance(self.placement, CompletionPolicy):
-            message = f"{type(self.placement).__name__} cannot add to what a flow has placed"
+            message = f"{type(self.placement).__name__} cannot complete a flow placement"
             raise InputError(message, field="placement", remedy="choose 'pooled'")
         kinds = self.placement.whole_devices(machine)
         shared = any((machine.home[owners] < 0).any() for owners in kinds.values())
@@ -72,17 +72,17 @@ class ListFlow(Scheduler):
 
 @dataclass(frozen=True)
 class _InNode(Requests):
-    """What the flow sees of jobs: cores, the memory that must be in the node, devices, traffic."""
+    """View of jobs that the flow uses: cores, memory required in the node, devices and traffic."""
 
     placement: CompletionPolicy
     seen: tuple[str, ...]
 
     def names(self, table: JobTable) -> Iterable[str]:
-        """Names of the requests that the flow places, or looks at."""
+        """Return the names of the requests that the flow places or reads."""
         return self.seen
 
     def amounts(self, table: JobTable, name: str, rows: Rows) -> IntArray:
-        """(k,) amounts as in the job table, except for memory; of all else the flow sees zeros."""
+        """Return (k,) amounts as in the job table, but only the required local memory; zeros for requests outside the view."""
         if name == "memory":
             return self.placement.least(table.memory[rows])
         return table.request(name)[rows] if name in self.seen else np.zeros_like(table.tasks[rows])
@@ -90,7 +90,7 @@ class _InNode(Requests):
 
 @dataclass(frozen=True)
 class ListFlowDispatcher(Dispatcher):
-    """A run of the scheduler; what its parts hold can be rebuilt."""
+    """State of a run of `ListFlow`; it can be rebuilt at any time."""
 
     listed: ListScheduler
     whole: Dispatcher
@@ -98,7 +98,7 @@ class ListFlowDispatcher(Dispatcher):
     flow: FlowDispatcher
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        """Choose starts, then place them together."""
+        """Choose the jobs to start, then place them together."""
         plan = self.whole.schedule(queue, snapshot, changes)
         starts = [decision for decision in plan.decisions if isinstance(decision, Start)]
         moved = self._moved(starts, queue, snapshot) if starts else None
@@ -108,12 +108,12 @@ class ListFlowDispatcher(Dispatcher):
         return Plan((*others, *moved), plan.wake_at)
 
     def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
-        """Ask list scheduling about the starts as they were before the flow moved them: those decided who else may start."""
+        """Return the reason of list scheduling, given the starts before the flow moved them, as the backfill saw them."""
         listed = self.listed.open(snapshot.machine, 0)
         return reason_of(listed, job, queue, snapshot, listed.schedule(queue, snapshot, Changes()))
 
     def _moved(self, starts: list[Start], queue: Queue, snapshot: Snapshot) -> list[Start] | None:
-        """Starts of the same jobs where the flow puts them, None where it cannot place them all."""
+        """Return starts of the same jobs with the placements of the flow; None if it cannot place them all."""
         state = self.flow.state(queue.only(np.array([start.job for start in starts])), snapshot)
         outcome, _ = solve_gangs(state, np.arange(len(state.jobs)))
         if not outcome.whole.all():

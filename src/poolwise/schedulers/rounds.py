@@ -1,4 +1,4 @@
-"""Scheduling at intervals."""
+"""Scheduling rounds at fixed intervals."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from poolwise.model import Reason, Rule
 from poolwise.units import SECOND
 
 BETWEEN = Reason(Rule.ROUND, "the scheduler plans at the next round")
-"""Why jobs wait in a pass that is no round."""
+"""Reason why jobs wait in a pass between two rounds."""
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """Rounds at the multiples of an interval: known from the clock alone, so that a fresh dispatcher decides alike.
+    """Rounds at the multiples of an interval. They follow from the clock alone, so a fresh dispatcher decides equally.
 
     Parameters
     ----------
     every_s
-        Seconds; 0 for a round at every event.
+        Interval in seconds; 0 for a round at every event.
     """
 
     every_s: float
 
     @property
     def period(self) -> int:
-        """Ns, at least 1."""
+        """Interval in ns, at least 1."""
         return max(1, math.ceil(self.every_s * SECOND))
 
     def due(self, now: int) -> bool:
-        """Whether a round is made at `now`."""
+        """Return whether a round takes place at `now`."""
         return self.every_s <= 0 or now % self.period == 0
 
     def after(self, now: int) -> int | None:
-        """Ns of the next round; None where every event makes one."""
+        """Return the next round (ns); None if every event triggers one."""
         return None if self.every_s <= 0 else (now // self.period + 1) * self.period

@@ -1,4 +1,4 @@
-"""Waiting tasks in lanes: within each, one after another."""
+"""FIFO queues of waiting tasks, one per class of equal tasks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from poolwise.policies.placement.units.view import Task
 
 
 class TaskQueueTurn(NamedTuple):
-    """When a job is served: by its priority under a static order, negated, then in the order of the queue."""
+    """Sort key of a job: negated static priority, then the queue order."""
 
     priority: float
     submit: int
@@ -27,27 +27,28 @@ class TaskQueueTurn(NamedTuple):
 
 
 LAST = TaskQueueTurn(float("inf"), 0, 0, "")
-"""Behind every other."""
+"""Turn that follows all others."""
 
 _Heap = list[tuple[TaskQueueTurn, Task]]
 
 
 class TaskQueues:
-    """Tasks that wait, each in the lane of those that are alike to it in some columns, in the order of their turns.
+    """Waiting tasks in FIFO lanes, one for each combination of values in some columns, ordered by turn.
 
     Parameters
     ----------
     order
         A static queue order.
     columns
-        Names of columns of the job table; those that it lacks do not count.
+        Names of columns of the job table that define a lane; missing columns are ignored.
     judge
-        Says of a job (row) why no unit may ever run its tasks, None where one may. It answers alike for a whole lane.
+        Function that returns the reason why no unit may ever run the tasks of a job (row), None if one may. The result is the
+        same for all jobs of a lane.
 
     Attributes
     ----------
-    waiting : row -> tasks that wait: in a lane, or taken from it and not yet started
-    hopeless : row -> why no unit may run its tasks; they are in no lane
+    waiting : row -> number of tasks that wait in a lane, or have left it without having started
+    hopeless : row -> reason why no unit may run its tasks; these are in no lane
     """
 
     def __init__(self, order: QueuePolicy, columns: Sequence[str], judge: Callable[[int], Refusal | None]) -> None:
@@ -57,7 +58,7 @@ class TaskQueues:
         self.hopeless: dict[int, Refusal] = {}
 
     def add(self, queue: Queue, jobs: Sequence[int], snapshot: Snapshot) -> TaskQueueTurn:
-        """Let the waiting tasks of jobs join their lanes; returns the first of their turns."""
+        """Add the waiting tasks of jobs to their lanes; return the first of their turns."""
         turns = self._turns(queue.table, jobs, snapshot)
         known = [queue.table.attributes[name] for name in self._columns if name in queue.table.attributes]
         for job, turn in zip(jobs, turns, strict=True):
@@ -75,13 +76,13 @@ class TaskQueues:
         return min(turns, default=LAST)
 
     def started(self, task: Task) -> None:
-        """Note that one task no longer waits."""
+        """Record the start of a task."""
         self.waiting[task.job] -= 1
         if not self.waiting[task.job]:
             del self.waiting[task.job]
 
     def serve(self, take: Callable[[TaskQueueTurn, Task], bool]) -> None:
-        """Ask `take` for the first task of each lane, by turn; where it takes one, the lane goes on."""
+        """Offer the head of each lane to `take`, by turn; continue with the next task of the lane if `take` accepts it."""
         heads = [(*tasks[0], lane) for lane, tasks in self._lanes.items()]
         heapq.heapify(heads)
         while heads:
@@ -96,7 +97,7 @@ class TaskQueues:
             heapq.heappop(heads)
 
     def _turns(self, table: JobTable, jobs: Sequence[int], snapshot: Snapshot) -> list[TaskQueueTurn]:
-        """Turns of jobs: a static priority does not depend on who else waits."""
+        """Return the turns of jobs; a static priority does not depend on other waiting jobs."""
         queue = Queue(table)
         for job in jobs:
             queue.add(job)
@@ -105,24 +106,22 @@ class TaskQueues:
 
 
 def _priorities(order: QueuePolicy, queue: Queue, snapshot: Snapshot) -> FloatArray:
-    """(n_queued,) priorities; raises PolicyError for NaN."""
+    """Return (n_queued,) priorities; raise PolicyError for NaN or a wrong shape."""
     priority = order.priority(queue, snapshot)
     if priority.shape != queue.jobs.shape or bool(np.isnan(priority).any()):
-        raise PolicyError(
-            f"{type(order).__name__} must return {len(queue)} priorities that are numbers, got {priority!r}", by=order
-        )
+        raise PolicyError(f"{type(order).__name__} must return {len(queue)} numeric priorities, got {priority!r}", by=order)
     return priority
 
 
 def keeps_arrivals(order: QueuePolicy, machine: Machine, table: JobTable) -> bool:
-    """Whether a static order serves the jobs of a workload's table as they arrive."""
+    """Return whether a static order serves the jobs of a table in order of arrival."""
     free = machine.capacity
     idle = Snapshot(0, machine, table, free, free, RunTable(free.size), Ideal())
     return not bool((np.diff(_priorities(order, Queue.of(table, np.arange(len(table))), idle)) > 0).any())
 
 
 def lanes_of(table: JobTable, columns: Iterable[str]) -> IntArray:
-    """(n_job,) number of each job's lane among the jobs of a table: those that are alike in the columns share one."""
+    """Return the (n_job,) lane number of each job; jobs with equal values in the columns share a lane."""
     known = [table.attributes[name] for name in columns if name in table.attributes]
     if not known or not len(table):
         return np.zeros(len(table), dtype=np.int64)

@@ -1,7 +1,7 @@
-"""List scheduling that takes back what jobs do not use: pool memory by use in place of by request.
+"""List scheduling that reallocates pool memory by use instead of by request.
 
-The direction of Zacarias, Carpenter and Petrucci, "Dynamic Memory Provisioning on Disaggregated HPC Systems", SC-W 2023:
-the scheduler reallocates memory according to the job's current footprint. What happens when memory runs out is ours.
+Follows Zacarias, Carpenter and Petrucci, "Dynamic Memory Provisioning on Disaggregated HPC Systems", SC-W 2023, in which the
+scheduler reallocates memory according to each job's footprint. The handling of memory shortages is Poolwise's own.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from poolwise.units import to_ns
 @register("schedulers", "by_use")
 @dataclass(frozen=True)
 class UsageBased(ListScheduler):
-    """List scheduling that measures what runs use at an interval, and takes back from each what is beyond that and a margin.
+    """List scheduling that measures memory use at intervals and reclaims what exceeds the use plus a margin.
 
-    A job starts with all that it asked for. A run that needs more than it holds is given it at once, if pools have it, and
-    never more than its job asked for; for that all others are measured again. Where there is none, it stands still until
-    something is given back; after `patience_s` it is stopped, of several the one that started last. A job of which a run has
-    ended before keeps all that it asked for, so that it is not stopped twice. Where nobody measures what runs use, this is
-    list scheduling.
+    A job starts with all the memory that it requested. A run that needs more than it holds receives it at once if pools have
+    it, up to the request; all other runs are then measured again. If pools have none, the run stalls until memory is released.
+    Once a run has stalled for `patience_s`, it is stopped; among several such runs, the one that started last. A job with an
+    ended run keeps all that it requested, so that it is not stopped twice. Without measurements of memory use, this is list
+    scheduling.
 
     Parameters
     ----------
     order, backfill, placement
-        As in list scheduling; the placement is that of racks.
+        As in list scheduling; the placement must be that of racks.
     margin
-        Share of what is used that is left to a run on top of it.
+        Share of the used memory that a run keeps in addition to it.
     interval_s
-        Seconds between two measurements, at whole multiples since time 0.
+        Seconds between measurements, which take place at multiples of this interval since time 0.
     patience_s
-        Seconds for which a run may stand still; 0 to stop it at once.
+        Seconds for which a run may stall before it is stopped; 0 stops it at once.
     when_short
-        Whether a job that is stopped waits again, from its beginning ("requeue"), or is over ("lose").
+        "requeue" to restart a stopped job from its beginning, "lose" to end it.
     """
 
     margin: float = 0.1
@@ -54,54 +54,54 @@ class UsageBased(ListScheduler):
 
     @property
     def resizes(self) -> bool:
-        """It does."""
+        """True, because the scheduler resizes running jobs."""
         return True
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
-        """Begin a run."""
+        """Start a run of the scheduler."""
         return UsageBasedDispatcher(replace(self, order=opened(self.order), backfill=self.backfill.open()))
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Raise InputError for settings out of range, another placement than that of racks, and nodes that are shared."""
+        """Raise InputError for settings out of range, a placement other than that of racks, and shared nodes."""
         for name, least in (("margin", 0.0), ("interval_s", 1e-3), ("patience_s", 0.0)):
             if not least <= getattr(self, name) <= 1e9:
-                problem = f"{name} must be between {least:g} and 1e9, not {getattr(self, name):g}"
-                raise InputError(problem, field=name, remedy="correct it, or leave it out")
+                problem = f"{name} must be between {least:g} and 1e9, got {getattr(self, name):g}"
+                raise InputError(problem, field=name, remedy="correct or remove it")
         if not isinstance(self.placement, RackPlacement):
             problem = "memory is allocated by use on racks of whole nodes only"
-            raise InputError(problem, field="placement", remedy='write placement = "racks"')
+            raise InputError(problem, field="placement", remedy='set placement = "racks"')
         _ = machine.racks
         super().check(machine, jobs)
 
 
 @dataclass
 class UsageBasedDispatcher(ListDispatcher):
-    """A run of `UsageBased`; remembers what list scheduling does, and nothing of memory."""
+    """State of a run of `UsageBased`: that of list scheduling; it stores nothing about memory."""
 
     scheduler: UsageBased
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        """Reallocate memory, if there is any to take or give; else schedule the queue."""
+        """Reallocate memory if any run is due for it; otherwise schedule the queue."""
         if snapshot.in_use is None:
             return super().schedule(queue, snapshot, changes)
         decisions = tuple(self._reallocated(snapshot))
         plan = Plan(decisions) if decisions else super().schedule(queue, snapshot, changes)
-        asked = [*self._times(snapshot, plan), *([] if plan.wake_at is None else [plan.wake_at])]
-        return replace(plan, wake_at=min(asked, default=None))
+        wake_times = [*self._wake_times(snapshot, plan), *([] if plan.wake_at is None else [plan.wake_at])]
+        return replace(plan, wake_at=min(wake_times, default=None))
 
     def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
-        """Say what list scheduling says; a pass that reallocates memory is followed by one that schedules."""
+        """Return the reason of list scheduling; a pass that reallocates memory is followed by one that schedules."""
         return super().why(job, queue, snapshot, plan)
 
-    def _times(self, snapshot: Snapshot, plan: Plan) -> Iterator[int]:
-        """When (ns) to measure next, and when the patience with those that stand still is over."""
+    def _wake_times(self, snapshot: Snapshot, plan: Plan) -> Iterator[int]:
+        """Yield the next measurement (ns), and the times (ns) at which the patience with stalled runs ends."""
         interval, patience = to_ns(self.scheduler.interval_s), to_ns(self.scheduler.patience_s)
         if plan.starts or next(snapshot.runs(), None) is not None:
             yield (snapshot.now // interval + 1) * interval
         yield from (since + patience for since in snapshot.stalled.values() if since + patience > snapshot.now)
 
     def _reallocated(self, snapshot: Snapshot) -> Iterator[Resize | Stop]:
-        """Take what is not used, then give to those that stand still, then to those whose margin has shrunk."""
+        """Reclaim unused memory, then grant memory to stalled runs, then restore the margins of the others."""
         stalled, now = snapshot.stalled, snapshot.now
         due = now % to_ns(self.scheduler.interval_s) == 0 or now in stalled.values()
         if not due and not stalled:
@@ -128,7 +128,7 @@ class UsageBasedDispatcher(ListDispatcher):
 
 
 class _Pools:
-    """What is free while memory is taken and given."""
+    """Free memory of the pools during a reallocation."""
 
     def __init__(self, scheduler: UsageBased, snapshot: Snapshot) -> None:
         assert isinstance(scheduler.placement, RackPlacement)  # UsageBased.check
@@ -137,24 +137,24 @@ class _Pools:
         self.local = snapshot.machine.local_memory
 
     def wanted(self, runs: list[Run]) -> list[int]:
-        """MiB of remote memory that each node of some runs is to have: what is used and a margin, at most what was asked."""
+        """Return the remote MiB per node that each run should have: its use plus the margin, at most its request."""
         history, table = self._snapshot.history, self._snapshot.table
         ended = set() if history is None else set(np.intersect1d(history.job, [run.job for run in runs]).tolist())
         found = []
         for run in runs:
-            asked, used = int(table.memory[run.job]), self._snapshot.memory_of(run)
-            room = asked if run.job in ended else min(asked, math.ceil(used * (1.0 + self._margin)))
+            requested, used = int(table.memory[run.job]), self._snapshot.memory_of(run)
+            room = requested if run.job in ended else min(requested, math.ceil(used * (1.0 + self._margin)))
             found.append(max(0, room - self.local))
         return found
 
     def remote(self, run: Run) -> int:
-        """MiB of remote memory that each node of a run has, rounded up."""
+        """Return the remote MiB that a run holds per node, rounded up."""
         layout, placement = self._snapshot.machine.racks, run.placement
         held, nodes = (int(placement.amount[placement.resource == k].sum()) for k in (layout.memory_column, layout.node_column))
         return -(-held // nodes)
 
     def give(self, run: Run, remote: int) -> Iterator[Resize]:
-        """Let a run have so much remote memory on each node, if pools have it."""
+        """Yield a resize of a run to this much remote memory per node, if pools have room for it."""
         free = self._free.copy()
         run.placement.give_to(free)
         found = self._placement.resized(run.placement, remote, free, self._snapshot.machine)

@@ -1,4 +1,4 @@
-"""Fill the machine under one scheduler, then hand over to another."""
+"""Warm-up: one scheduler fills the machine, then another takes over."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from poolwise.units import NEVER
 
 @dataclass(frozen=True)
 class WarmUp(Scheduler):
-    """The first `jobs` submitted jobs run under `first`; when the last of them has started, `then` takes over.
+    """Runs the first `jobs` submitted jobs under `first`; once the last of them has started, `then` takes over.
 
     Later jobs wait until then. Source: Li et al., Table I (3000 jobs, FCFS without backfilling).
     """
@@ -28,11 +28,11 @@ class WarmUp(Scheduler):
 
     @classmethod
     def before(cls, then: ListScheduler, jobs: int) -> WarmUp:
-        """Warm up under FCFS without backfilling, with the placement of the list scheduler that takes over."""
+        """Return a warm-up under FCFS without backfilling, with the placement of the list scheduler that takes over."""
         return cls(then, jobs, replace(then, order=FCFS(), backfill=NoBackfill()))
 
     def rule(self) -> ListRule | None:
-        """That of `then` after a warm-up, where the warm-up is FCFS without backfilling and places as `then` does."""
+        """Return the rule of `then` with a warm-up, if the warm-up is FCFS without backfilling and with the same placement."""
         rule = rule_of(self.then)
         if rule is None or rule.warm_up or rule_of(self.first) != ListRule(FCFS(), NoBackfill(), rule.placement):
             return None
@@ -40,25 +40,25 @@ class WarmUp(Scheduler):
 
     @property
     def knows_restrictions(self) -> bool:
-        """Whether both schedulers do."""
+        """True if both schedulers support node restrictions."""
         return self.first.knows_restrictions and self.then.knows_restrictions
 
     @property
     def resizes(self) -> bool:
-        """Whether either scheduler does."""
+        """True if either scheduler resizes running jobs."""
         return self.first.resizes or self.then.resizes
 
     @property
     def remembers(self) -> str:
-        """What the two schedulers remember, and that the warm-up is over, should one of its jobs wait again."""
+        """State kept between passes: whether the warm-up is over, which matters if one of its jobs is requeued."""
         return "that the warm-up is over"
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
-        """Begin a run."""
+        """Open both schedulers."""
         return _WarmUpDispatcher(self.jobs, self.first.open(machine, seed), self.then.open(machine, seed))
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Check both schedulers."""
+        """Check both schedulers against the machine and the jobs."""
         self.first.check(machine, jobs)
         self.then.check(machine, jobs)
 
@@ -68,11 +68,11 @@ class _WarmUpDispatcher(Dispatcher):
     jobs: int
     first: Dispatcher
     then: Dispatcher
-    _over: int = -1  # edition of the job table in which the warm-up was seen to be over: a cache
-    _since: int = NEVER  # ns of the pass in which it was
+    _over: int = -1  # cache: edition of the job table in which the warm-up ended
+    _since: int = NEVER  # ns of the pass in which it ended
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        """Delegate; in the pass in which the last warm-up job starts, `then` goes on from there."""
+        """Delegate to a scheduler; in the pass that starts the last warm-up job, `then` schedules what remains."""
         table = queue.table
         if self._over == table.edition:
             return self.then.schedule(queue, snapshot, changes)
@@ -93,7 +93,7 @@ class _WarmUpDispatcher(Dispatcher):
         return Plan((*plan.decisions, *rejects, *rest.decisions), rest.wake_at)
 
     def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
-        """Ask the scheduler whose turn it is; later jobs wait for those of the warm-up."""
+        """Return the reason of the scheduler in charge; later jobs wait for the warm-up."""
         if self._over == queue.table.edition and self._since < snapshot.now:
             return reason_of(self.then, job, queue, snapshot, plan)
         early = _first(queue.table, self.jobs)
@@ -103,29 +103,29 @@ class _WarmUpDispatcher(Dispatcher):
             return reason_of(self.first, job, warm, snapshot, first)
         rest = len(set(warm.jobs.tolist()).difference((start.job for start in first.starts), first.rejected))
         if rest:
-            return Reason(Rule.WARM_UP, "jobs of the warm-up have yet to start", ahead=rest)
+            return Reason(Rule.WARM_UP, "warm-up jobs have not all started", ahead=rest)
         return reason_of(self.then, job, later, snapshot.with_starts(first.starts), plan.only(later.jobs))
 
 
 def _parts(queue: Queue, early: BoolArray) -> tuple[Queue, Queue]:
-    """Queue of the jobs that are `early`, (n_job,), and of the others."""
+    """Return a queue of the jobs that are `early`, (n_job,), and one of the others."""
     which = early[queue.jobs]
     return queue.only(queue.jobs[which]), queue.only(queue.jobs[~which])
 
 
 def _first(table: JobTable, jobs: int) -> BoolArray:
-    """(n_job,) whether a job is among the first `jobs` that were submitted."""
+    """Return (n_job,) True for the first `jobs` submitted jobs."""
     found = np.zeros(len(table), dtype=np.bool_)
     found[np.lexsort((table.id, table.submit))[:jobs]] = True
     return found
 
 
 def _of(changes: Changes, which: BoolArray) -> Changes:
-    """Return the changes with the arrivals of some jobs only."""
+    """Return the changes with only the selected arrivals."""
     return replace(changes, arrived=tuple(job for job in changes.arrived if which[job]))
 
 
 def warm_up_end(jobs: int, starts: np.ndarray) -> int:
-    """Ns at which the last of the first `jobs` jobs started; `starts` (n_job,) with -1 for jobs that never did."""
+    """Return the ns at which the last of the first `jobs` jobs started; `starts` (n_job,) is -1 for jobs that never did."""
     warm = starts[:jobs]
     return int(warm.max()) if len(warm) and int(warm.max()) >= 0 else 0

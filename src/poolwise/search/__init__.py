@@ -1,1 +1,1 @@
-"""Searches for queue orders: many candidates, tried on many workloads, compared with an order that is known."""
+"""Search for queue orders: evaluates many candidates on many workloads and compares them with a baseline."""

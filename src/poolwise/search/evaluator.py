@@ -1,4 +1,4 @@
-"""Candidates on workloads, each tried once: what is known is kept in the folder of the search, whole line by whole line."""
+"""Evaluation of candidates on workloads; results are cached in the search folder, one JSON line each."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from poolwise.hashing import canonical, digest
 from poolwise.runner import Executor, Record, TaskType
 from poolwise.search.objectives import JobObjectives
 from poolwise.search.problem import OrderCandidate
-from poolwise.search.workloads import fares_on
+from poolwise.search.workloads import evaluate_schedulers
 from poolwise.studies.cells import Cell
 
 
 @dataclass(frozen=True, eq=False)
 class EvaluationTask:
-    """Candidates on one workload, which is what an executor is given at a time."""
+    """Candidates to evaluate on one workload: the unit of work of an executor."""
 
     cell: Cell
     tau_s: float
@@ -36,23 +36,23 @@ class EvaluationTask:
 
 @dataclass(frozen=True)
 class EvaluationTaskType(TaskType[EvaluationTask]):
-    """Where tasks are done; a workload stays laid out in the process that has done one on it."""
+    """Task type of the search; a process prepares each workload once and reuses it."""
 
     def key(self, trial: EvaluationTask) -> str:
-        """Hash of the workload and the candidates."""
+        """Return the hash of the workload and the candidates."""
         return digest(canonical([trial.cell.key, trial.tau_s, *(candidate.key for candidate in trial.candidates)]))
 
     def label(self, trial: EvaluationTask) -> str:
-        """The workload, and how many candidates."""
+        """Return the workload, its seed and the number of candidates."""
         return f"{trial.cell.trace.path}, seed {trial.cell.seed}, {len(trial.candidates)} candidates"
 
     def run(self, trial: EvaluationTask) -> Record:
-        """Measure how jobs fare under each candidate."""
-        found = fares_on(trial.cell, trial.tau_s, [candidate.section for candidate in trial.candidates])
+        """Measure the objectives of each candidate."""
+        found = evaluate_schedulers(trial.cell, trial.tau_s, [candidate.section for candidate in trial.candidates])
         return Record({"fares": [list(fares) for fares in found]})
 
     def prepare(self, trials: Sequence[EvaluationTask]) -> None:
-        """Load the kernels that any candidate may run in."""
+        """Load the kernels that the candidates use."""
         load_kernels(
             (task.cell.machine, scheduler_of(candidate.section, task.cell.warm_up))
             for task in trials
@@ -61,16 +61,16 @@ class EvaluationTaskType(TaskType[EvaluationTask]):
 
 
 class Evaluator:
-    """Tries candidates.
+    """Evaluates candidates and caches the results.
 
     Parameters
     ----------
     folder
-        Of the search; one writer at a time.
+        Folder of the search; one writer at a time.
     executor
-        Does the work, here or on other machines.
+        Executor that runs the evaluations, on this machine or others.
     tau_s
-        Bound of the bounded slowdown, s.
+        Minimum run time in the bounded slowdown, s.
     """
 
     def __init__(self, folder: Path, executor: Executor, tau_s: float) -> None:
@@ -80,16 +80,16 @@ class Evaluator:
         self.runs = 0
 
     def logs(self, candidates: Sequence[OrderCandidate], cells: Sequence[Cell]) -> FloatArray:
-        """(n_candidate, n_cell, 4) logarithms of how jobs fare (`JobObjectives.logs`)."""
+        """Return (n_candidate, n_cell, 4) logarithms of the objectives (`JobObjectives.logs`)."""
         wanted: dict[str, EvaluationTask] = {}
         for cell in cells:
             missing = {c.key: c for c in candidates if self._key(c, cell) not in self._known}
             if missing:
                 wanted[cell.key] = EvaluationTask(cell, self._tau_s, tuple(missing.values()))
-        bench = EvaluationTaskType()
+        task_type = EvaluationTaskType()
         if wanted and self.runs == 0:
-            bench.prepare(list(wanted.values()))
-        for done in self._executor.results(bench, wanted):
+            task_type.prepare(list(wanted.values()))
+        for done in self._executor.results(task_type, wanted):
             task = wanted[done.key]
             lines = []
             for candidate, fares in zip(task.candidates, done.record.content["fares"], strict=True):
@@ -104,22 +104,22 @@ class Evaluator:
         return digest(canonical([candidate.key, cell.key, self._tau_s, self._sources]))
 
     def _read(self) -> dict[str, JobObjectives]:
-        """What is known; a line that a killed writer left half-written is taken out of the file."""
+        """Read the cached results, and remove lines that an interrupted writer left incomplete."""
         try:
             content = self._path.read_bytes()
         except FileNotFoundError:
             return {}
         known: dict[str, JobObjectives] = {}
-        whole = []
+        complete = []
         for line in content.splitlines():
             try:
                 entry: Any = json.loads(line)
                 known[str(entry["key"])] = JobObjectives(*map(float, entry["fares"]))
             except (ValueError, KeyError, TypeError):
                 continue
-            whole.append(line + b"\n")
-        if b"".join(whole) != content:
-            write_whole(self._path, b"".join(whole))
+            complete.append(line + b"\n")
+        if b"".join(complete) != content:
+            write_whole(self._path, b"".join(complete))
         return known
 
     def _append(self, lines: Sequence[str]) -> None:
@@ -131,5 +131,5 @@ class Evaluator:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            problem = f"cannot be written: {error.strerror or error}"
-            raise InputError(problem, file=self._path, remedy="free some space, then give the same command again") from error
+            problem = f"cannot write the file: {error.strerror or error}"
+            raise InputError(problem, file=self._path, remedy="free some space, then run the same command again") from error

@@ -1,4 +1,4 @@
-"""How jobs fare under an order, in the few numbers that a search weighs: worked out fast, and safe to compare as ratios."""
+"""Objectives of the order search, computed from start and end times and safe to compare as ratios."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from poolwise.metrics.fairness import extreme_discrimination
 from poolwise.model import Workload
 from poolwise.units import NEVER, SECOND
 
-FareName = Literal["bounded_slowdown", "d10", "p99_wait", "longest_wait"]
-FARES: tuple[FareName, ...] = get_args(FareName)
+ObjectiveName = Literal["bounded_slowdown", "d10", "p99_wait", "longest_wait"]
+OBJECTIVES: tuple[ObjectiveName, ...] = get_args(ObjectiveName)
 FLOOR_S = 60.0
-"""Seconds added to waits and to D10 per job before they are compared: a minute against half a minute is not twice as long."""
-WORDS: dict[FareName, str] = {
+"""Seconds added to waits and to D10 per job before comparison, because ratios of very short waits are meaningless."""
+OBJECTIVE_LABELS: dict[ObjectiveName, str] = {
     "bounded_slowdown": "bounded slowdown",
     "d10": "D10",
     "p99_wait": "p99 wait",
@@ -25,12 +25,13 @@ WORDS: dict[FareName, str] = {
 
 
 class JobObjectives(NamedTuple):
-    """How the jobs of one workload fare.
+    """Objectives of the jobs of one workload under one order.
 
     Attributes
     ----------
     bounded_slowdown : geometric mean over the jobs
-    d10 : s, extreme discrimination D10 against FCFS without backfilling, a job of that tenth (see `metrics.fairness`)
+    d10 : seconds per job; D10, the extreme discrimination of the worst tenth against FCFS without backfilling, divided by
+        the size of that tenth (see `metrics.fairness`)
     p99_wait, longest_wait : s
     """
 
@@ -40,22 +41,28 @@ class JobObjectives(NamedTuple):
     longest_wait: float
 
     def logs(self) -> FloatArray:
-        """(4,) logarithms, in the order of `FARES`, with `FLOOR_S` added to seconds: differences are those of ratios."""
+        """Return (4,) logarithms in the order of `OBJECTIVES`, with `FLOOR_S` added to seconds; differences are log ratios."""
         logs: FloatArray = np.log(np.array(self) + np.array([0.0, FLOOR_S, FLOOR_S, FLOOR_S]))
         return logs
 
 
-def fares_of(
+def job_objectives(
     times: StartsAndEnds, fcfs_wait_s: FloatArray, workload: Workload, measured: IntArray, tau_s: float
 ) -> JobObjectives:
-    """Measure some jobs, (k,) rows that all run.
+    """Compute the objectives of some jobs, (k,) rows that all ran.
 
     Parameters
     ----------
+    times
+        Starts and ends of all jobs of the workload.
     fcfs_wait_s
-        (k,) seconds that they wait under FCFS without backfilling.
+        (k,) waits under FCFS without backfilling, s.
+    workload
+        Workload of the jobs.
+    measured
+        (k,) rows of the jobs.
     tau_s
-        Bound of the bounded slowdown, s.
+        Minimum run time in the bounded slowdown, s.
     """
     start, end = times.start[measured], times.end[measured]
     wait = (start - workload.submit[measured]) / SECOND
@@ -71,6 +78,6 @@ def fares_of(
 
 
 def ran(times: StartsAndEnds, first: int) -> IntArray:
-    """(k,) rows, from the first on, of the jobs that ran."""
+    """Return the (k,) rows, from the first on, of the jobs that ran."""
     rows: IntArray = first + np.flatnonzero(times.end[first:] < NEVER)
     return rows

@@ -1,4 +1,4 @@
-"""A search file, resolved: the space of candidates, the baseline, and the workloads of each split."""
+"""Resolved search file: space of candidates, baseline, and workloads of each split."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ Settings = Mapping[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class OrderCandidate:
-    """A scheduler that is tried; its `key` is that of what results depend on.
+    """Scheduler to evaluate; its `key` hashes everything that results depend on.
 
     Attributes
     ----------
-    name : what tables call it
-    settings : of the space; empty for one that a file gives
+    name : display name
+    section : the scheduler
+    settings : values of the space; empty for a scheduler given by a file
     """
 
     name: str
@@ -43,20 +44,23 @@ class OrderCandidate:
 
     @property
     def key(self) -> str:
-        """Hash of what a result depends on in it."""
+        """Hash of the parts of the scheduler that results depend on."""
         return digest(canonical(scheduler_content(self.section)))
 
 
 @dataclass(frozen=True, eq=False)
 class OrderSearchProblem:
-    """A search.
+    """Resolved search.
 
     Attributes
     ----------
-    document : the file; its [scheduler] is the family
-    space : dotted path -> what it may be
-    baseline, beside : schedulers that candidates are compared with
-    splits : the workloads
+    name, title : file name without suffix, and title
+    document : the file, whose [scheduler] defines the family of candidates
+    space : dotted path -> range
+    objectives, budget : sections of the file
+    baseline, references : schedulers to compare candidates with
+    splits : workloads of each split
+    content : file content that identifies the search
     """
 
     name: str
@@ -66,7 +70,7 @@ class OrderSearchProblem:
     objectives: ObjectivesSection
     budget: BudgetSection
     baseline: OrderCandidate
-    beside: tuple[OrderCandidate, ...]
+    references: tuple[OrderCandidate, ...]
     splits: Mapping[SplitName, tuple[Cell, ...]]
     content: Json
 
@@ -76,7 +80,7 @@ class OrderSearchProblem:
         return digest(canonical(self.content))
 
     def candidate(self, name: str, settings: Settings) -> OrderCandidate:
-        """Configure a candidate; raises InputError for settings that the family does not have."""
+        """Configure a candidate; raise InputError for settings that the scheduler family lacks."""
         document = self.document.copy()
         for path in sorted(settings, key=lambda path: path.count(".")):
             document.set(path, deepcopy(settings[path]), Origin("space", document.location(("space", path))[1]))
@@ -85,9 +89,9 @@ class OrderSearchProblem:
 
 
 def load_search(path: str | Path, set: Mapping[str, Any] | None = None) -> OrderSearchProblem:
-    """Read a search file, or a shipped one by its name; `set` replaces values by dotted path, as --set does.
+    """Read a search file or a shipped one by name; `set` replaces values by dotted path, as --set does.
 
-    Raises InputError naming file, line, field and remedy.
+    Raises InputError with file, line, field and remedy.
     """
     file = Path(path)
     if not (file.is_file() or file.suffix or len(file.parts) > 1):
@@ -105,7 +109,8 @@ def load_search(path: str | Path, set: Mapping[str, Any] | None = None) -> Order
     read = validate(SearchFile, document)
     for path_ in read.space:
         if not path_.startswith("scheduler."):
-            raise document.error(("space", path_), "only the scheduler may be searched", 'write "scheduler.order. ..." = {...}')
+            message = f"'{path_}' is outside [scheduler]; only scheduler settings can be searched"
+            raise document.error(("space", path_), message, 'use a path such as "scheduler.order. ..."')
     objectives = read.objectives
     named = (
         (("objectives", "baseline"), objectives.baseline),
@@ -113,7 +118,7 @@ def load_search(path: str | Path, set: Mapping[str, Any] | None = None) -> Order
     )
     known = [_known(document, name, place) for place, name in named]
     splits = {name: tuple(_cells(document, name, getattr(read.splits, name))) for name in SPLITS}
-    _check_apart(document, splits)
+    _check_disjoint(document, splits)
     found = OrderSearchProblem(
         file.stem,
         read.title or file.stem,
@@ -126,7 +131,7 @@ def load_search(path: str | Path, set: Mapping[str, Any] | None = None) -> Order
         splits,
         content,
     )
-    for key, span in read.space.items():  # what cannot be configured is said before anything runs
+    for key, span in read.space.items():  # report invalid settings before any evaluation
         for value in span.values or (span.least, span.most):
             try:
                 found.candidate("", {key: value})
@@ -141,7 +146,7 @@ def _scheduler(document: Document, reference: str, place: tuple[str, ...]) -> Pa
             return catalog.resolve("schedulers", reference)
     file = document.resolve_file(place, reference)
     if not file.is_file():
-        raise document.error(place, f"no such file: {reference}", 'give a scheduler file, or "catalog:NAME"')
+        raise document.error(place, f"no such file: {reference}", 'set a scheduler file or "catalog:NAME"')
     return file
 
 
@@ -153,7 +158,7 @@ def _known(document: Document, reference: str, place: tuple[str, ...]) -> OrderC
 
 
 def _cells(document: Document, split: SplitName, sections: list[WorkloadsSection]) -> list[Cell]:
-    """A cell for each workload of a split."""
+    """Resolve a cell for each workload of a split."""
     cells: list[Cell] = []
     for k in range(len(sections)):
         written = deepcopy(document.tables["splits"][split][k])
@@ -164,8 +169,8 @@ def _cells(document: Document, split: SplitName, sections: list[WorkloadsSection
     return cells
 
 
-def _check_apart(document: Document, splits: Mapping[SplitName, tuple[Cell, ...]]) -> None:
-    """Raise InputError where two splits share a workload on a machine: what is chosen on it must not be judged by it."""
+def _check_disjoint(document: Document, splits: Mapping[SplitName, tuple[Cell, ...]]) -> None:
+    """Raise InputError if two splits share a workload on a machine, since an order must not be rated on its training data."""
     seen: dict[str, SplitName] = {}
     for name in SPLITS:
         for cell in splits[name]:
@@ -173,6 +178,6 @@ def _check_apart(document: Document, splits: Mapping[SplitName, tuple[Cell, ...]
             if seen.setdefault(key, name) != name:
                 raise document.error(
                     ("splits", name),
-                    f"{cell.trace.path} (seed {cell.seed}) is in the {seen[key]} split too",
-                    "take another seed, or another stretch of the trace",
+                    f"{cell.trace.path} (seed {cell.seed}) is also in the {seen[key]} split",
+                    "use another seed or another part of the trace",
                 )

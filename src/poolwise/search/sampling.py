@@ -20,20 +20,20 @@ from optuna.trial import Trial
 
 from poolwise.arrays import FloatArray
 from poolwise.search.file import RangeSection
-from poolwise.search.objectives import FARES, FareName
+from poolwise.search.objectives import OBJECTIVES, ObjectiveName
 from poolwise.search.problem import OrderCandidate, OrderSearchProblem
 
 JOURNAL = "optuna.journal"
-"""File that Optuna's dashboard opens."""
+"""Journal file for Optuna's dashboard."""
 
-FareRatios = Callable[[Sequence[OrderCandidate]], FloatArray]
-"""Candidates -> (n_candidate, 4) logarithms of their ratios to the baseline, means over the training workloads."""
+Evaluate = Callable[[Sequence[OrderCandidate]], FloatArray]
+"""Maps candidates to (n_candidate, 4) log ratios to the baseline, averaged over the training workloads."""
 
 
-def sample(search: OrderSearchProblem, fare: FareRatios, folder: Path) -> tuple[list[OrderCandidate], FloatArray]:
-    """Try as many candidates as the budget says.
+def sample(search: OrderSearchProblem, evaluate: Evaluate, folder: Path) -> tuple[list[OrderCandidate], FloatArray]:
+    """Evaluate as many candidates as the budget allows.
 
-    Returns them with their (n_candidate, 4) logarithms, and leaves the trials in the folder for Optuna's dashboard.
+    Returns the candidates and their (n_candidate, 4) log ratios, and writes the trials to the folder for Optuna's dashboard.
     """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     budget = search.budget
@@ -44,24 +44,24 @@ def sample(search: OrderSearchProblem, fare: FareRatios, folder: Path) -> tuple[
     while len(candidates) < budget.candidates:
         trials = [study.ask() for _ in range(min(budget.batch, budget.candidates - len(candidates)))]
         generation = [search.candidate(f"candidate {trial.number}", _settings(trial, search)) for trial in trials]
-        rows = fare(generation)
+        rows = evaluate(generation)
         for trial, row in zip(trials, rows, strict=True):
             for name, value in excess(search, row).items():
                 trial.set_constraint(name, value)
-            study.tell(trial, [float(row[FARES.index(name)]) for name in search.objectives.minimize])
+            study.tell(trial, [float(row[OBJECTIVES.index(name)]) for name in search.objectives.minimize])
         candidates += generation
         logs += list(rows)
-    _leave_journal(study, storage, folder)
+    _write_journal(study, storage, folder)
     return candidates, np.array(logs)
 
 
-def excess(search: OrderSearchProblem, logs: FloatArray) -> dict[FareName, float]:
-    """By how much (4,) logarithms are beyond each constraint; 0 or less where it is kept."""
-    return {name: float(logs[FARES.index(name)] - np.log(most)) for name, most in search.objectives.at_most.items()}
+def excess(search: OrderSearchProblem, logs: FloatArray) -> dict[ObjectiveName, float]:
+    """Return how far (4,) log ratios exceed each constraint; at most 0 if it is satisfied."""
+    return {name: float(logs[OBJECTIVES.index(name)] - np.log(most)) for name, most in search.objectives.at_most.items()}
 
 
-def keeps(search: OrderSearchProblem, logs: FloatArray) -> bool:
-    """Whether (4,) logarithms keep all constraints."""
+def satisfies_constraints(search: OrderSearchProblem, logs: FloatArray) -> bool:
+    """Return whether (4,) log ratios satisfy all constraints."""
     return all(value <= 0 for value in excess(search, logs).values())
 
 
@@ -75,19 +75,19 @@ def _sampler(search: OrderSearchProblem) -> optuna.samplers.BaseSampler:
 
 
 def _settings(trial: Trial, search: OrderSearchProblem) -> dict[str, Any]:
-    return {path: _chosen(trial, path, span) for path, span in search.space.items()}
+    return {path: _suggest(trial, path, span) for path, span in search.space.items()}
 
 
-def _chosen(trial: Trial, path: str, span: RangeSection) -> Any:
-    """A value of a setting. Those of a list are known to the sampler by their places: they may be tables."""
+def _suggest(trial: Trial, path: str, span: RangeSection) -> Any:
+    """Suggest a value of a setting. The sampler sees list values as indices, because they may be tables."""
     if span.values:
         return span.values[trial.suggest_categorical(path, list(range(len(span.values))))]
-    assert span.least is not None and span.most is not None  # the section takes one of both
+    assert span.least is not None and span.most is not None  # RangeSection requires bounds or values
     return trial.suggest_float(path, span.least, span.most, log=span.log)
 
 
-def _leave_journal(study: optuna.Study, storage: InMemoryStorage, folder: Path) -> None:
-    """Copy the trials to a file that Optuna's dashboard opens; it appears whole or not at all."""
+def _write_journal(study: optuna.Study, storage: InMemoryStorage, folder: Path) -> None:
+    """Write the trials to a file for Optuna's dashboard, atomically."""
     with tempfile.TemporaryDirectory(dir=folder, prefix=f".{JOURNAL}.") as draft:
         file = Path(draft) / JOURNAL
         journal = JournalStorage(JournalFileBackend(str(file)))

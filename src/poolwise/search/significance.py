@@ -1,4 +1,4 @@
-"""What a search may say of an order: ratios to the baseline with intervals over the workloads, and no more than they show."""
+"""Ratios of an order to the baseline, with confidence intervals over the workloads."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from poolwise.arrays import BoolArray, FloatArray
 from poolwise.hashing import Json
 from poolwise.metrics import mean_interval
 from poolwise.optimize.front import layers
-from poolwise.search.objectives import FARES, FareName
+from poolwise.search.objectives import OBJECTIVES, ObjectiveName
 
 Word = Literal["less", "more", "not shown to differ"]
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """A fare over the baseline's, a geometric mean over workloads, with its 95 % interval of Student's t (NaN for one)."""
+    """Ratio of an objective to the baseline: geometric mean over workloads with a 95 % Student t interval (NaN for one)."""
 
     mean: float
     low: float
@@ -28,13 +28,13 @@ class Ratio:
 
     @classmethod
     def of(cls, logs: FloatArray) -> Ratio:
-        """Take (n_cell,) logarithms of ratios, paired workload by workload."""
+        """Compute the ratio from (n_cell,) log ratios, paired by workload."""
         interval = mean_interval(logs)
         return cls(math.exp(interval.mean), math.exp(interval.low), math.exp(interval.high), interval.n)
 
     @property
     def word(self) -> Word:
-        """Less or more than the baseline only where the interval excludes 1."""
+        """Comparison word: "less" or "more" than the baseline if the interval excludes 1, otherwise "not shown to differ"."""
         if self.high < 1:
             return "less"
         return "more" if self.low > 1 else "not shown to differ"
@@ -45,23 +45,23 @@ class Ratio:
         return f"{self.mean:.3f} ({self.low:.3f} to {self.high:.3f})"
 
     def to_dict(self) -> Json:
-        """Plain data."""
+        """Return plain data."""
         low, high = (None if math.isnan(bound) else bound for bound in (self.low, self.high))
         return {"ratio": self.mean, "low": low, "high": high, "workloads": self.workloads, "word": self.word}
 
 
-Ratios = dict[FareName, Ratio]
+Ratios = dict[ObjectiveName, Ratio]
 
 
 def ratios(logs: FloatArray, baseline: FloatArray) -> Ratios:
-    """Ratios of a candidate, (n_cell, 4) logarithms, to the baseline's."""
-    return {name: Ratio.of(logs[:, k] - baseline[:, k]) for k, name in enumerate(FARES)}
+    """Return the ratios of a candidate, (n_cell, 4) logarithms, to the baseline."""
+    return {name: Ratio.of(logs[:, k] - baseline[:, k]) for k, name in enumerate(OBJECTIVES)}
 
 
 def best(values: FloatArray, allowed: BoolArray, count: int) -> list[int]:
-    """Up to `count` rows that are worth a second look: front after front of those that are allowed, or of all if none is.
+    """Return up to `count` rows in Pareto order: successive fronts of the allowed rows, or of all rows if none is allowed.
 
-    Of a front, the row whose first value is least comes first.
+    Within a front, the row with the lowest first value comes first.
     """
     able = np.flatnonzero(allowed if allowed.any() else np.ones(len(values), dtype=np.bool_))
     layer = layers(values[able])

@@ -1,4 +1,4 @@
-"""The workloads on which candidates are tried, each laid out once a process."""
+"""Workloads of a search, prepared once per process."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from poolwise.errors import InputError
 from poolwise.files.factory import models_of, scheduler_of
 from poolwise.files.study import SchedulerSection
 from poolwise.model import Workload
-from poolwise.search.objectives import JobObjectives, fares_of, ran
+from poolwise.search.objectives import JobObjectives, job_objectives, ran
 from poolwise.studies.cells import Cell, workload_of
 from poolwise.units import SECOND
 
-HELD = 64
-"""Workloads that a process keeps laid out."""
+MAX_PREPARED = 64
+"""Maximum number of prepared workloads that a process caches."""
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
-    """A workload that is laid out, and what its jobs wait under FCFS without backfilling."""
+class PreparedWorkload:
+    """A prepared workload, and the waits of its jobs under FCFS without backfilling."""
 
     cell: Cell
     workload: Workload
@@ -31,64 +31,64 @@ class Held:
     measured: IntArray
     fcfs_wait_s: FloatArray
 
-    def fares(self, section: SchedulerSection) -> JobObjectives:
-        """Measure how its jobs fare under a scheduler."""
+    def evaluate(self, section: SchedulerSection) -> JobObjectives:
+        """Compute the objectives of its jobs under a scheduler."""
         times = self.repeats.under(scheduler_of(section, self.cell.warm_up))
-        return fares_of(times, self.fcfs_wait_s, self.workload, self.measured, self.tau_s)
+        return job_objectives(times, self.fcfs_wait_s, self.workload, self.measured, self.tau_s)
 
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """What guards against short traces look at: jobs measured, and the seconds between their first and last submission."""
+    """Size of a workload, used to detect short traces: jobs measured, and seconds from first to last submission."""
 
     jobs: int
     seconds: float
 
 
-def fares_on(cell: Cell, tau_s: float, sections: list[SchedulerSection]) -> list[JobObjectives]:
-    """Measure how the jobs of a cell's workload fare under some schedulers; what any executor is given to do."""
-    held = _held(cell.key, tau_s, cell)
-    return [held.fares(section) for section in sections]
+def evaluate_schedulers(cell: Cell, tau_s: float, sections: list[SchedulerSection]) -> list[JobObjectives]:
+    """Compute the objectives of a cell's workload under each scheduler."""
+    prepared = _prepared(cell.key, tau_s, cell)
+    return [prepared.evaluate(section) for section in sections]
 
 
 def span_of(cell: Cell, tau_s: float) -> Span:
-    """Say how long the workload of a cell is."""
-    held = _held(cell.key, tau_s, cell)
-    submit = held.workload.submit[held.measured]
+    """Return the size of a cell's workload."""
+    prepared = _prepared(cell.key, tau_s, cell)
+    submit = prepared.workload.submit[prepared.measured]
     return Span(len(submit), float(submit[-1] - submit[0]) / SECOND)
 
 
-def _held(key: str, tau_s: float, cell: Cell) -> Held:
-    return _lay_out(_Keyed(key, tau_s, cell))
+def _prepared(key: str, tau_s: float, cell: Cell) -> PreparedWorkload:
+    return _prepare(_CacheKey(key, tau_s, cell))
 
 
 @dataclass(frozen=True)
-class _Keyed:
-    """What a workload that is laid out depends on; the cell follows from its key."""
+class _CacheKey:
+    """Cache key of a prepared workload; the cell follows from its key."""
 
     key: str
     tau_s: float
     cell: Cell = field(compare=False)
 
 
-@lru_cache(maxsize=HELD)
-def _lay_out(which: _Keyed) -> Held:
-    cell, tau_s = which.cell, which.tau_s
+@lru_cache(maxsize=MAX_PREPARED)
+def _prepare(cache_key: _CacheKey) -> PreparedWorkload:
+    cell, tau_s = cache_key.cell, cache_key.tau_s
     workload = workload_of(cell)
     truth, estimate = models_of(cell.performance, cell.seed)
-    believed = truth if estimate is None else estimate
+    estimate = truth if estimate is None else estimate
     fcfs = scheduler_of(cell.baseline().scheduler, cell.warm_up)
-    for part in (truth, believed):
+    for part in (truth, estimate):
         part.check(cell.machine, workload.table)
-    parts = RunSpec(cell.machine, workload, fcfs, truth, believed, cell.seed, pass_per_event=cell.scheduler.pass_per_event)
+    parts = RunSpec(cell.machine, workload, fcfs, truth, estimate, cell.seed, pass_per_event=cell.scheduler.pass_per_event)
     repeats = Repeats(parts)
     times = repeats.under(fcfs)
     measured = ran(times, cell.warm_up)
     if len(measured) < 2:
         raise InputError(
-            f"{cell.trace.path}: fewer than two jobs are left to measure after a warm-up of {cell.warm_up}",
+            f"{cell.trace.path}: fewer than two jobs remain to measure after a warm-up of {cell.warm_up} jobs",
             field="measure.warm_up",
             remedy="shorten the warm-up or take more jobs",
         )
     wait = (times.start[measured] - workload.submit[measured]) / SECOND
-    return Held(cell, workload, repeats, tau_s, measured, wait)
+    return PreparedWorkload(cell, workload, repeats, tau_s, measured, wait)

@@ -1,4 +1,4 @@
-"""The flow scheduler on the core: nothing given twice, no gang in part, nobody starves, whatever is thrown at it."""
+"""The flow scheduler: nothing is assigned twice, no gang starts in part, and no job starves, on random inputs."""
 
 import itertools
 from dataclasses import dataclass, replace
@@ -69,7 +69,7 @@ def simulate(machine, workload, scheduler):
 
 
 def can_ever_run(machine: Machine, workload: Workload, job: int, pooled: bool) -> bool:
-    """Whether the idle machine holds all tasks of a job, by counting."""
+    """Return whether the idle machine holds all tasks of a job, by counting."""
     cores, memory, gpu = (int(workload.request(name)[job]) for name in ("cores", "memory", "gpu"))
     tasks, places = int(workload.tasks[job]), 0
     for node in machine.of_kind(Kind.NODE).tolist():
@@ -84,15 +84,15 @@ def can_ever_run(machine: Machine, workload: Workload, job: int, pooled: bool) -
 @pytest.mark.parametrize("scheduler", SCHEDULERS, ids=str)
 @given(machine=machines(), workload=workloads())
 @settings(max_examples=8)
-def test_every_job_starts_whole_with_what_it_asked_for_or_could_never_run(scheduler, machine, workload):
+def test_each_job_starts_whole_with_its_request_or_is_infeasible(scheduler, machine, workload):
     schedule, loop = simulate(machine, workload, scheduler)
-    assert not loop.refused  # the platform refuses what does not fit and what does not wait
+    assert not loop.refused  # the platform refuses starts that do not fit and jobs that do not wait
     assert not loop.waiting
     pooled = getattr(scheduler, "pooled", isinstance(scheduler, LocalFirstRandom))
     for job in range(len(workload)):
         assert (job in loop.rejected) != can_ever_run(machine, workload, job, pooled)
     assert sorted([*schedule.job.tolist(), *loop.rejected]) == list(range(len(workload)))
-    assert (schedule.tasks == workload.tasks[schedule.job]).all()  # one start, all tasks
+    assert (schedule.tasks == workload.tasks[schedule.job]).all()  # one start with all tasks
     for k, job in enumerate(schedule.job.tolist()):
         rows = schedule.placement_of(k)
         devices = [owner for owner, _, _ in rows if machine.kind[owner] == Kind.DEVICE]
@@ -117,8 +117,8 @@ def test_two_gangs_of_four_on_six_gpus_run_one_after_the_other():
     assert schedule.start.tolist() == [0, 10 * SECOND]
 
 
-def test_of_two_gangs_that_fit_in_total_but_not_on_nodes_the_older_starts_whole():
-    # 2 x 2 tasks of 3 cores on nodes of 5, 5 and 2 cores: 12 cores are asked for and free, but only two tasks fit at a time.
+def test_older_of_two_gangs_that_fit_only_in_total_starts_whole():
+    # 2 x 2 tasks of 3 cores on nodes of 5, 5 and 2 cores: 12 cores are requested and free, but only two tasks fit at a time.
     machine = gpu_nodes((0, 0, 0), cores=5)
     capacity = machine.capacity.copy()
     capacity[2, 0] = 2
@@ -128,7 +128,7 @@ def test_of_two_gangs_that_fit_in_total_but_not_on_nodes_the_older_starts_whole(
     assert not loop.refused
 
 
-def test_a_large_gang_waits_no_longer_than_its_patience_among_small_jobs_that_fit():
+def test_large_gang_waits_at_most_its_patience_among_small_jobs():
     # One small job a second for 150 s, ten at a time on twelve GPUs: without patience eight GPUs are never free together.
     small = jobs(150, submit=range(150), cores=1, gpu=1)
     tasks = np.ones(151, dtype=np.int64)
@@ -148,7 +148,7 @@ def test_a_large_gang_waits_no_longer_than_its_patience_among_small_jobs_that_fi
     assert started[1] <= 30 + 10
 
 
-def test_an_answer_that_is_not_optimal_is_never_used(monkeypatch):
+def test_answer_that_is_not_optimal_is_never_used(monkeypatch):
     def fails(tail, *rest, **options):
         return Flow("infeasible", np.zeros(len(tail), dtype=np.int64), 0)
 
@@ -160,8 +160,8 @@ def test_an_answer_that_is_not_optimal_is_never_used(monkeypatch):
 @pytest.mark.parametrize("name", ["utility", "octopus"])
 @given(machine=machines(), workload=workloads())
 @settings(max_examples=8)
-def test_a_kept_residual_graph_gives_what_a_cold_solver_does(name, machine, workload):
-    """Octopus has a price a copy, arcs that a kept graph cannot tell apart: there the cold solver goes on."""
+def test_kept_residual_graph_gives_the_cost_of_a_cold_solver(name, machine, workload):
+    """Octopus has a price per copy, that is, arcs that a kept graph cannot distinguish: the cold solver is used there."""
     seen = []
     solve = graph.Graph._flow
 
@@ -177,7 +177,7 @@ def test_a_kept_residual_graph_gives_what_a_cold_solver_does(name, machine, work
     assert all(kept == cold for kept, cold in seen)
 
 
-def test_a_pooled_gpu_is_used_from_a_node_that_has_none():
+def test_pooled_gpu_is_used_from_a_node_without_one():
     workload = jobs(2, cores=8, gpu=1)
     pooled, _ = simulate(gpu_nodes((2, 0)), workload, FlowScheduler())
     local, _ = simulate(gpu_nodes((2, 0)), workload, Firmament())
@@ -192,7 +192,7 @@ def test_local_first_finds_the_node_with_the_gpu():
         schedule, _ = simulate(machine, workload, FlowScheduler(local_first=local_first))
         node[local_first] = schedule.placement_of(0)[0][0]
     assert node[True] == 3
-    assert node[False] == 0  # blind: the first of four nodes that are alike
+    assert node[False] == 0  # blind to devices: the first of four equal nodes
 
 
 def profiled(n, kind, **requests) -> Workload:
@@ -201,7 +201,7 @@ def profiled(n, kind, **requests) -> Workload:
 
 
 def test_network_aware_placement_waits_for_an_idle_link():
-    # nw meets its goal over an idle link but not beside another: each sends 900 of 1000 MB/s. Node 0 has cores, no GPU.
+    # nw meets its goal over an idle link but not over a shared one: each sends 900 of 1000 MB/s. Node 0 has cores, no GPU.
     machine = gpu_nodes((0, 2), cores=4)
     capacity = machine.capacity.copy()
     capacity[1, 0] = 0
@@ -215,7 +215,7 @@ def test_network_aware_placement_waits_for_an_idle_link():
     assert schedule.start[1] == schedule.end[0]
 
 
-def test_a_goal_that_no_place_can_meet_does_not_keep_a_job_waiting_for_ever(tmp_path):
+def test_unreachable_goal_does_not_keep_a_job_waiting_forever(tmp_path):
     profiles = tmp_path / "p.csv"
     header = (
         "kind,local_s,spread,remote_s,loaded_s,goal_s,importance,link_mb_s,cpu_sensitivity,device_sensitivity,cores,memory_gib"
@@ -227,7 +227,7 @@ def test_a_goal_that_no_place_can_meet_does_not_keep_a_job_waiting_for_ever(tmp_
     assert schedule.start.tolist() == [0, 0, 100 * SECOND]  # on the local devices, its cheapest places
 
 
-def test_rounds_at_intervals_and_unless_told_otherwise_when_something_ends():
+def test_rounds_take_place_at_intervals_and_by_default_at_ends():
     workload = jobs(3, submit=[1, 2, 31], duration=8, cores=8)
     schedule, _ = simulate(gpu_nodes((0,)), workload, FlowScheduler(every_s=10.0))
     assert (schedule.start / SECOND).tolist() == [10, 18, 40]
@@ -235,7 +235,7 @@ def test_rounds_at_intervals_and_unless_told_otherwise_when_something_ends():
     assert (schedule.start / SECOND).tolist() == [10, 20, 40]
 
 
-def test_pinned_jobs_run_where_they_must():
+def test_pinned_jobs_run_on_their_nodes():
     plain = jobs(4, cores=8)
     workload = Workload.of(
         plain.submit, plain.duration, requests=plain.requests, attributes={"pinned": np.array([1, 1, 0, -1])}
@@ -250,7 +250,7 @@ def test_pinned_jobs_run_where_they_must():
     ("requests", "attributes", "field"),
     [({"nodes": 1}, {}, "nodes"), ({"fpga": 1}, {}, "fpga"), ({"cores": 1}, {"pinned": [9]}, "pinned")],
 )
-def test_what_the_machine_has_not_is_named(requests, attributes, field):
+def test_missing_resource_is_named(requests, attributes, field):
     plain = jobs(1, **requests)
     columns = {name: np.array(values) for name, values in attributes.items()}
     workload = Workload.of(plain.submit, plain.duration, requests=plain.requests, attributes=columns)
@@ -259,8 +259,8 @@ def test_what_the_machine_has_not_is_named(requests, attributes, field):
     assert error.value.field == field
 
 
-def test_octopus_counts_tasks_not_jobs():
-    # A gang of three runs on the first node, two single tasks on each of the others; then two more come.
+def test_octopus_counts_tasks_instead_of_jobs():
+    # A gang of three runs on the first node, two single tasks on each of the others; then two more arrive.
     workload = Workload.of(
         np.array([0, 0, 0, 0, 0, 1, 1]) * SECOND,
         np.full(7, 100 * SECOND),
@@ -282,7 +282,7 @@ def test_unknown_kinds_and_cost_models_are_named():
 
 
 @pytest.mark.parametrize("name", ["flow", "firmament", "least_allocated", "local_first_random"])
-def test_registered_schedulers_keep_their_contract_with_gangs_and_gpus(name):
+def test_registered_schedulers_fulfill_their_contract_with_gangs_and_gpus(name):
     n = 24
     rows = np.arange(n)
     workload = Workload.of(
@@ -296,7 +296,7 @@ def test_registered_schedulers_keep_their_contract_with_gangs_and_gpus(name):
     assert [str(result) for result in conformance.check_scheduler(make("schedulers", name), case) if not result.ok] == []
 
 
-def test_the_order_of_phases_can_be_stated():
+def test_order_of_phases_is_configurable():
     machine = gpu_nodes((1, 1), rack_gpus=1)
     types = tuple("nvme" if k == 4 else t for k, t in enumerate(machine.type))
     both = replace(machine, type=types)
@@ -306,18 +306,18 @@ def test_the_order_of_phases_can_be_stated():
 
 
 @dataclass(frozen=True)
-class Gloomy(BestFit):
-    """A cost model of a user's own that has no hope for tasks that ask for more than 1 MiB."""
+class RejectsLargeMemory(BestFit):
+    """User-defined cost model for which tasks with more than 1 MiB are hopeless."""
 
     def hopeless(self, tasks):
         return tasks.demand[:, tasks.resources.index("memory")] > 1
 
 
 @pytest.mark.parametrize(("costs", "memory", "hopeless"), [("gloomy", 2, True), ("gloomy", 1, False), ("best_fit", 2, False)])
-def test_a_cost_model_says_what_is_hopeless(costs, memory, hopeless, monkeypatch):
-    """The last job finds two free cores, but none of the two nodes has both."""
+def test_cost_model_declares_hopeless_tasks(costs, memory, hopeless, monkeypatch):
+    """The last job finds two free cores, but neither of the two nodes has both."""
     find = registry.find
-    monkeypatch.setattr(registry, "find", lambda group, name: Gloomy if name == "gloomy" else find(group, name))
+    monkeypatch.setattr(registry, "find", lambda group, name: RejectsLargeMemory if name == "gloomy" else find(group, name))
     zero = np.zeros(3, dtype=np.int64)
     asks = {"cores": np.array([3, 3, 2]), "memory": np.array([1, 1, memory]), "gpu": zero, "bandwidth": zero}
     jobs, machine = Workload.of(zero, zero + 9 * SECOND, requests=asks), gpu_nodes([1, 1], cores=4)

@@ -1,4 +1,4 @@
-"""What flow and greedy scheduling decide follows from queue and snapshot: opened anew at any pass, they decide alike."""
+"""Decisions of flow and greedy scheduling follow from queue and snapshot: reopened at any pass, dispatchers decide equally."""
 
 from dataclasses import replace
 
@@ -42,7 +42,7 @@ SCHEDULERS = (
 
 @st.composite
 def cases(draw):
-    """(machine, workload, disturbances): some jobs never fit, some nodes and devices fail, some of these come back."""
+    """Return (machine, workload, disturbances): some jobs never fit, some nodes and devices fail, some of these recover."""
     gpus = draw(st.lists(st.integers(0, 3), min_size=1, max_size=4))
     machine = gpu_nodes(gpus, cores=draw(st.integers(2, 8)), rack_gpus=draw(st.integers(0 if sum(gpus) else 1, 2)))
     n = draw(st.integers(1, 12))
@@ -78,7 +78,7 @@ def cases(draw):
 @pytest.mark.parametrize("scheduler", SCHEDULERS, ids=str)
 @given(case=cases(), seed=st.integers(0, 99))
 @settings(max_examples=6)
-def test_opened_anew_at_any_pass_and_whatever_the_rows_it_decides_alike(scheduler, case, seed):
+def test_reopened_scheduler_decides_equally_for_any_row_order(scheduler, case, seed):
     machine, workload, disturbances = case
     watched = Reopened(scheduler, seed)
     simulation = Simulation(machine, workload, DeviceNetwork(), disturbances=disturbances)
@@ -90,7 +90,7 @@ def test_opened_anew_at_any_pass_and_whatever_the_rows_it_decides_alike(schedule
 
 @pytest.mark.parametrize("costs", ["cpu_mem", "octopus"])
 @pytest.mark.parametrize("name", ["whole-datacenter", "whole-datacenter-fixed"])
-def test_list_flow_opened_anew_decides_alike(name, costs):
+def test_reopened_list_flow_decides_equally(name, costs):
     machine = load_machine(catalog.find("machines", name))
     jobs = generate("openb_philly", jobs=25, seed=3, mean_gap_s=5.0)
     models = Combined((CpuFrequency(), DeviceNetwork("catalog:gpu-pods"), NvmeSharing()))
@@ -100,14 +100,14 @@ def test_list_flow_opened_anew_decides_alike(name, costs):
     assert watched.passes > len(jobs)
 
 
-def test_the_kept_solver_and_the_backfill_say_what_they_remember():
+def test_kept_solver_and_backfill_declare_their_state():
     assert FlowScheduler(solver="kept").remembers
     assert not FlowScheduler().remembers
     assert not ListFlow().remembers
 
 
 def gang(machine, scheduler, tasks, waiting, taken=0, **requests):
-    """What a scheduler decides where some tasks of one gang wait on a machine whose first node is partly taken."""
+    """Return the decisions for a gang with some waiting tasks on a machine whose first node is partly occupied."""
     columns = {name: np.array([each]) for name, each in requests.items()}
     jobs = Workload.of(np.zeros(1), np.full(1, SECOND), tasks=tasks, requests=columns)
     queue = Queue(jobs.table)
@@ -119,21 +119,21 @@ def gang(machine, scheduler, tasks, waiting, taken=0, **requests):
 
 
 @pytest.mark.parametrize("scheduler", [*SCHEDULERS[: len(registry.names("costs"))], Firmament(), LeastAllocated()], ids=str)
-def test_of_a_gang_some_tasks_of_which_wait_only_these_are_counted_and_started(scheduler):
+def test_only_waiting_tasks_of_a_gang_are_counted_and_started(scheduler):
     machine = gpu_nodes((2, 2), cores=4)
     (start,) = gang(machine, scheduler, 4, (2, 3), taken=4, cores=2, gpu=1)  # there is room for two, not for four
     assert isinstance(start, Start)
     assert start.tasks == (2, 3)
     assert sorted(set(start.placement.task.tolist())) == [2, 3]
     assert int(start.placement.amount[start.placement.resource == 2].sum()) == 2
-    (start,) = gang(machine, scheduler, 8, (6, 7), cores=2, gpu=1)  # the idle machine could not hold eight
+    (start,) = gang(machine, scheduler, 8, (6, 7), cores=2, gpu=1)  # the idle machine cannot hold eight
     assert isinstance(start, Start)
     (reject,) = gang(machine, scheduler, 8, None, cores=2, gpu=1)
-    assert reject == Reject(0, "asks for 8 gpu, the machine has 4")
+    assert reject == Reject(0, "requests 8 gpu, but the machine has 4")
 
 
 @pytest.mark.parametrize("scheduler", [FlowScheduler(), Firmament(), LeastAllocated(), LocalFirstRandom()], ids=str)
-def test_nothing_is_said_never_to_fit_while_the_machine_may_grow(scheduler):
+def test_no_job_is_infeasible_while_the_machine_may_grow(scheduler):
     machine = gpu_nodes((1, 1), cores=4)
     jobs = Workload.of(
         np.array([1, 1, 2]) * SECOND, np.full(3, SECOND), requests={"cores": np.array([4, 1, 9]), "gpu": np.array([1, 1, 1])}
@@ -151,19 +151,19 @@ def test_nothing_is_said_never_to_fit_while_the_machine_may_grow(scheduler):
         assert waits >= ({0, 2} if back else set())
         assert list(loop.result.rejected) == ([2] if back else [0, 2])
         start = simulation.recorder.schedule(machine, jobs, loop.result).job_start
-        assert start[1] == SECOND  # what waits for the machine to grow holds up nobody
+        assert start[1] == SECOND  # a job that waits for the machine to grow blocks no other
         assert not back or start[0] == 10 * SECOND
 
 
 @pytest.mark.parametrize(
     ("asks", "pinned", "why"),
     [
-        ({"fpga": 1}, -1, "job 1 asks for fpga, of which machine 'gpus' has none on shared nodes or devices"),
-        ({}, 9, "job 1 is pinned to owner 9, which is no node"),
-        ({}, -2, "job 1 is pinned to owner -2, which is no node"),
+        ({"fpga": 1}, -1, "job 1 requests fpga, which machine 'gpus' does not have on shared nodes or devices"),
+        ({}, 9, "job 1 is pinned to owner 9, which is not a node"),
+        ({}, -2, "job 1 is pinned to owner -2, which is not a node"),
     ],
 )
-def test_jobs_that_nobody_checked_beforehand_are_turned_away_with_the_same_words(asks, pinned, why):
+def test_unchecked_jobs_are_rejected_with_the_message_of_the_check(asks, pinned, why):
     columns = {name: np.array([each, 0]) for name, each in {"cores": 1, **asks}.items()}
     jobs = Workload.of(np.zeros(2), np.full(2, SECOND), requests=columns, attributes={"pinned": np.array([pinned, 0])})
     for scheduler in (FlowScheduler(), LeastAllocated()):
@@ -172,8 +172,8 @@ def test_jobs_that_nobody_checked_beforehand_are_turned_away_with_the_same_words
         assert not loop.waiting
 
 
-def test_the_order_of_shapes_is_that_of_what_they_ask_for_however_they_arrive():
-    """The order in which classes stand in the graph is that of their values, as `numpy.unique` has it."""
+def test_shape_order_follows_requests_regardless_of_arrival():
+    """The order of classes in the graph is that of their values, as in `numpy.unique`."""
     rng = np.random.default_rng(0)
     scheduler, machine = FlowScheduler(), gpu_nodes((2, 2))
     jobs = Workload.of(
@@ -200,12 +200,12 @@ def test_the_order_of_shapes_is_that_of_what_they_ask_for_however_they_arrive():
     assert live.pinned.tolist() == values[:, 5].tolist()
 
 
-def test_a_refusal_names_the_kind_of_device_and_how_many_there_are():
+def test_refusal_names_the_device_kind_and_its_count():
     machine = gpu_nodes((1,))
     jobs = Workload.of(np.zeros(1), np.full(1, SECOND), requests={"cores": np.ones(1), "gpu": np.full(1, 3)})
     queue = Queue(jobs.table)
     queue.add(0)
     state = Snapshot(0, machine, jobs.table, machine.capacity, machine.capacity, RunTable(4), Ideal(), may_grow=True)
     (wait,) = FlowScheduler().open(machine, 0).schedule(queue, state, Changes()).decisions
-    assert wait == Wait(0, Refusal("asks for 3 gpu, the machine has 1", "gpu", 3, 1))
+    assert wait == Wait(0, Refusal("requests 3 gpu, but the machine has 1", "gpu", 3, 1))
     assert replace(wait.refusal, free=0) != wait.refusal

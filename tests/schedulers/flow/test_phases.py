@@ -1,4 +1,4 @@
-"""Each phase against a matcher that tries everything; merged graphs against flat ones."""
+"""Each phase compared with an exhaustive matcher, and merged graphs with unmerged ones."""
 
 import itertools
 from dataclasses import replace
@@ -23,7 +23,7 @@ KINDS = tuple(PROFILES)
 
 
 def round_of(machine, workload, *, taken=(), load=None, **options):
-    """A round of all jobs of a workload on a machine some of whose owners' rows (owner, resource, amount) are taken."""
+    """Return a round of all jobs of a workload; some (owner, resource, amount) of the machine are occupied."""
     queue = Queue(workload.table)
     for job in range(len(workload)):
         queue.add(job)
@@ -43,7 +43,7 @@ def workload_of(kinds, *, cores=1, gpu=1, tasks=1):
 
 
 def cost(kind, *, remote, preferred, load=0.0, aware=False):
-    """Equation 7 written out for one task; None where the goal is missed."""
+    """Return the cost of one task by equation 7, None if the goal is missed."""
     profile = PROFILES[kind]
     time = profile.local_s
     if remote:
@@ -53,7 +53,7 @@ def cost(kind, *, remote, preferred, load=0.0, aware=False):
 
 
 def cheapest(options, waits):
-    """Least total cost of giving each task one of its {slot: cost}, each slot once, or letting it wait."""
+    """Return the least total cost of giving each task one of its {slot: cost}, each slot once, or letting it wait."""
     best = np.inf
     for choice in itertools.product(*([None, *slots] for slots in options)):
         used = [slot for slot in choice if slot is not None]
@@ -65,7 +65,7 @@ def cheapest(options, waits):
 
 @given(data=st.data())
 @settings(max_examples=40)
-def test_devices_are_given_out_at_least_cost(data):
+def test_devices_are_assigned_at_least_cost(data):
     gpus = data.draw(st.lists(st.integers(0, 2), min_size=1, max_size=3))
     machine = gpu_nodes(gpus, rack_gpus=data.draw(st.integers(0 if sum(gpus) else 1, 1)), cores=100)
     kinds = data.draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=4))
@@ -97,14 +97,14 @@ def test_devices_are_given_out_at_least_cost(data):
 
 @given(data=st.data())
 @settings(max_examples=40)
-def test_tasks_of_equal_size_are_placed_on_nodes_at_least_cost(data):
+def test_equal_tasks_are_placed_on_nodes_at_least_cost(data):
     gpus = data.draw(st.lists(st.integers(0, 2), min_size=1, max_size=3))
     machine = gpu_nodes(gpus, rack_gpus=1, cores=4)
     kinds = data.draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=4))
     taken = [(node, 0, data.draw(st.integers(0, 4))) for node in range(len(gpus))]
     state = round_of(machine, workload_of(kinds, cores=2), taken=taken, aggregated=data.draw(st.booleans()))
     node = place_on_nodes(state, np.arange(len(kinds)))
-    # A node has as many slots as cores allow; the first of them have a GPU, and only those are preferred.
+    # A node has as many slots as its cores allow; the first of them have a GPU, and only those are preferred.
     slots, waits = [], []
     for kind in kinds:
         found = {}
@@ -123,7 +123,7 @@ def test_tasks_of_equal_size_are_placed_on_nodes_at_least_cost(data):
 
 
 def _least_given_nodes(kinds, node, gpus, waits):
-    """Cost of a placement on nodes: on each, the tasks that gain most have the GPUs."""
+    """Return the cost of a placement on nodes; on each node, the tasks that gain most have the GPUs."""
     total = sum(waits[k] for k in np.flatnonzero(node < 0).tolist())
     for n, count in enumerate(gpus):
         here = [kinds[k] for k in np.flatnonzero(node == n).tolist()]
@@ -135,7 +135,7 @@ def _least_given_nodes(kinds, node, gpus, waits):
 
 
 def value(built):
-    """Cost of a solved graph."""
+    """Return the cost of a solved graph."""
     answer = built.graph.solve()
     graph = built.graph
     flows = ((answer.waiting, graph.wait), (answer.preference, graph.preference.cost), (answer.through, graph.through.cost))
@@ -144,7 +144,7 @@ def value(built):
 
 @given(data=st.data())
 @settings(max_examples=40)
-def test_merging_what_is_alike_changes_no_cost(data):
+def test_merging_equal_rows_does_not_change_the_cost(data):
     gpus = data.draw(st.lists(st.integers(0, 3), min_size=1, max_size=6))
     machine = gpu_nodes(gpus, rack_gpus=1, cores=6)
     n = data.draw(st.integers(1, 8))
@@ -165,7 +165,7 @@ def test_merging_what_is_alike_changes_no_cost(data):
     assert np.allclose(found[0][1:], found[1][1:], atol=1e-5)
 
 
-def test_with_max_placed_no_task_waits_that_another_could_make_room_for():
+def test_max_placed_leaves_no_task_waiting_that_could_be_placed():
     # nw gains far more from the GPU than hotspot loses by waiting, but both can be served: one of them over the network.
     machine = gpu_nodes((1, 1), cores=4)
     state = round_of(machine, workload_of(["hotspot", "nw"]), settings={"max_placed": True})
@@ -173,8 +173,8 @@ def test_with_max_placed_no_task_waits_that_another_could_make_room_for():
     assert sorted(owner.tolist()) == sorted(state.layout.owners["gpu"].tolist())
 
 
-def test_a_gang_that_only_part_of_would_start_is_withdrawn_for_one_that_can():
-    # The older gang wants three GPUs on a node each of which has two: the phases could place parts of both.
+def test_gang_placed_in_part_is_withdrawn_for_one_that_fits():
+    # The older gang needs three GPUs on one node, and each node has two: the phases could place parts of both gangs.
     machine = gpu_nodes((2, 2), cores=2)
     workload = workload_of(["nw", "nw"], cores=np.array([1, 1]), gpu=np.array([1, 1]), tasks=np.array([4, 3]))
     state = round_of(machine, workload)
@@ -184,9 +184,9 @@ def test_a_gang_that_only_part_of_would_start_is_withdrawn_for_one_that_can():
     assert withdrawn.tolist() in ([False, True], [False, False])
 
 
-def test_without_solving_again_gangs_placed_in_part_stand_in_each_others_way():
-    # Two nodes with a GPU and two cores each, and links so loaded that nothing may be remote. The first phase, blind to GPUs,
-    # puts each gang on a node of its own, where only one of its tasks has a GPU; the first gang alone is spread over both.
+def test_without_solving_again_partly_placed_gangs_block_each_other():
+    # Two nodes with a GPU and two cores each, and links so loaded that nothing may be remote. The node phase, blind to GPUs,
+    # puts each gang on its own node, where only one of its tasks has a GPU; the first gang alone is spread over both.
     outcomes = {}
     for again in (True, False):
         state = round_of(
@@ -204,14 +204,14 @@ def test_without_solving_again_gangs_placed_in_part_stand_in_each_others_way():
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.floats(0, 1, width=16), st.sampled_from("ab")), min_size=1, max_size=20))
-def test_merged_rows_are_those_that_are_equal(rows):
+def test_merged_rows_are_the_equal_ones(rows):
     of, first = merged(*(np.array(column) for column in zip(*rows, strict=True)))
     assert [rows[k] for k in first[of].tolist()] == rows
     assert len({*rows}) == len(first)
     assert rank_within(of).tolist() == [sum(of[j] == of[k] for j in range(k)) for k in range(len(rows))]
 
 
-def test_names_are_those_of_the_values_and_of_the_tag():
+def test_names_follow_from_values_and_tag():
     one, two = np.arange(50).repeat(50), np.tile(np.arange(50), 50).astype(float)
     names = np.concatenate([named(tag, one, two) for tag in range(8)])
     assert len(np.unique(names)) == len(names)
@@ -219,7 +219,7 @@ def test_names_are_those_of_the_values_and_of_the_tag():
     assert (names >= 0).all()
 
 
-def test_lines_name_every_arc():
+def test_lines_list_every_arc():
     state = round_of(gpu_nodes((1, 0)), workload_of(["nw"]))
     built = device_graph(state, "gpu", np.array([0]), np.array([0]))
     lines = built.graph.lines(["nw"], ["X"], ["n0"])

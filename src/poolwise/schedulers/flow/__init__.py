@@ -1,4 +1,4 @@
-"""Flow scheduling: who starts where is a minimum-cost flow, one for nodes and one for each kind of device."""
+"""Flow scheduling: minimum-cost flows decide which jobs start where, one for nodes and one for each kind of device."""
 
 from poolwise.schedulers.flow.scheduler import Firmament, FlowScheduler
 

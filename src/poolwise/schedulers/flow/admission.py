@@ -1,4 +1,4 @@
-"""Which waiting jobs a round looks at.
+"""Admission of waiting jobs to a round of flow scheduling.
 
 Source: Amaral et al., DRMaestro, Algorithm 1.
 """
@@ -15,20 +15,20 @@ Admission = Literal["prefix", "filter"]
 
 
 def admit(demand: IntArray, free: IntArray, rule: Admission) -> BoolArray:
-    """Let jobs in, longest waiting first, while they fit what is free in total.
+    """Admit jobs, longest waiting first, while they fit the free amounts in total.
 
     Parameters
     ----------
     demand
-        (n_job, n_resource) of whole jobs, in the order of the queue.
+        (n_job, n_resource) demand of whole jobs, in queue order.
     free
-        (n_resource,) sums over the machine.
+        (n_resource,) free amounts, summed over the machine.
     rule
-        "prefix" stops at the first job that does not fit, so that nothing passes it; "filter" goes on with those behind it.
+        "prefix" stops at the first job that does not fit, so that no job passes it; "filter" continues with later jobs.
 
     Returns
     -------
-    (n_job,) jobs let in.
+    (n_job,) True for admitted jobs.
     """
     fits: BoolArray = np.all(np.cumsum(demand, axis=0) <= free, axis=1)
     if rule == "prefix" or bool(fits.all()):

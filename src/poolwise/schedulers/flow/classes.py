@@ -1,4 +1,4 @@
-"""Merge rows that are alike."""
+"""Merge equal rows into classes."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ def merged(*columns: NDArray[np.generic]) -> tuple[IntArray, IntArray]:
 
     Returns
     -------
-    of : (n,) number of each row, in the order of the columns' values, the first column first
-    first : (n_class,) the first row of each
+    of : (n,) class number of each row; classes are ordered by the columns' values, the first column first
+    first : (n_class,) first row of each class
     """
     code = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
         if not len(column) or (column == column[0]).all():
-            continue  # most columns tell nothing apart, and comparing is much cheaper than sorting
+            continue  # most columns are constant, and comparing is much cheaper than sorting
         values, place = np.unique(column, return_inverse=True)
-        # Compressed after each column, so that no product of counts can leave 64 bits.
+        # Renumber after each column, so that products of counts fit into 64 bits.
         code = np.unique(code * len(values) + place.reshape(-1), return_inverse=True)[1].reshape(-1)
     _, first, of = np.unique(code, return_index=True, return_inverse=True)
     return of.reshape(-1).astype(np.int64), first.astype(np.int64)
 
 
 def named(tag: int, *columns: NDArray[np.generic]) -> IntArray:
-    """(n,) numbers of rows: the same for the same tag and values in any round, other rows get others (by 63 bits of hash)."""
+    """Return (n,) 63-bit hashes of rows; rows with equal tag and values have equal hashes in every round."""
     state = np.zeros(len(columns[0]), dtype=np.uint64)
-    for column in (np.full(len(state), tag), *columns):  # the tag is mixed too: flipping bits of it must not undo a value
+    for column in (np.full(len(state), tag), *columns):  # mix the tag as well: flipping its bits must not cancel a value
         state = mix(state, column.astype(np.float64 if column.dtype.kind == "f" else np.int64).view(np.uint64))
     return (state >> np.uint64(1)).astype(np.int64)
 
 
 def rank_within(group: IntArray) -> IntArray:
-    """(n,) how many earlier rows have the same number as each of (n,) rows."""
+    """Return for each of (n,) rows the number of earlier rows with the same group number."""
     order = np.argsort(group, kind="stable")
     ordered = group[order]
     begins = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])) if len(group) else np.zeros(0, np.int64)

@@ -1,6 +1,6 @@
-"""The later phases, one for each kind of device: every device that a task asks for is a sub-task of its own.
+"""Device phases of flow scheduling, one per kind of device: each requested device is a sub-task of its own.
 
-A sub-task prefers the devices of the node where the phase before put its task, and may have any other over the network.
+A sub-task prefers devices of the node where the node phase placed its task, and may use any other device over the network.
 Slots are units, so these phases are exact. Source: Amaral et al., DRMaestro, Figure 2b and 2c.
 """
 
@@ -20,14 +20,14 @@ from poolwise.schedulers.flow.round import Round
 
 @dataclass(frozen=True, eq=False)
 class DeviceGraph:
-    """The graph of the phase and what its parts stand for.
+    """Graph of a device phase, and the meaning of its parts.
 
     Attributes
     ----------
-    shapes, load : (n_class,) shape of each class of sub-tasks, and the load of the link of their tasks' nodes
+    shapes, load : (n_class,) shape of each class of sub-tasks, and load of the links of their tasks' nodes
     group : (n_sub,) group of each sub-task
     spots : (n_spot_used,) spots with free devices
-    place_of : (n_spot_used,) class of spots that each belongs to
+    place_of : (n_spot_used,) place (class of spots) of each spot
     """
 
     graph: Graph
@@ -39,16 +39,16 @@ class DeviceGraph:
 
 
 def place_devices(state: Round, kind: str, job: IntArray, node: IntArray) -> IntArray:
-    """Give devices of a kind to the tasks that ask for them.
+    """Assign devices of a kind to the tasks that request them.
 
     Parameters
     ----------
     job, node
-        (n_sub,) job and node of the task that each sub-task belongs to: one sub-task a device, sub-tasks of a task together.
+        (n_sub,) job and node of the task of each sub-task. There is one sub-task per device; those of a task are adjacent.
 
     Returns
     -------
-    (n_sub,) owners, -1 for sub-tasks that wait.
+    (n_sub,) owners, -1 for waiting sub-tasks.
     """
     owner = np.full(len(job), -1, dtype=np.int64)
     if not len(job):
@@ -83,7 +83,7 @@ def place_devices(state: Round, kind: str, job: IntArray, node: IntArray) -> Int
 
 
 def device_graph(state: Round, kind: str, job: IntArray, node: IntArray) -> DeviceGraph:
-    """Build the graph for sub-tasks (n_sub,) of tasks on nodes; see `place_devices`."""
+    """Build the graph for sub-tasks (n_sub,) of placed tasks; see `place_devices`."""
     free = np.bincount(state.layout.spot[kind][state.free_devices[kind]], minlength=state.layout.n_spot)
     load = state.load if "load" in state.options.cost.looks_at else np.zeros_like(state.load)
     sub_class, leader = merged(state.of[job], load[node])
@@ -100,7 +100,7 @@ def device_graph(state: Round, kind: str, job: IntArray, node: IntArray) -> Devi
     own = np.where(home >= 0, own[home], -1)
     own_cost = np.full(len(job), np.inf)
     own_cost[own >= 0] = local[sub_class[own >= 0], own[own >= 0]]
-    wait = state.waiting(job, _dearest(job, through, sub_class, own_cost), len(job))
+    wait = state.waiting(job, _max_arc_cost(job, through, sub_class, own_cost), len(job))
     group, lead = state.groups(job, wait, sub_class, own)
     supply = np.bincount(group, minlength=len(lead))
     direct = np.flatnonzero(np.isfinite(own_cost[lead]))
@@ -114,7 +114,7 @@ def device_graph(state: Round, kind: str, job: IntArray, node: IntArray) -> Devi
 
 
 def _columns(state: Round, home: IntArray, free: IntArray, load: FloatArray) -> list[NDArray[np.generic]]:
-    """Columns in which spots with free devices must be equal to be merged; those that some task prefers stay apart."""
+    """Return the columns in which spots with free devices must be equal to be merged; preferred spots are not merged."""
     spots = np.flatnonzero(free)
     apart = np.isin(spots, home) if state.options.aggregated else np.ones(len(spots), dtype=np.bool_)
     columns: list[NDArray[np.generic]] = [np.where(apart, spots, -1), load[spots]]
@@ -125,8 +125,8 @@ def _columns(state: Round, home: IntArray, free: IntArray, load: FloatArray) -> 
     return columns
 
 
-def _dearest(job: IntArray, through: Arcs, sub_class: IntArray, own_cost: FloatArray) -> FloatArray:
-    """(n_sub,) cost of the dearest arc of any sub-task of each one's job."""
+def _max_arc_cost(job: IntArray, through: Arcs, sub_class: IntArray, own_cost: FloatArray) -> FloatArray:
+    """Return for each of (n_sub,) sub-tasks the highest arc cost of any sub-task of its job."""
     of_class = np.zeros(int(sub_class.max()) + 1)
     np.maximum.at(of_class, through.tail, through.cost)
     of_job = np.zeros(int(job.max()) + 1)
@@ -144,7 +144,7 @@ def _cost(
     free: IntArray,
     preferred: bool,
 ) -> FloatArray:
-    """(n_class, n_place) cost of a device at a spot: where the task is, or over the network."""
+    """Return the (n_class, n_place) cost of a device at a spot, either on the task's node or over the network."""
     total = np.bincount(state.layout.spot[kind], minlength=state.layout.n_spot)
     places = Places(
         free[spots][:, None],
@@ -161,14 +161,14 @@ def _cost(
 
 
 def _positions(state: Round) -> IntArray:
-    """(n_spot, 2) where nodes and places outside them stand; the latter in no rack."""
+    """Return the (n_spot, 2) positions of nodes; locations outside nodes have none (-1)."""
     position = np.full((state.layout.n_spot, 2), -1, dtype=np.int64)
     position[: len(state.layout.nodes)] = state.layout.position()
     return position
 
 
 def _stock(state: Round, kind: str, built: DeviceGraph) -> list[IntArray]:
-    """Free devices of each place in the order in which they are given out: from each spot one, then from each another."""
+    """Return the free devices of each place in assignment order: round-robin over its spots."""
     free: BoolArray = state.free_devices[kind]
     owners, spot = state.layout.owners[kind][free], state.layout.spot[kind][free]
     place_at = np.zeros(state.layout.n_spot, dtype=np.int64)
@@ -179,13 +179,13 @@ def _stock(state: Round, kind: str, built: DeviceGraph) -> list[IntArray]:
 
 
 def _at_home(state: Round, kind: str, node: IntArray) -> IntArray:
-    """(n_sub,) devices of the tasks' own nodes, -1 where a node has no more."""
+    """Return (n_sub,) devices of the tasks' own nodes, -1 where a node has too few."""
     free = state.free_devices[kind]
     owners, spot = state.layout.owners[kind][free], state.layout.spot[kind][free]
     order = np.argsort(spot, kind="stable")
     begin = np.searchsorted(spot[order], np.arange(state.layout.n_spot + 1))
     at = begin[node] + rank_within(node)
     owner = np.full(len(node), -1, dtype=np.int64)
-    there = at < begin[node + 1]
-    owner[there] = owners[order][at[there]]
+    available = at < begin[node + 1]
+    owner[available] = owners[order][at[available]]
     return owner

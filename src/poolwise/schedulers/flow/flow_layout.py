@@ -1,4 +1,4 @@
-"""What a flow scheduler sees of a machine: nodes, and devices by kind."""
+"""View of a machine for flow scheduling: nodes, and devices by kind."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ DEVICES = "devices"
 
 @dataclass(frozen=True, eq=False)
 class FlowLayout(SharedNodes):
-    """Nodes that jobs share, and devices by kind.
+    """Shared nodes, and devices by kind.
 
     Attributes
     ----------
     kinds : kinds of devices, one phase each, in this order
-    owners : kind -> (n_device,) owners, ascending
-    spot : kind -> (n_device,) where each stands: the position of its node in `nodes`, or n_node + k for the k-th place
+    owners : kind -> (n_device,) owner numbers, ascending
+    spot : kind -> (n_device,) spot of each device: the position of its node in `nodes`, or n_node + k for the k-th location
         outside nodes
-    n_spot : nodes and places outside them
-    spot_owners : (n_spot,) an owner that stands at each: the node, or a device
-    device_column : column of the machine that says whether a device is free, -1 without devices
+    spot_owners : (n_spot,) owner that represents each spot: the node, or a device
+    device_column : column of the machine with free devices, -1 without devices
     """
 
     kinds: tuple[str, ...]
@@ -39,18 +38,18 @@ class FlowLayout(SharedNodes):
     @classmethod
     @lru_cache(maxsize=8)  # a machine is compared by identity
     def of(cls, machine: Machine, kinds: tuple[str, ...] = ()) -> FlowLayout:
-        """Look at a machine; `kinds` are device types, all that it has (by name) where none are given.
+        """Build the view; `kinds` are device types, all of the machine (by name) if none are given.
 
-        Raises InputError for a machine without shared nodes, UnknownNameError for a kind that it does not have.
+        Raises InputError for a machine without shared nodes, and UnknownNameError for a kind that it lacks.
         """
         every = shared_nodes(machine)
         shared = every.only(every.having(DEVICES))
         known = shared.by_type()
         for name in kinds:
-            if name not in every.type:  # devices that have left the machine are still known by their type
+            if name not in every.type:  # devices that have left the machine still have their type
                 raise UnknownNameError.of("kind of device", name, known, field="kinds")
         owners, spot = {}, {}
-        outside: dict[tuple[int, int], int] = {}  # (rack, vertex) of a place outside nodes -> a device there
+        outside: dict[tuple[int, int], int] = {}  # (rack, vertex) of a location outside nodes -> a device there
         for kind in kinds or known:
             mine = shared.type == kind
             owners[kind] = shared.devices[mine]
@@ -70,7 +69,7 @@ class FlowLayout(SharedNodes):
 
     @property
     def n_spot(self) -> int:
-        """Nodes and places outside them."""
+        """Number of nodes and of device locations outside nodes."""
         return len(self.spot_owners)
 
     @property
@@ -79,12 +78,12 @@ class FlowLayout(SharedNodes):
         return (*self.names, *self.kinds)
 
     def free_devices(self, free: IntArray, kind: str) -> BoolArray:
-        """(n_device,) which devices of a kind are free in (n_owner, n_resource) amounts."""
-        there: BoolArray = free[self.owners[kind], self.device_column] > 0
-        return there
+        """Return (n_device,) True for the devices of a kind that are free in (n_owner, n_resource) amounts."""
+        is_free: BoolArray = free[self.owners[kind], self.device_column] > 0
+        return is_free
 
     def amounts(self, free: IntArray) -> IntArray:
-        """(n_spot, n_resource + n_kind) what is free in (n_owner, n_resource) amounts: of nodes, and devices standing there."""
+        """Return (n_spot, n_resource + n_kind) free amounts of nodes and devices, from (n_owner, n_resource) amounts."""
         found = np.zeros((self.n_spot, len(self.resources)), dtype=np.int64)
         found[: len(self.nodes), : len(self.columns)] = free[np.ix_(self.nodes, self.columns)]
         for k, kind in enumerate(self.kinds):
@@ -93,22 +92,22 @@ class FlowLayout(SharedNodes):
         return found
 
     def position(self) -> IntArray:
-        """(n_node, 2) where each node stands."""
+        """Return the (n_node, 2) positions of the nodes."""
         return self.machine.position[self.nodes]
 
 
 def _outside(machine: Machine, device: int, outside: dict[tuple[int, int], int]) -> int:
-    """Number of the place on the network, outside nodes, where a device stands; a new place is added to `outside`."""
+    """Return the number of a device's location outside nodes; add a new location to `outside`."""
     place = int(machine.rack[device]), -1 if machine.fabric is None else int(machine.fabric.vertex[device])
     outside.setdefault(place, device)
     return list(outside).index(place)
 
 
 def room(free: IntArray, demand: IntArray, most: int) -> IntArray:
-    """(n_class, n_place) tasks that ask for (n_class, n_resource) and fit on (n_place, n_resource) free, at most `most`."""
+    """Return (n_class, n_place) tasks with demand (n_class, n_resource) that fit (n_place, n_resource), at most `most`."""
     found = np.full((len(demand), len(free)), most, dtype=np.int64)
     for k in np.flatnonzero(demand.any(axis=0)).tolist():
-        asked = demand[:, k]
-        fit = free[None, :, k] // np.maximum(asked, 1)[:, None]
-        np.minimum(found, fit, out=found, where=(asked > 0)[:, None])
+        required = demand[:, k]
+        fit = free[None, :, k] // np.maximum(required, 1)[:, None]
+        np.minimum(found, fit, out=found, where=(required > 0)[:, None])
     return np.maximum(found, 0)

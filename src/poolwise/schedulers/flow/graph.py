@@ -1,4 +1,4 @@
-"""The flow network of one phase: groups of tasks, classes, places, waiting. Arrays in, chosen arcs out.
+"""Flow network of one phase: groups of tasks, classes, places and unscheduled nodes, as arrays.
 
 Source: Amaral et al., DRMaestro, Figure 2; specs of the flow placement, "Graph per phase".
 """
@@ -29,9 +29,9 @@ class Arcs:
 
     Attributes
     ----------
-    tail, place : (n_arc,)
+    tail, place : (n_arc,) start (group or class) and end of each arc
     capacity : (n_arc,) tasks
-    cost : (n_arc,) of one task
+    cost : (n_arc,) cost per task
     """
 
     tail: IntArray
@@ -44,7 +44,7 @@ class Arcs:
 
     @classmethod
     def joined(cls, parts: Sequence[Arcs]) -> Arcs:
-        """Put arcs together, in order."""
+        """Concatenate arcs, in order."""
         if not parts:
             return cls.none()
         tail, place, capacity = (
@@ -54,29 +54,29 @@ class Arcs:
 
     @classmethod
     def none(cls) -> Arcs:
-        """No arcs."""
+        """Return an empty set of arcs."""
         empty = np.zeros(0, dtype=np.int64)
         return cls(empty, empty, empty, np.zeros(0))
 
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """Tasks flow from their group to a place, by a preference arc or through the group's class, or wait; places drain.
+    """Flow network in which tasks flow from their group to a place, directly or through the group's class, or stay unscheduled.
 
-    Tasks that are alike to the cost model and wait at the same cost are one group with their number as its supply; a gang is
-    a group by itself, so that it can be told whether all of it was placed.
+    Tasks that the cost model does not distinguish and that wait at the same cost form one group, whose supply is their number.
+    A gang has its own group, which shows whether all of it was placed.
 
     Attributes
     ----------
-    supply : (n_group,) tasks of each group
-    group_class : (n_group,) equivalence class that a group's tasks belong to
+    supply : (n_group,) number of tasks of each group
+    group_class : (n_group,) equivalence class of a group's tasks
     wait : (n_group,) cost of leaving one of its tasks unscheduled
-    n_class : classes
-    capacity : (n_place,) tasks that a place takes at most
-    drain : (n_place,) place that this one is a part of, -1 where it drains into the sink
+    n_class : number of classes
+    capacity : (n_place,) maximum number of tasks of each place
+    drain : (n_place,) place that contains this one, -1 if it drains into the sink
     preference : arcs from groups to places
     through : arcs from classes to places
-    names : (n_node,) numbers that stay the same from round to round for groups, classes and places that are still there
+    names : (n_node,) numbers that identify groups, classes and places across rounds
     """
 
     supply: IntArray
@@ -90,9 +90,9 @@ class Graph:
     names: IntArray
 
     def solve(self, solver: FlowSolver = "ortools", clock: Clock | None = None, kept: NamedFlow | None = None) -> ArcFlows:
-        """Find the cheapest assignment; with `kept`, starting from the residual graph of the round before.
+        """Find the assignment of least cost; with `kept`, start from the residual graph of the previous round.
 
-        Raises PolicyError for an answer that is not optimal: it is never used.
+        Raises PolicyError if the solver's answer is not optimal.
         """
         begun = time.process_time()
         flow = self._flow(solver, kept)
@@ -109,13 +109,13 @@ class Graph:
         tail, head, capacity, cost, supply = self.arrays()
         if kept is not None and len(np.unique(tail * len(supply) + head)) == len(tail):
             return kept.solve(self.names, tail, head, capacity, scaled(cost), supply)
-        return min_cost_flow(tail, head, 0, capacity, scaled(cost), supply, solver=solver)  # a price a copy: parallel arcs
+        return min_cost_flow(tail, head, 0, capacity, scaled(cost), supply, solver=solver)  # one price per copy: parallel arcs
 
     def arrays(self) -> tuple[IntArray, IntArray, IntArray, FloatArray, IntArray]:
-        """Tail, head, capacity, cost (n_arc,) and supply (n_node,).
+        """Return tail, head, capacity, cost (n_arc,) and supply (n_node,).
 
         Nodes: groups, classes, places, the unscheduled nodes of the groups, the sink. Arcs: group to class, group to
-        unscheduled, preferences, class to place, place to what it drains into, unscheduled to sink.
+        unscheduled, preferences, class to place, place to its drain, unscheduled to sink.
         """
         n, m = len(self.supply), len(self.capacity)
         places, unscheduled, sink = n + self.n_class, n + self.n_class + m, 2 * n + self.n_class + m
@@ -136,7 +136,7 @@ class Graph:
         return np.concatenate(tail), np.concatenate(head), np.concatenate(capacity), np.concatenate(cost), supply
 
     def lines(self, groups: Sequence[str], classes: Sequence[str], places: Sequence[str], form: str = LINE) -> list[str]:
-        """Write the arcs, one a line, with the names given; `form` is formatted with tail, head, capacity and cost."""
+        """Format one line per arc with the given names; `form` is a format of tail, head, capacity and cost."""
         names = [*groups, *classes, *places, *(f"U_{name}" for name in groups), "sink"]
         tail, head, capacity, cost, _ = self.arrays()
         rows = zip(tail.tolist(), head.tolist(), capacity.tolist(), cost.tolist(), strict=True)
@@ -145,12 +145,12 @@ class Graph:
 
 @dataclass(frozen=True, eq=False)
 class ArcFlows:
-    """Tasks on each arc of a solved graph.
+    """Number of tasks on each arc of a solved graph.
 
     Attributes
     ----------
-    waiting : (n_group,) tasks left unscheduled
-    preference, through : (n_arc,) in the order of the graph's arcs
+    waiting : (n_group,) unscheduled tasks
+    preference, through : (n_arc,) tasks, in the order of the graph's arcs
     """
 
     waiting: IntArray
@@ -160,12 +160,12 @@ class ArcFlows:
 
 @dataclass
 class Clock:
-    """CPU time that scheduling took, outside simulated time: nothing that is decided depends on it.
+    """CPU time of scheduling, outside simulated time; no decision depends on it.
 
     Attributes
     ----------
-    solver_s : seconds in the solver, of all rounds
-    solved : flow problems solved
+    solver_s : seconds spent in the solver, over all rounds
+    solved : number of solved flow problems
     rounds : (total, solver) seconds of each round
     """
 

@@ -1,4 +1,4 @@
-"""What the machine would have room for if nothing ran on it: which jobs can never run."""
+"""Capacity of the idle machine: identifies jobs that can never run."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from poolwise.schedulers.flow.flow_layout import room
 from poolwise.schedulers.flow.shapes import NOWHERE, ShapeTable
 
 _MANY = 1 << 31
-"""More tasks than any job has, and few enough to be summed over nodes in 64 bits."""
+"""Upper bound on tasks per job, small enough that sums over nodes fit into 64 bits."""
 
 
 class IdleMachine:
-    """The idle machine, asked once about each shape for as long as its capacities stay the same.
+    """Capacity of the idle machine per shape, evaluated once while capacities stay the same.
 
-    Tasks of a job are alike, so that counting how many of them it holds is exact. What was asked before is a cache.
+    All tasks of a job are equal, so the number of tasks that fit is exact. Earlier evaluations are a cache.
     """
 
     def __init__(self, shapes: ShapeTable, pooled: bool) -> None:
         self.shapes, self.layout, self.pooled = shapes, shapes.layout, pooled
         self._capacity: IntArray | None = None
         self._nodes = self._distinct = self._count = np.zeros(0, dtype=np.int64)
-        self._devices = np.zeros(0, dtype=np.int64)  # (n_kind,) in the whole machine
-        self._holds = np.zeros((0, 2), dtype=np.int64)  # (n_shape, 2) tasks with their devices, and without; -1 if not asked
-        self._judged = np.zeros(0, dtype=np.int64)  # by row: waiting tasks for which a job was judged, 0 for none
-        self._never: dict[int, Refusal] = {}  # by row: why those could not start that were refused
+        self._devices = np.zeros(0, dtype=np.int64)  # (n_kind,) devices of the whole machine
+        self._holds = np.zeros((0, 2), dtype=np.int64)  # (n_shape, 2) tasks with and without their devices; -1 if unknown
+        self._judged = np.zeros(0, dtype=np.int64)  # by row: number of waiting tasks for which a job was evaluated, or 0
+        self._never: dict[int, Refusal] = {}  # by row: reason why a job can never start
 
     def refusals(self, queue: Queue, snapshot: Snapshot) -> dict[int, Refusal]:
-        """Waiting jobs that could not start even if nothing ran, in the order of the queue, and why."""
-        self._look(snapshot)
+        """Return the waiting jobs that could not start even on the idle machine, in queue order, with reasons."""
+        self._refresh(snapshot)
         jobs, tasks = queue.jobs, queue.waiting()
         if len(self._judged) < len(queue.table):
             self._judged = np.concatenate([self._judged, np.zeros(len(queue.table), dtype=np.int64)])
@@ -41,9 +41,9 @@ class IdleMachine:
         return {job: self._never[job] for job in jobs.tolist() if job in self._never} if self._never else {}
 
     def _judge(self, queue: Queue, jobs: IntArray, tasks: IntArray, snapshot: Snapshot) -> None:
-        """Find out which of (k,) jobs could not start even if nothing ran, (k,) tasks of each at once."""
+        """Evaluate which of (k,) jobs could not start on the idle machine, with (k,) tasks of each at once."""
         number = self.shapes.of(queue.table, jobs)
-        holds, demand = self._asked(number, snapshot), self.shapes.demand(number)
+        holds, demand = self._held_tasks(number, snapshot), self.shapes.demand(number)
         never = (demand[:, len(self.layout.columns) :] * tasks[:, None] > self._devices).any(axis=1) | (holds[:, 1] < tasks)
         never |= self.shapes.foreign(number) | (self.shapes.pinned(number) == NOWHERE)
         if not self.pooled:
@@ -55,37 +55,37 @@ class IdleMachine:
             self._never[int(jobs[k])] = self._why(queue.table, jobs[k : k + 1], int(tasks[k]), demand[k], holds[k])
 
     def local(self, number: IntArray, tasks: IntArray, snapshot: Snapshot) -> BoolArray:
-        """(k,) whether (k,) numbers of tasks, one for each of (k,) shapes, would find their devices on their own nodes."""
-        found: BoolArray = self._asked(number, snapshot)[:, 0] >= tasks
+        """Return (k,) True where (k,) tasks of (k,) shapes would find their devices on their own nodes of the idle machine."""
+        found: BoolArray = self._held_tasks(number, snapshot)[:, 0] >= tasks
         return found
 
     def _why(self, table: JobTable, job: IntArray, tasks: int, demand: IntArray, holds: IntArray) -> Refusal:
-        """Why a number of tasks of a job, (1,), can never start, given what one asks for and how many the machine holds."""
+        """Return why tasks of a job, (1,), can never start, given the demand of one task and how many the machine holds."""
         problem = self.shapes.problem(table, job)
         if problem is not None:
             return Refusal(problem.message)
         n = len(self.layout.columns)
-        asks = demand[n:] * tasks
-        if (asks > self._devices).any():
-            k = int(np.argmax(asks > self._devices))
-            kind, asked, there = self.layout.kinds[k], int(asks[k]), int(self._devices[k])
-            return Refusal(f"asks for {asked} {kind}, the machine has {there}", kind, asked, there)
+        total = demand[n:] * tasks
+        if (total > self._devices).any():
+            k = int(np.argmax(total > self._devices))
+            kind, needed, present = self.layout.kinds[k], int(total[k]), int(self._devices[k])
+            return Refusal(f"requests {needed} {kind}, but the machine has {present}", kind, needed, present)
         what = "" if holds[1] < tasks else " with their devices"
         return Refusal(f"its {tasks} tasks do not fit on the nodes of the idle machine{what}")
 
-    def _asked(self, number: IntArray, snapshot: Snapshot) -> IntArray:
-        """(k, 2) tasks of each of (k,) shapes that the idle machine holds, with their devices, and without."""
-        self._look(snapshot)
+    def _held_tasks(self, number: IntArray, snapshot: Snapshot) -> IntArray:
+        """Return (k, 2) tasks of each of (k,) shapes that the idle machine holds, with and without their devices."""
+        self._refresh(snapshot)
         most = int(number.max(initial=-1)) + 1
         if len(self._holds) < most:
             self._holds = np.concatenate([self._holds, np.full((most, 2), -1, dtype=np.int64)])
         fresh = np.unique(number[self._holds[number, 0] < 0])
         if len(fresh):
-            self._holds[fresh] = self._ask(fresh)
+            self._holds[fresh] = self._count_tasks(fresh)
         return self._holds[number]
 
-    def _look(self, snapshot: Snapshot) -> None:
-        """Read the capacities, and forget what was asked where they have changed."""
+    def _refresh(self, snapshot: Snapshot) -> None:
+        """Read the capacities, and clear the cache if they have changed."""
         if self._capacity is not None and arrays_equal(self._capacity, snapshot.capacity):
             return
         self._capacity = immutable(snapshot.capacity)
@@ -96,8 +96,8 @@ class IdleMachine:
         self._holds = np.zeros((0, 2), dtype=np.int64)
         self._judged, self._never = np.zeros(0, dtype=np.int64), {}
 
-    def _ask(self, number: IntArray) -> IntArray:
-        """Work out `_asked` for (k,) shapes."""
+    def _count_tasks(self, number: IntArray) -> IntArray:
+        """Compute `_held_tasks` for (k,) shapes."""
         demand, pinned = self.shapes.demand(number), self.shapes.pinned(number)
         bare = demand.copy()
         bare[:, len(self.layout.columns) :] = 0

@@ -1,8 +1,8 @@
-"""The first phase: tasks are placed on machines, by processor and memory (and devices that are free beside them).
+"""Node phase of flow scheduling: places tasks on machines by processors and memory (and by free local devices).
 
-Several resources are no flow: an arc leads only to machines where the task fits on every resource, its capacity is how many
-fit there; what does not fit together is found when machines are given out, and tried again. Source: specs of the flow
-placement, "Graph per phase".
+A flow cannot model several resources at once. An arc therefore leads only to machines on which the task fits with every
+resource, and its capacity is the number of such tasks that fit. Tasks that do not fit together are detected when machines are
+assigned, and solved again. Source: specs of the flow placement, "Graph per phase".
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from poolwise.schedulers.flow.shapes import ANYWHERE
 
 MOST_ROUNDS = 8
 NODES = "nodes"
-"""Name of the first phase; the others have that of their kind of device."""
+"""Name of the node phase; each device phase has the name of its kind of device."""
 
 
 @dataclass(frozen=True, eq=False)
 class NodeOffer:
-    """A way to place a task on a machine: with devices beside the task, with devices elsewhere, or whatever the devices.
+    """A way to place a task on a machine: with devices on the machine, with devices elsewhere, or regardless of devices.
 
     Attributes
     ----------
-    demand : (n_class, n_resource + n_kind) what one task takes there
-    allowed : (n_class,) classes to which it is open
+    demand : (n_class, n_resource + n_kind) demand of one task on the machine
+    allowed : (n_class,) True for classes that may use this offer
     preferred, remote : see `Places`
     """
 
@@ -44,7 +44,7 @@ class NodeOffer:
 
 @dataclass(frozen=True, eq=False)
 class NodeGraph:
-    """The graph of the phase and what its parts stand for.
+    """Graph of the node phase, and the meaning of its parts.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class NodeGraph:
     group : (n_task,) group of each task
     place_of : (n_node,) machine class of each node
     offers : ways to place a task on a machine
-    offer, place : (n_arc,) of each arc from a class: offer and machine class
+    offer, place : (n_arc,) offer and machine class of each arc from a class
     """
 
     graph: Graph
@@ -70,11 +70,11 @@ def place_on_nodes(state: Round, job: IntArray) -> IntArray:
     Parameters
     ----------
     job
-        (n_task,) the job of each task, a position in the round's jobs, ascending.
+        (n_task,) job of each task, as a position in the round's jobs, ascending.
 
     Returns
     -------
-    (n_task,) position of a node, -1 where the task waits. What is placed fits.
+    (n_task,) node positions, -1 for waiting tasks. All placed tasks fit.
     """
     node = np.full(len(job), -1, dtype=np.int64)
     if not len(job):
@@ -92,20 +92,20 @@ def place_on_nodes(state: Round, job: IntArray) -> IntArray:
 
 
 def _solve(state: Round, job: IntArray, free: IntArray) -> tuple[IntArray, int]:
-    """(n_task,) nodes of pending tasks, -1 without; takes them off `free`. And how many the flow placed that did not fit."""
+    """Return (n_task,) nodes of pending tasks, -1 without, and the number of tasks that did not fit; updates `free`."""
     built = node_graph(state, job, free)
     answer = built.graph.solve(state.options.solver, state.clock, state.kept.get(NODES))
     placed = rank_within(built.group) < (built.graph.supply - answer.waiting)[built.group]
     node = np.full(len(job), -1, dtype=np.int64)
     task_class = built.graph.group_class[built.group]
-    for k, nodes in _give_out(built, answer.through, free).items():
+    for k, nodes in _assign_nodes(built, answer.through, free).items():
         tasks = np.flatnonzero(placed & (task_class == k))
         node[tasks[: len(nodes)]] = nodes
     return node, int(np.count_nonzero(placed) - np.count_nonzero(node >= 0))
 
 
 def node_graph(state: Round, job: IntArray, free: IntArray) -> NodeGraph:
-    """Build the graph for tasks (n_task,) of jobs on nodes with (n_node, n_resource + n_kind) free."""
+    """Build the graph for tasks (n_task,) of jobs on nodes with (n_node, n_resource + n_kind) free amounts."""
     shapes, task_class = np.unique(state.of[job], return_inverse=True)
     many = np.bincount(task_class, minlength=len(shapes))
     demand = state.shapes.demand[shapes]
@@ -138,13 +138,13 @@ def node_graph(state: Round, job: IntArray, free: IntArray) -> NodeGraph:
 
 @dataclass
 class _Places:
-    """Machine classes, and below them a part of each for every offer that is preferred: what has devices beside it."""
+    """Machine classes, and for every preferred offer a sub-place of each: the machines with free local devices."""
 
     n: int
     capacity: list[IntArray] = field(default_factory=list)
 
     def add(self, capacity: IntArray, *, part: bool) -> int:
-        """Add places that take (n,) tasks by an offer; returns the number of the first place that its arcs lead to."""
+        """Add places for (n,) tasks of an offer; return the number of the first place that its arcs lead to."""
         if not self.capacity:
             self.capacity.append(np.zeros(self.n, dtype=np.int64))
         self.capacity[0] = np.maximum(self.capacity[0], capacity)
@@ -153,23 +153,23 @@ class _Places:
         return self.n * (len(self.capacity) - 1) if part else 0
 
     def columns(self) -> tuple[IntArray, IntArray]:
-        """(n_place,) capacity of each place and what it drains into."""
+        """Return the (n_place,) capacity and drain of each place."""
         parts = len(self.capacity) - 1
         drain = np.concatenate([np.full(self.n, -1), np.tile(np.arange(self.n), parts)])
         return np.concatenate(self.capacity), drain.astype(np.int64)
 
 
 def _arcs(fit: IntArray, cost: FloatArray, count: IntArray, many: IntArray, base: int) -> Arcs:
-    """Arcs of an offer: one for each class and machine class, or one for each copy where copies differ in cost.
+    """Return the arcs of an offer: one per class and machine class, or one per copy if copies differ in cost.
 
     Parameters
     ----------
     fit
-        (n_class, n_place) tasks that fit on one machine.
+        (n_class, n_place) number of tasks that fit on one machine.
     cost
-        (n_class, n_place, 1 or copies).
+        (n_class, n_place, 1 or copies) cost per task.
     count, many
-        (n_place,) machines and (n_class,) tasks.
+        (n_place,) number of machines and (n_class,) number of tasks.
     base
         Number of the first place.
     """
@@ -181,34 +181,34 @@ def _arcs(fit: IntArray, cost: FloatArray, count: IntArray, many: IntArray, base
 
 
 def _offers(state: Round, demand: IntArray) -> tuple[NodeOffer, ...]:
-    """Ways to place tasks on a machine for classes that ask for (n_class, n_resource + n_kind)."""
+    """Return the ways to place tasks on a machine, for classes with (n_class, n_resource + n_kind) demand."""
     n = len(state.layout.columns)
-    asks: BoolArray = np.any(demand[:, n:], axis=1)
-    everyone = np.ones(len(demand), dtype=np.bool_)
+    needs_devices: BoolArray = np.any(demand[:, n:], axis=1)
+    every_class = np.ones(len(demand), dtype=np.bool_)
     if not state.options.pooled:
-        return (NodeOffer(demand, everyone, False, False),)
+        return (NodeOffer(demand, every_class, False, False),)
     without = demand.copy()
     without[:, n:] = 0
     if not state.options.local_first:
-        return (NodeOffer(without, everyone, False, False),)
+        return (NodeOffer(without, every_class, False, False),)
     ways = (
-        NodeOffer(demand, asks, True, False),
-        NodeOffer(without, asks, False, True),
-        NodeOffer(without, np.logical_not(asks), False, False),
+        NodeOffer(demand, needs_devices, True, False),
+        NodeOffer(without, needs_devices, False, True),
+        NodeOffer(without, np.logical_not(needs_devices), False, False),
     )
     return tuple(way for way in ways if way.allowed.any())
 
 
 def _columns(state: Round, shapes: IntArray, demand: IntArray, free: IntArray) -> list[NDArray[np.generic]]:
-    """Columns (n_node,) in which nodes must be equal to be merged."""
+    """Return the columns (n_node,) in which nodes must be equal to be merged."""
     n = len(free)
     columns: list[NDArray[np.generic]] = [np.zeros(n, dtype=np.int64) if state.options.aggregated else np.arange(n)]
     if not state.options.aggregated:
         return columns
-    asked = np.flatnonzero(demand.any(axis=0))
+    requested = np.flatnonzero(demand.any(axis=0))
     capacity = state.layout.machine.capacity[np.ix_(state.layout.nodes, state.layout.columns)]
-    columns += [free[:, k] for k in asked.tolist()]
-    columns += [capacity[:, k] for k in asked.tolist() if k < capacity.shape[1]]
+    columns += [free[:, k] for k in requested.tolist()]
+    columns += [capacity[:, k] for k in requested.tolist() if k < capacity.shape[1]]
     pinned = state.shapes.pinned[shapes]
     if (pinned >= 0).any():
         mark = np.zeros(n, dtype=np.int64)
@@ -225,7 +225,7 @@ def _columns(state: Round, shapes: IntArray, demand: IntArray, free: IntArray) -
 
 
 def _cost(state: Round, shapes: IntArray, offer: NodeOffer, first: IntArray, free: IntArray, copies: int) -> FloatArray:
-    """(n_class, n_place, 1 or copies) cost of an offer on the machines that stand for their class."""
+    """Return the (n_class, n_place, 1 or copies) cost of an offer on the machines that represent their class."""
     layout = state.layout
     capacity = layout.machine.capacity[np.ix_(layout.nodes[first], layout.columns)]
     devices = np.zeros((len(first), len(layout.kinds)), dtype=np.int64)
@@ -243,8 +243,8 @@ def _cost(state: Round, shapes: IntArray, offer: NodeOffer, first: IntArray, fre
     return state.options.cost.placing(state.asking(shapes, layout.resources, offer.demand), places, max(copies, 1))
 
 
-def _give_out(built: NodeGraph, flow: IntArray, free: IntArray) -> dict[int, IntArray]:
-    """Class -> nodes of its tasks, evenly over the nodes of a machine class, large tasks first; takes them off `free`."""
+def _assign_nodes(built: NodeGraph, flow: IntArray, free: IntArray) -> dict[int, IntArray]:
+    """Return class -> nodes of its tasks, balanced over the nodes of a machine class, large tasks first; updates `free`."""
     arcs = np.flatnonzero(flow)
     size = (built.offers[0].demand / np.maximum(free.max(axis=0, initial=1), 1)).max(axis=1)
     tail = built.graph.through.tail
@@ -253,32 +253,32 @@ def _give_out(built: NodeGraph, flow: IntArray, free: IntArray) -> dict[int, Int
     bounds = np.searchsorted(built.place_of[order], np.arange(int(built.place_of.max(initial=-1)) + 2))
     wanted: dict[tuple[int, int, int], int] = {}
     for arc in arcs[key].tolist():
-        where = int(tail[arc]), int(built.offer[arc]), int(built.place[arc])
-        wanted[where] = wanted.get(where, 0) + int(flow[arc])
+        target = int(tail[arc]), int(built.offer[arc]), int(built.place[arc])
+        wanted[target] = wanted.get(target, 0) + int(flow[arc])
     used = np.zeros(len(free), dtype=np.int64)
     found: dict[int, list[IntArray]] = {}
     for (k, offer, place), tasks in wanted.items():
         members = order[bounds[place] : bounds[place + 1]]
         members = members[np.argsort(used[members], kind="stable")]
         demand = built.offers[offer].demand[k]
-        give = _evenly(room(free[members], demand[None], tasks)[0], tasks)
-        free[members] -= give[:, None] * demand
-        used[members] += give
-        found.setdefault(k, []).append(np.repeat(members, give))
+        share = _evenly(room(free[members], demand[None], tasks)[0], tasks)
+        free[members] -= share[:, None] * demand
+        used[members] += share
+        found.setdefault(k, []).append(np.repeat(members, share))
     return {k: np.concatenate(nodes) for k, nodes in found.items()}
 
 
 def _evenly(room: IntArray, tasks: int) -> IntArray:
-    """(n,) tasks that each of (n,) nodes gets, as evenly as their room allows, the first ones first."""
-    give = np.zeros_like(room)
+    """Return the (n,) tasks that each of (n,) nodes receives, as balanced as their room allows, first nodes first."""
+    share = np.zeros_like(room)
     left = min(tasks, int(room.sum()))
     while left:
-        open_ = np.flatnonzero(give < room)
+        open_ = np.flatnonzero(share < room)
         each = left // len(open_)
         if each == 0:
-            give[open_[:left]] += 1
+            share[open_[:left]] += 1
             break
-        more = np.minimum(each, room[open_] - give[open_])
-        give[open_] += more
+        more = np.minimum(each, room[open_] - share[open_])
+        share[open_] += more
         left -= int(more.sum())
-    return give
+    return share

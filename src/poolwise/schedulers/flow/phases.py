@@ -1,4 +1,4 @@
-"""All phases of a round, and what happens to jobs of which only a part would start."""
+"""All phases of a round, and the treatment of jobs that can be placed only in part."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from poolwise.schedulers.flow.round import Round
 
 @dataclass(frozen=True, eq=False)
 class RoundPlacement:
-    """Where everything went.
+    """Placement of the tasks and devices of a round.
 
     Attributes
     ----------
-    job, node : (n_task,) job of each task (a position in the round's jobs, ascending), and its node, -1 without
+    job, node : (n_task,) job of each task (a position in the round's jobs, ascending), and its node, -1 without one
     sub_task : kind -> (n_sub,) task of each of its sub-tasks
-    owner : kind -> (n_sub,) device of each sub-task, -1 without
-    whole, part : (n_job,) whether a job was placed whole, or only in part
+    owner : kind -> (n_sub,) device of each sub-task, -1 without one
+    whole, part : (n_job,) True if a job was placed completely, or only in part
     """
 
     job: IntArray
@@ -35,7 +35,7 @@ class RoundPlacement:
 
 
 def solve_phases(state: Round, jobs: IntArray) -> RoundPlacement:
-    """Run every phase once for some of the round's jobs, (k,) positions, ascending."""
+    """Run every phase once for some jobs of the round, (k,) positions, ascending."""
     job = np.repeat(jobs, state.tasks[jobs])
     node = place_on_nodes(state, job)
     demand = state.shapes.demand[state.of[job]]
@@ -54,31 +54,31 @@ def solve_phases(state: Round, jobs: IntArray) -> RoundPlacement:
 
 
 def solve_gangs(state: Round, jobs: IntArray) -> tuple[RoundPlacement, BoolArray]:
-    """Solve until no job is placed in part; returns also (n_job,) which were withdrawn.
+    """Solve until no job is placed in part; also return (n_job,) True for withdrawn jobs.
 
-    Only the partly placed job that has waited least (ties: highest id) is withdrawn, then all phases are solved without it:
-    other jobs may become whole with what it held. Withdrawing all at once could repeat for ever, with the same jobs each time;
-    where a round is not to `solve_again`, that is done.
+    Each iteration withdraws only the partly placed job that has waited least (ties: highest id) and solves all phases again
+    without it, so that other jobs may complete with what it held. Withdrawing all partly placed jobs at once could repeat
+    forever with the same jobs; `solve_again = False` does that.
     """
     withdrawn = np.zeros(len(state.jobs), dtype=np.bool_)
     outcome = solve_phases(state, jobs)
     for _ in range(len(jobs) - 1 if state.options.solve_again else 0):
         if not outcome.part.any():
             break
-        withdrawn[np.flatnonzero(outcome.part)[-1]] = True  # jobs stand in the order of the queue
+        withdrawn[np.flatnonzero(outcome.part)[-1]] = True  # jobs are in queue order
         outcome = solve_phases(state, jobs[~withdrawn[jobs]])
     return outcome, withdrawn | outcome.part
 
 
 def starts(state: Round, outcome: RoundPlacement) -> list[Start]:
-    """Starts of the jobs that were placed whole, in the order of the queue."""
+    """Return the starts of completely placed jobs, in queue order."""
     layout = state.layout
     whole = outcome.whole[outcome.job]
     task = np.flatnonzero(whole)
     demand = state.shapes.demand[state.of[outcome.job[task]], : len(layout.columns)]
     row, column = np.nonzero(demand)
     parts = [(task[row], layout.nodes[outcome.node[task[row]]], layout.columns[column], demand[row, column])]
-    bare = task[~demand.any(axis=1)]  # a task that asks nothing of its node occupies it all the same
+    bare = task[~demand.any(axis=1)]  # a task without demand on its node still occupies the node
     parts.append((bare, layout.nodes[outcome.node[bare]], np.full(len(bare), layout.columns[0]), np.zeros_like(bare)))
     for kind in layout.kinds:
         sub = outcome.sub_task[kind]

@@ -1,4 +1,4 @@
-"""What a round of flow scheduling starts from: the jobs that were let in, what is free, how loaded links are."""
+"""Input of a round of flow scheduling: admitted jobs, free amounts and link loads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KeyColumns = Sequence[NDArray[np.generic]]
 
 @dataclass(frozen=True, eq=False)
 class Options:
-    """How graphs are built; see `FlowScheduler`."""
+    """Options of graph construction; see `FlowScheduler`."""
 
     cost: CostModel
     pooled: bool = True
@@ -38,21 +38,21 @@ class Options:
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """Everything that the phases of one round look at; none of it changes while they run.
+    """State that the phases of one round read; it does not change while they run.
 
     Attributes
     ----------
-    shapes : shapes of the jobs, and `of`: (n_job,) the shape of each
-    jobs : (n_job,) rows of the job table, in the order of the queue
+    shapes : shapes of the jobs; `of`: (n_job,) the shape of each job
+    jobs : (n_job,) rows of the job table, in queue order
     numbers : numbers of the waiting tasks of each job
     tasks : (n_job,) number of waiting tasks of each job; they start together
-    passes, waited_s : (n_job,) how long they have been waiting
-    free : (n_spot, n_resource + n_kind) what is free (see `FlowLayout.amounts`)
-    free_devices : kind -> (n_device,) which are free
+    passes, waited_s : (n_job,) number of passes and seconds that each job has waited
+    free : (n_spot, n_resource + n_kind) free amounts (see `FlowLayout.amounts`)
+    free_devices : kind -> (n_device,) True for free devices
     load : (n_spot,) load in [0, 1] of the link of each spot
     running : (n_spot,) tasks that run on each node
-    local : (n_shape,) whether the tasks of a shape would find their devices on their own nodes if nothing ran
-    kept : phase -> residual graph of the round before
+    local : (n_shape,) True if the tasks of a shape would find their devices on their own nodes of the idle machine
+    kept : phase -> residual graph of the previous round
     """
 
     layout: FlowLayout
@@ -73,13 +73,13 @@ class Round:
     kept: Mapping[str, NamedFlow] = field(default_factory=dict)
 
     def waiting(self, jobs: IntArray, dearest: FloatArray, tasks: int) -> FloatArray:
-        """(k,) cost of leaving a task of each of (k,) jobs waiting, given each one's dearest arc."""
+        """Return the (k,) cost of leaving one task of each of (k,) jobs waiting, given its most expensive arc."""
         return self.options.cost.waiting(Waiting(self.passes[jobs], self.waited_s[jobs], dearest, tasks))
 
     def asking(
         self, shapes: IntArray, resources: tuple[str, ...], demand: IntArray, load: FloatArray | None = None
     ) -> TaskClasses:
-        """Classes of tasks as a cost model sees them: (k,) shapes with their (k, n_resource) demand."""
+        """Return the task classes of (k,) shapes with (k, n_resource) demand, as input of the cost model."""
         known = self.shapes
         return TaskClasses(
             resources,
@@ -92,11 +92,11 @@ class Round:
         )
 
     def groups(self, jobs: IntArray, wait: FloatArray, *columns: IntArray) -> tuple[IntArray, IntArray]:
-        """Number (k,) tasks of jobs so that those alike in wait and columns are one group; gangs stay apart.
+        """Group (k,) tasks of jobs by equal wait and columns; each gang has its own group.
 
         Returns
         -------
-        of, first : as `merged`
+        of, first : as returned by `merged`
         """
         if not self.options.aggregated:
             return merged(np.arange(len(jobs)))
@@ -104,9 +104,9 @@ class Round:
         return merged(gang, wait, *columns)
 
     def names(self, groups: KeyColumns, classes: KeyColumns, places: Sequence[KeyColumns]) -> IntArray:
-        """(n_node,) names of a graph's nodes (see `Graph`): hashes of what groups, classes, places are.
+        """Return (n_node,) names of a graph's nodes (see `Graph`): hashes that identify groups, classes and places.
 
-        None where no residual graph is kept: nobody asks for them.
+        The result is empty if no residual graph is kept, because only these use the names.
         """
         if not self.kept:
             return np.zeros(0, dtype=np.int64)

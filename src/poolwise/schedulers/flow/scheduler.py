@@ -1,4 +1,4 @@
-"""The flow scheduler: admission, phases, gangs, starts.
+"""Flow scheduler: admission, node and device phases, gangs, starts.
 
 Source: Amaral et al., DRMaestro, Algorithms 1 and 2; specs of the flow placement.
 """
@@ -53,38 +53,38 @@ if TYPE_CHECKING:
 @register("schedulers", "flow")
 @dataclass(frozen=True)
 class FlowScheduler(Scheduler):
-    """Place waiting tasks on shared nodes, and devices of any node with them, at least cost.
+    """Places waiting tasks on shared nodes, and assigns them devices of any node, at minimum cost.
 
-    Jobs ask for what nodes have (cores, memory) and for devices by the name of their kind, each per task. A job starts whole
-    or not at all; all its tasks are one run.
+    Jobs request node resources (cores, memory) and devices by the name of their kind, each per task. A job starts completely
+    or not at all; all its tasks form one run.
 
     Parameters
     ----------
     costs, settings
-        Cost model by its name in the group "costs", and its settings.
+        Registered name of the cost model (group "costs") and its settings.
     pooled
-        Devices of any node may be given to a task; otherwise there is one phase, in which a node must have everything.
+        True if a task may use devices of any node. Otherwise there is a single phase, in which one node must have everything.
     kinds
-        Kinds of devices in the order of their phases; all of the machine by name if not given.
+        Kinds of devices in the order of their phases; all kinds of the machine, by name, if not given.
     local_first
-        The first phase prefers nodes with enough free devices of their own (False: the paper's, which does not look at them).
+        True if the node phase prefers nodes with enough free local devices. False ignores devices there, as in the paper.
     every_s
-        Seconds between rounds. 0: at every event.
+        Seconds between rounds; 0 for a round at every event.
     at_ends
-        A round is also made whenever something ends, between those of `every_s`.
+        True for additional rounds whenever something ends, between those of `every_s`.
     admission
-        What happens behind a job that does not fit what is free in total: see `admission.admit`.
+        Treatment of the jobs behind one that does not fit the free amounts in total: see `admission.admit`.
     patience_s
-        A job that has waited longer is not overtaken any more: no younger job starts before it.
+        Wait after which a job can no longer be overtaken: no younger job starts before it.
     solve_again
-        Where a job was placed in part, everything is solved again without it, so that others may complete with what it held
-        (False: Algorithm 2 of the paper as printed, in which it waits for the next round; the same gangs may then stand in each
-        other's way for ever).
+        True to solve again without a job that was placed only in part, so that others may complete with what it held. False
+        is Algorithm 2 of the paper as printed: the job waits for the next round, in which the same gangs may block each other
+        again.
     aggregated
-        Merge tasks and machines that are alike (False: the same optimum on a much larger graph).
+        True to merge equal tasks and machines. False gives the same optimum on a much larger graph.
     solver
-        Of the flow problems. "kept" is one of our own that goes on from the residual graph of the round before: the cost is
-        the same, but where optima tie a dispatcher that ran for long may choose others than one freshly opened.
+        Solver of the flow problems. "kept" is Poolwise's own; it starts from the residual graph of the previous round. The
+        cost is the same, but among tied optima a long-running dispatcher may choose others than a newly opened one.
     """
 
     costs: str = "utility"
@@ -102,25 +102,25 @@ class FlowScheduler(Scheduler):
 
     @property
     def remembers(self) -> str:
-        """The residual graphs of the solver "kept"."""
-        return "residual graphs: where optima tie, another may be chosen" if self.solver == "kept" else ""
+        """State that the solver "kept" stores between passes."""
+        return "residual graphs: among tied optima, another may be chosen" if self.solver == "kept" else ""
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Raise InputError for jobs that ask for what the machine does not have, or are pinned to no node of it."""
+        """Raise InputError for jobs that request something that the machine lacks, or are pinned to something but a node."""
         self.open(machine, 0).shapes.check(jobs)
 
     def open(self, machine: Machine, seed: int) -> FlowDispatcher:
-        """Begin a run. Raises InputError for a machine without shared nodes."""
+        """Start a run; raise InputError for a machine without shared nodes."""
         return self.reading(machine, Requests())
 
     def reading(self, machine: Machine, requests: Requests) -> FlowDispatcher:
-        """Begin a run that reads other requests of jobs than those of the job table; see `open`."""
+        """Start a run that reads requests other than those of the job table; see `open`."""
         cost: CostModel = registry.make("costs", self.costs, **self.settings)
         layout = FlowLayout.of(machine, self.kinds)
         shapes = ShapeTable(layout, requests)
         kept: dict[str, NamedFlow] = {}
         if self.solver == "kept":
-            from poolwise.optimize.min_cost_flow.named import NamedFlow  # compiles kernels; the other solvers need none
+            from poolwise.optimize.min_cost_flow.named import NamedFlow  # compiles kernels, which other solvers do not need
 
             kept = {phase: NamedFlow() for phase in (NODES, *layout.kinds)}
         solver: FlowSolver = "ortools" if self.solver == "kept" else self.solver
@@ -131,7 +131,7 @@ class FlowScheduler(Scheduler):
 @register("schedulers", "firmament")
 @dataclass(frozen=True)
 class Firmament(FlowScheduler):
-    """Flow scheduling without disaggregation: one phase, a node must hold cores, memory and devices together."""
+    """Flow scheduling without disaggregation: one phase, in which a node must have cores, memory and devices."""
 
     costs: str = "cpu_mem"
     pooled: bool = False
@@ -139,10 +139,9 @@ class Firmament(FlowScheduler):
 
 @dataclass
 class FlowDispatcher(Dispatcher):
-    """A run of the scheduler. What it holds besides its settings can be rebuilt.
+    """State of a run; everything except the settings can be rebuilt.
 
-    It holds what is known of the machine, of classes of jobs and of runs, and with the solver "kept" the residual graph of
-    each phase.
+    It caches data on the machine, on classes of jobs and on runs, and with the solver "kept" the residual graph of each phase.
     """
 
     scheduler: FlowScheduler
@@ -152,10 +151,10 @@ class FlowDispatcher(Dispatcher):
     idle: IdleMachine
     kept: Mapping[str, NamedFlow]
     clock: Clock = field(default_factory=Clock)
-    _sent: dict[int, tuple[tuple[int, float], ...]] = field(default_factory=dict)  # run -> (link, MB/s) that it sends
+    _sent: dict[int, tuple[tuple[int, float], ...]] = field(default_factory=dict)  # run -> (link, MB/s) of its traffic
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        """Make a round where it is time to."""
+        """Run a round if one is due."""
         if not len(queue):
             return Plan()
         wake = Rounds(self.scheduler.every_s).after(snapshot.now)
@@ -163,39 +162,39 @@ class FlowDispatcher(Dispatcher):
             return Plan((), wake)
         begun, solver = time.process_time(), self.clock.solver_s
         never = self.idle.refusals(queue, snapshot)
-        aside: list[Decision] = [
+        unfit: list[Decision] = [
             Wait(job, refusal) if snapshot.may_grow else Reject(job, refusal.reason) for job, refusal in never.items()
         ]
         decisions = self._round(queue.only(np.setdiff1d(queue.jobs, list(never))) if never else queue, snapshot)
         self.clock.rounds.append((time.process_time() - begun, self.clock.solver_s - solver))
-        settled = sum(isinstance(decision, Start | Reject) for decision in (*aside, *decisions))
-        return Plan((*aside, *decisions), wake if settled < len(queue) else None)
+        settled = sum(isinstance(decision, Start | Reject) for decision in (*unfit, *decisions))
+        return Plan((*unfit, *decisions), wake if settled < len(queue) else None)
 
     def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
-        """Say at which step of a round a job was left: let in, not overtaken, placed (see `FlowScheduler`)."""
+        """Return the step of a round that left the job waiting: admission, patience of older jobs, or placement."""
         if not self._due(snapshot):
             return BETWEEN
         never = self.idle.refusals(queue, snapshot)
         if job in never:
             return super().why(job, queue, snapshot, plan)
         queue = queue.only(np.setdiff1d(queue.jobs, list(never))) if never else queue
-        jobs, (demand, free, let_in, patient) = queue.jobs, self._admission(queue, snapshot)
+        jobs, (demand, free, admitted, patient) = queue.jobs, self._admission(queue, snapshot)
         k = int(np.flatnonzero(jobs == job)[0])
         ahead = int(np.count_nonzero(~np.isin(jobs[:k], [start.job for start in plan.starts])))
 
-        def lack(row: int) -> Refusal:
-            left = free - demand[:row][let_in[:row]].sum(axis=0)
+        def shortfall(row: int) -> Refusal:
+            left = free - demand[:row][admitted[:row]].sum(axis=0)
             worst = int(np.argmax(demand[row] - left))
-            text = f"not enough free {self.layout.resources[worst]} beside the older jobs that were let in"
+            text = f"not enough free {self.layout.resources[worst]} besides the demand of older admitted jobs"
             return Refusal(text, self.layout.resources[worst], int(demand[row, worst]), int(left[worst]))
 
-        if not let_in[k] and (short := lack(k)).needed > short.free:
+        if not admitted[k] and (short := shortfall(k)).needed > short.free:
             return Reason.of(Rule.SHORT, short.reason, short, ahead=ahead)
-        in_the_way = np.flatnonzero(~let_in[:k] & (patient[:k] | (self.scheduler.admission == "prefix")))
-        if len(in_the_way):
-            first = int(in_the_way[0])
-            text = f"nothing may pass an older job that has {lack(first).reason}"
-            return Reason.of(Rule.ORDER, text, lack(first), blocker=int(jobs[first]), ahead=ahead)
+        blocking = np.flatnonzero(~admitted[:k] & (patient[:k] | (self.scheduler.admission == "prefix")))
+        if len(blocking):
+            first = int(blocking[0])
+            text = f"no job may pass an older job that has {shortfall(first).reason}"
+            return Reason.of(Rule.ORDER, text, shortfall(first), blocker=int(jobs[first]), ahead=ahead)
         amounts, shape = (
             self.layout.amounts(snapshot.with_starts(plan.starts).free),
             self.shapes.of(queue.table, jobs[k : k + 1]),
@@ -203,34 +202,34 @@ class FlowDispatcher(Dispatcher):
         found = shortage(self.shapes, shape, len(queue.tasks(job)), amounts, pooled=self.options.pooled)
         if found is not None:
             return Reason.of(Rule.SHORT, found.reason, found, ahead=ahead)
-        said = plan.waits.get(job)
-        return Reason(Rule.POSTPONED, said.reason if said else "there is room, but the flow left it waiting", ahead=ahead)
+        refusal = plan.waits.get(job)
+        return Reason(Rule.POSTPONED, refusal.reason if refusal else "it fits, but the flow left it waiting", ahead=ahead)
 
     def _due(self, snapshot: Snapshot) -> bool:
-        """Whether it is time for a round."""
+        """Return whether a round is due."""
         ended = self.scheduler.at_ends and snapshot.freed_at == snapshot.now
         return ended or Rounds(self.scheduler.every_s).due(snapshot.now)
 
     def _admission(self, queue: Queue, snapshot: Snapshot) -> tuple[IntArray, IntArray, BoolArray, BoolArray]:
-        """What jobs ask for, (n_queued, n_resource), what is free of it, (n_resource,), who is let in, and who is patient."""
+        """Return (n_queued, n_resource) demand, (n_resource,) free amounts, and (n_queued,) admitted and patient jobs."""
         free = self.layout.amounts(snapshot.free).sum(axis=0)
         demand = self.shapes.demand(self.shapes.of(queue.table, queue.jobs)) * queue.waiting()[:, None]
         patient: BoolArray = snapshot.now - queue.table.submit[queue.jobs] >= self.scheduler.patience_s * SECOND
         return demand, free, admit(demand, free, self.scheduler.admission), patient
 
     def _round(self, queue: Queue, snapshot: Snapshot) -> list[Decision]:
-        """Start what the phases place, say why the others that were let in wait."""
+        """Start the jobs that the phases place, and state why other admitted jobs wait."""
         _, _, admitted, patient = self._admission(queue, snapshot)
-        admitted &= np.logical_and.accumulate(admitted | ~patient)  # nothing passes a patient job that was not let in
+        admitted &= np.logical_and.accumulate(admitted | ~patient)  # no job passes a patient job that was not admitted
         if not admitted.any():
             return []
         state = self.state(queue.only(queue.jobs[admitted]), snapshot)
         return self._decide(state, int(np.count_nonzero(patient[admitted])))
 
     def _decide(self, state: Round, patient: int) -> list[Decision]:
-        """Start what the phases place; the first `patient` jobs are not overtaken.
+        """Start the jobs that the phases place; no job overtakes the first `patient` jobs.
 
-        Where one of them is left, all younger ones are left too, and the others are tried again.
+        If one of these cannot start, the phases run again without all younger jobs.
         """
         tried = np.arange(len(state.jobs))
         while True:
@@ -248,12 +247,12 @@ class FlowDispatcher(Dispatcher):
         return [*starts(state, outcome), *waits]
 
     def _hopeless(self, state: Round, jobs: IntArray) -> BoolArray:
-        """(k,) which of (k,) jobs would miss their goal on the idle machine too."""
+        """Return (k,) True for the jobs that would miss their goal even on the idle machine."""
         shapes = state.of[jobs]
         return self.options.cost.hopeless(state.asking(shapes, self.layout.resources, state.shapes.demand[shapes]))
 
     def state(self, queue: Queue, snapshot: Snapshot) -> Round:
-        """Collect what the phases use, for all jobs of a queue."""
+        """Collect the input of the phases, for all jobs of a queue."""
         layout, looks = self.layout, self.options.cost.looks_at
         tasks = queue.waiting()
         shapes, of = self.shapes.live(self.shapes.of(queue.table, queue.jobs), tasks)
@@ -278,16 +277,18 @@ class FlowDispatcher(Dispatcher):
         )
 
     def _load(self, snapshot: Snapshot) -> FloatArray:
-        """(n_spot,) load of the link of each spot: by what the runs at work ask for, or as it is measured if that is more."""
+        """Return the (n_spot,) load of each spot's link, by requested traffic of running jobs or by measurement if higher."""
         machine, access = self.layout.machine, access_links(self.layout.machine)
-        asks = snapshot.table.request("bandwidth")
+        requested = snapshot.table.request("bandwidth")
         used = np.zeros(machine.n_owner)
         known: dict[int, tuple[tuple[int, float], ...]] = {}
         for run in snapshot.runs():
             sent = self._sent.get(run.id)
             if sent is None:
                 site = sites(run.placement, machine)
-                sent = tuple((link, share * int(asks[run.job])) for link, share in zip(site.links, site.shares, strict=True))
+                sent = tuple(
+                    (link, share * int(requested[run.job])) for link, share in zip(site.links, site.shares, strict=True)
+                )
             known[run.id] = sent
             for link, amount in sent:
                 used[link] += amount
@@ -301,7 +302,7 @@ class FlowDispatcher(Dispatcher):
         return np.where(access[owners] >= 0, each[access[owners]], 0.0)
 
     def _running(self, snapshot: Snapshot) -> IntArray:
-        """(n_spot,) tasks that run on each node."""
+        """Return the (n_spot,) number of running tasks on each node."""
         count = np.zeros(self.layout.machine.n_owner, dtype=np.int64)
         for run in snapshot.runs():
             here = np.unique(np.stack([run.placement.owner, run.placement.task]), axis=1)
@@ -312,11 +313,11 @@ class FlowDispatcher(Dispatcher):
 
 
 def _refusal(withdrawn: bool, hopeless: bool, overtaking: bool) -> Refusal:
-    """Why a job that was let in waits."""
+    """Return the reason why an admitted job waits."""
     if overtaking:
         return Refusal("an older job has waited so long that nothing may overtake it")
     if withdrawn:
-        return Refusal("only a part of it could be placed")
+        return Refusal("only a part of its tasks could be placed")
     if hopeless:
-        return Refusal("its goal would be missed on the idle machine too, and its cheapest place is taken")
-    return Refusal("no place that would do is free: there is no room, or its goal would be missed at the present load")
+        return Refusal("its goal would be missed even on the idle machine, and its cheapest place is occupied")
+    return Refusal("no suitable place is free: there is no room, or its goal would be missed at the current load")

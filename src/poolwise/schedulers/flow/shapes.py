@@ -1,4 +1,4 @@
-"""What jobs ask for, told apart as they arrive: jobs that ask for the same are of one shape."""
+"""Shapes of jobs: jobs with equal requests have the same shape."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ from poolwise.model.table_columns import Column
 from poolwise.schedulers.flow.flow_layout import FlowLayout
 
 ON_LINKS = ("bandwidth",)
-"""Requests that neither nodes nor devices give away: what a task sends over links is looked at, not reserved."""
+"""Requests that nodes and devices do not reserve: the traffic of a task on links is read, not allocated."""
 Rows = IntArray | slice
 ANYWHERE, NOWHERE = -1, -2
-"""In place of the node that a job is pinned to: it may run on any, or the owner that it names is no node."""
+"""Special positions of pinned nodes: any node, or an owner that is not a node."""
 
 
 @dataclass(frozen=True)
 class Requests:
-    """What a flow reads of jobs: their requests as they stand in the job table."""
+    """Requests that a flow reads, as they are in the job table."""
 
     def names(self, table: JobTable) -> Iterable[str]:
-        """Everything that jobs may ask for."""
+        """Return the names of all requests."""
         return table.requests
 
     def amounts(self, table: JobTable, name: str, rows: Rows) -> IntArray:
-        """(k,) what one task of each of (k,) jobs asks of a resource."""
+        """Return the (k,) amounts of a resource that one task of each of (k,) jobs requests."""
         return table.request(name)[rows]
 
 
 @dataclass(frozen=True, eq=False)
 class Shapes:
-    """Shapes of the jobs of a round, in the ascending order of what they ask for.
+    """Shapes of the jobs of a round, in ascending order.
 
-    The order is that of `numpy.unique` over demand, tasks, kind, pinned, data: it follows from the jobs alone, whenever
-    and in whatever sequence they arrived.
+    The order is that of `numpy.unique` over demand, tasks, kind, pinned, data. It depends only on the jobs, and not on the
+    times or the sequence of their arrival.
 
     Attributes
     ----------
-    demand : (n_shape, n_resource + n_kind) of one task
-    tasks : (n_shape,) tasks that wait
-    kind : n_shape names of what the jobs are
+    demand : (n_shape, n_resource + n_kind) demand of one task
+    tasks : (n_shape,) number of waiting tasks
+    kind : n_shape kinds of jobs
     pinned : (n_shape,) position of the node that a shape must run on, `ANYWHERE` or `NOWHERE`
     data, data_at : (n_shape,) bytes and (n_shape, 2) position of input data
-    number : (n_shape,) number of each in `ShapeTable`; shapes that differ in tasks alone have the same
+    number : (n_shape,) number of each in `ShapeTable`; shapes that differ only in tasks have the same number
     """
 
     demand: IntArray
@@ -60,24 +60,24 @@ class Shapes:
     number: IntArray
 
     def names(self, shapes: IntArray) -> list[IntArray]:
-        """Columns (k,) that name (k,) shapes in every round of a dispatcher."""
+        """Return (k,) columns that identify (k,) shapes in every round of a dispatcher."""
         return [self.number[shapes], self.tasks[shapes]]
 
 
 class ShapeTable:
-    """Shapes of jobs, numbered in the sequence in which they are first seen; numbers are names, not an order.
+    """Shapes of jobs, numbered in the order in which they first occur; the numbers are identifiers without an order.
 
-    It holds nothing but what the job table says: another one, opened later, answers alike.
+    The table depends only on the job table: another instance, opened later, gives equal results.
     """
 
     def __init__(self, layout: FlowLayout, requests: Requests) -> None:
         self.layout, self.requests = layout, requests
         self._n = len(layout.resources)
-        self._kind: list[Any] = []  # (n_shape,) value of the attribute "kind", as it stands in the job table
-        self._key = np.zeros((0, self._n + 5), dtype=np.int64)  # (n_shape, ...) demand, pinned, data (3), the unknown request
+        self._kind: list[Any] = []  # (n_shape,) value of the attribute "kind" in the job table
+        self._key = np.zeros((0, self._n + 5), dtype=np.int64)  # (n_shape, ...) demand, pinned, data (3), unknown request
 
     def of(self, table: JobTable, rows: IntArray) -> IntArray:
-        """(k,) number of the shape of each of (k,) jobs."""
+        """Return the shape numbers of (k,) jobs."""
         known = table.kinds(("flow shapes", self.layout.resources, self.requests), self._columns)
         first = len(self._kind)
         if fresh := known.value[first:]:
@@ -90,22 +90,22 @@ class ShapeTable:
         return found
 
     def demand(self, number: IntArray) -> IntArray:
-        """(k, n_resource + n_kind) what one task of each of (k,) shapes asks for."""
+        """Return the (k, n_resource + n_kind) demand of one task of each of (k,) shapes."""
         found: IntArray = self._key[number, : self._n]
         return found
 
     def pinned(self, number: IntArray) -> IntArray:
-        """(k,) position of the node that each of (k,) shapes must run on, `ANYWHERE` or `NOWHERE`."""
+        """Return the (k,) position of the node that each shape must run on, `ANYWHERE` or `NOWHERE`."""
         found: IntArray = self._key[number, self._n]
         return found
 
     def foreign(self, number: IntArray) -> BoolArray:
-        """(k,) which of (k,) shapes ask for what neither nodes nor devices of the machine have."""
-        strange: BoolArray = self._key[number, -1] >= 0
-        return strange
+        """Return (k,) True for shapes that request something that neither nodes nor devices of the machine have."""
+        unknown: BoolArray = self._key[number, -1] >= 0
+        return unknown
 
     def live(self, number: IntArray, tasks: IntArray) -> tuple[Shapes, IntArray]:
-        """Return the shapes of (k,) jobs, (k,) tasks of each of which wait, and (k,) the position of each job's shape."""
+        """Return the shapes of (k,) jobs with (k,) waiting tasks each, and (k,) the position of each job's shape."""
         width = int(tasks.max(initial=0)) + 1
         pair, at = np.unique(number * width + tasks, return_inverse=True)
         number, tasks = np.divmod(pair, width)
@@ -128,39 +128,39 @@ class ShapeTable:
         return shapes, place[at.reshape(-1)]
 
     def problem(self, table: JobTable, rows: IntArray) -> InputError | None:
-        """What is wrong with (k,) jobs: the first that asks for what the machine does not have, or is pinned to no node."""
+        """Return an error for the first of (k,) jobs that requests an unknown resource or is pinned to a non-node, or None."""
         machine = self.layout.machine
         for name in self._foreign(table):
-            asked = self.requests.amounts(table, name, rows) > 0
-            if asked.any():
+            requesting = self.requests.amounts(table, name, rows) > 0
+            if requesting.any():
                 return InputError(
-                    f"job {int(table.id[rows[np.argmax(asked)]])} asks for {name}, "
-                    f"of which machine '{machine.name}' has none on shared nodes or devices",
+                    f"job {int(table.id[rows[np.argmax(requesting)]])} requests {name}, "
+                    f"which machine '{machine.name}' does not have on shared nodes or devices",
                     field=name,
-                    remedy=f"it has: {', '.join(self.layout.resources)}",
+                    remedy=f"available resources: {', '.join(self.layout.resources)}",
                 )
         wrong = self._node(_pinned(table, rows)) == NOWHERE
         if wrong.any():
             row = int(rows[np.argmax(wrong)])
             return InputError(
-                f"job {int(table.id[row])} is pinned to owner {int(table.attributes['pinned'][row])}, which is no node",
+                f"job {int(table.id[row])} is pinned to owner {int(table.attributes['pinned'][row])}, which is not a node",
                 field="pinned",
-                remedy="name a node by its number among the machine's owners, -1 for any",
+                remedy="give the number of a node among the machine's owners, or -1 for any node",
             )
         return None
 
     def check(self, table: JobTable) -> None:
-        """Raise InputError where `problem` finds something in a whole table."""
+        """Raise the error that `problem` finds in the whole table, if any."""
         problem = self.problem(table, np.arange(len(table)))
         if problem is not None:
             raise problem
 
     def _foreign(self, table: JobTable) -> list[str]:
-        """Requests that no node, device or link serves."""
+        """Return the requests that no node, device or link serves."""
         return [name for name in self.requests.names(table) if name not in (*self.layout.resources, *ON_LINKS)]
 
     def _columns(self, table: JobTable, rows: slice) -> list[Column]:
-        """Columns of some jobs that make up their shape; of the machine they depend on nothing but its resources."""
+        """Return the columns of some jobs that make up their shape; they depend on the machine only through its resources."""
         resources = [self.requests.amounts(table, name, rows) for name in self.layout.resources]
         kind = table.attributes.get("kind")
         none = np.zeros_like(table.tasks[rows])
@@ -177,16 +177,16 @@ class ShapeTable:
         ]
 
     def _node(self, owner: IntArray) -> IntArray:
-        """(k,) positions of nodes that jobs name by their (k,) numbers among the machine's owners, -1 for any."""
+        """Return the (k,) node positions of (k,) owner numbers, `ANYWHERE` for -1 and `NOWHERE` for other owners."""
         n_owner = self.layout.machine.n_owner
         number = np.full(n_owner + 2, NOWHERE, dtype=np.int64)
         number[self.layout.nodes] = np.arange(len(self.layout.nodes))
-        number[-1] = ANYWHERE  # of owner -1
+        number[-1] = ANYWHERE  # position of owner -1
         found: IntArray = number[np.where((owner < -1) | (owner >= n_owner), n_owner, owner)]
         return found
 
 
 def _pinned(table: JobTable, rows: Rows) -> IntArray:
-    """(k,) owners that jobs are pinned to by the attribute "pinned", -1 for any."""
+    """Return the (k,) owners that jobs are pinned to by the attribute "pinned", -1 for any."""
     column = table.attributes.get("pinned")
     return np.full_like(table.tasks[rows], -1) if column is None else column[rows].astype(np.int64)
