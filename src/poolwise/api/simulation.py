@@ -267,7 +267,15 @@ def scheduler_text(scheduler: Scheduler) -> str:
 
 
 def read_scheduler(reference: str | Path) -> Scheduler:
-    """Make the scheduler that SCHEDULER.toml or "catalog:NAME" describes; raises InputError naming file, line and field."""
+    """Make the scheduler of a reference: SCHEDULER.toml, "catalog:NAME", a registered name, "module:Name" or "file.py:Name".
+
+    Raises InputError, for a file naming line and field.
+    """
+    name = str(reference)
+    in_file = name.startswith(catalog.PREFIX) or Path(name).exists()
+    if not in_file and (":" in name or name in registry.names("schedulers")):
+        made: Scheduler = registry.make("schedulers", name)
+        return made
     from poolwise.files.factory import scheduler_of  # files are slow to import, and a simulation may need none
     from poolwise.files.scheduler import load_scheduler
 
@@ -332,8 +340,8 @@ def simulate(
     scope: str | None = None,
     *,
     scheduler: str | Path | Scheduler | None = None,
-    truth: PerformanceModel | None = None,
-    estimate: PerformanceModel | None = None,
+    truth: str | PerformanceModel | None = None,
+    estimate: str | PerformanceModel | None = None,
     seed: int = 0,
     engine: engines.Engine = "auto",
     pass_per_event: bool = False,
@@ -355,12 +363,13 @@ def simulate(
     scope
         Setting of the placement "racks": "rack" (a node uses the pool of its own rack) or "system" (any pool).
     scheduler
-        Scheduler that replaces order, backfill, placement and scope: an object, SCHEDULER.toml or "catalog:NAME".
+        Scheduler that replaces order, backfill, placement and scope: an object, SCHEDULER.toml, "catalog:NAME", a registered
+        name, "module:Name" or "file.py:Name".
     truth
-        Performance model that decides how long runs take. By default `RemoteMemory` where racks have memory pools, else
-        `Ideal`.
+        Performance model that decides how long runs take: an object or a name. By default `RemoteMemory` where racks have
+        memory pools, else `Ideal`.
     estimate
-        Performance model that the scheduler believes; `truth` if not given.
+        Performance model that the scheduler believes: an object or a name; `truth` if not given.
     seed
         Random seed: sensitivities of jobs to remote memory, failures, and draws of the scheduler.
     engine
@@ -414,14 +423,14 @@ def simulate(
         chosen = list_scheduler(order, backfill, placement, scope, machine)
     else:
         chosen = read_scheduler(scheduler) if isinstance(scheduler, str | Path) else scheduler
-    model = truth if truth is not None else default_model(machine, seed)
+    model = _model(truth) if truth is not None else default_model(machine, seed)
     promises = check_order_contract(chosen, machine, workload)
     result = engines.simulate(
         machine,
         workload,
         chosen,
         truth=model,
-        estimate=estimate,
+        estimate=None if estimate is None else _model(estimate),
         seed=seed,
         engine=engine,
         pass_per_event=pass_per_event,
@@ -430,6 +439,14 @@ def simulate(
     return measured(
         result.schedule, result.engine, result.wall_s, baseline, extra, (*result.notes(), *promises), scheduler=chosen
     )
+
+
+def _model(model: str | PerformanceModel) -> PerformanceModel:
+    """Return a performance model, made from its name if necessary."""
+    if isinstance(model, str):
+        made: PerformanceModel = registry.make("models", model)
+        return made
+    return model
 
 
 def measured(

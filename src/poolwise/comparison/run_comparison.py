@@ -86,7 +86,7 @@ class ChangedJob:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Two or more runs of the same jobs; the first is the reference of the others.
+    """Two or more runs of the same jobs; the first is the reference of the others. `compare` returns it.
 
     Attributes
     ----------
@@ -95,6 +95,16 @@ class Comparison:
     seeds : seeds that all runs share
     over : population of the intervals: seeds or jobs
     measures : measures in addition to the standard metrics
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> workload = poolwise.Workload.of(["0 s", "0 s"], ["30 min", "1 min"])
+    >>> fcfs, sjf = (
+    ...     poolwise.simulate(workload, poolwise.Machine.flat(1), order=order, engine="reference") for order in ("fcfs", "sjf")
+    ... )
+    >>> poolwise.compare(fcfs, sjf).frame().columns[:4]
+    ['run', 'against', 'metric', 'unit']
     """
 
     runs: tuple[SavedRun, ...]

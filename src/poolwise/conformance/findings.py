@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from poolwise.short_repr import short_repr
 from poolwise.user_code import user_failure
 
 RUNS = "runs without an error"
@@ -32,6 +33,8 @@ class Check:
     >>> print(poolwise.Check("is deterministic", "two calls returned different priorities"))
     failed  is deterministic: two calls returned different priorities
     """
+
+    __repr__ = short_repr
 
     name: str
     problem: str = ""

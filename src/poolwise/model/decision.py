@@ -54,6 +54,8 @@ class Stop:
     True
     """
 
+    __repr__ = short_repr
+
     run: int
     requeue: bool
     reason: str
@@ -99,6 +101,8 @@ class Reject:
     'never fits'
     """
 
+    __repr__ = short_repr
+
     job: int
     reason: str
 
@@ -118,6 +122,8 @@ class Wait:
     >>> str(Wait(1, Refusal("no rack has the nodes", "nodes", needed=4, free=2)).refusal)
     'no rack has the nodes (nodes: needs 4, 2 free)'
     """
+
+    __repr__ = short_repr
 
     job: int
     refusal: Refusal

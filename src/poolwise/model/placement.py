@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolwise.arrays import IntArray
+from poolwise.short_repr import short_repr
 
 _SHOWN = 4
 """Number of rows up to which a placement shows them."""
@@ -105,6 +106,8 @@ class Refusal:
     >>> print(poolwise.Refusal("not enough free nodes", "nodes", needed=8, free=3))
     not enough free nodes (nodes: needs 8, 3 free)
     """
+
+    __repr__ = short_repr
 
     reason: str
     resource: str = ""

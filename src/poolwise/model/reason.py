@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from poolwise.model.placement import Refusal
+from poolwise.short_repr import short_repr
 
 
 class Rule(StrEnum):
@@ -50,6 +51,8 @@ class Reason:
     >>> reason.resource, reason.needed - reason.free
     ('nodes', 5)
     """
+
+    __repr__ = short_repr
 
     rule: Rule
     text: str

@@ -21,6 +21,7 @@ from poolwise.model.table_columns import Kinds
 from poolwise.performance.profiles import Profile, read_profiles, shipped_profiles
 from poolwise.performance.remote_memory import NEAR_NS, RemoteMemory
 from poolwise.registry import register
+from poolwise.short_repr import short_repr
 
 
 @register("models", "memory_profiles")
@@ -44,6 +45,8 @@ class MemoryProfiles(RemoteMemory):
     measured_ns
         Added latency of remote memory at which the profiles were measured (ns).
     """
+
+    __repr__ = short_repr
 
     profiles: str | tuple[Profile, ...] = ()
     column: str = "profile"

@@ -35,6 +35,7 @@ from poolwise.model.shared_nodes import SharedNodes, shared_nodes
 from poolwise.performance.cpu_frequency import profile_of
 from poolwise.registry import register
 from poolwise.schedulers.rounds import BETWEEN, Rounds
+from poolwise.short_repr import short_repr
 
 
 @register("schedulers", "batch")
@@ -63,6 +64,8 @@ class BatchScheduler(Scheduler):
     profile
         Profile of jobs without one.
     """
+
+    __repr__ = short_repr
 
     method: str = "place"
     settings: Mapping[str, Any] = field(default_factory=dict)

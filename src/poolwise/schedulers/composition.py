@@ -35,6 +35,7 @@ from poolwise.policies.placement.nvme.need import Need
 from poolwise.registry import register
 from poolwise.schedulers.fitting import NEVER_FITS
 from poolwise.schedulers.list import ListDispatcher, ListScheduler
+from poolwise.short_repr import short_repr
 from poolwise.units import NEVER
 
 
@@ -46,6 +47,8 @@ class CompositionScheduler(Scheduler):
     It decides like `ListScheduler(order, Skip(), placement)`. Instead of reading the whole machine for each job, it looks up
     candidates in an index that starts and ends update, and evaluates identical jobs only once.
     """
+
+    __repr__ = short_repr
 
     order: QueuePolicy = field(default_factory=EDF)
     placement: PlacementPolicy = field(default_factory=NvmeDisaggregationAware)

@@ -18,6 +18,7 @@ from poolwise.model import Changes, Decision, Machine, Placement, Plan, Queue, R
 from poolwise.model.capacity_check import why_no_room
 from poolwise.registry import register
 from poolwise.schedulers.batch import BatchDispatcher, BatchScheduler, ModuleLayout
+from poolwise.short_repr import short_repr
 
 
 @register("schedulers", "keep_tolerance")
@@ -29,6 +30,8 @@ class KeepTolerance(BatchScheduler):
     and assigns the remaining local memory to the running jobs in which a MiB reduces slowdown most. Resizes move the memory of
     jobs whose split has changed; moving is assumed to cost nothing. Parameters are those of `BatchScheduler`.
     """
+
+    __repr__ = short_repr
 
     @property
     def resizes(self) -> bool:

@@ -45,6 +45,7 @@ from poolwise.policies.placement.avoid_windows import AvoidWindows
 from poolwise.policies.placement.memory.racks import RackPlacement
 from poolwise.registry import register
 from poolwise.schedulers.fitting import NEVER_FITS, Fitting
+from poolwise.short_repr import short_repr
 
 
 @register("schedulers", "list")
@@ -74,6 +75,8 @@ class ListScheduler(Scheduler):
     >>> poolwise.simulate(workload, poolwise.Machine.flat(1), scheduler=scheduler, engine="reference").metrics["mean_wait_s"]
     30.0
     """
+
+    __repr__ = short_repr
 
     order: QueuePolicy = field(default_factory=FCFS)
     backfill: BackfillPolicy = field(default_factory=Easy)

@@ -21,6 +21,7 @@ from poolwise.schedulers.flow.phases import solve_gangs
 from poolwise.schedulers.flow.scheduler import FlowDispatcher, FlowScheduler
 from poolwise.schedulers.flow.shapes import ON_LINKS, Requests, Rows
 from poolwise.schedulers.list import ListScheduler
+from poolwise.short_repr import short_repr
 
 
 @register("schedulers", "list_flow")
@@ -40,6 +41,8 @@ class ListFlow(Scheduler):
     costs, settings
         Registered name of the flow's cost model (group "costs") and its settings.
     """
+
+    __repr__ = short_repr
 
     order: QueuePolicy = field(default_factory=FCFS)
     backfill: BackfillPolicy = field(default_factory=Easy)

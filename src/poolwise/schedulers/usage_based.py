@@ -19,6 +19,7 @@ from poolwise.model import Changes, JobTable, Machine, Placement, Plan, Queue, R
 from poolwise.policies.placement.memory.racks import RackPlacement
 from poolwise.registry import register
 from poolwise.schedulers.list import ListDispatcher, ListScheduler
+from poolwise.short_repr import short_repr
 from poolwise.units import to_ns
 
 
@@ -46,6 +47,8 @@ class UsageBased(ListScheduler):
     when_short
         "requeue" to restart a stopped job from its beginning, "lose" to end it.
     """
+
+    __repr__ = short_repr
 
     margin: float = 0.1
     interval_s: float = 300.0

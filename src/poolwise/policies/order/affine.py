@@ -17,6 +17,7 @@ from poolwise.interfaces import AffineOrder
 from poolwise.model import JobTable, Machine
 from poolwise.model.table_columns import log10
 from poolwise.registry import register
+from poolwise.short_repr import short_repr
 
 GIB = 1024
 """MiB per GiB."""
@@ -98,6 +99,8 @@ class Affine(AffineOrder):
         Logarithmic part of the priority at submission. With a rise of 1 / T for all jobs and a weight of -1 on the run time,
         a job that is ten times shorter ranks as if it had waited T seconds longer.
     """
+
+    __repr__ = short_repr
 
     rise: PowerTerm = field(default_factory=lambda: PowerTerm(scale=1.0))
     start: PowerTerm = field(default_factory=PowerTerm)

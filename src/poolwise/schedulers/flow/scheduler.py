@@ -44,6 +44,7 @@ from poolwise.schedulers.flow.round import Options, Round
 from poolwise.schedulers.flow.shapes import Requests, ShapeTable
 from poolwise.schedulers.flow.shortage import shortage
 from poolwise.schedulers.rounds import BETWEEN, Rounds
+from poolwise.short_repr import short_repr
 from poolwise.units import SECOND
 
 if TYPE_CHECKING:
@@ -86,6 +87,8 @@ class FlowScheduler(Scheduler):
         Solver of the flow problems. "kept" is Poolwise's own; it starts from the residual graph of the previous round. The
         cost is the same, but among tied optima a long-running dispatcher may choose others than a newly opened one.
     """
+
+    __repr__ = short_repr
 
     costs: str = "utility"
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -132,6 +135,8 @@ class FlowScheduler(Scheduler):
 @dataclass(frozen=True)
 class Firmament(FlowScheduler):
     """Flow scheduling without disaggregation: one phase, in which a node must have cores, memory and devices."""
+
+    __repr__ = short_repr
 
     costs: str = "cpu_mem"
     pooled: bool = False

@@ -16,6 +16,7 @@ from poolwise.policies.placement.nvme.maximize_composition import NvmeMaximizeCo
 from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimizeFragmentation
 from poolwise.policies.placement.nvme.need import Need
 from poolwise.registry import register
+from poolwise.short_repr import short_repr
 
 CompositionChoice = Literal["maximize_composition", "minimize_fragmentation"]
 
@@ -35,6 +36,8 @@ class NvmeDisaggregationAware(CompositionPolicy):
         Decide by capacity alone: maximize composition while its load is at most 0.7, regardless of the bandwidth load. The
         paper does not state this; it is inferred from the published composition sizes.
     """
+
+    __repr__ = short_repr
 
     maximize: NvmeMaximizeComposition = field(default_factory=NvmeMaximizeComposition)
     minimize: NvmeMinimizeFragmentation = field(default_factory=NvmeMinimizeFragmentation)
