@@ -1,15 +1,20 @@
-"""The public Python API: a few lines do what the command line does, and results show as tables."""
+"""The facade `import poolwise`: names, simulations, comparisons, forecasts, batches and figures."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import poolwise
-from poolwise import api
+from poolwise import api, policies, registry
+from poolwise.errors import InputError
+from poolwise.files.state import write_state
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import RemoteMemory
 from tests.helpers import nvme_examples
+from tests.helpers.small_study import write
 
 
 @pytest.fixture(scope="module")
@@ -23,16 +28,219 @@ def run() -> poolwise.SimulatedRun:
     return poolwise.simulate(workload, machine, order="fm", backfill="easy", engine="reference")
 
 
-def test_every_public_name_is_there() -> None:
+def test_every_public_name_can_be_imported() -> None:
     for name in poolwise.__all__:
         assert getattr(poolwise, name) is not None
-    with pytest.warns(DeprecationWarning, match="SimulatedRun"):
-        assert poolwise.Run is poolwise.SimulatedRun
-    with pytest.raises(AttributeError):
+    assert dir(poolwise) == poolwise.__all__
+    with pytest.raises(AttributeError, match="no_such_name"):
         poolwise.no_such_name  # noqa: B018  # the access is what is tested
 
 
-def test_a_run_shows_itself_as_a_table(run: poolwise.SimulatedRun) -> None:
+def test_every_name_has_one_place_in_the_table() -> None:
+    names = [name for names in poolwise._PUBLIC.values() for name in names]
+    assert sorted([*names, *poolwise._MODULES, "__version__"]) == sorted(poolwise.__all__)
+
+
+@pytest.mark.parametrize(("former", "new"), [("Run", "SimulatedRun"), ("compare_runs", "compare"), ("run_plan", "plan")])
+def test_former_name_works_with_a_deprecation_warning(former: str, new: str) -> None:
+    assert (former, new) in poolwise._DEPRECATED.items()
+    with pytest.warns(DeprecationWarning, match=f"poolwise.{former} is deprecated: use poolwise.{new}"):
+        found = getattr(poolwise, former)
+    assert found is getattr(poolwise, new)
+
+
+def test_import_and_names_of_the_facade_load_nothing() -> None:
+    code = "import sys, poolwise; dir(poolwise); assert not {'numpy', 'polars', 'poolwise.model'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_policies_offer_every_registered_class() -> None:
+    registered = set()
+    for group in ("orders", "backfills", "placements", "admissions", "costs", "models", "schedulers"):
+        for name in registry.names(group):
+            found = registry.find(group, name)
+            registered.add(found if isinstance(found, type) else type(found))
+    offered = {getattr(policies, name) for name in policies.__all__}
+    assert {kind for kind in registered if kind.__module__.startswith("poolwise")} <= offered
+    assert {kind.__name__ for kind in offered - registered} == {"CostModel", "Places", "TaskClasses", "Waiting"}
+    assert sorted(policies._MODULE_OF) == sorted(policies.__all__) == sorted(dir(policies))
+    with pytest.raises(AttributeError, match="NoSuchPolicy"):
+        policies.NoSuchPolicy  # noqa: B018  # the access is what is tested
+
+
+def test_swapped_arguments_are_a_type_error(run: poolwise.SimulatedRun) -> None:
+    workload, machine = run.workload, run.machine
+    for function, call in {
+        "simulate": lambda: poolwise.simulate(machine, workload),
+        "explain_wait": lambda: poolwise.explain_wait(machine, workload, poolwise.list_scheduler(), 1),
+    }.items():
+        with pytest.raises(TypeError, match=rf"{function}\(\) takes the workload first and the machine second"):
+            call()
+    with pytest.raises(TypeError, match=r"read\(\) takes the path first and the machine second"):
+        poolwise.read(machine, "catalog:example-sacct.txt")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="needs a poolwise.Machine as machine, got str"):
+        poolwise.simulate(workload, "cerit-racks")  # type: ignore[arg-type]
+
+
+def test_engine_name_is_deprecated(run: poolwise.SimulatedRun) -> None:
+    with pytest.warns(DeprecationWarning, match="write engine="):
+        old = poolwise.simulate(run.workload, run.machine, order="fm", engine_name="reference")
+    assert old.engine == "reference" and old.metrics == run.metrics
+
+
+def test_amounts_may_be_text_or_integers() -> None:
+    text = poolwise.Machine.of_racks(4, 48, local="64 GiB", pool="1280 GiB", cores=12)
+    number = poolwise.Machine.of_racks(4, 48, local=64 * 1024, pool=1280 * 1024, cores=12)
+    assert np.array_equal(text.capacity, number.capacity) and text.local_memory == 64 * 1024
+    times = np.array([0, 600], dtype=np.int64) * 10**9
+    arrays = poolwise.Workload.of(times, times + 10**9, requests={"nodes": np.array([1, 2]), "memory": np.array([1024, 1024])})
+    texts = poolwise.Workload.of(["0 s", "10 min"], ["1 s", "601 s"], requests={"nodes": [1, 2], "memory": "1 GiB"})
+    mixed = poolwise.Workload.of([0, "10 min"], np.array(["1 s", "601 s"]), requests={"nodes": [1, 2], "memory": 1024})
+    for other in (texts, mixed):
+        assert np.array_equal(other.submit, arrays.submit) and np.array_equal(other.duration, arrays.duration)
+        assert np.array_equal(other.memory, arrays.memory) and np.array_equal(other.requested, arrays.requested)
+    with pytest.raises(InputError, match="GiBs") as caught:
+        poolwise.Workload.of("0 s", "1 h", requests={"memory": "64 GiBs"})
+    assert caught.value.field == "memory"
+    with pytest.raises(InputError, match="the unit is missing"):
+        poolwise.Machine.of_racks(1, 1, local="64")
+
+
+def test_default_placement_suits_the_machine() -> None:
+    build = poolwise.MachineBuilder("shared")
+    for k in range(2):
+        build.node(f"node{k}", cores=8, memory="16 GiB")
+    machine = poolwise.Machine.of(build)
+    workload = poolwise.Workload.of(["0 s"] * 3, "1 min", requests={"cores": 8, "memory": "8 GiB"})
+    run = poolwise.simulate(workload, machine, engine="reference")
+    assert isinstance(run.scheduler, poolwise.ListScheduler)
+    assert run.scheduler.placement == policies.FirstNodes() and run.jobs == 3
+    racks = poolwise.simulate(workload, poolwise.Machine.of_racks(1, 3, local="16 GiB", cores=8), engine="reference")
+    assert isinstance(racks.scheduler, poolwise.ListScheduler) and racks.scheduler.placement == policies.RackPlacement()
+    with pytest.raises(InputError, match="has no whole nodes"):
+        poolwise.simulate(workload, machine, placement="racks")
+
+
+def test_schedulers_and_models_may_be_named(tmp_path: Path, run: poolwise.SimulatedRun) -> None:
+    (tmp_path / "mine.py").write_text("from poolwise import Ideal, ListScheduler\n\n\nclass Mine(ListScheduler):\n    pass\n")
+    ideal = poolwise.simulate(run.workload, run.machine, scheduler="catalog:fm-easy", truth="ideal", engine="reference")
+    mine = poolwise.simulate(
+        run.workload, run.machine, scheduler=f"{tmp_path / 'mine.py'}:Mine", truth=f"{tmp_path / 'mine.py'}:Ideal"
+    )
+    assert (ideal.schedule.job_end - ideal.schedule.job_start)[0] == 10**11
+    assert type(mine.scheduler).__name__ == "Mine"
+    (tmp_path / "fcfs.toml").write_text('version = 1\norder = "fcfs"\nbackfill = "none"\n')
+    filed = poolwise.simulate(run.workload, run.machine, scheduler=tmp_path / "fcfs.toml", engine="reference")
+    assert isinstance(filed.scheduler, poolwise.ListScheduler) and filed.scheduler.backfill == policies.NoBackfill()
+
+
+def test_runs_in_memory_are_compared(run: poolwise.SimulatedRun) -> None:
+    same = poolwise.compare(run, run)
+    assert same.labels == ("workload (1)", "workload (2)")
+    assert {d.interval.mean for d in same.differences} == {0.0}
+    fcfs = poolwise.simulate(run.workload, run.machine, engine="reference")
+    found = poolwise.compare(fcfs, run, metrics=["impact_of_memory"] if "impact_of_memory" in registry.names("metrics") else [])
+    assert "FCFS()" in found.labels[0] and "FM()" in found.labels[1]
+    wait = next(d for d in found.differences if d.metric == "mean_wait_s")
+    assert (wait.first, wait.value) == pytest.approx((fcfs.metrics["mean_wait_s"], run.metrics["mean_wait_s"]))
+    with pytest.raises(InputError, match="1 runs cannot be put side by side"):
+        poolwise.compare(run)
+
+
+def test_run_in_memory_is_compared_with_a_file(tmp_path: Path, run: poolwise.SimulatedRun) -> None:
+    columns = ("id", "submit_ns", "start_ns", "end_ns")
+    run.frame().select(columns).write_csv(tmp_path / "saved.csv")
+    found = poolwise.compare(run, tmp_path / "saved.csv")
+    assert {d.value - d.first for d in found.differences if d.metric.endswith("wait_s")} == {0.0}
+
+
+@pytest.mark.parametrize("kind", ["slowdown", "utilization", "waiting", "gantt"])
+def test_run_is_plotted(run: poolwise.SimulatedRun, kind: str, tmp_path: Path) -> None:
+    plot = run.plot(kind)  # type: ignore[arg-type]
+    assert plot._repr_html_().startswith("<figure><svg") and "var(--" not in plot._repr_svg_()
+    for ending in ("png", "svg", "pdf"):
+        assert plot.save(tmp_path / "new" / f"{kind}.{ending}").stat().st_size > 1000
+    with pytest.raises(InputError, match="cannot write a figure as 'plot.docx'"):
+        plot.save(tmp_path / "plot.docx")
+    assert plot.figure.name in [figure.name for figure in poolwise.figures(run)]
+
+
+def test_gantt_chart_shows_the_wait_of_one_job(run: poolwise.SimulatedRun) -> None:
+    frame = run.frame().sort("wait_s")
+    longest, job = int(frame["id"][-1]), int(frame["id"][-5])
+    assert run.plot("gantt").figure.title == f"Nodes while job {longest} waited, the longest wait"
+    assert run.plot("gantt", job=job).figure.title == f"Nodes while job {job} waited"
+    with pytest.raises(InputError, match="job 99 did not start"):
+        run.plot("gantt", job=99)
+    with pytest.raises(InputError, match="did you mean 'slowdown'"):
+        run.plot("slowdwn")  # type: ignore[arg-type]
+
+
+def test_utilization_of_shared_nodes_counts_cores() -> None:
+    build = poolwise.MachineBuilder("shared")
+    build.node("node", cores=8)
+    workload = poolwise.Workload.of(["0 s", "1 min"], ["1 min", "1 min"], requests={"cores": [8, 4]})
+    run = poolwise.simulate(workload, poolwise.Machine.of(build), engine="reference")
+    figure = run.plot("utilization").figure
+    assert figure.title == "Cores in use over time"
+    values = figure.series["workload"]  # type: ignore[attr-defined]
+    assert values[0] == pytest.approx(100.0) and values[-1] == pytest.approx(50.0)
+
+
+def test_run_without_finished_jobs_has_no_figures_over_time() -> None:
+    workload = poolwise.Workload.of("0 s", "1 h", requests={"nodes": 9})
+    run = poolwise.simulate(workload, poolwise.Machine.flat(4), engine="reference")
+    assert [figure.name for figure in poolwise.figures(run)] == ["tail"]
+    with pytest.raises(InputError, match="no job finished"):
+        run.plot("waiting")
+
+
+def test_figures_need_a_result() -> None:
+    with pytest.raises(TypeError, match=r"figures\(\) needs a run or a result of run, plan, compare or forecast, got int"):
+        poolwise.figures(3)  # type: ignore[arg-type]
+
+
+def test_forecast_of_a_state_and_of_its_folder(tmp_path: Path) -> None:
+    machine = poolwise.Machine.flat(4)
+    table = poolwise.Workload.of(["0 s", "10 s"], ["1 h", "1 h"], requests={"nodes": [4, 2]}).table
+    running = [poolwise.InitialRun(0, 0, poolwise.Placement.of([(0, 0, machine.resource("nodes"), 4)]))]
+    state = poolwise.MachineState(machine, table, 60 * 10**9, running, np.array([1]))
+    answer = poolwise.forecast(state, [2], samples=20)
+    assert [job.name for job in answer.jobs] == ["job 2"] and answer.changes and answer.policy == "fcfs with easy"
+    by = poolwise.forecast(state, by="2h", samples=20, order="sjf", backfill="none", changes=False)
+    assert by.policy == "sjf with none" and by.jobs[0].chance_by is not None
+    new = poolwise.forecast(state, new="nodes=1,time=1h", samples=20, scheduler="catalog:fcfs-easy", changes=False)
+    assert new.jobs[0].name == "the new job" and new.policy == "catalog:fcfs-easy"
+    write_state(state, tmp_path / "state")
+    assert repr(poolwise.forecast(tmp_path / "state", [2], samples=20)) == repr(answer)
+    with pytest.raises(InputError, match="no job 7 waits"):
+        poolwise.forecast(state, ["7"])
+
+
+def test_batch_is_placed() -> None:
+    placed = poolwise.place("batch-150x1200", method="first-fit", time_limit=5.0)
+    assert placed.checked.valid and placed.frame().height == 150
+    assert placed.to_dict()["objective"] == placed.solution.objective
+    assert "<table" in placed._repr_html_()
+    with pytest.raises(InputError, match="must be above 0"):
+        poolwise.place("batch-150x1200", time_limit=0.0)
+    with pytest.raises(InputError, match="2 parsecs"):
+        poolwise.place("batch-150x1200", time_limit="2 parsecs")
+
+
+def test_study_is_run_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    result = poolwise.run(next(folder.glob("*study*.toml")), jobs=1)
+    assert result.folder == Path("results") / result.study.name and result.folder.is_dir()
+
+
+def test_plan_takes_settings_only_with_a_file() -> None:
+    with pytest.raises(TypeError, match="pass it to load_plan"):
+        poolwise.plan(poolwise.load_plan("gpu-share"), set={"plan.seeds": 1})
+
+
+def test_run_is_shown_as_a_table_in_notebooks(run: poolwise.SimulatedRun) -> None:
     html = run._repr_html_()
     assert html.count("<table>") == 1
     assert html.startswith("<p>Load 3.85: ")
@@ -40,13 +248,13 @@ def test_a_run_shows_itself_as_a_table(run: poolwise.SimulatedRun) -> None:
     assert "nan" not in html
 
 
-def test_a_run_as_plain_data_has_no_number_that_json_lacks(run: poolwise.SimulatedRun) -> None:
+def test_plain_data_of_a_run_is_valid_json(run: poolwise.SimulatedRun) -> None:
     import json
 
     assert json.loads(json.dumps(run.to_dict(), allow_nan=False))["jobs"] == 40
 
 
-def test_objects_do_as_well_as_names(run: poolwise.SimulatedRun) -> None:
+def test_policies_may_be_objects_or_names(run: poolwise.SimulatedRun) -> None:
     scheduler = poolwise.list_scheduler("fm", "easy", "racks", "rack")
     again = poolwise.simulate(
         run.schedule.workload, run.schedule.machine, scheduler=scheduler, engine="reference", baseline=run.schedule
@@ -55,7 +263,7 @@ def test_objects_do_as_well_as_names(run: poolwise.SimulatedRun) -> None:
     assert again.metrics["discrimination_s"] == 0.0
 
 
-def test_note_on_jobs_that_hardly_need_pools() -> None:
+def test_note_says_that_few_jobs_need_remote_memory() -> None:
     machine = poolwise.Machine.of_racks(1, 4, local=1024, pool=8192)
     small = poolwise.Workload.of(
         np.arange(5) * 10**9, np.full(5, 10**9), requests={"nodes": np.ones(5, int), "memory": np.full(5, 10)}
@@ -64,7 +272,7 @@ def test_note_on_jobs_that_hardly_need_pools() -> None:
     assert any("memory pools can have little effect" in note for note in found.notes)
 
 
-def test_an_order_of_ones_own_is_found_by_its_file(tmp_path: Path, run: poolwise.SimulatedRun) -> None:
+def test_order_is_loaded_from_a_file(tmp_path: Path, run: poolwise.SimulatedRun) -> None:
     (tmp_path / "mine.py").write_text(
         "class Longest:\n    kind = 'static'\n\n    def priority(self, queue, snapshot):\n"
         "        return queue.table.requested_s[queue.jobs]\n",
@@ -83,15 +291,15 @@ MEMORY = poolwise.Workload.of(
 )
 
 
-def test_remote_memory_slows_down_unless_something_else_is_said() -> None:
-    """On racks with pools the default is the model of remote memory, drawn with the run's seed."""
+def test_remote_memory_is_the_default_model_on_racks_with_pools() -> None:
+    """On racks with pools the default model is remote memory with the seed of the run."""
     machine = poolwise.Machine.of_racks(2, 4, local=1024, pool=65536)
     for engine in ("reference", "compiled"):
         default = poolwise.simulate(MEMORY, machine, seed=7, engine=engine).schedule
-        said = poolwise.simulate(MEMORY, machine, truth=RemoteMemory(seed=7), engine=engine).schedule
+        given = poolwise.simulate(MEMORY, machine, truth=RemoteMemory(seed=7), engine=engine).schedule
         other = poolwise.simulate(MEMORY, machine, seed=8, engine=engine).schedule
         ideal = poolwise.simulate(MEMORY, machine, truth=Ideal(), engine=engine).schedule
-        assert default.end.tolist() == said.end.tolist() != other.end.tolist()
+        assert default.end.tolist() == given.end.tolist() != other.end.tolist()
         assert (ideal.job_end - ideal.job_start == 10**11).all()
         assert ((default.job_end - default.job_start)[default.done] > 10**11).all()
 
@@ -102,9 +310,9 @@ def test_remote_memory_slows_down_unless_something_else_is_said() -> None:
         (poolwise.Machine.of_racks(2, 4, local=1024, pool=65536), RemoteMemory(seed=3)),
         (poolwise.Machine.of_racks(2, 4, local=1024), Ideal()),
         (poolwise.Machine.flat(8), Ideal()),
-        (nvme_examples.machine(fabric=100), Ideal()),  # a pool, but nodes that jobs share
+        (nvme_examples.machine(fabric=100), Ideal()),  # a pool, but shared nodes
     ],
     ids=["pools", "no pools", "flat", "shared nodes"],
 )
-def test_the_default_model_is_remote_memory_where_racks_have_pools(machine: poolwise.Machine, model: object) -> None:
+def test_default_model_depends_on_the_machine(machine: poolwise.Machine, model: object) -> None:
     assert api.default_model(machine, 3) == model

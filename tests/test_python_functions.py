@@ -1,4 +1,4 @@
-"""What the command line does, from Python: frames, comparisons, figures, plans, and summaries in notebooks."""
+"""Functions of the facade on files: frames, comparisons, figures, plans, summaries, and errors."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def workload():
     return poolwise.read("catalog:example-sacct.txt", MACHINE)
 
 
-def test_a_run_has_a_row_a_job(workload):
+def test_frame_of_a_run_has_one_row_per_job(workload):
     run = poolwise.simulate(workload, MACHINE, engine="reference")
     frame = run.frame()
     assert frame["id"].to_list() == workload.id.tolist()
@@ -29,7 +29,7 @@ def test_a_run_has_a_row_a_job(workload):
     assert "&lt;nodes&gt;" in run._repr_html_()
 
 
-def test_machines_and_workloads_show_what_is_in_them(workload):
+def test_reprs_of_machines_and_workloads(workload):
     assert repr(MACHINE) == (
         "Machine 'thin <nodes>': 32 whole nodes, 2 pools, 2 TiB memory in pools, 64 GiB memory in each whole node"
     )
@@ -43,12 +43,12 @@ def test_machines_and_workloads_show_what_is_in_them(workload):
 
 @pytest.mark.long
 def test_studies_are_compared_and_drawn(kept_folder, tmp_path):
-    from tests.helpers.small_study import STUDY  # noqa: F401  (the folder holds it)
+    from tests.helpers.small_study import STUDY  # noqa: F401  (the folder contains it)
 
     study = poolwise.load(next(kept_folder.glob("*study*.toml")))
     result = poolwise.run(study, tmp_path / "out", jobs=1)
     keys = result.frame()["key"].to_list()
-    found = poolwise.compare_runs(*(f"{tmp_path / 'out'}:{key[:12]}" for key in keys[:2]))
+    found = poolwise.compare(*(f"{tmp_path / 'out'}:{key[:12]}" for key in keys[:2]))
     assert len(found.runs) == 2
     assert len(poolwise.figures(found)) >= 1
     names = [figure.name for figure in poolwise.figures(result)]
@@ -59,7 +59,7 @@ def test_studies_are_compared_and_drawn(kept_folder, tmp_path):
 
 def test_plans_are_loaded_by_name():
     plan = poolwise.load_plan("gpu-share")
-    assert (plan.name, callable(poolwise.plan)) == ("gpu-share", True)
+    assert (plan.name, plan.kind) == ("gpu-share", "deployment")
 
 
 BAD = """titel = "x"
@@ -89,7 +89,7 @@ model = "idael"
     ],
     ids=["keys", "names"],
 )
-def test_all_errors_of_a_file_are_told_at_once(tmp_path, text, fields):
+def test_all_errors_of_a_file_are_reported_at_once(tmp_path, text, fields):
     path = tmp_path / "study.toml"
     path.write_text(text)
     with pytest.raises(ManyErrors) as caught:
@@ -102,7 +102,7 @@ def test_all_errors_of_a_file_are_told_at_once(tmp_path, text, fields):
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
-def test_one_error_stays_what_it_is(tmp_path):
+def test_single_error_is_not_wrapped(tmp_path):
     path = tmp_path / "study.toml"
     path.write_text(NAMES.replace("fmm", "fm").replace("eassy", "easy").replace("idael", "ideal"))
     with pytest.raises(InputError, match="no such file") as caught:
