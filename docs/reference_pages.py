@@ -1,7 +1,7 @@
-"""Write the reference from the API itself while the site is built (`make docs`): it cannot name what is not there.
+"""Generate the reference from the API while the site is built (`make docs`), so that it cannot name what does not exist.
 
-One page for what `import poolwise` offers, one for the interfaces, one for the model, and one for each registered group
-with the names that study files and the command line use.
+There is one page for the names of `import poolwise`, one for the interfaces, one for the model, and one for each registered
+group with the names that study files and the command line use.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ GROUP_TITLES = {
     "formats": "Trace formats",
     "generators": "Workload generators",
     "memory_uses": "Memory over time",
-    "machine_formats": "Forms of machines",
+    "machine_formats": "Machine formats",
     "affinities": "Affinities from measurements",
     "reproductions": "Reproductions",
 }
-"""What a group is called where its name alone would be too short."""
+"""Title of the page of a group, where the name of the group alone would not do."""
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages (called by MkDocs)."""
+    """Add the generated pages (called by MkDocs)."""
     for name, text in pages():
         files.append(File.generated(config, f"reference/api/{name}.md", content=text))
     return files
 
 
 def pages() -> Iterator[tuple[str, str]]:
-    """Yield (name, Markdown) of every page; what stands on several is described once, where it belongs most."""
+    """Yield (name, Markdown) of every page; a name of several pages is described on one and linked from the others."""
     model = import_module("poolwise.model")
     homes = {"model": [getattr(model, name) for name in model.__all__]}
     homes |= {group: [registry.find(group, name) for name in registry.names(group)] for group in registry.GROUPS}
@@ -57,18 +57,23 @@ def pages() -> Iterator[tuple[str, str]]:
         _page("Interfaces", [f"::: poolwise.interfaces.{module.name}" for module in iter_modules(interfaces.__path__)]),
     )
     public = {name: _path(getattr(poolwise, name)) for name in poolwise.__all__}
-    elsewhere = [f"- [`poolwise.{name}`][{path}]" for name, path in public.items() if path and path in known]
-    elsewhere.append("- `poolwise.METRICS`: [every metric](metrics.md)")
+    links = [f"- [`poolwise.{name}`][{path}]" for name, path in public.items() if path]
+    links.append("- `poolwise.METRICS`: [every metric](metrics.md)")
+    links.append("- `poolwise.interfaces`: [interfaces](interfaces.md), with the data classes that they use")
+    groups = ("orders", "backfills", "placements", "admissions", "costs", "models", "schedulers")
+    policy_pages = ", ".join(f"[{GROUP_TITLES.get(group, group.capitalize()).lower()}]({group}.md)" for group in groups)
+    links.append(f"- `poolwise.policies`: the shipped classes by name: {policy_pages}")
+    links.append("- `poolwise.conformance`: the checks behind `poolwise.check`, and a fake cluster with faults for tests")
     here = [f"::: {path}" for path in public.values() if path and path not in known]
-    yield "python", _page("What `import poolwise` offers", ["\n".join(elsewhere), *here])
+    yield "python", _page("Names of `import poolwise`", ["\n".join(links), *here])
 
 
 def _metrics() -> str:
-    """Every metric of every measure; the standard ones first, as tables have them."""
+    """Return a table of the metrics of every measure, the standard ones first."""
     measures = [registry.find("metrics", name) for name in registry.names("metrics")]
     known = {name: m for metrics in (poolwise.METRICS, *(one.metrics for one in measures)) for name, m in metrics.items()}
     rows = [f"| `{name}` | {m.description} | {m.unit} | {m.better} |" for name, m in known.items()]
-    return "\n".join(["| metric | what it says | unit | better |", "|---|---|---|---|", *rows])
+    return "\n".join(["| metric | description | unit | better |", "|---|---|---|---|", *rows])
 
 
 def _page(title: str, blocks: list[str]) -> str:
@@ -80,5 +85,5 @@ def _named(name: str, thing: object) -> str:
 
 
 def _path(thing: object) -> str:
-    """Dotted path of a class or function, "" for anything else."""
+    """Return the dotted path of a class or function, "" for anything else."""
     return f"{thing.__module__}.{thing.__qualname__}" if isclass(thing) or isfunction(thing) else ""

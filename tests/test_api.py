@@ -9,6 +9,7 @@ import pytest
 
 import poolwise
 from poolwise import api, policies, registry
+from poolwise.cli import app
 from poolwise.errors import InputError
 from poolwise.files.state import write_state
 from poolwise.performance.ideal import Ideal
@@ -31,7 +32,7 @@ def run() -> poolwise.SimulatedRun:
 def test_every_public_name_can_be_imported() -> None:
     for name in poolwise.__all__:
         assert getattr(poolwise, name) is not None
-    assert dir(poolwise) == poolwise.__all__
+    assert dir(poolwise) == sorted(poolwise.__all__)
     with pytest.raises(AttributeError, match="no_such_name"):
         poolwise.no_such_name  # noqa: B018  # the access is what is tested
 
@@ -78,7 +79,7 @@ def test_swapped_arguments_are_a_type_error(run: poolwise.SimulatedRun) -> None:
             call()
     with pytest.raises(TypeError, match=r"read\(\) takes the path first and the machine second"):
         poolwise.read(machine, "catalog:example-sacct.txt")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="needs a poolwise.Machine as machine, got str"):
+    with pytest.raises(TypeError, match=r"needs a poolwise\.Machine as machine, got str"):
         poolwise.simulate(workload, "cerit-racks")  # type: ignore[arg-type]
 
 
@@ -134,16 +135,21 @@ def test_schedulers_and_models_may_be_named(tmp_path: Path, run: poolwise.Simula
     assert isinstance(filed.scheduler, poolwise.ListScheduler) and filed.scheduler.backfill == policies.NoBackfill()
 
 
-def test_runs_in_memory_are_compared(run: poolwise.SimulatedRun) -> None:
+def test_runs_in_memory_are_compared(run: poolwise.SimulatedRun, tmp_path: Path) -> None:
     same = poolwise.compare(run, run)
     assert same.labels == ("workload (1)", "workload (2)")
     assert {d.interval.mean for d in same.differences} == {0.0}
     fcfs = poolwise.simulate(run.workload, run.machine, engine="reference")
-    found = poolwise.compare(fcfs, run, metrics=["impact_of_memory"] if "impact_of_memory" in registry.names("metrics") else [])
+    (tmp_path / "late.py").write_text(
+        "class Late:\n    metrics = {'late_jobs': __import__('poolwise').Metric('jobs that wait', 'jobs', 'lower')}\n\n"
+        "    def of(self, run):\n        return {'late_jobs': float((run.outcomes.start > run.outcomes.submit).sum())}\n"
+    )
+    found = poolwise.compare(fcfs, run, metrics=[f"{tmp_path / 'late.py'}:Late"])
+    assert {d.metric for d in found.differences} >= {"late_jobs", "mean_wait_s"}
     assert "FCFS()" in found.labels[0] and "FM()" in found.labels[1]
     wait = next(d for d in found.differences if d.metric == "mean_wait_s")
     assert (wait.first, wait.value) == pytest.approx((fcfs.metrics["mean_wait_s"], run.metrics["mean_wait_s"]))
-    with pytest.raises(InputError, match="1 runs cannot be put side by side"):
+    with pytest.raises(InputError, match="cannot compare 1 runs"):
         poolwise.compare(run)
 
 
@@ -160,7 +166,7 @@ def test_run_is_plotted(run: poolwise.SimulatedRun, kind: str, tmp_path: Path) -
     assert plot._repr_html_().startswith("<figure><svg") and "var(--" not in plot._repr_svg_()
     for ending in ("png", "svg", "pdf"):
         assert plot.save(tmp_path / "new" / f"{kind}.{ending}").stat().st_size > 1000
-    with pytest.raises(InputError, match="cannot write a figure as 'plot.docx'"):
+    with pytest.raises(InputError, match=r"cannot write a figure as 'plot\.docx'"):
         plot.save(tmp_path / "plot.docx")
     assert plot.figure.name in [figure.name for figure in poolwise.figures(run)]
 
@@ -213,7 +219,7 @@ def test_forecast_of_a_state_and_of_its_folder(tmp_path: Path) -> None:
     assert new.jobs[0].name == "the new job" and new.policy == "catalog:fcfs-easy"
     write_state(state, tmp_path / "state")
     assert repr(poolwise.forecast(tmp_path / "state", [2], samples=20)) == repr(answer)
-    with pytest.raises(InputError, match="no job 7 waits"):
+    with pytest.raises(InputError, match="no waiting job is named 7"):
         poolwise.forecast(state, ["7"])
 
 
@@ -316,3 +322,10 @@ def test_remote_memory_is_the_default_model_on_racks_with_pools() -> None:
 )
 def test_default_model_depends_on_the_machine(machine: poolwise.Machine, model: object) -> None:
     assert api.default_model(machine, 3) == model
+
+
+def test_command_line_chooses_the_placement_too(commands: None, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["simulate", "catalog:cerit-2013.swf.gz", "--machine", "cerit-shared", "--set", "workload.jobs=30", "--json"]
+    assert app.run([*words, "--engine", "reference"]) == 0
+    assert '"first_fit"' in capsys.readouterr().out
+    assert app.run([*words, "--placement", "racks"]) == 2

@@ -10,7 +10,7 @@ import pytest
 import poolwise
 from poolwise import interfaces, policies
 from poolwise.forecasting.answer import JobForecast
-from poolwise.short_repr import LINES, WIDTH, fit, short_repr, short_value
+from poolwise.short_repr import LINES, WIDTH, fit_repr, short_repr, short_value
 
 N = 2000
 MACHINE = poolwise.Machine.of_racks(40, 48, local="64 GiB", pool="1 TiB", name="a machine with a long name " * 20)
@@ -155,5 +155,5 @@ def test_values_are_abbreviated() -> None:
 
 
 def test_text_is_wrapped_and_cut() -> None:
-    text = fit("\n".join(f"{k} " + "word " * 60 for k in range(20)))
+    text = fit_repr("\n".join(f"{k} " + "word " * 60 for k in range(20)))
     assert len(text.split("\n")) == LINES and max(map(len, text.split("\n"))) <= WIDTH

@@ -116,7 +116,7 @@ class Calibration:
 
     @property
     def reached(self) -> bool:
-        """Whether the load is within the tolerance of the target."""
+        """True if the load is within the tolerance of the target."""
         return abs(self.ideal.load - self.target) <= TOLERANCE
 
 

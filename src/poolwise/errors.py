@@ -38,7 +38,7 @@ class InputError(PoolwiseError):
     message
         What is wrong, in one sentence.
     file, line, field
-        Location of the input, as far as known.
+        Location of the input, if known.
     remedy
         How to fix it.
 

@@ -171,7 +171,7 @@ def two_racks_of_units() -> Machine:
 
 
 def test_tasks_are_dispatched_to_idle_units_after_their_transfer() -> None:
-    """40 us of work and 1000 B at (0, 0): a unit holds a task 40 us there, 1 + 40 us beside it, 8.6 + 10 us in rack 1.
+    """40 us of work and 1000 B at (0, 0): a unit holds a task 40 us there, 1 + 40 us in the same rack, 8.6 + 10 us in rack 1.
 
     (1000 B take 0.8 us at 10 Gb/s and 8 us at 1 Gb/s; one switch adds 0.2 us, three 0.6.) The fast units start at every
     multiple of 18.6 us, the slow ones at those of 40 and 41: when the fast ones take their tenth tasks at 167.4, the slow
@@ -332,7 +332,7 @@ def test_lost_shared_node_requeues_exactly_its_runs() -> None:
     loss = [Disturbance(40 * SECOND, 0, 0, -4)]
     schedule = simulate(parts.machine(), workload, Scripted(decide), disturbances=loss).schedule
     lost, done = Outcome.LOST, Outcome.FINISHED
-    # Jobs 0 and 1 share node 0; job 2 is on node 1 and goes on to 102, when the two find room there.
+    # Jobs 0 and 1 share node 0; job 2 is on node 1 and runs until 102, when the two find room there.
     assert ran(schedule) == [(0, 0, 40, lost), (1, 1, 40, lost), (2, 2, 102, done), (0, 102, 202, done), (1, 102, 202, done)]
     assert back == [(1, 0)]  # the run that started last is lost first
 

@@ -113,7 +113,7 @@ def asked(
     if witness.said:
         row = max(witness.said, key=lambda job: len(witness.said[job]))
         job, done = int(workload.id[row]), Outcomes.of(schedule)
-        found = explain_wait(machine, workload, scheduler, job, truth=truth, estimate=estimate, seed=1, outcomes=done)
+        found = explain_wait(workload, machine, scheduler, job, truth=truth, estimate=estimate, seed=1, outcomes=done)
         assert list(found.passes) == witness.said[row]
         assert sum(found.totals().values()) == found.wait and found.status != "waiting"
     return witness

@@ -100,7 +100,7 @@ def test_future_failures_are_hidden_and_waits_for_repair_are_explained():
     schedule = simulate(on, jobs, LIST).schedule
     assert schedule.machine.failures is None
     assert schedule.start.tolist() == [0, 50] and schedule.end.tolist() == [5, 60]
-    assert explain_wait(on, jobs, LIST, 1).status == "started"
+    assert explain_wait(jobs, on, LIST, 1).status == "started"
 
 
 def test_machine_file_declares_failures(tmp_path):

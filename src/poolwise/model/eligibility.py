@@ -26,7 +26,7 @@ _NOTHING = ("", "-1")  # SWF numbers the partitions, and writes -1 for none
 
 
 def eligible_sets(machine: Machine, table: JobTable) -> Kinds:
-    """Number the sets of eligible nodes of all jobs; `eligible_owners(machine, *value)` returns the set with a value.
+    """Assign each job the number of its set of eligible nodes; `eligible_owners(machine, *value)` returns a set.
 
     A job's attribute "partition" names one of the machine's `node_sets` or several, separated by commas, of which any
     will do; "constraint" names sets joined by "&", in all of which its nodes must be. A job that names none may run

@@ -11,7 +11,7 @@ from poolwise.short_repr import short_repr
 
 
 class Outcome(StrEnum):
-    """How a run ended."""
+    """Ways in which a run ends."""
 
     FINISHED = "finished"
     STOPPED = "stopped"  # by a scheduler's Stop
@@ -116,7 +116,7 @@ class EventBatch:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What is new since the last pass, for dispatchers that keep caches.
+    """Changes since the last pass, for dispatchers that keep caches.
 
     It is a hint only: decisions must depend on the queue and the snapshot alone.
 

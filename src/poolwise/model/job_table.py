@@ -173,7 +173,7 @@ class JobTable:
         return view
 
     def kinds(self, key: Hashable, columns: Callable[[JobTable, slice], Sequence[Column]]) -> Kinds:
-        """Number the jobs so that those with equal values in some columns have the same number; cached under a key.
+        """Assign numbers to jobs, equal for jobs with equal values in some columns; cached under a key.
 
         `columns(table, rows)` returns the columns of some rows. Kinds are numbered in the order in which they are first seen,
         so a job keeps its number when others arrive.

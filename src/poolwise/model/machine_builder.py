@@ -155,7 +155,7 @@ class MachineBuilder:
         return owner
 
     def vertices(self, names: Iterable[Vertex]) -> None:
-        """Number vertices in this order if they have no number yet; vertices of later links follow in their order."""
+        """Assign numbers to vertices in this order if they have none yet; vertices of later links follow."""
         for vertex in names:
             if isinstance(vertex, int) and not 0 <= vertex < len(self.owners):
                 raise InputError(f"no owner has the number {vertex}", field="link", remedy="add owners before their links")

@@ -76,8 +76,8 @@ class Snapshot:
     runs : the running runs, indexed by expected end and by owner
     estimate : performance model that the scheduler believes
     progress : function of a run number and a time (ns) that returns the work done, ns; None if unknown
-    work : (n_job,) int64, reference ns of each job's work as far as the viewer knows: the requested times. Only the views that
-        a platform gives to the true performance model contain the true durations
+    work : (n_job,) int64, reference ns of each job's work, estimated by the requested times. Only the views that a
+        platform gives to the true performance model contain the true durations
     may_grow : whether owners may still join or capacity may come back, so that a job which does not fit may fit later
     freed_at : ns of the latest end or resize of a run, or change of the machine; -1 before the first
     history : runs that have ended; None if the platform does not keep them

@@ -63,7 +63,7 @@ class Kinds:
     held: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)  # `of`, with spare capacity
 
     def append(self, columns: Sequence[Column]) -> None:
-        """Number the next rows, given their columns, in the order in which kinds are first seen."""
+        """Assign numbers to the next rows, given their columns, in the order in which kinds are first seen."""
         done, numbers = len(self.of), []
         for row, value in enumerate(zip(*(column.tolist() for column in columns), strict=True), start=done):
             number = self.number.setdefault(value, len(self.number))
