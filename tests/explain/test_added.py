@@ -79,11 +79,11 @@ class Adding(Scheduler, Dispatcher):
         plan = self.inner.schedule(queue, snapshot, changes)
         if not any(isinstance(d, Reject) for d in plan.decisions):
             for job in [job for job in queue.jobs.tolist() if not whole(plan, job, queue)][:4]:
-                self.in_its_pass(job, queue, snapshot, plan)
+                self.check_in_its_pass(job, queue, snapshot, plan)
                 self.alone(job, queue, snapshot)
         return plan
 
-    def in_its_pass(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> None:
+    def check_in_its_pass(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> None:
         """With the preceding starts the job is short of exactly this resource, and starts once all shortages are added.
 
         For jobs admitted to a flow the check differs: among exactly these jobs, the job is admitted as well.
@@ -91,8 +91,8 @@ class Adding(Scheduler, Dispatcher):
         why = reason_of(self.inner, job, queue, snapshot, plan)
         if why.rule is not Rule.SHORT:
             return
-        if "let in" in why.text:
-            self.let_in(job, queue, snapshot, why)
+        if "admitted" in why.text:
+            self.check_admitted(job, queue, snapshot, why)
             return
         started = [start.job for start in plan.starts]
         state = snapshot.with_starts(start for start in plan.starts if self.precedes(start.job, job, queue, snapshot, started))
@@ -110,7 +110,7 @@ class Adding(Scheduler, Dispatcher):
             return (-priority[other], jobs.index(other)) < (-priority[job], jobs.index(job))
         return not isinstance(self.scheduler, Greedy) or jobs.index(other) < jobs.index(job)
 
-    def let_in(self, job: int, queue: Queue, snapshot: Snapshot, why: Reason) -> None:
+    def check_admitted(self, job: int, queue: Queue, snapshot: Snapshot, why: Reason) -> None:
         """With the older admitted jobs, the job is no longer short of this resource."""
         assert isinstance(self.inner, FlowDispatcher)
         in_time = queue.jobs[self.inner._admission(queue, snapshot)[2]]
@@ -120,7 +120,7 @@ class Adding(Scheduler, Dispatcher):
         plan = dispatcher.schedule(some, more, Changes())
         if not whole(plan, job, some):
             after = reason_of(dispatcher, job, some, more, plan)
-            assert "let in" not in after.text or after.resource != why.resource
+            assert "admitted" not in after.text or after.resource != why.resource
 
     def older(self, other: int, job: int, queue: Queue) -> bool:
         jobs = queue.jobs.tolist()
@@ -131,7 +131,7 @@ class Adding(Scheduler, Dispatcher):
 
         Returns the first reason, None if it starts at once.
         """
-        queue, said = queue.only(np.array([job])), list[Reason]()
+        queue, reasons = queue.only(np.array([job])), list[Reason]()
         while True:
             dispatcher = self.scheduler.open(snapshot.machine, 1)
             plan = dispatcher.schedule(queue, snapshot, Changes())
@@ -140,14 +140,14 @@ class Adding(Scheduler, Dispatcher):
             why = reason_of(dispatcher, job, queue, snapshot, plan)
             if why.rule is Rule.POSTPONED or not why.resource:
                 assert self.postpones
-                return said[0] if said else why
+                return reasons[0] if reasons else why
             assert why.rule is Rule.SHORT and why.needed > why.free and why.ahead == 0
-            assert (why.text, why.resource) not in [(before.text, before.resource) for before in said]
-            said.append(why)
+            assert (why.text, why.resource) not in [(before.text, before.resource) for before in reasons]
+            reasons.append(why)
             snapshot = enlarged(snapshot, self.add(snapshot.with_starts(plan.starts), job, why))
-        assert len(said) <= self.most
-        self.met.update(why.text for why in said)
-        return said[0] if said else None
+        assert len(reasons) <= self.most
+        self.met.update(why.text for why in reasons)
+        return reasons[0] if reasons else None
 
 
 def whole(plan: Plan, job: int, queue: Queue) -> bool:
@@ -374,7 +374,7 @@ class Deploying(Adding):
 
     deployed: int = 0
 
-    def in_its_pass(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> None:
+    def check_in_its_pass(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> None:
         """Skip the check: other jobs may take what is added."""
 
     def alone(self, job: int, queue: Queue, snapshot: Snapshot) -> None:

@@ -97,11 +97,11 @@ def test_reasons_of_a_user_scheduler_are_used() -> None:
 
 def test_inherited_reasons_are_ignored_if_decisions_differ() -> None:
     load = ones([0, 0, 0])
-    said = [
+    reasons = [
         [(why.rule, why.text, why.ahead) for _, why in explain_wait(load, Machine.flat(4), how, 3).passes]
         for how in (Deaf(), ListScheduler(backfill=First()), ListScheduler(backfill=FirstAlone()))
     ]
-    assert said == [
+    assert reasons == [
         [(Rule.UNSAID, "Deaf gives no reason", 0)] * 2,
         [(Rule.UNSAID, "it fits, and First gives no reason", ahead) for ahead in (1, 0)],
         [(Rule.ORDER, "one at a time", ahead) for ahead in (1, 0)],

@@ -44,7 +44,7 @@ class Checker(Scheduler, Dispatcher):
     """Decides like the scheduler, requests a reason for each job that a pass leaves waiting, and checks it."""
 
     scheduler: Scheduler
-    said: dict[int, list[tuple[int, Reason]]] = field(default_factory=dict)
+    reasons: dict[int, list[tuple[int, Reason]]] = field(default_factory=dict)
     rejected: dict[int, int] = field(default_factory=dict)
     checked: dict[Rule, int] = field(default_factory=dict)
     inner: Dispatcher | None = None
@@ -61,7 +61,7 @@ class Checker(Scheduler, Dispatcher):
             turned_away = bool(plan.decisions) and all(isinstance(d, Reject) for d in plan.decisions)
             if not turned_away:
                 why = reason_of(self.inner, job, queue, snapshot, plan)
-                self.said.setdefault(job, []).append((snapshot.now, why))
+                self.reasons.setdefault(job, []).append((snapshot.now, why))
                 self.checked[why.rule] = self.checked.get(why.rule, 0) + 1
                 self.inspect(job, why, queue, snapshot, plan)
         return plan
@@ -162,7 +162,7 @@ def explained(seed: int, backfills: tuple[str, ...] = BACKFILLS, most: int = 60)
         outcomes = Outcomes.of(schedule)
         found = explain_wait(load, on, how, int(load.id[row]), truth=truth, estimate=estimate, outcomes=outcomes)
         check_story(found, row, schedule.job_start[row], schedule.rejected.get(row, ""))
-        assert list(found.passes) == checker.said.get(row, [])
+        assert list(found.passes) == checker.reasons.get(row, [])
         assert len(found.passes) == sum(episode.passes for episode in found.episodes)
         assert row not in checker.rejected or found.until == checker.rejected[row]
     return checker.checked
@@ -179,8 +179,8 @@ def check_story(found: Explanation, row: int, start: int, rejected: str) -> None
         times.append(episode.end)
     assert not times or times[-1] == found.until
     assert sum(found.totals().values()) == found.wait
-    said = found.to_dict()
-    assert said["job"] == found.job.id and len(said["episodes"]) == len(found.episodes)
+    content = found.to_dict()
+    assert content["job"] == found.job.id and len(content["episodes"]) == len(found.episodes)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
@@ -313,7 +313,7 @@ def test_requeued_warm_up_job_blocks_no_other() -> None:
     again = dispatcher.schedule(queue, taken, Changes())
     assert again.decisions == ()
     why = dispatcher.why(0, queue, taken, again), dispatcher.why(1, queue, taken, again)
-    assert [(said.rule, said.ahead) for said in why] == [(Rule.SHORT, 1), (Rule.SHORT, 0)]
+    assert [(reason.rule, reason.ahead) for reason in why] == [(Rule.SHORT, 1), (Rule.SHORT, 0)]
 
 
 @pytest.mark.parametrize(

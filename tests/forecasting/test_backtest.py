@@ -62,10 +62,10 @@ def test_forecast_uses_no_future_data(log: Workload) -> None:
     requested = np.where(log.submit < time, log.requested, g.integers(HOUR, 9 * HOUR, len(log)))
     other = replace(log, duration=duration, requested=requested)
     begun = schedule.start < time
-    told = replace_end(schedule, other, np.where(schedule.end < time, schedule.end, schedule.end + 50 * HOUR))
+    changed = replace_end(schedule, other, np.where(schedule.end < time, schedule.end, schedule.end + 50 * HOUR))
     assert begun.sum() > 1000
     found = []
-    for one in (schedule, told):
+    for one in (schedule, changed):
         situation, _ = situation_at(one, scheduler, time)
         assert len(situation.waiting) > 10
         starts, _ = sample_starts(Known.of(situation), situation.waiting, 12, 5, 24 * HOUR)
@@ -79,9 +79,9 @@ def replace_end(schedule: Schedule, workload: Workload, end: np.ndarray) -> Sche
 
 def test_log_without_requests_gets_one_common_limit(log: Workload) -> None:
     none = replace(log, requested=np.full(len(log), UNKNOWN))
-    limited, said = with_limits(none)
+    limited, notes = with_limits(none)
     assert len(np.unique(limited.requested)) == 1 and limited.requested[0] >= log.duration.max()
-    assert "have no requested time" in said[0]
+    assert "have no requested time" in notes[0]
     guessed, _ = with_limits(replace(log, requested=log.duration))
     assert len(np.unique(guessed.requested)) == 1
 

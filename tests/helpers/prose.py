@@ -28,7 +28,10 @@ def _phrase(pattern: str, reason: str) -> Phrase:
 
 
 PHRASES = (
-    _phrase(r"\bbeside\b", "means 'next to'; write 'besides', 'in addition to', 'with', 'alongside' or 'compared with'"),
+    _phrase(
+        r"(?<![-._\['\"])\bbeside\b(?! = )(?![-_'\"\]])",
+        "means 'next to'; write 'besides', 'in addition to', 'with', 'alongside' or 'compared with'",
+    ),
     _phrase(r"\b(is|are|was|were|be|been|being) (said|told)\b", "name the actor: 'the page states', 'the log reports'"),
     _phrase(r"\b(said|told) (of|so|that|by|besides)\b", "name the actor: 'the policy declares', 'the scheduler reports'"),
     _phrase(r"\b(nobody|somebody|whoever|whomever|everybody)\b", "name the actor: 'no job', 'another process', 'the user'"),

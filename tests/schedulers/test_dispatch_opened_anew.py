@@ -198,11 +198,11 @@ def test_task_without_a_unit_waits_while_the_machine_may_grow_and_is_then_reject
     slots = case.machine.resource("slots")
     changes = [Disturbance(500, 0, slots, -1), *([Disturbance(50_000, 0, slots, 1)] if back else [])]
     simulation = Simulation(case.machine, case.workload, case.model, disturbances=changes)
-    loop, said = Loop(simulation, Dispatch(policy_of(entry))), []
+    loop, decisions = Loop(simulation, Dispatch(policy_of(entry))), []
     for batch in simulation.events():
-        said += loop.apply_events(batch).committed
-    waits = {(decision.job, decision.refusal.reason) for decision in said if isinstance(decision, Wait)}
-    starts = [(decision.job, decision.tasks) for decision in said if isinstance(decision, Start)]
+        decisions += loop.apply_events(batch).committed
+    waits = {(decision.job, decision.refusal.reason) for decision in decisions if isinstance(decision, Wait)}
+    starts = [(decision.job, decision.tasks) for decision in decisions if isinstance(decision, Start)]
     reason = "no unit may run tasks of type 2"
     schedule = simulation.recorder.schedule(case.machine, case.workload, loop.result)
     if back:
@@ -269,13 +269,13 @@ def test_task_that_returns_to_its_job_is_served_again(entry: tuple[str, dict[str
     """Three tasks of one job for one GPU; the first is refused after 5 us, while the others wait, and starts again at once."""
     case = only_on_the_gpu((2,), tasks=3)
     simulation = Simulation(case.machine, case.workload, case.model)
-    loop, said = Loop(simulation, kept(Dispatch(policy_of(entry)))), []
+    loop, starts = Loop(simulation, kept(Dispatch(policy_of(entry)))), []
     for batch in simulation.events():
-        said += [(simulation.now, decision.tasks) for decision in loop.apply_events(batch).committed]
+        starts += [(simulation.now, decision.tasks) for decision in loop.apply_events(batch).committed]
         if simulation.now == 0:
             simulation._push(5000, 0, simulation._end(0, Outcome.REFUSED, True, set()))
             simulation._progress.clear()
-    assert said == [(0, (0,)), (5000, (0,)), (15_000, (1,)), (25_000, (2,))]
+    assert starts == [(0, (0,)), (5000, (0,)), (15_000, (1,)), (25_000, (2,))]
 
 
 @named

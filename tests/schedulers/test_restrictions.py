@@ -186,12 +186,12 @@ def test_window_is_known_in_advance_and_open_to_its_users():
 
 def test_unknown_names_are_errors():
     on = two_nodes(partitions=(Partition("left"),), qos=(QualityOfService("normal", per_user=(("jobs", 1),)),))
-    for columns, said in (
+    for columns, message in (
         ({"partition": ["lefd"], "user": ["ada"]}, "unknown partition 'lefd'"),
         ({"qos": ["normel"], "user": ["ada"]}, "unknown qos 'normel'"),
         ({"qos": ["normal"]}, "the jobs have no users"),
     ):
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=message):
             simulate(on, one_each(1, **columns), ListScheduler())
 
 

@@ -45,8 +45,8 @@ def test_repeated_search_gives_the_same_result_without_new_runs(tmp_path: Path) 
     assert content(search(tmp_path / "b")) == content(first)
 
     class Refuse(Local):
-        def results(self, bench: Any, trials: Mapping[str, Any], worth: int = 1) -> Generator[Any, None, None]:
-            assert not trials, "it has been evaluated before"
+        def results(self, task_type: Any, tasks: Mapping[str, Any], worth: int = 1) -> Generator[Any, None, None]:
+            assert not tasks, "it has been evaluated before"
             yield from ()
 
     again = run_search(load_search(SMALL), tmp_path / "a", Refuse(), open_test=False, report=lambda line: None)
@@ -130,7 +130,7 @@ def test_notes_warn_about_weak_searches(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "said"),
+    ("path", "value", "message"),
     [
         ("space.scheduler.order.x", {"least": 1.0}, "set least and most, or values"),
         ("space.scheduler.order.x", {"least": 2.0, "most": 1.0}, "least must be less than most"),
@@ -141,7 +141,7 @@ def test_notes_warn_about_weak_searches(tmp_path: Path) -> None:
         ("splits.test.0.seeds.values", [5, 2], "is also in the train split"),
     ],
 )
-def test_invalid_search_fails_before_any_run(path: str, value: object, said: str, tmp_path: Path) -> None:
+def test_invalid_search_fails_before_any_run(path: str, value: object, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         if path.startswith("space."):
             text = SMALL.read_text()
@@ -151,7 +151,7 @@ def test_invalid_search_fails_before_any_run(path: str, value: object, said: str
             load_search(file)
         else:
             load_search(SMALL, {path: value})
-    assert said in str(error.value)
+    assert message in str(error.value)
     assert ".toml" in str(error.value)
 
 

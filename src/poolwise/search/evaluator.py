@@ -38,24 +38,24 @@ class EvaluationTask:
 class EvaluationTaskType(TaskType[EvaluationTask]):
     """Task type of the search; a process prepares each workload once and reuses it."""
 
-    def key(self, trial: EvaluationTask) -> str:
+    def key(self, task: EvaluationTask) -> str:
         """Return the hash of the workload and the candidates."""
-        return digest(canonical([trial.cell.key, trial.tau_s, *(candidate.key for candidate in trial.candidates)]))
+        return digest(canonical([task.cell.key, task.tau_s, *(candidate.key for candidate in task.candidates)]))
 
-    def label(self, trial: EvaluationTask) -> str:
+    def label(self, task: EvaluationTask) -> str:
         """Return the workload, its seed and the number of candidates."""
-        return f"{trial.cell.trace.path}, seed {trial.cell.seed}, {len(trial.candidates)} candidates"
+        return f"{task.cell.trace.path}, seed {task.cell.seed}, {len(task.candidates)} candidates"
 
-    def run(self, trial: EvaluationTask) -> Record:
+    def run(self, task: EvaluationTask) -> Record:
         """Measure the objectives of each candidate."""
-        found = evaluate_schedulers(trial.cell, trial.tau_s, [candidate.section for candidate in trial.candidates])
+        found = evaluate_schedulers(task.cell, task.tau_s, [candidate.section for candidate in task.candidates])
         return Record({"fares": [list(fares) for fares in found]})
 
-    def prepare(self, trials: Sequence[EvaluationTask]) -> None:
+    def prepare(self, tasks: Sequence[EvaluationTask]) -> None:
         """Load the kernels that the candidates use."""
         load_kernels(
             (task.cell.machine, scheduler_of(candidate.section, task.cell.warm_up))
-            for task in trials
+            for task in tasks
             for candidate in task.candidates
         )
 

@@ -322,8 +322,8 @@ def test_cost_model_declares_hopeless_tasks(costs, memory, hopeless, monkeypatch
     asks = {"cores": np.array([3, 3, 2]), "memory": np.array([1, 1, memory]), "gpu": zero, "bandwidth": zero}
     jobs, machine = Workload.of(zero, zero + 9 * SECOND, requests=asks), gpu_nodes([1, 1], cores=4)
     simulation = Simulation(machine, jobs, DeviceNetwork())
-    loop, said = Loop(simulation, FlowScheduler(costs=costs)), []
+    loop, reasons = Loop(simulation, FlowScheduler(costs=costs)), []
     for batch in simulation.events():
         outcome = loop.apply_events(batch)
-        said.extend(decision.refusal.reason for decision in outcome.committed if isinstance(decision, Wait))
-    assert said and ["on the idle machine too" in reason for reason in said] == [hopeless] * len(said)
+        reasons.extend(decision.refusal.reason for decision in outcome.committed if isinstance(decision, Wait))
+    assert reasons and ["even on the idle machine" in reason for reason in reasons] == [hopeless] * len(reasons)

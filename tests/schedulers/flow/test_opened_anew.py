@@ -141,12 +141,12 @@ def test_no_job_is_infeasible_while_the_machine_may_grow(scheduler):
     down = [Disturbance(0, node, 0, -3) for node in (0, 1)]
     for back in (True, False):
         up = [Disturbance(10 * SECOND, 1, 0, 3)] if back else []
-        simulation, said = Simulation(machine, jobs, Ideal(), disturbances=[*down, *up]), []
+        simulation, decisions = Simulation(machine, jobs, Ideal(), disturbances=[*down, *up]), []
         loop = Loop(simulation, scheduler)
         for batch in simulation.events():
-            said += loop.apply_events(batch).committed
-        starts = {decision.job for decision in said if isinstance(decision, Start)}
-        waits = {decision.job for decision in said if isinstance(decision, Wait)}
+            decisions += loop.apply_events(batch).committed
+        starts = {decision.job for decision in decisions if isinstance(decision, Start)}
+        waits = {decision.job for decision in decisions if isinstance(decision, Wait)}
         assert starts == ({0, 1} if back else {1})
         assert waits >= ({0, 2} if back else set())
         assert list(loop.result.rejected) == ([2] if back else [0, 2])
