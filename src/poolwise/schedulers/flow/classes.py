@@ -10,7 +10,7 @@ from poolwise.random import mix
 
 
 def merged(*columns: NDArray[np.generic]) -> tuple[IntArray, IntArray]:
-    """Number rows so that rows with equal values have equal numbers.
+    """Assign equal numbers to rows with equal values.
 
     Parameters
     ----------
