@@ -39,7 +39,9 @@ def statement_holds(kind: type, statement: str) -> bool:
         Method that makes the statement, such as "rule".
     """
     mro = kind.__mro__
-    stating = next(k for k, one in enumerate(mro) if statement in vars(one))
+    stating = next((k for k, one in enumerate(mro) if statement in vars(one)), None)
+    if stating is None:
+        return False
     behavior = {
         name
         for one in mro[stating:]

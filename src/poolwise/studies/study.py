@@ -48,7 +48,7 @@ class Study:
     measure : what is measured
     cells : the runs that are compared, in the order of the file (the last thing varied changes fastest, then the seed)
     memory_machine : machine of `measure.memory_baseline`, None if there is none
-    metrics : what `measure.metrics` asks for beside the standard metrics, files named in full
+    metrics : additional metrics of `measure.metrics`, with absolute paths
     measures : the same, configured
     today : key of a cell -> the run of what runs today that it is compared with
 
