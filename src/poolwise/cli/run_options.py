@@ -62,7 +62,7 @@ class LogOptions:
         typer.Option(
             metavar="NAME",
             help="Placement: a name from `poolwise list placements`, or FILE.py:NAME.",
-            show_default="racks",
+            show_default="racks, or first_fit on shared nodes",
             rich_help_panel=COMMON,
         ),
     ] = None
@@ -115,6 +115,9 @@ class LogOptions:
 
     def cell(self, log: Path) -> Cell:
         """Resolve the run of a log; raises InputError for options that conflict, and for invalid files."""
+        from copy import deepcopy
+
+        from poolwise import api
         from poolwise.errors import InputError
 
         if self.format == "vinesim":
@@ -126,7 +129,19 @@ class LogOptions:
             "workload": self._workload(log),
             **({"performance": {"model": _sharing(self.table)}} if self.table else {}),
         }
-        return resolve_run(run, parse_settings(self.set_), self.seed)
+        settings = parse_settings(self.set_)
+        cell = resolve_run(deepcopy(run), settings, self.seed)
+        default = api.default_placement_name(cell.machine)
+        if default == "racks" or not self._takes_default_placement(settings):
+            return cell
+        parts = {name: part for name, part in self._scheduler_parts().items() if name != "scope"}
+        return resolve_run({**run, "scheduler": {**parts, "placement": default}}, settings, self.seed)
+
+    def _takes_default_placement(self, settings: dict[str, Any]) -> bool:
+        """Return whether no option chooses the placement, directly or by a setting."""
+        chosen = ("scheduler.kind", "scheduler.scope", "scheduler.placement")
+        by_setting = any(key == "scheduler" or key.startswith(chosen) for key in settings)
+        return not (self.scheduler or self.placement or self.scope or by_setting)
 
     def files(self, log: Path) -> list[Path]:
         """Return every file that the options name."""
@@ -162,6 +177,9 @@ class LogOptions:
                 remedy = "give --scheduler FILE without the options that it replaces, or --order NAME alone"
                 raise InputError(f"--scheduler and {twice} exclude each other", field="scheduler", remedy=remedy)
             return self.scheduler
+        return self._scheduler_parts()
+
+    def _scheduler_parts(self) -> dict[str, Any]:
         parts = {"order": self.order or "fcfs", "backfill": self.backfill or "easy", "placement": self.placement or "racks"}
         scope = {"scope": (self.scope or ScopeChoice.RACK).value} if parts["placement"] == "racks" else {}
         return {**parts, **scope}
