@@ -188,7 +188,7 @@ def test_inconsistent_states_are_errors() -> None:
     state = state_on(rich(), 5)
     with pytest.raises(InputError, match="runs or waits twice"):
         replace(state, waiting=np.array([0]))
-    with pytest.raises(InputError, match="waits before it is submitted"):
+    with pytest.raises(InputError, match="waits before its submission"):
         replace(state, now=0, running=())
-    with pytest.raises(InputError, match="starts before it is submitted"):
+    with pytest.raises(InputError, match="starts before its submission"):
         replace(state, running=(state.running[0]._replace(start=-1),))
