@@ -1,4 +1,4 @@
-"""The reproduction of DRMaestro: the smallest scenario for real, and every claim answered."""
+"""Reproduction of DRMaestro: the smallest scenario is simulated, and every claim is measured."""
 
 import math
 from dataclasses import replace
@@ -34,7 +34,7 @@ SMALLEST = SCENARIOS[0]
 
 
 @pytest.mark.long
-def test_disaggregation_reaches_the_gpus_that_the_warm_up_jobs_cut_off():
+def test_disaggregation_uses_gpus_of_machines_without_free_cores():
     found = {policy: measure_case(DrMaestroCase(SMALLEST, policy, 0)) for policy in POLICIES}
     assert found["firmament"]["most_used_before"] == 0.5
     assert found["drmaestro"]["most_used_before"] == found["network_aware"]["most_used_before"] == 1.0
@@ -42,13 +42,13 @@ def test_disaggregation_reaches_the_gpus_that_the_warm_up_jobs_cut_off():
     assert found["firmament"]["execution_s"] < found["drmaestro"]["execution_s"]
 
 
-def test_with_the_warm_up_on_every_machine_both_see_the_same_gpus():
+def test_policies_are_equal_if_every_machine_has_free_cores():
     spread = replace(SMALLEST, spread=True)
-    ours, theirs = (measure_case(DrMaestroCase(spread, policy, 0))["makespan_s"] for policy in POLICIES[:2])
-    assert ours == pytest.approx(theirs, rel=0.01)
+    firmament, plain = (measure_case(DrMaestroCase(spread, policy, 0))["makespan_s"] for policy in POLICIES[:2])
+    assert firmament == pytest.approx(plain, rel=0.01)
 
 
-def test_timing_a_run_does_not_change_it():
+def test_timing_does_not_change_the_schedule():
     case = DrMaestroCase(SMALLEST, "drmaestro", 1)
     rounds = measure_rounds(case)
     assert len(rounds["total_s"]) == len(rounds["solver_s"])
@@ -62,7 +62,7 @@ def test_timing_a_run_does_not_change_it():
     assert held == pytest.approx(work)
 
 
-def test_changes_leave_what_was_published():
+def test_changes_keep_published_slowdowns():
     known = read_device_profiles("catalog:rodinia")
     for name, change in CHANGES.items():
         for kind in ("nw", "hotspot"):
@@ -75,15 +75,15 @@ def test_changes_leave_what_was_published():
 
 
 @pytest.mark.parametrize("name", ["FULL", "QUICK"])
-def test_every_claim_is_answered_and_nothing_else(tmp_path, monkeypatch, name):
-    def pretend(cases, run, folder, jobs, progress):
-        """Metrics that differ from case to case; what they are does not matter here."""
+def test_measurements_match_the_claims(tmp_path, monkeypatch, name):
+    def fake_measure_all(cases, run, folder, jobs, progress):
+        """Return metrics that differ between cases; their values do not matter here."""
         names = ("makespan_s", "violations", "violations_queueing", "execution_s", "most_used_before")
         times = {"total_s": [0.1, 0.2], "solver_s": [0.01, 0.02], "solved": 3, "solving": 2}
         lists = {"grid_s": list(range(POINTS)), "used": [1] * POINTS, "normalised": [2.0, 1.0], "beyond": [6, 5, 4, 3, 2, 1]}
         return {case: {**dict.fromkeys(names, 1.0 + k % 7), **lists, **times} for k, case in enumerate(dict.fromkeys(cases))}
 
-    monkeypatch.setattr(drmaestro, "measure_all", pretend)
+    monkeypatch.setattr(drmaestro, "measure_all", fake_measure_all)
     monkeypatch.setattr(drmaestro, "QUICK", getattr(drmaestro, name))
     found = drmaestro.DRMaestro().run(tmp_path, quick=True, executor=Local(1))
     rows = compare(read_claims(catalog.find("reproductions", "drmaestro.csv")), found.measured)
@@ -103,25 +103,25 @@ def test_every_claim_is_answered_and_nothing_else(tmp_path, monkeypatch, name):
     [("4", {(SMALLEST, "")}, set()), ("9", {(SCENARIOS[3], "")}, set()), ("10", {(SCENARIOS[3], "")}, set()),
      ("6", set(), {4}), ("8", set(), {16, 128})],
 )  # fmt: skip
-def test_a_figure_is_drawn_from_its_own_runs_alone(tmp_path, monkeypatch, figure, cases, timed):
-    asked = []
+def test_single_figure_runs_only_its_own_cases(tmp_path, monkeypatch, figure, cases, timed):
+    requested = []
 
-    def pretend(wanted, run, folder, jobs, progress):
-        asked.extend((case, run) for case in wanted)
+    def fake_measure_all(wanted, run, folder, jobs, progress):
+        requested.extend((case, run) for case in wanted)
         lists = {"grid_s": list(range(POINTS)), "used": [1] * POINTS, "normalised": [2.0, 1.0], "beyond": [6, 5, 4, 3, 2, 1]}
         names = ("makespan_s", "violations", "violations_queueing", "execution_s", "most_used_before")
         times = {"total_s": [0.1, 0.2], "solver_s": [0.01, 0.02], "solved": 3, "solving": 2}
-        return {case: {**dict.fromkeys(names, 1.0), **lists, **times} for case, wants in asked if wants is run}
+        return {case: {**dict.fromkeys(names, 1.0), **lists, **times} for case, function in requested if function is run}
 
-    monkeypatch.setattr(drmaestro, "measure_all", pretend)
+    monkeypatch.setattr(drmaestro, "measure_all", fake_measure_all)
     done = reproduce("drmaestro", drmaestro.DRMaestro(), tmp_path, figure=figure, executor=Local(1))
-    assert {(case.scenario, case.variant) for case, run in asked if run is not measure_rounds} == cases
-    assert {case.seed for case, _ in asked} == {0}
-    assert {case.scenario.machines for case, run in asked if run is measure_rounds} == timed
+    assert {(case.scenario, case.variant) for case, run in requested if run is not measure_rounds} == cases
+    assert {case.seed for case, _ in requested} == {0}
+    assert {case.scenario.machines for case, run in requested if run is measure_rounds} == timed
     assert done.findings.figures and {drawn.artifact for drawn in done.findings.figures} == {f"Figure {figure}"}
 
 
-def test_a_table_needs_all_seeds_and_variants_of_its_settings():
+def test_table_needs_all_seeds_and_variants_of_its_settings():
     cases = drmaestro.FULL.cases("Table 2")
     assert {case.scenario.machines for case in cases} == {4}
     assert {case.variant for case in cases} == set(VARIANTS)
@@ -129,19 +129,19 @@ def test_a_table_needs_all_seeds_and_variants_of_its_settings():
     assert set(cases) < set(drmaestro.FULL.cases())
 
 
-def test_variants_concern_the_policies_that_they_name():
+def test_variants_apply_only_to_their_policies():
     assert scheduler(DrMaestroCase(SMALLEST, "network_aware", 0, variant=SOLVED_ONCE)).solve_again is False
     assert scheduler(DrMaestroCase(SMALLEST, "drmaestro", 0, variant=OUR_PHASE)).local_first
     plain = scheduler(DrMaestroCase(SMALLEST, "network_aware", 0))
     assert plain.solve_again and not plain.local_first and plain.at_ends
     assert not scheduler(DrMaestroCase(SMALLEST, "firmament", 0, FIXED)).at_ends
-    with pytest.raises(ValueError, match="nothing to do with"):
+    with pytest.raises(ValueError, match="does not apply to policy"):
         scheduler(DrMaestroCase(SMALLEST, "firmament", 0, variant=OUR_PHASE))
     with pytest.raises(KeyError):
         run_case(DrMaestroCase(SMALLEST, "firmament", 0, "no such change"))
 
 
-def test_a_policy_that_a_variant_does_not_concern_is_measured_without():
+def test_unaffected_policies_are_looked_up_without_the_variant():
     cases = {
         DrMaestroCase(SMALLEST, "firmament", 0): {"makespan_s": 6.0},
         DrMaestroCase(SMALLEST, "drmaestro", 0): {"makespan_s": 4.0},
@@ -154,8 +154,8 @@ def test_a_policy_that_a_variant_does_not_concern_is_measured_without():
     assert results.ratio(SMALLEST, "firmament", "network_aware").tolist() == [2.0]
 
 
-def test_the_first_figures_show_the_papers_phase():
-    """Runs of a variant are not drawn in place of those of the paper's own phase."""
+def test_figures_show_the_papers_first_phase():
+    """Runs of a variant do not replace those of the paper's first phase."""
     lists = {"grid_s": [0.0, 1.0], "normalised": [2.0, 1.0], "beyond": [6, 5, 4, 3, 2, 1]}
     rest = dict.fromkeys(("makespan_s", "violations", "violations_queueing", "execution_s", "most_used_before"), 1.0)
     cases = {
@@ -167,16 +167,16 @@ def test_the_first_figures_show_the_papers_phase():
     assert {value for line in gpus.series.values() for value in line} == {3}
 
 
-def test_a_plan_up_to_some_machines_leaves_the_larger_ones_out():
+def test_plan_up_to_a_number_of_machines_omits_larger_scenarios():
     small = drmaestro.FULL.up_to(16)
     assert {case.scenario.machines for case in small.cases()} == {4, 16}
     assert {case for case in drmaestro.FULL.cases() if case.scenario.machines <= 16} == set(small.cases())
     assert {case.scenario.machines for case in small.timings()} == {4, 16}
-    assert "Settings of more than 16 machines were left out." in small.said()[0]
-    assert "left out" not in drmaestro.FULL.said()[0]
+    assert "Settings with more than 16 machines were not run." in small.describe()[0]
+    assert "were not run" not in drmaestro.FULL.describe()[0]
 
 
-def test_goals_four_times_as_long_count_the_fourth_multiple():
+def test_switch_with_goals_four_times_as_long_counts_the_fourth_multiple():
     cases = {
         DrMaestroCase(SMALLEST, policy, seed): {
             "makespan_s": 1.0,

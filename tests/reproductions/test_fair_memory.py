@@ -1,4 +1,4 @@
-"""The Fair Memory reproduction: every published value is a claim, and every measurement answers one."""
+"""Reproduction of Fair Memory: every published value is a claim, and every measurement belongs to one."""
 
 import csv
 import re
@@ -14,7 +14,7 @@ from poolwise.presentation.figure_data import figure_csv
 from poolwise.reproductions.fair_memory import FairMemory, causes, claims, extensions, figures, plan, runs, traces
 from poolwise.reproductions.fair_memory.claims import FairMemoryCells
 from poolwise.reproductions.fair_memory.readings import AS_RUN, SPEC, ablations, switched
-from poolwise.reproductions.fair_memory.runs import Done, FairMemoryResults, RunGroup, simulate_batch
+from poolwise.reproductions.fair_memory.runs import FairMemoryResults, GroupResult, RunGroup, simulate_group
 from poolwise.reproductions.fair_memory.traces import TRACES
 from poolwise.reproductions.reproduction import reproduce
 from poolwise.traces.generators import generate
@@ -24,7 +24,7 @@ CLAIMS = catalog.find("reproductions", "fair-memory.csv")
 
 
 def test_every_published_value_is_a_claim() -> None:
-    ours = read_claims(CLAIMS)
+    claimed = read_claims(CLAIMS)
     with (PUBLISHED / "fair_memory_claims.csv").open(newline="", encoding="utf-8") as file:
         published = list(csv.DictReader(file))
     assert published
@@ -33,7 +33,7 @@ def test_every_published_value_is_a_claim() -> None:
         for value in re.findall(r"[\d.]+", row["value"]):
             found = [
                 c
-                for c in ours
+                for c in claimed
                 if c.published == float(value) and (any(m in c.condition for m in machines) or c.condition.endswith(" ns"))
             ]
             assert found, row
@@ -41,20 +41,20 @@ def test_every_published_value_is_a_claim() -> None:
 
 @pytest.fixture(scope="module")
 def results() -> FairMemoryResults:
-    """A few hundred jobs on both machines, both scopes, the sizes of a quick run."""
+    """Results of a few hundred jobs on both machines and scopes, at the sizes of a quick run."""
     patch = pytest.MonkeyPatch()
     patch.setattr(runs, "WARM_UP", 100)
     patch.setattr(runs, "generate", lambda name, **settings: generate(name, **{**settings, "jobs": 400}))
     patch.setattr(traces, "generate", lambda name, **settings: generate(name, **{**settings, "jobs": 400}))
     try:
         groups = [*plan.QUICK.groups(), RunGroup("perlmutter", 0, "rack", 8, plan.READ[1:], next(iter(TRACES)))]
-        return FairMemoryResults.of([Done.of(simulate_batch(group)) for group in groups])
+        return FairMemoryResults.of([GroupResult.of(simulate_group(group)) for group in groups])
     finally:
         patch.undo()
 
 
-def test_every_measurement_answers_a_claim(results: FairMemoryResults) -> None:
-    measured = claims.measure_claims(results) | extensions.measure_ours(results)
+def test_every_measurement_belongs_to_a_claim(results: FairMemoryResults) -> None:
+    measured = claims.measure_claims(results) | extensions.measure_extensions(results)
     rows = compare(read_claims(CLAIMS), measured, {"as run": claims.measure_claims(results, AS_RUN)})
     judged = [row for row in rows if row.verdict in ("holds", "fails")]
     assert len(judged) > 60
@@ -63,7 +63,7 @@ def test_every_measurement_answers_a_claim(results: FairMemoryResults) -> None:
 
 
 @pytest.mark.long
-def test_the_figures_of_the_paper_are_drawn(results: FairMemoryResults) -> None:
+def test_figures_of_the_paper_are_drawn(results: FairMemoryResults) -> None:
     drawn = [*figures.draw(results), *causes.draw_causes(results, read_claims(CLAIMS))]
     names = [figure.name for figure in drawn]
     assert len(set(names)) == len(names)
@@ -73,12 +73,14 @@ def test_the_figures_of_the_paper_are_drawn(results: FairMemoryResults) -> None:
 
 
 @pytest.mark.parametrize("number", [7, 8, 9, 10, 11, 12])
-def test_the_runs_that_a_figure_needs_measure_its_rows_and_draw_it(results: FairMemoryResults, number: int) -> None:
+def test_runs_of_a_single_figure_measure_its_rows(results: FairMemoryResults, number: int) -> None:
     figure = f"Figure {number}"
     needed = {(g.machine, g.scope, g.size_tb, g.trace) for g in plan.QUICK.groups(figure)}
     assert 0 < len(needed) < len(plan.QUICK.groups())
-    kept = [row for row in results.frame.to_dicts() if (row["machine"], row["scope"], row["size_tb"], row["trace"]) in needed]
-    part = FairMemoryResults(pl.DataFrame(kept, infer_schema_length=None), results.samples)
+    selected = [
+        row for row in results.frame.to_dicts() if (row["machine"], row["scope"], row["size_tb"], row["trace"]) in needed
+    ]
+    part = FairMemoryResults(pl.DataFrame(selected, infer_schema_length=None), results.samples)
     whole, alone = (
         {key: value for key, value in claims.measure_claims(found).items() if key[0] == figure} for found in (results, part)
     )
@@ -86,7 +88,7 @@ def test_the_runs_that_a_figure_needs_measure_its_rows_and_draw_it(results: Fair
     assert [whole[key].value for key in whole] == [alone[key].value for key in whole]
 
 
-def test_the_readings_differ_in_the_three_switches_alone(results: FairMemoryResults) -> None:
+def test_readings_differ_only_in_the_three_switches(results: FairMemoryResults) -> None:
     for reading, metric, order, where in (
         (switched(["F1 as printed"]), "mean_bounded_slowdown", "f1", {"order": "f1_as_printed", "backfill": "easy"}),
         (switched(["fairness against 512 GB"]), "plain_discrimination_s", "fm", {"order": "fm", "backfill": "easy"}),
@@ -101,8 +103,8 @@ def test_the_readings_differ_in_the_three_switches_alone(results: FairMemoryResu
 
 
 @pytest.mark.parametrize("name", TRACES)
-def test_other_traces_keep_what_the_paper_prints(name: str) -> None:
-    """Arrivals, nodes and runtimes are those of the generated jobs; the weighted mean memory is met where it is said to be."""
+def test_other_traces_keep_published_properties(name: str) -> None:
+    """Nodes and runtimes are those of the generated jobs; the weighted mean memory is met where `meets` claims it."""
     means = []
     for seed in range(4):
         drawn, other = generate("perlmutter_like", seed=seed), TRACES[name].workload("perlmutter_like", seed)
@@ -115,7 +117,7 @@ def test_other_traces_keep_what_the_paper_prints(name: str) -> None:
     assert (abs(np.mean(means) - 140) < 15) == TRACES[name].meets
 
 
-def test_a_figure_of_inputs_needs_no_run(tmp_path) -> None:
+def test_figure_of_inputs_needs_no_run(tmp_path) -> None:
     done = reproduce("fair-memory", FairMemory(), tmp_path, jobs=1, figure="5")
     assert [figure.name for figure in done.findings.figures] == ["figure5"]
     assert {row.verdict for row in done.rows} == {"holds"}

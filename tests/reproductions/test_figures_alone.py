@@ -1,4 +1,4 @@
-"""A figure alone needs some of the runs, and shows what a full run shows of it."""
+"""A run for a single figure makes only some of the runs and draws the figure as a full run does."""
 
 from pathlib import Path
 from zlib import crc32
@@ -25,8 +25,8 @@ REPRODUCTIONS = {
 }
 
 
-def pretend(case):
-    """Numbers that follow from the case."""
+def fake_measurement(case):
+    """Return metrics that are derived from the case."""
     found = {name: 1.0 + crc32(f"{case} {name}".encode()) % 97 for name in NUMBERS}
     nodes = [int(found["cpu_s"]) + k for k in range(5)]
     return {
@@ -35,20 +35,20 @@ def pretend(case):
 
 
 @pytest.fixture
-def ran(monkeypatch):
-    """What is measured, in place of the measurements."""
-    seen = []
+def requested(monkeypatch):
+    """Replace the measurements by fake ones and record the requested cases."""
+    recorded = []
 
     def measure(cases, *_):
-        seen.extend(cases)
-        return {case: pretend(case) for case in cases}
+        recorded.extend(cases)
+        return {case: fake_measurement(case) for case in cases}
 
     monkeypatch.setattr(irop, "measure_placement", measure)
     monkeypatch.setattr(irop, "measure_memory_time", measure)
     monkeypatch.setattr(irop, "QUICK", Grid(seeds=3, small_seeds=2, few_seeds=2))
     monkeypatch.setattr(nvme_composition, "measure_nvme_case", measure)
     monkeypatch.setattr(nvme_composition.packing, "measure_packings", lambda *_: {})
-    return seen
+    return recorded
 
 
 def artifacts(name):
@@ -57,11 +57,12 @@ def artifacts(name):
 
 
 @pytest.mark.parametrize("name", REPRODUCTIONS)
-def test_a_figure_alone_shows_what_a_full_run_shows_of_it(name, ran, tmp_path):
+def test_single_figure_equals_that_of_a_full_run(name, requested, tmp_path):
     def done(figure):
-        ran.clear()
-        quick = name == "irop"  # of which the grid above stands for the whole
-        return reproduce(name, REPRODUCTIONS[name], tmp_path, quick=quick, figure=figure, executor=Local(1)), len(set(ran))
+        requested.clear()
+        quick = name == "irop"  # the fixture replaces the quick grid by a small complete one
+        result = reproduce(name, REPRODUCTIONS[name], tmp_path, quick=quick, figure=figure, executor=Local(1))
+        return result, len(set(requested))
 
     whole, all_runs = done("")
     drawn = {figure.name: figure for figure in whole.findings.figures}
@@ -74,11 +75,11 @@ def test_a_figure_alone_shows_what_a_full_run_shows_of_it(name, ran, tmp_path):
         assert {figure.name for figure in alone.findings.figures} == expected
         assert all(figure_csv(figure) == figure_csv(drawn[figure.name]) for figure in alone.findings.figures)
         fewer += runs < all_runs
-    assert fewer >= len(artifacts(name)) - 1  # IRoP's rows of our own need all
+    assert fewer >= len(artifacts(name)) - 1  # the rows that we add to IRoP need all runs
 
 
 @pytest.mark.parametrize("name", ("drmaestro", "fair-memory", "irop", "nvme-composition", "vinesim"))
-def test_every_figure_has_a_time_and_a_hash_and_the_pages_say_the_same(name):
+def test_every_figure_has_a_time_and_a_hash_as_on_the_page(name):
     scripts = expected(name)
     assert scripts and all(script.seconds > 0 for script in scripts.values())
     assert all(script.sha256 or script.figure.startswith(("rounds_", "figure7")) for script in scripts.values())

@@ -1,4 +1,4 @@
-"""The reproduction of IRoP: small cases for real, and every claim answered."""
+"""Reproduction of IRoP: small cases are solved, and every claim is measured."""
 
 import math
 
@@ -14,12 +14,12 @@ from poolwise.reproductions.irop.runs import IropCase, measure_placement
 from poolwise.runner import Local
 
 
-def test_cases_are_run_once_and_kept(tmp_path):
+def test_cases_run_once_and_are_cached(tmp_path):
     cases = [IropCase(m, "relative", 0.5, 0.25, 0, 6, 9, 0.05) for m in ("irop", "place", "heep", "cfm", "first-fit")]
     first = measure_placement(cases, tmp_path, Local(1))
-    kept = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")}
+    modified = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")}
     assert measure_placement(cases, tmp_path, Local(1)) == first
-    assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")} == kept
+    assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")} == modified
     assert first[cases[1]]["objective"] <= first[cases[0]]["objective"] + 1e-9
     assert all(run["dropped"] == 0 for run in first.values())
 
@@ -27,16 +27,16 @@ def test_cases_are_run_once_and_kept(tmp_path):
 @pytest.mark.parametrize(
     ("remote", "slowdown", "expected"),
     [
-        ((0.0, 0.75), (0.0, 0.0), 0.25),  # nothing is lost far away
-        ((0.0, 0.75), (0.0, 6.0), 1.0),  # T(1/4) = 7: 7/4 there, and more between
-        ((0.0, 0.5, 0.75), (0.0, 0.5, 6.0), 0.5),  # 3/4 at a half, 7/4 at a quarter
+        ((0.0, 0.75), (0.0, 0.0), 0.25),  # remote memory costs no time
+        ((0.0, 0.75), (0.0, 6.0), 1.0),  # T(1/4) = 7: the product is 7/4 there, and larger in between
+        ((0.0, 0.5, 0.75), (0.0, 0.5, 6.0), 0.5),  # the product is 3/4 at a half, 7/4 at a quarter
     ],
 )
-def test_the_share_with_the_least_memory_times_time(remote, slowdown, expected):
+def test_share_minimizes_memory_times_time(remote, slowdown, expected):
     assert least_product(Profile("job", remote, slowdown), 0.25) == pytest.approx(expected)
 
 
-def test_a_small_problem_is_a_part_of_the_papers():
+def test_small_problem_is_a_subset_of_the_papers():
     problem = IropCase("irop", "printed", 0.5, None, 3, 30, 30).problem()
     assert (len(problem.batch), len(problem.modules)) == (30, 30)
     assert problem.groups.count.tolist() == [10, 10, 10]
@@ -45,9 +45,9 @@ def test_a_small_problem_is_a_part_of_the_papers():
 
 
 @pytest.mark.parametrize("grid", [irop.QUICK, Grid(seeds=3, small_seeds=2)])
-def test_every_claim_is_answered_and_nothing_else(tmp_path, monkeypatch, grid):
-    def pretend(cases, folder, jobs, progress):
-        """Metrics that differ from case to case; what they are does not matter here."""
+def test_measurements_match_the_claims(tmp_path, monkeypatch, grid):
+    def fake_measure(cases, folder, jobs, progress):
+        """Return metrics that differ between cases; their values do not matter here."""
         return {
             case: {
                 **dict.fromkeys(("theta", "completion", "energy", "objective", "memory_used", "cores_used"), 1.0 + k % 7),
@@ -59,7 +59,7 @@ def test_every_claim_is_answered_and_nothing_else(tmp_path, monkeypatch, grid):
             for k, case in enumerate(dict.fromkeys(cases))
         }
 
-    monkeypatch.setattr(irop, "measure_placement", pretend)
+    monkeypatch.setattr(irop, "measure_placement", fake_measure)
     monkeypatch.setattr(irop, "measure_memory_time", lambda cases, *_: {case: {"completion": 2.0} for case in cases})
     monkeypatch.setattr(irop, "QUICK", grid)
     found = irop.IropReproduction().run(tmp_path, quick=True, executor=Local(1))

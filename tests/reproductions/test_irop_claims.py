@@ -1,4 +1,4 @@
-"""What the reproduction of IRoP makes of measurements, worked out by hand from numbers that are put in their place."""
+"""Claims of the IRoP reproduction from fake measurements, with expected values computed by hand."""
 
 import math
 from typing import Any
@@ -29,8 +29,8 @@ CONSTANT = {
 }
 
 
-def pretended(case: IropCase) -> dict[str, Any]:
-    """Constants of a method; energy falls with Delta, theta of IRoP rises with eta and HEEP's with the seed, time with size."""
+def fake_run(case: IropCase) -> dict[str, Any]:
+    """Return constants of a method; energy falls with Delta, theta rises with eta (IRoP) or seed (HEEP), time with size."""
     found = {**CONSTANT[case.method], "status": "optimal", "bound": 7.0, "energy": 8.0, "memory_used": 0.5, "cores_used": 0.25}
     if case.method == "irop":
         found["energy"] = {0.05: 5.0, 0.25: 2.0}.get(case.tolerance or 0.0, 4.0)
@@ -46,17 +46,17 @@ def pretended(case: IropCase) -> dict[str, Any]:
     return found
 
 
-def alone(cases, folder, executor, progress=None):
-    """CFM by memory times time, which takes 6."""
+def fake_memory_time(cases, folder, executor, progress=None):
+    """Return a completion ratio of 6 for CFM by memory times time."""
     return {case: {"completion": 6.0, "local": 0.5} for case in cases}
 
 
 @pytest.fixture
 def measured(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        irop, "measure_placement", lambda cases, folder, executor, progress=None: {case: pretended(case) for case in cases}
+        irop, "measure_placement", lambda cases, folder, executor, progress=None: {case: fake_run(case) for case in cases}
     )
-    monkeypatch.setattr(irop, "measure_memory_time", alone)
+    monkeypatch.setattr(irop, "measure_memory_time", fake_memory_time)
     monkeypatch.setattr(irop, "QUICK", GRID)
     found = irop.IropReproduction().run(tmp_path, quick=True, executor=Local(1))
     return {key: (one.value, one.low, one.high) for key, one in found.measured.items()}, found
@@ -85,7 +85,7 @@ def values(measured, metric: str) -> set[float]:
         ("least margin of IRoP's objective to first fit and CFM", 2.0),
         ("objective of IRoP less that of HEEP", -1.0),
         ("share of eta and Delta where IRoP's objective is below HEEP's, less one half", 0.5),
-        ("slowdown of IRoP above OPT", 20.0),  # 3 instead of 2.5, for place has the lower objective
+        ("slowdown of IRoP above OPT", 20.0),  # 3 instead of 2.5, since place has the lower objective
         ("energy of IRoP above OPT", 25.0),  # 4 instead of 3.2
         ("30 s less the longest run of IRoP", 28.0),
         ("least margin of place to IRoP", 2.0),
@@ -96,12 +96,15 @@ def values(measured, metric: str) -> set[float]:
         ("workloads beyond their accepted slowdown under first fit", 30.0),
     ],
 )
-def test_a_claim_by_hand(measured, metric: str, value: float) -> None:
+def test_claim_equals_value_computed_by_hand(measured, metric: str, value: float) -> None:
     assert values(measured, metric) == {value}
 
 
-def test_growth_is_how_much_faster_opts_time_grows(measured) -> None:
-    """Twice the workloads: 8 times for OPT, 2 for IRoP; twice the modules: 4 and 1; 2.5 times: 15.625 and 2.5, 6.25 and 1."""
+def test_growth_is_that_of_opt_over_that_of_irop(measured) -> None:
+    """Times grow 8-fold (OPT) and 2-fold (IRoP) with twice the workloads, 4-fold and 1-fold with twice the modules.
+
+    With 2.5 times the workloads they grow by 15.625 and 2.5, with 2.5 times the modules by 6.25 and 1.
+    """
     assert values(measured, "growth of OPT's time over growth of IRoP's") == {4.0, 6.25}
     by_condition = {key[1]: value for key, (value, _, _) in measured[0].items() if "growth" in key[2]}
     assert by_condition == {
@@ -112,9 +115,9 @@ def test_growth_is_how_much_faster_opts_time_grows(measured) -> None:
     }
 
 
-def test_an_interval_is_that_of_students_t(measured) -> None:
-    """Mean theta of HEEP over the seeds is 1, 2, 3 and 4: s = sqrt(5 / 3)."""
-    half = 3.182446 * math.sqrt(5 / 3) / math.sqrt(4)  # t of 3 degrees of freedom, two sides of 2.5 %
+def test_interval_follows_students_t(measured) -> None:
+    """The theta of HEEP is 1, 2, 3 and 4 over the seeds, so s = sqrt(5 / 3)."""
+    half = 3.182446 * math.sqrt(5 / 3) / math.sqrt(4)  # t with 3 degrees of freedom, 2.5 % on each side
     found = [one for key, one in measured[0].items() if key[2] == "mean theta of HEEP"]
     assert found == [pytest.approx((2.5, 2.5 - half, 2.5 + half))] * 2
     for figure in measured[1].figures:
@@ -122,25 +125,25 @@ def test_an_interval_is_that_of_students_t(measured) -> None:
             assert all(a <= mean <= b for a, mean, b in zip(low, figure.series[name], high, strict=True))
 
 
-def test_one_value_has_no_interval_and_what_is_not_finite_is_left_out() -> None:
+def test_mean_skips_values_that_are_not_finite_and_one_value_has_no_interval() -> None:
     assert math.isnan(finite_mean(np.array([math.nan])).value)
-    alone = finite_mean(np.array([3.0, math.inf, math.nan]), "why")
-    assert (alone.value, alone.note) == (3.0, "why") and math.isnan(alone.low) and math.isnan(alone.high)
+    single = finite_mean(np.array([3.0, math.inf, math.nan]), "why")
+    assert (single.value, single.note) == (3.0, "why") and math.isnan(single.low) and math.isnan(single.high)
 
 
-def test_how_far_the_best_is_proven_is_said(measured) -> None:
-    """Objective 8 over a bound of 7: 14.3 %."""
+def test_note_states_the_proven_gap_of_the_optimum(measured) -> None:
+    """An objective of 8 over a bound of 7 leaves a gap of 14.3 %."""
     notes = {one.note for key, one in measured[1].measured.items() if "above OPT" in key[2]}
     assert notes == {"the optimum is the better of OPT and place, proven within 14 %"}
 
 
-def test_an_opt_that_ran_into_its_limit_says_nothing_of_growth(tmp_path, monkeypatch) -> None:
+def test_growth_is_nan_if_opt_reached_its_time_limit(tmp_path, monkeypatch) -> None:
     def ended(cases, folder, executor, progress=None):
         limit = {"status": "limit"}
-        return {case: pretended(case) | (limit if case.method == "opt" and case.workloads < SMALL else {}) for case in cases}
+        return {case: fake_run(case) | (limit if case.method == "opt" and case.workloads < SMALL else {}) for case in cases}
 
     monkeypatch.setattr(irop, "measure_placement", ended)
-    monkeypatch.setattr(irop, "measure_memory_time", alone)
+    monkeypatch.setattr(irop, "measure_memory_time", fake_memory_time)
     monkeypatch.setattr(irop, "QUICK", GRID)
     found = irop.IropReproduction().run(tmp_path, quick=True, executor=Local(1)).measured
     growth = {key[1]: one.value for key, one in found.items() if "growth" in key[2]}
@@ -148,8 +151,8 @@ def test_an_opt_that_ran_into_its_limit_says_nothing_of_growth(tmp_path, monkeyp
     assert growth["modules 15 to 30 with 30 workloads"] == 4.0
 
 
-def test_switches_measure_the_claims_that_they_concern(measured):
-    """HEEP by whole modules has 9 where HEEP has 11: IRoP, which has 10, is then above it everywhere."""
+def test_switches_measure_the_claims_that_they_affect(measured):
+    """HEEP by whole modules has an objective of 9 instead of 11, so IRoP with 10 is above it everywhere."""
     switches = measured[1].switches
     margin = ("Figure 6", "Delta 0.05, eta from 0.7, theta relative", "objective of IRoP less that of HEEP")
     assert measured[0][margin][0] == -1.0 and switches["HEEP by whole modules"][margin].value == 1.0
@@ -157,8 +160,8 @@ def test_switches_measure_the_claims_that_they_concern(measured):
     assert all(set(found) <= known and found for found in switches.values())
 
 
-def test_rows_that_show_a_cause_by_hand(measured):
-    """IRoP has 3 in completion where the optimum has 2.5, and 2.6 with its memory filled up."""
+def test_witness_rows_equal_values_computed_by_hand(measured):
+    """The completion ratio of IRoP is 3, that of the optimum 2.5, and that of IRoP with its memory filled up 2.6."""
     found = {key[2]: value for key, (value, _, _) in measured[0].items() if key[0] == "Ours" and key[1].endswith("relative")}
     assert found["slowdown of IRoP above OPT, local memory filled up"] == pytest.approx(4.0)
     assert found["slowdown of IRoP above OPT less that with local memory filled up"] == pytest.approx(16.0)
@@ -168,7 +171,7 @@ def test_rows_that_show_a_cause_by_hand(measured):
     assert found["cores in use under HEEP"] == 25.0
 
 
-def test_a_switch_that_a_claim_names_is_there(measured):
+def test_claims_name_exactly_the_measured_switches(measured):
     claims = read_claims(catalog.find("reproductions", "irop.csv"))
     named = {claim.shown_by.removeprefix(SWITCH) for claim in claims if claim.shown_by.startswith(SWITCH)}
     assert named == set(measured[1].switches)

@@ -1,3 +1,5 @@
+"""Reproduction of the NVMe composition paper: claims, plans, figures and core packing."""
+
 import csv
 from collections import Counter
 from types import SimpleNamespace
@@ -11,7 +13,7 @@ from poolwise.reproductions.nvme_composition import QUICK, NvmeComposition
 from poolwise.reproductions.nvme_composition.cells import DEFAULT, NvmeLoad, measure_nvme_case
 from poolwise.reproductions.nvme_composition.claims import claim_rows as measured_rows
 from poolwise.reproductions.nvme_composition.claims import switches
-from poolwise.reproductions.nvme_composition.packing import PACKINGS, measure_packings, packing_table, said
+from poolwise.reproductions.nvme_composition.packing import PACKINGS, describe_packing, measure_packings, packing_table
 from poolwise.reproductions.nvme_composition.packing import cases as packing_cases
 from poolwise.reproductions.nvme_composition.packing import node_of as packed_node
 from poolwise.reproductions.nvme_composition.plan import FASTER, MODES, SOURCES, NvmePlan, NvmeResults, base, seeded
@@ -37,39 +39,39 @@ def test_every_published_value_is_one_claim():
             assert stated[tables[row["scenario"]], where, name] == float(row[name])
 
 
-def test_claims_and_measurements_name_the_same_rows():
+def test_measurements_match_the_claims():
     rows = {mode: {key for key, _ in measured_rows(NvmeResults(range(1), {}), mode)} for mode in SOURCES}
     assert rows["default"] == {claim.key for claim in claims()}
-    ours = {claim.key for claim in claims() if claim.kind == "ours"}
-    assert rows["parity"] == rows["inferred"] == rows["default"] - ours
+    extensions = {claim.key for claim in claims() if claim.kind == "ours"}
+    assert rows["parity"] == rows["inferred"] == rows["default"] - extensions
 
 
-def test_a_full_run_measures_every_row_and_a_quick_one_some():
-    """Looked up in the plans, without running them: each row's cases are among the planned ones."""
-    asked = set()
+def test_full_plan_covers_every_row_and_quick_plan_only_some():
+    """The cases that the rows look up are among the planned ones; nothing runs."""
+    requested = set()
 
-    class Asked(dict):
+    class Recorder(dict):
         def __contains__(self, case):
-            asked.add(case)
+            requested.add(case)
             return False
 
     for mode in MODES:
-        list(measured_rows(NvmeResults(range(1), Asked()), mode))
-    assert asked <= set(NvmePlan(1).cases())
-    assert not asked <= set(QUICK.cases())
+        list(measured_rows(NvmeResults(range(1), Recorder()), mode))
+    assert requested <= set(NvmePlan(1).cases())
+    assert not requested <= set(QUICK.cases())
 
 
 def test_every_switch_that_a_claim_names_measures_it():
-    """Every case has its number of arrivals for a value, so that it shows which case was looked up."""
+    """The value of each case is its arrival gap, which identifies the case that was looked up."""
 
-    class Pretended(dict):
+    class FakeResults(dict):
         def __contains__(self, case):
             return True
 
         def __getitem__(self, case):
             return dict.fromkeys((*COLUMNS, "true_sharing_ratio"), case.gap_s or case.load.target)
 
-    found = switches(NvmeResults(range(2), Pretended()))
+    found = switches(NvmeResults(range(2), FakeResults()))
     named = [claim for claim in claims() if claim.shown_by.startswith(SWITCH)]
     assert {claim.shown_by.removeprefix(SWITCH) for claim in named} == set(found)
     assert all(claim.key in found[claim.shown_by.removeprefix(SWITCH)] for claim in named)
@@ -77,17 +79,19 @@ def test_every_switch_that_a_claim_names_measures_it():
     assert {value.value for value in faster.values()} == {50.0} and len(faster) == len(FASTER) * len(COLUMNS)
 
 
-def test_a_number_of_arrivals_stretches_the_window_with_the_arrivals():
+def test_arrival_gap_scales_the_measurement_window():
     from poolwise.reproductions.nvme_composition.cells import NvmeCase, measured_values
 
     load = NvmeLoad("high_compute", 0.5, 0)
-    clock = {"gap_s": 300.0, "begin": 0, "end": 2 * 10**14, "opened": True, "reached": True}
-    plain, slower = (measured_values(NvmeCase(load, "first_fit", gap_s=gap_s), {load.clock: clock}) for gap_s in (0.0, 600.0))
+    calibration = {"gap_s": 300.0, "begin": 0, "end": 2 * 10**14, "opened": True, "reached": True}
+    plain, slower = (
+        measured_values(NvmeCase(load, "first_fit", gap_s=gap_s), {load.calibration: calibration}) for gap_s in (0.0, 600.0)
+    )
     assert plain["measured"] == slower["measured"] > 0
     assert slower["cpu_load"] == pytest.approx(plain["cpu_load"] / 2, rel=0.1)
 
 
-def test_tables_stand_as_published_with_ours_under_each_row():
+def test_tables_list_our_values_under_each_published_row():
     case = base("high_capacity", 0.6, "first_fit", "physically_attached", "parity")
     runs = {seeded(case, seed): dict.fromkeys(COLUMNS, 1.0 + seed) for seed in range(2)}
     third, fourth, _ = tables(NvmeResults(range(2), runs), NvmePlan(2))
@@ -95,8 +99,8 @@ def test_tables_stand_as_published_with_ours_under_each_row():
     assert [row[1] for row in third.rows] == ["published"] * 20
     where = [k for k, row in enumerate(fourth.rows) if row[1] == "parity"]
     assert len(where) == 1
-    above, ours = fourth.rows[where[0] - 1], fourth.rows[where[0]]
-    assert ours[:2] == ["", "parity"]
+    above, measured = fourth.rows[where[0] - 1], fourth.rows[where[0]]
+    assert measured[:2] == ["", "parity"]
     assert above[:2] == ["0.6 attached, first fit", "published"]
     with (PUBLISHED / "nvme_tables.csv").open(newline="") as file:
         (row,) = [
@@ -105,20 +109,20 @@ def test_tables_stand_as_published_with_ours_under_each_row():
             == ("high_capacity", "0.6", "physically_attached", "first_fit")
         ]  # fmt: skip
     assert [float(cell) for cell in above[2:]] == [float(row[name]) for name in COLUMNS]
-    assert ours[2] == "1.50 ±6.35"  # t = 12.706 of one degree of freedom, times 0.5
+    assert measured[2] == "1.50 ±6.35"  # t = 12.706 with one degree of freedom, times 0.5
 
 
 @pytest.mark.long
-def test_results_are_kept_and_taken_up_again(tmp_path):
+def test_results_are_cached_and_reused(tmp_path):
     from poolwise.reproductions.nvme_composition.cells import NvmeCase
 
     case = NvmeCase(NvmeLoad("high_compute", 0.5, 0), "first_fit")
     first = measure_nvme_case([case], tmp_path, Local(1))
-    kept = written(tmp_path)
-    assert len(kept) == 2  # the calibration and the case
+    records = written(tmp_path)
+    assert len(records) == 2  # the calibration and the case
     again = measure_nvme_case([case], tmp_path, Local(1))
     assert first == again
-    assert written(tmp_path) == kept
+    assert written(tmp_path) == records
     found = first[case]
     assert found["reached"]
     assert found["rejected"] == 0
@@ -127,10 +131,10 @@ def test_results_are_kept_and_taken_up_again(tmp_path):
     assert case.load.physics == DEFAULT
 
 
-def test_every_figure_is_drawn_and_finds_the_published_values():
+def test_every_figure_is_drawn_with_the_published_values():
     from poolwise.reproductions.nvme_composition.figures import figures
 
-    class Pretended(dict):
+    class FakeResults(dict):
         def __contains__(self, case):
             return True
 
@@ -139,33 +143,33 @@ def test_every_figure_is_drawn_and_finds_the_published_values():
             names = (*COLUMNS, "true_composition_size", "true_sharing_ratio")
             return dict.fromkeys(names, case.gap_s or case.load.target) | share
 
-    drawn = {figure.name: figure for figure in figures(NvmeResults(range(2), Pretended()), NvmePlan(2))}
+    drawn = {figure.name: figure for figure in figures(NvmeResults(range(2), FakeResults()), NvmePlan(2))}
     assert {f"figure4-{name}-{mode}" for name in ("S1", "S2", "S3") for mode in MODES} | {"origins", "rates"} <= set(drawn)
     assert drawn["figure4-S1-default"].published["first fit, disaggregated"][-1] == 96.71
     panel = drawn["rates"].panels[0]
     assert panel.series["first fit"] == list(panel.x) and set(panel.series["aware, published"]) == {92.42}
 
 
-def test_late_workloads_get_the_node_that_the_packing_says():
+def test_packing_chooses_the_node_of_late_workloads():
     free = {4: 20, 6: 5, 9: 10}  # of 25 cores
     view = SimpleNamespace(
         layout=SimpleNamespace(nodes=np.array(list(free))), free_cores=free.get, beta=lambda node: 1 - free[node] / 25
     )
 
     def node(packing, late, cores=6):
-        return packed_node(packing, shown, SimpleNamespace(late=late, cores=cores), view, 99)
+        return packed_node(packing, choices, SimpleNamespace(late=late, cores=cores), view, 99)
 
-    shown = Counter()
+    choices = Counter()
     late = {name: node(packing, True) for name, packing in PACKINGS.items()}
     in_time = {name: node(packing, False) for name, packing in PACKINGS.items()}
     assert list(late.values()) == [99, 9, 4, 9, 4]
     assert list(in_time.values()) == [99, 99, 99, 9, 4]
-    assert shown == {True: len(PACKINGS)}  # what is in time is not counted
-    assert node(PACKINGS["all on the emptiest node"], True, cores=21) == 99 and shown == {True: len(PACKINGS)}
-    assert node(PACKINGS["all on the emptiest node"], True, cores=11) == 4 and shown[False] == 1
+    assert choices == {True: len(PACKINGS)}  # workloads in time are not counted
+    assert node(PACKINGS["all on the emptiest node"], True, cores=21) == 99 and choices == {True: len(PACKINGS)}
+    assert node(PACKINGS["all on the emptiest node"], True, cores=11) == 4 and choices[False] == 1
 
 
-def test_core_packing_is_refuted_by_equal_misses_and_a_part_otherwise():
+def test_core_packing_is_refuted_only_by_equal_misses():
     def found(late_misses):
         usual, misses = next(iter(PACKINGS)), {}
         for case in packing_cases(2):
@@ -173,20 +177,20 @@ def test_core_packing_is_refuted_by_equal_misses_and_a_part_otherwise():
             misses[case] = {"missed_deadlines_pct": late_misses if late else 50.0, "one_node": 3, "several_nodes": 1}
         return misses
 
-    (refuted,), (part,) = said(found(50.25)), said(found(53.0))
+    (refuted,), (part,) = describe_packing(found(50.25)), describe_packing(found(53.0))
     assert "of 24 times" in refuted and "more than one 6 times" in refuted and "at most 0.25 points" in refuted
     assert "is refuted as a cause" in refuted and "is a part as a cause" not in part and "is a part of the cause" in part
     (table,) = packing_table(found(53.0))
     assert [row[1] for row in table.rows] == ["50.00", "53.00", "53.00", "50.00", "50.00"]
-    assert said({}) == packing_table({}) == []
+    assert describe_packing({}) == packing_table({}) == []
 
 
-def test_packings_are_of_the_runs_that_the_tables_have():
+def test_packings_vary_runs_of_the_tables():
     assert {case.run for case in packing_cases(3) if not case.gap_s} <= set(NvmePlan(3).cases())
 
 
 @pytest.mark.long
-def test_a_packing_that_changes_nothing_is_the_run_of_the_table(tmp_path):
+def test_packing_without_a_change_equals_the_run_of_the_table(tmp_path):
     case = packing_cases(1)[0]
     usual = measure_nvme_case([case.run], tmp_path, Local(1))[case.run]
     assert measure_packings([case], tmp_path, Local(1))[case]["missed_deadlines_pct"] == usual["missed_deadlines_pct"]

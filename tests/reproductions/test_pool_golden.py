@@ -1,4 +1,4 @@
-"""Every published golden schedule of racks with memory pools, and the naive yardstick on random jobs."""
+"""Published golden schedules of racks with memory pools, and the naive reference simulator on random jobs."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def run(machine: Machine, workload: Workload, order: str, backfill: str, scope: 
 
 
 def times(schedule: Schedule) -> dict[int, tuple[int, int]]:
-    """Start and end (ns) by job id, of the jobs that ran."""
+    """Return job id -> start and end (ns) of the jobs that ran."""
     columns = (schedule.workload.id.tolist(), schedule.job_start.tolist(), schedule.job_end.tolist())
     return {job: (start, end) for job, start, end in zip(*columns, strict=True) if end >= 0}
 
@@ -35,7 +35,7 @@ def times(schedule: Schedule) -> dict[int, tuple[int, int]]:
 @pytest.mark.parametrize("scope", SCOPES)
 @pytest.mark.parametrize("backfill", BACKFILLS)
 @pytest.mark.parametrize("order", ORDERS)
-def test_every_start_and_end_is_the_published_one(order: str, backfill: str, scope: str) -> None:
+def test_starts_and_ends_equal_the_published_ones(order: str, backfill: str, scope: str) -> None:
     published = golden_times()
     assert len(published) == len(ORDERS) * len(BACKFILLS) * len(SCOPES)
     assert all(len(case) == 274 for case in published.values())
@@ -47,8 +47,8 @@ def test_every_start_and_end_is_the_published_one(order: str, backfill: str, sco
 @pytest.mark.long
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(data=st.data())
-def test_random_jobs_run_as_on_the_naive_yardstick(data: st.DataObject) -> None:
-    """Up to 300 jobs in bursts (ties of submit, size and time on purpose), half of them hungry, some too large to fit."""
+def test_random_jobs_run_as_in_the_naive_simulator(data: st.DataObject) -> None:
+    """Up to 300 jobs arrive in bursts with ties of submit time, size and run time; half need much memory, some never fit."""
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1), label="seed"))
     racks, nodes = data.draw(st.integers(1, 5), label="racks"), data.draw(st.sampled_from((1, 4, 16)), label="nodes")
     pool = data.draw(st.sampled_from((0, 100_000, 524_288, 4_000_000)), label="pool")

@@ -1,4 +1,4 @@
-"""Real logs on flat machines against published means (an independent simulator agrees with them)."""
+"""Real logs on flat machines against published means, with which an independent simulator agrees."""
 
 import csv
 from functools import cache
@@ -31,7 +31,7 @@ RELATIVE = 1e-9
 
 
 def measure(schedule: Schedule, processors: int) -> dict[str, float]:
-    """The published columns, over the jobs that ran."""
+    """Return the published columns over the jobs that ran."""
     workload, done = schedule.workload, schedule.done
     wait = (schedule.job_start - workload.submit)[done] / SECOND
     runtime = (schedule.job_end - schedule.job_start)[done] / SECOND
@@ -54,11 +54,11 @@ def published() -> dict[tuple[str, str, str], dict[str, str]]:
 
 @cache
 def log_of(name: str) -> tuple[Machine, Workload]:
-    """Return the flat machine of a log and its jobs, none of which asks for less than it takes."""
+    """Return the flat machine of a log and its jobs, with requested times of at least their run times."""
     machine = Machine.flat(int(published()[name, "fcfs", "none"]["processors"]))
     jobs = read(HERE[name], machine)
-    asked = np.maximum(jobs.requested, jobs.duration)
-    return machine, Workload.of(jobs.submit, jobs.duration, id=jobs.id, requested=asked, requests=dict(jobs.requests))
+    requested = np.maximum(jobs.requested, jobs.duration)
+    return machine, Workload.of(jobs.submit, jobs.duration, id=jobs.id, requested=requested, requests=dict(jobs.requests))
 
 
 def assert_published(name: str, order: str, backfill: str, engine: Engine) -> None:
@@ -72,7 +72,7 @@ def assert_published(name: str, order: str, backfill: str, engine: Engine) -> No
         assert got[column] == pytest.approx(float(want[column]), rel=RELATIVE, abs=0), column
 
 
-def test_every_published_row_is_one_of_ours() -> None:
+def test_every_published_row_is_tested() -> None:
     names = [*dict.fromkeys((*HERE, NASA, UNILU))]
     assert [*published()] == [*product(names, ORDERS, BACKFILLS)]
 
@@ -88,13 +88,13 @@ def test_published_row(log: str, order: str, backfill: str) -> None:
     [*product([*HERE][:1], ORDERS, BACKFILLS), *((log, "wfp3", "easy") for log in [*HERE][1:])],
 )
 def test_published_row_without_kernels(log: str, order: str, backfill: str) -> None:
-    """All rows of the smallest log, one of each other."""
+    """The reference engine runs all rows of the smallest log and one row of each other log."""
     assert_published(log, order, backfill, "reference")
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("order", "backfill"), [("fcfs", "none"), ("wfp3", "easy"), ("f1", "easy")])
-def test_engines_agree_on_the_excerpt_of_a_log_that_may_not_be_passed_on_whole(order: str, backfill: str) -> None:
+def test_engines_agree_on_the_excerpt_of_a_log_with_restricted_distribution(order: str, backfill: str) -> None:
     machine = Machine.flat(128)
     workload = read(LOGS / "nasa-ipsc-1993.swf.gz", machine)
     scheduler = ListScheduler(make("orders", order), make("backfills", backfill))

@@ -1,11 +1,11 @@
-"""The reproduction of VineSim: every claim is measured, and the set-ups are those of the report."""
+"""Reproduction of VineSim: every claim is measured, and the set-ups match the report."""
 
 import numpy as np
 import pytest
 
 from poolwise import catalog
 from poolwise.comparison.published import SWITCH, compare, read_claims
-from poolwise.reproductions.cached_measurements import measure_all as keep
+from poolwise.reproductions.cached_measurements import measure_all
 from poolwise.reproductions.vinesim import causes, claims, extensions, figures
 from poolwise.reproductions.vinesim.plan import VineSimPlan
 from poolwise.reproductions.vinesim.results import VineSimResults, mean_over_seeds
@@ -14,7 +14,7 @@ from poolwise.runner import Local
 
 
 def content(setup: Setup) -> dict:
-    """Numbers that depend on the set-up alone, so that ratios and intervals are defined."""
+    """Return metrics that depend on the set-up alone, so that ratios and intervals are defined."""
     value = 100.0 + setup.gap % 7 + setup.gpus + 3 * setup.seed
     series = {"begin_us": [0.0], "by_type": {"cpu-intel": [0.0], "gpu": [1.0]}}
     return {
@@ -30,7 +30,7 @@ def content(setup: Setup) -> dict:
 
 
 @pytest.mark.parametrize("quick", [True, False])
-def test_each_claim_is_measured_and_each_measurement_is_claimed(quick: bool) -> None:
+def test_measurements_match_the_claims(quick: bool) -> None:
     plan = VineSimPlan(quick)
     results = VineSimResults(plan, {setup: content(setup) for setup in plan.setups()})
     rows = compare(read_claims(catalog.find("reproductions", "vinesim.csv")), claims.measure(results))
@@ -41,7 +41,7 @@ def test_each_claim_is_measured_and_each_measurement_is_claimed(quick: bool) -> 
     assert [table.title for table in extensions.tables(results)]
 
 
-def test_the_mixed_workload_has_25000_tasks() -> None:
+def test_mixed_workload_has_25000_tasks() -> None:
     for seed in range(5):
         sizes = mixed_sizes(seed)
         assert (len(sizes), int(sizes.sum())) == (500, 25_000)
@@ -50,7 +50,7 @@ def test_the_mixed_workload_has_25000_tasks() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_large_jobs_of_even_size_make_25000_tasks_too(seed: int) -> None:
+def test_workload_with_even_large_jobs_has_25000_tasks(seed: int) -> None:
     sizes = np.sort(mixed_sizes(seed, "even"))
     assert (len(sizes), int(sizes.sum())) == (500, 25_000)
     assert int((sizes <= 20).sum()) == 450
@@ -58,7 +58,7 @@ def test_large_jobs_of_even_size_make_25000_tasks_too(seed: int) -> None:
     assert mixed_sizes(seed).max() > 3 * sizes[-1]
 
 
-def test_varied_tasks_differ_by_no_more_than_the_share() -> None:
+def test_varied_tasks_differ_by_at_most_the_share() -> None:
     plain, varied = (Setup(0, data_size=MB1, varied=share).tasks().table for share in (0.0, 0.05))
     assert set(plain[:, 4].tolist()) == {30_000_000}
     assert np.abs(varied[:, 4] / 30_000_000 - 1).max() <= 0.05 and len(set(varied[:, 4].tolist())) > 2000
@@ -77,50 +77,50 @@ def test_every_switch_that_a_claim_names_measures_it() -> None:
     assert named >= 12
 
 
-def test_a_switch_looks_up_the_set_ups_that_it_changes() -> None:
-    """Latencies of 1000 and 10 us where large jobs are even, of 10 and 10 otherwise."""
+def test_switch_looks_up_the_changed_set_ups() -> None:
+    """Latencies without and with GPUs are 1000 and 10 us if large jobs are even, and 10 us otherwise."""
     plan = VineSimPlan()
 
-    def told(setup: Setup) -> dict:
+    def fake_content(setup: Setup) -> dict:
         slow = setup.large == "even" and setup.gpus == 0
         return content(setup) | {"mean_job_latency_us": 1000.0 if slow else 10.0}
 
-    found = causes.switches(VineSimResults(plan, {setup: told(setup) for setup in plan.setups()}))
+    found = causes.switches(VineSimResults(plan, {setup: fake_content(setup) for setup in plan.setups()}))
     key = ("Figure 5f", "INT, low load", "mean job latency, 0 % over 100 % GPUs")
     assert found[causes.ANOTHER_LOAD][key].value == 1.0
     assert found[f"{causes.ANOTHER_LOAD}, {causes.EVEN}"][key].value == 100.0
 
 
-def test_data_near_the_cpus_stay_there() -> None:
+def test_data_near_the_cpus_are_in_their_rack() -> None:
     table = Setup(0, layout="split", data="first rack", data_size=MB1).tasks().table
     assert set(table[:, 2].tolist()) == {0}
     everywhere = Setup(0, layout="split", data_size=MB1).tasks().table
     assert set(everywhere[:, 2].tolist()) == {0, 1}
 
 
-def test_high_is_as_fast_as_a_gpu_and_flat_is_not() -> None:
+def test_high_reaches_gpu_latency_and_flat_does_not() -> None:
     assert run_setup(Setup(1000))["mean_job_latency_us"] == 25.0
     assert run_setup(Setup(1000, policy="flat"))["mean_job_latency_us"] > 400.0
 
 
-def test_keeping_closer_to_large_data_wins() -> None:
+def test_high_and_closer_to_data_are_equal_at_64_kb() -> None:
     high, closer = (Setup(1000, layout="alternate", data_size=KB64, policy=p) for p in ("high", "closer_to_data"))
     latency = {setup.policy: run_setup(setup)["mean_job_latency_us"] for setup in (high, closer)}
     assert 0.9 < latency["high"] / latency["closer_to_data"] < 1.1
 
 
-def test_what_is_kept_is_not_run_again(tmp_path) -> None:
+def test_cached_set_ups_are_not_run_again(tmp_path) -> None:
     ran: list[float] = []
 
     def count(setup: Setup) -> dict:
         ran.append(setup.gap)
         return {"value": setup.gap}
 
-    assert keep([Setup(1), Setup(2), Setup(1)], count, tmp_path, Local(1))[Setup(2)] == {"value": 2}
-    keep([Setup(1), Setup(3)], count, tmp_path, Local(1))
+    assert measure_all([Setup(1), Setup(2), Setup(1)], count, tmp_path, Local(1))[Setup(2)] == {"value": 2}
+    measure_all([Setup(1), Setup(3)], count, tmp_path, Local(1))
     assert ran == [1, 2, 3]
 
 
-def test_one_value_has_no_interval() -> None:
+def test_equal_values_have_no_interval() -> None:
     assert np.isnan(mean_over_seeds(np.array([5.0, 5.0])).low)
     assert mean_over_seeds(np.array([4.0, 6.0])).low < 4

@@ -1,1 +1,1 @@
-"""Reproductions of published results, one module or package for each paper."""
+"""Reproductions of published results, one package per paper."""

@@ -1,4 +1,4 @@
-"""Measurements of a reproduction as trials that are kept, so that it can be stopped at any point and go on."""
+"""Measurements of a reproduction as cached tasks, so that a reproduction can be interrupted and resumed."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, Generic, TypeVar
 
 from poolwise.errors import InputError
 from poolwise.hashing import Json, canonical, digest, plain
-from poolwise.reproductions.fingerprint import code_behind
+from poolwise.reproductions.fingerprint import measurement_fingerprint
 from poolwise.runner import Executor, Progress, Record, Store, TaskType, records
 
 Case = TypeVar("Case")
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     pass
 
 
@@ -24,57 +24,71 @@ def measure_all(
     run: Callable[[Case], Json],
     folder: Path,
     executor: Executor,
-    prepare: Callable[[], object] = _nothing,
+    prepare: Callable[[], object] = _do_nothing,
     progress: Progress | None = None,
 ) -> dict[Case, Json]:
-    """Measure cases, each once, in parallel; what `folder` holds of the same code is not run again.
+    """Measure each case once, in parallel, and reuse the measurements that `folder` holds for the same code.
 
-    The same code is what `code_behind` says of the module of `run`. Raises InputError if it changes while they run.
+    "The same code" means the same `measurement_fingerprint` of the module of `run`.
 
     Parameters
     ----------
     cases
-        Frozen dataclasses: all that a measurement depends on.
+        Frozen dataclasses whose fields are everything that a measurement depends on.
     run
-        Measures one; returns plain data.
+        Function that measures one case and returns plain data.
+    folder
+        Folder of the cache.
+    executor
+        Where the cases run.
     prepare
-        Called once before the first case, if anything is missing (compiles kernels).
+        Called once before the first case if any measurement is missing (compiles kernels).
     progress
-        Is told how far the measurements are.
+        Receives progress reports.
+
+    Returns
+    -------
+    dict
+        Case -> measurement, without duplicates, in the order of `cases`.
+
+    Raises
+    ------
+    InputError
+        If the code changes while the cases run.
     """
     wanted = list(dict.fromkeys(cases))
-    bench, store = _TaskType(run, prepare, code_behind(_module(run))), Store(folder)
+    task_type, store = _TaskType(run, prepare, measurement_fingerprint(_module(run))), Store(folder)
     with store.writing():
-        return dict(zip(wanted, records(bench, wanted, store, executor, progress), strict=True))
+        return dict(zip(wanted, records(task_type, wanted, store, executor, progress), strict=True))
 
 
 def _module(run: Callable[..., Json]) -> str:
-    """Name of the module that a measuring function is defined in."""
-    return str(getattr(run, "func", run).__module__)  # of a partial function, the function
+    """Return the name of the module that defines a measuring function."""
+    return str(getattr(run, "func", run).__module__)  # partial functions name the wrapped function in `func`
 
 
 @dataclass(frozen=True)
 class _TaskType(TaskType[Any], Generic[Case]):
-    """Where cases are measured: `program` is what `code_behind` said when the reproduction began."""
+    """Task type of one measurement; `fingerprint` is the `measurement_fingerprint` at the start of the reproduction."""
 
     measure: Callable[[Case], Json]
     compile: Callable[[], object]
-    program: str
+    fingerprint: str
 
-    def key(self, trial: Any) -> str:
-        """SHA-256 of a case and of the code."""
-        return digest(canonical({"case": asdict(trial), "sources": self.program}))
+    def key(self, task: Any) -> str:
+        """Return the SHA-256 of a case and of the code."""
+        return digest(canonical({"case": asdict(task), "sources": self.fingerprint}))
 
-    def label(self, trial: Any) -> str:
-        """Fields of the case."""
-        return str(trial)
+    def label(self, task: Any) -> str:
+        """Return the fields of the case."""
+        return str(task)
 
-    def run(self, trial: Any) -> Record:
-        """Measure one."""
-        if code_behind(_module(self.measure)) != self.program:  # a worker that started later
-            raise InputError("Poolwise itself changed while the reproduction ran", remedy="run it again")
-        return Record(plain(self.measure(trial)))
+    def run(self, task: Any) -> Record:
+        """Measure a case; raise InputError if the code has changed since the reproduction started."""
+        if measurement_fingerprint(_module(self.measure)) != self.fingerprint:  # in a worker that started later
+            raise InputError("the Poolwise source code changed while the reproduction ran", remedy="run it again")
+        return Record(plain(self.measure(task)))
 
-    def prepare(self, trials: Sequence[Any]) -> None:
-        """Compile."""
+    def prepare(self, tasks: Sequence[Any]) -> None:
+        """Compile the kernels."""
         self.compile()

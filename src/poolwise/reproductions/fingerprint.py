@@ -1,4 +1,4 @@
-"""The code and shipped data that a measurement rests on: what only shows or judges its results can change without it."""
+"""Fingerprint of the code and catalog data that a measurement depends on; claims and reports are excluded."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from poolwise.code_fingerprint import PACKAGE, sources
 from poolwise.hashing import canonical, digest
 
 CLAIMS = "reproductions"
-"""Folder of the catalog that holds what results are judged by, which no measurement reads."""
+"""Folder of the catalog that holds the claims; no measurement reads it."""
 
 
 @lru_cache(maxsize=8)
-def code_behind(module: str, package: Path = PACKAGE) -> str:
-    """SHA-256 over the code that the measurements of a module can reach, and the data of the catalog but the claims."""
+def measurement_fingerprint(module: str, package: Path = PACKAGE) -> str:
+    """Return the SHA-256 of the code that a module can reach and of all catalog data except the claims."""
     catalog, data = package / "catalog", {}
     for file in sorted(catalog.rglob("*")):
         inside = file.relative_to(catalog).parts

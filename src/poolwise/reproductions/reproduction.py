@@ -1,4 +1,4 @@
-"""Reproductions of published results: one module or package for each paper here, claims fixed in a data file beforehand."""
+"""Interface of a reproduction, and its evaluation against a claims file that is fixed before anything runs."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from poolwise.runner import Executor, Local, Progress
 
 @dataclass(frozen=True)
 class ReproductionResult:
-    """What a reproduction measured.
+    """Measurements, figures and texts of a reproduction.
 
     Attributes
     ----------
     measured : (artifact, condition, metric) -> value with its interval, under the specification's reading; every key is a row
         of the claims file
     figures : figures to draw, in the order of the paper
-    notes : sentences that a reader must know (what was assumed, what was shortened)
-    explanation : paragraphs on what the runs teach beyond the claims
-    tables : tables to show before the claims, such as the paper's with our values in them
-    readings : other reading ("as run", "inferred") -> what was measured under it, for the rows that it concerns
-    switches : what is switched alone, each a cause that a claims file may name -> what was measured then
-    beyond : names of figures that the paper has not, which a report shows behind a heading
+    notes : assumptions and restrictions that a reader must know
+    explanation : paragraphs with findings beyond the claims
+    tables : tables to show before the claims, such as the paper's tables with our values
+    readings : other reading ("as run", "inferred") -> measurements under it, for the rows that it concerns
+    switches : name of a single change that a claims file may give as a cause -> measurements with this change alone
+    beyond : names of figures that the paper does not have; reports show them under a separate heading
     """
 
     measured: Mapping[Key, Measured]
@@ -46,9 +46,9 @@ class ReproductionResult:
 
 
 class Reproduction(Protocol):
-    """A published system's results, measured anew. Register with `@register("reproductions", NAME)`.
+    """Reproduction of the results of a published system. Register with `@register("reproductions", NAME)`.
 
-    `drawn` names the paper's figures that are drawn though no claim is about them alone.
+    `drawn` names figures of the paper that are drawn although no claim refers to them alone.
     """
 
     title: ClassVar[str]
@@ -65,20 +65,21 @@ class Reproduction(Protocol):
         out
             Folder for resumable intermediate results.
         quick
-            Fewer seeds and sizes; rows that are then not measured are left out.
+            Use fewer seeds and sizes; rows that this does not cover are omitted.
         executor
-            Where the measurements are computed.
+            Where the measurements run.
         progress
-            Is told how far the measurements are.
+            Receives progress reports.
         figure
-            Figure or table of the paper, such as "Figure 8", that alone is wanted; what it does not need may be left out.
+            Single figure or table of the paper to measure, such as "Figure 8"; anything that it does not need may be
+            omitted.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Reproduced:
-    """A reproduction that has run: claims beside measurements."""
+    """Completed reproduction: claims with their measurements."""
 
     name: str
     title: str
@@ -90,7 +91,7 @@ class Reproduced:
     questions: Sequence[str] = ()
 
     def count(self) -> dict[str, int]:
-        """How many rows hold, do not, were not measured, are only shown."""
+        """Return the number of rows that hold, do not hold, were not measured, and are only shown."""
         counts = dict.fromkeys(("true", "false", "not_measured", "shown"), 0)
         for row in self.rows:
             counts[row.holds] += 1
@@ -108,10 +109,32 @@ def reproduce(
     figure: str = "",
     executor: Executor | None = None,
 ) -> Reproduced:
-    """Run a reproduction and judge each of its claims; what its folder holds from before is not measured again.
+    """Run a reproduction and judge each of its claims, reusing the measurements that its folder already holds.
 
-    With a `figure` ("8", "Figure 8", "Table III") only what that one needs is run, and only its claims and drawings stay.
-    Raises UnknownNameError for one that no claim is about and that is not drawn.
+    Parameters
+    ----------
+    name
+        Registered name; selects the files of claims, headlines and questions.
+    reproduction
+        The reproduction to run.
+    out
+        Folder for resumable intermediate results.
+    quick
+        Use fewer seeds and sizes.
+    jobs
+        Number of worker processes if no `executor` is given; -1 uses all cores.
+    progress
+        Receives progress reports.
+    figure
+        Single figure or table ("8", "Figure 8", "Table III"): only its runs are made, and the result holds only its claims and
+        figures.
+    executor
+        Where the measurements run.
+
+    Raises
+    ------
+    UnknownNameError
+        If no claim refers to `figure` and it is not drawn.
     """
     executor = Local(jobs) if executor is None else executor
     claims = read_claims(catalog.find("reproductions", f"{name}.csv"))
@@ -132,7 +155,7 @@ def reproduce(
 
 
 def _artifact(figure: str, known: Sequence[str]) -> str:
-    """Find the figure that is meant: by its whole name, or "8" for "Figure 8"."""
+    """Return the full name of a requested figure, which may be abbreviated: "8" for "Figure 8"."""
     names = list(dict.fromkeys(known))
     for name in (figure, f"Figure {figure}", f"Table {figure}"):
         if any(_about(name, artifact) for artifact in names):
@@ -141,5 +164,5 @@ def _artifact(figure: str, known: Sequence[str]) -> str:
 
 
 def _about(wanted: str, artifact: str) -> bool:
-    """Whether an artifact is the wanted one or a panel of it: Figure 5 has Figure 5a."""
+    """Return whether an artifact is the wanted one or one of its panels, such as Figure 5a of Figure 5."""
     return artifact == wanted or (artifact.startswith(wanted) and artifact[len(wanted) :].isalpha())

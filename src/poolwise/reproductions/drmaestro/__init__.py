@@ -1,4 +1,4 @@
-"""DRMaestro, reproduced: makespans and violated goals of four sizes, GPUs in use, scheduler time, and what is assumed."""
+"""Reproduction of DRMaestro: makespans and goal violations of four settings, GPUs in use, scheduling time, sensitivity."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from poolwise.runner import Executor, Local, Progress
 
 @dataclass(frozen=True)
 class DrMaestroPlan:
-    """What is run.
+    """Seeds and scenarios of each part of the reproduction.
 
     Attributes
     ----------
-    seeds : seeds of each scenario, under the paper's first phase and under ours
-    spread : scenarios with the warm-up jobs on every machine, and with how many seeds each
+    seeds : number of seeds of each scenario, under the paper's first phase and under ours
+    spread : scenarios with the warm-up jobs on every machine -> number of seeds
     timed : scenarios whose rounds are timed, one seed, at a fixed interval
-    changed : scenarios in which the assumptions are changed, and with how many seeds each
-    fit_seeds : seeds of the fit of the remote times to `FIT_ON`, and of what is predicted with it
+    changed : scenarios in which the assumptions are changed -> number of seeds
+    fit_seeds : number of seeds for fitting the remote times to `FIT_ON` and for the predictions made with the fit
     """
 
     seeds: dict[DrMaestroScenario, int]
@@ -45,26 +45,28 @@ class DrMaestroPlan:
     changed: dict[DrMaestroScenario, int]
     fit_seeds: dict[DrMaestroScenario, int]
 
-    def said(self) -> list[str]:
-        """What was run, in words."""
+    def describe(self) -> list[str]:
+        """Return the note that lists the seeds of each scenario and the scenarios that were not run."""
         largest = max(self.seeds, key=lambda scenario: scenario.machines)
-        seeds = ", ".join(f"{scenario}: {seeds}" for scenario, seeds in self.seeds.items())
-        some = f" Settings of more than {largest.machines} machines were left out." if largest != SCENARIOS[-1] else ""
-        varied = ", ".join(f"{scenario}: {seeds}" for scenario, seeds in self.changed.items())
-        changed = f" The assumptions are changed one at a time with fewer settings and seeds, {varied}." if varied else ""
-        return [f"Seeds, {seeds}; intervals are 95 % by Student's t.{changed}{some}"]
+        seeds = "; ".join(f"{scenario}: {seeds}" for scenario, seeds in self.seeds.items())
+        some = f" Settings with more than {largest.machines} machines were not run." if largest != SCENARIOS[-1] else ""
+        varied = "; ".join(f"{scenario}: {seeds}" for scenario, seeds in self.changed.items())
+        changed = f" The assumptions are changed one at a time with fewer settings and seeds ({varied})." if varied else ""
+        return [f"Seeds per setting ({seeds}); intervals are 95 % by Student's t.{changed}{some}"]
 
     def up_to(self, machines: int) -> DrMaestroPlan:
-        """The same plan without what has more machines."""
+        """Return the plan without scenarios of more than this number of machines."""
 
-        def kept(part: dict[DrMaestroScenario, int]) -> dict[DrMaestroScenario, int]:
+        def restrict(part: dict[DrMaestroScenario, int]) -> dict[DrMaestroScenario, int]:
             return {scenario: seeds for scenario, seeds in part.items() if scenario.machines <= machines}
 
         timed = tuple(scenario for scenario in self.timed if scenario.machines <= machines)
-        return DrMaestroPlan(kept(self.seeds), kept(self.spread), timed, kept(self.changed), kept(self.fit_seeds))
+        return DrMaestroPlan(
+            restrict(self.seeds), restrict(self.spread), timed, restrict(self.changed), restrict(self.fit_seeds)
+        )
 
     def cases(self, figure: str = "") -> list[DrMaestroCase]:
-        """Every case, the small scenarios first; those of a figure if one is given."""
+        """Return all cases, small scenarios first, or the cases of one figure."""
         if figure in ONE_RUN:
             return [DrMaestroCase(ONE_RUN[figure], policy, 0) for policy in POLICIES if ONE_RUN[figure] in self.seeds]
         if figure in TIMES:
@@ -84,26 +86,26 @@ class DrMaestroPlan:
         return found + [DrMaestroCase(s, policy, seed, change) for s, change, seed in varied for policy in POLICIES]
 
     def fits(self, scenario: DrMaestroScenario, changes: Iterable[str]) -> list[DrMaestroCase]:
-        """Cases of a scenario with the remote times changed."""
+        """Return the cases of a scenario with changed remote times."""
         seeds = range(self.fit_seeds.get(scenario, 0))
         names = [fit.run_as(change) for change in changes]
         return [DrMaestroCase(scenario, policy, seed, name) for name in names for seed in seeds for policy in POLICIES]
 
     def timings(self, figure: str = "") -> list[DrMaestroCase]:
-        """Cases whose rounds are timed; those of a figure if one is given."""
+        """Return the cases whose rounds are timed, or those of one figure."""
         only = TIMES.get(figure, () if figure else tuple(WARM_UP_S))
         return [DrMaestroCase(s, policy, 0, FIXED) for s in self.timed if s.machines in only for policy in POLICIES]
 
 
 ONE_RUN = {**{figure: scenario for scenario, figure in figures.GPUS_IN.items()}, "Figure 10": SCENARIOS[3]}
-"""Figure of a single run -> its scenario."""
+"""Figure that shows a single run -> its scenario."""
 TIMES = {"Figure 6": (4,), "Figure 8": (16, 128)}
-"""Figure of the times of rounds -> machines of its scenarios."""
+"""Figure of round times -> numbers of machines of its scenarios."""
 OF_MACHINES = {
     **dict.fromkeys(("Table 2", "Table 3", "Experiment 2"), (4,)),
     **dict.fromkeys(("Table 4", "Table 5"), (16, 128)),
 }
-"""Table -> machines of its scenarios."""
+"""Table -> numbers of machines of its scenarios."""
 SMALL = dict.fromkeys(SCENARIOS[:3], 10)
 FULL = DrMaestroPlan(
     {**SMALL, SCENARIOS[3]: 4},
@@ -120,12 +122,12 @@ QUICK = DrMaestroPlan(
 @register("reproductions", "drmaestro")
 @dataclass(frozen=True)
 class DRMaestro(Reproduction):
-    """Tables 2 to 5 and Figures 4 to 10 of Amaral et al. as ratios, on jobs whose times are mostly assumed.
+    """Reproduction of Tables 2 to 5 and Figures 4 to 10 of Amaral et al. as ratios, with mostly assumed run times of jobs.
 
     Parameters
     ----------
     machines
-        Largest setting of the paper that is run: 16 takes minutes, 128 an hour.
+        Largest number of machines to run: 16 takes minutes, 128 an hour.
     """
 
     machines: int = 128
@@ -139,7 +141,7 @@ class DRMaestro(Reproduction):
     def run(
         self, out: Path, *, quick: bool, executor: Executor, progress: Progress | None = None, figure: str = ""
     ) -> ReproductionResult:
-        """Measure everything; see `Reproduction`."""
+        """Measure the cases of the plan and the fit; see `Reproduction.run`."""
         plan = (QUICK if quick else FULL).up_to(self.machines)
         cases = measure_all(plan.cases(figure), measure_case, out, executor, progress=progress)
         if figure in ("", "Prediction"):
@@ -149,12 +151,12 @@ class DRMaestro(Reproduction):
                 rest = [case for scenario in SCENARIOS[1:] for case in plan.fits(scenario, [best])]
                 cases |= measure_all(rest, measure_case, out, executor, progress=progress)
         timed = plan.timings(figure)
-        rounds = measure_all(timed, measure_rounds, out / "times", Local(1), progress=progress)  # one by one: they are timed
+        rounds = measure_all(timed, measure_rounds, out / "times", Local(1), progress=progress)  # one at a time, for timing
         results = claims.DrMaestroResults(cases, rounds)
         return ReproductionResult(
             {**claims.measure(results), **fit.measure_fit(results)},
             figures.draw(results),
-            [*plan.said(), *NOTES],
+            [*plan.describe(), *NOTES],
             claims.explain(results),
             [*fit.tables(results), *figures.tables(results)],
             switches=claims.switches(results),
@@ -163,19 +165,20 @@ class DRMaestro(Reproduction):
 
 
 NOTES = (
-    "Times, network use and sensitivities of the jobs are assumed but for two stretches read off the paper's Figure 3; see "
-    "catalog/device_profiles/rodinia.csv, where everything assumed is marked. Ratios are judged, absolute values only shown.",
+    "Run times, network use and sensitivities of the jobs are assumed, except for two slowdowns read off the paper's Figure 3; "
+    "catalog/device_profiles/rodinia.csv marks each assumption. Claims judge ratios; absolute values are only shown.",
     "The warm-up jobs hold every core of half of the machines until 2000 s (4 machines, as published) or 700 s (assumed).",
-    "The published numbers of violations fit no single definition: 4 machines with 128 jobs need queueing excluded, 128 "
-    "machines with 4096 jobs need it included. Both are shown; judged is that the network-aware policy has no more than the "
-    "plain one.",
-    "Judged is the paper's first phase, which does not look at devices; ours, which does, stands in rows of its own.",
-    "The claims file was written after first runs of one seed had been seen, before the runs of ten; its reasons came "
+    "The published violation counts match no single definition: 4 machines with 128 jobs require queueing time to be excluded, "
+    "128 machines with 4096 jobs require it to be included. Both counts are shown; the claim judged is that the network-aware "
+    "policy has no more violations than the plain one.",
+    "The claims judge the paper's first phase, which ignores devices; results with our first phase, which considers them, are "
+    "in separate rows.",
+    "The claims file was written after the first runs with one seed and before the runs with ten seeds; its reasons were added "
     "afterwards.",
-    "Goals four times as long, counted from submission on, is a definition of violations that was fitted to the published "
-    "ratio of 16 machines (1.39): it meets that of 4 machines with 512 jobs, and not that of 4 machines with 128.",
-    "A scheduling round is made at every arrival and end; the times of rounds and their flow problems are those of runs with a "
-    "round every 5 s and at no other time, as the paper's simulation makes them. The paper does not print its interval.",
-    "Where the network-aware policy leaves a job with a node but without a GPU, everything is solved again without it, as the "
-    "specification asks; Algorithm 2 as printed solves each phase once a round. That is a switch of its own.",
+    "Counting violations from submission with goals four times as long is a definition fitted to the published ratio of 16 "
+    "machines (1.39): it meets the ratio of 4 machines with 512 jobs, but not that of 4 machines with 128 jobs.",
+    "A scheduling round runs at every arrival and end. Round times and numbers of flow problems come from separate runs with a "
+    "round every 5 s and at no other time, as in the paper's simulation; the paper does not state its interval.",
+    "Where the network-aware policy assigns a job a node but no GPU, the round is solved again without that job, as our "
+    "specification requires; Algorithm 2 as printed solves each phase once per round, which a separate switch measures.",
 )

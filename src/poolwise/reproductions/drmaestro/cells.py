@@ -1,4 +1,4 @@
-"""The runs behind the reproduction of DRMaestro: what one is, and what is measured of it."""
+"""Cases of the DRMaestro reproduction: machines, jobs and policies of one simulation, and its measurements."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ DrMaestroPolicy = Literal["firmament", "drmaestro", "network_aware"]
 POLICIES: tuple[DrMaestroPolicy, ...] = ("firmament", "drmaestro", "network_aware")
 PROFILES = "catalog:rodinia"
 WARM_UP_S = {4: 2000.0, 16: 700.0, 128: 700.0}
-"""Machines -> seconds until the warm-up jobs end: measured for 4, assumed for 16 and 128."""
+"""Number of machines -> seconds until the warm-up jobs end: measured for 4, assumed for 16 and 128."""
 POINTS = 240
 BEYOND = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
-"""Multiples of the goals beyond which jobs are counted, from submission on: the paper prints neither goals nor definition."""
-KNOWN = {**CHANGES, **FITS}
+"""Multiples of the goals beyond which jobs are counted, from submission; the paper states neither goals nor definition."""
+ALL_CHANGES = {**CHANGES, **FITS}
 
 
 @dataclass(frozen=True)
 class Variant:
-    """Settings of the scheduler other than the specification's reading of the paper, and policies that they concern."""
+    """Scheduler settings that differ from the specification's reading of the paper, and the policies that they affect."""
 
     policies: tuple[DrMaestroPolicy, ...]
     local_first: bool = False
@@ -48,9 +48,9 @@ class Variant:
 
 
 OUR_PHASE = "our first phase"
-"""The first phase looks at free devices of a node's own, which is ours: the paper's does not."""
+"""First phase that considers the free devices of a node; this is ours, the paper's ignores them."""
 SOLVED_ONCE = "each phase solved once a round"
-"""Algorithm 2 as printed: a job that was placed in part waits for the next round. Only network-aware arcs leave any so."""
+"""Algorithm 2 as printed: a partially placed job waits for the next round. Only network-aware arcs cause such jobs."""
 VARIANTS: Mapping[str, Variant] = {
     "": Variant(POLICIES),
     OUR_PHASE: Variant(POLICIES[1:], local_first=True),
@@ -60,7 +60,7 @@ VARIANTS: Mapping[str, Variant] = {
 
 @dataclass(frozen=True)
 class DrMaestroScenario:
-    """Machines and jobs of the paper; `spread`: the warm-up jobs hold half of every machine instead of half of the machines."""
+    """Setting of the paper; with `spread` the warm-up jobs hold half of every machine instead of half of the machines."""
 
     machines: int
     jobs: int
@@ -75,10 +75,7 @@ SCENARIOS = (DrMaestroScenario(4, 128), DrMaestroScenario(4, 512), DrMaestroScen
 
 @dataclass(frozen=True)
 class DrMaestroCase:
-    """One simulation.
-
-    `change` names what is assumed otherwise than in the profiles, `variant` one of `VARIANTS`.
-    """
+    """One simulation; `change` names a changed assumption in `ALL_CHANGES`, `variant` a scheduler variant in `VARIANTS`."""
 
     scenario: DrMaestroScenario
     policy: DrMaestroPolicy
@@ -93,28 +90,28 @@ class DrMaestroCase:
 
     @property
     def assumed(self) -> Change:
-        """What is assumed otherwise than in the profiles."""
-        return KNOWN[self.change] if self.change else Change()
+        """Assumptions that replace those of the profiles."""
+        return ALL_CHANGES[self.change] if self.change else Change()
 
 
 @lru_cache(maxsize=4)
 def machine(machines: int) -> Machine:
-    """The published machine."""
+    """Return the published machine."""
     return load_machine(catalog.find("machines", f"gpu-{machines}"))
 
 
 def workload(case: DrMaestroCase, profiles: str = PROFILES) -> Workload:
-    """Draw a case's jobs."""
+    """Generate the jobs of a case."""
     scenario = case.scenario
     jobs = DeviceJobs(scenario.jobs, case.seed, scenario.machines, warm_up_s=case.warm_up_s, spread=scenario.spread)
     return replace(jobs, profiles=profiles).generate()
 
 
 def scheduler(case: DrMaestroCase, profiles: str = PROFILES) -> FlowScheduler:
-    """Configure a case's policy."""
+    """Return the scheduler of a case; raise ValueError if the variant does not apply to its policy."""
     change, variant = case.assumed, VARIANTS[case.variant]
     if case.policy not in variant.policies:
-        raise ValueError(f"{case.policy} has nothing to do with '{case.variant}'")
+        raise ValueError(f"variant '{case.variant}' does not apply to policy '{case.policy}'")
     if case.policy == "firmament":
         return Firmament(every_s=change.every_s, at_ends=change.at_ends)
     return FlowScheduler(
@@ -127,7 +124,7 @@ def scheduler(case: DrMaestroCase, profiles: str = PROFILES) -> FlowScheduler:
 
 
 def run_case(case: DrMaestroCase, clock: Clock | None = None) -> Schedule:
-    """Simulate a case; raises PolicyError if a job did not run."""
+    """Simulate a case; raise PolicyError if a job did not run."""
     change = case.assumed
     with tempfile.TemporaryDirectory() as folder:
         profiles = PROFILES
@@ -149,7 +146,7 @@ def run_case(case: DrMaestroCase, clock: Clock | None = None) -> Schedule:
 
 
 def measure_case(case: DrMaestroCase) -> dict[str, Any]:
-    """Metrics of a case, and what the figures need."""
+    """Return the metrics of a case and the curves that the figures need."""
     schedule = run_case(case)
     measured = schedule.workload.attributes["kind"] != WARM_UP
     execution = (schedule.job_end - schedule.job_start)[measured]
@@ -178,7 +175,7 @@ def measure_case(case: DrMaestroCase) -> dict[str, Any]:
 
 
 def measure_rounds(case: DrMaestroCase) -> dict[str, Any]:
-    """CPU seconds of each scheduling round of a case, flow problems solved, and rounds that solve any; times vary."""
+    """Return CPU seconds per scheduling round of a case, flow problems solved, and rounds that solve any; times vary."""
     clock = Clock()
     run_case(case, clock)
     total, solver = (np.array(column) for column in zip(*clock.rounds, strict=True))
@@ -191,7 +188,7 @@ def measure_rounds(case: DrMaestroCase) -> dict[str, Any]:
 
 
 def gpus_in_use(schedule: Schedule) -> tuple[FloatArray, IntArray]:
-    """(k,) seconds at which the number of devices in use changes, from 0 on, and (k,) the number from then on."""
+    """Return (k,) seconds at which the number of devices in use changes, starting at 0, and (k,) the number from each on."""
     device = schedule.machine.kind[schedule.owner] == Kind.DEVICE
     many = np.add.reduceat(np.append(device, False).astype(np.int64), schedule.offset[:-1])
     time = np.concatenate([[0], schedule.start, schedule.end])
@@ -203,17 +200,17 @@ def gpus_in_use(schedule: Schedule) -> tuple[FloatArray, IntArray]:
 
 @dataclass(frozen=True)
 class _Timed(Scheduler):
-    """A flow scheduler whose dispatcher writes its times into a clock of ours."""
+    """Flow scheduler whose dispatcher records the time of each round in a given clock."""
 
     scheduler: FlowScheduler
     clock: Clock
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
-        """Begin a run."""
+        """Open the scheduler and attach the clock to its dispatcher."""
         dispatcher = self.scheduler.open(machine, seed)
         dispatcher.clock = self.clock
         return dispatcher
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """As the scheduler that is timed."""
+        """Check the machine and jobs with the timed scheduler."""
         self.scheduler.check(machine, jobs)

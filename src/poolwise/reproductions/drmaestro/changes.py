@@ -1,4 +1,4 @@
-"""What is assumed in the profiles, and how it is changed to see which conclusions hang on it."""
+"""Assumptions of the job profiles, and changes that show which conclusions depend on them."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from poolwise.performance.device_profiles import DeviceProfile
 
 @dataclass(frozen=True)
 class Change:
-    """Factors and values that stand in for what the profiles assume; measured numbers stay.
+    """Factors and values that replace assumptions of the profiles; measured numbers stay.
 
     Attributes
     ----------
     remote : factor of remote times and of the goals that are derived from them
-    sensitivity : factor of the stretch under full load, of the kinds whose stretch was not published
+    sensitivity : factor of the slowdown under full load, for kinds whose slowdown was not published
     goal : factor of the goals
-    link : factor of what jobs send over links
-    spread : spread of the times; None leaves it
-    neighbours : both sensitivities to neighbours; None leaves them
-    local_s : local time of all kinds, remote times and goals scaled with it; None leaves it
-    importance : z; None leaves it
-    cores : cores of a job; None leaves them
+    link : factor of the traffic that jobs send over links
+    spread : spread of the times; None keeps it
+    neighbors : both sensitivities to neighbors; None keeps them
+    local_s : local time of all kinds, with remote times and goals scaled accordingly; None keeps it
+    importance : z of the utility, from 1 (a missed goal counts fully) to 10 (not at all); None keeps it
+    cores : cores per job; None keeps them
     warm_up : factor of the time until the warm-up jobs end
     every_s : seconds between scheduling rounds
-    at_ends : whether a round is also made whenever something ends
+    at_ends : whether a round also runs whenever a task ends
     """
 
     remote: float = 1.0
@@ -33,7 +33,7 @@ class Change:
     goal: float = 1.0
     link: float = 1.0
     spread: float | None = None
-    neighbours: float | None = None
+    neighbors: float | None = None
     local_s: float | None = None
     importance: float | None = None
     cores: int | None = None
@@ -54,8 +54,8 @@ class Change:
             goal_s=profile.goal_s * scale * self.remote * self.goal,
             link_mb_s=profile.link_mb_s * self.link,
         )
-        if self.neighbours is not None:
-            found = replace(found, cpu_sensitivity=self.neighbours, device_sensitivity=self.neighbours)
+        if self.neighbors is not None:
+            found = replace(found, cpu_sensitivity=self.neighbors, device_sensitivity=self.neighbors)
         given = {"spread": self.spread, "importance": self.importance, "cores": self.cores}
         return replace(found, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]  # mypy takes the dictionary for one type
 
@@ -71,8 +71,8 @@ CHANGES: Mapping[str, Change] = {
     "twice the link use": Change(link=2.0),
     "no spread of times": Change(spread=0.0),
     "spread of times 0.4": Change(spread=0.4),
-    "neighbours do not matter": Change(neighbours=0.0),
-    "neighbours cost 15 %": Change(neighbours=0.15),
+    "neighbours do not matter": Change(neighbors=0.0),
+    "neighbours cost 15 %": Change(neighbors=0.15),
     "all kinds 75 s": Change(local_s=75.0),
     "a missed goal counts a ninth": Change(importance=9.0),
     "40 threads a job": Change(cores=40),
@@ -83,13 +83,13 @@ CHANGES: Mapping[str, Change] = {
 }
 
 FIXED = "a round every 5 s, none at ends"
-"""The change under which rounds are timed: the paper calls its scheduler at a fixed interval."""
+"""The change under which rounds are timed: the paper runs its scheduler at a fixed interval."""
 FACTORS = (0.8, 0.85, 0.9, 0.95, 1.0, 1.05)
-"""Factors of the remote times among which one is fitted to one setting of the paper."""
+"""Candidate factors of the remote times, one of which is fitted to one setting of the paper."""
 
 
 def fitted(factor: float) -> str:
-    """Name of the change that takes a factor of the remote times."""
+    """Return the name of the change that applies a factor to the remote times."""
     return f"remote times x {factor:g}"
 
 

@@ -1,4 +1,4 @@
-"""What the runs say about each claim of catalog/reproductions/drmaestro.csv."""
+"""Measured values of the claims in catalog/reproductions/drmaestro.csv."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from poolwise.reproductions.drmaestro.changes import CHANGES
 
 NAMES: Mapping[DrMaestroPolicy, str] = {"firmament": "Firmament", "drmaestro": "DRMaestro", "network_aware": "network-aware"}
 TABLES = {4: ("Table 2", "Table 3"), 16: ("Table 4", "Table 5"), 128: ("Table 4", "Table 5")}
-"""Machines -> tables of makespans and of violations."""
+"""Number of machines -> tables of makespans and of violations."""
 COUNTS = {"violations": "execution longer than the goal", "violations_queueing": "submission to end longer than the goal"}
 FOUR_TIMES = "from submission on, goals four times as long"
-"""A definition of violations fitted to the published ratio of 16 machines: the other settings judge it."""
+"""Violation definition fitted to the published ratio of 16 machines; the other settings test it."""
 
 
 @dataclass(frozen=True)
 class DrMaestroResults:
-    """Every measured case, and the CPU times of the rounds of some."""
+    """Measurements of every case, and CPU times of the rounds of the timed cases."""
 
     cases: Mapping[DrMaestroCase, Mapping[str, Any]]
     rounds: Mapping[DrMaestroCase, Mapping[str, Any]]
@@ -44,11 +44,10 @@ class DrMaestroResults:
     def seeds(
         self, scenario: DrMaestroScenario, policy: DrMaestroPolicy, metric: str, change: str = "", variant: str = ""
     ) -> FloatArray:
-        """(n_seed,) a metric, one value per seed, in the order of the seeds.
+        """Return (n_seed,) values of a metric in seed order.
 
-        A policy that a variant does not concern is measured without.
-
-        Of a metric that is a list "NAME:2" is the third value.
+        A policy that a variant does not affect is looked up without the variant. "NAME:2" selects the third value of a metric
+        that is a list.
         """
         wanted = scenario, policy, change, variant if policy in VARIANTS[variant].policies else ""
         mine = [c for c in self.cases if (c.scenario, c.policy, c.change, c.variant) == wanted]
@@ -65,31 +64,31 @@ class DrMaestroResults:
         change: str = "",
         variant: str = "",
     ) -> FloatArray:
-        """(n_seed,) a metric under one policy over that under another, seed by seed: the same jobs."""
+        """Return (n_seed,) ratios of a metric under two policies, seed by seed, so on the same jobs."""
         over, under = (self.seeds(scenario, policy, metric, change, variant) for policy in (above, below))
         both = min(len(over), len(under))
         found: FloatArray = over[:both] / under[:both]
         return found
 
     def scenarios(self, spread: bool = False) -> list[DrMaestroScenario]:
-        """Scenarios that were run, in the paper's order."""
+        """Return the scenarios that were run, in the paper's order."""
         known = {case.scenario for case in self.cases}
         return [s for s in (replace(s, spread=spread) for s in SCENARIOS) if s in known]
 
     def changed(self) -> list[DrMaestroScenario]:
-        """Scenarios in which the assumptions were changed."""
+        """Return the scenarios in which assumptions were changed."""
         known = {case.scenario for case in self.cases if case.change in CHANGES}
         return [scenario for scenario in self.scenarios() if scenario in known]
 
 
 def measure(results: DrMaestroResults) -> dict[Key, Measured]:
-    """Answer every claim that was measured."""
+    """Return the measured value of every claim that the runs cover."""
     parts = (_makespans, _violations, _gpus, _our_phase, _spread, _rounds, _sensitivity)
     return {key: value for part in parts for key, value in part(results)}
 
 
 def mean(values: FloatArray) -> Measured:
-    """Mean over seeds with its 95 % interval; NaN where nothing was measured."""
+    """Return the mean over seeds with its 95 % interval; NaN without measurements."""
     if not len(values):
         return Measured(math.nan)
     found = mean_interval(values)
@@ -112,7 +111,7 @@ def _makespans(results: DrMaestroResults) -> KeyedRows:
 
 
 def _speedups(results: DrMaestroResults, s: DrMaestroScenario, variant: str = "") -> KeyedRows:
-    """Makespans of the policies against each other."""
+    """Yield the makespan ratios between the policies."""
     table = TABLES[s.machines][0]
     for policy in POLICIES[1:]:
         found = results.ratio(s, "firmament", policy, variant=variant)
@@ -132,7 +131,7 @@ def _violations(results: DrMaestroResults) -> KeyedRows:
 
 
 def _compared(results: DrMaestroResults, s: DrMaestroScenario, metric: str, what: str, variant: str = "") -> KeyedRows:
-    """Violations of the policies against each other, counted by a metric, for the rows of a definition."""
+    """Yield the differences and ratios of violations between the policies, for the rows of one definition."""
     table, plain, aware = TABLES[s.machines][1], *POLICIES[1:]
     of_plain, of_aware = (results.seeds(s, policy, metric, variant=variant) for policy in (plain, aware))
     both = min(len(of_plain), len(of_aware))
@@ -143,7 +142,7 @@ def _compared(results: DrMaestroResults, s: DrMaestroScenario, metric: str, what
 
 
 def switches(results: DrMaestroResults) -> dict[str, dict[Key, Measured]]:
-    """Measure what a switch is about: name -> claim -> what was measured with it turned."""
+    """Return switch -> claim -> measurement with that switch alone, for the claims that each switch affects."""
     found: dict[str, dict[Key, Measured]] = {OUR_PHASE: {}, SOLVED_ONCE: {}, FOUR_TIMES: {}}
     for s in results.scenarios():
         for variant in (OUR_PHASE, SOLVED_ONCE):
@@ -174,7 +173,7 @@ def _gpus(results: DrMaestroResults) -> KeyedRows:
 
 
 def _our_phase(results: DrMaestroResults) -> KeyedRows:
-    """Makespans with a first phase that prefers nodes with free devices."""
+    """Yield the makespans with a first phase that prefers nodes with free devices."""
     for s in results.scenarios():
         for policy in POLICIES[1:]:
             found = results.ratio(s, "firmament", policy, variant=OUR_PHASE)
@@ -231,16 +230,16 @@ def _sensitivity(results: DrMaestroResults) -> KeyedRows:
 
 
 def explain(results: DrMaestroResults) -> Sequence[str]:
-    """Say which conclusions hang on what is assumed."""
-    said = []
+    """Describe which conclusions depend on the assumptions."""
+    paragraphs = []
     for s in results.changed():
         lost = [c for c in CHANGES if float(results.ratio(s, "firmament", "drmaestro", change=c).mean()) <= 1.005]
         slower = [c for c in CHANGES if float(results.ratio(s, "drmaestro", "network_aware", change=c).mean()) < 1]
-        said.append(
-            f"{s}: the shorter makespan of disaggregation is lost under {_list(lost)}; the network-aware policy has the longer "
+        paragraphs.append(
+            f"{s}: disaggregation does not shorten the makespan under {_list(lost)}; the network-aware policy has the longer "
             f"makespan of the two under {_list(slower)} ({len(CHANGES)} changes, one at a time)."
         )
-    return said
+    return paragraphs
 
 
 def _list(names: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Figures 4 to 10 of the paper from our runs, and tables to read beside them."""
+"""Figures 4 to 10 of the DRMaestro paper drawn from our runs, and the sensitivity tables."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ SHOWN = 200
 GPUS_IN = dict(zip(SCENARIOS, ("Figure 4", "Figure 5", "Figure 7", "Figure 9"), strict=True))
 """Setting -> the paper's figure of its GPUs in use."""
 VIOLATED = dict(zip(SCENARIOS, ((106, 117, 112), (445, 463, 431), (377, 382, 272), (2160, 1310, 818)), strict=True))
-"""Published jobs that violate their goals (Tables 3 and 5), in the order of `POLICIES`."""
+"""Published numbers of jobs that violate their goals (Tables 3 and 5), in the order of `POLICIES`."""
 SPEEDUP = dict(zip(SCENARIOS, ((1.5057, 1.5379), (1.2688, 1.3161), (1.2098, 1.2499), (1.1188, 1.1990)), strict=True))
-"""Published makespan of Firmament over those of the two others (Tables 2 and 4)."""
+"""Published makespan of Firmament over those of the other two policies (Tables 2 and 4)."""
 
 
 def draw(results: DrMaestroResults) -> list[Figure]:
-    """All figures."""
-    return [*_makespans(results), *_gpus(results), *_normalised(results), *_rounds(results), *further(results)]
+    """Draw all figures."""
+    return [*_makespans(results), *_gpus(results), *_normalized(results), *_rounds(results), *further(results)]
 
 
 def further(results: DrMaestroResults) -> list[Figure]:
-    """Figures that the paper has not."""
+    """Draw the figures that the paper does not have."""
     return list(_violations(results))
 
 
 def _makespans(results: DrMaestroResults) -> Iterator[Figure]:
-    """Tables 2 and 4: how much shorter the makespan is, under the paper's first phase and under ours."""
+    """Draw the makespan ratios of Tables 2 and 4 under the paper's first phase and under ours."""
     shown = results.scenarios()
     series, published = {}, {}
-    for place, policy in enumerate(POLICIES[1:]):
+    for column, policy in enumerate(POLICIES[1:]):
         for variant, words in (("", "the paper's first phase"), (OUR_PHASE, OUR_PHASE)):
             name = f"{NAMES[policy]}, {words}"
             ratios = [results.ratio(s, "firmament", policy, variant=variant) for s in shown]
             series[name] = [float(values.mean()) if len(values) else np.nan for values in ratios]
-            published[name] = [SPEEDUP[s][place] for s in shown]
+            published[name] = [SPEEDUP[s][column] for s in shown]
     yield Bars(
         name="makespans",
-        title="Makespan of Firmament over those of DRMaestro and its network-aware policy",
+        title="Makespan of Firmament over the makespans of DRMaestro and its network-aware policy",
         caption="Means over the seeds; marks are the published ratios (Tables 2 and 4).",
         groups=[str(s) for s in shown],
         series=series,
@@ -53,7 +53,7 @@ def _makespans(results: DrMaestroResults) -> Iterator[Figure]:
 
 
 def _violations(results: DrMaestroResults) -> Iterator[Figure]:
-    """Jobs beyond multiples of their goals: how the counts hang on a definition that the paper does not print."""
+    """Draw the jobs beyond multiples of their goals, since the counts depend on a definition that the paper does not state."""
     for s in results.scenarios():
         table = "Table 3" if s.machines == 4 else "Table 5"
         counts = {p: [float(results.seeds(s, p, f"beyond:{k}").mean()) for k in range(len(BEYOND))] for p in POLICIES}
@@ -61,7 +61,7 @@ def _violations(results: DrMaestroResults) -> Iterator[Figure]:
         yield Curves(
             name=f"violations_{_name(s)}",
             title=f"Jobs that take longer from submission to end than a multiple of their goal, {s}",
-            caption=f"Means over the seeds. {table} prints one count a policy, without its definition: {given}.",
+            caption=f"Means over the seeds. {table} prints one count per policy without defining it: {given}.",
             x=list(BEYOND),
             series={NAMES[p]: values for p, values in counts.items()},
             published={NAMES[p]: [float(count)] * len(BEYOND) for p, count in zip(POLICIES, VIOLATED[s], strict=True)},
@@ -76,7 +76,7 @@ def _name(scenario: DrMaestroScenario) -> str:
 
 
 def _first(results: DrMaestroResults, scenario: DrMaestroScenario, metric: str) -> dict[str, np.ndarray]:
-    """Policy -> a list of seed 0."""
+    """Return policy -> values of a list metric with seed 0."""
     cases = {c.policy: c for c in results.cases if c.scenario == scenario and not c.seed and not c.change and not c.variant}
     return {NAMES[policy]: np.array(results.cases[cases[policy]][metric], dtype=np.float64) for policy in POLICIES}
 
@@ -89,7 +89,7 @@ def _gpus(results: DrMaestroResults) -> Iterator[Figure]:
         yield Curves(
             name=f"gpus_{_name(scenario)}",
             title=f"GPUs in use, {scenario}",
-            caption="Seed 0; Figures 4, 5, 7 and 9. The warm-up jobs leave half of the machines no cores at first.",
+            caption="Seed 0; Figures 4, 5, 7 and 9. At first the warm-up jobs occupy all cores of half of the machines.",
             x=x.tolist(),
             series={name: values.tolist() for name, values in series.items()},
             x_axis=Axis("time (s)"),
@@ -98,7 +98,7 @@ def _gpus(results: DrMaestroResults) -> Iterator[Figure]:
         )
 
 
-def _normalised(results: DrMaestroResults) -> Iterator[Figure]:
+def _normalized(results: DrMaestroResults) -> Iterator[Figure]:
     for scenario in results.scenarios()[-1:]:
         values = _first(results, scenario, "normalised")
         x = np.linspace(0.0, 1.0, SHOWN)
@@ -115,7 +115,7 @@ def _normalised(results: DrMaestroResults) -> Iterator[Figure]:
 
 
 def _along(values: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Values of a list at fractions of its length."""
+    """Sample a list at fractions of its length."""
     return values[np.minimum((x * len(values)).astype(np.int64), len(values) - 1)]
 
 
@@ -136,27 +136,27 @@ def _rounds(results: DrMaestroResults) -> Iterator[Figure]:
 
 
 def tables(results: DrMaestroResults) -> list[Table]:
-    """What changes with each assumption."""
+    """Return the tables of makespan ratios and violations under each changed assumption."""
     return [
         Table(
             f"Sensitivity: {scenario}",
             (
-                "what is assumed otherwise",
+                "changed assumption",
                 "Firmament / DRMaestro",
                 "Firmament / network-aware",
                 "violations, plain",
                 "network-aware",
             ),
             [_row(results, scenario, change) for change in ("", *CHANGES)],
-            "Makespans as ratios, and jobs whose execution takes longer than their goal; means over the seeds.",
+            "Makespan ratios, and number of jobs whose execution takes longer than their goal; means over the seeds.",
         )
         for scenario in results.changed()
     ]
 
 
 def _row(results: DrMaestroResults, scenario: DrMaestroScenario, change: str) -> list[str]:
-    """Means of a change, or without one of the same seeds."""
+    """Return the means under a change, or without one over the same seeds."""
     n = len(results.seeds(scenario, "firmament", "makespan_s", next(iter(CHANGES))))
     ratios = [float(results.ratio(scenario, "firmament", policy, change=change)[:n].mean()) for policy in POLICIES[1:]]
     counts = [float(results.seeds(scenario, policy, "violations", change)[:n].mean()) for policy in POLICIES[1:]]
-    return [change or "nothing", *(f"{r:.3f}" for r in ratios), *(f"{c:.1f}" for c in counts)]
+    return [change or "none", *(f"{r:.3f}" for r in ratios), *(f"{c:.1f}" for c in counts)]

@@ -1,4 +1,4 @@
-"""Figures of what turns the claims: each cause switched on alone and taken away alone, and other traces."""
+"""Figures of the causes that decide claims: each difference of the authors' runs alone, all but one, and other traces."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from poolwise.reproductions.fair_memory.traces import TRACES
 
 
 def draw_causes(results: FairMemoryResults, claims: Sequence[Claim]) -> list[Figure]:
-    """Ablation bars, the parts of the backfilling, and the search over traces."""
+    """Draw the ablation, the parts of the backfilling, and the lead of FM on other traces."""
     return [_ablation(results, claims), *_backfills(results), *_sensitivity(results)]
 
 
 def _ablation(results: FairMemoryResults, claims: Sequence[Claim]) -> Figure:
-    mine = [claim for claim in claims if claim.kind == "paper"]
-    figures = dict.fromkeys(claim.artifact for claim in mine)
+    published = [claim for claim in claims if claim.kind == "paper"]
+    figures = dict.fromkeys(claim.artifact for claim in published)
     counts = {}
     for label, reading in ablations().items():
         found = measure_claims(results, reading)
-        counts[label] = Counter(c.artifact for c in mine if c.criterion.verdict(found.get(c.key)) == "holds")
-    judged = Counter(claim.artifact for claim in mine if claim.rule != "shown")
+        counts[label] = Counter(c.artifact for c in published if c.criterion.verdict(found.get(c.key)) == "holds")
+    judged = Counter(claim.artifact for claim in published if claim.rule != "shown")
     series = {f"{name} (of {judged[name]})": [float(counts[label][name]) for label in counts] for name in figures}
     return Bars(
         "ablation",
-        "Which of the authors' differences make claims hold",
-        "Claims of the paper that hold, by figure: in the specification's reading, with each difference alone, with each alone "
-        "taken away, and with all three.",
+        "Claims that hold under each difference of the authors' runs",
+        "Number of the paper's claims that hold, by figure: in the specification's reading, with each difference alone, with "
+        "all but one, and with all three.",
         groups=list(counts),
         series=series,
         y_axis=Axis("claims that hold"),
@@ -55,7 +55,7 @@ def _backfills(results: FairMemoryResults) -> Iterator[Figure]:
         yield Curves(
             "backfilling",
             "Lead of FM over SJF under each backfilling, Perlmutter-like",
-            "By how much the mean bounded slowdown of SJF is longer than that of FM, with 95 % intervals.",
+            "By how much the mean bounded slowdown of SJF exceeds that of FM, with 95 % intervals.",
             artifact="Backfilling",
             x=[float(s) for s in sizes],
             series=series,
@@ -76,9 +76,9 @@ def _sensitivity(results: FairMemoryResults) -> Iterator[Figure]:
         series[label] = [float(100 * cells.lead(int(size)).mean()) for size in sizes]
     yield Curves(
         "sensitivity",
-        "Lead of FM over the best other order on other traces, backfilling by nodes, no extra",
-        "Perlmutter-like, mean over seeds. All but the last two keep the marginals that the paper prints and the weighted mean "
-        "memory; the last two make the pool short at sizes where it is not on the others.",
+        "Lead of FM over the best other order on other traces, backfilling on nodes alone, no extra nodes",
+        "Perlmutter-like, means over seeds. All traces but the last two keep the published marginals and weighted mean memory; "
+        "on the last two the pool binds at sizes where it does not bind on the others.",
         artifact="Sensitivity",
         x=sizes,
         series=series,

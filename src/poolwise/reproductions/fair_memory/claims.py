@@ -1,4 +1,4 @@
-"""What the claims of the Fair Memory paper ask for, measured from our runs."""
+"""Measured values of the claims of the Fair Memory paper."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from poolwise.metrics.intervals import mean_interval
 from poolwise.model import Machine
 from poolwise.performance.remote_memory import FAR, NEAR, sld_factor
 from poolwise.reproductions.fair_memory.readings import AS_RUN, SPEC, FairMemoryReading
-from poolwise.reproductions.fair_memory.runs import FAIRNESS, MACHINES, ORDERS, TB, FairMemoryResults, MachineOfPaper
+from poolwise.reproductions.fair_memory.runs import FAIRNESS, MACHINES, ORDERS, TB, FairMemoryResults, PaperMachine
 
 DOLLARS_PER_GB = 4.9
 SLOWDOWN, THROUGHPUT = "mean_bounded_slowdown", "throughput_per_100s"
 
 
 def measure_claims(results: FairMemoryResults, reading: FairMemoryReading = SPEC) -> dict[Key, Measured]:
-    """Measure every claim that the runs can answer under a reading."""
+    """Return the measured value of every claim that the runs cover under a reading."""
     found: dict[Key, Measured] = _kernels()
     for machine in MACHINES:
         cells = FairMemoryCells(results, machine, reading)
@@ -33,14 +33,14 @@ def measure_claims(results: FairMemoryResults, reading: FairMemoryReading = SPEC
 
 
 def over_seeds(values: FloatArray) -> Measured:
-    """Mean over seeds with its 95 % interval."""
+    """Return the mean over seeds with its 95 % interval."""
     interval = mean_interval(values)
     return Measured(interval.mean, interval.low, interval.high)
 
 
 @dataclass(frozen=True)
 class FairMemoryCells:
-    """Values over seeds of one machine under a reading, (n_seed,) each; NaN where nothing ran."""
+    """Results of one machine under a reading: (n_seed,) values per metric, order and pool size; NaN where nothing ran."""
 
     results: FairMemoryResults
     machine: str
@@ -48,17 +48,17 @@ class FairMemoryCells:
     trace: str = ""
 
     @property
-    def paper(self) -> MachineOfPaper:
-        """What the paper says of the machine."""
+    def paper(self) -> PaperMachine:
+        """Machine as the paper describes it."""
         return MACHINES[self.machine]
 
     @property
     def sizes(self) -> list[int]:
-        """Pool sizes that ran, TB per rack."""
+        """Pool sizes that were run, TB per rack."""
         return self.results.sizes(self.machine, self.trace)
 
     def __call__(self, metric: str, order: str, size: int, scope: str = "rack") -> FloatArray:
-        """A metric of the runs of an order; fairness against the reading's baseline."""
+        """Return (n_seed,) values of a metric under an order; fairness is measured against the reading's baseline."""
         order = self.reading.f1 if order == "f1" else order
         if self.reading.baseline == "512 GB" and metric in (*FAIRNESS.values(), "compared_jobs"):
             metric = f"plain_{metric}"
@@ -67,11 +67,11 @@ class FairMemoryCells:
         return found if len(found) else np.full(1, np.nan)
 
     def others(self, metric: str, order: str, size: int, best: Callable[..., FloatArray]) -> FloatArray:
-        """Best (np.min) or worst (np.max) of all other orders, seed by seed."""
+        """Return the best (np.min) or worst (np.max) value of all other orders, seed by seed."""
         return best([self(metric, other, size) for other in ORDERS if other != order], axis=0)
 
     def lead(self, size: int, metric: str = SLOWDOWN) -> FloatArray:
-        """By how much the best other order has a longer mean bounded slowdown than FM."""
+        """Return by how much the mean bounded slowdown of the best other order exceeds that of FM, as a ratio less 1."""
         found: FloatArray = self.others(metric, "fm", size, np.min) / self(metric, "fm", size) - 1
         return found
 
@@ -104,8 +104,8 @@ def _figure_7(cells: FairMemoryCells) -> dict[Key, Measured]:
     last_place = cells.others(THROUGHPUT, "fcfs", last, np.min) / cells(THROUGHPUT, "fcfs", last) - 1
     found["Figure 7", machine, "how far FCFS is the last in throughput at the largest pool"] = over_seeds(last_place)
     for metric, name in ((THROUGHPUT, "throughput"), ("utilization", "utilisation")):
-        mine, least, most = cells(metric, "fm", last), *(cells.others(metric, "fm", last, f) for f in (np.min, np.max))
-        inside = np.minimum(mine / least, most / mine) - 1
+        fm, least, most = cells(metric, "fm", last), *(cells.others(metric, "fm", last, f) for f in (np.min, np.max))
+        inside = np.minimum(fm / least, most / fm) - 1
         key = ("Figure 7", machine, f"how far FM is from the first and the last in {name} at the largest pool")
         found[key] = over_seeds(inside)
     return found | (_figure_7_perlmutter(cells) if machine == "perlmutter" else _figure_7_juwels(cells))
@@ -123,18 +123,18 @@ def _figure_7_perlmutter(cells: FairMemoryCells) -> dict[Key, Measured]:
         (*where, "lead of FAIR in throughput at the largest pool"): over_seeds(first_place),
     }
     if 44 in cells.sizes:
-        found |= _utilisations(cells, 44, "fair", "sjf")
+        found |= _utilizations(cells, 44, "fair", "sjf")
     return found
 
 
 def _figure_7_juwels(cells: FairMemoryCells) -> dict[Key, Measured]:
     least = _first_size(cells)
     name = "least pool from which SJF beats FM in mean bounded slowdown"
-    return _utilisations(cells, cells.sizes[-1], "fcfs", "f1") | {("Figure 7", "juwels", name): over_seeds(least)}
+    return _utilizations(cells, cells.sizes[-1], "fcfs", "f1") | {("Figure 7", "juwels", name): over_seeds(least)}
 
 
-def _utilisations(cells: FairMemoryCells, size: int, first: str, last: str) -> dict[Key, Measured]:
-    """Utilisation of the orders that the paper finds first and last, and by how many points they are."""
+def _utilizations(cells: FairMemoryCells, size: int, first: str, last: str) -> dict[Key, Measured]:
+    """Measure the utilization of the orders that the paper ranks first and last, and their margins in percentage points."""
     where, metric = ("Figure 7", f"{cells.machine}, {size} TB"), "utilization"
     found = {
         (*where, f"utilisation of {order.upper()}"): over_seeds(100 * cells(metric, order, size)) for order in (first, last)
@@ -147,14 +147,14 @@ def _utilisations(cells: FairMemoryCells, size: int, first: str, last: str) -> d
 
 
 def _first_size(cells: FairMemoryCells) -> FloatArray:
-    """(n_seed,) least pool at which SJF has the lower mean bounded slowdown; NaN for seeds without one."""
+    """Return (n_seed,) smallest pools at which SJF has the lower mean bounded slowdown; NaN for seeds without one."""
     ahead = np.array([cells(SLOWDOWN, "sjf", s) < cells(SLOWDOWN, "fm", s) for s in cells.sizes])
     sizes = np.array(cells.sizes, dtype=np.float64)
     return np.where(ahead.any(axis=0), sizes[ahead.argmax(axis=0)], np.nan)
 
 
 def _figure_8(cells: FairMemoryCells) -> dict[Key, Measured]:
-    """Margins in hours per job, so that they can be read beside a wait."""
+    """Measure the fairness margins in hours per job, so that they are comparable with waits."""
     machine, found = cells.machine, {}
     for size in (cells.paper.limited, cells.paper.sufficient):
         jobs = cells("compared_jobs", "fm", size) * 3600
@@ -170,7 +170,7 @@ def _figure_8(cells: FairMemoryCells) -> dict[Key, Measured]:
 
 
 def _most_discriminating(machine: str, size: int, metric: str) -> str | None:
-    """The order that the paper calls least fair."""
+    """Return the order that the paper calls least fair, or None if it names none."""
     if machine == "juwels":
         return "f1"
     if metric in ("D", "MD"):
@@ -220,7 +220,7 @@ def _figure_10(cells: FairMemoryCells) -> dict[Key, Measured]:
 
 
 def _terabytes(machine: Machine) -> float:
-    """Memory in all nodes and pools."""
+    """Return the memory of all nodes and pools, TB."""
     layout = machine.racks
     nodes = int(machine.capacity[layout.nodes, layout.node_column].sum())
     pools = sum(int(machine.capacity[p, layout.memory_column]) for p in layout.pools.tolist() if p >= 0)
@@ -245,12 +245,12 @@ def _figures_11_12(cells: FairMemoryCells) -> dict[Key, Measured]:
 
 
 def explain(results: FairMemoryResults) -> list[str]:
-    """What the runs teach beyond the claims."""
-    said = []
+    """Describe which order has the lowest mean bounded slowdown at each pool size, in both readings."""
+    paragraphs = []
     for machine in MACHINES:
         for name, reading in (("spec", SPEC), ("as run", AS_RUN)):
             cells = FairMemoryCells(results, machine, reading)
             best = {size: min(ORDERS, key=lambda order: float(cells(SLOWDOWN, order, size).mean())) for size in cells.sizes}
             words = ", ".join(f"{size} TB {order.upper()}" for size, order in best.items())
-            said.append(f"{machine}, {name}: the order with the lowest mean bounded slowdown at each pool size is: {words}.")
-    return said
+            paragraphs.append(f"{machine}, {name}: the order with the lowest mean bounded slowdown at each pool size: {words}.")
+    return paragraphs

@@ -1,4 +1,4 @@
-"""What we add to the paper: what each difference of the authors' own runs does, and how far the answer hangs on the traces."""
+"""Rows that we add to the paper: effects of each difference of the authors' runs, and sensitivity to the traces."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from poolwise.reproductions.fair_memory.traces import TRACES
 
 BY_NODES = FairMemoryReading("nodes only, no extra")
 SEARCHED = tuple(range(8, 49, 4))
-"""Pool sizes at which the other traces are run, TB per rack of the Perlmutter-like machine."""
+"""Pool sizes at which the other traces run, TB per rack of the Perlmutter-like machine."""
 
 
-def measure_ours(results: FairMemoryResults) -> dict[Key, Measured]:
-    """Measure our own rows."""
+def measure_extensions(results: FairMemoryResults) -> dict[Key, Measured]:
+    """Measure the rows that we add to the paper."""
     found: dict[Key, Measured] = {}
     for machine in MACHINES:
         cells = FairMemoryCells(results, machine)
@@ -27,7 +27,7 @@ def measure_ours(results: FairMemoryResults) -> dict[Key, Measured]:
 
 
 def _parity(cells: FairMemoryCells) -> dict[Key, Measured]:
-    """How much each of the authors' own deviations moves the mean bounded slowdown."""
+    """Measure how much each deviation of the authors' own runs changes the mean bounded slowdown."""
     paper, found = cells.paper, {}
     printed = FairMemoryCells(cells.results, cells.machine, FairMemoryReading(f1="f1_as_printed"))
     for size in (paper.limited, paper.sufficient):
@@ -45,7 +45,7 @@ def _parity(cells: FairMemoryCells) -> dict[Key, Measured]:
 
 
 def _discrimination(cells: FairMemoryCells) -> dict[Key, Measured]:
-    """What the reasons of Figure 8 say: who is discriminated least on the same machine, and who benefits most."""
+    """Measure what the reasons of Figure 8 state: the margin of FCFS in discrimination, and the benefit of SJF over FM."""
     found: dict[Key, Measured] = {}
     for size in (cells.paper.limited, cells.paper.sufficient):
         jobs, where = cells("compared_jobs", "fm", size) * 3600, ("Discrimination", f"{cells.machine}, {size} TB")
@@ -57,7 +57,7 @@ def _discrimination(cells: FairMemoryCells) -> dict[Key, Measured]:
 
 
 def _backfills(cells: FairMemoryCells) -> dict[Key, Measured]:
-    """Lead of FM over SJF under each backfilling: which part of what the authors ran turns it round."""
+    """Measure the lead of FM over SJF under each backfilling, to find the part of the authors' backfilling that decides it."""
     found: dict[Key, Measured] = {}
     for size in cells.sizes:
         for backfill in BACKFILLS:
@@ -69,7 +69,7 @@ def _backfills(cells: FairMemoryCells) -> dict[Key, Measured]:
 
 
 def _sensitivity(results: FairMemoryResults) -> dict[Key, Measured]:
-    """Lead of FM over the best other order on other traces, with the backfilling that the authors ran."""
+    """Measure the lead of FM over the best other order on other traces, with the backfilling that the authors ran."""
     found: dict[Key, Measured] = {}
     for trace in TRACES:
         cells = FairMemoryCells(results, "perlmutter", BY_NODES, trace)

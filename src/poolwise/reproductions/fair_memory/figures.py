@@ -1,4 +1,4 @@
-"""Figures 5 to 12 of the Fair Memory paper, from our runs, in both readings."""
+"""Figures 5 to 12 of the Fair Memory paper drawn from our runs, in both readings."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ PUBLISHED = {
     ("juwels", "utilization", "FCFS", 24): 98.0,
     ("juwels", "utilization", "F1", 24): 96.0,
 }
-"""The values that the text prints of Figure 7: (machine, metric, order, TB) -> value."""
+"""Values that the text states about Figure 7: (machine, metric, order, TB) -> value."""
 GAINS = {("perlmutter", 28): 2.1, ("juwels", 6): 2.3}
 UNDER_5 = {"perlmutter": 88.0, "juwels": 89.0}
 
 
 def draw(results: FairMemoryResults) -> list[Figure]:
-    """All figures that the runs can show, in the order of the paper."""
+    """Draw all figures that the runs cover, in the order of the paper."""
     machines = [machine for machine in MACHINES if results.sizes(machine)]
     figures = [_figure_5(), _figure_6()]
     for machine in machines:
@@ -68,7 +68,7 @@ def _figure_6() -> Figure:
     return Bars(
         "figure6",
         "Figure 6: memory per node of the jobs",
-        "An input: the generated workloads, first seed. The paper prints only which bin is the fullest: 32 to 64 GB on "
+        "An input: the generated workloads, first seed. The paper states only the most frequent bin: 32 to 64 GB on "
         "Perlmutter, below 32 GB on JUWELS.",
         artifact="Figure 6",
         groups=[f"{a} to {b} GB" for a, b in pairwise(edges)],
@@ -91,8 +91,8 @@ def _figure_7(results: FairMemoryResults, machine: str) -> Iterator[Figure]:
         yield Panels(
             f"figure7-{machine}",
             f"Figure 7, {NAMES[machine]}: the orders at every pool size",
-            "Left the specification's reading, right as the authors ran it. Mean over seeds with 95 % intervals; hollow "
-            "markers are values that the paper prints.",
+            "Left: the specification's reading; right: as the authors ran it. Means over seeds with 95 % intervals; hollow "
+            "markers are values printed in the paper.",
             artifact="Figure 7",
             panels=panels,
         )
@@ -142,8 +142,8 @@ def _figure_8(results: FairMemoryResults, machine: str) -> Iterator[Figure]:
         yield Panels(
             f"figure8-{machine}",
             f"Figure 8, {NAMES[machine]}: fairness",
-            "Waiting time added against first come, first served without backfilling, in hours per job compared; lower is "
-            "fairer. The specification compares on the same machine, the authors (as run) with 512 GB in every node. The "
+            "Waiting time added relative to first come, first served without backfilling, in hours per compared job; lower is "
+            "fairer. The specification compares with the same machine, the authors (as run) with 512 GB in every node. The "
             "paper prints no values.",
             artifact="Figure 8",
             panels=panels,
@@ -163,7 +163,7 @@ def _figure_9(results: FairMemoryResults, machine: str) -> Iterator[Figure]:
                     f"{word} pool of {size} TB, {name}",
                     series=series,
                     x_axis=Axis("bounded slowdown", log=True),
-                    y_label="jobs that fare worse",
+                    y_label="share of jobs above",
                     tail=True,
                 )
             )
@@ -171,7 +171,7 @@ def _figure_9(results: FairMemoryResults, machine: str) -> Iterator[Figure]:
         yield Panels(
             f"figure9-{machine}",
             f"Figure 9, {NAMES[machine]}: bounded slowdown under FM by the scope of the pools",
-            "Share of jobs that fare worse; first seed, all jobs after the warm-up.",
+            "Share of jobs with a greater bounded slowdown; first seed, all jobs after the warm-up.",
             artifact="Figure 9",
             panels=panels,
         )
@@ -213,9 +213,9 @@ def _figure_11(results: FairMemoryResults, machine: str) -> Iterator[Figure]:
     if (*where, "0") in results.samples and (*where, str(size)) in results.samples:
         yield Bars(
             f"figure11-{machine}",
-            f"Figure 11, {NAMES[machine]}: memory utilisation",
-            "Share of the time in each 10 % bin; FM, rack scope, first seed. The paper's fullest bins: 20 to 30 % with 512 GB, "
-            f"{'70 to 80' if machine == 'perlmutter' else '50 to 60'} % with pools.",
+            f"Figure 11, {NAMES[machine]}: memory utilization",
+            "Share of the time in each 10 % bin; FM, rack scope, first seed. The paper's most frequent bins: 20 to 30 % with "
+            f"512 GB, {'70 to 80' if machine == 'perlmutter' else '50 to 60'} % with pools.",
             artifact="Figure 11",
             groups=[f"{10 * k} to {10 * (k + 1)}" for k in range(10)],
             series={

@@ -1,4 +1,4 @@
-"""Which runs the Fair Memory reproduction makes: all of them, those of a quick run, those of one figure."""
+"""Runs of the Fair Memory reproduction: the full set, a quick subset, and the subset for one figure."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from poolwise.reproductions.fair_memory.runs import MACHINES, RunGroup
 from poolwise.reproductions.fair_memory.traces import TRACES
 
 READ: tuple[BackfillName, ...] = ("easy", "nodes only, no extra")
-"""The backfillings of the two readings."""
+"""Backfilling policies of the two readings."""
 
 
 @dataclass(frozen=True)
 class FairMemoryPlan:
-    """How many seeds, whether every pool size is run, which backfillings, and whether other traces are searched."""
+    """Number of seeds, whether every pool size runs, the backfilling policies, and whether other traces run."""
 
     seeds: int
     every: bool
@@ -24,14 +24,14 @@ class FairMemoryPlan:
     searched: bool
 
     def sizes(self, machine: str) -> tuple[int, ...]:
-        """Pool sizes in TB per rack; a quick run takes every third and those that the paper singles out."""
+        """Return the pool sizes, TB per rack; a quick run takes every third and those that the paper singles out."""
         paper = MACHINES[machine]
         if self.every:
             return paper.sizes
         return tuple(sorted({*paper.sizes[::3], paper.sizes[-1], paper.limited, paper.sufficient, paper.optimum}))
 
     def groups(self, figure: str = "") -> list[RunGroup]:
-        """Every group of runs, or those that one figure of the paper needs, seed by seed."""
+        """Return every group of runs, or those that one figure of the paper needs, seed by seed."""
         return [
             group for seed in range(self.seeds) for group in self._of_seed(seed) if not figure or figure in self._figures(group)
         ]
@@ -49,7 +49,7 @@ class FairMemoryPlan:
                     yield RunGroup("perlmutter", seed, "rack", size, READ[1:], trace)
 
     def _figures(self, group: RunGroup) -> set[str]:
-        """Figures that need a group."""
+        """Return the figures that need a group."""
         paper = MACHINES[group.machine]
         if group.trace:
             return {"Sensitivity"}

@@ -1,4 +1,4 @@
-"""The two readings of the paper, and what sets them apart: three switches, each of which can be turned alone."""
+"""The two readings of the Fair Memory paper, and the three differences between them, each of which can be switched alone."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ BACKFILLS: Mapping[BackfillName, BackfillPolicy] = {
     "no extra": Easy(extra=False),
     "nodes only": EasyNodesOnly(),
 }
-"""The specification's EASY; what the authors ran; and its two parts."""
+"""EASY as specified, the authors' backfilling, and the two differences between them one at a time."""
 
 
 @dataclass(frozen=True)
 class FairMemoryReading:
-    """How the paper is read; the default is the specification's reading.
+    """Reading of the paper; the default is the specification's.
 
     Attributes
     ----------
-    backfill : which backfilling the orders run with
-    f1 : which sign F1 has: "f1" puts small jobs first, "f1_as_printed" large ones
+    backfill : backfilling that the orders run with
+    f1 : sign of F1: "f1" puts small jobs first, "f1_as_printed" large jobs
     baseline : machine of the run without backfilling that fairness is measured against: "pools", the same machine, or "512 GB"
-        in every node (section IV-B calls that the baseline)
+        in every node, which section IV-B calls the baseline
     """
 
     backfill: BackfillName = "easy"
@@ -45,17 +45,17 @@ SWITCHES = {
     "F1 as printed": "f1",
     "fairness against 512 GB": "baseline",
 }
-"""Name of a cause -> the field of a reading that it switches."""
+"""Cause -> the field of a reading that it switches."""
 
 
 def switched(causes: Iterable[str]) -> FairMemoryReading:
-    """The specification's reading with some causes switched on."""
+    """Return the specification's reading with some causes switched on."""
     fields = [SWITCHES[cause] for cause in causes]
     return replace(SPEC, **{field: getattr(AS_RUN, field) for field in fields})
 
 
 def ablations() -> dict[str, FairMemoryReading]:
-    """Label -> reading: none of the causes, each alone, each taken away alone, all."""
+    """Return label -> reading: no cause, each cause alone, all causes but one, all causes."""
     names = tuple(SWITCHES)
     alone = {f"only {name}": switched([name]) for name in names}
     without = {

@@ -1,4 +1,4 @@
-"""The runs of the Fair Memory reproduction."""
+"""Runs of the Fair Memory reproduction: machines, groups of simulations, and their metrics."""
 
 from __future__ import annotations
 
@@ -43,10 +43,11 @@ FAIRNESS = {
 
 
 @dataclass(frozen=True)
-class MachineOfPaper:
-    """A machine of Table I.
+class PaperMachine:
+    """Machine of Table I.
 
-    `limited` is the small pool of Figure 9, `optimum` the size that Figure 10 finds; from `plateau` on its curve is flat.
+    Pool sizes are in TB per rack. `limited` and `sufficient` are the pools of Figure 9, `optimum` is the size that Figure 10
+    finds; from `plateau` on, the curve of Figure 10 is flat.
     """
 
     generator: str
@@ -59,25 +60,25 @@ class MachineOfPaper:
     plateau: int
 
     def pooled(self, size_tb: int) -> Machine:
-        """64 GB in each node and a pool in each rack."""
+        """Return the machine with 64 GB in each node and a pool in each rack."""
         return Machine.of_racks(self.racks, self.nodes, local=64 * 1024, pool=size_tb * TB)
 
     def baseline(self) -> Machine:
-        """512 GB in each node, no pools."""
+        """Return the machine with 512 GB in each node and no pools."""
         return Machine.of_racks(self.racks, self.nodes, local=512 * 1024)
 
 
 MACHINES = {
-    "perlmutter": MachineOfPaper("perlmutter_like", 6, 256, tuple(range(4, 49, 4)), 16, 32, 28, 20),
-    "juwels": MachineOfPaper("juwels_like", 20, 48, tuple(range(2, 25, 2)), 6, 12, 6, 6),
+    "perlmutter": PaperMachine("perlmutter_like", 6, 256, tuple(range(4, 49, 4)), 16, 32, 28, 20),
+    "juwels": PaperMachine("juwels_like", 20, 48, tuple(range(2, 25, 2)), 6, 12, 6, 6),
 }
 
 
 @dataclass(frozen=True)
 class RunGroup:
-    """All runs on one machine: the unit that a worker does.
+    """All runs on one machine with one seed and pool size; the unit that a worker executes.
 
-    `size_tb` 0 is the machine with 512 GB in every node. `trace` names one of `TRACES`, or the generated workload if empty.
+    `size_tb` 0 is the machine with 512 GB in every node. `trace` names one of `TRACES`; empty for the generated workload.
     """
 
     machine: str
@@ -88,7 +89,7 @@ class RunGroup:
     trace: str = ""
 
     def orders(self) -> dict[str, QueuePolicy]:
-        """Order by name; the scopes are compared under FM, other traces under the orders that may lead."""
+        """Return the orders to run by name: FM for the system scope, FM and FCFS without pools, all orders otherwise."""
         if self.scope == "system":
             return {"fm": ORDERS["fm"]}
         if not self.size_tb:
@@ -96,26 +97,26 @@ class RunGroup:
         return ORDERS if self.trace else {**ORDERS, "f1_as_printed": INVERTED_F1}
 
     def workload(self) -> Workload:
-        """The jobs."""
+        """Generate the jobs."""
         generator = MACHINES[self.machine].generator
         return TRACES[self.trace].workload(generator, self.seed) if self.trace else generate(generator, seed=self.seed)
 
 
 @dataclass(frozen=True)
-class Done:
-    """The result of a batch: a row for each run, and samples of the runs that figures show."""
+class GroupResult:
+    """Results of a run group: one row per run, and samples of the runs that figures show."""
 
     rows: Sequence[Mapping[str, Any]]
     samples: Mapping[tuple[str, ...], FloatArray]
 
     def content(self) -> Json:
-        """Plain data, as it is kept."""
-        rows = [[[name, value] for name, value in row.items()] for row in self.rows]  # the order of columns is kept
+        """Return the result as plain data for the cache."""
+        rows = [[[name, value] for name, value in row.items()] for row in self.rows]  # JSON objects lose the column order
         return {"rows": rows, "samples": [[list(name), values.tolist()] for name, values in self.samples.items()]}
 
     @classmethod
-    def of(cls, content: Json) -> Done:
-        """Read what `content` wrote."""
+    def of(cls, content: Json) -> GroupResult:
+        """Read the output of `content`."""
         return cls(
             [dict(row) for row in content["rows"]],
             {tuple(name): np.array(values, dtype=np.float64) for name, values in content["samples"]},
@@ -124,68 +125,68 @@ class Done:
 
 @dataclass(frozen=True)
 class FairMemoryResults:
-    """All rows, and samples of the first seed by (machine, what, ...)."""
+    """Rows of all groups, and samples of the first seed by (machine, backfill, distribution, ...)."""
 
     frame: pl.DataFrame
     samples: Mapping[tuple[str, ...], FloatArray] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, done: Sequence[Done]) -> FairMemoryResults:
-        """Put batches together."""
+    def of(cls, groups: Sequence[GroupResult]) -> FairMemoryResults:
+        """Combine the results of groups."""
         samples: dict[tuple[str, ...], FloatArray] = {}
-        for batch in reversed(done):
-            samples.update(batch.samples)
-        return cls(pl.DataFrame([row for batch in done for row in batch.rows], infer_schema_length=None), samples)
+        for group in reversed(groups):
+            samples.update(group.samples)
+        return cls(pl.DataFrame([row for group in groups for row in group.rows], infer_schema_length=None), samples)
 
     def seeds(self, metric: str, **where: Any) -> FloatArray:
-        """(n_seed,) values of a metric, one per seed, of the runs that match; of the generated jobs unless `trace` is given."""
+        """Return (n_seed,) values of a metric of the matching runs; of the generated trace unless `trace` is given."""
         found = self.frame.filter(**{"trace": "", **where}).sort("seed")
         return found[metric].to_numpy()
 
     def mean(self, metric: str, **where: Any) -> float:
-        """Mean over seeds; NaN where nothing ran."""
+        """Return the mean over seeds; NaN where nothing ran."""
         values = self.seeds(metric, **where)
         return float(values.mean()) if len(values) else float("nan")
 
     def sizes(self, machine: str, trace: str = "") -> list[int]:
-        """Pool sizes that ran, TB per rack."""
+        """Return the pool sizes that were run, TB per rack."""
         if self.frame.is_empty():
             return []
         ran = self.frame.filter((pl.col("size_tb") > 0) & (pl.col("machine") == machine) & (pl.col("trace") == trace))
         return [int(size) for size in ran["size_tb"].unique().sort().to_list()]
 
     def rejected(self, machine: str) -> dict[int, float]:
-        """Jobs rejected at each size, mean over seeds."""
+        """Return the number of rejected jobs at each pool size, mean over seeds."""
         where = {"machine": machine, "order": "fm", "scope": "rack", "backfill": "easy"}
         return {size: self.mean("rejected", size_tb=size, **where) for size in self.sizes(machine)}
 
 
-def simulate_batch(batch: RunGroup) -> Json:
-    """Run a batch; returns the content of a `Done`."""
-    paper, workload = MACHINES[batch.machine], batch.workload()
-    machine = paper.pooled(batch.size_tb) if batch.size_tb else paper.baseline()
-    fair = _run(workload, machine, _list(FCFS(), batch.scope, NoBackfill()), batch.seed)
-    plain = _run(workload, paper.baseline(), _list(FCFS(), "rack", NoBackfill()), batch.seed)
+def simulate_group(group: RunGroup) -> Json:
+    """Simulate the runs of a group and return the content of a `GroupResult`."""
+    paper, workload = MACHINES[group.machine], group.workload()
+    machine = paper.pooled(group.size_tb) if group.size_tb else paper.baseline()
+    fair = _run(workload, machine, _list(FCFS(), group.scope, NoBackfill()), group.seed)
+    plain = _run(workload, paper.baseline(), _list(FCFS(), "rack", NoBackfill()), group.seed)
     rows: list[dict[str, Any]] = []
     samples: dict[tuple[str, ...], FloatArray] = {}
-    for backfill in batch.backfills:
-        for name, order in batch.orders().items():
-            outcomes = _run(workload, machine, _list(order, batch.scope, BACKFILLS[backfill]), batch.seed)
-            rows.append({**_key(batch, backfill, name), **_measure(outcomes, fair, plain)})
-            if name == "fm" and not batch.seed and not batch.trace:
-                samples.update(_samples(batch, backfill, outcomes))
-    rows.extend(_quadratic(batch, workload, machine))
-    return Done(rows, samples).content()
+    for backfill in group.backfills:
+        for name, order in group.orders().items():
+            outcomes = _run(workload, machine, _list(order, group.scope, BACKFILLS[backfill]), group.seed)
+            rows.append({**_key(group, backfill, name), **_measure(outcomes, fair, plain)})
+            if name == "fm" and not group.seed and not group.trace:
+                samples.update(_samples(group, backfill, outcomes))
+    rows.extend(_quadratic(group, workload, machine))
+    return GroupResult(rows, samples).content()
 
 
-def _quadratic(batch: RunGroup, workload: Workload, machine: Machine) -> Iterator[dict[str, Any]]:
-    """The slowdown curve of the authors' own runs, at the sizes that the paper singles out."""
-    paper = MACHINES[batch.machine]
-    if batch.scope == "rack" and not batch.trace and batch.size_tb in (paper.limited, paper.sufficient):
+def _quadratic(group: RunGroup, workload: Workload, machine: Machine) -> Iterator[dict[str, Any]]:
+    """Run the slowdown curve of the authors' own runs at the sizes that the paper singles out."""
+    paper = MACHINES[group.machine]
+    if group.scope == "rack" and not group.trace and group.size_tb in (paper.limited, paper.sufficient):
         for name in ("sjf", "fm"):
-            model = RemoteMemory(batch.seed, "quadratic")
-            outcomes = _run(workload, machine, _list(ORDERS[name], "rack", Easy()), batch.seed, model)
-            yield {**_key(batch, "easy, quadratic slowdown", name), **_measure(outcomes, None, None)}
+            model = RemoteMemory(group.seed, "quadratic")
+            outcomes = _run(workload, machine, _list(ORDERS[name], "rack", Easy()), group.seed, model)
+            yield {**_key(group, "easy, quadratic slowdown", name), **_measure(outcomes, None, None)}
 
 
 def _list(order: QueuePolicy, scope: PoolScope, backfill: BackfillPolicy) -> WarmUp:
@@ -196,20 +197,20 @@ def _run(workload: Workload, machine: Machine, scheduler: WarmUp, seed: int, mod
     return Outcomes.of(simulate(machine, workload, scheduler, truth=model or RemoteMemory(seed), seed=seed).schedule)
 
 
-def _key(batch: RunGroup, backfill: str, order: str) -> dict[str, Any]:
+def _key(group: RunGroup, backfill: str, order: str) -> dict[str, Any]:
     return {
-        "machine": batch.machine,
-        "seed": batch.seed,
-        "scope": batch.scope,
-        "trace": batch.trace,
+        "machine": group.machine,
+        "seed": group.seed,
+        "scope": group.scope,
+        "trace": group.trace,
         "backfill": backfill,
         "order": order,
-        "size_tb": batch.size_tb,
+        "size_tb": group.size_tb,
     }
 
 
 def _measure(outcomes: Outcomes, fair: Outcomes | None, plain: Outcomes | None) -> dict[str, float]:
-    """Metrics over the paper's population; those of all jobs under names with "all_", fairness against 512 GB with "plain_"."""
+    """Return the metrics of the paper's population; "all_" marks those of all jobs, "plain_" fairness against 512 GB."""
     window, after = Window.of(outcomes, WARM_UP), after_warm_up(outcomes, WARM_UP)
     paper, whole = paper_population(outcomes, WARM_UP), after & outcomes.finished
 
@@ -229,21 +230,21 @@ def _measure(outcomes: Outcomes, fair: Outcomes | None, plain: Outcomes | None) 
     }
 
 
-def _samples(batch: RunGroup, backfill: str, outcomes: Outcomes) -> dict[tuple[str, ...], FloatArray]:
-    """Distributions that Figures 9, 11 and 12 show: (machine, backfill, what, ...) -> values of the first seed."""
-    paper, where = MACHINES[batch.machine], (batch.machine, backfill)
+def _samples(group: RunGroup, backfill: str, outcomes: Outcomes) -> dict[tuple[str, ...], FloatArray]:
+    """Return the distributions of Figures 9, 11 and 12: (machine, backfill, distribution, ...) -> values of the first seed."""
+    paper, where = MACHINES[group.machine], (group.machine, backfill)
     found: dict[tuple[str, ...], FloatArray] = {}
     after = after_warm_up(outcomes, WARM_UP) & outcomes.finished
-    if batch.size_tb in (0, paper.limited, paper.sufficient):
-        found[*where, "slowdown", batch.scope, str(batch.size_tb)] = bounded_slowdown(outcomes)[after]
-    if batch.scope == "rack" and batch.size_tb in (0, paper.optimum):
-        found[*where, "memory", str(batch.size_tb)] = _memory_bins(outcomes)
-        found[*where, "degradation", str(batch.size_tb)] = degradation(outcomes)[after]
+    if group.size_tb in (0, paper.limited, paper.sufficient):
+        found[*where, "slowdown", group.scope, str(group.size_tb)] = bounded_slowdown(outcomes)[after]
+    if group.scope == "rack" and group.size_tb in (0, paper.optimum):
+        found[*where, "memory", str(group.size_tb)] = _memory_bins(outcomes)
+        found[*where, "degradation", str(group.size_tb)] = degradation(outcomes)[after]
     return found
 
 
 def _memory_bins(outcomes: Outcomes) -> FloatArray:
-    """(10,) share of the time in which memory utilisation lies in each 10 % bin."""
+    """Return (10,) shares of the time in which memory utilization lies in each 10 % bin."""
     window = Window.of(outcomes, WARM_UP)
     shares: FloatArray = utilization_histogram(memory_utilization(outcomes, window)).share
     return shares

@@ -1,7 +1,7 @@
-"""Other workloads that meet what the paper prints of its traces: what it leaves open is changed, one thing at a time.
+"""Alternative workloads with the published properties of the traces; each varies one property that the paper leaves open.
 
 All keep the arrivals, nodes and runtimes of the generated jobs. Those in `SHARES` change how many jobs need more than the
-64 GB of a node and calibrate the correlation anew; the others only say which job has which memory, or when it arrives.
+64 GB of a node and recalibrate the correlation; the others change only which job gets which memory, or when it arrives.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ HOUR = 3600 * SECOND
 
 @dataclass(frozen=True)
 class TraceVariant:
-    """How a workload differs from the generated one.
+    """Difference of a workload from the generated one.
 
     Attributes
     ----------
-    width : correlation of the memory per node with the number of nodes alone, in place of nodes and runtime alike
-    burst : correlation of the memory of jobs that arrive in the same `burst_hours`
+    width : correlation of the memory per node with the number of nodes alone, instead of with nodes and runtime alike
+    burst : correlation of the memory of jobs that arrive within the same `burst_hours`
     share : share of jobs above 64 GB, with the correlation that keeps the weighted mean memory at 140 GB
     daily : amplitude of a daily wave of arrivals
-    meets : whether the marginals that the paper prints, and the weighted mean memory, are still met
+    meets : whether the workload keeps the marginals that the paper prints and the weighted mean memory
     """
 
     width: float | None = None
@@ -43,7 +43,7 @@ class TraceVariant:
     meets: bool = True
 
     def workload(self, generator: str, seed: int) -> Workload:
-        """Draw the workload of a generator, changed."""
+        """Generate the workload of a generator with this variant's changes."""
         if self.share is not None:
             memory, correlation = _memory(self.share), SHARES[self.share]
             distribution = JobDistribution(NODES, RUNTIME_S, memory, correlation, NODE_SECONDS)
@@ -67,11 +67,11 @@ TRACES: Mapping[str, TraceVariant] = {
     "memory follows the width (0.8)": TraceVariant(width=0.8, meets=False),
     "memory follows the width (0.8), in bursts of 12 h": TraceVariant(width=0.8, burst=0.9, meets=False),
 }
-"""What is searched for the lead of FM at large pools. The last two have a weighted mean memory of about 220 GB, not 140."""
+"""Traces that test the lead of FM at large pools. The last two have a weighted mean memory of about 220 GB, not 140."""
 
 
 def _memory(share: float) -> Quantiles:
-    """Quantiles of the memory in GB with another share above 64 GB, and the shape of the generator's beside it."""
+    """Return quantiles of the memory in GB with another share above 64 GB, in the shape of the generator's quantiles."""
     below = 1.0 - share
     return Quantiles(
         {
@@ -82,7 +82,7 @@ def _memory(share: float) -> Quantiles:
 
 
 def _by_width(jobs: Workload, seed: int, correlation: float) -> Workload:
-    """Give the same amounts of memory to other jobs: the wider ones more."""
+    """Reassign the same amounts of memory so that wider jobs get more."""
     nodes = jobs.request("nodes").astype(np.float64)
     own = normal(seed, "traces.width", jobs.id)
     score = correlation * _normal_scores(nodes, seed, jobs) + np.sqrt(1 - correlation**2) * own
@@ -92,7 +92,7 @@ def _by_width(jobs: Workload, seed: int, correlation: float) -> Workload:
 
 
 def _in_bursts(jobs: Workload, seed: int, correlation: float, hours: int) -> Workload:
-    """Submit the same jobs in another order: those with much memory together. The submit times stay."""
+    """Reorder the jobs over the same submit times so that jobs with much memory arrive together."""
     block = (jobs.submit // (hours * HOUR)).astype(np.int64)
     score = correlation * normal(seed, "traces.burst", block) + np.sqrt(1 - correlation**2) * normal(
         seed, "traces.slot", jobs.id
@@ -104,7 +104,7 @@ def _in_bursts(jobs: Workload, seed: int, correlation: float, hours: int) -> Wor
 
 
 def _normal_scores(values: FloatArray, seed: int, jobs: Workload) -> FloatArray:
-    """(n,) normal scores of the ranks of (n,) values; equal values are ranked by a draw."""
+    """Return (n,) normal scores of the ranks of (n,) values, with ties broken at random."""
     order = np.lexsort((normal(seed, "traces.ties", jobs.id), values))
     scores = np.empty(len(values))
     scores[order] = np.sort(normal(seed, "traces.scores", jobs.id))

@@ -1,4 +1,4 @@
-"""What is switched alone, and rows that show what a cause says, to see why claims of the paper do not hold in our runs."""
+"""Switches and witness rows of the IRoP reproduction: measurements that verify why claims of the paper do not hold."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORKLOADS = 150
 
 
 def switches(grid: Grid, runs: IropRuns) -> dict[str, dict[Key, Measured]]:
-    """Measure the claims that a switch is about: name -> claim -> what was measured with it turned."""
+    """Return switch -> claim -> measurement with that switch alone, for the claims that each switch affects."""
     found: dict[str, dict[Key, Measured]] = {}
     strict = tuple(tolerance for tolerance in grid.tolerances if tolerance <= TENTH)
     some = tuple(eta for eta in grid.etas if eta > 0)
@@ -36,8 +36,8 @@ def switches(grid: Grid, runs: IropRuns) -> dict[str, dict[Key, Measured]]:
     return found
 
 
-def shown(view: View) -> dict[Key, Measured]:
-    """Rows at the paper's size that show what causes say, each for one reading of theta."""
+def witness_rows(view: View) -> dict[Key, Measured]:
+    """Measure the rows at the paper's size that verify causes, for one reading of theta."""
     theta = f"theta {view.theta}"
     strict = [t for t in view.grid.tolerances if t <= TENTH]
     at_delta = [np.abs(view.value("irop", "theta", t, 0.0) / (WORKLOADS * t) - 1).max() for t in strict]
@@ -61,8 +61,8 @@ def shown(view: View) -> dict[Key, Measured]:
     return found
 
 
-def shown_beside_optimum(view: View) -> dict[Key, Measured]:
-    """Rows beside OPT that show what causes say, each for one reading of theta."""
+def optimum_witness_rows(view: View) -> dict[Key, Measured]:
+    """Measure the rows of the comparison with OPT that verify causes, for one reading of theta."""
     small = f"30 x 30, theta {view.theta}"
     found = {("Ours", small, "slowdown of IRoP above OPT, counted as theta alone"): above_optimum(view, "irop", "theta")}
     filled = above_optimum(view, FILLED_UP, "completion")
@@ -70,16 +70,16 @@ def shown_beside_optimum(view: View) -> dict[Key, Measured]:
     plain = above_optimum(view, "irop", "completion")
     fall = Measured(plain.value - filled.value, note=plain.note)
     found["Ours", small, "slowdown of IRoP above OPT less that with local memory filled up"] = fall
-    dear, less_dear = (above_optimum(view, method, "energy").value for method in ("irop", LARGEST_FIRST))
-    rounded = Measured(dear - less_dear, note=plain.note)
+    by_order, by_size = (above_optimum(view, method, "energy").value for method in ("irop", LARGEST_FIRST))
+    rounded = Measured(by_order - by_size, note=plain.note)
     found["Ours", small, "energy of IRoP above OPT less that with large workloads rounded first"] = rounded
     return found
 
 
-def against_memory_time(view: View, alone: Mapping[MemoryTimeCase, Any]) -> dict[Key, Measured]:
-    """Reduction of the completion ratio against CFM as the paper's sentence reads, over all accepted slowdowns."""
-    theirs = np.array([alone[MemoryTimeCase(seed)]["completion"] for seed in range(view.grid.seeds)])
-    found = np.array([100 * (1 - view.value("irop", "completion", t, 0.0) / theirs) for t in view.grid.tolerances])
+def against_memory_time(view: View, memory_time: Mapping[MemoryTimeCase, Any]) -> dict[Key, Measured]:
+    """Measure the reduction of the completion ratio against CFM as this paper describes it, over all accepted slowdowns."""
+    cfm = np.array([memory_time[MemoryTimeCase(seed)]["completion"] for seed in range(view.grid.seeds)])
+    found = np.array([100 * (1 - view.value("irop", "completion", t, 0.0) / cfm) for t in view.grid.tolerances])
     condition, metric = f"eta 0, theta {view.theta}", "reduction of the completion ratio against CFM by memory times time"
     return {
         ("Ours", condition, f"greatest {metric}"): Measured(float(found.max())),

@@ -1,4 +1,4 @@
-"""The claims of the paper measured in our runs, one function for each figure."""
+"""Measured values of the claims of the IRoP paper, one function per figure."""
 
 from __future__ import annotations
 
@@ -19,47 +19,47 @@ from poolwise.reproductions.irop.runs import IropCase
 
 IropRuns = Mapping[IropCase, dict[str, Any]]
 SHORTEST_S = 1e-3
-"""CPU seconds below which a time is taken for this."""
+"""CPU seconds to which shorter times are rounded up."""
 
 
 @dataclass(frozen=True)
 class View:
-    """The runs under one reading of theta; `instead` maps a method to the one that stands for it."""
+    """Runs under one reading of theta; `substitutes` maps a method to the one whose runs replace it."""
 
     grid: Grid
     runs: IropRuns
     theta: Theta
-    instead: Mapping[str, str] = field(default_factory=dict)
+    substitutes: Mapping[str, str] = field(default_factory=dict)
 
     def value(self, method: str, metric: str, tolerance: float, eta: float) -> np.ndarray:
-        """(n_seed,) a metric over the seeds."""
-        method = self.instead.get(method, method)
+        """Return (n_seed,) values of a metric."""
+        method = self.substitutes.get(method, method)
         cases = (case(method, self.theta, eta, tolerance, seed) for seed in range(self.grid.seeds))
         return np.array([self.runs[c].get(metric, math.nan) for c in cases], dtype=np.float64)
 
     def points(self) -> list[tuple[float, float]]:
-        """All (Delta, eta)."""
+        """Return all pairs (Delta, eta)."""
         return list(product(self.grid.tolerances, self.grid.etas))
 
     def margin(self, metric: str, one: str, other: str, points: Iterable[tuple[float, float]]) -> np.ndarray:
-        """(n_point, n_seed) metric of `one` less that of `other`."""
+        """Return (n_point, n_seed) differences: the metric of `one` less that of `other`."""
         return np.array([self.value(one, metric, *p) - self.value(other, metric, *p) for p in points])
 
 
 def finite_mean(values: np.ndarray, note: str = "") -> Measured:
-    """Mean of one value a seed, with its interval by Student's t."""
+    """Return the mean of the finite values, one per seed, with its interval by Student's t."""
     found = mean_interval(values[np.isfinite(values)])
     return Measured(found.mean, found.low, found.high, note)
 
 
 def factor(values: np.ndarray) -> Measured:
-    """Geometric mean of one factor a seed, with its interval by Student's t over the logarithms."""
+    """Return the geometric mean of factors, one per seed, with its interval by Student's t over the logarithms."""
     found = finite_mean(np.log(values))
     return Measured(math.exp(found.value), math.exp(found.low), math.exp(found.high))
 
 
-def three(artifact: str, condition: str, metric: str, values: np.ndarray) -> dict[Key, Measured]:
-    """Greatest, mean and least of all values."""
+def extremes_and_mean(artifact: str, condition: str, metric: str, values: np.ndarray) -> dict[Key, Measured]:
+    """Return the greatest, mean and least of all values as three rows."""
     return {
         (artifact, condition, f"greatest {metric}"): Measured(float(values.max())),
         (artifact, condition, f"mean {metric}"): finite_mean(values),
@@ -68,16 +68,16 @@ def three(artifact: str, condition: str, metric: str, values: np.ndarray) -> dic
 
 
 def slowdown(view: View, pooled: bool = False) -> dict[Key, Measured]:
-    """Figure 4; with `pooled` only what is taken over all accepted slowdowns together."""
+    """Measure Figure 4; with `pooled` only the rows over all accepted slowdowns together."""
     grid, theta = view.grid, view.theta
     pairs = [(view.value("irop", "completion", t, 0.0), view.value("cfm", "completion", t, 0.0)) for t in grid.tolerances]
-    reduction = np.concatenate([100 * (1 - ours / theirs) for ours, theirs in pairs])
-    found = three("Figure 4", f"eta 0, theta {theta}", "reduction of the completion ratio against CFM", reduction)
+    reduction = np.concatenate([100 * (1 - irop / cfm) for irop, cfm in pairs])
+    found = extremes_and_mean("Figure 4", f"eta 0, theta {theta}", "reduction of the completion ratio against CFM", reduction)
     if pooled:
         return found
-    for tolerance, (ours, theirs) in zip(grid.tolerances, pairs, strict=True):
+    for tolerance, (irop, cfm) in zip(grid.tolerances, pairs, strict=True):
         key = f"eta 0, Delta {tolerance:.2f}, theta {theta}"
-        found["Figure 4", key, "mean reduction of the completion ratio against CFM"] = finite_mean(100 * (1 - ours / theirs))
+        found["Figure 4", key, "mean reduction of the completion ratio against CFM"] = finite_mean(100 * (1 - irop / cfm))
     rise = np.mean([view.value("irop", "theta", t, 1.0) - view.value("irop", "theta", t, 0.0) for t in grid.tolerances], axis=0)
     found["Figure 4", f"theta {theta}", "sum theta at eta 1 less at eta 0"] = finite_mean(rise)
     late = [(0.25, eta) for eta in grid.etas if eta > 0.3]
@@ -88,12 +88,12 @@ def slowdown(view: View, pooled: bool = False) -> dict[Key, Measured]:
 
 
 def energy(view: View) -> dict[Key, Measured]:
-    """Figure 5."""
+    """Measure Figure 5."""
     grid, theta = view.grid, view.theta
     fall = [view.value("irop", "energy", 0.05, eta) - view.value("irop", "energy", 0.25, eta) for eta in grid.etas]
     found = {("Figure 5", f"theta {theta}", "energy at Delta 0.05 less at Delta 0.25"): finite_mean(np.mean(fall, axis=0))}
     pair = view.value("irop", "energy", 0.25, 1.0), view.value("heep", "energy", 0.25, 1.0)
-    found |= three(
+    found |= extremes_and_mean(
         "Figure 5", f"Delta above 0.20, eta 1, theta {theta}", "reduction of energy against HEEP", 100 * (1 - pair[0] / pair[1])
     )
     heep = view.value("heep", "theta", 0.25, 1.0) / 150
@@ -101,7 +101,7 @@ def energy(view: View) -> dict[Key, Measured]:
 
 
 def objective(view: View) -> dict[Key, Measured]:
-    """Figure 6."""
+    """Measure Figure 6."""
     theta, points = view.theta, view.points()
     least = min(float((-view.margin("objective", "irop", other, points)).mean(axis=1).min()) for other in ("first-fit", "cfm"))
     below = (view.margin("objective", "irop", "heep", points).mean(axis=1) < 0).mean() - 0.5
@@ -116,7 +116,7 @@ def objective(view: View) -> dict[Key, Measured]:
 
 
 def optimum(view: View) -> dict[Key, Measured]:
-    """Figure 7 beside OPT."""
+    """Measure the comparison of Figure 7 with OPT."""
     condition = f"30 x 30, theta {view.theta}"
     return {
         ("Figure 7", condition, "slowdown of IRoP above OPT"): above_optimum(view, "irop", "completion"),
@@ -125,14 +125,14 @@ def optimum(view: View) -> dict[Key, Measured]:
 
 
 def longest(view: View) -> dict[Key, Measured]:
-    """How long IRoP takes at the paper's size."""
+    """Measure how far the longest run of IRoP at the paper's size stays below 30 s."""
     seconds = max(float(view.value("irop", "cpu_s", *point).max()) for point in view.points())
     key = "Section V-B", f"150 x 1200, theta {view.theta}", "30 s less the longest run of IRoP"
     return {key: Measured(30 - seconds)}
 
 
 def above_optimum(view: View, method: str, metric: str) -> Measured:
-    """Percent by which a metric lies above that of the optimum (of theta: points of its mean), mean over the seeds."""
+    """Return the percentage by which a metric exceeds that of the optimum (for theta: points of its mean), mean over seeds."""
     found, gaps = [], []
     for seed in range(view.grid.small_seeds):
         run, opt, place = (view.runs[view.grid.small(name, view.theta, seed)] for name in (method, "opt", "place"))
@@ -144,8 +144,8 @@ def above_optimum(view: View, method: str, metric: str) -> Measured:
     return finite_mean(np.array(found), f"the optimum is the better of OPT and place, proven within {max(gaps):.2g} %")
 
 
-def ours(view: View) -> dict[Key, Measured]:
-    """What our own method reaches, and who breaks the accepted slowdowns."""
+def our_rows(view: View) -> dict[Key, Measured]:
+    """Measure the margin of our method `place`, and the workloads beyond their accepted slowdown under CFM and first fit."""
     found: dict[Key, Measured] = {}
     points, condition = view.points(), f"theta {view.theta}"
     for other, name in (("irop", "IRoP"), ("heep", "HEEP"), ("cfm", "CFM"), ("first-fit", "first fit")):
@@ -158,7 +158,7 @@ def ours(view: View) -> dict[Key, Measured]:
 
 
 def runtime(grid: Grid, runs: IropRuns) -> dict[Key, Measured]:
-    """How the times of OPT and IRoP grow with the size: at the paper's sizes, and at sizes that OPT can finish."""
+    """Measure the growth of the times of OPT and IRoP with the size, at the paper's sizes and at sizes that OPT can solve."""
     metric = "growth of OPT's time over growth of IRoP's"
     ends = grid.sizes[0], SMALL
     found = {
@@ -184,8 +184,8 @@ def runtime(grid: Grid, runs: IropRuns) -> dict[Key, Measured]:
 
 
 def _growth(four: Sequence[Mapping[str, Any]]) -> float:
-    """Growth of OPT's time over that of IRoP's, of the small and the large run of IRoP, then of OPT."""
+    """Return the growth of OPT's time over that of IRoP's, from the small and large runs of IRoP, then of OPT."""
     if four[2].get("status") != "optimal":
-        return math.nan  # its time limit is all that was measured
+        return math.nan  # the small run of OPT hit its time limit, so its time is unknown
     irop, irop_large, opt, opt_large = (max(float(run["cpu_s"]), SHORTEST_S) for run in four)
     return (opt_large / opt) / (irop_large / irop)

@@ -1,4 +1,4 @@
-"""Figures 4 to 7 of the paper from our runs."""
+"""Figures 4 to 7 of the IRoP paper drawn from our runs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ TIMES = "CPU seconds, which vary from run to run"
 
 
 def at_size(grid: Grid, runs: IropRuns) -> list[Figure]:
-    """Figures 4 to 6, at the paper's size."""
+    """Draw Figures 4 to 6, at the paper's size."""
     figures: list[Figure] = []
     shown = (
         ("figure4", "theta", "Total slowdown", "sum of theta", ("cfm",)),
-        ("figure4_completion", "completion", "Mean completion ratio", "completion time / as asked for", METHODS[1:5]),
+        ("figure4_completion", "completion", "Mean completion ratio", "completion time / requested time", METHODS[1:5]),
         ("figure5", "energy", "Energy", "energy, units of TDP", ("heep", "place")),
         ("figure6", "objective", "Objective", "objective (4a)", METHODS[1:5]),
     )
@@ -29,9 +29,9 @@ def at_size(grid: Grid, runs: IropRuns) -> list[Figure]:
         lines = [("irop", t) for t in grid.tolerances] + [(other, grid.tolerances[-1]) for other in others]
         for method, tolerance in lines:
             values = [finite_mean(view.value(method, metric, tolerance, eta)) for eta in grid.etas]
-            label_ = f"{method}, Delta {tolerance:g}"
-            series[label_] = [v.value for v in values]
-            interval[label_] = ([v.low for v in values], [v.high for v in values])
+            line = f"{method}, Delta {tolerance:g}"
+            series[line] = [v.value for v in values]
+            interval[line] = ([v.low for v in values], [v.high for v in values])
         figures.append(
             Curves(
                 name=f"{name}_{theta}",
@@ -49,21 +49,21 @@ def at_size(grid: Grid, runs: IropRuns) -> list[Figure]:
 
 
 def times(grid: Grid, runs: IropRuns) -> list[Figure]:
-    """Figure 7: run times at the paper's sizes and at those that OPT can finish."""
+    """Draw Figure 7: run times at the paper's sizes and at sizes that OPT can solve."""
     figures: list[Figure] = []
-    for name, what, sizes in (
+    for name, axis, sizes in (
         ("figure7a", "workloads on 30 modules", lambda size: (size, SMALL)),
         ("figure7b", "modules for 30 workloads", lambda size: (SMALL, size)),
     ):
-        taken = {method: [runs[grid.sized(method, sizes(s))]["cpu_s"] for s in grid.sizes] for method in TIMED}
+        seconds = {method: [runs[grid.sized(method, sizes(s))]["cpu_s"] for s in grid.sizes] for method in TIMED}
         figures.append(
             Curves(
                 name=name,
-                title=f"Run time against {what}",
-                caption=f"CPU seconds of one run; OPT ends at {grid.opt_seconds:g} s.",
+                title=f"Run time against {axis}",
+                caption=f"CPU seconds of one run; OPT stops at {grid.opt_seconds:g} s.",
                 x=[float(s) for s in grid.sizes],
-                series=taken,
-                x_axis=Axis(what),
+                series=seconds,
+                x_axis=Axis(axis),
                 y_axis=Axis("CPU seconds", log=True),
                 artifact="Figure 7",
                 varies=TIMES,
@@ -73,12 +73,12 @@ def times(grid: Grid, runs: IropRuns) -> list[Figure]:
 
 
 def _reduction(grid: Grid, runs: IropRuns) -> Figure:
-    """How much faster IRoP completes workloads than CFM, by accepted slowdown: the paper prints one mean."""
+    """Draw how much faster IRoP completes workloads than CFM, by accepted slowdown; the paper prints one mean."""
     series, interval = {}, {}
     for theta in THETAS:
         view = View(grid, runs, theta)
         pairs = [(view.value("irop", "completion", t, 0.0), view.value("cfm", "completion", t, 0.0)) for t in grid.tolerances]
-        found = [finite_mean(100 * (1 - ours / theirs)) for ours, theirs in pairs]
+        found = [finite_mean(100 * (1 - irop / cfm)) for irop, cfm in pairs]
         series[f"theta {theta}"] = [value.value for value in found]
         interval[f"theta {theta}"] = [value.bounds[0] for value in found], [value.bounds[1] for value in found]
     return Curves(
@@ -96,12 +96,12 @@ def _reduction(grid: Grid, runs: IropRuns) -> Figure:
 
 
 def _few(grid: Grid, runs: IropRuns) -> Iterator[Figure]:
-    """Run times at sizes that OPT can finish."""
-    for name, what, varied, sizes in (
+    """Draw the run times at sizes that OPT can solve."""
+    for name, axis, varied, sizes in (
         ("figure7a_few", f"workloads on {SMALL} modules", grid.few_workloads, [(n, SMALL) for n in grid.few_workloads]),
         ("figure7b_few", f"modules for {FEW} workloads", grid.few_modules, [(FEW, n) for n in grid.few_modules]),
     ):
-        taken = {
+        seconds = {
             method: [
                 float(np.mean([runs[grid.few(method, size, seed)]["cpu_s"] for seed in range(grid.few_seeds)]))
                 for size in sizes
@@ -110,11 +110,11 @@ def _few(grid: Grid, runs: IropRuns) -> Iterator[Figure]:
         }
         yield Curves(
             name=name,
-            title=f"Run time against {what}, where OPT can finish",
-            caption=f"CPU seconds, means of {grid.few_seeds} seeds; OPT ends at {grid.patience_s:g} s.",
+            title=f"Run time against {axis}, where OPT can finish",
+            caption=f"CPU seconds, means of {grid.few_seeds} seeds; OPT stops at {grid.patience_s:g} s.",
             x=[float(size) for size in varied],
-            series=taken,
-            x_axis=Axis(what),
+            series=seconds,
+            x_axis=Axis(axis),
             y_axis=Axis("CPU seconds", log=True),
             artifact="Figure 7",
             varies=TIMES,

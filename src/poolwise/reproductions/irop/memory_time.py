@@ -1,4 +1,4 @@
-"""CFM as the paper's sentence on it reads: each workload gets the share that minimises local memory times time."""
+"""CFM as the IRoP paper describes it: each workload gets the share that minimizes local memory times time."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from poolwise.reproductions.irop.runs import IropCase
 from poolwise.runner import Executor, Progress
 
 STEPS = 301
-"""Local shares among which the best is taken, from the least to 1."""
+"""Number of candidate local shares, from the smallest allowed share to 1."""
 
 
 @dataclass(frozen=True)
 class MemoryTimeCase:
-    """A placement at the paper's size on the modules that CFM chooses; Delta and eta mean nothing to it."""
+    """Placement at the paper's size on the modules that CFM chooses; independent of Delta and eta."""
 
     seed: int
 
     def run(self) -> Json:
-        """Mean completion ratio and mean local share; raises PolicyError where another constraint than Delta is broken."""
+        """Return the mean completion ratio and local share; raise PolicyError if a constraint other than Delta is broken."""
         problem = IropCase("cfm", "relative", 0.0, None, self.seed).problem()
         found = Cfm().solve(problem, Limit(1.0))
         least = [max(problem.least_local, 1 - profile.remote[-1]) for profile in problem.batch.profile]
         local = np.array([least_product(p, x) for p, x in zip(problem.batch.profile, least, strict=True)])
-        mine = Solution(problem, replace(found.assignment, local=local))
-        broken = set(check_assignment(problem, mine.assignment).count()) - {"4j"}
+        solution = Solution(problem, replace(found.assignment, local=local))
+        broken = set(check_assignment(problem, solution.assignment).count()) - {"4j"}
         if broken:
             raise PolicyError(f"{self}: constraints {sorted(broken)} are broken")
-        return {"completion": float(np.nanmean(mine.completion)), "local": float(local.mean())}
+        return {"completion": float(np.nanmean(solution.completion)), "local": float(local.mean())}
 
 
 def least_product(profile: Profile, least: float) -> float:
-    """Local share from `least` to 1 that minimises x T(x), T = 1 + P^m(1 - x); the largest of equals."""
+    """Return the share from `least` to 1 that minimizes x T(x), T = 1 + P^m(1 - x); the largest of several minima."""
     shares = np.linspace(1.0, least, STEPS)
     products = [x * (1 + float(profile.at(1 - x))) for x in shares.tolist()]
     return float(shares[int(np.argmin(products))])
@@ -52,5 +52,5 @@ def least_product(profile: Profile, least: float) -> float:
 def measure_memory_time(
     cases: Iterable[MemoryTimeCase], folder: Path, executor: Executor, progress: Progress | None = None
 ) -> dict[MemoryTimeCase, Json]:
-    """Measure cases, each once; what is kept in the folder is not run again."""
+    """Measure each case once, reusing the measurements in the folder."""
     return cached_measurements.measure_all(cases, MemoryTimeCase.run, folder, executor, progress=progress)

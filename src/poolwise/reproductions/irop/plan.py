@@ -1,4 +1,4 @@
-"""Which placements are run: the paper's size over tolerances and weights, small ones beside OPT, and what is switched."""
+"""Cases of the IRoP reproduction: the paper's size over tolerances and weights, small sizes compared with OPT, switches."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ METHODS = ("irop", "place", "heep", "cfm", "first-fit", HEEP_BY_MODULE)
 TIMED = ("irop", "opt")
 SMALL = 30
 FEW = 10
-"""Workloads that OPT places on a few modules while one waits."""
+"""Number of workloads that OPT places on a few modules within a minute."""
 TENTH, LOOSE = 0.10, 0.25
-"""Accepted slowdowns: one in the middle of the paper's, at which its reduction against CFM is looked at alone; the loosest."""
+"""Accepted slowdowns: one in the middle of the paper's range, up to which its reduction against CFM is checked; the loosest."""
 AT_SIZE, SMALLER = ("Figure 4", "Figure 5", "Figure 6", "Section V-B"), ("Figure 7",)
-"""What needs runs at the paper's size alone, and what needs smaller ones alone."""
+"""Artifacts that need only runs at the paper's size, and artifacts that need only smaller runs."""
 
 
 @dataclass(frozen=True)
 class Grid:
-    """What is run.
+    """Parameters of the runs.
 
     Attributes
     ----------
     tolerances, etas : accepted slowdowns and weights of energy
-    seeds, small_seeds : seeds at the paper's size, and of the comparison with OPT
-    sizes, opt_seconds : sizes of Figure 7, and the time limit of OPT there
-    few_workloads, few_modules : sizes that OPT can finish: workloads on 30 modules, modules for 10 workloads
-    few_seeds, patience_s : their seeds, and the time limit of OPT there
+    seeds, small_seeds : number of seeds at the paper's size, and of the comparison with OPT
+    sizes, opt_seconds : sizes of Figure 7, and the time limit of OPT there, s
+    few_workloads, few_modules : sizes that OPT can solve: workloads on 30 modules, modules for 10 workloads
+    few_seeds, patience_s : their number of seeds, and the time limit of OPT there, s
     """
 
     tolerances: tuple[float, ...] = (0.05, 0.10, 0.15, 0.20, 0.25)
@@ -46,7 +46,7 @@ class Grid:
     patience_s: float = 60.0
 
     def cases(self, figure: str = "") -> list[IropCase]:
-        """Every case, seed by seed, so that a run that is ended early has whole seeds; those of a figure if one is given."""
+        """Return every case, or those of a figure, seed by seed so that an interrupted run has complete seeds."""
         at_size = [] if figure in SMALLER else [*self._main(), *self._switched()]
         return at_size if figure in AT_SIZE else [*at_size, *self._small(), *self._growth()]
 
@@ -55,7 +55,7 @@ class Grid:
         return [case(method, theta, eta, tolerance, seed) for seed, theta, method, tolerance, eta in points]
 
     def _switched(self) -> list[IropCase]:
-        """Where IRoP rounds large workloads first: at the point that Figure 5 is compared with HEEP."""
+        """Return the cases in which IRoP rounds large workloads first, at the point where Figure 5 compares it with HEEP."""
         return [case(LARGEST_FIRST, theta, 1.0, LOOSE, seed) for theta, seed in product(THETAS, range(self.seeds))]
 
     def _small(self) -> list[IropCase]:
@@ -63,7 +63,7 @@ class Grid:
         return [self.small(method, theta, seed) for theta, seed, method in points]
 
     def small(self, method: str, theta: Theta, seed: int) -> IropCase:
-        """A case at the size that the paper compares with OPT."""
+        """Return a case at the size that the paper compares with OPT."""
         seconds = {"opt": self.opt_seconds, "place": 4.0}.get(method, 0.05)
         return IropCase(method, theta, 0.5, None, seed, SMALL, SMALL, seconds)
 
@@ -74,14 +74,14 @@ class Grid:
         return found + [self.few(method, size, seed) for seed in range(self.few_seeds) for size in few for method in TIMED]
 
     def sized(self, method: str, size: tuple[int, int]) -> IropCase:
-        """A case of a size of Figure 7, of which only the run time is looked at."""
+        """Return a case of a size of Figure 7, of which only the run time is used."""
         return IropCase(method, "printed", 0.5, None, 0, *size, self.opt_seconds if method == "opt" else 0.05)
 
     def few(self, method: str, size: tuple[int, int], seed: int) -> IropCase:
-        """A case of a size that OPT can finish."""
+        """Return a case of a size that OPT can solve."""
         return IropCase(method, "printed", 0.5, None, seed, *size, self.patience_s if method == "opt" else 0.05)
 
 
 def case(method: str, theta: Theta, eta: float, tolerance: float | None, seed: int) -> IropCase:
-    """A case at the paper's size."""
+    """Return a case at the paper's size."""
     return IropCase(method, theta, eta, tolerance, seed)

@@ -1,4 +1,4 @@
-"""The runs behind the reproduction of IRoP: what one is, how it is measured, where it is kept."""
+"""Cases of the IRoP reproduction: one placement by one method, its check and its measurements."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from poolwise.reproductions import cached_measurements
 from poolwise.runner import Executor, Progress
 
 HEEP_BY_MODULE = "heep, by module"
-"""Name of HEEP with the other key."""
+"""Name of HEEP with modules sorted by their whole energy."""
 LARGEST_FIRST, FILLED_UP = "irop, largest first", "irop, filled up"
-"""Names of IRoP that rounds large workloads first, and of IRoP whose modules then give away the local memory they have left."""
+"""Names of IRoP that rounds large workloads first, and of IRoP that then assigns the remaining local memory of its modules."""
 IGNORE_TOLERANCE = ("cfm", "first-fit")
-"""Methods that know no accepted slowdown: breaking it is counted and is not an error."""
+"""Methods without an accepted slowdown: they may exceed it, and the violations are counted."""
 
 
 @dataclass(frozen=True)
 class IropCase:
-    """One placement: a method on a problem of the paper's distribution.
+    """Placement by one method of one problem of the paper's distribution.
 
     Attributes
     ----------
-    tolerance : Delta of all workloads, None for 5 to 25 %
-    workloads, modules : size; a third of the modules of each type
+    tolerance : Delta of all workloads; None for 5 to 25 %
+    workloads, modules : size; a third of the modules is of each type
     seconds : time limit
     """
 
@@ -54,7 +54,7 @@ class IropCase:
     seconds: float = 0.05
 
     def problem(self) -> Problem:
-        """Draw the problem: smaller ones take the first workloads, and the first modules of each type."""
+        """Draw the problem; smaller sizes take the first workloads, and the first modules of each type."""
         file = catalog.find("batches", "batch-150x1200")
         whole = read_batch(file, seed=self.seed, eta=self.eta, theta=self.theta, tolerance=self.tolerance)
         if (self.workloads, self.modules) == (len(whole.batch), len(whole.modules)):
@@ -64,17 +64,17 @@ class IropCase:
         return replace(whole, batch=whole.batch.select_rows(np.arange(self.workloads)), modules=modules)
 
     def run(self) -> dict[str, Any]:
-        """Place and check; raises PolicyError where a constraint is broken that the method knows."""
+        """Place the workloads and check the result; raise PolicyError if it breaks a constraint that the method observes."""
         problem = self.problem()
-        begun = time.process_time()
+        begin = time.process_time()
         try:
             found = self._method().solve(problem, Limit(self.seconds))
         except PoolwiseError as error:
-            return {"failed": str(error), "cpu_s": time.process_time() - begun}
-        taken = time.process_time() - begun
+            return {"failed": str(error), "cpu_s": time.process_time() - begin}
+        cpu_s = time.process_time() - begin
         verdict = check_assignment(problem, found.assignment, partial=bool(found.dropped))
-        known = {"4j"} if self.method in IGNORE_TOLERANCE else set()
-        if set(verdict.count()) - known:
+        allowed = {"4j"} if self.method in IGNORE_TOLERANCE else set()
+        if set(verdict.count()) - allowed:
             raise PolicyError(f"{self}: {verdict.violations[0]}")
         return {
             **_used(problem, found),
@@ -86,42 +86,42 @@ class IropCase:
             "violations": verdict.count().get("4j", 0),
             "dropped": len(found.dropped),
             "status": found.status,
-            "cpu_s": taken,
+            "cpu_s": cpu_s,
         }
 
     def _method(self) -> Method:
-        own: dict[str, Method] = {
+        variants: dict[str, Method] = {
             HEEP_BY_MODULE: _HeepByModule(),
             LARGEST_FIRST: Irop(largest_first=True),
             FILLED_UP: _FilledUp(),
         }
-        if self.method in own:
-            return own[self.method]
+        if self.method in variants:
+            return variants[self.method]
         return Place(guard=self.seconds > 1) if self.method == "place" else find_method(self.method)
 
 
 @dataclass(frozen=True)
 class _HeepByModule(Method):
-    """HEEP with its modules sorted by the energy of the whole module: the paper says "their energy efficiency", not of what."""
+    """HEEP with modules sorted by the energy of the whole module; the paper says "their energy efficiency", not of what."""
 
     def solve(self, problem: Problem, limit: Limit) -> Solution:
-        """Place as HEEP does that takes a module's energy for that of a core and unit of frequency."""
+        """Place as HEEP does if the energy of the whole module replaces that per core and unit of frequency."""
         modules = problem.modules
         whole = (modules.static + modules.dynamic) * modules.cores * modules.frequency
-        told = replace(problem, modules=replace(modules, static=whole, dynamic=np.zeros(len(whole))))
-        found = Heep().solve(told, limit)
+        substituted = replace(problem, modules=replace(modules, static=whole, dynamic=np.zeros(len(whole))))
+        found = Heep().solve(substituted, limit)
         return Solution(problem, found.assignment, dropped=found.dropped, unmet=found.unmet)
 
 
 @dataclass(frozen=True)
 class _FilledUp(Method):
-    """IRoP; then the local memory that its modules have left goes to whoever gains most, which equation (6) forbids."""
+    """IRoP that then gives remaining local memory to the workloads that gain most, which equation (6) forbids."""
 
     def solve(self, problem: Problem, limit: Limit) -> Solution:
-        """Place as IRoP does, and share the memory of each module anew; raises PolicyError where IRoP drops a workload."""
+        """Place as IRoP does and redistribute the memory of each module; raise PolicyError if IRoP drops a workload."""
         found = Irop().solve(problem, limit)
         if found.dropped:
-            raise PolicyError("IRoP left workloads out: take a smaller batch or more modules")
+            raise PolicyError("IRoP dropped workloads; use a smaller batch or more modules")
         modules, slot = np.unique(found.assignment.module, return_inverse=True)
         kind = np.zeros(len(problem.batch), dtype=np.int64)
         kind[: len(modules)] = problem.groups.of_module[modules]
@@ -130,7 +130,7 @@ class _FilledUp(Method):
 
 
 def _used(problem: Problem, found: Solution) -> dict[str, float]:
-    """Shares of the cores and of the local memory in use, of the modules that any workload is on."""
+    """Return the used shares of cores and local memory of the modules that hold any workload."""
     placed = found.assignment.placed
     module = found.assignment.module[placed]
     on = np.unique(module)
@@ -142,5 +142,5 @@ def _used(problem: Problem, found: Solution) -> dict[str, float]:
 def measure_placement(
     cases: Iterable[IropCase], folder: Path, executor: Executor, progress: Progress | None = None
 ) -> dict[IropCase, dict[str, Any]]:
-    """Measure cases, each once, in parallel; what is kept in the folder is not run again."""
+    """Measure each case once, in parallel, reusing the measurements in the folder."""
     return cached_measurements.measure_all(cases, IropCase.run, folder, executor, Place().prepare, progress)

@@ -1,4 +1,4 @@
-"""The runs behind the reproduction of the NVMe composition paper: what one is, how it is measured, where it is kept."""
+"""Cases of the NVMe composition reproduction: one simulation, the physics it assumes, and its measurements."""
 
 from __future__ import annotations
 
@@ -38,26 +38,26 @@ from poolwise.traces.generators.nvme_mix import MixScenario, NvmeMix
 Infrastructure = Literal["disaggregated", "physically_attached"]
 NvmePolicy = Literal["first_fit", "disaggregation_aware"]
 MACHINES: Mapping[Infrastructure, str] = {"disaggregated": "nvme-pooled", "physically_attached": "nvme-attached"}
-MODELLED = {"bandwidth_bound": "catalog:nvme-smufin.csv", "fio": "catalog:nvme-fio.csv"}
+MODELED = {"bandwidth_bound": "catalog:nvme-smufin.csv", "fio": "catalog:nvme-fio.csv"}
 
 
 @dataclass(frozen=True)
 class Physics:
-    """What may differ from the text, each on its own; all off by default.
+    """Assumptions that may differ from the text, each switched alone; all off by default.
 
-    All but the last two are what the authors' simulator is known to do differently (specs of the NVMe composition, "Parity").
+    All but the last two are known differences of the authors' simulator (specs of the NVMe composition, "Parity").
 
     Attributes
     ----------
-    constant_gaps : arrivals at equal gaps instead of a Poisson process
-    correlated : kind and priority from one draw
-    frozen : residents keep the speed that they started with
-    base_times : under first_fit modelled workloads take their base time, under the other policies the table
-    all_resources : bandwidth and capacity limit the ideal machine too, and open the window
+    constant_gaps : workloads arrive at equal gaps instead of as a Poisson process
+    correlated : kind and priority come from one draw
+    frozen : running workloads keep the speed at which they started
+    base_times : under first_fit modeled workloads take their base time, under the other policies the table's
+    all_resources : bandwidth and capacity also limit the ideal machine and open the window
     seventh : a seventh workload may share a composition
-    late_alone : a workload whose deadline has passed joins no composition in use. No source states it: it was inferred from the
-        published device usage and sharing ratios of overloaded machines, so it is no part of parity
-    capacity_alone : equation 4 is decided by the capacity alone; inferred likewise, from the published composition sizes
+    late_alone : a workload past its deadline joins no composition in use. No source states this; it was inferred from the
+        published device usage and sharing ratios of overloaded machines, so it is not part of parity
+    capacity_alone : the capacity alone decides equation 4; also inferred, from the published composition sizes
     """
 
     constant_gaps: bool = False
@@ -79,7 +79,7 @@ SEVENTH = (2358.0, 2132.0, 1905.0)
 
 @dataclass(frozen=True)
 class NvmeLoad:
-    """A workload at a load: what `calibrate` needs."""
+    """Workload mix at a target load: the input of `calibrate`."""
 
     scenario: MixScenario
     target: float
@@ -89,20 +89,20 @@ class NvmeLoad:
 
     @property
     def mix(self) -> NvmeMix:
-        """The mix before its gaps are scaled."""
+        """Mix before its gaps are scaled."""
         p = self.physics
         return NvmeMix(self.scenario, fio=self.fio, seed=self.seed, constant_gaps=p.constant_gaps, correlated=p.correlated)
 
     @property
-    def clock(self) -> NvmeLoad:
-        """What the calibration depends on: neither speeds nor priorities matter to the ideal machine."""
+    def calibration(self) -> NvmeLoad:
+        """Load with only the physics that the calibration depends on; speeds and priorities do not affect the ideal machine."""
         p = self.physics
         return replace(self, physics=Physics(constant_gaps=p.constant_gaps, all_resources=p.all_resources))
 
 
 @dataclass(frozen=True)
 class NvmeCase:
-    """One simulation; with `gap_s` one arrival in so many seconds, whatever that loads the ideal machine to."""
+    """One simulation; `gap_s` sets the seconds between arrivals directly instead of calibrating them to the load."""
 
     load: NvmeLoad
     policy: NvmePolicy
@@ -115,22 +115,23 @@ class NvmeCase:
 def measure_nvme_case(
     cases: Iterable[NvmeCase], folder: Path, executor: Executor, progress: Progress | None = None
 ) -> dict[NvmeCase, dict[str, Any]]:
-    """Measure cases, each once, in parallel, after the calibrations that they need; what is kept is not run again."""
+    """Measure each case once, in parallel, after its calibration, reusing the measurements in the folder."""
     wanted = list(cases)
-    clocks = clocks_of(wanted, folder, executor, progress)
-    return cached_measurements.measure_all(wanted, partial(measured_values, clocks=clocks), folder, executor, progress=progress)
+    calibrations = calibrate_loads(wanted, folder, executor, progress)
+    run = partial(measured_values, calibrations=calibrations)
+    return cached_measurements.measure_all(wanted, run, folder, executor, progress=progress)
 
 
-def clocks_of(
+def calibrate_loads(
     cases: Iterable[NvmeCase], folder: Path, executor: Executor, progress: Progress | None = None
 ) -> dict[NvmeLoad, dict[str, Any]]:
-    """Calibrate what cases need."""
+    """Calibrate the arrival gaps of the loads of some cases."""
     return cached_measurements.measure_all(
-        [case.load.clock for case in cases], _calibrated, folder, executor, progress=progress
+        [case.load.calibration for case in cases], _calibrate_load, folder, executor, progress=progress
     )
 
 
-def _calibrated(load: NvmeLoad) -> dict[str, Any]:
+def _calibrate_load(load: NvmeLoad) -> dict[str, Any]:
     found = calibrate(load.mix, machine("disaggregated", 10), load.target, all_resources=load.physics.all_resources)
     ideal = found.ideal
     return {
@@ -145,7 +146,7 @@ def _calibrated(load: NvmeLoad) -> dict[str, Any]:
 
 @lru_cache(maxsize=16)
 def machine(infrastructure: Infrastructure, devices: int) -> Machine:
-    """The published machine, with another number of pooled devices if asked for."""
+    """Return the published machine, with the given number of pooled devices."""
     document = Document.read(catalog.find("machines", MACHINES[infrastructure]))
     if infrastructure == "disaggregated":
         document.set("device.nvme.count", devices, Origin("devices"))
@@ -153,10 +154,10 @@ def machine(infrastructure: Infrastructure, devices: int) -> Machine:
 
 
 def model(policy: NvmePolicy, physics: Physics) -> PerformanceModel:
-    """How long workloads take under a policy."""
+    """Return the performance model under a policy."""
     if policy == "first_fit" and physics.base_times:
         return Ideal()
-    tables = {kind: SharingTable.read(name) for kind, name in MODELLED.items()}
+    tables = {kind: SharingTable.read(name) for kind, name in MODELED.items()}
     if physics.seventh:
         measured = tables["bandwidth_bound"].seconds
         rows = tuple((*row, more) for row, more in zip(measured, SEVENTH, strict=True))
@@ -165,7 +166,7 @@ def model(policy: NvmePolicy, physics: Physics) -> PerformanceModel:
 
 
 def placement(policy: NvmePolicy, physics: Physics) -> PlacementPolicy:
-    """Where workloads run under a policy."""
+    """Return the placement of a policy."""
     if policy == "first_fit":
         return NvmeFirstFit()
     late_shares = not physics.late_alone
@@ -179,7 +180,7 @@ def placement(policy: NvmePolicy, physics: Physics) -> PlacementPolicy:
 def run_nvme_case(case: NvmeCase, gap_s: float, policy: PlacementPolicy | None = None) -> Schedule:
     """Simulate a case, with another placement if one is given.
 
-    Raises PolicyError if the schedule breaks a rule of composition.
+    Raises PolicyError if the schedule breaks a composition rule.
     """
     mix = replace(case.load.mix, mean_gap_s=gap_s, high_priority_factor=case.high_priority_factor)
     scheduler = CompositionScheduler(placement=placement(case.policy, case.load.physics) if policy is None else policy)
@@ -192,14 +193,14 @@ def run_nvme_case(case: NvmeCase, gap_s: float, policy: PlacementPolicy | None =
 
 
 def measured_values(
-    case: NvmeCase, clocks: Mapping[NvmeLoad, Mapping[str, Any]], policy: PlacementPolicy | None = None
+    case: NvmeCase, calibrations: Mapping[NvmeLoad, Mapping[str, Any]], policy: PlacementPolicy | None = None
 ) -> dict[str, Any]:
-    """Metrics by the names of the published tables, and what the figures need; see `run_nvme_case`."""
-    clock = clocks[case.load.clock]
-    gap_s = case.gap_s or clock["gap_s"]
+    """Return the metrics of a case under the names of the published tables, and the counts that the figures need."""
+    calibration = calibrations[case.load.calibration]
+    gap_s = case.gap_s or calibration["gap_s"]
     schedule = run_nvme_case(case, gap_s, policy)
-    scale = gap_s / clock["gap_s"]  # the same arrivals are measured
-    window = Window(round(clock["begin"] * scale), round(clock["end"] * scale))
+    scale = gap_s / calibration["gap_s"]  # the window scales with the gaps, so it covers the same arrivals
+    window = Window(round(calibration["begin"] * scale), round(calibration["end"] * scale))
     workload = schedule.workload
     population = (workload.submit >= window.begin) & (workload.submit <= window.end)
     use = device_use(schedule, window)
@@ -219,14 +220,14 @@ def measured_values(
         "true_sharing_ratio": use.sharing_ratio if np.isfinite(use.sharing_ratio) else 0.0,
         "rejected": len(schedule.rejected),
         "measured": int(population.sum()),
-        "opened": bool(clock["opened"]),
-        "reached": bool(clock["reached"]),
-        **_places(schedule, case.load.physics.capacity_alone),
+        "opened": bool(calibration["opened"]),
+        "reached": bool(calibration["reached"]),
+        **_placement_counts(schedule, case.load.physics.capacity_alone),
     }
 
 
-def _places(schedule: Schedule, capacity_alone: bool) -> dict[str, Any]:
-    """Runs with and without NVMe on each node; NVMe workloads that each policy of the disaggregation-aware one placed."""
+def _placement_counts(schedule: Schedule, capacity_alone: bool) -> dict[str, Any]:
+    """Count runs with and without NVMe on each node, and NVMe workloads placed by maximize composition and by the other."""
     nvme = schedule.workload.request("bandwidth")[schedule.job] > 0
     nodes = nodes_of(schedule)
     loads = zip(demand_before(schedule, "bandwidth").tolist(), demand_before(schedule, "storage").tolist(), strict=True)

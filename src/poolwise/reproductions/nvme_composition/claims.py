@@ -1,4 +1,4 @@
-"""What is measured for each row of the claims file: the published tables, statements read off figures, origins of the gap."""
+"""Measured values of the claims of Call et al.: published tables, statements read off figures, origins of the gap."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ AWARE: NvmePolicy = "disaggregation_aware"
 LEAD = "first_fit less disaggregation_aware"
 MISSED = "missed_deadlines_pct"
 LEAST = 1.0
-"""Percent of missed deadlines below which a fall says nothing."""
+"""Percent of missed deadlines below which a relative reduction is meaningless."""
 
 
 def claim_rows(results: NvmeResults, mode: str = "default") -> Iterable[KeyedRow]:
-    """Every row of the claims file under a physics, with None where it was not measured."""
+    """Yield every row of the claims file under a physics, with None where it was not measured."""
     yield from _values(results, mode)
     yield from _orders(results, mode)
     yield from _figures(results, mode)
@@ -47,7 +47,7 @@ def claim_rows(results: NvmeResults, mode: str = "default") -> Iterable[KeyedRow
 
 
 def _values(results: NvmeResults, mode: str) -> Iterable[KeyedRow]:
-    """The cells of Tables III to V."""
+    """Yield the cells of Tables III to V."""
     for scenario, table in TABLES.items():
         for load in LOADS:
             for infrastructure in INFRASTRUCTURES:
@@ -59,7 +59,7 @@ def _values(results: NvmeResults, mode: str) -> Iterable[KeyedRow]:
 
 
 def _orders(results: NvmeResults, mode: str) -> Iterable[KeyedRow]:
-    """Which infrastructure and which policy misses fewer deadlines."""
+    """Yield the differences in missed deadlines between infrastructures and between policies."""
     for policy in POLICIES:
         for load in LOADS[1:]:
             pooled, attached = (base("high_bandwidth", load, policy, i, mode) for i in INFRASTRUCTURES)
@@ -73,7 +73,7 @@ def _orders(results: NvmeResults, mode: str) -> Iterable[KeyedRow]:
 
 
 def _figures(results: NvmeResults, mode: str) -> Iterable[KeyedRow]:
-    """Where NVMe workloads run, which policy places them, how much they share and compose (Figures 5, 6, 8, 9)."""
+    """Yield the node, placement, sharing and composition statements of Figures 5, 6, 8 and 9."""
     for infrastructure in INFRASTRUCTURES:
         case = base("high_bandwidth", 0.7, AWARE, infrastructure, mode)
         placed = [np.array(run["node_nvme"]) for run in results.runs(case)]
@@ -94,7 +94,7 @@ def _figures(results: NvmeResults, mode: str) -> Iterable[KeyedRow]:
 
 
 def _gaps(results: NvmeResults, mode: str) -> Iterable[KeyedRow]:
-    """By how much first_fit misses more (Figures 7, 10, 11)."""
+    """Yield how many more deadlines first_fit misses (Figures 7, 10, 11)."""
     for scenario in SHARES:
         for factor in (1.0, 1.2, 1.5, 2.0):
             pair = [base(scenario, 0.7, p, mode=mode, high_priority_factor=factor) for p in POLICIES]
@@ -110,7 +110,7 @@ def _gaps(results: NvmeResults, mode: str) -> Iterable[KeyedRow]:
 
 
 def _abstract(results: NvmeResults, mode: str) -> Iterable[KeyedRow]:
-    """What the abstract and the conclusion say by "up to": the cell with the greatest mean."""
+    """Yield the "up to" statements of the abstract and the conclusion: the cell with the greatest mean."""
 
     def at(load: float, policy: NvmePolicy, where: Infrastructure = "disaggregated") -> NvmeCase:
         return base("high_bandwidth", load, policy, where, mode)
@@ -129,7 +129,7 @@ def _difference(results: NvmeResults, above: NvmeCase, below: NvmeCase) -> Measu
 
 
 def _fall(results: NvmeResults, before: NvmeCase, after: NvmeCase) -> Measured | None:
-    """Percent by which a share falls, of means over seeds; None where there is nothing to fall."""
+    """Return the percentage by which a share falls, from means over seeds; None if it is below `LEAST` before."""
     old, new = results.mean(before, MISSED), results.mean(after, MISSED)
     return Measured(100 * (1 - new / old)) if old >= LEAST else None
 
@@ -139,7 +139,7 @@ def _greatest(found: Iterable[Measured | None]) -> Measured | None:
 
 
 def _steps(results: NvmeResults) -> Iterable[KeyedRow]:
-    """How the gap between the policies moves with each difference of the authors' simulator alone."""
+    """Yield the missed deadlines and the gap between the policies under each difference of the authors' simulator alone."""
     for load in STEP_LOADS:
         for name, physics in STEPS.items():
             first, aware = (NvmeCase(NvmeLoad("high_bandwidth", load, 0, physics=physics), policy) for policy in POLICIES)
@@ -150,7 +150,7 @@ def _steps(results: NvmeResults) -> Iterable[KeyedRow]:
 
 
 def switches(results: NvmeResults) -> dict[str, dict[Key, Measured]]:
-    """Measure the claims that a switch is about: name -> claim -> what was measured with it turned."""
+    """Return switch -> claim -> measurement with that switch alone, for the claims that each switch affects."""
     faster = f"one arrival in {FASTER_S:g} s"
     found: dict[str, dict[Key, Measured | None]] = {faster: {}, "first_fit at load 0.6 alone": {}, "ratios rounded down": {}}
     for (scenario, infrastructure, policy), case in FASTER.items():
@@ -172,5 +172,5 @@ def _lead(results: NvmeResults, pair: Iterable[NvmeCase], metric: str = MISSED) 
 
 
 def maximized_pct(results: NvmeResults, case: NvmeCase) -> list[float]:
-    """Percent of the NVMe workloads that maximize composition placed, one value per seed."""
+    """Return the percentages of NVMe workloads that maximize composition placed, one per seed."""
     return [100 * run["maximized"] / max(run["maximized"] + run["minimized"], 1) for run in results.runs(case)]

@@ -1,4 +1,4 @@
-"""Figures 4 to 11 of Call et al. from measured cases, and where the gap between the policies comes from."""
+"""Figures 4 to 11 of Call et al. drawn from measured cases, and the origin of the gap between the policies."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _LABELS = {
     "late workloads alone (inferred)": "late*",
     "parity and late workloads alone (inferred)": "six,\nlate*",
 }
-_SPOKEN = {
+_DISPLAY_NAMES = {
     "first_fit": "first fit",
     "disaggregation_aware": "aware",
     "disaggregated": "pooled",
@@ -49,11 +49,11 @@ _SPOKEN = {
 MISSED = Axis("missed deadlines (%)")
 ORIGIN = "Origin of the gap"
 Drawing = Callable[[NvmeResults, NvmePlan, str], Sequence[Figure]]
-"""Draws a figure of the paper under one physics."""
+"""Function that draws a figure of the paper under one physics."""
 
 
 def figures(results: NvmeResults, plan: NvmePlan, figure: str = "") -> list[Figure]:
-    """Every figure, default physics before parity; those of an artifact if one is given."""
+    """Draw every figure, default physics before parity, or those of one artifact."""
     drawn = []
     for mode, (artifact, draw) in itertools.product(MODES, _DRAWN.items()):
         if figure in ("", artifact):
@@ -64,23 +64,24 @@ def figures(results: NvmeResults, plan: NvmePlan, figure: str = "") -> list[Figu
 
 
 def _rates(results: NvmeResults, plan: NvmePlan) -> Panels:
-    """Missed deadlines over the rate of arrivals around a knee, and the published ones of the load that it stands for."""
+    """Draw missed deadlines over the arrival rate around a knee, with the published values of the corresponding load."""
     values, panels = published_values(), []
     for k, sweep in enumerate(plan.sweeps):
         where = f"{sweep.scenario}, load {sweep.load}, {sweep.infrastructure}"
-        lines = {_SPOKEN[policy]: sweep.cases(policy) for policy in POLICIES}
+        lines = {_DISPLAY_NAMES[policy]: sweep.cases(policy) for policy in POLICIES}
+        title = f"{SHORT[sweep.scenario]}, load {sweep.load}, {_DISPLAY_NAMES[sweep.infrastructure]}"
         drawn = _curves(
-            results, f"rates-{k + 1}", f"{SHORT[sweep.scenario]}, load {sweep.load}, {_SPOKEN[sweep.infrastructure]}", "",
+            results, f"rates-{k + 1}", title, "",
             sweep.gaps_s, "seconds between arrivals", MISSED, "missed_deadlines_pct", lines,
         )  # fmt: skip
         printed = {policy: values[TABLES[sweep.scenario], f"{where}, {policy}", "missed_deadlines_pct"] for policy in POLICIES}
-        flat = {f"{_SPOKEN[policy]}, published": [value] * len(sweep.gaps_s) for policy, value in printed.items()}
+        flat = {f"{_DISPLAY_NAMES[policy]}, published": [value] * len(sweep.gaps_s) for policy, value in printed.items()}
         panels.append(replace(drawn, series={**drawn.series, **flat}))
     return Panels(
         "rates",
-        "Where little decides: missed deadlines over the rate of arrivals",
-        "The text's physics. The published values are of one run at a rate that the paper does not print; bands are 95 % "
-        "intervals over seeds. At load 0.9 the ideal machine reaches its load at many rates.",
+        "Missed deadlines over the arrival rate around the knee",
+        "The text's physics. Each published value comes from one run at a rate that the paper does not state; bands are 95 % "
+        "intervals over seeds. The ideal machine reaches load 0.9 at many rates.",
         panels=panels,
         columns=3,
     )
@@ -89,7 +90,7 @@ def _rates(results: NvmeResults, plan: NvmePlan) -> Panels:
 def _series(
     results: NvmeResults, cases: Sequence[NvmeCase], metric: str
 ) -> tuple[list[float], tuple[list[float], list[float]]]:
-    """Means along a curve and the band of their intervals."""
+    """Return the means along a curve and the band of their intervals."""
     found = [mean_interval(results.values(case, metric)) for case in cases]
     return [f.mean for f in found], ([f.low for f in found], [f.high for f in found])
 
@@ -147,7 +148,8 @@ def _shares(results: NvmeResults, plan: NvmePlan, mode: str) -> Curves:
     lines = {f"{SHORT[s]} {s}": [base(s, load, "disaggregation_aware", mode=mode) for load in plan.loads] for s in SHARES}
     found = {line: [mean_interval(maximized_pct(results, case)) for case in cases] for line, cases in lines.items()}
     return Curves(
-        f"figure6-{mode}", f"Figure 6 ({mode})", "Workloads with NVMe placed by maximize composition; the rest by minimize.",
+        f"figure6-{mode}", f"Figure 6 ({mode})",
+        "Share of the NVMe workloads that maximize composition places; minimize fragmentation places the rest.",
         x=list(plan.loads), series={line: [f.mean for f in values] for line, values in found.items()},
         interval={line: ([f.low for f in values], [f.high for f in values]) for line, values in found.items()},
         x_axis=Axis("target CPU load"), y_axis=Axis("placed by maximize composition (%)"),
@@ -155,7 +157,7 @@ def _shares(results: NvmeResults, plan: NvmePlan, mode: str) -> Curves:
 
 
 def _factors(number: int, metric: str, label: str) -> Drawing:
-    """Figures 7 to 9: a metric over the deadline factor of high priority."""
+    """Return the function that draws Figure 7, 8 or 9: a metric over the deadline factor of high priority."""
 
     def draw(results: NvmeResults, plan: NvmePlan, mode: str) -> Sequence[Figure]:
         lines = {
@@ -181,7 +183,7 @@ def _devices(results: NvmeResults, plan: NvmePlan, mode: str) -> Curves:
         for policy in POLICIES
     }
     return _curves(
-        results, f"figure10-{mode}", f"Figure 10 ({mode})", "Load 0.7, disaggregated; the demand stays that of ten devices.",
+        results, f"figure10-{mode}", f"Figure 10 ({mode})", "Load 0.7, disaggregated; the demand remains that of ten devices.",
         plan.devices, "NVMe devices", MISSED, "missed_deadlines_pct", lines,
     )  # fmt: skip
 
@@ -193,7 +195,8 @@ def _mixes(results: NvmeResults, plan: NvmePlan, mode: str) -> Curves:
         for policy in POLICIES
     }
     return _curves(
-        results, f"figure11-{mode}", f"Figure 11 ({mode})", "S1 with FIO for 100, 70 and 50 % of SMUFIN; disaggregated.",
+        results, f"figure11-{mode}", f"Figure 11 ({mode})",
+        "S1 with FIO in place of 100, 70 and 50 % of SMUFIN; disaggregated.",
         plan.loads, "target CPU load", MISSED, "missed_deadlines_pct", lines,
     )  # fmt: skip
 
@@ -206,15 +209,15 @@ def _origins(results: NvmeResults, plan: NvmePlan) -> Bars:
             name = f"{'first fit' if policy == 'first_fit' else 'aware'}, {load}"
             cases = [NvmeCase(NvmeLoad("high_bandwidth", load, 0, physics=physics), policy) for physics in plan.steps.values()]
             series[name] = [results.mean(case, "missed_deadlines_pct") for case in cases]
-            there = values["Table III", f"high_bandwidth, load {load}, disaggregated, {policy}", "missed_deadlines_pct"]
-            published[name] = [there if step == "all six (parity)" else float("nan") for step in plan.steps]
+            parity = values["Table III", f"high_bandwidth, load {load}, disaggregated, {policy}", "missed_deadlines_pct"]
+            published[name] = [parity if step == "all six (parity)" else float("nan") for step in plan.steps]
     return Bars(
         "origins",
-        "Where the published gap comes from",
-        "S1, disaggregated, loads 0.7 and 0.8: the text's physics; each difference of the authors' simulator on its own "
-        "(constant gaps, correlated priorities, frozen residents, base times under first_fit, an ideal machine of all "
-        "resources, a seventh sharer); all six, which is parity, with the published values as marks. late*: late workloads "
-        "join no composition in use, stated nowhere but inferred from the published device usage; alone, and on top of parity.",
+        "Origin of the published gap",
+        "S1, disaggregated, loads 0.7 and 0.8: the text's physics; each difference of the authors' simulator alone (constant "
+        "gaps, correlated priorities, frozen residents, base times under first_fit, an ideal machine of all resources, a "
+        "seventh sharer); all six (parity), with the published values as marks. late*: late workloads join no composition in "
+        "use, which no source states and which was inferred from the published device usage; alone and combined with parity.",
         groups=[_LABELS[name] for name in plan.steps],
         series=series,
         y_axis=MISSED,
@@ -232,4 +235,4 @@ _DRAWN: Mapping[str, Drawing] = {
     "Figure 10": lambda results, plan, mode: [_devices(results, plan, mode)],
     "Figure 11": lambda results, plan, mode: [_mixes(results, plan, mode)],
 }
-"""The paper's figures, each drawn of what it alone needs."""
+"""Figure of the paper -> function that draws it from the runs that this figure alone needs."""

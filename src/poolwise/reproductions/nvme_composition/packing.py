@@ -1,6 +1,6 @@
-"""Core packing: whether it decides anything on which node's cores a workload runs, above all one whose deadline has passed.
+"""Core packing: effect of the node on which a workload's cores are placed, above all for workloads past their deadline.
 
-At load 0.9 of S1 the published runs miss nearly all deadlines. Here the same runs are made with other nodes than the
+At load 0.9 of S1 the published runs miss nearly all deadlines. This module repeats those runs with nodes other than the
 algorithms choose, for late workloads alone and for all.
 """
 
@@ -22,13 +22,13 @@ from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimize
 from poolwise.policies.placement.nvme.need import Need
 from poolwise.presentation.table import Table
 from poolwise.reproductions import cached_measurements
-from poolwise.reproductions.nvme_composition.cells import NvmeCase, NvmeLoad, clocks_of, measured_values
+from poolwise.reproductions.nvme_composition.cells import NvmeCase, NvmeLoad, calibrate_loads, measured_values
 from poolwise.runner import Executor, Progress
 
 
 @dataclass(frozen=True)
 class CorePacking:
-    """Which of the nodes with enough free cores a workload gets: the emptiest, or the fullest; late ones alone, or all."""
+    """Choice among the nodes with enough free cores: the emptiest or the fullest, for late workloads alone or for all."""
 
     emptiest: bool
     late_alone: bool = True
@@ -47,7 +47,7 @@ GAPS_S = (0.0, 60.0, 50.0)
 
 @dataclass(frozen=True)
 class PackingCase:
-    """A run of S1 at load 0.9 on pooled devices under the disaggregation-aware policy."""
+    """Run of S1 at load 0.9 on pooled devices under the disaggregation-aware policy, with a core packing."""
 
     packing: str
     gap_s: float
@@ -55,69 +55,73 @@ class PackingCase:
 
     @property
     def run(self) -> NvmeCase:
-        """The run of the tables that it varies."""
+        """Run of the tables that this case varies."""
         return NvmeCase(NvmeLoad("high_bandwidth", 0.9, self.seed), "disaggregation_aware", gap_s=self.gap_s)
 
 
 def cases(seeds: int) -> list[PackingCase]:
-    """Every packing at every rate with every seed."""
+    """Return every packing at every rate with every seed."""
     return [PackingCase(name, gap, seed) for gap in GAPS_S for name in PACKINGS for seed in range(seeds)]
 
 
 def measure_packings(
     wanted: Iterable[PackingCase], folder: Path, executor: Executor, progress: Progress | None = None
 ) -> dict[PackingCase, dict[str, Any]]:
-    """Measure cases, each once, in parallel, after the calibrations that they need; what is kept is not run again."""
+    """Measure each case once, in parallel, after its calibration, reusing the measurements in the folder."""
     listed = list(wanted)
-    clocks = clocks_of([case.run for case in listed], folder, executor, progress)
-    return cached_measurements.measure_all(listed, partial(measure_packing, clocks=clocks), folder, executor, progress=progress)
+    calibrations = calibrate_loads([case.run for case in listed], folder, executor, progress)
+    run = partial(measure_packing, calibrations=calibrations)
+    return cached_measurements.measure_all(listed, run, folder, executor, progress=progress)
 
 
-def measure_packing(case: PackingCase, clocks: Mapping[NvmeLoad, Mapping[str, Any]]) -> dict[str, Any]:
-    """Missed deadlines, and how often a late workload was shown one node with enough free cores, or several."""
-    found: Counter[bool] = Counter()
+def measure_packing(case: PackingCase, calibrations: Mapping[NvmeLoad, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return missed deadlines, and how often a late workload had one node with enough free cores, or several."""
+    choices: Counter[bool] = Counter()
     packing = PACKINGS[case.packing]
-    policy = NvmeDisaggregationAware(_Maximize(packing=packing, shown=found), _Minimize(packing=packing, shown=found))
-    values = measured_values(case.run, clocks, policy)
-    return {"missed_deadlines_pct": values["missed_deadlines_pct"], "one_node": found[False], "several_nodes": found[True]}
+    policy = NvmeDisaggregationAware(_Maximize(packing=packing, choices=choices), _Minimize(packing=packing, choices=choices))
+    values = measured_values(case.run, calibrations, policy)
+    return {"missed_deadlines_pct": values["missed_deadlines_pct"], "one_node": choices[False], "several_nodes": choices[True]}
 
 
 @dataclass(frozen=True)
 class _Maximize(NvmeMaximizeComposition):
-    """The same with other nodes."""
+    """Maximize composition with the node chosen by a core packing."""
 
     packing: CorePacking | None = None
-    shown: Counter[bool] = field(default_factory=Counter, compare=False)
+    choices: Counter[bool] = field(default_factory=Counter, compare=False)
 
     def first(self, need: Need, view: Compositions) -> int:
-        """Node by the packing."""
-        return node_of(self.packing, self.shown, need, view, super().first(need, view))
+        """Return the node that the packing chooses."""
+        return node_of(self.packing, self.choices, need, view, super().first(need, view))
 
 
 @dataclass(frozen=True)
 class _Minimize(NvmeMinimizeFragmentation):
-    """The same with other nodes."""
+    """Minimize fragmentation with the node chosen by a core packing."""
 
     packing: CorePacking | None = None
-    shown: Counter[bool] = field(default_factory=Counter, compare=False)
+    choices: Counter[bool] = field(default_factory=Counter, compare=False)
 
     def first(self, need: Need, view: Compositions) -> int:
-        """Node by the packing."""
-        return node_of(self.packing, self.shown, need, view, super().first(need, view))
+        """Return the node that the packing chooses."""
+        return node_of(self.packing, self.choices, need, view, super().first(need, view))
 
 
-def node_of(packing: CorePacking | None, shown: Counter[bool], need: Need, view: Compositions, usual: int) -> int:
-    """Node that a workload gets, -1 where none has the cores: the usual one where the packing does not concern it."""
+def node_of(packing: CorePacking | None, choices: Counter[bool], need: Need, view: Compositions, usual: int) -> int:
+    """Return the node of a workload, -1 if none has the cores, and `usual` if the packing does not apply to it.
+
+    `choices` counts late workloads by whether several nodes had enough free cores.
+    """
     able = [int(node) for node in view.layout.nodes.tolist() if view.free_cores(node) >= need.cores]
     if need.late and able:
-        shown[len(able) > 1] += 1
+        choices[len(able) > 1] += 1
     if packing is None or not able or (packing.late_alone and not need.late):
         return usual
     return min(able, key=view.beta) if packing.emptiest else max(able, key=view.beta)
 
 
 def packing_table(found: Mapping[PackingCase, Mapping[str, Any]]) -> list[Table]:
-    """Missed deadlines by packing and rate."""
+    """Return the table of missed deadlines by packing and rate."""
     if not found:
         return []
     rows = []
@@ -135,26 +139,26 @@ def packing_table(found: Mapping[PackingCase, Mapping[str, Any]]) -> list[Table]
     return [Table("Core packing at load 0.9", header, rows, note)]
 
 
-def said(found: Mapping[PackingCase, Mapping[str, Any]]) -> list[str]:
-    """Say how often a late workload had a choice of nodes, and what the choice changed; nothing without runs."""
+def describe_packing(found: Mapping[PackingCase, Mapping[str, Any]]) -> list[str]:
+    """Describe how often a late workload had a choice of nodes, and what the choice changed; empty without runs."""
     if not found:
         return []
     usual = [run for case, run in found.items() if PACKINGS[case.packing] is None]
     several, one = (sum(int(run[name]) for run in usual) for name in ("several_nodes", "one_node"))
-    apart = {}
+    greatest = {}
     for late_alone in (True, False):
         names = [name for name, packing in PACKINGS.items() if packing is not None and packing.late_alone == late_alone]
-        apart[late_alone] = max(_apart(found, name, gap) for name in names for gap in GAPS_S)
+        greatest[late_alone] = max(_difference(found, name, gap) for name in names for gap in GAPS_S)
     return [
         f"S1 at load 0.9: of {several + one} times that a late workload found a node with enough free cores, it found more "
-        f"than one {several} times. On which of them late workloads run changes the mean of the missed deadlines by at most "
-        f"{apart[True]:.2f} points, on which all do by {apart[False]:.1f}: core packing of late workloads is "
-        f"{'refuted as a cause' if apart[True] < 1 else 'a part of the cause'} of the published misses."
+        f"than one {several} times. The choice of node for late workloads changes the mean of the missed deadlines by at most "
+        f"{greatest[True]:.2f} points, the choice for all workloads by {greatest[False]:.1f}: core packing of late workloads "
+        f"is {'refuted as a cause' if greatest[True] < 1 else 'a part of the cause'} of the published misses."
     ]
 
 
-def _apart(found: Mapping[PackingCase, Mapping[str, Any]], name: str, gap: float) -> float:
-    """Points between the mean misses of a packing and those of the algorithms' own nodes."""
+def _difference(found: Mapping[PackingCase, Mapping[str, Any]], name: str, gap: float) -> float:
+    """Return the points between the mean missed deadlines of a packing and those with the algorithms' own nodes."""
     usual = next(iter(PACKINGS))
     means = [float(np.mean([run["missed_deadlines_pct"] for run in _runs(found, which, gap)])) for which in (name, usual)]
     return abs(means[0] - means[1])

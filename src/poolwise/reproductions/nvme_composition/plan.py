@@ -1,4 +1,4 @@
-"""What the reproduction runs, and the results by case: shared by its claims, figures and tables."""
+"""Runs of the NVMe composition reproduction, and their results by case, shared by claims, figures and tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from poolwise.traces.generators.nvme_mix import SHARES, MixScenario
 TABLES: Mapping[MixScenario, str] = {"high_bandwidth": "Table III", "high_capacity": "Table IV", "high_compute": "Table V"}
 SHORT: Mapping[MixScenario, str] = {"high_bandwidth": "S1", "high_capacity": "S2", "high_compute": "S3"}
 MODES: Mapping[str, Physics] = {"default": DEFAULT, "parity": PARITY}
-"""Physics that every row and figure is shown under."""
+"""Physics under which every row and figure is shown."""
 SOURCES: Mapping[str, Physics] = {**MODES, "inferred": INFERRED}
 LOADS = (0.5, 0.6, 0.7, 0.8, 0.9)
 FACTORS = tuple(k / 10 for k in range(10, 21))
@@ -46,10 +46,10 @@ STEPS: Mapping[str, Physics] = {
     "late workloads alone (inferred)": Physics(late_alone=True),
     "parity and late workloads alone (inferred)": replace(PARITY, late_alone=True),
 }
-"""What the authors' simulator does differently, one at a time: how much of a gap comes from each. The last two are ours."""
+"""Differences of the authors' simulator, one at a time, to attribute the gap between the policies; the last two are ours."""
 STEP_LOADS = (0.7, 0.8)
 MIDDLE = 0.7
-"""Load of the figures that vary something else."""
+"""Load of the figures that vary another parameter."""
 NEEDED: Mapping[str, tuple[str, ...]] = {
     "Abstract": ("Table III",),
     **dict.fromkeys(("Figure 4", "Figure 6"), ("Tables",)),
@@ -57,15 +57,12 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("Figure 7", "Figure 8", "Figure 9"), ("Factors", "Middle")),
     "Figure 10": ("Devices", "Middle"),
 }
-"""Parts of the runs that a figure needs, where they are not its own alone."""
+"""Figure -> parts of the runs that it needs, where these are not its own part alone."""
 
 
 @dataclass(frozen=True)
 class NvmePlan:
-    """What is run: how many seeds, the ranges, and whether core packing is looked at (`packing`).
-
-    A `figure` is the artifact of a claim, such as "Figure 8" or "Table III"; it needs some of the runs.
-    """
+    """Number of seeds, parameter ranges, and whether core packing runs (`packings`)."""
 
     seeds: int
     loads: Sequence[float] = LOADS
@@ -76,7 +73,7 @@ class NvmePlan:
     packings: bool = True
 
     def cases(self, figure: str = "") -> list[NvmeCase]:
-        """Every case with every seed; those of a figure if one is given."""
+        """Return every case with every seed, or those of a figure: an artifact of a claim, "Figure 8" or "Table III"."""
         middle = [base(s, MIDDLE, policy, mode=mode) for mode, policy, s in itertools.product(MODES, POLICIES, SHARES)]
         parts = {
             "Tables": [case for scenario in SHARES for case in self._table(scenario)],
@@ -103,7 +100,7 @@ class NvmePlan:
         return [seeded(case, seed) for case in cases for seed in range(self.seeds)]
 
     def _table(self, scenario: MixScenario) -> list[NvmeCase]:
-        """The cells of a scenario's table."""
+        """Return the cells of a scenario's table."""
         return [
             base(scenario, load, policy, infrastructure, mode)
             for mode in SOURCES
@@ -121,22 +118,22 @@ def base(
     mode: str = "default",
     **more: Any,
 ) -> NvmeCase:
-    """Case of the tables, of seed 0."""
+    """Return a case of the tables, with seed 0."""
     return NvmeCase(NvmeLoad(scenario, target, 0, physics=SOURCES[mode]), policy, infrastructure, **more)
 
 
 def mixed(target: float, fio: float, policy: NvmePolicy, mode: str) -> NvmeCase:
-    """Case of Figure 11, of seed 0."""
+    """Return a case of Figure 11, with seed 0."""
     return NvmeCase(NvmeLoad("high_bandwidth", target, 0, fio=fio, physics=SOURCES[mode]), policy)
 
 
 def seeded(case: NvmeCase, seed: int) -> NvmeCase:
-    """Same case with another seed."""
+    """Return the same case with another seed."""
     return replace(case, load=replace(case.load, seed=seed))
 
 
 FASTER_S = 50.0
-"""Seconds between arrivals at which the published core loads and waits of load 0.9 under first_fit come out."""
+"""Seconds between arrivals at which runs match the published core loads and waits of load 0.9 under first_fit."""
 FASTER_CELLS: tuple[tuple[MixScenario, Infrastructure, NvmePolicy], ...] = (
     *(("high_bandwidth", infrastructure, policy) for infrastructure in INFRASTRUCTURES for policy in POLICIES),
     ("high_capacity", "physically_attached", "first_fit"),
@@ -144,16 +141,16 @@ FASTER_CELLS: tuple[tuple[MixScenario, Infrastructure, NvmePolicy], ...] = (
 FASTER: Mapping[tuple[MixScenario, Infrastructure, NvmePolicy], NvmeCase] = {
     cell: base(cell[0], 0.9, cell[2], cell[1], gap_s=FASTER_S) for cell in FASTER_CELLS
 }
-"""Cells of load 0.9 with that many arrivals."""
+"""Cells of load 0.9 at that arrival rate."""
 
 
 @dataclass(frozen=True)
 class RateSweep:
-    """Cells of the tables at other rates: the ideal load hardly tells these apart, and a little more or less decides.
+    """Cells of the tables at other arrival rates, where the ideal load hardly distinguishes rates that decide the result.
 
     Attributes
     ----------
-    scenario, load, infrastructure : the cells, of both policies
+    scenario, load, infrastructure : the cells, under both policies
     gaps_s : seconds between arrivals
     """
 
@@ -163,7 +160,7 @@ class RateSweep:
     gaps_s: tuple[float, ...]
 
     def cases(self, policy: NvmePolicy) -> list[NvmeCase]:
-        """One case a rate, of seed 0."""
+        """Return one case per rate, with seed 0."""
         return [base(self.scenario, self.load, policy, self.infrastructure, gap_s=gap) for gap in self.gaps_s]
 
 
@@ -172,36 +169,36 @@ SWEEPS: tuple[RateSweep, ...] = (
     RateSweep("high_capacity", 0.9, "disaggregated", (50.0, 54.0, 58.0, 62.0, 66.0, 75.0)),
     RateSweep("high_bandwidth", 0.6, "physically_attached", (120.0, 130.0, 140.0, 150.0, 160.0, 180.0)),
 )
-"""Where the tables stand at a knee."""
+"""Cells of the tables that are at a knee of the curve."""
 
 
 @dataclass(frozen=True)
 class NvmeResults:
-    """Every measured case, and means over its seeds."""
+    """Measurements of every case, and means over its seeds."""
 
     seeds: Sequence[int]
     cases: Mapping[NvmeCase, Mapping[str, Any]]
 
     def runs(self, case: NvmeCase) -> list[Mapping[str, Any]]:
-        """Measurements of a case, one per seed; empty where it was not run."""
+        """Return the measurements of a case, one per seed; empty if it was not run."""
         return [self.cases[run] for seed in self.seeds if (run := seeded(case, seed)) in self.cases]
 
     def values(self, case: NvmeCase, metric: str) -> list[float]:
-        """Values of a metric, one per seed."""
+        """Return the values of a metric, one per seed."""
         return [float(run[metric]) for run in self.runs(case)]
 
     def mean(self, case: NvmeCase, metric: str) -> float:
-        """Mean over the seeds, NaN where the case was not run."""
+        """Return the mean over the seeds; NaN if the case was not run."""
         values = self.values(case, metric)
         return float(np.mean(values)) if values else float("nan")
 
     def measured(self, *terms: tuple[float, NvmeCase], metric: str) -> Measured | None:
-        """Weighted sum of cases, seed by seed (the same workloads), with its interval; None where one was not run."""
+        """Return a weighted sum of cases, seed by seed on the same workloads, with its interval; None if one was not run."""
         columns = [[weight * value for value in self.values(case, metric)] for weight, case in terms]
         return averaged(np.sum(columns, axis=0).tolist()) if all(columns) else None
 
 
 def averaged(values: Sequence[float]) -> Measured | None:
-    """Mean and 95 % interval of one value per seed, None without any."""
+    """Return the mean and 95 % interval of values, one per seed; None without values."""
     found = mean_interval(values)
     return Measured(found.mean, found.low, found.high, runs=len(values)) if values else None

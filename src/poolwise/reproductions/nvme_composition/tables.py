@@ -22,7 +22,7 @@ COLUMNS: Mapping[str, tuple[str, int]] = {
     "composition_size": ("composition size", 2),
     "sharing_ratio": ("sharing ratio", 2),
 }
-"""Metric -> its heading and how many decimals the paper prints."""
+"""Metric -> its heading and the number of decimals that the paper prints."""
 _SHORT = {
     "disaggregated": "pooled",
     "physically_attached": "attached",
@@ -30,17 +30,17 @@ _SHORT = {
     "disaggregation_aware": "aware",
 }
 NOTE = (
-    "Ours: mean over the seeds ± half the width of its 95 % interval. Default: the physics of the text; parity: that of the "
-    "authors' simulator. The published values are of one run each."
+    "Ours: mean over seeds ± half the width of the 95 % interval. Default: the physics of the text; parity: the physics of the "
+    "authors' simulator. Each published value comes from one run."
 )
 INFERRED_NOTE = (
-    " Inferred: parity, and workloads whose deadline has passed join no composition in use, which is stated nowhere and was "
-    "chosen after a look at the published device usage."
+    " Inferred: parity with two changes that no source states and that were inferred from the published device usage and "
+    "composition sizes: workloads past their deadline join no composition in use, and the capacity alone decides equation 4."
 )
 
 
 def tables(results: NvmeResults, plan: NvmePlan) -> list[Table]:
-    """One table for each scenario: a published row for each load, and ours under it."""
+    """Return one table per scenario: a published row for each load, with ours under it."""
     published = published_values()
     columns = ["load, NVMe, policy", "values", *(heading for heading, _ in COLUMNS.values())]
     return [
@@ -55,7 +55,7 @@ def tables(results: NvmeResults, plan: NvmePlan) -> list[Table]:
 
 
 def published_values() -> dict[Key, float]:
-    """Every published value by its row."""
+    """Return every published value by its row."""
     return {claim.key: claim.published for claim in read_claims(catalog.find("reproductions", "nvme-composition.csv"))}
 
 

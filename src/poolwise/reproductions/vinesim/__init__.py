@@ -1,7 +1,7 @@
-"""VineSim, reproduced: Figures 4 to 8, 11 to 14, 16 and 18, Tables 2 to 4, and what the report left open.
+"""Reproduction of VineSim: Figures 4 to 8, 11 to 14, 16 and 18, Tables 2 to 4, and questions that the report leaves open.
 
-Source: E. Kanellou et al., VineSim (deliverable of the Vineyard project). Its formats and its set-ups are printed, its code
-and traces are not; what is assumed stands in the notes.
+Source: E. Kanellou et al., VineSim (deliverable of the Vineyard project). The report prints its formats and set-ups, but not
+its code and traces; `VineSimPlan.notes` lists the assumptions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from poolwise.runner import Executor, Progress
 @register("reproductions", "vinesim")
 @dataclass(frozen=True)
 class VineSimReproduction(Reproduction):
-    """Kanellou et al., VineSim: Figures 4 to 8, 11 to 14, 16 and 18."""
+    """Reproduction of Figures 4 to 8, 11 to 14, 16 and 18 of Kanellou et al., VineSim."""
 
     title: ClassVar[str] = "VineSim (heterogeneous accelerators)"
     paper: ClassVar[str] = (
@@ -35,11 +35,11 @@ class VineSimReproduction(Reproduction):
         self, out: Path, *, quick: bool, executor: Executor, progress: Progress | None = None, figure: str = ""
     ) -> ReproductionResult:
         """Simulate every set-up at every time between arrivals (fewer times and seeds with `quick`)."""
-        plan, of = VineSimPlan(quick), jobs_of(figure) if figure else None
-        setups = [setup for setup in plan.setups() if of in (None, setup.jobs)]
+        plan, jobs = VineSimPlan(quick), jobs_of(figure) if figure else None
+        setups = [setup for setup in plan.setups() if jobs in (None, setup.jobs)]
         results = VineSimResults(plan, measure_all(setups, run_setup, out, executor, prepare, progress))
-        if of is not None:
-            return ReproductionResult(claims.measure(results, of), figures.draw(results, of), plan.notes())
+        if jobs is not None:
+            return ReproductionResult(claims.measure(results, jobs), figures.draw(results, jobs), plan.notes())
         further = extensions.draw(results)
         return ReproductionResult(
             measured=claims.measure(results),

@@ -1,4 +1,4 @@
-"""What is switched alone, to see whether it is why a claim of the report does not hold in our runs."""
+"""Switches of the VineSim reproduction: single changes that verify why claims of the report do not hold in our runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from poolwise.comparison.published import Key
 from poolwise.comparison.verdicts import Measured
-from poolwise.reproductions.vinesim.claims import FACTORS, PERCENT, Item, anywhere, figure_7, figure_16
+from poolwise.reproductions.vinesim.claims import FACTORS, PERCENT, Item, figure_7, figure_16, nearest_factor
 from poolwise.reproductions.vinesim.plan import VARIED
 from poolwise.reproductions.vinesim.results import VineSimResults
 from poolwise.reproductions.vinesim.setups import GPU
@@ -22,7 +22,7 @@ PRINTED, READ = "15to1 as printed", "15to1"
 
 
 def switches(results: VineSimResults) -> Mapping[str, Mapping[Key, Measured]]:
-    """Measure the claims that a switch is about: name -> claim -> what was measured with it turned."""
+    """Return switch -> claim -> measurement with that switch alone, for the claims that each switch affects."""
     even = replace(results, changed={"large": "even"})
     waiting = replace(results, changed={"policy": "pref", "preferred": GPU})
     unequal = replace(results, changed={"varied": VARIED})
@@ -39,21 +39,21 @@ def switches(results: VineSimResults) -> Mapping[str, Mapping[Key, Measured]]:
 
 
 def _factors(results: VineSimResults) -> Iterable[Item]:
-    """The factors of Figure 5 at the load where each comes nearest to the report's."""
+    """Yield the factors of Figure 5 at the load where each is nearest to the report's."""
     for kind, over, under, printed in FACTORS:
         metric = f"mean job latency, {PERCENT[over]} % over {PERCENT[under]} % GPUs"
         panel = "Figure 5b" if 8 in (over, under) else "Figure 5f"
-        yield (panel, f"{kind}, low load", metric), anywhere(results, kind, over, under, printed)
+        yield (panel, f"{kind}, low load", metric), nearest_factor(results, kind, over, under, printed)
 
 
 def _of(artifact: str, condition: str, items: Iterable[Item]) -> Iterable[Item]:
-    """Items of one artifact whose condition begins so, and does not go on "as printed"."""
+    """Yield the items of one artifact whose condition starts as given, without those for the affinity "as printed"."""
     for key, value in items:
         if key[0] == artifact and key[1].startswith(condition) and not key[1].startswith(PRINTED):
             yield key, value
 
 
 def _as_printed(items: Iterable[Item]) -> Iterable[Item]:
-    """The same values for the claims about the affinity as printed."""
+    """Yield the same values under the keys of the claims for the affinity as printed."""
     for (artifact, condition, metric), value in items:
         yield (artifact, condition.replace(READ, PRINTED, 1), metric), value

@@ -1,4 +1,4 @@
-"""The claims of the report measured in our runs, one function for each figure."""
+"""Measured values of the claims of the VineSim report, one function per figure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from poolwise.comparison.published import Key
 from poolwise.comparison.verdicts import Measured
-from poolwise.reproductions.vinesim.results import VineSimResults, busy, makespan, mean_over_seeds
+from poolwise.reproductions.vinesim.results import VineSimResults, makespan, mean_over_seeds, utilization_of
 from poolwise.reproductions.vinesim.setups import (
     CPU,
     FP_BAD,
@@ -34,32 +34,32 @@ KINDS = {"INT": INT, "FP_GOOD": FP_GOOD, "FP_BAD": FP_BAD}
 PERCENT = {gpus: share for share, gpus in GPU_SHARES.items()}
 SIZES = {"8 KB": KB8, "64 KB": KB64, "1 MB": MB1}
 NAMES = {"high": "HIGH", "flat": "FLAT", "closer_to_data": "CLOSER_TO_DATA"}
-QUEUES = 100
+QUEUEING_GAP_US = 100
 """us between arrivals up to which jobs of the large workload queue in every deployment."""
 FACTORS = (("INT", 0, 8, 10), ("FP_GOOD", 0, 8, 10), ("INT", 0, 40, 1000), ("FP_GOOD", 0, 40, 1000), ("FP_BAD", 40, 0, 10))
 """Section 7.2: task type, GPUs of the slower and of the faster deployment, and the factor between them at low load."""
 FLAT_EXPECTED = 25 + 475 * (1 - comb(20, 5) / comb(40, 5))
-"""us: a job is as fast as a GPU only if all five tasks are on one."""
+"""Expected job latency under FLAT, us: a job is as fast as a GPU only if all five tasks run on GPUs."""
 
 
 def measure(results: VineSimResults, jobs: JobSet | None = None) -> dict[Key, Measured]:
-    """Measure every claim that was run, of some jobs alone if they are given; what was not run is left out."""
+    """Return the measured value of every claim that was run, or of the claims about one set of jobs."""
     found = [item for of, part in _PARTS if jobs in (None, of) for item in part(results)]
     return {key: value for key, value in found if not np.isnan(value.value)}
 
 
 def explain(results: VineSimResults) -> list[str]:
-    """What the report left open, answered from the runs."""
+    """Answer a question that the report leaves open from the runs."""
     near = Setup(0, layout="split", data="first rack", data_size=MB1)
     rates = {name: 2500 / results.mean(setup, makespan).value for name, setup in (("near", near), ("all", _everywhere(near)))}
     return [
-        "The report wonders why 1 MB of data kept near the CPUs gives a lower latency than data on both racks (Figure 18f "
-        "against 18c). At high load every unit is busy whatever the policy, so what counts is how many tasks a unit finishes. "
-        "With all data in the first rack its 20 CPUs never fetch across racks: a task takes them 500 + 800 us, and the 20 GPUs "
-        "25 + 8,000 us, 0.0179 tasks per us together. With data everywhere half of all tasks cross racks whichever unit "
-        "takes them: about 4,400 us each on 40 units, 0.0091 per us. Our runs (HIGH, everything at once) finish "
-        f"{rates['near']:.4f} and {rates['all']:.4f} tasks per us. The GPUs hardly count here: what helps is that the uplink "
-        "is slow and the CPUs need not use it."
+        "The report asks why 1 MB of data kept near the CPUs gives a lower latency than data on both racks (Figure 18f "
+        "against 18c). At high load every unit is busy under every policy, so only the rate at which units finish tasks "
+        "matters. With all data in the first rack, its 20 CPUs never fetch across racks: a task takes 500 + 800 us on a CPU "
+        "and 25 + 8,000 us on one of the 20 GPUs, which gives 0.0179 tasks per us in total. With data everywhere, half of all "
+        "tasks cross racks on any unit: about 4,400 us each on 40 units, 0.0091 tasks per us. Our runs (HIGH, all jobs at "
+        f"once) finish {rates['near']:.4f} and {rates['all']:.4f} tasks per us. The GPUs hardly matter here: the gain comes "
+        "from CPUs that need not use the slow uplink."
     ]
 
 
@@ -112,12 +112,12 @@ def _figure_5(results: VineSimResults) -> Iterator[Item]:
     yield key, results.ratio(at("INT", 0, 0), at("FP_GOOD", 0, 0))
     for kind, over, under, printed in FACTORS:
         metric = f"mean job latency, {PERCENT[over]} % over {PERCENT[under]} % GPUs"
-        found = anywhere(results, kind, over, under, printed)
+        found = nearest_factor(results, kind, over, under, printed)
         yield ("Load axis", kind, f"{metric}, nearest to the report's at any load"), found
 
 
-def anywhere(results: VineSimResults, kind: str, over: int, under: int, printed: float) -> Measured:
-    """Find a factor of Figure 5 where on the axis it comes nearest to the report, which does not say what its low load is."""
+def nearest_factor(results: VineSimResults, kind: str, over: int, under: int, printed: float) -> Measured:
+    """Return the factor of Figure 5 at the load where it is nearest to the report's, which does not state its low load."""
     found = []
     for gap in results.plan.gaps:
         above, below = (Setup(gap, "sizes", gpus, kind=KINDS[kind]) for gpus in (over, under))
@@ -126,7 +126,7 @@ def anywhere(results: VineSimResults, kind: str, over: int, under: int, printed:
 
 
 def _nearest(found: list[Measured], printed: float) -> Measured:
-    """The factor nearest to a printed one; NaN where none was measured."""
+    """Return the factor nearest to a printed one; NaN if none was measured."""
     known = [factor for factor in found if not np.isnan(factor.value)]
     return min(known, key=lambda factor: abs(np.log(factor.value / printed)), default=Measured(np.nan))
 
@@ -150,7 +150,7 @@ def _figure_6(results: VineSimResults) -> Iterator[Item]:
 
 
 def figure_7(results: VineSimResults) -> Iterator[Item]:
-    """GPUs of different strength."""
+    """Measure Figure 7: GPUs of different strength."""
     gaps = results.plan.gaps
 
     def at(strength: str, gpus: int, gap: float) -> Setup:
@@ -161,14 +161,14 @@ def figure_7(results: VineSimResults) -> Iterator[Item]:
         key = ("Figure 7f", f"{name}, 100 % GPUs", "mean job latency of 1to1 over it, largest at any load")
         yield key, Measured(max(falls))
         for share, gpus, other_share, other in ((33, 13, 100, 40), (20, 8, 66, 26)):
-            apart = [abs(np.log(results.ratio(at(name, gpus, gap), at("5to1", other, gap)).value)) for gap in gaps]
+            distances = [abs(np.log(results.ratio(at(name, gpus, gap), at("5to1", other, gap)).value)) for gap in gaps]
             condition = f"{name} with {share} % GPUs against 5to1 with {other_share} %"
             metric = "factor 2 less the largest factor between the mean job latencies at any load"
-            yield ("Figure 7", condition, metric), Measured(2 - float(np.exp(max(apart))))
+            yield ("Figure 7", condition, metric), Measured(2 - float(np.exp(max(distances))))
             if name == "15to1":
-                busy_apart = [each for each, gap in zip(apart, gaps, strict=True) if gap <= QUEUES]
-                metric = f"factor 2 less the largest factor between the mean job latencies up to {QUEUES} us"
-                yield ("Load axis", condition, metric), Measured(2 - float(np.exp(max(busy_apart))))
+                queueing = [each for each, gap in zip(distances, gaps, strict=True) if gap <= QUEUEING_GAP_US]
+                metric = f"factor 2 less the largest factor between the mean job latencies up to {QUEUEING_GAP_US} us"
+                yield ("Load axis", condition, metric), Measured(2 - float(np.exp(max(queueing))))
     decreases = [_mean_fall(results, gap) for gap in gaps]
     metric = "decrease of mean job latency, nearest to the report's at any load"
     yield ("Load axis", "20 % to 100 % GPUs, mean over the six affinities", metric), _nearest(decreases, 10)
@@ -177,7 +177,7 @@ def figure_7(results: VineSimResults) -> Iterator[Item]:
 
 
 def _mean_fall(results: VineSimResults, gap: float) -> Measured:
-    """Mean over the affinities of how much faster 40 GPUs are than 8; NaN where one of them was not run."""
+    """Return the mean over the affinities of the speedup of 40 GPUs over 8; NaN if one of them was not run."""
     falls = []
     for strength in STRENGTHS.values():
         few, all_ = (results.values(Setup(gap, "sizes", gpus, gpu_int=strength)) for gpus in (8, UNITS))
@@ -215,8 +215,8 @@ def _figure_11(results: VineSimResults) -> Iterator[Item]:
     condition = "FLAT, inter-arrival time 1000 us"
     yield ("Figure 11", condition, "mean job latency"), mean_over_seeds(values)
     error = float(values.std(ddof=1)) / np.sqrt(len(values))
-    apart = abs(float(values.mean()) - FLAT_EXPECTED) / error
-    yield ("Figure 11", condition, "4 less the distance from the expectation in standard errors"), Measured(4 - apart)
+    distance = abs(float(values.mean()) - FLAT_EXPECTED) / error
+    yield ("Figure 11", condition, "4 less the distance from the expectation in standard errors"), Measured(4 - distance)
     for gap in (0, 1000):
         ratio = results.ratio(Setup(gap, policy="flat"), Setup(gap))
         yield ("Figure 11", f"inter-arrival time {gap}{' us' if gap else ''}", "mean job latency, FLAT over HIGH"), ratio
@@ -228,8 +228,9 @@ def _figure_11(results: VineSimResults) -> Iterator[Item]:
     yield ("Figure 11", "FLAT", metric), _less(results.ratio(flat, Setup(best, policy="flat")), 1)
     for name, policy in (("HIGH", "high"), ("FLAT", "flat")):
         yield ("Figure 11", f"{name}, inter-arrival time 0", "makespan"), results.mean(Setup(0, policy=policy), makespan)
+    overall = utilization_of("overall")
     less = [
-        results.mean(Setup(gap), busy("overall")).value - results.mean(Setup(gap, policy="flat"), busy("overall")).value
+        results.mean(Setup(gap), overall).value - results.mean(Setup(gap, policy="flat"), overall).value
         for gap in gaps
         if gap >= 50
     ]
@@ -239,7 +240,7 @@ def _figure_11(results: VineSimResults) -> Iterator[Item]:
 
 
 def _figure_13(results: VineSimResults) -> Iterator[Item]:
-    cpus = busy("cpu-intel")
+    cpus = utilization_of("cpu-intel")
     for artifact, gap in (("Figure 13a", 7.0), ("Figure 13", 6.25), ("Figure 13b", 6.0)):
         key = (artifact, f"HIGH, inter-arrival time {gap:g} us", "utilisation of the CPUs")
         yield key, results.mean(Setup(gap), cpus)
@@ -248,22 +249,22 @@ def _figure_13(results: VineSimResults) -> Iterator[Item]:
 
 def _figure_14(results: VineSimResults) -> Iterator[Item]:
     gaps = results.plan.fine_gaps
-    ratios = {gap: results.ratio(_only(GPU, gap), Setup(gap)).value for gap in gaps}
+    ratios = {gap: results.ratio(_preferred_only(GPU, gap), Setup(gap)).value for gap in gaps}
     metric = "mean job latency, PREF (GPUs only) over HIGH, farthest from 1"
     easy = [ratio for gap, ratio in ratios.items() if gap >= 7]
     yield ("Figure 14a", "inter-arrival times of 7 us and more", metric), _farthest(easy)
     yield ("Figure 14a", "all loads", metric), _farthest(list(ratios.values()))
     key = ("Figure 14a", "PREF (GPUs only), inter-arrival time 0", "makespan")
-    yield key, results.mean(_only(GPU, 0), makespan)
-    used = [results.mean(_only(GPU, gap), busy("cpu-intel")).value for gap in gaps]
+    yield key, results.mean(_preferred_only(GPU, 0), makespan)
+    used = [results.mean(_preferred_only(GPU, gap), utilization_of("cpu-intel")).value for gap in gaps]
     yield ("Figure 14c", "PREF (GPUs only)", "utilisation of the CPUs, largest at any load"), Measured(max(used))
-    slow = [results.mean(_only(CPU, gap)).value for gap in gaps if gap >= 125]
+    slow = [results.mean(_preferred_only(CPU, gap)).value for gap in gaps if gap >= 125]
     key = ("Figure 14b", "PREF (CPUs only), inter-arrival times of 125 us and more", "mean job latency, farthest from 500")
     yield key, Measured(max(slow, key=lambda value: abs(value - 500)))
     key = ("Figure 14b", "PREF (CPUs only), inter-arrival time 100 us", "mean job latency, less 500")
-    yield key, _less(results.mean(_only(CPU, 100)), 500)
+    yield key, _less(results.mean(_preferred_only(CPU, 100)), 500)
     key = ("Figure 14b", "inter-arrival time 1000 us", "mean job latency, PREF (CPUs only) over FLAT")
-    yield key, results.ratio(_only(CPU, 1000), Setup(1000, policy="flat"))
+    yield key, results.ratio(_preferred_only(CPU, 1000), Setup(1000, policy="flat"))
     rates = Setup(0).affinity()
     yield (
         ("Section 8.7", "30M operations", "CPUs that do the work of one GPU"),
@@ -272,7 +273,7 @@ def _figure_14(results: VineSimResults) -> Iterator[Item]:
 
 
 def _table_4(results: VineSimResults) -> Iterator[Item]:
-    """A task of 2.5 us whose data are one hop away or three; a switch adds 200 ns, which the print leaves out."""
+    """Measure Table 4: a task of 2.5 us whose data are one or three switches away; the table omits the 200 ns per switch."""
     for name, size in SIZES.items():
         for words, layout, switches in (("in the rack", NEAR_FAR[0], 1), ("across racks", NEAR_FAR[1], 3)):
             whole = results.mean(Setup(0, "single", layout=layout, data_size=size)).value - 2.5
@@ -285,7 +286,7 @@ def _table_4(results: VineSimResults) -> Iterator[Item]:
 
 
 def figure_16(results: VineSimResults) -> Iterator[Item]:
-    """Data of three sizes on alternating units."""
+    """Measure Figure 16: data of three sizes on alternating units."""
     for tie in ("order", "random"):
 
         def at(size: int, policy: str, gap: float, tie: str = tie) -> Setup:
@@ -306,7 +307,7 @@ def figure_16(results: VineSimResults) -> Iterator[Item]:
             means = [results.mean(setup).value for setup in (at(size, "high", 0), at(size, "closer_to_data", 0), flat)]
             metric = "largest over least mean job latency of the three policies"
             yield ("Figure 16", f"{name}, inter-arrival time 0, ties {tie}", metric), Measured(max(means) / min(means))
-    busiest = results.mean(Setup(50, layout="alternate", data_size=MB1), busy("overall"))
+    busiest = results.mean(Setup(50, layout="alternate", data_size=MB1), utilization_of("overall"))
     yield ("Figure 16c", "1 MB, inter-arrival time 50 us, HIGH", "utilisation of all units"), busiest
 
 
@@ -338,7 +339,7 @@ def _figure_18(results: VineSimResults) -> Iterator[Item]:
         yield (artifact, f"1 MB, {words}, inter-arrival time 0, HIGH", "tasks per us"), rate
 
 
-def _only(kind: int, gap: float) -> Setup:
+def _preferred_only(kind: int, gap: float) -> Setup:
     return Setup(gap, policy="pref", preferred=kind)
 
 

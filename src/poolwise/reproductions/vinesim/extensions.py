@@ -1,4 +1,4 @@
-"""Beyond the report: our policies on its experiments, links that are shared, and the cost of operation."""
+"""Extensions of the VineSim report: our policies on its experiments, shared links, and energy per task."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ _PLACES = {PLACES[0]: "Figure 16", PLACES[1]: "Figure 18 a-c", PLACES[2]: "Figur
 
 
 def draw(results: VineSimResults) -> list[Figure]:
-    """Draw our policies beside the report's, and the energy of each."""
+    """Draw our policies together with the report's, and the energy of each."""
     return [*_latency(results), *_energy(results)]
 
 
 def tables(results: VineSimResults) -> list[Table]:
-    """Tables of where our policies win and where they lose, without and with shared links."""
+    """Return the tables of gains and losses of our policies, without and with shared links."""
     return [_gains(results), *_contention(results)]
 
 
 def explain(results: VineSimResults) -> list[str]:
-    """Describe in words what our policies gain."""
+    """Describe what our policies gain over the report's."""
     ratios = [ratio for *_, ratio in _all_gains(results)]
     wins = sum(ratio > 1.01 for ratio in ratios)
     losses = sum(ratio < 0.99 for ratio in ratios)
     return [
-        f"Ours against the best of HIGH, FLAT and CLOSER_TO_DATA on the report's own experiments with data: of {len(ratios)} "
-        f"pairs of set-up and policy {wins} are more than 1 % better and {losses} more than 1 % worse; the best is "
-        f"{max(ratios):.2f} times as fast, the worst {min(ratios):.2f}. Both weigh transfer against computation, which none of "
-        "the report's policies does, and may wait for a better unit."
+        f"Our policies against the best of HIGH, FLAT and CLOSER_TO_DATA on the report's experiments with data: of "
+        f"{len(ratios)} pairs of set-up and policy {wins} are more than 1 % better and {losses} more than 1 % worse; the best "
+        f"is {max(ratios):.2f} times as fast, the worst {min(ratios):.2f} times. Both policies weigh transfer against "
+        "computation, which none of the report's policies does, and may wait for a better unit."
     ]
 
 
@@ -65,22 +65,22 @@ def _energy(results: VineSimResults) -> Iterator[Figure]:
     def joules(content: Mapping[str, Any]) -> float:
         return 1000 * float(content["energy_j"]) / float(content["measured_tasks"])
 
-    caption = "Set-up of Figure 11; CPUs 60 W idle and 150 W busy, GPUs 40 W and 300 W (assumed). Idle units count."
-    figure = Curves("ours-energy", "Cost of operation: energy of a task", caption)
+    caption = "Set-up of Figure 11; CPUs 60 W idle and 150 W busy, GPUs 40 W and 300 W (assumed). Idle units are included."
+    figure = Curves("ours-energy", "Cost of operation: energy per task", caption)
     series = {LABELS[policy]: at(policy) for policy in ("high", "flat", *OWN)}
-    yield over_gaps(results, figure, results.plan.fine_gaps, series, joules, Axis("energy of a task (mJ)", log=True))
+    yield over_gaps(results, figure, results.plan.fine_gaps, series, joules, Axis("energy per task (mJ)", log=True))
 
 
 def _all_gains(results: VineSimResults) -> Iterator[tuple[str, str, float, str, float]]:
-    """Yield (experiment, size, gap, policy, best of the report's over ours in mean job latency)."""
+    """Yield (experiment, size, gap, policy, mean job latency of the report's best policy over ours)."""
     for (layout, data), words in _PLACES.items():
         for name, size in SIZES.items():
             for gap in results.plan.data_gaps:
                 base = Setup(gap, layout=layout, data=data, data_size=size)
                 best = min(float(results.values(replace(base, policy=policy)).mean()) for policy in NAMES)
                 for policy in OWN:
-                    mine = float(results.values(replace(base, policy=policy)).mean())
-                    yield words, name, gap, policy, best / mine
+                    own = float(results.values(replace(base, policy=policy)).mean())
+                    yield words, name, gap, policy, best / own
 
 
 def _gains(results: VineSimResults) -> Table:
@@ -93,7 +93,7 @@ def _gains(results: VineSimResults) -> Table:
         "Our policies against the best of HIGH, FLAT and CLOSER_TO_DATA",
         ["experiment", "data", "policy", *[f"{gap} us between arrivals" for gap in shown]],
         rows,
-        "Mean job latency of the best of the three at that load, over ours: above 1 ours is faster.",
+        "Mean job latency of the best of the three at that load over that of our policy: above 1 our policy is faster.",
     )
 
 
@@ -103,11 +103,11 @@ def _contention(results: VineSimResults) -> list[Table]:
         base = Setup(0, layout="alternate", data_size=KB64, policy=policy)
         both = [replace(base, gap=gap, contended=contended) for gap in gaps for contended in (False, True)]
         rows.append([LABELS[policy], *[f"{results.values(setup).mean():,.0f}" for setup in both]])
-    heads = [f"{gap} us, {words}" for gap in gaps for words in ("1 Gb/s, not shared", "10 Gb/s, shared")]
+    header = [f"{gap} us, {words}" for gap in gaps for words in ("1 Gb/s, not shared", "10 Gb/s, shared")]
     table = Table(
-        "Links that are shared (64 KB, Figure 16's deployment), mean job latency in us",
-        ["policy", *heads],
+        "Shared links (64 KB, deployment of Figure 16), mean job latency in us",
+        ["policy", *header],
         rows,
-        "The report lowered the uplink to 1 Gb/s to stand in for contention. Shared max-min fairly, it keeps its 10 Gb/s.",
+        "The report lowers the uplink to 1 Gb/s to model contention. With max-min fair sharing the uplink keeps its 10 Gb/s.",
     )
     return [table] if gaps else []

@@ -1,4 +1,4 @@
-"""The report's figures, from our runs."""
+"""Figures of the VineSim report drawn from our runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from poolwise.presentation.figure import Axis, Curves, Figure
 from poolwise.reproductions.vinesim.claims import KINDS, NAMES, PERCENT, SIZES
-from poolwise.reproductions.vinesim.results import MetricOf, VineSimResults, busy, latency_over_seeds
+from poolwise.reproductions.vinesim.results import MetricOf, VineSimResults, mean_job_latency, utilization_of
 from poolwise.reproductions.vinesim.setups import CPU, GPU, GPU_SHARES, PLACES, STRENGTHS, JobSet, LargeJobs, Setup
 
 LARGE: dict[LargeJobs, str] = {"five": "five very large jobs", "even": "large jobs of even size"}
@@ -16,13 +16,13 @@ LATENCY = Axis("mean job latency (us)", log=True)
 
 
 def draw(results: VineSimResults, jobs: JobSet | None = None) -> list[Figure]:
-    """Draw Figures 4 to 8, 11 to 14, 16 and 18, or those of some jobs."""
+    """Draw Figures 4 to 8, 11 to 14, 16 and 18, or those of one set of jobs."""
     drawn = [figure for of, part in _PARTS if jobs in (None, of) for figure in part(results)]
     return [replace(figure, artifact=_artifact(figure.title)) for figure in drawn]
 
 
 def _artifact(title: str) -> str:
-    """Figure of the report that a title begins with."""
+    """Return the figure of the report that a title starts with."""
     words = title.split(":")[0].split()
     return " ".join(words[:2]) if words[0] == "Figure" else ""
 
@@ -32,10 +32,10 @@ def over_gaps(
     figure: Curves,
     gaps: Sequence[float],
     series: dict[str, Callable[[float], Setup]],
-    metric: MetricOf = latency_over_seeds,
+    metric: MetricOf = mean_job_latency,
     y_axis: Axis = LATENCY,
 ) -> Curves:
-    """Fill in curves over the times between arrivals; 0 stands at the left end of the logarithmic axis."""
+    """Fill in curves over the times between arrivals; 0 is drawn at the left end of the logarithmic axis."""
     least = min(gap for gap in gaps if gap > 0)
     x = [gap if gap > 0 else least / 3 for gap in gaps]
     found = {name: results.curve([at(gap) for gap in gaps], metric) for name, at in series.items()}
@@ -64,7 +64,7 @@ def _mixes(results: VineSimResults) -> Iterator[Figure]:
         yield Curves(
             f"figure-4{letter}",
             f"Figure 4{letter}: deployments of 40 units, {words}",
-            "500 jobs of 30 tasks under HIGH; the mixes are by job.",
+            "500 jobs of 30 tasks under HIGH; all tasks of a job have the same type.",
             x=shares,
             series=series,
             x_axis=Axis("GPUs in the deployment (%)"),
@@ -96,13 +96,13 @@ def _strengths(results: VineSimResults) -> Iterator[Figure]:
         def at(strength: float, gpus: int = gpus) -> Callable[[float], Setup]:
             return lambda gap: Setup(gap, "sizes", gpus, gpu_int=strength)
 
-        caption = "FP_GOOD tasks; 15 to 1 both as 1,500,000 and as the 15,000,000 that is printed."
+        caption = "FP_GOOD tasks; 15 to 1 both as 1,500,000 and as the printed 15,000,000."
         figure = Curves(f"figure-7{letter}", f"Figure 7{letter}: {PERCENT[gpus]} % GPUs of different strength", caption)
         yield over_gaps(results, figure, results.plan.gaps, {name: at(value) for name, value in STRENGTHS.items()})
 
 
 def _load_axis(results: VineSimResults) -> Iterator[Figure]:
-    """How the factors of Figure 5 hang on the load, which the report does not print, and on how large the large jobs are."""
+    """Draw the factors of Figure 5 over the load, which the report does not state, for two distributions of large jobs."""
     gaps = results.plan.gaps
     least = min(gap for gap in gaps if gap > 0)
     for share, gpus, printed in ((20, 8, 10.0), (100, 40, 1000.0)):
@@ -117,7 +117,7 @@ def _load_axis(results: VineSimResults) -> Iterator[Figure]:
         yield Curves(
             f"load-axis-{share}",
             f"Load axis: how much faster jobs are with {share} % GPUs than with none",
-            "The workload of Figure 5; the report does not print its low load.",
+            "The workload of Figure 5; the report does not state its low load.",
             x=[gap if gap > 0 else least / 3 for gap in gaps],
             series=series,
             interval=interval,
@@ -136,12 +136,12 @@ def _kernels(results: VineSimResults) -> Iterator[Figure]:
         return lambda gap: Setup(gap, "kernels", neurasmus=units)
 
     series = {name: at(units) for units, name in names.items()}
-    caption = "2,500 kernels SGJ, RGJ and NGJ, equally likely, under HIGH; 30 accelerators and 10 CPUs that run no kernels."
+    caption = "2,500 SGJ, RGJ and NGJ kernels, equally likely, under HIGH; 30 accelerators and 10 CPUs that run no kernels."
     figure = Curves("figure-8a", "Figure 8a: Neurasmus kernels", caption)
     yield over_gaps(results, figure, results.plan.kernel_gaps, series)
     figure = Curves("figure-8b", "Figure 8b: use of the deployments", caption)
-    share = Axis("utilisation of all units", limits=(0, 1))
-    yield over_gaps(results, figure, results.plan.kernel_gaps, series, busy("overall"), share)
+    share = Axis("utilization of all units", limits=(0, 1))
+    yield over_gaps(results, figure, results.plan.kernel_gaps, series, utilization_of("overall"), share)
 
 
 def _policies(results: VineSimResults) -> Iterator[Figure]:
@@ -155,16 +155,16 @@ def _policies(results: VineSimResults) -> Iterator[Figure]:
 
     both = {"HIGH": at("high"), "FLAT": at("flat")}
     caption = "20 CPUs and 20 GPUs, 500 jobs of 5 tasks of 30M operations."
-    share = Axis("utilisation", limits=(0, 1))
+    share = Axis("utilization", limits=(0, 1))
     yield over_gaps(results, Curves("figure-11", "Figure 11: HIGH against FLAT", caption), gaps, both)
     figure = Curves("figure-12", "Figure 12: use of all units", caption)
-    yield over_gaps(results, figure, gaps, both, busy("overall"), share)
+    yield over_gaps(results, figure, gaps, both, utilization_of("overall"), share)
     for letter, kind, name in (("a", GPU, "GPUs only"), ("b", CPU, "CPUs only")):
         figure = Curves(f"figure-14{letter}", f"Figure 14{letter}: PREF, {name}", caption)
         yield over_gaps(results, figure, gaps, {**both, f"PREF ({name})": only(kind)})
     for letter, unit, name in (("c", "cpu-intel", "CPUs"), ("d", "gpu", "GPUs")):
         figure = Curves(f"figure-14{letter}", f"Figure 14{letter}: use of the {name}", caption)
-        yield over_gaps(results, figure, gaps, {**both, "PREF (GPUs only)": only(GPU)}, busy(unit), share)
+        yield over_gaps(results, figure, gaps, {**both, "PREF (GPUs only)": only(GPU)}, utilization_of(unit), share)
 
 
 def _series(results: VineSimResults) -> Iterator[Figure]:
@@ -177,7 +177,7 @@ def _series(results: VineSimResults) -> Iterator[Figure]:
             x=series["begin_us"],
             series={"CPUs": series["by_type"]["cpu-intel"], "GPUs": series["by_type"]["gpu"]},
             x_axis=Axis("time (us)"),
-            y_axis=Axis("utilisation", limits=(0, 1)),
+            y_axis=Axis("utilization", limits=(0, 1)),
         )
 
 
@@ -191,7 +191,7 @@ def _data(results: VineSimResults) -> Iterator[Figure]:
             def at(policy: str, tie: str = "order", base: Setup = base) -> Callable[[float], Setup]:
                 return lambda gap: replace(base, gap=gap, policy=policy, tie=tie)
 
-            where = "alternating units" if number == "16" else "CPUs and GPUs in racks of their own"
+            where = "alternating units" if number == "16" else "CPUs and GPUs in separate racks"
             spot = "data everywhere" if data == "all" else "data near the CPUs"
             series = {label: at(policy) for policy, label in NAMES.items()}
             series |= {f"{NAMES[policy]}, ties random": at(policy, "random") for policy in ("high", "closer_to_data")}
@@ -204,13 +204,13 @@ def _data(results: VineSimResults) -> Iterator[Figure]:
 def _use(
     results: VineSimResults, figure: Curves, gaps: Sequence[float], series: dict[str, Callable[[float], Setup]]
 ) -> Iterator[Figure]:
-    """Figures 16 d to f and g to i: use of GPUs and CPUs."""
+    """Draw Figures 16d to 16i: use of GPUs and CPUs."""
     letter = figure.name[-1]
     for unit, name, shift in (("gpu", "GPUs", 3), ("cpu-intel", "CPUs", 6)):
         other = chr(ord(letter) + shift)
         title = figure.title.replace(f"16{letter}", f"16{other}") + f", use of the {name}"
         panel = Curves(f"figure-16{other}", title, figure.caption)
-        yield over_gaps(results, panel, gaps, series, busy(unit), Axis("utilisation", limits=(0, 1)))
+        yield over_gaps(results, panel, gaps, series, utilization_of(unit), Axis("utilization", limits=(0, 1)))
 
 
 _PARTS: tuple[tuple[JobSet, Callable[[VineSimResults], Iterator[Figure]]], ...] = (

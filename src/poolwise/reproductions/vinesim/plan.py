@@ -1,4 +1,4 @@
-"""Which set-ups are run, at which times between arrivals, with which seeds. Times in microseconds."""
+"""Set-ups of the VineSim reproduction, with their times between arrivals (us) and seeds."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from poolwise.reproductions.vinesim.setups import (
 )
 
 VARIED = 0.05
-"""Share by which the operations of tasks vary where they are not all equal."""
+"""Share by which the operations of tasks vary where tasks are not all equal."""
 
 
 @dataclass(frozen=True)
 class VineSimPlan:
-    """What is run: everything, or with `quick` fewer loads and seeds."""
+    """Plan of the reproduction; `quick` uses fewer loads and seeds."""
 
     quick: bool = False
 
     @property
     def seeds(self) -> range:
-        """Seeds of what is drawn: FLAT, kernels; the first five of where data lie."""
+        """Seeds for FLAT, random ties, task types and kernels; the first five for data placement."""
         return range(2 if self.quick else 10)
 
     @property
     def size_seeds(self) -> range:
-        """Seeds of the workload of 25,000 tasks."""
+        """Seeds for the workload of 25,000 tasks."""
         return range(1 if self.quick else 10)
 
     @property
@@ -81,7 +81,7 @@ class VineSimPlan:
         return (0, 2, 4, 6, 8, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 25, 30, 50, 100, 300, 1_000)
 
     def setups(self) -> list[Setup]:
-        """All set-ups, each with its seeds."""
+        """Return all set-ups, each with its seeds."""
         return [
             *self._single(),
             *self._mixes(),
@@ -93,7 +93,7 @@ class VineSimPlan:
         ]
 
     def seeded(self, setup: Setup) -> list[Setup]:
-        """Repeat a set-up with the seeds that its random draws call for."""
+        """Return a set-up with each seed that its random draws require."""
         if setup.jobs == "sizes":
             return [replace(setup, seed=seed) for seed in self.size_seeds]
         if setup.jobs == "single":
@@ -105,19 +105,22 @@ class VineSimPlan:
         return [replace(setup, seed=seed) for seed in self.seeds] if drawn else [setup]
 
     def notes(self) -> list[str]:
-        """What a reader must know before the numbers."""
-        said = [
-            "The report's traces are not public; its workloads are drawn from what it says about them: job sizes of Section "
-            "7.2 as 450 jobs uniform in 1 to 20 tasks, 45 in 21 to 300, and 5 large ones that make 25,000 tasks.",
-            f"Intervals are 95 % over {len(self.seeds)} seeds (5 of where data lie, {len(self.size_seeds)} of "
-            "the 25,000 tasks); what draws nothing has none. Average latency is the mean; the report also calls the median so.",
-            "GPUs and CPUs alternate along each rack in Figure 15 (assumed). Watts are assumed: CPUs 60 idle and 150 busy, "
-            "GPUs 40 and 300.",
-            "No time between arrivals is printed for the low load of Figure 4; it is 1,000 us here, where no two jobs meet.",
-            "What is switched (another low load, large jobs of even size, tasks that wait for a GPU or are not all equal) was "
-            "chosen after first runs had been seen: a switch shows that a cause suffices, not that the report had it so.",
+        """Return the assumptions and restrictions that a reader must know before the numbers."""
+        sentences = [
+            "The report's traces are not public; the workloads are generated from its description: for Section 7.2, 450 jobs "
+            "uniform in 1 to 20 tasks, 45 in 21 to 300, and 5 large jobs that complete the 25,000 tasks.",
+            f"Intervals are 95 % over {len(self.seeds)} seeds (5 for data placement, {len(self.size_seeds)} for the workload "
+            "of 25,000 tasks); set-ups without random draws have none. Average latency means the mean; the report also uses it "
+            "for the median.",
+            "GPUs and CPUs alternate along each rack in Figure 15 (assumed). Power is assumed: CPUs draw 60 W idle and 150 W "
+            "busy, GPUs 40 W and 300 W.",
+            "The report does not state the time between arrivals at the low load of Figure 4; it is 1,000 us here, where no "
+            "two jobs overlap.",
+            "The switches (another low load, large jobs of even size, tasks that wait for a GPU or are not all equal) were "
+            "chosen after the first runs had been inspected: a switch shows that a cause is sufficient, not that it applied in "
+            "the report.",
         ]
-        return [*said, "A quick run: fewer loads and seeds; some rows are not measured."] if self.quick else said
+        return [*sentences, "A quick run: fewer loads and seeds; some rows are not measured."] if self.quick else sentences
 
     def _single(self) -> Iterator[Setup]:
         for kind in (FP_GOOD, FP_BAD):
@@ -174,7 +177,7 @@ class VineSimPlan:
                 yield from self.seeded(contended)
 
     def _changed(self) -> Iterator[Setup]:
-        """What the switches of `causes` need beside the report's own set-ups."""
+        """Yield the set-ups that the switches of `causes` need in addition to the report's own."""
         for gap in self.gaps:
             for gpus, kind in itertools.product((0, 8, UNITS), (INT, FP_GOOD, FP_BAD)):
                 yield from self.seeded(Setup(gap, "sizes", gpus, kind=kind, large="even"))

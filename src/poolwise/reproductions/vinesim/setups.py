@@ -1,6 +1,6 @@
-"""The set-ups of the report: deployments, workloads and affinities, and one simulation of them.
+"""Set-ups of the VineSim report: deployments, workloads and affinities, and their simulation.
 
-What the report prints is taken as it stands; what it leaves open is in `VineSimPlan.notes`. Times in microseconds.
+Printed values are used as they are; `VineSimPlan.notes` lists the assumptions. Times in microseconds.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from poolwise.schedulers.dispatch import Dispatch
 from poolwise.traces import vinesim
 from poolwise.units import US
 
-CPU, PHI, GPU, DFE = 0, 4, 2, 3  # unit types; the Xeon Phi is taken as a multi-core CPU, Maxeler's DFE as an FPGA
+CPU, PHI, GPU, DFE = 0, 4, 2, 3  # unit types; the Xeon Phi is modeled as a multi-core CPU, Maxeler's DFE as an FPGA
 INT, FP_BAD, FP_GOOD = 0, 1, 2  # task types
 ANY = 5  # no preference
 UNITS = 40
 GPU_SHARES = {0: 0, 20: 8, 33: 13, 50: 20, 66: 26, 80: 32, 100: 40}
-"""Printed percentage of GPUs -> GPUs among 40 units."""
+"""Printed percentage of GPUs -> number of GPUs among 40 units."""
 KB8, KB64, MB1 = 7812, 62_500, 1_000_000
-"""Bytes of the report's task data: Table 4's times are those of binary fractions of 10^6 (10^6 / 128 is 7812.5)."""
+"""Bytes of the report's task data: the times of Table 4 are those of binary fractions of 10^6 (10^6 / 128 is 7812.5)."""
 KERNELS_MS = {PHI: (0.5, 0.75, 0.1), DFE: (0.3, 0.5, 0.01), GPU: (0.1, 2.4, 0.06)}
 """Table 3: unit type -> ms of the kernels SGJ, RGJ and NGJ."""
 WATTS = {CPU: (60.0, 150.0), GPU: (40.0, 300.0)}
 """Assumed: unit type -> W idle and busy, of the order of data sheets of the time."""
 
 MEASURES = (LatencyMeasure(), TaskLatency(), Throughput(), UnitMeasure(), Energy())
-"""What is measured of a set-up."""
+"""Measures of each set-up."""
 
 LargeJobs = Literal["five", "even"]
 UnitPlaces = Literal["line", "alternate", "split", "near", "far"]
@@ -48,11 +48,11 @@ JOBS_OF: dict[str, JobSet] = {
     "Table 2": "single", "Table 4": "single", "Figure 4": "thirty", "Figure 5": "sizes", "Figure 6": "sizes",
     "Figure 7": "sizes", "Load axis": "sizes", "Figure 8": "kernels",
 }  # fmt: skip
-"""Figure or table of the report -> the jobs that its runs have; "five" for all others."""
+"""Figure or table of the report -> the jobs of its runs; "five" for all others."""
 
 
 def jobs_of(figure: str) -> JobSet:
-    """Jobs of a figure or of one of its panels."""
+    """Return the jobs of a figure or of one of its panels."""
     return JOBS_OF.get(figure, JOBS_OF.get(figure.rstrip("abcdefgh"), "five"))
 
 
@@ -63,18 +63,23 @@ class Setup:
     Attributes
     ----------
     gpus : GPUs among the 40 units; the others are CPUs
-    layout : "line": all at one place; "alternate": two racks, every second unit a GPU (Figure 15); "split": the CPUs in the
-        first rack, the GPUs in the second (Figure 17); "near" and "far": one GPU, data in its rack or in another (Table 4)
-    neurasmus : instead, ten CPUs and 30 units of "gpu", "phi" or "dfe", or ten of each ("mixed")
+    layout : "line": all units in one place; "alternate": two racks, every second unit a GPU (Figure 15); "split": the CPUs in
+        the first rack, the GPUs in the second (Figure 17); "near" and "far": one GPU, data in its rack or in another (Table 4)
+    neurasmus : replaces the deployment by ten CPUs and 30 units of "gpu", "phi" or "dfe", or ten of each ("mixed")
     jobs : "single": one task; "thirty": 500 x 30 tasks of 3M operations; "five": 500 x 5 of 30M; "sizes": 500 jobs of 25,000
         tasks of 30M; "kernels": 2,500 single kernels
-    good : share of the jobs of type FP_GOOD, the others FP_BAD; None for jobs of `kind`
+    good : share of the jobs of type FP_GOOD, the others FP_BAD; None if all jobs are of `kind`
     gpu_int : operations per microsecond of a GPU for INT
     gap : microseconds between arrivals
-    data : where task data lie: on all 40 nodes or on those of the first rack
-    large : of "sizes", how the 50 jobs of more than 20 tasks are drawn: five very large ones beside 45 of 21 to 300 tasks, or
-        all 50 of even size (half to one and a half of their mean)
-    varied : share of its operations by which a task may differ from the printed number, either way (0: all tasks are equal)
+    data : location of task data: on all 40 nodes or on those of the first rack
+    large : distribution of the 50 jobs of more than 20 tasks in "sizes": five very large ones and 45 of 21 to 300 tasks, or
+        all 50 of similar size (half to one and a half times their mean)
+    varied : share of its operations by which a task may differ from the printed number, either way; 0 makes all tasks equal
+    policy, tie : placement, and how it breaks ties ("order" or "random")
+    preferred : unit type that tasks prefer
+    data_size : bytes of data per task
+    contended : whether tasks share links instead of using the report's reduced uplink
+    sample : microseconds between samples of the utilization series; 0 for none
     """
 
     gap: float
@@ -97,10 +102,10 @@ class Setup:
     seed: int = 0
 
     def case(self) -> vinesim.VineSimCase:
-        """Build what the simulator takes."""
+        """Return the set-up as a case of the VineSim formats."""
         idle, busy = np.full(6, np.nan), np.full((6, 7), np.nan)
-        for unit, (standing, working) in WATTS.items():
-            idle[unit], busy[unit] = standing, working
+        for unit, (idle_w, busy_w) in WATTS.items():
+            idle[unit], busy[unit] = idle_w, busy_w
         known = not self.neurasmus
         return vinesim.VineSimCase.of(
             self.deployment(),
@@ -112,7 +117,7 @@ class Setup:
         )
 
     def deployment(self) -> vinesim.UnitList:
-        """Units and where they stand."""
+        """Return the units and their positions."""
         if self.neurasmus:
             each = {"gpu": [GPU] * 30, "phi": [PHI] * 30, "dfe": [DFE] * 30, "mixed": [GPU, PHI, DFE] * 10}[self.neurasmus]
             return vinesim.UnitList.of([(kind, 0, y) for y, kind in enumerate([CPU] * 10 + each)])
@@ -126,7 +131,7 @@ class Setup:
         return vinesim.UnitList.of([(CPU if y % 2 == 0 else GPU, x, y) for x in range(2) for y in range(half)])
 
     def affinity(self) -> FloatArray:
-        """(unit type, task type) operations per microsecond: Table 2, or Table 3 with one operation a kernel."""
+        """Return (unit type, task type) operations per microsecond: Table 2, or Table 3 with one operation per kernel."""
         rates = np.zeros((6, 7))
         if self.neurasmus:
             for unit, times in KERNELS_MS.items():
@@ -137,7 +142,7 @@ class Setup:
         return rates
 
     def tasks(self) -> vinesim.TaskList:
-        """Draw the jobs."""
+        """Generate the tasks."""
         sizes, operations = self._sizes()
         kinds = np.full(len(sizes), self.kind)
         if self.jobs == "kernels":
@@ -161,7 +166,7 @@ class Setup:
         return vinesim.TaskList.of(table)
 
     def _sizes(self) -> tuple[IntArray, int]:
-        """(n_job,) tasks of each job, and the operations of one."""
+        """Return (n_job,) numbers of tasks per job, and the operations of one task."""
         match self.jobs:
             case "single":
                 return np.ones(1, dtype=np.int64), 3_000_000
@@ -176,9 +181,9 @@ class Setup:
 
 
 def mixed_sizes(seed: int, large: LargeJobs = "five") -> IntArray:
-    """(500,) tasks: 450 jobs uniform in 1..20 and 50 larger ones, 25,000 in all; shuffled.
+    """Return (500,) numbers of tasks: 450 jobs uniform in 1..20 and 50 larger ones, 25,000 tasks in all, shuffled.
 
-    Of the larger ones 45 are uniform in 21..300 and 5 share the rest, or all 50 are even.
+    45 of the larger jobs are uniform in 21..300 and 5 share the rest, or all 50 have a similar size.
     """
     draws = uniform(seed, "size", np.arange(495 if large == "five" else 500))
     small = 1 + np.floor(20 * draws[:450]).astype(np.int64)
@@ -196,7 +201,7 @@ def mixed_sizes(seed: int, large: LargeJobs = "five") -> IntArray:
 
 
 def run_setup(setup: Setup) -> dict[str, Any]:
-    """Simulate one set-up: its metrics, and if sampled "series" of the utilisation of each unit type."""
+    """Simulate one set-up; return its metrics, and with sampling the "series" of the utilization of each unit type."""
     case = setup.case()
     options = {"tie": setup.tie} if setup.policy in ("high", "closer_to_data") else {}
     scheduler = Dispatch(make("placements", setup.policy, **options))
@@ -225,4 +230,4 @@ PLACES: tuple[tuple[UnitPlaces, Literal["all", "first rack"]], ...] = (
     ("split", "all"),
     ("split", "first rack"),
 )
-"""(layout, where data lie) of Figures 16, 18 (a to c) and 18 (d to f)."""
+"""(layout, location of data) of Figures 16, 18 (a to c) and 18 (d to f)."""

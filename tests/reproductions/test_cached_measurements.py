@@ -1,4 +1,4 @@
-"""What keeps measurements: nothing half-written is trusted, nothing of other code is mixed in."""
+"""Cached measurements: damaged records and records of other code are not reused."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ import pytest
 from poolwise import code_fingerprint
 from poolwise.errors import InputError
 from poolwise.reproductions import cached_measurements, fingerprint
-from poolwise.reproductions.fair_memory.runs import Done, FairMemoryResults, RunGroup
+from poolwise.reproductions.fair_memory.runs import FairMemoryResults, GroupResult, RunGroup
 from poolwise.reproductions.irop import runs as irop_runs
 from poolwise.runner import Local
 from tests.helpers.kept_trials import spoil, written
@@ -23,7 +23,7 @@ def double(case: Case) -> dict:
     return {"twice": 2 * case.number, "pair": (case.number, None)}
 
 
-def test_a_damaged_file_is_measured_again_and_a_whole_one_is_not(tmp_path):
+def test_damaged_record_is_measured_again_and_intact_one_is_reused(tmp_path):
     cases = [Case(k) for k in (1, 2, 2)]
     first = cached_measurements.measure_all(cases, double, tmp_path, Local(1))
     assert first == {Case(k): {"twice": 2 * k, "pair": [k, None]} for k in (1, 2)}
@@ -35,55 +35,55 @@ def test_a_damaged_file_is_measured_again_and_a_whole_one_is_not(tmp_path):
     assert len(ran) == 1 and written(tmp_path)[other] == before[other]
 
 
-def test_two_processes_find_the_same(tmp_path):
+def test_one_and_two_processes_measure_the_same(tmp_path):
     cases = [irop_runs.IropCase("first-fit", "relative", 0.5, 0.25, seed, 6, 9) for seed in range(3)]
     one, two = (irop_runs.measure_placement(cases, tmp_path / str(jobs), Local(jobs)) for jobs in (1, 2))
     assert [one[case]["objective"] for case in cases] == [two[case]["objective"] for case in cases]
 
 
-def test_a_change_of_the_program_ends_it_and_what_was_done_stays(tmp_path, monkeypatch):
+def test_code_change_aborts_the_run_and_keeps_finished_measurements(tmp_path, monkeypatch):
     now = ["first"]
 
     def measured(case: Case) -> dict:
-        now[0] = "second" if case.number == 2 else now[0]  # somebody saves a file
+        now[0] = "second" if case.number == 2 else now[0]  # simulates an edit of a source file
         return double(case)
 
-    monkeypatch.setattr(cached_measurements, "code_behind", lambda module: now[0])
+    monkeypatch.setattr(cached_measurements, "measurement_fingerprint", lambda module: now[0])
     with pytest.raises(InputError, match="changed while the reproduction ran"):
         cached_measurements.measure_all([Case(k) for k in range(5)], measured, tmp_path, Local(1))
     assert len(written(tmp_path)) == 3
 
 
-def test_a_batch_of_fair_memory_is_kept_digit_by_digit(tmp_path):
-    """It is the unit that a stopped run goes on from: rows and samples come back as they were, undefined values too."""
+def test_fair_memory_group_round_trips_through_the_cache_exactly(tmp_path):
+    """A group is the unit from which an interrupted run resumes; rows, samples and NaN values must survive."""
     rows = [
         {"machine": "juwels", "seed": 0, "size_tb": 6, "mean_wait_s": 0.1 + 0.2, "benefit_s": float("nan"), "rejected": 3.0}
     ]
     samples = {("juwels", "slowdown", "rack", "6"): np.array([1.0, 1 / 3, np.nan]), ("juwels", "degradation"): np.zeros(0)}
-    done = Done(rows, samples)
-    batch = RunGroup("juwels", 0, "rack", 6)
-    for _ in range(2):  # as it was run, and as it is read
-        content = cached_measurements.measure_all([batch], lambda batch: done.content(), tmp_path, Local(1))[batch]
-        found = Done.of(content)
-        assert FairMemoryResults.of([found]).frame.equals(FairMemoryResults.of([done]).frame, null_equal=True)
+    result = GroupResult(rows, samples)
+    group = RunGroup("juwels", 0, "rack", 6)
+    for _ in range(2):  # first measured, then read from the cache
+        content = cached_measurements.measure_all([group], lambda group: result.content(), tmp_path, Local(1))[group]
+        found = GroupResult.of(content)
+        assert FairMemoryResults.of([found]).frame.equals(FairMemoryResults.of([result]).frame, null_equal=True)
         assert list(found.samples) == list(samples)
         assert all(np.array_equal(found.samples[name], values, equal_nan=True) for name, values in samples.items())
 
 
-def test_measurements_rest_on_what_runs_them_and_not_on_what_shows_them():
+def test_measurements_depend_on_simulation_code_but_not_on_report_code():
     for name in ("fair_memory.runs", "vinesim.setups", "irop.runs", "nvme_composition.cells", "drmaestro.cells"):
-        behind = code_fingerprint.reached(f"poolwise.reproductions.{name}")
+        reached = code_fingerprint.reached(f"poolwise.reproductions.{name}")
         own = "reproductions/" + name.replace(".", "/") + ".py"
         simulation = (
             {"engines/simulate.py", "policies/backfill/easy.py", "loop.py"}
             if name != "irop.runs"
             else {"batch/methods/irop.py"}
         )
-        assert {own, "units.py", *simulation} <= behind
-        assert not any(path.startswith(("report/", "cli/", "compare/", "live/")) or "/figures" in path for path in behind)
+        assert {own, "units.py", *simulation} <= reached
+        assert not any(path.startswith(("report/", "cli/", "compare/", "live/")) or "/figures" in path for path in reached)
 
 
-def test_other_code_and_other_data_are_other_measurements(tmp_path):
+def test_fingerprint_changes_with_code_and_data_but_not_with_claims(tmp_path):
     root = tmp_path / "poolwise"
     files = {
         "engines/one.py": "from poolwise.loop import go",
@@ -97,14 +97,14 @@ def test_other_code_and_other_data_are_other_measurements(tmp_path):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
 
-    def behind() -> str:
-        fingerprint.code_behind.cache_clear()
+    def current() -> str:
+        fingerprint.measurement_fingerprint.cache_clear()
         code_fingerprint.sources.cache_clear()
-        return fingerprint.code_behind("poolwise.engines.one", root)
+        return fingerprint.measurement_fingerprint("poolwise.engines.one", root)
 
-    first = behind()
+    first = current()
     for name in files:
         (root / name).write_text(files[name] + "\n# changed")
-        assert (behind() != first) == (name not in ("report.py", "catalog/reproductions/claims.csv")), name
+        assert (current() != first) == (name not in ("report.py", "catalog/reproductions/claims.csv")), name
         (root / name).write_text(files[name])
-    assert behind() == first
+    assert current() == first
