@@ -219,7 +219,7 @@ def test_forecast_of_a_state_and_of_its_folder(tmp_path: Path) -> None:
     assert new.jobs[0].name == "the new job" and new.policy == "catalog:fcfs-easy"
     write_state(state, tmp_path / "state")
     assert repr(poolwise.forecast(tmp_path / "state", [2], samples=20)) == repr(answer)
-    with pytest.raises(InputError, match="job 7|named 7"):
+    with pytest.raises(InputError, match=r"job 7|named 7"):
         poolwise.forecast(state, ["7"])
 
 
