@@ -1,1 +1,1 @@
-"""Benchmarks: `python -m benchmarks [NAME ...]`. Each is a ratio within one run, so that another computer says the same."""
+"""Benchmarks: `python -m benchmarks [NAME ...]`. Most figures are ratios within one run, so that computers are comparable."""

@@ -1,4 +1,4 @@
-"""Run the benchmarks named, or all but those on request; results go to benchmarks/results/, one file a case."""
+"""Command line of the benchmarks: run the named cases, or all but those on request, and write one result file per case."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from benchmarks.case import cases
 
 
 def main(names: list[str]) -> int:
-    """Run, print, write; 1 if a target was missed."""
+    """Run the cases, print and write their results, and return the exit code: 1 if a target was missed."""
     folder = Path(__file__).parent / "results"
     folder.mkdir(exist_ok=True)
     unknown = sorted(set(names) - cases.keys())
     if unknown:
-        print(f"unknown: {', '.join(unknown)}; known: {', '.join(cases)}", file=sys.stderr)
+        print(f"unknown benchmarks: {', '.join(unknown)}. Choose from: {', '.join(cases)}", file=sys.stderr)
         return 2
     missed = 0
     for name in names or [name for name, one in cases.items() if not one.on_request]:

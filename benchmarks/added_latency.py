@@ -1,8 +1,7 @@
-"""How well measurements at one latency of page-ins tell those at another: real programs with nothing, 5 us and 20 us added.
+"""Prediction of slowdowns at one page-in latency from another: real programs with nothing, 5 us and 20 us added.
 
-Run as root, with zram and scikit-learn: python -m benchmarks.added_latency FOLDER [REPEAT]. FOLDER keeps the measurements,
-and what is in it is not measured again; added-latency.csv there, and the table that is printed, are those of
-docs/explanation/measured-profiles.md.
+Run as root, with zram and scikit-learn: python -m benchmarks.added_latency FOLDER [REPEAT]. FOLDER caches the measurements.
+The file added-latency.csv in it and the printed table are those of docs/explanation/measured-profiles.md.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ PROGRAMS = {
     "word count": ("word_count.py", "3000000"),
     "conjugate gradients": ("conjugate_gradient.py", "72", "20"),
 }
-"""The programs that the paper measured too, with the sizes of the shipped profiles."""
+"""Programs that the paper also measured, with the sizes of the shipped profiles."""
 FOLDER = Path(__file__).parent / "programs"
 LONGEST = "200 s"
 COLUMNS = (
@@ -33,14 +32,14 @@ Row = dict[str, Any]
 
 
 def measure(folder: Path, program: str, added_us: int, repeat: int) -> Path:
-    """Measure a program, unless that is done; returns the file."""
+    """Measure a program unless its file exists; return the file."""
     file = folder / f"{program.replace(' ', '-')}-{added_us}us.csv"
     if not file.exists():
         name, *arguments = PROGRAMS[program]
         command = [sys.executable, str(FOLDER / name), *arguments]
         subprocess.run(
             command, check=True, stdout=subprocess.DEVNULL
-        )  # files that nobody has read yet would count as its memory
+        )  # files that are read for the first time would count as its memory
         words = ["profile", "measure", "--make-swap", "--clock", "cpu", "--repeat", str(repeat), "--timeout", LONGEST]
         words += ["--latency", f"{added_us}us", "--name", program, "--out", str(file)]
         subprocess.run([sys.executable, "-m", "poolwise", *words, "--", *command], check=True)
@@ -48,11 +47,11 @@ def measure(folder: Path, program: str, added_us: int, repeat: int) -> Path:
 
 
 def to_rows(program: str, files: Mapping[int, Path]) -> Iterator[Row]:
-    """Rows of a program, by latency and share; `files` are its measurements by what was added.
+    """Yield the rows of a program, by latency and share; `files` maps each added latency to its measurements.
 
-    All runs with all memory local are one sample: they have nothing to come in. From the slowdown with nothing added follow
-    `by_model`, in proportion to the page-in latency (median of the probe) as in `MemoryProfiles`, and `by_faults`, with what
-    is added for each major fault.
+    All runs with all memory local form one sample, since they have no page-ins. Two predictions start from the slowdown with
+    nothing added: `by_model` scales it with the page-in latency (median of the probe) as in `MemoryProfiles`, and `by_faults`
+    adds the extra latency of each major fault.
     """
     runs = {added: list(csv.DictReader(file.read_text().splitlines())) for added, file in files.items()}
     conditions = {added: json.loads(Path(f"{file}.provenance.json").read_text())["conditions"] for added, file in files.items()}
@@ -78,7 +77,7 @@ def to_rows(program: str, files: Mapping[int, Path]) -> Iterator[Row]:
 
 
 def to_table(rows: Iterable[Mapping[str, Any]]) -> str:
-    """The table of the page: at each share what was measured, and what each rule tells from the first column."""
+    """Return the table of the page: the measurement at each share, and the prediction of each rule from the first column."""
     head = ["program", "remote", "nothing added"]
     for added in ADDED_US[1:]:
         head += [f"{added} us added", "by the model", "by faults"]
@@ -86,14 +85,14 @@ def to_table(rows: Iterable[Mapping[str, Any]]) -> str:
     by_key = {(row["program"], float(row["remote"]), int(row["added_us"])): row for row in rows}
     for program in PROGRAMS:
         for share in sorted({key[1] for key in by_key if key[0] == program}):
-            cells = [program, f"{share:.0%}".replace("%", " %"), _shown(by_key[program, share, 0], "slowdown")]
+            cells = [program, f"{share:.0%}".replace("%", " %"), _two_digits(by_key[program, share, 0], "slowdown")]
             for added in ADDED_US[1:]:
-                cells += [_shown(by_key[program, share, added], name) for name in ("slowdown", "by_model", "by_faults")]
+                cells += [_two_digits(by_key[program, share, added], name) for name in ("slowdown", "by_model", "by_faults")]
             lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
-def _shown(row: Mapping[str, Any], column: str) -> str:
+def _two_digits(row: Mapping[str, Any], column: str) -> str:
     return f"{float(row[column]):.2f}"
 
 

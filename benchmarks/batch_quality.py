@@ -1,4 +1,4 @@
-"""How near the configuration bound `place` comes, by time limit: gaps in percent over seeds, one core.
+"""Gap of `place` to the configuration bound by time limit, in percent over seeds, on one core.
 
 Run with `python -m benchmarks.batch_quality [SEEDS] [THETA ...]`.
 """
@@ -20,7 +20,7 @@ LIMITS = (0.05, 1.0, 60.0)
 
 
 def main(seeds: int, thetas: list[str]) -> None:
-    """Print a row for each theta and limit, after one for each seed."""
+    """Print one row per seed, then one per limit, for each theta."""
     file = catalog.find("batches", "batch-150x1200")
     method = Place()
     method.prepare()

@@ -1,6 +1,6 @@
-"""Means of the generators' distributions, by quadrature: how their fixed constants were found.
+"""Calibration of the generators' constants: means of their distributions, by quadrature.
 
-Run `python benchmarks/calibrate_generators.py`. Points of the quantile functions were moved by hand until the mean of
+Run `python benchmarks/calibrate_generators.py`. The points of the quantile functions were adjusted by hand until the mean of
 nodes x runtime met its target; the correlation of memory with size then follows by bisection.
 """
 
@@ -20,24 +20,24 @@ DENSITY /= DENSITY.sum()
 
 
 def node_seconds(jobs: JobDistribution) -> float:
-    """Mean of nodes x runtime; the two are independent."""
+    """Return the mean of nodes x runtime; the two are independent."""
     nodes = whole(jobs.nodes.at(POINTS))
     return float((nodes * DENSITY).sum() * (jobs.runtime_s.at(POINTS) * DENSITY).sum())
 
 
 def weighted_memory_gb(jobs: JobDistribution) -> float:
-    """Mean memory per node, weighted with nodes x runtime.
+    """Return the mean memory per node, weighted with nodes x runtime.
 
-    Given the normal scores of nodes and runtime, the memory's is normal around rho * (their sum) / sqrt 2; the sum is
-    integrated on a grid of the two, the memory's own part inside.
+    Given the normal scores of nodes and runtime, the score of memory is normal around rho * (their sum) / sqrt 2. The sum is
+    integrated on a grid of the two, and the independent part of memory inside.
     """
     score = POINTS[::50]
     cell = np.rint((POINTS - score[0]) / (score[1] - score[0])).astype(int)
     own = np.sqrt(1.0 - jobs.correlation**2) * POINTS[:, None]
-    centres = np.linspace(-10.0, 10.0, 401)
-    expected = (jobs.memory_gb.at(jobs.correlation * centres + own) * DENSITY[:, None]).sum(axis=0)
-    memory = np.interp((score[:, None] + score) / np.sqrt(2.0), centres, expected)
-    # Summed over fine points within each cell: the nodes of a job step, and the cells alone would miss by how much.
+    centers = np.linspace(-10.0, 10.0, 401)
+    expected = (jobs.memory_gb.at(jobs.correlation * centers + own) * DENSITY[:, None]).sum(axis=0)
+    memory = np.interp((score[:, None] + score) / np.sqrt(2.0), centers, expected)
+    # Summed over fine points within each cell: the number of nodes is a step function, which the cells alone do not resolve.
     nodes = np.bincount(cell, whole(jobs.nodes.at(POINTS)) * DENSITY)
     runtime = np.bincount(cell, jobs.runtime_s.at(POINTS) * DENSITY)
     work = np.outer(nodes, runtime)
@@ -45,7 +45,7 @@ def weighted_memory_gb(jobs: JobDistribution) -> float:
 
 
 def correlation_for(jobs: JobDistribution, target_gb: float) -> float:
-    """Correlation at which the weighted memory meets its target; 0 where it is beyond it without any."""
+    """Return the correlation at which the weighted memory meets its target; 0 if it exceeds it without correlation."""
     low, high = 0.0, 0.95
     for _ in range(30):
         middle = (low + high) / 2.0
@@ -54,7 +54,7 @@ def correlation_for(jobs: JobDistribution, target_gb: float) -> float:
 
 
 def main() -> None:
-    """Print what each distribution has and what it should have."""
+    """Print the means of each distribution and their targets."""
     here, there = perlmutter_like, juwels_like
     cases: list[tuple[str, Quantiles, Quantiles, Quantiles, float, float, float]] = [
         ("perlmutter_like", here.NODES, here.RUNTIME_S, here.MEMORY_GB, here.CORRELATION, here.NODE_SECONDS, 140.0),

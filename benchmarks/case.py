@@ -1,4 +1,4 @@
-"""What a benchmark is, and the list of those that there are."""
+"""Benchmark cases and their registry."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Case:
-    """A benchmark: a function that measures, and what is asked of its figures (name -> (comparison, bound)).
+    """A benchmark: a function that measures, and targets for its figures (name -> (comparison, bound)).
 
-    One that is `on_request` runs where it is named alone.
+    A case that is `on_request` runs only if it is named.
     """
 
     name: str
@@ -30,12 +30,12 @@ class Case:
     on_request: bool = False
 
     def run(self) -> Figures:
-        """Measure in a process of its own, so that its peak memory is its own; one that may have processes of its own."""
+        """Measure in a new process, so that its peak memory is separate; the process may have child processes."""
         with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
             return pool.submit(_measured, self.name, self.measure.__module__).result()
 
     def reached(self, figures: Figures) -> dict[str, bool]:
-        """Say which targets were reached."""
+        """Return for each target whether the figures reach it."""
         return {
             name: figures[name] >= bound if sign == ">=" else figures[name] <= bound
             for name, (sign, bound) in self.targets.items()
@@ -56,7 +56,7 @@ def case(name: str, on_request: bool = False, **targets: tuple[str, float]) -> C
 
 
 def seconds(act: Callable[[], T], repeat: int = 1) -> tuple[float, T]:
-    """Least processor time of some repetitions of an act, and what it returned: others on this computer do not count."""
+    """Return the least CPU time of repeated calls and the last result; other processes do not count."""
     best = float("inf")
     for _ in range(repeat):
         begun = time.process_time()
@@ -66,7 +66,7 @@ def seconds(act: Callable[[], T], repeat: int = 1) -> tuple[float, T]:
 
 
 def peak_mb() -> float:
-    """Largest memory that this process has had, MB."""
+    """Return the peak memory of this process, MB."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6
 

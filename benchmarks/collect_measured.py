@@ -1,7 +1,7 @@
-"""Make the files of catalog:measured of what `programs/measure_all.sh FOLDER` has measured: measurements, conditions, profiles.
+"""Catalog files of `catalog:measured`, from the measurements of `programs/measure_all.sh FOLDER`.
 
-Run: python -m benchmarks.collect_measured FOLDER [CATALOG]; CATALOG is the one in this tree by default. The profiles are fitted
-as by `poolwise profile fit`. It prints the rows of the table of docs/explanation/measured-profiles.md.
+Run: python -m benchmarks.collect_measured FOLDER [CATALOG]; CATALOG defaults to the one in this tree. It writes measurements,
+conditions and profiles fitted as by `poolwise profile fit`, and prints the table rows of docs/explanation/measured-profiles.md.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SOURCE = "measured: memory limit, swap in zram, processor time; conditions in ca
 
 
 def without_paths(words: Sequence[str], folder: Path) -> list[str]:
-    """A command with what is this computer's own taken out: the folder of results, the tree, where Python lies."""
+    """Return a command without paths of this computer: the folder of results, the source tree, the Python installation."""
     own = {str(folder): "FOLDER", str(folder.resolve()): "FOLDER", str(HERE): HERE.name}
     found = []
     for word in words:
@@ -35,20 +35,20 @@ def without_paths(words: Sequence[str], folder: Path) -> list[str]:
 
 
 def collect(folder: Path, names: Sequence[str]) -> tuple[str, dict[str, object]]:
-    """Text of the measurements of all programs, and the circumstances of each."""
+    """Return the text of the measurements of all programs, and the conditions of each."""
     lines: list[str] = []
     about: dict[str, object] = {}
     for name in names:
         file = folder / f"{name}.csv"
         head, *rows = file.read_text().splitlines()
         lines += rows if lines else [head, *rows]
-        told = json.loads(Path(f"{file}.provenance.json").read_text())
-        about[name] = {"command": without_paths(told["command"], folder), **told["conditions"]}
+        provenance = json.loads(Path(f"{file}.provenance.json").read_text())
+        about[name] = {"command": without_paths(provenance["command"], folder), **provenance["conditions"]}
     return "\n".join(lines) + "\n", about
 
 
 def page_rows(text: str) -> Iterator[str]:
-    """Rows of the page: peak, and mean slowdown at each share that was measured."""
+    """Yield the rows of the page: peak, and mean slowdown at each measured share."""
     runs = list(csv.DictReader(io.StringIO(text)))
     for name in dict.fromkeys(run["workload"] for run in runs):
         here = [run for run in runs if run["workload"] == name and float(run["frequency"]) == 1]

@@ -1,4 +1,4 @@
-"""Compiled dispatch of a million tasks, and how its cost grows with the number of units."""
+"""Compiled dispatch of a million tasks, and the growth of its cost with the number of units."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ OPERATIONS = 30_000_000  # 25 us on a GPU, 500 us on a CPU
 ROUNDS = 7
 TARGETS = {
     "tasks_per_second": (">=", 500_000.0),
-    # No growth, but for noise: the ratios of least times repeat within 0.03 on a busy computer.
+    # No growth except noise: the ratios of least times repeat within 0.03 on a busy computer.
     "growth_1k_to_10k": ("<=", 1.05),
     "growth_100_to_10k": ("<=", 1.05),
-    # Of the kernel alone, within 0.05: what is known of each of 10,000 units is more than the first-level cache holds.
+    # The kernel alone, within 0.05: the state of 10,000 units exceeds the first-level cache.
     "loop_growth_100_to_10k": ("<=", 1.1),
 }
 
 
 def cluster(units: int, tasks: int) -> vinesim.VineSimCase:
-    """Half CPUs, half GPUs, 40 in a rack; jobs of five tasks at nearly the rate that the GPUs can take."""
+    """Return half CPUs, half GPUs, 40 per rack, with jobs of five tasks at nearly the rate that the GPUs can serve."""
     rates = np.zeros((6, 7))
     rates[CPU, :3], rates[GPU, :3] = (100_000, 60_000, 60_000), (1_200_000, 12_000, 1_200_000)
     deployment = vinesim.UnitList.of([(GPU if k % 2 else CPU, k // 40, k % 40) for k in range(units)])
@@ -36,9 +36,9 @@ def cluster(units: int, tasks: int) -> vinesim.VineSimCase:
 
 
 def figures(policy: str) -> Figures:
-    """A million tasks on 10,000 units; and the cost of a task there over that on 1,000 units and on 100.
+    """Return the rate of a million tasks on 10,000 units, and the cost per task relative to 1,000 units and to 100.
 
-    The cost is that of a whole run, or that of its event loop alone: the kernel.
+    The cost is that of a whole run, or that of the kernel (the event loop) alone.
     """
     load()
     scheduler = Dispatch(make("placements", policy))
@@ -46,7 +46,7 @@ def figures(policy: str) -> Figures:
     per_task = _whole(large, scheduler, repeat=3) / 1_000_000
     some = {units: cluster(units, 200_000) for units in (100, 1_000, 10_000)}
     whole, loop = (dict.fromkeys(some, float("inf")) for _ in range(2))
-    for _ in range(ROUNDS):  # in turn, so that a computer that is slow for a while is slow for all of them
+    for _ in range(ROUNDS):  # in turn, so that a temporary slowdown of the computer affects all of them
         for units, this in some.items():
             whole[units] = min(whole[units], _whole(this, scheduler))
             given = arrays(this.machine, this.workload, scheduler, this.model, 0)
@@ -62,7 +62,7 @@ def figures(policy: str) -> Figures:
 
 
 def _whole(this: vinesim.VineSimCase, scheduler: Dispatch, repeat: int = 1) -> float:
-    """Processor seconds of a run, least of some."""
+    """Return the least CPU seconds of repeated runs."""
     return seconds(
         lambda: simulate(this.machine, this.workload, scheduler, truth=this.model, engine="compiled"), repeat=repeat
     )[0]
@@ -70,11 +70,11 @@ def _whole(this: vinesim.VineSimCase, scheduler: Dispatch, repeat: int = 1) -> f
 
 @case("dispatch-high", **TARGETS)
 def high() -> Figures:
-    """The idle unit with the highest affinity."""
+    """Benchmark the policy that selects the idle unit with the highest affinity."""
     return figures("high")
 
 
 @case("dispatch-flat", **TARGETS)
 def flat() -> Figures:
-    """A random idle unit."""
+    """Benchmark the policy that selects a random idle unit."""
     return figures("flat")

@@ -1,4 +1,4 @@
-"""What an evaluation of a search costs: 20,000 jobs under one more order, in the columns of the evaluations before."""
+"""Cost of one evaluation in an order search: 20,000 jobs under a candidate order, with the columns of earlier evaluations."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ WORKLOADS = {
     "lublin": ("juwels-like", 'generator = "lublin", settings = { jobs = 20000, nodes = 960, load = 0.9 }'),
     "cerit": ("cerit-racks", 'trace = "catalog:cerit-2013.swf.gz", format = "swf", jobs = 17000'),
 }
-"""Name -> machine and workload: the kinds of the shipped search `orders`, as long as a search may make them."""
+"""Name -> machine and workload: the kinds of the shipped search `orders`, at the maximum length of a search."""
 
 
 def section(order: str) -> SchedulerSection:
-    """A shipped scheduler as a study writes it."""
+    """Return a shipped scheduler as a section of a study."""
     read = load_scheduler(catalog.find("schedulers", f"{order}-easy"))
     return SchedulerSection(**{field: getattr(read, field) for field in SchedulerSection.model_fields})
 
 
 def cell(name: str) -> Cell:
-    """The workload of one of `WORKLOADS` as a search has it."""
+    """Return the cell of one of `WORKLOADS` as a search builds it."""
     machine, workload = WORKLOADS[name]
     with tempfile.TemporaryDirectory() as folder:
         study = Path(folder) / "study.toml"
@@ -46,7 +46,7 @@ def cell(name: str) -> Cell:
 
 @case("evaluation", most_ms=("<=", 30.0))
 def evaluation() -> Figures:
-    """Processor time of one evaluation, ms, of each order on each workload; the least of some, and the most of all."""
+    """Return the CPU time of one evaluation, ms, of each order on each workload (least of 15), and their maximum."""
     figures: Figures = {}
     for name in WORKLOADS:
         on = cell(name)

@@ -1,4 +1,4 @@
-"""Cells on clusters of two processes against two processes of this computer, by turns; and a store of many cells."""
+"""Executors of clusters with two processes against two local processes, in turn; and a store of many cells."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ from poolwise.runner import Executor, Local, Record, Store, TaskType, find_execu
 from tests.live.executors.clusters import DaskProcesses, RayProcesses
 
 CONTENT = {"inputs": {f"name{k}": f"value {k}" for k in range(60)}, "rejected": {}, "engine": "compiled"}
-"""As large as the facts of a cell."""
+"""Content of the size of a cell's record."""
 
 
 @dataclass(frozen=True)
 class Sleeping(TaskType[int]):
-    """Cells that take a time and no processor, so that what is added can be seen on a busy computer."""
+    """Tasks that sleep and use no CPU, so that overhead is measurable on a busy computer."""
 
     each_s: float
 
-    def key(self, trial: int) -> str:
-        """Hash of the number."""
-        return digest(str(trial))
+    def key(self, task: int) -> str:
+        """Return the hash of the number."""
+        return digest(str(task))
 
-    def label(self, trial: int) -> str:
-        """The number."""
-        return str(trial)
+    def label(self, task: int) -> str:
+        """Return the number."""
+        return str(task)
 
-    def run(self, trial: int) -> Record:
-        """Wait; leaves as much behind as a cell of 700 jobs."""
+    def run(self, task: int) -> Record:
+        """Sleep, and return a record of the size of a cell with 700 jobs."""
         time.sleep(self.each_s)
         return Record(CONTENT, {"parquet": bytes(30_000)})
 
 
 def elapsed(executor: Executor, each_s: float, cells: int) -> float:
-    """Seconds that cells take, the first ones of each worker not counted."""
-    bench = Sleeping(each_s)
+    """Return the seconds that cells take, without the first ones of each worker."""
+    task_type = Sleeping(each_s)
     for _ in executor.results(Sleeping(0.1), {str(k): k for k in range(8)}):
         pass
     begun = time.perf_counter()
-    assert len([*executor.results(bench, {str(k): k for k in range(cells)})]) == cells
+    assert len([*executor.results(task_type, {str(k): k for k in range(cells)})]) == cells
     return time.perf_counter() - begun
 
 
 def against_local(executor: Executor) -> Figures:
-    """Overhead with cells of one second, beyond the half of their sum; cells a second of nothing, as a ratio to joblib's."""
+    """Return the overhead with cells of one second over half of their sum, and the rate of tiny cells relative to joblib."""
     long = [(elapsed(executor, 1.0, 20), elapsed(Local(2), 1.0, 20)) for _ in range(2)]
     short = [(elapsed(executor, 0.01, 200), elapsed(Local(2), 0.01, 200)) for _ in range(3)]
     return {
@@ -60,7 +60,7 @@ def against_local(executor: Executor) -> Figures:
 
 @case("executors-dask", overhead=("<=", 0.05))
 def on_dask() -> Figures:
-    """Two workers of Dask."""
+    """Benchmark two Dask workers."""
     with (
         tempfile.TemporaryDirectory() as folder,
         DaskProcesses(Path(folder)) as cluster,
@@ -71,7 +71,7 @@ def on_dask() -> Figures:
 
 @case("executors-ray", overhead=("<=", 0.05))
 def on_ray() -> Figures:
-    """Two workers of Ray."""
+    """Benchmark two Ray workers."""
     with (
         tempfile.TemporaryDirectory() as folder,
         RayProcesses(Path(folder)) as cluster,
@@ -82,7 +82,7 @@ def on_ray() -> Figures:
 
 @case("store-100k", open_s=("<=", 10.0), write_us=("<=", 1000.0))
 def store() -> Figures:
-    """100,000 cells of 3 kB and a file of 3 kB: to write each, and to see that all are there and whole."""
+    """Write 100,000 cells of 3 kB with a file of 3 kB each, then check that all exist and are intact."""
     keys, parquet = [digest(str(k)) for k in range(100_000)], bytes(3000)
     with tempfile.TemporaryDirectory() as folder:
         with (filled := Store(Path(folder))).writing():

@@ -1,4 +1,4 @@
-"""What each feature of list scheduling on racks costs beside the fastest path, and which engine runs it."""
+"""Cost of each feature of list scheduling on racks relative to the fastest path, and the engine that runs it."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from poolwise.units import HORIZON
 
 JOBS = 2_000
 SHORT_S = 0.1
-"""Runs that take less are repeated."""
+"""Shorter runs are repeated."""
 
 
 class OwnOrder(QueuePolicy):
-    """An opaque order: asked again for the whole queue at each pass."""
+    """An opaque order: evaluated for the whole queue in each pass."""
 
     kind: ClassVar[OrderKind] = "opaque"
 
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        """Longest wait for the time requested first."""
+        """Return the wait relative to the requested time."""
         return queue.waited_s(snapshot.now) / queue.table.requested_s[queue.jobs]
 
 
@@ -54,10 +54,10 @@ class OwnBackfill(Easy):
 
 @dataclass(frozen=True)
 class StatedBackfill(Easy):
-    """A backfill that states one."""
+    """A backfill that declares a rule."""
 
     def rule(self) -> BackfillRule:
-        """EASY."""
+        """Return the rule of EASY."""
         return BackfillRule("head")
 
 
@@ -80,7 +80,7 @@ class OwnModel(RemoteMemory):
 
 
 def fastest() -> RunSpec:
-    """FM with EASY on racks with pools."""
+    """Return the run of the fastest path: FM with EASY on racks with pools."""
     return RunSpec(perlmutter(28), perlmutter_jobs(JOBS, load=0.9), ListScheduler(FM()), RemoteMemory(), RemoteMemory())
 
 
@@ -92,7 +92,7 @@ def _scheduled(**changes: Any) -> Callable[[RunSpec], RunSpec]:
     return _with(scheduler=replace(ListScheduler(FM()), **changes))
 
 
-def _modelled(model: RemoteMemory) -> Callable[[RunSpec], RunSpec]:
+def _modeled(model: RemoteMemory) -> Callable[[RunSpec], RunSpec]:
     return _with(truth=model, estimate=model)
 
 
@@ -116,41 +116,41 @@ FEATURES: Mapping[str, Callable[[RunSpec], RunSpec]] = {
     "a pass after each event": _with(pass_per_event=True),
     "jobs of several tasks": _tasks,
     "walltimes of 290 years": _long,
-    "latencies of 20 us": _modelled(RemoteMemory(near_ns=20_000, far_ns=20_000)),
+    "latencies of 20 us": _modeled(RemoteMemory(near_ns=20_000, far_ns=20_000)),
     "conservative backfilling": _scheduled(backfill=Conservative()),
     "conservative backfilling with kept reservations": _scheduled(backfill=Conservative(keep_reservations=True)),
     "an opaque order of your own": _scheduled(order=OwnOrder()),
     "a backfill of your own without a rule": _scheduled(backfill=OwnBackfill()),
     "a placement of your own without a rule": _scheduled(placement=OwnPlacement()),
-    "a performance model without fixed slowdowns": _modelled(OwnModel()),
+    "a performance model without fixed slowdowns": _modeled(OwnModel()),
     "capacity that changes during the run": _with(disturbances=[Disturbance(HORIZON - 1, 0, 0, -1)]),
 }
-"""Feature, as the page on performance names it -> how it changes the fastest run."""
+"""Feature, by its label on the performance page -> change of the fastest run."""
 
 
 def engine_of(parts: RunSpec) -> str:
-    """Engine that `auto` takes for a run."""
+    """Return the engine that `auto` selects for a run."""
     family, _ = find_engine(parts)
     return "reference" if family is None else "compiled"
 
 
 @case("features")
 def features() -> Figures:
-    """Processor time of 2,000 jobs with each feature, over that of the fastest path."""
+    """Return the CPU time of 2,000 jobs with each feature, relative to the fastest path."""
     load_all()
     return in_turn({name: change(fastest()) for name, change in FEATURES.items()})
 
 
 def in_turn(runs: Mapping[str, RunSpec]) -> Figures:
-    """Processor time of some runs, over that of the first."""
+    """Return the CPU time of each run, relative to the first."""
     for parts in runs.values():
         if engine_of(parts) == "compiled":
             _seconds(parts)  # loads its kernels
     spent = {name: _seconds(parts) for name, parts in runs.items()}
-    for _ in range(20):  # in turn, so that a slow moment of the computer counts for none of them
+    for _ in range(20):  # in turn, so that a temporary slowdown of the computer affects none of them
         for name, parts in runs.items():
             if spent[name] < SHORT_S:
-                spent[name] = min(spent[name], _seconds(parts, repeat=3))  # the first finds the caches full of other things
+                spent[name] = min(spent[name], _seconds(parts, repeat=3))  # the first call finds cold caches
     least = spent[next(iter(runs))]
     return {name: time / least for name, time in spent.items()}
 

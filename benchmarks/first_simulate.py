@@ -1,4 +1,4 @@
-"""The first `poolwise simulate` after installation, by the clock: nothing is compiled, the kernels' folder is empty."""
+"""First `poolwise simulate` after installation, by wall clock, with an empty kernel cache."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from poolwise.traces.generators import generate
 from poolwise.units import SECOND
 
 COMPILED = "from poolwise.engines.list_scheduling.loading import load; load('short queues'); load('deep queues')"
-"""Returns once the kernels are compiled that a run needs."""
+"""Code that returns once the kernels of a run are compiled."""
 
 
 @case("first-simulate", first_s=("<=", 10.0))
 def first_simulate() -> Figures:
-    """20,000 jobs of the Lublin-Feitelson model at load 0.9 under FCFS and EASY; then again at once, and with all compiled."""
+    """Time 20,000 Lublin-Feitelson jobs at load 0.9 under FCFS and EASY: first run, immediate second run, and compiled run."""
     workload = generate("lublin", jobs=20_000, nodes=128, load=0.9)
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "lublin.swf"
         columns = (workload.id, workload.submit // SECOND, -(-workload.duration // SECOND), workload.nodes)
         rows = zip(*(column.tolist() for column in columns), strict=True)
-        unsaid = " ".join(["-1"] * 7)
-        log.write_text("".join(f"{i} {s} -1 {d} {n} -1 -1 {n} {d} -1 1 {unsaid}\n" for i, s, d, n in rows), encoding="utf-8")
+        unknown = " ".join(["-1"] * 7)
+        log.write_text("".join(f"{i} {s} -1 {d} {n} -1 -1 {n} {d} -1 1 {unknown}\n" for i, s, d, n in rows), encoding="utf-8")
         cache = Path(folder) / "cache"
         runs = {"first": _seconds(log, cache), "again": _seconds(log, cache)}
         subprocess.run([sys.executable, "-c", COMPILED], check=True, env={**os.environ, "NUMBA_CACHE_DIR": str(cache)})
@@ -38,7 +38,7 @@ def first_simulate() -> Figures:
 
 
 def _seconds(log: Path, cache: Path) -> tuple[float, float]:
-    """Seconds of one run in a process of its own: by the clock, and of all processors."""
+    """Return the wall-clock and CPU seconds of one run in a new process."""
     words = [sys.executable, "-m", "poolwise", "simulate", str(log), "--processors", "128", "--order", "fcfs", "--json"]
     before, begun = _spent(), time.perf_counter()
     subprocess.run(words, check=True, env={**os.environ, "NUMBA_CACHE_DIR": str(cache)}, stdout=subprocess.DEVNULL)
@@ -46,6 +46,6 @@ def _seconds(log: Path, cache: Path) -> tuple[float, float]:
 
 
 def _spent() -> float:
-    """Processor seconds of all processes that this one has waited for."""
+    """Return the CPU seconds of all finished child processes."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime

@@ -1,11 +1,11 @@
 """Minimum-cost flow at the size of scheduling rounds: merged graphs against flat ones, cold and kept between rounds.
 
-A cluster's machines are of kinds (what they have free), waiting tasks of types; a task costs what its type costs on a
-machine's kind, half on the machine that it prefers, and waiting costs more the longer it lasts. One problem, two graphs:
+Machines have a kind (their free resources), and waiting tasks a type. The cost of a task depends on its type and the machine's
+kind, is halved on the preferred machine, and the cost of waiting grows with the wait. One problem, two graphs:
 
-- flat: task -> type -> machine -> sink, task -> preferred machine, task -> sink (it goes on waiting);
-- merged: tasks of one type and age are one class, machines of one kind one node. A preferred machine has a node of its own
-  below its kind, and the tasks of a class that prefer it one above their class.
+- flat: task -> type -> machine -> sink, task -> preferred machine, task -> sink (the task remains waiting);
+- merged: tasks of one type and age form one class, and machines of one kind one node. A preferred machine has a separate node
+  below its kind, and the tasks of a class that prefer it have one above their class.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from poolwise.optimize.min_cost_flow.named import NamedFlow
 
 TYPES = 8
 AGES = 50
-ANY = 1 << 30  # capacity of an arc that limits nothing
+ANY = 1 << 30  # capacity of an unlimited arc
 
 Arcs = tuple[IntArray, IntArray, IntArray, IntArray]
 """Tail, head, capacity, cost."""
@@ -33,11 +33,11 @@ Arcs = tuple[IntArray, IntArray, IntArray, IntArray]
 
 @dataclass
 class Cluster:
-    """Machines, what they have free, and the tasks that wait.
+    """Machines, their free capacity, and the waiting tasks.
 
     Attributes
     ----------
-    kind, free : (n_machine,) kind of a machine, tasks that it takes
+    kind, free : (n_machine,) kind of a machine, tasks that it can take
     price : (TYPES, n_kind) cost of a task on a machine
     fits : (TYPES, n_kind)
     tasks : (n_task, 3) type, round of arrival, preferred machine or -1
@@ -52,21 +52,21 @@ class Cluster:
     now: int = AGES
 
     def arrive(self, rng: np.random.Generator, tasks: int, preferring: float, ages: int = 1) -> None:
-        """Add tasks, a share of them preferring a machine, to those that wait."""
+        """Add waiting tasks, a share of which prefers a machine."""
         liked = np.where(rng.random(tasks) < preferring, rng.integers(0, len(self.kind), tasks), -1)
         new = np.stack((rng.integers(0, TYPES, tasks), self.now - rng.integers(0, ages, tasks), liked), axis=1)
         self.tasks = np.concatenate((self.tasks, new))
 
     def waiting_cost(self, born: IntArray) -> IntArray:
-        """Cost of not placing tasks by their rounds of arrival."""
+        """Return the cost of not placing tasks, by their rounds of arrival."""
         return scaled(2.0 + self.now - born)
 
     def liked_cost(self, types: IntArray, machines: IntArray) -> IntArray:
-        """Cost of tasks on the machines that they prefer."""
+        """Return the cost of tasks on their preferred machines."""
         return scaled(0.5 * self.price[types, self.kind[machines]])
 
     def start(self, placed: IntArray, places: IntArray) -> None:
-        """Let the first `placed` tasks of each row of `np.unique(tasks)` go, and fill `places` (n_machine,)."""
+        """Remove the first `placed` tasks of each row of `np.unique(tasks)`, and use `places` (n_machine,) of the machines."""
         _, of, count = np.unique(self.tasks, axis=0, return_inverse=True, return_counts=True)
         order = np.argsort(of, kind="stable")
         rank = np.empty(len(of), dtype=np.int64)
@@ -88,7 +88,7 @@ def draw(machines: int, tasks: int, kinds: int, preferring: float, most: int, se
 
 
 def joined(groups: list[tuple[Any, Any, Any, Any]]) -> Arcs:
-    """Arcs of groups that each share what is one number."""
+    """Return the arcs of all groups, with scalars of a group broadcast to its arcs."""
     tail, head, capacity, cost = (
         np.concatenate([np.broadcast_to(group[field], len(group[0])) for group in groups]) for field in range(4)
     )
@@ -96,7 +96,7 @@ def joined(groups: list[tuple[Any, Any, Any, Any]]) -> Arcs:
 
 
 def flat(cluster: Cluster) -> tuple[Arcs, IntArray]:
-    """Arcs and supplies with one node a task and one a machine."""
+    """Return arcs and supplies of the graph with one node per task and machine."""
     n, m = len(cluster.tasks), len(cluster.kind)
     types, born, liked = cluster.tasks.T
     task, of_type, machine, sink = np.arange(n), n + np.arange(TYPES), n + TYPES + np.arange(m), n + TYPES + m
@@ -117,7 +117,7 @@ class Merged:
 
     Attributes
     ----------
-    names, supply : (n_node,) what lasts from round to round about a node, what it sends
+    names, supply : (n_node,) identity of a node across rounds, its supply
     arcs : groups in the order of `groups`
     """
 
@@ -158,7 +158,7 @@ class Merged:
         self.names = np.concatenate([len(parts) * part + number for number, part in enumerate(parts)])
 
     def start(self, flow: IntArray) -> IntArray:
-        """Place what flows to machines; (n_arc,) flow that this puts into effect: none of it waits."""
+        """Start the tasks that flow to machines; return the (n_arc,) flow of these tasks, without those that wait."""
         parts = np.split(flow, np.cumsum([len(group[0]) for group in self.groups])[:-1])
         placed, _, shared, direct, _, filled, _, own = parts
         from_class = np.where(self.plain >= 0, np.minimum(placed, self.of_row[self.plain]), 0)
@@ -182,7 +182,7 @@ class Merged:
 
 
 def solve(arcs: Arcs, supply: IntArray, solver: FlowSolver = "ortools") -> Flow:
-    """Cold; anything but an optimum is an error here."""
+    """Solve without a previous solution; raise AssertionError unless the answer is optimal."""
     tail, head, capacity, cost = arcs
     answer = min_cost_flow(tail, head, 0, capacity, cost, supply, solver=solver)
     if not answer.optimal:
@@ -191,7 +191,7 @@ def solve(arcs: Arcs, supply: IntArray, solver: FlowSolver = "ortools") -> Flow:
 
 
 def cold(machines: int, tasks: int, kinds: int) -> Figures:
-    """Milliseconds on the merged graph, by OR-Tools (`ms` with building it) and by shortest paths, and on the flat one."""
+    """Return milliseconds on the merged graph (OR-Tools, `ms` includes building it; shortest paths) and on the flat one."""
     cluster = draw(machines, tasks, kinds, preferring=0.3, most=1)
     solvers: tuple[FlowSolver, ...] = ("ortools", "successive_shortest_path")
     for solver in solvers:
@@ -211,33 +211,33 @@ def cold(machines: int, tasks: int, kinds: int) -> Figures:
 
 @case("flow-cold", ms=("<=", 350), ratio=(">=", 1))
 def flow_cold() -> Figures:
-    """12,500 machines of 500 kinds, 10,000 waiting tasks, 3 in 10 of which prefer a machine."""
+    """Benchmark 12,500 machines of 500 kinds and 10,000 waiting tasks, 3 in 10 of which prefer a machine."""
     return cold(12_500, 10_000, 500)
 
 
 @case("flow-phase", successive_shortest_path_ms=("<=", 5))
 def flow_phase() -> Figures:
-    """128 machines of 20 kinds, 4,096 waiting tasks: here OR-Tools is as fast on the flat graph."""
+    """Benchmark 128 machines of 20 kinds and 4,096 waiting tasks: here OR-Tools is as fast on the flat graph."""
     return cold(128, 4_096, 20)
 
 
 class Clock:
-    """An act that remembers the processor time of its last call."""
+    """A callable that records the CPU time of its last call."""
 
     def __init__(self, act: Callable[[], Flow]) -> None:
         self.act, self.seconds = act, 0.0
 
     def __call__(self) -> Flow:
-        """Act."""
+        """Call the function."""
         self.seconds, result = seconds(self.act)
         return result
 
 
 def rounds(kinds: int, preferring: float, repeat: int = 8) -> Figures:
-    """Milliseconds of a round with a thousand arrivals and as many departures on a full cluster, the graph kept.
+    """Return milliseconds per round with a thousand arrivals and departures each on a full cluster, with a kept graph.
 
-    Each answer must cost what a cold solver's does. `solver_ms` is the residual graph's share, `ms` adds finding what
-    changed, `built_ms` building the merged graph as well. Medians of rounds.
+    Each answer must have the cost of a cold solver. `solver_ms` is the time on the residual graph, `ms` adds finding the
+    changes, and `built_ms` also building the merged graph. Medians of rounds.
     """
     rng = np.random.default_rng(2)
     cluster = draw(12_500, 11_000, kinds, preferring, most=0)
@@ -263,17 +263,17 @@ def rounds(kinds: int, preferring: float, repeat: int = 8) -> Figures:
 
 @case("flow-rounds", ms=("<=", 50), solver_ms=("<=", 5))
 def flow_rounds() -> Figures:
-    """50 kinds of machines, 3 in 10 tasks prefer a machine."""
+    """Benchmark 50 kinds of machines, where 3 in 10 tasks prefer a machine."""
     return rounds(50, 0.3)
 
 
 @case("flow-rounds-kinds", ms=("<=", 50))
 def flow_rounds_kinds() -> Figures:
-    """3,000 kinds: hardly two machines in five are alike."""
+    """Benchmark 3,000 kinds: few machines are identical."""
     return rounds(3_000, 0.3)
 
 
 @case("flow-rounds-plain", ms=("<=", 50), solver_ms=("<=", 5))
 def flow_rounds_plain() -> Figures:
-    """500 kinds, no preferences."""
+    """Benchmark 500 kinds without preferences."""
     return rounds(500, 0.0)

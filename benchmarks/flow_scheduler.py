@@ -1,4 +1,4 @@
-"""Whole rounds of the flow scheduler: admission, graphs, solving, giving out and writing down the starts, in two phases."""
+"""Whole rounds of the flow scheduler in two phases: admission, graphs, solving, assignment and starts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TASK_CORES, TASK_MEMORY = 20, 64 * 1024
 
 
 class Cluster:
-    """Machines in all states of use, and jobs of the shipped profiles that wait, some passes longer than others."""
+    """Machines at all levels of utilization, and waiting jobs of the shipped profiles with different numbers of passes."""
 
     def __init__(self, machines: int, waiting: int, more: int = 0, seed: int = 0) -> None:
         rng = np.random.default_rng(seed)
@@ -51,14 +51,14 @@ class Cluster:
         self.arrive(waiting, passes=97)
 
     def occupy(self, least: int, seed: int = 1) -> None:
-        """Let `least` to 8 tasks run on each machine, each with a GPU of it while there are any."""
+        """Run `least` to 8 tasks on each machine, each with a local GPU while one is free."""
         many = np.random.default_rng(seed).integers(least, 9, self.machines)
         self.free[: self.machines, 0] -= many * TASK_CORES
         self.free[: self.machines, 1] -= many * TASK_MEMORY
         self.free[self.machines :, 2] = (np.arange(GPUS) >= many[:, None]).reshape(-1)
 
     def arrive(self, jobs: int, passes: int = 0) -> None:
-        """Let more jobs wait; with `passes` a pass goes by after each so many."""
+        """Add waiting jobs; with `passes`, count a scheduling pass after every `passes` jobs."""
         for job in range(self.next, self.next + jobs):
             self.queue.add(job)
             if passes and job % passes == 0:
@@ -74,12 +74,12 @@ class Cluster:
             self.free[node, 1] = min(MEMORY, self.free[node, 1] + TASK_MEMORY)
 
     def snapshot(self) -> Snapshot:
-        """Show the state now."""
+        """Return the current state."""
         capacity = self.machine.capacity
         return Snapshot(200 * SECOND, self.machine, self.workload.table, capacity, self.free, RunTable(capacity.size), Ideal())
 
     def commit(self, plan: Plan) -> int:
-        """Carry out a plan; returns the number of starts."""
+        """Commit a plan and return the number of starts."""
         starts = [decision for decision in plan.decisions if isinstance(decision, Start)]
         for start in starts:
             np.subtract.at(self.free, (start.placement.owner, start.placement.resource), start.placement.amount)
@@ -89,7 +89,7 @@ class Cluster:
 
 
 def cold(machines: int, waiting: int) -> Figures:
-    """Milliseconds of one round, merged and flat."""
+    """Return milliseconds of one round, merged and flat."""
     cluster = Cluster(machines, waiting)
     cluster.occupy(0)
     snapshot, figures = cluster.snapshot(), {}
@@ -103,19 +103,19 @@ def cold(machines: int, waiting: int) -> Figures:
 
 @case("flow-scheduler", ms=("<=", 350), flat_over_merged=(">=", 1))
 def flow_scheduler() -> Figures:
-    """12,500 machines, 10,000 waiting tasks, all of which start."""
+    """Benchmark 12,500 machines and 10,000 waiting tasks, all of which start."""
     return cold(12_500, 10_000)
 
 
 @case("flow-scheduler-128", ms=("<=", 10))
 def flow_scheduler_128() -> Figures:
-    """128 machines, 4,096 waiting tasks; two phases of 5 ms."""
+    """Benchmark 128 machines and 4,096 waiting tasks; two phases of 5 ms."""
     return cold(128, 4_096)
 
 
 @case("flow-scheduler-rounds", ms=("<=", 50))
 def flow_scheduler_rounds(repeat: int = 6) -> Figures:
-    """A round after 1,000 arrivals and 1,000 departures on 12,500 busy machines with 10,000 waiting tasks; the median."""
+    """Return the median time of rounds after 1,000 arrivals and departures, on 12,500 machines with 10,000 waiting tasks."""
     cluster, rng, spent, starts = Cluster(12_500, 10_000, 1_000 * repeat), np.random.default_rng(2), [], 0
     cluster.occupy(4)
     dispatcher = FlowScheduler().open(cluster.machine, 0)

@@ -1,4 +1,4 @@
-"""Forecasts for a deep queue: what is known of runtimes, and versions of what may come, on one core."""
+"""Forecasts for a deep queue: the runtime model and samples of the future, on one core."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from poolwise.units import SECOND
 ORDERS = ("fcfs", "sjf", "fm")
 WAITING = 1_000
 KNOWN = 3_000
-"""Jobs that are over of which runtimes are learned, at most."""
+"""Maximum number of completed jobs in the runtime model."""
 
 
 def busy_weeks(jobs: int = 12_000) -> Workload:
-    """Jobs that come four times as fast as 64 nodes serve them, of 60 users; one in three needs memory of a pool."""
+    """Return jobs of 60 users that arrive four times as fast as 64 nodes serve them; one in three needs pool memory."""
     load = generate("lublin", jobs=jobs, nodes=64, load=4.0)
     share, amount, user, factor = (uniform(0, f"forecast.{what}", load.id) for what in ("share", "amount", "user", "limit"))
     memory = np.where(share < 2 / 3, LOCAL_MIB, np.ceil(LOCAL_MIB * 4**amount)).astype(np.int64)
@@ -37,7 +37,7 @@ def busy_weeks(jobs: int = 12_000) -> Workload:
 
 
 def deep_queue(order: str) -> KnownState:
-    """The instant, after the last submission, from which on so many jobs wait; with the last that were over then."""
+    """Return the state after the last submission at which `WAITING` jobs wait, with the last `KNOWN` completed jobs."""
     how = ListScheduler(make("orders", order), make("backfills", "easy"))
     schedule = simulate(Machine.of_racks(4, 16, local=LOCAL_MIB, pool=64 * 16 * 1024), busy_weeks(), how).schedule
     time = int(np.sort(schedule.start)[-WAITING])
@@ -57,7 +57,7 @@ def deep_queue(order: str) -> KnownState:
 
 @case("forecast", seconds_200=("<=", 2.0), seconds_50=("<=", 0.5))
 def forecast() -> Figures:
-    """1,000 waiting jobs under FCFS, SJF and FM with EASY: the slowest of the three, with 200 samples and with 50."""
+    """Benchmark 1,000 waiting jobs under FCFS, SJF and FM with EASY: the slowest of the three, with 200 and 50 samples."""
     for family in ENGINES[:2]:
         family.load()
     figures: Figures = {}

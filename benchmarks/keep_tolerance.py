@@ -1,6 +1,6 @@
-"""What running jobs gain and lose when their memory may be moved: batch scheduling with and without resizes, over seeds.
+"""Effect of moving the memory of running jobs: batch scheduling with and without resizes, over seeds.
 
-Run: python -m benchmarks.keep_tolerance [SEEDS]. Prints means with 95 % intervals of the differences, seed by seed.
+Run: python -m benchmarks.keep_tolerance [SEEDS]. Prints means with 95 % intervals of the paired differences.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PROFILES = ("kmeans", "hpcg", "spark_wordcount")
 
 
 def machine() -> Machine:
-    """Six nodes with 64 GiB each, of the paper's first module type, and a pool."""
+    """Return six nodes with 64 GiB each, of the paper's first module type, and a pool."""
     build = MachineBuilder("six modules", ("cores", "memory"))
     for k in range(NODES):
         build.node(f"n{k}", cores=192, memory="64 GiB", attributes={"frequency": 2.0, "static": 1.65, "dynamic": 0.55})
@@ -32,7 +32,7 @@ def machine() -> Machine:
 
 
 def workload(seed: int) -> Workload:
-    """Jobs that arrive at random and lack local memory together; tolerances of 5 to 100 %."""
+    """Return jobs with random arrivals that together exceed local memory; tolerances of 5 to 100 %."""
     rng = np.random.default_rng(seed)
     return Workload.of(
         np.cumsum(rng.exponential(60, JOBS)).astype(np.int64) * SECOND,
@@ -47,17 +47,17 @@ def workload(seed: int) -> Workload:
 
 
 def numbers(schedule: Schedule) -> dict[str, float]:
-    """Mean wait (s), mean and worst slowdown over tolerance, makespan (s), energy in raw units times s."""
+    """Return mean wait (s), mean slowdown, worst slowdown above tolerance, makespan (s) and energy (raw units times s)."""
     jobs = schedule.workload
     slowdown = (schedule.end - schedule.start) / jobs.duration[schedule.job] - 1
     end = int(schedule.end.max())
     load = load_of(schedule, Window(0, end))
     nodes = slice(0, NODES)
-    kept = slowdown - jobs.attributes["tolerance"][schedule.job]
+    excess = slowdown - jobs.attributes["tolerance"][schedule.job]
     return {
         "mean wait, s": float((schedule.start - jobs.submit[schedule.job]).mean()) / SECOND,
         "mean slowdown": float(slowdown.mean()),
-        "worst slowdown above tolerance": float(kept.max()),
+        "worst slowdown above tolerance": float(excess.max()),
         "makespan, s": end / SECOND,
         "energy": float((1.65 * load.awake[nodes] + 0.55 * load.mean[nodes]).sum()) * end / SECOND,
         "resizes": float(len(schedule.resizes)),
@@ -66,7 +66,7 @@ def numbers(schedule: Schedule) -> dict[str, float]:
 
 
 def main(seeds: int) -> None:
-    """Compare over seeds."""
+    """Compare both schedulers over seeds."""
     found: dict[str, list[tuple[float, float]]] = {}
     for seed in range(seeds):
         drawn = workload(seed)
@@ -77,9 +77,9 @@ def main(seeds: int) -> None:
         for name, value in pair[0].items():
             found.setdefault(name, []).append((value, pair[1][name]))
     for name, values in found.items():
-        still, moving = np.array(values).T
-        gain, half = float((moving - still).mean()), 1.96 * float((moving - still).std(ddof=1)) / len(values) ** 0.5
-        print(f"{name}: {still.mean():.4g} still, {moving.mean():.4g} moving, difference {gain:.4g} +- {half:.2g}")
+        fixed, resized = np.array(values).T
+        gain, half = float((resized - fixed).mean()), 1.96 * float((resized - fixed).std(ddof=1)) / len(values) ** 0.5
+        print(f"{name}: {fixed.mean():.4g} fixed, {resized.mean():.4g} resized, difference {gain:.4g} +- {half:.2g}")
 
 
 if __name__ == "__main__":

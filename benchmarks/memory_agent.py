@@ -1,9 +1,9 @@
-"""Three real programs that share too little local memory: an agent against equal shares and a static plan (IRoP).
+"""Memory agent against equal shares and a static plan (IRoP), on three real programs with too little local memory.
 
 Run as root, with zram: python -m benchmarks.memory_agent FOLDER [--repeat N] [WAY...]. FOLDER keeps measurements, plan, logs
-and results; runs that are there already are not made again. memory-agent.csv there, and the table that is printed, are those of
-docs/explanation/memory-agent.md. Programs: conjugate gradients, a graph search, and a K-means that goes from a quarter of its
-table to all of it.
+and results; existing runs are not repeated. The file memory-agent.csv in it and the printed table are those of
+docs/explanation/memory-agent.md. Programs: conjugate gradients, a graph search, and a K-means that clusters a quarter of its
+table first and then all of it.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from poolwise.profiling.zram import ZramSwap
 
 PROGRAMS = Path(__file__).parent / "programs"
 MEMORY_MIB = 310
-"""Local memory for all three; they would hold 450."""
+"""Local memory of the three programs, MiB; their peaks sum to 450."""
 SWAP_MIB = 600
 EVERY_S = 1.0
 WINDOW_S = 4.0
-"""Seconds over which slowdowns are told apart in time."""
+"""Length of the windows in which slowdowns are measured, s."""
 LONGEST_S = 150.0
-"""Seconds after which a run is stopped: equal shares would take many times as long as the others."""
+"""Timeout of a run, s: equal shares would take many times as long as the others."""
 STATIC, DYNAMIC = 0.75, 0.25
-"""Energy of a module when on, and that added at full load: of its maximum, Sefati et al., section II-A."""
+"""Power of an idle module, and its increase at full load, as shares of the maximum: Sefati et al., section II-A."""
 CORES = 3
 LOOSER = (1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
-"""Times the tolerances that the static plan is made for: the first for which there is one."""
+"""Factors of the tolerances that the static plan tries, in this order, until one is feasible."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """A program: its name, arguments of the whole run and of a shorter one for its profile, and what it accepts."""
+    """A program: its name, arguments of the whole run and of a shorter one for its profile, and its tolerance."""
 
     name: str
     file: str
@@ -56,7 +56,7 @@ class Program:
     tolerance: float
 
     def command(self, arguments: tuple[int, ...]) -> list[str]:
-        """Its command line."""
+        """Return the command line."""
         return [sys.executable, str(PROGRAMS / self.file), *map(str, arguments)]
 
 
@@ -68,35 +68,35 @@ RUNS = (
 
 
 @dataclass
-class Going:
-    """A program at work: its group, the most MiB it held, and (clock, processor seconds, faults, units done) at each look."""
+class RunningProgram:
+    """A running program: its group, its peak in MiB, and (clock, CPU seconds, faults, units done) of each observation."""
 
     program: Program
     group: ControlGroup
     process: subprocess.Popen[bytes]
     progress: Path
-    looks: list[tuple[float, float, int, float]] = field(default_factory=list)
+    observations: list[tuple[float, float, int, float]] = field(default_factory=list)
     peak_mib: int = 0
     code: int | None = None
 
     @property
     def ended(self) -> str:
-        """How it ended: by itself, by the kernel, or because it took too long."""
+        """State at the end: done, killed, or stopped by the timeout."""
         return {0: "done", None: "took too long"}.get(self.code, "killed")
 
-    def look(self) -> None:
-        """Note what it has used and done."""
+    def observe(self) -> None:
+        """Record the resource use and progress."""
         use, text = self.group.usage(), self.progress.read_text() if self.progress.exists() else ""
         self.peak_mib = max(self.peak_mib, -(-use.working_set // MIB))
-        self.looks.append((time.monotonic(), use.cpu_ns / 1e9, use.major_faults, float(text or 0)))
+        self.observations.append((time.monotonic(), use.cpu_ns / 1e9, use.major_faults, float(text or 0)))
 
 
 @contextmanager
-def going(folder: Path, programs: tuple[Program, ...], mine: OwnedResources) -> Iterator[list[Going]]:
-    """Start programs in groups of their own, and end what is left of them."""
+def running_programs(folder: Path, programs: tuple[Program, ...], mine: OwnedResources) -> Iterator[list[RunningProgram]]:
+    """Start programs in separate control groups, and remove both at the end."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     join = 'until [ "$1" = -- ]; do echo $$ > "$1" || exit 126; shift; done; shift; exec "$@"'
-    found: list[Going] = []
+    found: list[RunningProgram] = []
     hierarchy = find_hierarchy()
     try:
         for one in programs:
@@ -107,7 +107,7 @@ def going(folder: Path, programs: tuple[Program, ...], mine: OwnedResources) -> 
             progress.unlink(missing_ok=True)
             words = ["/bin/sh", "-c", join, "join", *map(str, group.procs_files), "--", *one.command(one.arguments)]
             process = subprocess.Popen(words, stdout=subprocess.DEVNULL, env={**environment, "PROGRESS": str(progress)})
-            found.append(Going(one, group, process, progress))
+            found.append(RunningProgram(one, group, process, progress))
         yield found
     finally:
         for each in found:
@@ -121,9 +121,11 @@ def _group(hierarchy: Hierarchy, program: Program) -> ControlGroup:
     return hierarchy.group(f"poolwise-experiment-{program.name}")
 
 
-def run(folder: Path, programs: tuple[Program, ...], limits: dict[str, int] | None, mine: OwnedResources) -> list[Going]:
-    """Run programs to their ends under fixed limits in MiB, or under the agent where there are none."""
-    with going(folder, programs, mine) as found:
+def run(
+    folder: Path, programs: tuple[Program, ...], limits: dict[str, int] | None, mine: OwnedResources
+) -> list[RunningProgram]:
+    """Run programs to completion under fixed limits in MiB, or under the agent if there are none."""
+    with running_programs(folder, programs, mine) as found:
         for one in found:
             if limits is not None:
                 one.group.set_limit(limits[one.program.name] * MIB)
@@ -133,11 +135,11 @@ def run(folder: Path, programs: tuple[Program, ...], limits: dict[str, int] | No
             while any(one.process.poll() is None for one in found) and time.monotonic() - begun < LONGEST_S:
                 for one in found:
                     if one.process.poll() is None:
-                        one.look()
+                        one.observe()
                 time.sleep(0.25)
             for one in found:
                 one.code = one.process.poll()
-                one.look()
+                one.observe()
         finally:
             if agent is not None:
                 agent.terminate()
@@ -145,8 +147,8 @@ def run(folder: Path, programs: tuple[Program, ...], limits: dict[str, int] | No
     return found
 
 
-def _agent(folder: Path, found: list[Going]) -> subprocess.Popen[bytes]:
-    """Start the agent on the groups of programs."""
+def _agent(folder: Path, found: list[RunningProgram]) -> subprocess.Popen[bytes]:
+    """Start the agent on the control groups of the programs."""
     lines = [f'version = 1\nmemory = "{MEMORY_MIB} MiB"\nevery = "{EVERY_S * 1000:g} ms"\nclock = "cpu"']
     lines.append(f'state = "{folder / "state"}"\nmeasurements = "{folder / "in-passing.csv"}"\n')
     for one in found:
@@ -159,43 +161,43 @@ def _agent(folder: Path, found: list[Going]) -> subprocess.Popen[bytes]:
         return subprocess.Popen([sys.executable, "-m", "poolwise", "agent", "memory", str(file)], stderr=log)
 
 
-def paces(alone: Going) -> list[tuple[float, float]]:
-    """(units done, processor seconds) of a run with all memory local."""
-    return [(done, cpu) for _, cpu, _, done in alone.looks]
+def paces(alone: RunningProgram) -> list[tuple[float, float]]:
+    """Return (units done, CPU seconds) of a run with all memory local."""
+    return [(done, cpu) for _, cpu, _, done in alone.observations]
 
 
 def expected(pace: list[tuple[float, float]], done: float) -> float:
-    """Processor seconds that so many units take with all memory local, between looks on a line."""
+    """Return the CPU seconds for `done` units with all memory local, interpolated between observations."""
     import numpy as np
 
     units, seconds = zip(*pace, strict=True)
     return float(np.interp(done, units, seconds))
 
 
-def windows(one: Going, pace: list[tuple[float, float]]) -> list[float]:
-    """Slowdowns in processor time in windows of a run, from the first unit done on."""
-    found, first = [], next((k for k, look in enumerate(one.looks) if look[3] > 0), None)
+def windows(one: RunningProgram, pace: list[tuple[float, float]]) -> list[float]:
+    """Return the slowdowns in CPU time in windows of a run, starting with the first completed unit."""
+    found, first = [], next((k for k, observation in enumerate(one.observations) if observation[3] > 0), None)
     if first is None:
         return []
-    before = one.looks[first]
-    for look in one.looks[first + 1 :]:
-        worth = expected(pace, look[3]) - expected(pace, before[3])
-        if look[0] - before[0] >= WINDOW_S and worth > 0.05:
-            found.append((look[1] - before[1]) / worth - 1)
-            before = look
+    before = one.observations[first]
+    for observation in one.observations[first + 1 :]:
+        worth = expected(pace, observation[3]) - expected(pace, before[3])
+        if observation[0] - before[0] >= WINDOW_S and worth > 0.05:
+            found.append((observation[1] - before[1]) / worth - 1)
+            before = observation
     return found
 
 
 def rows(
-    run: int, way: str, found: list[Going], alone: dict[str, list[tuple[float, float]]], moves: int
+    run: int, way: str, found: list[RunningProgram], alone: dict[str, list[tuple[float, float]]], moves: int
 ) -> list[dict[str, object]]:
-    """Rows of the results."""
-    makespan = max(one.looks[-1][0] - one.looks[0][0] for one in found)
-    cpu = sum(one.looks[-1][1] for one in found)
+    """Return one row of results per program."""
+    makespan = max(one.observations[-1][0] - one.observations[0][0] for one in found)
+    cpu = sum(one.observations[-1][1] for one in found)
     energy = STATIC * makespan + DYNAMIC * cpu / CORES
     made = []
     for one in found:
-        pace, last = alone[one.program.name], one.looks[-1]
+        pace, last = alone[one.program.name], one.observations[-1]
         values = (
             run, way, one.program.name, one.program.tolerance, last[1], expected(pace, last[3]),
             last[1] / expected(pace, last[3]) - 1, max(windows(one, pace), default=0.0),
@@ -209,7 +211,7 @@ def rows(
 
 
 def plan(folder: Path, peaks: dict[str, int]) -> dict[str, int]:
-    """Local MiB of each: the problem of IRoP, solved with profiles that are fitted to measurements of shorter runs."""
+    """Return the local MiB of each program: IRoP's problem, solved with profiles fitted to measurements of shorter runs."""
     files = [folder / f"profile-{one.name}.csv" for one in RUNS]
     for one, file in zip(RUNS, files, strict=True):
         if not file.exists():
@@ -238,17 +240,17 @@ def plan(folder: Path, peaks: dict[str, int]) -> dict[str, int]:
             lines.append(f'[[workload]]\nname = "{one.name}"\ncores = 1\nfrequency = 1.0\nmemory = "{peaks[one.name]} MiB"')
             lines.append(f'tolerance = {factor * one.tolerance}\nprofile = "{one.name}"')
         (folder / "batch.toml").write_text("\n".join(lines) + "\n")
-        if (said := _placed(folder / "batch.toml")) is not None:
+        if (placed := _place(folder / "batch.toml")) is not None:
             break
         print(f"static: no plan keeps slowdowns within {factor:g} times the tolerances", flush=True)
     else:
-        raise RuntimeError("no plan, however loose")
-    (folder / "plan.json").write_text(json.dumps({"times_the_tolerances": factor, **said}, indent=1))
-    return {row["name"]: int(row["local_mib"]) for row in said["workloads"]}
+        raise RuntimeError("no static plan is feasible, even at the largest factor of LOOSER")
+    (folder / "plan.json").write_text(json.dumps({"times_the_tolerances": factor, **placed}, indent=1))
+    return {row["name"]: int(row["local_mib"]) for row in placed["workloads"]}
 
 
-def _placed(batch: Path) -> dict[str, Any] | None:
-    """The plan of a batch; None where there is none that places all."""
+def _place(batch: Path) -> dict[str, Any] | None:
+    """Return the plan of a batch; None if no plan places all workloads."""
     words = [sys.executable, "-m", "poolwise", "place", str(batch), "--method", "place", "--json"]
     done = subprocess.run(words, check=False, stdout=subprocess.PIPE, text=True)
     if done.returncode == 3:
@@ -263,7 +265,7 @@ def _poolwise(words: list[str]) -> str:
 
 
 def alone(folder: Path, mine: OwnedResources) -> tuple[dict[str, list[tuple[float, float]]], dict[str, int]]:
-    """Paces and peaks (MiB) of the programs with all memory local and nobody beside them, measured once."""
+    """Return the paces and peaks (MiB) of each program alone with all memory local; measured once."""
     pace, peaks = {}, {}
     for one in RUNS:
         file = folder / f"alone-{one.name}.json"
@@ -276,8 +278,8 @@ def alone(folder: Path, mine: OwnedResources) -> tuple[dict[str, list[tuple[floa
 
 
 def one_run(number: int, way: str, limits: dict[str, int] | None, folder: Path, pace: dict, mine: OwnedResources) -> None:
-    """Run the three programs one way, and keep rows and circumstances in `WAY.json` of the run's folder."""
-    folder.mkdir(exist_ok=True)  # of its own: an agent takes up what another has seen
+    """Run the three programs under one policy, and write rows and conditions to `WAY.json` in the folder of the run."""
+    folder.mkdir(exist_ok=True)  # one per run, because an agent resumes from the state file of another
     swap = ZramSwap.add()
     mine.add(swap)
     swap.enable(SWAP_MIB * MIB)
@@ -292,35 +294,35 @@ def one_run(number: int, way: str, limits: dict[str, int] | None, folder: Path, 
 
 
 def main(folder: Path, ways: Sequence[str], repeat: int) -> None:
-    """Make the runs that are asked for and not there yet, write all rows that there are and print the table."""
+    """Make the requested runs that do not exist yet, write all rows and print the table."""
     folder.mkdir(parents=True, exist_ok=True)
     if memory_available() < RESERVE + (MEMORY_MIB + SWAP_MIB + 200) * MIB:
-        sys.exit("too little memory is free for this experiment")
+        sys.exit("not enough free memory for this experiment")
     numbers = range(1, repeat + 1)
     with exit_on_signals(), owned_resources(records_folder(), "measure") as mine:
         pace, peaks = alone(folder, mine)
         equal = {one.name: MEMORY_MIB // len(RUNS) for one in RUNS}
         limits = {"equal": equal, "static": plan(folder, peaks) if "static" in ways else {}, "agent": None}
-        for number in numbers:  # in rounds, so that what changes on the computer meanwhile spreads over all ways
+        for number in numbers:  # in rounds, so that changes on the computer affect all policies alike
             for way in ways:
                 if not (folder / f"run-{number}" / f"{way}.json").exists():
                     print(f"run {number} of {repeat}: {way}", file=sys.stderr, flush=True)
                     one_run(number, way, limits[way], folder / f"run-{number}", pace, mine)
     files = [folder / f"run-{number}" / f"{way}.json" for number in numbers for way in WAYS]
-    kept = [row for file in files if file.exists() for row in json.loads(file.read_text())["rows"]]
+    saved = [row for file in files if file.exists() for row in json.loads(file.read_text())["rows"]]
     with (folder / "memory-agent.csv").open("w", newline="") as text:
         table = csv.DictWriter(text, COLUMNS, lineterminator="\n")
         table.writeheader()
-        table.writerows(kept)
-    print(to_table(kept))
+        table.writerows(saved)
+    print(to_table(saved))
 
 
 if __name__ == "__main__":
-    asked = argparse.ArgumentParser(description="Three programs that share too little memory: equal shares, a plan, an agent.")
-    asked.add_argument("folder", type=Path)
-    asked.add_argument("ways", nargs="*", metavar="WAY", help=f"{', '.join(WAYS)}; all by default")
-    asked.add_argument("--repeat", type=int, default=1, metavar="N", help="runs of each way")
-    words = asked.parse_args()
+    parser = argparse.ArgumentParser(description="Compare equal shares, a static plan and the agent on three programs.")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("ways", nargs="*", metavar="WAY", help=f"policies to run: {', '.join(WAYS)}; all by default")
+    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="number of runs of each policy")
+    words = parser.parse_args()
     if unknown := set(words.ways) - set(WAYS):
-        asked.error(f"no such way: {', '.join(sorted(unknown))}")
+        parser.error(f"unknown policy: {', '.join(sorted(unknown))}. Choose from: {', '.join(WAYS)}")
     main(words.folder, words.ways or WAYS, words.repeat)

@@ -1,4 +1,4 @@
-"""Rows of the experiment with the memory agent, and the table of docs/explanation/memory-agent.md that is made of them."""
+"""Table of docs/explanation/memory-agent.md from the rows of the memory agent experiment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TITLES = {"conjugate_gradient": "conjugate gradients", "graph_search": "graph se
 
 
 def to_table(kept: Sequence[Mapping[str, object]]) -> str:
-    """The table of the page: medians over the runs of each way, and ranges where there are several."""
+    """Return the table of the page: medians over the runs of each policy, with ranges if there are several."""
     lines = ["| | tolerance | " + " | ".join(WAYS) + " |", "|---" * (2 + len(WAYS)) + "|"]
     by_way = {way: [row for row in kept if row["way"] == way] for way in WAYS}
     for name, title in TITLES.items():
@@ -22,11 +22,11 @@ def to_table(kept: Sequence[Mapping[str, object]]) -> str:
         tolerance = next(f"{float(str(row['tolerance'])):g}" for row in kept if row["workload"] == name)
         lines.append(_line(title, tolerance, [_slowdowns(some) for some in here]))
     worst = {way: _of_runs(by_way[way], "worst_window") for way in WAYS}
-    lines.append(_line("worst window of the three", "", [_several(worst[way], "worst_window", 1) for way in WAYS]))
+    lines.append(_line("worst window of the three", "", [_median_range(worst[way], "worst_window", 1) for way in WAYS]))
     killed = {way: sum(row["ended"] == "killed" for row in by_way[way]) for way in WAYS}
     stopped = {way: any(row["ended"] == "took too long" for row in by_way[way]) for way in WAYS}
     for title, column in (("seconds until all had ended", "makespan_s"), ("energy by the model", "energy")):
-        found = {way: _several(_of_runs(by_way[way], column), column, 0) for way in WAYS}
+        found = {way: _median_range(_of_runs(by_way[way], column), column, 0) for way in WAYS}
         cells = [
             ("above " if stopped[way] else "") + found[way] + (f", {killed[way]} killed" if killed[way] else "") for way in WAYS
         ]
@@ -39,13 +39,13 @@ def _line(title: str, tolerance: str, cells: Sequence[str]) -> str:
 
 
 def _of_runs(some: Sequence[Mapping[str, object]], column: str) -> list[dict[str, float]]:
-    """The largest of the three programs' values in each run."""
+    """Return the largest value of the three programs in each run."""
     numbers = sorted({int(str(row["run"])) for row in some})
     return [{column: max(float(str(row[column])) for row in some if int(str(row["run"])) == number)} for number in numbers]
 
 
-def _several(some: Sequence[Mapping[str, object]], column: str, digits: int) -> str:
-    """Median, and lowest and highest of several, of who was not killed."""
+def _median_range(some: Sequence[Mapping[str, object]], column: str, digits: int) -> str:
+    """Return the median of the programs that were not killed, with the range if there are several."""
     values = [float(str(row[column])) for row in some if row.get("ended") != "killed"]
     if not values:
         return ""
@@ -54,10 +54,10 @@ def _several(some: Sequence[Mapping[str, object]], column: str, digits: int) -> 
 
 
 def _slowdowns(some: Sequence[Mapping[str, object]]) -> str:
-    """Slowdowns of a program over the runs of one way, and how many of these did not come to their end."""
+    """Return the slowdowns of a program over the runs of one policy, and the number of runs that did not finish."""
     ends = []
     for ended, word in (("killed", "killed"), ("took too long", "stopped")):
         if count := sum(row["ended"] == ended for row in some):
             ends.append(word if len(some) == 1 else f"{count} of {len(some)} {word}")
-    value = _several(some, "slowdown", 2)
+    value = _median_range(some, "slowdown", 2)
     return f"{value} ({', '.join(ends)})" if value and ends else value or ", ".join(ends)

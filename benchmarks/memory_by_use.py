@@ -1,7 +1,8 @@
-"""Pool memory by use against by request: throughput and throughput per dollar, over seeds.
+"""Memory allocation by use against allocation by request: throughput and throughput per dollar, over seeds.
 
-Run: python -m benchmarks.memory_by_use [SEEDS]. Each seed's rows are kept in results/memory-by-use until the code changes; the
-last step writes docs/explanation/memory-by-use.csv, of which the page beside it tells. 10 seeds take half an hour of a core.
+Run: python -m benchmarks.memory_by_use [SEEDS]. The rows of each seed are cached in results/memory-by-use until the code
+changes. The last step writes docs/explanation/memory-by-use.csv, the data of the page of that name. 10 seeds take half an hour
+on one core.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ RULES: Mapping[str, Mapping[str, Any]] = {
     "measured each hour": {"interval_s": 3600.0},
     "lost": {"when_short": "lose"},
 }
-"""Variants of the policy, tried at `SIZE`."""
+"""Variants of the policy, evaluated at `SIZE`."""
 SIZE = "3 TiB"
-KEPT, WRITTEN = Path("results/memory-by-use"), Path("docs/explanation/memory-by-use.csv")
+CACHE, WRITTEN = Path("results/memory-by-use"), Path("docs/explanation/memory-by-use.csv")
 
 
 def cells(generator: str, seed: int) -> tuple[list[Cell], int]:
-    """Cells of the study for a seed, of the jobs that no run has to reject, and how many jobs are left out for that."""
+    """Return the cells of the study for a seed, without jobs that any run must reject, and the number of these jobs."""
     study = studies.load(catalog.find("studies", "memory-by-use"), {**GENERATORS[generator], "seeds": {"values": [seed]}})
     hardest = min(study.cells, key=lambda cell: (cell.machine.capacity.sum(), -float(str(cell.parameters[OVER]))))
     workload = workload_of(hardest)
@@ -51,7 +52,7 @@ def cells(generator: str, seed: int) -> tuple[list[Cell], int]:
 
 
 def variants(cells: list[Cell]) -> Iterator[tuple[str, Cell]]:
-    """The policy as shipped, and its variants."""
+    """Yield the policy as shipped, and its variants."""
     for cell in cells:
         yield "as shipped", cell
     for cell in cells:
@@ -61,7 +62,7 @@ def variants(cells: list[Cell]) -> Iterator[tuple[str, Cell]]:
 
 
 def rows(generator: str, seed: int) -> Iterator[dict[str, Any]]:
-    """Every run of a seed; variants are tried on the first generator alone."""
+    """Yield every run of a seed; variants run on the first generator only."""
     found, left_out = cells(generator, seed)
     for rule, cell in variants(found):
         if rule == "as shipped" or generator == next(iter(GENERATORS)):
@@ -72,7 +73,7 @@ KIND, OVER, POOL = "scheduler.kind", "workload.memory_use.overestimate", "machin
 
 
 def labels(generator: str, cell: Cell, rule: str, refused: int) -> dict[str, Any]:
-    """What a row is of."""
+    """Return the label columns of a row."""
     return {
         "generator": generator,
         "seed": cell.seed,
@@ -86,13 +87,13 @@ def labels(generator: str, cell: Cell, rule: str, refused: int) -> dict[str, Any
 
 def run(cell: Cell, workload: Workload) -> Schedule:
     """Simulate a cell."""
-    what = ConfiguredRun.of(cell)
-    truth, estimate = what.truth, what.estimate
-    return simulate(cell.machine, workload, what.scheduler, truth=truth, estimate=estimate, seed=cell.seed).schedule
+    configured = ConfiguredRun.of(cell)
+    truth, estimate = configured.truth, configured.estimate
+    return simulate(cell.machine, workload, configured.scheduler, truth=truth, estimate=estimate, seed=cell.seed).schedule
 
 
 def numbers(schedule: Schedule, cell: Cell) -> dict[str, float]:
-    """Jobs per hour from the first submission to the last end, and per million dollars; memory, and what running out cost."""
+    """Return jobs per hour from the first submission to the last end, also per million dollars, and memory metrics."""
     hours = (int(schedule.end.max()) - int(schedule.workload.submit[0])) / HOUR
     held, needed = pool_memory(schedule, Window(int(schedule.workload.submit[0]), int(schedule.end.max())))
     assert cell.costs.prices is not None
@@ -113,12 +114,12 @@ def numbers(schedule: Schedule, cell: Cell) -> dict[str, float]:
 
 
 def main(seeds: list[int]) -> None:
-    """Run what is not kept yet, and write everything."""
-    KEPT.mkdir(parents=True, exist_ok=True)
+    """Run the seeds that are not cached, and write all rows."""
+    CACHE.mkdir(parents=True, exist_ok=True)
     found = []
     for seed in seeds:
         for generator in GENERATORS:
-            file = KEPT / f"{generator}-{seed}-{cell_sources()[:12]}.csv"
+            file = CACHE / f"{generator}-{seed}-{cell_sources()[:12]}.csv"
             if not file.is_file():
                 pl.DataFrame(list(rows(generator, seed))).write_csv(file, float_precision=6)
             found.append(pl.read_csv(file))

@@ -1,10 +1,10 @@
-# The yardstick is kept as it was handed over, so that ratios of different days compare: not formatted, not linted.
+# The code of this baseline never changes, so that ratios of different days are comparable: not formatted, not linted.
 # fmt: off
 # ruff: noqa
-"""Naive yardstick: rigid jobs on racks with memory pools, the semantics of specs/memory-pools.md and no cleverness.
+"""Naive baseline: rigid jobs on racks with memory pools, with the semantics of specs/memory-pools.md and no optimizations.
 
-It sorts the whole queue at every pass and copies state freely. Two uses: an oracle (published/pool_golden.csv was made with it) and the
-"naive Python" that benchmark ratios refer to. Times are integer nanoseconds, memory integer MiB.
+It sorts the whole queue in every pass and copies state freely. It is an oracle (the source of published/pool_golden.csv) and the
+"naive Python" of benchmark ratios. Times are integer nanoseconds, memory integer MiB.
 
     python naive_pools.py JOBS.csv --racks 4 --nodes 16 --pool 524288 --local 65536 --order fm --backfill easy --scope rack
 """
@@ -21,7 +21,7 @@ INTER = [0.75210565, 1.96119392, 3.59254798, 5.37873038, 11.20019087, 12.4945114
 
 
 def quantile(points, u):
-    """Slowdown (fraction) at u in [0, 1): the empirical quantile, each job behaves as one of the measured kernels."""
+    """Return the slowdown (fraction) at u in [0, 1): the empirical quantile; each job behaves like one of the measured kernels."""
     return points[int(u * 11)] / 100
 
 
@@ -53,7 +53,7 @@ class State:
 
 
 def place(job, state, scope):
-    """(nodes per rack, pool MiB per rack) or None. One rack if one can hold the job, the one with most free nodes; else racks by offer."""
+    """Return (nodes per rack, pool MiB per rack) or None: the rack with most free nodes that can hold the job, else racks by offer."""
     racks = range(len(state.free))
     if scope == "rack" and job.rm:
         offer = [min(state.free[r], state.pool[r] // job.rm) for r in racks]
@@ -85,7 +85,7 @@ def place(job, state, scope):
 
 
 def runtime(job, placement, scope):
-    """Nanoseconds. In system scope memory outside a node's own rack costs 280 ns; the job is as slow as its slowest nodes."""
+    """Return the runtime in ns. In scope system, memory outside a node's rack costs 280 ns; the slowest nodes determine the job."""
     if not job.rm:
         return job.d
     near, far = quantile(INTRA, job.u), quantile(INTER, job.u)
@@ -116,7 +116,7 @@ def priority(order, job, now):
 
 
 def simulate(jobs, racks, nodes, pool, order, backfill, scope):
-    """Start and end (ns) by job id; jobs that can never fit are left out."""
+    """Return start and end (ns) by job id; jobs that can never fit are excluded."""
     empty = State([nodes] * racks, [pool] * racks)
     jobs = sorted((j for j in jobs if place(j, empty, scope)), key=lambda j: (j.submit, j.id))
     state, queue, running, done, i = empty.copy(), [], [], {}, 0
@@ -173,7 +173,7 @@ def simulate(jobs, racks, nodes, pool, order, backfill, scope):
 
 
 def conservative(queue, state, running, now, scope, start):
-    """Every waiting job, in priority order, gets the earliest interval in which it fits beside all earlier reservations."""
+    """Give every waiting job, in priority order, the earliest interval in which it fits next to all earlier reservations."""
     times = sorted({now, *(r[0] for r in running)})
     profile = [state.copy() for _ in times]  # availability from times[k] on
     for k, t in enumerate(times):

@@ -1,4 +1,4 @@
-"""Composing NVMe from 1,500 workloads on 5 nodes and 10 devices to 150,000 on 500 nodes and 1,000 devices."""
+"""NVMe composition at three sizes, from 1,500 workloads on 5 nodes and 10 devices to 150,000 on 500 nodes and 1,000 devices."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.traces.generators.nvme_mix import NvmeMix
 
 GAP_S = 130
-"""Between arrivals on the published machine: a load of about 0.65."""
+"""Time between arrivals on the published machine: a load of about 0.65."""
 
 
 def machine(size: int) -> Machine:
-    """The published machine, `size` times over."""
+    """Return `size` copies of the published machine."""
     document = Document.read(catalog.find("machines", "nvme-pooled"))
     document.set("rack.0.nodes.node", 5 * size, Origin("size"))
     document.set("device.nvme.count", 10 * size, Origin("size"))
@@ -30,20 +30,20 @@ def machine(size: int) -> Machine:
 
 
 def run(size: int) -> Schedule:
-    """The published scenario of high bandwidth, `size` times as many workloads in the same time."""
+    """Return the published high-bandwidth scenario with `size` times as many workloads in the same time."""
     workload = replace(NvmeMix(), jobs=1500 * size, mean_gap_s=GAP_S / size).generate()
     model = NvmeSharing({"bandwidth_bound": "catalog:nvme-smufin.csv"})
     return simulate(machine(size), workload, CompositionScheduler(), truth=model).schedule
 
 
 def us_per_event(size: int, repeat: int) -> float:
-    """Processor time over arrivals and ends."""
+    """Return the CPU time per arrival or end."""
     taken, schedule = seconds(lambda: run(size), repeat)
     return 1e6 * taken / (len(schedule.workload) + schedule.n_run)
 
 
 def calls_per_event(size: int) -> float:
-    """Function calls over arrivals and ends: what grows here is the algorithm, not the misses of the processor's caches."""
+    """Return the function calls per arrival or end, which grow with the algorithm and not with cache misses."""
     calls = 0
 
     def count(frame: FrameType, event: str, argument: object) -> None:
@@ -60,7 +60,7 @@ def calls_per_event(size: int) -> float:
 
 @case("nvme-scale", cpu_minutes=("<=", 10), calls_growth=("<=", 1.1), growth=("<=", 1.5))
 def scale() -> Figures:
-    """Cost of an event as everything grows a hundredfold."""
+    """Return the cost of an event while all sizes grow a hundredfold."""
     small, medium, large = us_per_event(1, 5), us_per_event(10, 2), us_per_event(100, 1)
     few, more = calls_per_event(1), calls_per_event(10)
     return {
