@@ -2,7 +2,7 @@
 
 Run: python -m benchmarks.orders_on_logs FOLDER, where FOLDER holds the logs under the names of `LOGS` (they are those of the
 Parallel Workloads Archive). Actions docs/explanation/orders-on-logs.csv, of which the page on the front of queue orders tells,
-and results/orders-on-logs/search.toml, a search that sees some of the windows beside generated workloads. A minute of a core.
+and results/orders-on-logs/search.toml, a search that sees some of the windows in addition to generated workloads. A minute of a core.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Log:
     together: bool = True
 
     def path(self, folder: Path) -> Path:
-        """Where it stands."""
+        """Return the path of the log."""
         return catalog.find("traces", "cerit-2013.swf.gz") if self.file is None else folder / self.file
 
     def study(self, trace: Path, first: int, jobs: int | None) -> studies.Study:
@@ -92,7 +92,7 @@ LOGS: Mapping[str, Log] = {
 
 
 def moved_together(source: Path, factor: float) -> Path:
-    """Write a log anew, with its submissions at so many times their distance from each other."""
+    """Write a log again with the gaps between submissions multiplied by a factor."""
     target = KEPT / f"moved-{source.name.removesuffix('.gz')}"
     lines = gzip.decompress(source.read_bytes()).decode(errors="replace").splitlines()
     rows = [line.split()[:18] for line in lines if line.strip() and not line.startswith(";")]
@@ -114,7 +114,7 @@ def everything(log: Log, folder: Path) -> tuple[Cell, Workload]:
 
 
 def jobs_of_a_window(log: Log, folder: Path) -> int:
-    """How many jobs a window has."""
+    """Return the number of jobs of a window."""
     return (len(everything(log, folder)[1]) - log.first) // log.windows
 
 

@@ -1,4 +1,4 @@
-"""What each feature of list scheduling on nodes that jobs share costs beside the fastest path, and which engine runs it."""
+"""Cost of each feature of list scheduling on shared nodes relative to the fastest path, and the engine that runs it."""
 
 from __future__ import annotations
 

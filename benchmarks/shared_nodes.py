@@ -111,7 +111,7 @@ def shared_packed() -> Figures:
 
 @case("shared-windows-night", jobs_per_second=(">=", 50_000))
 def shared_windows_night() -> Figures:
-    """60,000 jobs of three days by first fit, beside windows on half of the nodes each night: hundreds wait for their ends."""
+    """60,000 jobs of three days by first fit, with windows on half of the nodes each night: hundreds wait for their ends."""
     load_kind("windows")
     half = np.arange(1500) < 750
     nights = (ReservedWindow(f"night {day}", day * DAY + 2 * HOUR, day * DAY + 4 * HOUR, half) for day in range(14))
@@ -120,7 +120,7 @@ def shared_windows_night() -> Figures:
 
 @case("shared-windows-all", jobs_per_second=(">=", 50_000))
 def shared_windows_all() -> Figures:
-    """The same jobs beside a window of six hours on all nodes: more than a thousand wait for its end."""
+    """The same jobs with a window of six hours on all nodes: more than a thousand wait for its end."""
     load_kind("windows")
     upkeep = ReservedWindow("upkeep", 3 * DAY + 2 * HOUR, 3 * DAY + 8 * HOUR, np.ones(1500, dtype=np.bool_))
     return throughput("first_fit", 60_000, (upkeep,))

@@ -9,7 +9,7 @@ from hypothesis import settings
 from poolwise.cli import app
 from tests.helpers.small_study import write
 
-# CI draws the same examples each time: a red run is the change's doing. Runs by hand go on searching.
+# CI draws the same examples each time, so that a failure is caused by the change. Runs by hand explore new examples.
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("hand", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") == "true" else "hand")

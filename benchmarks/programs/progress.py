@@ -1,4 +1,4 @@
-"""How far a program is, for whoever watches it: a number in the file that the variable PROGRESS names, if there is one."""
+"""Progress of a program: a number in the file that the environment variable PROGRESS names, if it is set."""
 
 import os
 
@@ -6,6 +6,6 @@ _file = os.open(name, os.O_WRONLY | os.O_CREAT, 0o644) if (name := os.environ.ge
 
 
 def tell(done: float) -> None:
-    """Write how many units of work are done: one write of a fixed width, so that nobody reads half of it."""
+    """Write the number of finished units of work in one write of fixed width, so that no reader sees half of it."""
     if _file is not None:
         os.pwrite(_file, f"{done:<24.6f}".encode(), 0)

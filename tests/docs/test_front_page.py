@@ -1,4 +1,4 @@
-"""The figures of the page on the front of queue orders are those of the search that is kept beside it."""
+"""The figures of the page on trade-offs between queue orders equal those of the recorded search."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def order_rows() -> list[str]:
 
 
 def search_rows() -> list[str]:
-    """What the search that saw real logs chose, on each split."""
+    """Return the ratios, on each split, of the order that the search on real logs chose."""
     with (FOLDER / "search-orders-on-logs.csv").open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["order"] == "candidate 124"]
     cells = [

@@ -1,4 +1,4 @@
-"""What the page on measured profiles says of other latencies is what the rows beside it say."""
+"""The page on measured profiles states of other latencies what its recorded rows show."""
 
 import csv
 from pathlib import Path

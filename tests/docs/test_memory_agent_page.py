@@ -1,4 +1,4 @@
-"""The table of the page on the memory agent is that of the runs that are kept beside it."""
+"""The table of the page on the memory agent equals that of the recorded runs."""
 
 import csv
 from pathlib import Path

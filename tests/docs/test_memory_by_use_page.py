@@ -1,4 +1,4 @@
-"""The figures of the page on memory by request and by use are those of the runs that are kept beside it."""
+"""The figures of the page on memory by request and by use equal those of the recorded runs."""
 
 from __future__ import annotations
 

@@ -1,45 +1,23 @@
-"""Every command and snippet of the documentation runs.
+"""Every command and code block of the documentation runs, and prints what the pages show.
 
-A fenced block `python` is executed (blocks of a page share their names), a `console` block's lines after "$ " are run as
-commands, and a block with a title is written to a file of that name first. All of it happens in an empty folder. Commands of
-the README are run as processes of their own, as a reader runs them; those of other pages in this process, which saves the
-second in which each would start.
+A titled block is written to a file of that name, a `python` block is executed (blocks of a page share their names), and
+each line of a `console` block that begins with "$ " is run as a command; the other lines of the block must appear in its
+output. Each page runs in an empty folder. Commands of the README run as processes, as a reader runs them; those of other pages run in this
+process, which is faster.
 """
 
 import re
-import shlex
-import subprocess
 import sys
-import warnings
-from contextlib import redirect_stderr, redirect_stdout
-from io import StringIO
 from pathlib import Path
 
 import pytest
 
-from poolwise.cli import app
+from tests.helpers.page_runner import WIDTH, run_as_process, run_in_process, run_page
 
 pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-FENCE = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```", re.MULTILINE | re.DOTALL)
-
-
-def process(words: list[str]) -> tuple[int, str]:
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    return done.returncode, done.stdout + done.stderr
-
-
-def in_here(words: list[str]) -> tuple[int, str]:
-    """What `poolwise` does, but for the start: warnings are printed, not raised; the command is recorded with results."""
-    assert words[0] == "poolwise"
-    said = StringIO()
-    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(), redirect_stdout(said), redirect_stderr(said):
-        warnings.simplefilter("default")
-        patch.setattr(sys, "argv", words)
-        code = app.run(words[1:])
-    return code, said.getvalue()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -47,18 +25,13 @@ def test_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")
-    call = process if page.name == "README.md" else in_here
-    names: dict[str, object] = {}
-    for language, title, text in FENCE.findall(page.read_text(encoding="utf-8")):
-        if title:
-            (tmp_path / title).write_text(text, encoding="utf-8")
-        elif language == "python":
-            exec(compile(text, f"{page.name}", "exec"), names)
-        elif language == "console":
-            for line in text.splitlines():
-                if line.startswith("$ "):
-                    code, said = call(shlex.split(line[2:]))
-                    assert code == 0, f"{line}\n{said}"
+    monkeypatch.setenv("COLUMNS", WIDTH)
+    stale = []
+    for command in run_page(page, run_as_process if page.name == "README.md" else run_in_process):
+        assert command.code == 0, f"$ {command.line}\n{command.output}"
+        assert "deprecated" not in command.output, f"$ {command.line}\n{command.output}"
+        stale += [f"$ {command.line}\n  shown on the page, but not printed: {line}" for line in command.stale()]
+    assert not stale, "\n".join([*stale, f"`python -m tests.helpers.page_runner {page.relative_to(ROOT)}` updates the page"])
 
 
 def links(page: Path) -> list[str]:

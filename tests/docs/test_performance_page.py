@@ -41,7 +41,7 @@ def test_each_figure_was_measured(name: str, cells: str) -> None:
 
 
 def prices(page: str) -> list[tuple[str, str, str]]:
-    """Feature, engine, cost beside the fastest path."""
+    """Return feature, engine, and cost relative to the fastest path."""
     text = (ROOT / f"docs/explanation/{page}.md").read_text(encoding="utf-8")
     return re.findall(r"^\| (\S.*) \| (compiled|reference) \| ([\d.,]+) \|$", text, re.MULTILINE)
 

@@ -1,1 +1,1 @@
-"""What tests of several files share: small machines and studies, random problems, slow and obvious answers."""
+"""Shared test helpers: small machines and studies, random problems, and slow, obvious reference implementations."""

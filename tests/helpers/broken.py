@@ -1,4 +1,4 @@
-"""What the tests of broken objects share: how a broken promise is recognised, and a scheduler to bend."""
+"""Helpers for tests of broken objects: detection of a violated promise, and a scheduler to modify."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What runs hold at any time, recomputed from the record of a schedule."""
+"""Amounts that runs hold at any time, recomputed from the record of a schedule."""
 
 from __future__ import annotations
 

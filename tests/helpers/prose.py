@@ -29,7 +29,7 @@ def _phrase(pattern: str, reason: str) -> Phrase:
 
 PHRASES = (
     _phrase(
-        r"(?<![-._\['\"])\bbeside\b(?! = )(?![-_'\"\]])",
+        r"(?<![-._`\['\"])\bbeside\b(?! = )(?![-_`'\"\]])",
         "means 'next to'; write 'besides', 'in addition to', 'with', 'alongside' or 'compared with'",
     ),
     _phrase(r"\b(is|are|was|were|be|been|being) (said|told)\b", "name the actor: 'the page states', 'the log reports'"),
@@ -108,8 +108,13 @@ def texts(*roots: str) -> Iterator[Path]:
     for root in roots:
         place = ROOT / root
         for path in [place] if place.is_file() else sorted(place.rglob("*")):
-            generated = "reproductions" in path.parts and "docs" in path.parts and path.name != "index.md"
-            if path.suffix in SUFFIXES and not generated and path.name != "prose.py" and not path.name.endswith("_pb2.py"):
+            generated = "reproductions" in path.parts and "docs" in path.parts
+            if (
+                path.suffix in SUFFIXES
+                and not generated
+                and path.name not in ("prose.py", "test_prose.py")
+                and not path.name.endswith("_pb2.py")
+            ):
                 yield path
 
 

@@ -1,4 +1,4 @@
-"""What a scheduler decides follows from queue and snapshot: opened anew, and whatever the rows, it decides alike."""
+"""Check that decisions follow from queue and snapshot: a reopened scheduler decides alike, whatever the rows."""
 
 import random
 
@@ -10,7 +10,7 @@ from tests.helpers.renumbered import named, renumbered
 
 
 class Reopened(Scheduler, Dispatcher):
-    """A scheduler that is asked at each pass along with fresh ones, and at random passes goes on with one of them."""
+    """A scheduler that is asked at each pass along with fresh ones, and continues with one of them at random passes."""
 
     def __init__(self, scheduler: Scheduler, seed: int) -> None:
         self.scheduler, self.random, self.passes = scheduler, random.Random(seed), 0

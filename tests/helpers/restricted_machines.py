@@ -81,7 +81,7 @@ class Judge:
         return not self.named(job) or any(self.on.node_sets[part.name][owner] for part in self.partitions(job))
 
     def fits(self, job: int) -> bool:
-        """Whether a job may run on as many nodes as it asks for (each of which is large enough)."""
+        """Return whether a job may run on as many nodes as it requests (each of which is large enough)."""
         return sum(self.may_use(job, owner) for owner in range(self.on.n_owner)) >= int(self.jobs.nodes[job])
 
     def tier(self, job: int) -> int:
@@ -97,7 +97,7 @@ class Judge:
         )
 
     def beside(self, job: int, running: list[int]) -> bool:
-        """Whether a job's QOS has room for it beside others."""
+        """Return whether a job's QOS has room for it with the others running."""
         qos = self.qos(job)
         if qos is None:
             return True
@@ -110,12 +110,12 @@ class Judge:
         return True
 
     def never(self, job: int) -> bool:
-        """Whether a job may never run, if nothing else does."""
+        """Return whether a job may never run, even alone."""
         qos, outside = self.qos(job), bool(self.named(job)) and not self.partitions(job)
         return outside or (qos is not None and int(self.jobs.requested[job]) > qos.max_time) or not self.beside(job, [])
 
     def shut(self, job: int, owner: int, start: int) -> bool:
-        """Whether a job that starts then would run into a window there."""
+        """Return whether a job that starts then would run into a window there."""
         end = start + int(self.jobs.requested[job])
         return any(
             window.owners[owner] and window.start < end and start < window.end and self.text("user", job) not in window.users

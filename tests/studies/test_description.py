@@ -93,7 +93,7 @@ def test_recorded_run_is_repeated(tmp_path, monkeypatch, capsys):
     code, _, err = call(capsys, "simulate", "--run", record, "--order", "fm")
     assert code == 2 and "--set" in err
     code, _, err = call(capsys, "simulate", "--run", "runs.csv")
-    assert code == 2 and "give runs.csv.provenance.json, which stands beside it" in err
+    assert code == 2 and "give runs.csv.provenance.json instead" in err
     Path("alone.csv").write_text(Path("runs.csv").read_text())
     code, _, err = call(capsys, "simulate", "--run", "alone.csv")
     assert code == 2 and "does not describe a run" in err and "give alone.csv.provenance.json" in err
