@@ -1,8 +1,8 @@
-"""Shipped queue orders against Fair Memory on real logs, window by window, nothing fitted.
+"""Shipped queue orders against Fair Memory on windows of real logs, without fitting.
 
-Run: python -m benchmarks.orders_on_logs FOLDER, where FOLDER holds the logs under the names of `LOGS` (they are those of the
-Parallel Workloads Archive). Actions docs/explanation/orders-on-logs.csv, of which the page on the front of queue orders tells,
-and results/orders-on-logs/search.toml, a search that sees some of the windows in addition to generated workloads. A minute of a core.
+Run: python -m benchmarks.orders_on_logs FOLDER, where FOLDER contains the logs under the paths of `LOGS` (those of the Parallel
+Workloads Archive). It writes docs/explanation/orders-on-logs.csv, the data of the page on queue-order trade-offs, and
+results/orders-on-logs/search.toml, a search on some of the windows and generated workloads. It takes a minute on one core.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from poolwise.search.workloads import evaluate_schedulers
 from poolwise.studies.cells import Cell, workload_of
 from poolwise.units import SECOND
 
-KEPT, WRITTEN = Path("results/orders-on-logs"), Path("docs/explanation/orders-on-logs.csv")
+CACHE, WRITTEN = Path("results/orders-on-logs"), Path("docs/explanation/orders-on-logs.csv")
 ORDERS = ("fm", "backlog", "fcfs", "sjf", "wfp3", "f1", "fair", "area")
-"""The first is what the others are compared with."""
+"""Orders; the first is the reference of the comparison."""
 LOAD = 0.9
-"""What the machine is offered where submissions are moved together, over the whole log."""
+"""Offered load over the whole log, with submissions moved together."""
 TAU_S = 10.0
 WARM_UP = 0.1
-"""Share of the jobs of a window that are not measured: the machine is empty when it begins."""
+"""Share of unmeasured jobs at the start of a window, because the machine starts empty."""
 
 
 def flat(processors: int) -> dict[str, Any]:
-    """A machine of processors, each a node of its own with 512 MiB, and as much again in a pool that all share."""
+    """Return a machine with one-processor nodes of 512 MiB, and a shared pool of the same total capacity."""
     return {
         "version": 1,
         "name": "flat",
@@ -50,15 +50,15 @@ def flat(processors: int) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Log:
-    """A log, and what it is run on.
+    """A log and its machine.
 
     Attributes
     ----------
-    file : below the folder of logs; None: the one that is shipped
-    machine : its content, or the name of a shipped one
-    windows : disjoint stretches of equally many jobs
-    first : the job with which the first window begins
-    together : whether submissions are moved together too, until the machine is offered `LOAD`
+    file : path in the folder of logs; None: the shipped log
+    machine : its content, or the name of a shipped machine
+    windows : number of disjoint windows with equally many jobs
+    first : first job of the first window
+    together : whether to also run it with submissions moved together, to an offered load of `LOAD`
     """
 
     file: str | None
@@ -72,10 +72,10 @@ class Log:
         return catalog.find("traces", "cerit-2013.swf.gz") if self.file is None else folder / self.file
 
     def study(self, trace: Path, first: int, jobs: int | None) -> studies.Study:
-        """A window, as a study of one cell."""
+        """Return a window as a study with one cell."""
         measure = {"baseline": False, "warm_up": math.ceil((jobs or 0) * WARM_UP)}
         workload = {"trace": str(trace.resolve()), "format": "swf", "first": first, **({"jobs": jobs} if jobs else {})}
-        file = KEPT / "study.toml"
+        file = CACHE / "study.toml"
         tables = {"version": 1, "machine": self.machine, "workload": workload, "scheduler": {}, "measure": measure}
         file.write_text(tomli_w.dumps(tables), encoding="utf-8")
         return studies.load(file)
@@ -88,12 +88,12 @@ LOGS: Mapping[str, Log] = {
     "LCG 2005": Log("hpc_lcg_2005/LCG.swf.gz", flat(1757), 12, together=False),
     "CERIT-SC 2013": Log(None, "catalog:cerit-racks", 5, first=12_000, together=False),
 }
-"""The search saw the first 12,000 jobs of CERIT-SC, and none of the others. LCG's machine is as large as makes its load 0.9."""
+"""The search saw the first 12,000 jobs of CERIT-SC, and no other log. LCG's machine is sized for a load of 0.9."""
 
 
 def moved_together(source: Path, factor: float) -> Path:
-    """Write a log again with the gaps between submissions multiplied by a factor."""
-    target = KEPT / f"moved-{source.name.removesuffix('.gz')}"
+    """Write a copy of a log with all submission times multiplied by a factor, and return its path."""
+    target = CACHE / f"moved-{source.name.removesuffix('.gz')}"
     lines = gzip.decompress(source.read_bytes()).decode(errors="replace").splitlines()
     rows = [line.split()[:18] for line in lines if line.strip() and not line.startswith(";")]
     moved = (" ".join([row[0], str(round(int(row[1]) * factor)), *row[2:]]) for row in rows)
@@ -102,25 +102,25 @@ def moved_together(source: Path, factor: float) -> Path:
 
 
 def order(name: str) -> SchedulerSection:
-    """A shipped order with EASY backfilling."""
+    """Return a shipped order with EASY backfilling."""
     read = load_scheduler(catalog.find("schedulers", f"{name}-easy"))
     return SchedulerSection(**{field: getattr(read, field) for field in SchedulerSection.model_fields})
 
 
-def everything(log: Log, folder: Path) -> tuple[Cell, Workload]:
-    """The whole log on its machine."""
+def whole_log(log: Log, folder: Path) -> tuple[Cell, Workload]:
+    """Return the cell and workload of the whole log on its machine."""
     (cell,) = log.study(log.path(folder), 0, None).cells
     return cell, workload_of(cell)
 
 
 def jobs_of_a_window(log: Log, folder: Path) -> int:
-    """Return the number of jobs of a window."""
-    return (len(everything(log, folder)[1]) - log.first) // log.windows
+    """Return the number of jobs per window."""
+    return (len(whole_log(log, folder)[1]) - log.first) // log.windows
 
 
 def rows(name: str, log: Log, folder: Path) -> Iterator[dict[str, Any]]:
-    """Every order in every window, as logged and with submissions moved together."""
-    whole, workload = everything(log, folder)
+    """Yield one row per order and window, as logged and with submissions moved together."""
+    whole, workload = whole_log(log, folder)
     span_s = int(workload.submit[-1] - workload.submit[0]) / SECOND
     nodes = int(whole.machine.capacity[:, whole.machine.resource("nodes")].sum())
     load = float(workload.node_seconds.sum()) / nodes / span_s
@@ -137,10 +137,10 @@ def rows(name: str, log: Log, folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def search(folder: Path) -> dict[str, Any]:
-    """The shipped search, with half of the windows of each log to search on, then a quarter to choose on, and one as test.
+    """Return the shipped search with half of the windows of each log for training, a quarter for validation, the rest for test.
 
-    Submissions are moved together; of the generated workloads it takes one seed of each kind to search on and to choose on, and
-    three fresh ones as test.
+    Submissions are moved together. Each kind of generated workload contributes one seed for training, one for validation, and
+    three new ones for test.
     """
     tables = tomllib.loads(catalog.find("searches", "orders").read_text(encoding="utf-8"))
     seeds = {"train": [0], "validation": [100], "test": [300, 301, 302]}
@@ -150,7 +150,7 @@ def search(folder: Path) -> dict[str, Any]:
     for log in LOGS.values():
         if log.together:
             source = log.path(folder)
-            trace, jobs = KEPT / f"moved-{source.name.removesuffix('.gz')}", jobs_of_a_window(log, folder)
+            trace, jobs = CACHE / f"moved-{source.name.removesuffix('.gz')}", jobs_of_a_window(log, folder)
             for window in range(log.windows):
                 split = ("train", "train", "validation", "test")[4 * window // log.windows]
                 stretch = {"trace": trace.name, "format": "swf", "first": window * jobs, "jobs": jobs}
@@ -160,11 +160,11 @@ def search(folder: Path) -> dict[str, Any]:
 
 
 def main(folder: Path) -> None:
-    """Run everything, and write it."""
-    KEPT.mkdir(parents=True, exist_ok=True)
+    """Run all logs, and write the rows and the search file."""
+    CACHE.mkdir(parents=True, exist_ok=True)
     found = [row for name, log in LOGS.items() for row in rows(name, log, folder)]
     pl.DataFrame(found).write_csv(WRITTEN, float_precision=6)
-    (KEPT / "search.toml").write_text(tomli_w.dumps(search(folder)), encoding="utf-8")
+    (CACHE / "search.toml").write_text(tomli_w.dumps(search(folder)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The compiled engine against plain Python, on racks with memory pools and on flat machines."""
+"""Compiled engine against naive Python, on racks with memory pools and on flat machines."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from poolwise.traces.generators import generate
 
 
 def fast(machine: Machine, workload: Workload, order: str, engine: str = "compiled", backfill: str = "easy") -> Result:
-    """One run under EASY, or another backfilling."""
-    how = ListScheduler(make("orders", order), make("backfills", backfill))
-    return simulate(machine, workload, how, truth=RemoteMemory(), engine=engine)
+    """Simulate a run under EASY, or another backfill."""
+    scheduler = ListScheduler(make("orders", order), make("backfills", backfill))
+    return simulate(machine, workload, scheduler, truth=RemoteMemory(), engine=engine)
 
 
 def against_naive(pool_tib: int, order: str = "fm") -> Figures:
-    """Seconds of the yardstick over those of the compiled engine; the schedules must be the same."""
+    """Return the ratio of the naive baseline's CPU time to the compiled engine's; the schedules must be identical."""
     load_all()
     machine, workload = perlmutter(pool_tib), perlmutter_jobs()
     with tempfile.TemporaryDirectory() as folder:
@@ -38,25 +38,25 @@ def against_naive(pool_tib: int, order: str = "fm") -> Figures:
     schedule = result.schedule
     ids = workload.id[schedule.job].tolist()
     if dict(zip(ids, zip(schedule.start.tolist(), schedule.end.tolist(), strict=True), strict=True)) != done:
-        raise AssertionError("the compiled engine and the yardstick disagree")
+        raise AssertionError("the schedules of the compiled engine and the naive baseline differ")
     return {"ratio": slow / quick, "seconds": quick, "naive_seconds": slow}
 
 
 @case("perlmutter-28tib", ratio=(">=", 300))
 def perlmutter_28() -> Figures:
-    """13,930 jobs, load 1, FM and EASY, 28 TiB a rack."""
+    """Benchmark 13,930 jobs at load 1 under FM and EASY, with 28 TiB per rack."""
     return against_naive(28)
 
 
 @case("perlmutter-8tib", ratio=(">=", 400))
 def perlmutter_8() -> Figures:
-    """The same with 8 TiB a rack: memory is short, the queue longer."""
+    """Benchmark the same with 8 TiB per rack: memory is scarce, the queue longer."""
     return against_naive(8)
 
 
 @case("conservative", fm=("<=", 20.0), fcfs=("<=", 20.0))
 def conservative() -> Figures:
-    """20,000 jobs, load 0.9, 28 TiB a rack: conservative backfilling over EASY, by turns, and its seconds."""
+    """Benchmark conservative backfilling against EASY, in turn: 20,000 jobs at load 0.9 with 28 TiB per rack."""
     load_all()
     machine, workload = perlmutter(28), perlmutter_jobs(20_000, load=0.9)
     figures: Figures = {}
@@ -72,7 +72,7 @@ def conservative() -> Figures:
 
 @case("lublin-100k", seconds=("<=", 2.0), added_mb=("<=", 200))
 def lublin() -> Figures:
-    """100,000 jobs of the Lublin-Feitelson model at load 1.5, flat machine, FCFS and EASY: a queue of tens of thousands."""
+    """Benchmark 100,000 Lublin-Feitelson jobs at load 1.5 on a flat machine under FCFS and EASY: tens of thousands wait."""
     load_all()
     workload = generate("lublin", jobs=100_000, nodes=128, load=1.5)
     before = peak_mb()
@@ -81,9 +81,10 @@ def lublin() -> Figures:
 
 
 def throughput(load: float, slowed: bool = False) -> Figures:
-    """Jobs replayed in a second of processor time, a million of them under FM and EASY with 28 TiB a rack.
+    """Return the jobs replayed per CPU second, for a million jobs under FM and EASY with 28 TiB per rack.
 
-    The load counts node-seconds with local memory only, as the generator does; `slowed`: with the slowdown by remote memory.
+    The load counts node-seconds with local memory only, as in the generator; with `slowed`, it includes the slowdown by remote
+    memory.
     """
     load_all()
     machine = perlmutter(28)
@@ -102,26 +103,26 @@ def throughput(load: float, slowed: bool = False) -> Figures:
 
 @case("million", jobs_per_second=(">=", 500_000), peak_mb=("<=", 1000))
 def million() -> Figures:
-    """A million jobs at load 0.93; remote memory makes them longer, so that the queue grows into the thousands."""
+    """Benchmark a million jobs at load 0.93; remote memory lengthens them, so the queue grows into the thousands."""
     return throughput(0.93)
 
 
 @case("million-slowed", jobs_per_second=(">=", 500_000), peak_mb=("<=", 1000))
 def million_slowed() -> Figures:
-    """A million jobs whose load is 0.93 with their slowdown by remote memory."""
+    """Benchmark a million jobs at a load of 0.93 that includes their slowdown by remote memory."""
     return throughput(0.93, slowed=True)
 
 
 @case("million-settled", jobs_per_second=(">=", 500_000), peak_mb=("<=", 1000))
 def million_settled() -> Figures:
-    """A million jobs at load 0.8, where the queue stays short."""
+    """Benchmark a million jobs at load 0.8, where the queue stays short."""
     return throughput(0.8)
 
 
 def growth(machine: Machine, order: str) -> Figures:
-    """Exponent of the processor time an event with the waiting jobs (mean over the starts), from a hundred to 10^5 of them.
+    """Return the exponent of the CPU time per event in the number of waiting jobs (mean over the starts), from 10^2 to 10^5.
 
-    It is the slope of a straight line through the logarithms, by least squares.
+    It is the slope of a least-squares line through the logarithms.
     """
     load_all()
     figures: Figures = {}
@@ -129,7 +130,7 @@ def growth(machine: Machine, order: str) -> Figures:
     for jobs in (400, 4_000, 40_000, 400_000):  # about a quarter of them wait when one starts
         workload = overloaded(jobs, max(1, 40_000 // jobs), remote=machine.local_memory > 0)
         table = workload.table
-        table.log10_nodes, table.log10_submit, table.log10_requested  # noqa: B018  # computed before the clock runs
+        table.log10_nodes, table.log10_submit, table.log10_requested  # noqa: B018  # computed before the measurement
         spent, result = seconds(lambda w=workload: fast(machine, w, order), repeat=3)
         waiting.append(mean_waiting(result.schedule))
         cost.append(1e6 * spent / (2 * len(workload)))
@@ -139,7 +140,7 @@ def growth(machine: Machine, order: str) -> Figures:
 
 
 def mean_waiting(schedule: Schedule) -> float:
-    """Jobs that wait when one starts, the mean over all starts."""
+    """Return the number of waiting jobs at a start, as the mean over all starts."""
     arrived, started = np.sort(schedule.workload.submit[schedule.job]), np.sort(schedule.start)
     return float((np.searchsorted(arrived, started, side="right") - np.arange(len(started))).mean())
 
@@ -150,23 +151,23 @@ POOLS = Machine.of_racks(4, 128, local=LOCAL_MIB, pool=8 * TIB)
 
 @case("growth-static", exponent=("<=", 0.6))
 def growth_static() -> Figures:
-    """SJF, whose keys never change, on a flat machine."""
+    """Benchmark SJF, whose keys never change, on a flat machine."""
     return growth(FLAT, "sjf")
 
 
 @case("growth-linear", exponent=("<=", 0.6))
 def growth_linear() -> Figures:
-    """FM, whose keys are linear in time, on a flat machine."""
+    """Benchmark FM, whose keys are linear in time, on a flat machine."""
     return growth(FLAT, "fm")
 
 
 @case("growth-pools-static", exponent=("<=", 0.6))
 def growth_pools_static() -> Figures:
-    """SJF on racks with pools."""
+    """Benchmark SJF on racks with pools."""
     return growth(POOLS, "sjf")
 
 
 @case("growth-pools-linear", exponent=("<=", 0.6))
 def growth_pools_linear() -> Figures:
-    """FM on racks with pools."""
+    """Benchmark FM on racks with pools."""
     return growth(POOLS, "fm")

@@ -27,7 +27,7 @@ FIRST = ListScheduler(FCFS(), placement=FirstNodes())
 
 
 def fastest() -> RunSpec:
-    """FCFS with EASY and first fit."""
+    """Return the run of the fastest path: FCFS with EASY and first fit."""
     return RunSpec(shared(NODES), shared_jobs(JOBS, NODES, 0.9), FIRST, Ideal(), Ideal())
 
 
@@ -90,12 +90,12 @@ FEATURES: Mapping[str, Callable[[RunSpec], RunSpec]] = {
     "limits of a QOS": _on(qos=LIMITS),
     "a closed loop": _closed,
 }
-"""Feature, as the page on shared nodes names it -> how it changes the fastest run."""
+"""Feature, by its label on the page on shared nodes -> change of the fastest run."""
 
 
 @case("shared-features")
 def shared_features() -> Figures:
-    """Processor time of 1,000 jobs on 50 shared nodes with each feature, over that of the fastest path."""
+    """Return the CPU time of 1,000 jobs on 50 shared nodes with each feature, relative to the fastest path."""
     load()
     load_rare()
     return in_turn({name: change(fastest()) for name, change in FEATURES.items()})

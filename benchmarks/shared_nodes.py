@@ -1,4 +1,4 @@
-"""The compiled engine on nodes that jobs share, against the reference engine and by the number of nodes and waiting jobs."""
+"""Compiled engine on shared nodes, against the reference engine and by the number of nodes and waiting jobs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MEMORY = 256 * GIB
 
 
 def shared(nodes: int) -> Machine:
-    """Nodes of 64 cores and 256 GiB, 50 to a rack."""
+    """Return a machine of nodes with 64 cores and 256 GiB, 50 per rack."""
     rack = np.arange(nodes) // 50
     return Machine(
         name=f"{nodes} shared nodes",
@@ -37,10 +37,10 @@ def shared(nodes: int) -> Machine:
 
 
 def shared_jobs(jobs: int, nodes: int, load: float, *, seed: int = 0, burst: float = 1.0) -> Workload:
-    """Jobs of one to all cores of a node, one in ten of two to eight nodes, with 1 to 8 GiB a core.
+    """Return jobs of one to all cores of a node, one in ten of two to eight nodes, with 1 to 8 GiB per core.
 
-    Runtimes are log-uniform from a minute to a day; users ask for one to five times as much. Submissions are a Poisson
-    process at which the machine is asked for `load` of its cores, or that is `burst` times as fast.
+    Runtimes are log-uniform from a minute to a day; users request one to five times as much. Submissions are a Poisson process
+    that demands `load` of the machine's cores, `burst` times as fast.
     """
     job = np.arange(1, jobs + 1)
     size, wide, runtime, guess, memory, gap = (
@@ -66,13 +66,13 @@ def shared_jobs(jobs: int, nodes: int, load: float, *, seed: int = 0, burst: flo
 def run(
     machine: Machine, workload: Workload, placement: str = "first_fit", order: str = "fcfs", engine: str = "compiled"
 ) -> Result:
-    """One run under EASY."""
+    """Simulate a run under EASY."""
     how = ListScheduler(make("orders", order), make("backfills", "easy"), make("placements", placement))
     return simulate(machine, workload, how, engine=engine)
 
 
 def throughput(placement: str, jobs: int, windows: tuple[ReservedWindow, ...] = ()) -> Figures:
-    """Jobs replayed in a second of processor time at load 0.9 on 1,500 nodes under FCFS and EASY."""
+    """Return the jobs replayed per CPU second at load 0.9 on 1,500 nodes under FCFS and EASY."""
     load()
     machine, workload = replace(shared(1500), windows=windows), shared_jobs(jobs, 1500, 0.9)
     spent, result = seconds(lambda: run(machine, workload, placement))
@@ -87,31 +87,31 @@ def throughput(placement: str, jobs: int, windows: tuple[ReservedWindow, ...] = 
 
 @case("shared-million", jobs_per_second=(">=", 100_000), peak_mb=("<=", 1000))
 def shared_million() -> Figures:
-    """A million jobs by first fit."""
+    """Benchmark a million jobs by first fit."""
     return throughput("first_fit", 1_000_000)
 
 
 @case("shared-best-fit", jobs_per_second=(">=", 100_000))
 def shared_best_fit() -> Figures:
-    """A fifth of a million by best fit, which leaves whole nodes for wide jobs: few wait."""
+    """Benchmark 200,000 jobs by best fit, which leaves whole nodes for wide jobs: few jobs wait."""
     return throughput("best_fit", 200_000)
 
 
 @case("shared-worst-fit", jobs_per_second=(">=", 100_000))
 def shared_worst_fit() -> Figures:
-    """The same by worst fit, which breaks all nodes up: half of the jobs wait."""
+    """Benchmark the same by worst fit, which fragments all nodes: half of the jobs wait."""
     return throughput("worst_fit", 200_000)
 
 
 @case("shared-packed", jobs_per_second=(">=", 100_000))
 def shared_packed() -> Figures:
-    """The same packed by rack."""
+    """Benchmark the same jobs packed by rack."""
     return throughput("packed", 200_000)
 
 
 @case("shared-windows-night", jobs_per_second=(">=", 50_000))
 def shared_windows_night() -> Figures:
-    """60,000 jobs of three days by first fit, with windows on half of the nodes each night: hundreds wait for their ends."""
+    """Benchmark 60,000 jobs of three days by first fit, with half of the nodes closed each night: hundreds wait for the end."""
     load_kind("windows")
     half = np.arange(1500) < 750
     nights = (ReservedWindow(f"night {day}", day * DAY + 2 * HOUR, day * DAY + 4 * HOUR, half) for day in range(14))
@@ -120,14 +120,14 @@ def shared_windows_night() -> Figures:
 
 @case("shared-windows-all", jobs_per_second=(">=", 50_000))
 def shared_windows_all() -> Figures:
-    """The same jobs with a window of six hours on all nodes: more than a thousand wait for its end."""
+    """Benchmark the same jobs with a window of six hours on all nodes: more than a thousand wait for its end."""
     load_kind("windows")
     upkeep = ReservedWindow("upkeep", 3 * DAY + 2 * HOUR, 3 * DAY + 8 * HOUR, np.ones(1500, dtype=np.bool_))
     return throughput("first_fit", 60_000, (upkeep,))
 
 
 def against_reference(backfill: str) -> Figures:
-    """Seconds of the reference engine over those of the compiled one; jobs come three times as fast as they are served."""
+    """Return the ratio of the reference engine's CPU time to the compiled engine's, with arrivals at 3x capacity."""
     load()
     machine, workload = shared(1500), shared_jobs(5_000, 1500, 3.0)
     how = ListScheduler(make("orders", "fcfs"), make("backfills", backfill), make("placements", "first_fit"))
@@ -138,19 +138,19 @@ def against_reference(backfill: str) -> Figures:
         for name in ("job", "start", "end", "offset", "owner", "amount")
     )
     if not same:
-        raise AssertionError("the engines disagree")
+        raise AssertionError("the schedules of the engines differ")
     return {"ratio": slow / quick, "seconds": quick, "reference_seconds": slow}
 
 
 @case("shared-reference", ratio=(">=", 200))
 def shared_reference() -> Figures:
-    """EASY on 1,500 nodes."""
+    """Benchmark EASY on 1,500 nodes."""
     return against_reference("easy")
 
 
 @case("shared-growth-nodes", exponent=("<=", 0.6))
 def growth_with_nodes() -> Figures:
-    """Exponent of the processor time of a job with the number of nodes at load 0.9, from 375 to 6,000 of them."""
+    """Return the exponent of the CPU time per job in the number of nodes at load 0.9, from 375 to 6,000."""
     figures: Figures = {}
     sizes, cost = (375, 1_500, 6_000), []
     load()
@@ -164,7 +164,7 @@ def growth_with_nodes() -> Figures:
 
 @case("shared-growth-queue", exponent=("<=", 0.6))
 def growth_with_queue() -> Figures:
-    """Exponent of a job's processor time with the jobs that wait, which come a hundred times as fast as they are served."""
+    """Return the exponent of the CPU time per job in the number of waiting jobs, with arrivals at 100x capacity."""
     figures: Figures = {}
     waiting, cost = [], []
     load()

@@ -1,4 +1,4 @@
-"""Workloads of the benchmarks."""
+"""Machines and workloads of the benchmarks."""
 
 from __future__ import annotations
 
@@ -18,21 +18,20 @@ TIB = 1 << 20
 
 
 def perlmutter(pool_tib: int) -> Machine:
-    """6 racks of 256 nodes with 64 GiB each."""
+    """Return 6 racks of 256 nodes with 64 GiB each, and a pool per rack."""
     return Machine.of_racks(6, 256, local=LOCAL_MIB, pool=pool_tib * TIB)
 
 
 def perlmutter_jobs(jobs: int = 13_930, load: float = 1.0, seed: int = 0) -> Workload:
-    """Jobs of the calibrated generator."""
+    """Return jobs of the calibrated generator."""
     return generate("perlmutter_like", jobs=jobs, load=load, seed=seed)
 
 
 def overloaded(jobs: int, bursts: int = 1, *, remote: bool = False, processors: int = 512, seed: int = 0) -> Workload:
-    """Bursts of jobs that arrive a hundred times as fast as the machine serves them: nearly all of a burst waits at once.
+    """Return bursts of jobs that arrive a hundred times as fast as the machine serves them: nearly a whole burst waits at once.
 
-    Nodes are powers of two up to a quarter of the machine, runtimes log-uniform from a minute to a day, to the second. With
-    `remote` half of the jobs ask for more memory than a node has, up to eight times as much. Bursts are so far apart that
-    the queue is empty in between.
+    Nodes are powers of two up to a quarter of the machine, runtimes log-uniform from a minute to a day, in whole seconds. With
+    `remote`, half of the jobs request more memory than a node has, up to eight times as much. The queue empties between bursts.
     """
     job = np.arange(1, jobs * bursts + 1)
     size, runtime, gap, share, memory = (
@@ -52,7 +51,7 @@ def overloaded(jobs: int, bursts: int = 1, *, remote: bool = False, processors: 
 
 
 def with_slowdown(workload: Workload, machine: Machine) -> float:
-    """Work of a workload with all its remote memory near, over its work with local memory only: by how much the load grows."""
+    """Return the growth of the load by remote memory: work with all of it near, over work with local memory only."""
     model, remote = RemoteMemory(), np.maximum(workload.memory - machine.local_memory, 0)
     factor = np.array([sld_factor(u, model.near_ns, model.curve) for u in ((np.arange(11) + 0.5) / 11).tolist()])
     slow = factor[(sensitivity(workload.table, model.seed) * 11).astype(np.int64)] * remote / np.maximum(workload.memory, 1)
@@ -61,7 +60,7 @@ def with_slowdown(workload: Workload, machine: Machine) -> float:
 
 
 def write_naive(workload: Workload, path: Path) -> None:
-    """Write the jobs file that `naive_pools` reads."""
+    """Write the jobs file for `naive_pools`."""
     u = sensitivity(workload.table, 0)
     with path.open("w", newline="") as file:
         rows = csv.writer(file)

@@ -1,1 +1,1 @@
-"""Programs that are measured under less local memory, small enough to run anywhere; each is a process by itself."""
+"""Programs for measurements with limited local memory, small enough to run anywhere; each runs as a separate process."""

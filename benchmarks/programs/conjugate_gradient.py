@@ -1,9 +1,9 @@
-"""Conjugate gradients on HPCG's matrix, a 27-point stencil with 26 on the diagonal, without its preconditioner."""
+"""Conjugate gradients on HPCG's matrix (a 27-point stencil with 26 on the diagonal), without its preconditioner."""
 
 import sys
 
 import numpy as np
-from progress import tell
+from progress import report
 from scipy.sparse import csr_matrix
 
 side = int(sys.argv[1]) if len(sys.argv) > 1 else 72
@@ -35,5 +35,5 @@ for iteration in range(iterations):
     before, square = square, float(rest @ rest)
     along *= square / before
     along += rest
-    tell(iteration + 1)
+    report(iteration + 1)
 print(f"{n} unknowns, residual {square**0.5:.3g} after {iterations} iterations")

@@ -1,6 +1,6 @@
-"""A PostgreSQL server (Debian: postgresql) that joins and groups two tables of random rows in its shared buffers, and sorts.
+"""PostgreSQL query (Debian: postgresql): join, group and sort two tables of random rows in shared buffers.
 
-The first argument is a folder for its data, filled at the first run; as root it runs as the user 'postgres'.
+The first argument is the data folder, filled on the first run. If started by root, the server runs as the user 'postgres'.
 """
 
 import os
@@ -27,7 +27,7 @@ select count(*) from (select c.region, c.id, sum(p.amount) total, max(p.what) fr
 
 
 def call(*command: str, text: str | None = None) -> str:
-    """Run a program as the server's user and return what it says."""
+    """Run a program as the server's user and return its output."""
     done = subprocess.run(command, input=text, text=True, check=True, capture_output=True, user=user, cwd="/")
     return done.stdout
 

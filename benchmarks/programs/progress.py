@@ -1,11 +1,11 @@
-"""Progress of a program: a number in the file that the environment variable PROGRESS names, if it is set."""
+"""Progress reporting: a number in the file named by the environment variable PROGRESS, if it is set."""
 
 import os
 
 _file = os.open(name, os.O_WRONLY | os.O_CREAT, 0o644) if (name := os.environ.get("PROGRESS")) else None
 
 
-def tell(done: float) -> None:
-    """Write the number of finished units of work in one write of fixed width, so that no reader sees half of it."""
+def report(done: float) -> None:
+    """Write the number of completed units of work, in one write of a fixed width, so that readers never see a partial value."""
     if _file is not None:
         os.pwrite(_file, f"{done:<24.6f}".encode(), 0)

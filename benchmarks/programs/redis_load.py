@@ -1,4 +1,4 @@
-"""A Redis server (Debian: redis-server) that is filled, and then asked for keys at random by Redis's own load generator."""
+"""Redis under load (Debian: redis-server): fill a server, then read random keys with Redis's own load generator."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 keys = sys.argv[1] if len(sys.argv) > 1 else "150000"
-asked = sys.argv[2] if len(sys.argv) > 2 else "200000"
+requests = sys.argv[2] if len(sys.argv) > 2 else "200000"
 with tempfile.TemporaryDirectory() as folder:
     socket = Path(folder) / "redis.sock"
     options = ["--port", "0", "--unixsocket", str(socket), "--save", "", "--appendonly", "no", "--dir", folder]
@@ -17,8 +17,8 @@ with tempfile.TemporaryDirectory() as folder:
             time.sleep(0.01)
         load = ["redis-benchmark", "-s", str(socket), "-r", keys, "-d", "1024", "-c", "20", "-q"]
         subprocess.run([*load, "-t", "set", "-n", keys], check=True, stdout=subprocess.DEVNULL)
-        subprocess.run([*load, "-t", "get", "-n", asked], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([*load, "-t", "get", "-n", requests], check=True, stdout=subprocess.DEVNULL)
     finally:
         server.terminate()
         server.wait()
-print(f"{asked} keys asked for")
+print(f"{requests} keys requested")

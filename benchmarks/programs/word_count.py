@@ -1,4 +1,4 @@
-"""Counts words of a text that is made as it is read; word frequencies follow Zipf's law, as those of books do."""
+"""Word count of a generated text; word frequencies follow Zipf's law, as in books."""
 
 import sys
 from collections import Counter
@@ -12,4 +12,4 @@ counts: Counter[str] = Counter()
 for _ in range(words // CHUNK):
     drawn = rng.zipf(1.2, CHUNK) % 4_000_000
     counts.update(f"word{number}" for number in drawn.tolist())
-print(f"{counts.total()} words, {len(counts)} of them different")
+print(f"{counts.total()} words, {len(counts)} distinct")

@@ -1,9 +1,9 @@
 """Every command and code block of the documentation runs, and prints what the pages show.
 
-A titled block is written to a file of that name, a `python` block is executed (blocks of a page share their names), and
-each line of a `console` block that begins with "$ " is run as a command; the other lines of the block must appear in its
-output. Each page runs in an empty folder. Commands of the README run as processes, as a reader runs them; those of other pages run in this
-process, which is faster.
+A titled block is written to a file of that name, a `python` block is executed (blocks of a page share their names), and each
+line of a `console` block that begins with "$ " is run as a command; the other lines of the block must appear in its output.
+Each page runs in an empty folder. Commands of the README run as processes, as a reader runs them; those of other pages run in
+this process, which is faster.
 """
 
 import re
