@@ -1,4 +1,4 @@
-"""Alternative workloads with the published properties of the traces; each varies one property that the paper leaves open.
+"""Alternative workloads that vary what the paper leaves open about its traces.
 
 All keep the arrivals, nodes and runtimes of the generated jobs. Those in `SHARES` change how many jobs need more than the
 64 GB of a node and recalibrate the correlation; the others change only which job gets which memory, or when it arrives.

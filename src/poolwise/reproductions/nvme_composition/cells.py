@@ -227,7 +227,7 @@ def measured_values(
 
 
 def _placement_counts(schedule: Schedule, capacity_alone: bool) -> dict[str, Any]:
-    """Count runs with and without NVMe on each node, and NVMe workloads placed by maximize composition and by the other."""
+    """Count runs with and without NVMe per node, and NVMe workloads by the algorithm that placed them."""
     nvme = schedule.workload.request("bandwidth")[schedule.job] > 0
     nodes = nodes_of(schedule)
     loads = zip(demand_before(schedule, "bandwidth").tolist(), demand_before(schedule, "storage").tolist(), strict=True)

@@ -146,7 +146,7 @@ FASTER: Mapping[tuple[MixScenario, Infrastructure, NvmePolicy], NvmeCase] = {
 
 @dataclass(frozen=True)
 class RateSweep:
-    """Cells of the tables at other arrival rates, where the ideal load hardly distinguishes rates that decide the result.
+    """Cells of the tables at several arrival rates around a knee, where a small difference in the rate decides the result.
 
     Attributes
     ----------
