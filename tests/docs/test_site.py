@@ -46,9 +46,15 @@ class BuiltPage(HTMLParser):
 
 
 def read_site(site: Path) -> dict[str, BuiltPage]:
-    """Parse every page of the site, by its path."""
+    """Parse every page of the site, by its path.
+
+    Recorded reports (docs/reproductions/*.html) are copied as they are. They link to files of the folder that they were written
+    to, and are left out.
+    """
     pages = {}
     for path in sorted(site.rglob("*.html")):
+        if (ROOT / "docs" / path.relative_to(site)).exists():
+            continue
         page = BuiltPage()
         page.feed(path.read_text(encoding="utf-8"))
         pages[path.relative_to(site).as_posix()] = page
