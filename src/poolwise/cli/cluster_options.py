@@ -10,7 +10,7 @@ from poolwise.cli.panels import COMMON
 
 PartitionOption = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="PartitionOption; defaults to the cluster's default partition.", rich_help_panel=COMMON),
+    typer.Option(metavar="NAME", help="Partition; defaults to the cluster's default partition.", rich_help_panel=COMMON),
 ]
 PodSchedulerOption = Annotated[
     str, typer.Option(metavar="NAME", help="schedulerName of the pods to consider.", rich_help_panel=COMMON)

@@ -47,8 +47,9 @@ def reproduction_page(done: Reproduced) -> Page:
         parts.append(f"{holds} of {judged}{'' if reading == SPEC else f' {reading}'}")
     lead = f"{', '.join(parts)}: testable claims of the paper that hold."
     undetermined = sum(row.verdict == "undetermined" for row in mine)
+    count = f"{undetermined} {'claim is' if undetermined == 1 else 'claims are'}"
     because = [
-        f"A claim holds or fails if its whole 95 % interval over seeds does; {undetermined} claims are undetermined.",
+        f"A claim holds or fails if its whole 95 % interval over seeds does; {count} undetermined.",
         f"Source: {done.paper}.",
     ]
     sections = [PageSection("Findings", done.findings.explanation)] if done.findings.explanation else []
