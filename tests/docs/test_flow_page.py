@@ -1,4 +1,4 @@
-"""The graph drawn in the documentation is the one that the code builds."""
+"""The graph on the page on flow placement matches the graph of the first phase."""
 
 import re
 from pathlib import Path
@@ -17,7 +17,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "flow-placement.md"
 KINDS = ["nw", "srad", "hotspot"]
 
 
-def test_the_drawn_graph_is_the_one_that_the_code_builds(tmp_path, monkeypatch):
+def test_graph_on_page_matches_code(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = PAGE.read_text(encoding="utf-8")
     for title, text in re.findall(r'^```\w+ title="([^"]+)"\n(.*?)^```', page, re.MULTILINE | re.DOTALL):

@@ -1,4 +1,4 @@
-"""The table of the page on the memory agent equals that of the recorded runs."""
+"""Values on the page on the memory agent match the recorded runs."""
 
 import csv
 from pathlib import Path
@@ -12,18 +12,18 @@ with (FOLDER / "memory-agent.csv").open(newline="") as text:
     ROWS = list(csv.DictReader(text))
 
 
-def test_the_table_is_that_of_the_runs() -> None:
+def test_table_matches_runs() -> None:
     assert tuple(ROWS[0]) == COLUMNS
     assert to_table(ROWS) in (FOLDER / "memory-agent.md").read_text(encoding="utf-8")
 
 
 def beyond(way: str, workload: str) -> list[float]:
-    """By how much each run was slower than is tolerated."""
+    """Return slowdown minus tolerance of each run."""
     rows = [row for row in ROWS if (row["way"], row["workload"]) == (way, workload)]
     return [float(row["slowdown"]) - float(row["tolerance"]) for row in rows]
 
 
-def test_what_the_page_says_of_the_agent() -> None:
+def test_statements_on_the_agent_match_runs() -> None:
     rows = {way: [row for row in ROWS if row["way"] == way] for way in WAYS}
     assert all(row["ended"] == "done" for row in rows["agent"]) and len(rows["agent"]) == 9
     for column in ("makespan_s", "energy"):
@@ -49,7 +49,7 @@ def row(run: int, way: str, workload: str, slowdown: float, ended: str = "done")
 
 
 @pytest.mark.parametrize("order", [(1, 2, 3), (3, 1, 2)])
-def test_of_several_runs_there_is_the_median_and_the_range(order: tuple[int, ...]) -> None:
+def test_several_runs_show_median_and_range(order: tuple[int, ...]) -> None:
     rows = [row(run, way, name, run / 10) for run in order for way in WAYS for name in TITLES]
     lines = to_table(rows).splitlines()
     assert lines[0] == "| | tolerance | equal | static | agent |"
@@ -58,7 +58,7 @@ def test_of_several_runs_there_is_the_median_and_the_range(order: tuple[int, ...
     assert lines[6].startswith("| seconds until all had ended | | 102 (101 to 103) |")
 
 
-def test_who_was_killed_has_no_slowdown_and_who_was_stopped_is_counted() -> None:
+def test_killed_runs_show_no_slowdown_and_stopped_runs_are_counted() -> None:
     rows = [row(run, way, name, run / 10) for run in (1, 2) for way in WAYS for name in TITLES]
     rows[0] |= {"ended": "took too long"}
     rows[1] |= {"ended": "killed"}
@@ -69,6 +69,6 @@ def test_who_was_killed_has_no_slowdown_and_who_was_stopped_is_counted() -> None
     assert "| killed |" in to_table([row(1, way, name, 0.1, "killed") for way in WAYS for name in TITLES])
 
 
-def test_ways_that_were_not_run_have_no_cells() -> None:
+def test_policies_without_runs_have_empty_cells() -> None:
     lines = to_table([row(1, "agent", name, 0.1) for name in TITLES]).splitlines()
     assert lines[2] == "| conjugate gradients | 1 | | | 0.10 |" and lines[-1] == "| energy by the model | | | | 51 |"

@@ -1,4 +1,4 @@
-"""The figures of the page on memory by request and by use equal those of the recorded runs."""
+"""Values on the page on memory by request and by use match the recorded runs."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ RUNS = pl.read_csv(FOLDER / "memory-by-use.csv")
 GENERATORS = {"Perlmutter-like": "perlmutter_like", "JUWELS-like": "juwels_like"}
 SHIPPED, SIZE = "as shipped", "3 TiB"
 SEEDS = {("perlmutter_like", SHIPPED): 10, ("juwels_like", SHIPPED): 5}
-"""Seeds that the page tells of; variants of the policy were tried on four."""
+"""Number of seeds per generator and rule; variants of the policy have four."""
 
 
 def values(column: str, **chosen: object) -> Mapping[int, float]:
-    """Seed -> value, of one kind of run."""
+    """Return a column of one kind of run, by seed."""
     rows = RUNS.filter(**{"rule": SHIPPED, **chosen}).sort("seed")
     assert rows["seed"].n_unique() == len(rows) >= SEEDS.get((chosen["generator"], chosen.get("rule", SHIPPED)), 4)
     return dict(zip(rows["seed"].to_list(), rows[column].to_list(), strict=True))
 
 
 def ratio(one: Mapping[int, float], other: Mapping[int, float]) -> str:
-    """Mean and interval of the ratios, seed by seed; all seeds of `one`."""
+    """Return the mean ratio per seed and its interval, over all seeds of `one`."""
     found = mean_interval([one[seed] / other[seed] for seed in sorted(one)])
     return f"{found.mean:.2f} ({found.low:.2f} to {found.high:.2f})"
 
@@ -40,7 +40,7 @@ def throughput(generator: str, allocation: str, overestimate: float, size: str, 
 
 
 @pytest.mark.parametrize("title", GENERATORS)
-def test_throughput_over_the_size_of_the_pools(title: str) -> None:
+def test_throughput_by_pool_size_matches_runs(title: str) -> None:
     section = PAGE.split(f"**{title} jobs")[1].split("\n**")[0]
     printed = re.findall(r"^\| (\d TiB) \| (.*) \|$", section, re.M)
     sizes = sorted(RUNS["pool_per_rack"].unique())
@@ -54,7 +54,7 @@ def test_throughput_over_the_size_of_the_pools(title: str) -> None:
         assert cells.split(" | ") == [ratio(more, still), ratio(lent, still), ratio(both, more), ratio(both, still)]
 
 
-def test_what_happens_where_memory_runs_out() -> None:
+def test_out_of_memory_table_matches_runs() -> None:
     printed = re.findall(r"^\| ([a-z' ]+) \| (\d+ %) \| (.*) \|$", PAGE, re.M)
     assert len(printed) == 2 * RUNS["rule"].n_unique()
     for rule, percent, cells in printed:
@@ -72,7 +72,7 @@ def test_what_happens_where_memory_runs_out() -> None:
         assert cells.split(" | ") == [gain, f"{mean:.1f}", f"{share[0]:.2f} %", f"{share[1]:.2f} %"]
 
 
-def test_the_study_is_the_one_that_is_shipped() -> None:
+def test_shipped_study_matches_runs() -> None:
     study = studies.load(catalog.find("studies", "memory-by-use"))
     sizes, over = (set(study.vary[path]) for path in ("machine.pool.memory.memory", "workload.memory_use.overestimate"))
     assert sizes == set(RUNS["pool_per_rack"]) and over == set(RUNS["overestimate"])
@@ -80,14 +80,14 @@ def test_the_study_is_the_one_that_is_shipped() -> None:
 
 
 def best(generator: str, allocation: str) -> Mapping[int, float]:
-    """Seed -> most jobs per hour and million dollars over all sizes, where users ask for 60 % too much."""
+    """Return the most jobs per hour and million dollars over all sizes, by seed, if users request 60 % too much."""
     chosen = {"generator": generator, "allocation": allocation, "overestimate": 0.6, "rule": SHIPPED}
     rows = RUNS.filter(**chosen).group_by("seed").agg(pl.col("jobs_per_hour_per_million").max())
     return dict(zip(rows["seed"].to_list(), rows["jobs_per_hour_per_million"].to_list(), strict=True))
 
 
 @pytest.mark.parametrize(("title", "generator"), GENERATORS.items())
-def test_throughput_per_dollar_at_the_best_size(title: str, generator: str) -> None:
+def test_throughput_per_dollar_at_best_size_matches_runs(title: str, generator: str) -> None:
     assert f"{ratio(best(generator, 'by use'), best(generator, 'by request'))} times on the {title} jobs" in PAGE.replace(
         "\n", " "
     )
