@@ -78,9 +78,9 @@ def to_rows(program: str, files: Mapping[int, Path]) -> Iterator[Row]:
 
 def to_table(rows: Iterable[Mapping[str, Any]]) -> str:
     """Return the table of the page: the measurement at each share, and the prediction of each rule from the first column."""
-    head = ["program", "remote", "nothing added"]
+    head = ["program", "remote", "+0 us"]
     for added in ADDED_US[1:]:
-        head += [f"{added} us added", "by the model", "by faults"]
+        head += [f"+{added} us", "latency model", "fault model"]
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     by_key = {(row["program"], float(row["remote"]), int(row["added_us"])): row for row in rows}
     for program in PROGRAMS:

@@ -109,21 +109,21 @@ def _tasks(parts: RunSpec) -> RunSpec:
 
 
 FEATURES: Mapping[str, Callable[[RunSpec], RunSpec]] = {
-    "EASY, an order that is static or ages": lambda parts: parts,
-    "a backfill of your own that states a rule": _scheduled(backfill=StatedBackfill()),
-    "any pool for any node (scope system)": _scheduled(placement=RackPlacement("system")),
-    "a warm-up": _with(scheduler=WarmUp.before(ListScheduler(FM()), JOBS // 4)),
-    "a pass after each event": _with(pass_per_event=True),
-    "jobs of several tasks": _tasks,
-    "walltimes of 290 years": _long,
-    "latencies of 20 us": _modeled(RemoteMemory(near_ns=20_000, far_ns=20_000)),
+    "EASY, static or aging order": lambda parts: parts,
+    "custom backfill with a rule": _scheduled(backfill=StatedBackfill()),
+    "pools of the whole machine (scope system)": _scheduled(placement=RackPlacement("system")),
+    "warm-up": _with(scheduler=WarmUp.before(ListScheduler(FM()), JOBS // 4)),
+    "one pass per event": _with(pass_per_event=True),
+    "jobs with several tasks": _tasks,
+    "requested times of 290 years": _long,
+    "remote latencies of 20 us": _modeled(RemoteMemory(near_ns=20_000, far_ns=20_000)),
     "conservative backfilling": _scheduled(backfill=Conservative()),
     "conservative backfilling with kept reservations": _scheduled(backfill=Conservative(keep_reservations=True)),
-    "an opaque order of your own": _scheduled(order=OwnOrder()),
-    "a backfill of your own without a rule": _scheduled(backfill=OwnBackfill()),
-    "a placement of your own without a rule": _scheduled(placement=OwnPlacement()),
-    "a performance model without fixed slowdowns": _modeled(OwnModel()),
-    "capacity that changes during the run": _with(disturbances=[Disturbance(HORIZON - 1, 0, 0, -1)]),
+    "custom opaque order": _scheduled(order=OwnOrder()),
+    "custom backfill without a rule": _scheduled(backfill=OwnBackfill()),
+    "custom placement without a rule": _scheduled(placement=OwnPlacement()),
+    "performance model without fixed slowdowns": _modeled(OwnModel()),
+    "capacity changes during the run": _with(disturbances=[Disturbance(HORIZON - 1, 0, 0, -1)]),
 }
 """Feature, by its label on the performance page -> change of the fastest run."""
 

@@ -22,10 +22,10 @@ def to_table(kept: Sequence[Mapping[str, object]]) -> str:
         tolerance = next(f"{float(str(row['tolerance'])):g}" for row in kept if row["workload"] == name)
         lines.append(_line(title, tolerance, [_slowdowns(some) for some in here]))
     worst = {way: _of_runs(by_way[way], "worst_window") for way in WAYS}
-    lines.append(_line("worst window of the three", "", [_median_range(worst[way], "worst_window", 1) for way in WAYS]))
+    lines.append(_line("worst window", "", [_median_range(worst[way], "worst_window", 1) for way in WAYS]))
     killed = {way: sum(row["ended"] == "killed" for row in by_way[way]) for way in WAYS}
     stopped = {way: any(row["ended"] == "took too long" for row in by_way[way]) for way in WAYS}
-    for title, column in (("seconds until all had ended", "makespan_s"), ("energy by the model", "energy")):
+    for title, column in (("makespan (s)", "makespan_s"), ("modeled energy", "energy")):
         found = {way: _median_range(_of_runs(by_way[way], column), column, 0) for way in WAYS}
         cells = [
             ("above " if stopped[way] else "") + found[way] + (f", {killed[way]} killed" if killed[way] else "") for way in WAYS

@@ -54,8 +54,8 @@ def test_several_runs_show_median_and_range(order: tuple[int, ...]) -> None:
     lines = to_table(rows).splitlines()
     assert lines[0] == "| | tolerance | equal | static | agent |"
     assert lines[3] == "| graph search | 1 | " + " | ".join(["0.20 (0.10 to 0.30)"] * 3) + " |"
-    assert lines[5].startswith("| worst window of the three | | 2.0 (1.0 to 3.0) |")
-    assert lines[6].startswith("| seconds until all had ended | | 102 (101 to 103) |")
+    assert lines[5].startswith("| worst window | | 2.0 (1.0 to 3.0) |")
+    assert lines[6].startswith("| makespan (s) | | 102 (101 to 103) |")
 
 
 def test_killed_runs_show_no_slowdown_and_stopped_runs_are_counted() -> None:
@@ -71,4 +71,4 @@ def test_killed_runs_show_no_slowdown_and_stopped_runs_are_counted() -> None:
 
 def test_policies_without_runs_have_empty_cells() -> None:
     lines = to_table([row(1, "agent", name, 0.1) for name in TITLES]).splitlines()
-    assert lines[2] == "| conjugate gradients | 1 | | | 0.10 |" and lines[-1] == "| energy by the model | | | | 51 |"
+    assert lines[2] == "| conjugate gradients | 1 | | | 0.10 |" and lines[-1] == "| modeled energy | | | | 51 |"
