@@ -124,7 +124,7 @@ def test_jobs_on_nodes_are_drawn_and_explained(system, tmp_path, monkeypatch, ca
     check_explained(capsys, "runs.csv", pl.read_csv("runs.csv"), short)
     Path("jobs.csv").write_text("\n".join(lines[:-1]) + "\n")
     code, _, err = call(capsys, "explain", "run", "runs.csv", 3)
-    assert code == 2 and "jobs.csv changed since" in err and "simulate it again" in err
+    assert code == 2 and "jobs.csv changed since" in err and "simulate the run again" in err
 
 
 @pytest.mark.parametrize("system", [*SYSTEMS, "list_flow"])

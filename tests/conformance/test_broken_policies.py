@@ -131,7 +131,7 @@ class Emptying(Order):
         (NotAging(), "keeps the promise of its kind", "does not derive from AgingOrder"),
         (OtherPriority(), "keeps the promise of its kind", "linear, but its priorities"),
         (AmongOthers(), "keeps the promise of its kind", "linear, but pace and weight"),
-        (Dice(), "is deterministic", "answered differently"),
+        (Dice(), "is deterministic", "different"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Order) else None,
 )
@@ -249,7 +249,7 @@ class Spoiling(Easy):
 
 def test_broken_backfills_are_detected() -> None:
     choice = "starts each waiting job at most once, within the free resources"
-    assert "do not fit what is free" in failed(check_backfill(Forward()))[choice]
+    assert "exceed the free resources" in failed(check_backfill(Forward()))[choice]
     assert "was started already" in failed(check_backfill(Doubling()))[choice]
     assert "the priorities" in failed(check_backfill(Spoiling()))["leaves its inputs unchanged"]
 
@@ -345,7 +345,7 @@ class Cost(CostModel):
     [
         ("shape", cost.SHAPE, "returned shape (1, 2)"),
         ("number", cost.NUMBERS, "NaN"),
-        ("random", DETERMINISTIC, "answered differently"),
+        ("random", DETERMINISTIC, "different"),
         ("changes", UNCHANGED, "changed the tasks or the places"),
         ("looks", cost.LOOKS, "costs change with the running"),
         ("named", cost.LOOKS, "names colour, known: running, load, position"),

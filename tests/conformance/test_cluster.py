@@ -108,7 +108,7 @@ def broken(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
 
 def forgetful(absorb):
     def forget(self, batch):
-        self._told.clear()
+        self._reported.clear()
         return absorb(self, batch)
 
     return forget
@@ -152,7 +152,7 @@ def test_loop_raises_on_an_unknown_event() -> None:
         """An event of an unknown type."""
 
     loop = Loop(FakeCluster(racks()), ListScheduler())
-    with pytest.raises(PolicyError, match="does not know the event"):
+    with pytest.raises(PolicyError, match="does not support the event"):
         loop.apply_events(EventBatch(0, (Sunset(),)))
 
 

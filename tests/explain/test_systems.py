@@ -71,9 +71,10 @@ class Asked(Scheduler, Dispatcher):
         plan = self.inner.schedule(queue, snapshot, changes)
         begun = Counter(d.job for d in plan.decisions if isinstance(d, Start) for _ in d.tasks)
         over = {d.job for d in plan.decisions if isinstance(d, Reject)}
+        only_rejects = bool(over) and all(isinstance(d, Reject) for d in plan.decisions)
         for job in queue.jobs.tolist():
             if job not in over and begun[job] < len(queue.tasks(job)):
-                if over and not begun:
+                if only_rejects:
                     continue  # a plan with only rejections is followed by another pass
                 what = Pass(queue, snapshot, plan)
                 why = reason_of(self.inner, job, queue, snapshot, plan)

@@ -86,21 +86,21 @@ def test_recorded_run_is_repeated(tmp_path, monkeypatch, capsys):
     record = "out/runs.csv.provenance.json"
     monkeypatch.chdir("out")
     record = Path(record).name
-    assert call(capsys, "simulate", "--run", record, "--schedule", "again.csv")[0] == 0
+    assert call(capsys, "simulate", "rerun", record, "--schedule", "again.csv")[0] == 0
     assert Path("again.csv").read_text() == Path("runs.csv").read_text(), "times have the origin of the trace"
-    assert call(capsys, "simulate", "--run", record, "--set", "scheduler.order=fcfs", "--schedule", "fcfs.csv")[0] == 0
+    assert call(capsys, "simulate", "rerun", record, "--set", "scheduler.order=fcfs", "--schedule", "fcfs.csv")[0] == 0
     assert Path("fcfs.csv").read_text() != Path("runs.csv").read_text()
-    code, _, err = call(capsys, "simulate", "--run", record, "--order", "fm")
-    assert code == 2 and "--set" in err
-    code, _, err = call(capsys, "simulate", "--run", "runs.csv")
+    code, _, err = call(capsys, "simulate", "rerun", record, "--order", "fm")
+    assert code == 2 and "--order" in err
+    code, _, err = call(capsys, "simulate", "rerun", "runs.csv")
     assert code == 2 and "give runs.csv.provenance.json instead" in err
     Path("alone.csv").write_text(Path("runs.csv").read_text())
-    code, _, err = call(capsys, "simulate", "--run", "alone.csv")
+    code, _, err = call(capsys, "simulate", "rerun", "alone.csv")
     assert code == 2 and "does not describe a run" in err and "give alone.csv.provenance.json" in err
-    code, _, err = call(capsys, "simulate", "--run", "gone.csv.provenance.json")
+    code, _, err = call(capsys, "simulate", "rerun", "gone.csv.provenance.json")
     assert code == 2 and "no such file" in err and "give FILE.provenance.json" in err
     Path("old.json").write_text(json.dumps({"poolwise": "0.1.0", "command": ["poolwise", "simulate"]}))
-    code, _, err = call(capsys, "simulate", "--run", "old.json")
+    code, _, err = call(capsys, "simulate", "rerun", "old.json")
     assert code == 2 and "run the command again" in err
 
 
