@@ -172,7 +172,7 @@ def test_waits_of_gangs_on_shared_nodes_have_true_reasons(scheduler: Scheduler, 
         after = what.snapshot.with_starts(what.plan.starts)
         if why.rule is Rule.POSTPONED:
             assert fits(job, after, pooled)
-        elif why.rule is Rule.SHORT and "let in" not in why.text:
+        elif why.rule is Rule.SHORT and "admitted" not in why.text:
             assert not fits(job, after, pooled)
         elif why.rule is Rule.ROUND:
             assert not what.plan.decisions and what.plan.wake_at is not None
