@@ -31,6 +31,10 @@ class Tab:
             if message.get("method") == "Network.requestWillBeSent":
                 self.requests.append(message["params"]["request"]["url"])
             if message.get("id") == self.next:
+                if "navigated" in message.get("error", {}).get(
+                    "message", ""
+                ):  # the page reloaded under the call: ask the new one
+                    return await self.call(method, **settings)
                 assert "error" not in message, message
                 return dict(message["result"])
 
