@@ -19,8 +19,9 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
+from unittest.mock import patch
 
-from poolwise.cli import app
+from poolwise.cli import app, console
 
 FENCE = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 ELLIPSIS = "..."
@@ -62,10 +63,11 @@ class Command:
 
 
 def run_in_process(words: list[str]) -> tuple[int, str]:
-    """Run a `poolwise` command in this process, which saves its start; warnings are printed."""
+    """Run a `poolwise` command in this process, which saves its start; warnings are printed, and tables are `WIDTH` columns wide."""
     assert words[0] == "poolwise"
     output, typed = StringIO(), sys.argv
-    with warnings.catch_warnings(), redirect_stdout(output), redirect_stderr(output):
+    widths = [patch.object(each, "_width", int(WIDTH)) for each in (console.out, console.err)]  # read from COLUMNS at import
+    with widths[0], widths[1], warnings.catch_warnings(), redirect_stdout(output), redirect_stderr(output):
         warnings.simplefilter("default")
         sys.argv = words  # results record the command
         try:
