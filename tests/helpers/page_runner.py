@@ -63,7 +63,7 @@ class Command:
 
 
 def run_in_process(words: list[str]) -> tuple[int, str]:
-    """Run a `poolwise` command in this process, which saves its start; warnings are printed, and tables are `WIDTH` columns wide."""
+    """Run a `poolwise` command in this process, which is faster; print warnings, and tables `WIDTH` columns wide."""
     assert words[0] == "poolwise"
     output, typed = StringIO(), sys.argv
     widths = [patch.object(each, "_width", int(WIDTH)) for each in (console.out, console.err)]  # read from COLUMNS at import
