@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.case import Figures, case, peak_mb, seconds
 from poolwise.report import write_study_report
-from poolwise.runner import Local, Record, run_missing
+from poolwise.runner import Local, Record, TaskRunner
 from poolwise.studies import Study, load
 from poolwise.studies.cell_simulation import Cells, simulate_cell
 from poolwise.studies.cell_store import CellStore
@@ -82,7 +82,7 @@ def store_records(whole: Study, records: dict[str, Record], folder: Path) -> Non
 def find_complete(whole: Study, folder: Path) -> None:
     """Start a run that finds every cell complete."""
     with (store := CellStore(folder)).writing():
-        run_missing(Cells(), whole.runs, store, Local(1))
+        TaskRunner(store, Local(1)).run(Cells(), whole.runs)
 
 
 def report(folder: Path, cells: int) -> float:

@@ -50,7 +50,7 @@ def figures(policy: str) -> Figures:
         for units, this in some.items():
             whole[units] = min(whole[units], _whole(this, scheduler))
             given = arrays(this.machine, this.workload, scheduler, this.model, 0)
-            loop[units] = min(loop[units], seconds(lambda given=given: replay(*given))[0])
+            loop[units] = min(loop[units], seconds(lambda given=given: replay(given))[0])
     return {
         "tasks_per_second": 1 / per_task,
         "ns_per_task": 1e9 * per_task,

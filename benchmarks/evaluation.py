@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.case import Figures, case, seconds
 from poolwise import catalog, studies
 from poolwise.files.scheduler import load_scheduler
 from poolwise.files.study import SchedulerSection
-from poolwise.search.workloads import evaluate_schedulers
+from poolwise.search.evaluation import evaluate
 from poolwise.studies.cells import Cell
 
 TAU_S = 10.0
@@ -51,8 +52,8 @@ def evaluation() -> Figures:
     for name in WORKLOADS:
         on = cell(name)
         for order in ORDERS:
-            candidate = [section(order)]
-            evaluate_schedulers(on, TAU_S, candidate)
-            spent, _ = seconds(lambda on=on, candidate=candidate: evaluate_schedulers(on, TAU_S, candidate), repeat=15)
+            candidate = replace(on, scheduler=section(order))
+            evaluate(candidate, TAU_S)
+            spent, _ = seconds(lambda candidate=candidate: evaluate(candidate, TAU_S), repeat=15)
             figures[f"{name}_{order}_ms"] = 1e3 * spent
     return {**figures, "most_ms": max(figures.values())}

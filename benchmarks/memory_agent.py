@@ -24,8 +24,7 @@ from typing import Any
 from benchmarks.memory_agent_table import COLUMNS, WAYS, to_table
 from poolwise.profiling.cleanup import OwnedResources, exit_on_signals, owned_resources, records_folder
 from poolwise.profiling.control_groups import ControlGroup, Hierarchy, find_hierarchy
-from poolwise.profiling.environment import conditions
-from poolwise.profiling.experiment import MIB, RESERVE
+from poolwise.profiling.experiment import MIB, RESERVE, conditions
 from poolwise.profiling.program_run import memory_available
 from poolwise.profiling.zram import ZramSwap
 

@@ -12,7 +12,7 @@ import math
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from poolwise import catalog, studies
 from poolwise.files.scheduler import load_scheduler
 from poolwise.files.study import SchedulerSection
 from poolwise.model import Workload
-from poolwise.search.workloads import evaluate_schedulers
+from poolwise.search.evaluation import evaluate
 from poolwise.studies.cells import Cell, workload_of
 from poolwise.units import SECOND
 
@@ -131,7 +131,8 @@ def rows(name: str, log: Log, folder: Path) -> Iterator[dict[str, Any]]:
     for form, (trace, offered) in forms.items():
         for window in range(log.windows):
             (cell,) = log.study(trace, log.first + window * jobs, jobs).cells
-            for one, fares in zip(ORDERS, evaluate_schedulers(cell, TAU_S, [order(one) for one in ORDERS]), strict=True):
+            for one in ORDERS:
+                fares = evaluate(replace(cell, scheduler=order(one)), TAU_S)
                 row = {"log": name, "form": form, "load": offered, "window": window, "first": log.first + window * jobs}
                 yield {**row, "jobs": jobs, "order": f"{one}-easy", **fares._asdict()}
 

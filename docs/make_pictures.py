@@ -18,10 +18,10 @@ from poolwise.explain import explain_wait
 from poolwise.files.machine import load_machine
 from poolwise.metrics.intervals import mean_interval
 from poolwise.presentation.figure import Axis, Bars, Curves, Figure, Scatter
-from poolwise.report.embedded_chart import chart_svg
+from poolwise.report.chart_parts import style_sheet
+from poolwise.report.figures import chart_svg
 from poolwise.report.gantt import gantt
-from poolwise.report.study import study_page
-from poolwise.report.theme import style_sheet
+from poolwise.report.study import study_answer
 
 DOCS = Path(__file__).parent
 OWN_LOG = DOCS / "how-to" / "own-log.md"
@@ -35,7 +35,7 @@ OPENB_SEED = {"seeds.values": [0]}
 def cerit_pools() -> Figure:
     """Draw the main chart of the study `cerit-pools`."""
     result = poolwise.run(poolwise.load("cerit-pools"), RESULTS / "cerit-pools")
-    chart = study_page(result, ()).main
+    chart = study_answer(result, ()).main
     assert chart is not None  # the study varies a size
     return chart
 
@@ -118,7 +118,7 @@ def critical_jobs() -> Figure:
 
 def plan_figure(plan: str, figure: str, changes: Mapping[str, object] | None = None) -> Figure:
     """Run a shipped plan and return one of its figures."""
-    result = poolwise.run_plan(poolwise.load_plan(plan, changes or {}), RESULTS / plan)
+    result = poolwise.plan(poolwise.load_plan(plan, changes or {}), RESULTS / plan)
     return next(shown for shown in poolwise.figures(result) if shown.name == figure)
 
 
@@ -136,14 +136,8 @@ DRAWINGS: Mapping[str, Callable[[], Figure]] = {
 def svg(figure: Figure) -> str:
     """Draw a figure as an SVG file of its own, with the colors of the reports and a background."""
     drawn = chart_svg(figure, wide=True)
-    drawn = re.sub(r'(<g class="mark-symbol role-legend-symbol.*?</g>)', lambda found: _without_dashes(found[0]), drawn)
     start = drawn.index(">") + 1
     return f"{drawn[:start]}<style>{style_sheet()} svg {{ background: var(--paper); }}</style>{drawn[start:]}\n"
-
-
-def _without_dashes(symbol: str) -> str:
-    """Remove the dashes of a series from the outline of its symbol in the legend, where they look ragged."""
-    return re.sub(r' stroke-dasharray="[^"]*"', "", symbol)
 
 
 def main() -> None:

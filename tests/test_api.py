@@ -38,7 +38,7 @@ def test_every_public_name_can_be_imported() -> None:
 
 
 def test_every_name_has_one_place_in_the_table() -> None:
-    names = [name for names in poolwise._PUBLIC.values() for name in names]
+    names = [name for names in poolwise._PUBLIC.values() for name in names.split()]
     assert sorted([*names, *poolwise._MODULES, "__version__"]) == sorted(poolwise.__all__)
 
 

@@ -30,7 +30,7 @@ UNREACHABLE = [
     "cli/run.py",
     "serve/__init__.py",
     "plans/search.py",
-    "runner/run_missing.py",
+    "runner/task_runner.py",
     "studies/results.py",
 ]
 REACHABLE = [
@@ -89,4 +89,5 @@ def test_every_executed_file_is_reached(folder, order, more):
     finally:
         sys.setprofile(None)
     files = {Path(name).relative_to(PACKAGE).as_posix() for name in executed if name.startswith(f"{PACKAGE}/")}
-    assert len(files) > 20 and files <= reached(RUN) | {"code_fingerprint.py"}
+    empty = {name for name in files if len(ast.parse((PACKAGE / name).read_text()).body) <= 1}  # packages with a docstring only
+    assert len(files) > 20 and files - empty <= reached(RUN) | {"code_fingerprint.py"}

@@ -85,7 +85,7 @@ model = "idael"
     ("text", "fields"),
     [
         (BAD, ["version", "titel", "workload.jbs", "scheduler.order"]),
-        (NAMES, ["scheduler.order", "scheduler.backfill", "performance.model", "workload.trace"]),
+        (NAMES, ["workload.trace", "scheduler.order", "scheduler.backfill", "performance.model"]),
     ],
     ids=["keys", "names"],
 )

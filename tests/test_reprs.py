@@ -119,9 +119,9 @@ def test_repr_of_a_snapshot_is_short() -> None:
     seen: list[str] = []
 
     class Watch(policies.Easy):  # type: ignore[misc]
-        def select(self, queue: Any, priority: Any, snapshot: Any, placement: Any) -> Any:
-            seen.append(repr(snapshot))
-            return super().select(queue, priority, snapshot, placement)
+        def select(self, pass_: Any) -> Any:
+            seen.extend((repr(pass_.snapshot), repr(pass_)))
+            return super().select(pass_)
 
     poolwise.simulate(poolwise.stretch(WORKLOAD, 0, 20), MACHINE, backfill=Watch(), engine="reference")
     assert seen and max(map(len, seen)) <= WIDTH

@@ -55,45 +55,33 @@ if TYPE_CHECKING:
     from poolwise.traces.read import read, stretch
 
 _PUBLIC = {
-    "poolwise.api.batches": ("BatchPlacement", "place"),
-    "poolwise.api.forecasts": ("forecast",),
-    "poolwise.api.simulation": ("RunPlot", "SimulatedRun", "list_scheduler", "simulate"),
-    "poolwise.comparison.compare": ("compare",),
-    "poolwise.comparison.run_comparison": ("Comparison",),
-    "poolwise.conformance": ("Check", "check"),
-    "poolwise.errors": ("InputError", "PolicyError", "PoolwiseError"),
-    "poolwise.explain": ("Explanation", "explain_wait"),
-    "poolwise.files.machine": ("load_machine",),
-    "poolwise.forecasting.answer": ("ForecastAnswer",),
-    "poolwise.metrics": ("METRICS", "Measure", "Metric", "Outcomes"),
+    "poolwise.api.batches": "BatchPlacement place",
+    "poolwise.api.forecasts": "forecast",
+    "poolwise.api.simulation": "RunPlot SimulatedRun list_scheduler simulate",
+    "poolwise.comparison.compare": "compare",
+    "poolwise.comparison.run_comparison": "Comparison",
+    "poolwise.conformance": "Check check",
+    "poolwise.errors": "InputError PolicyError PoolwiseError",
+    "poolwise.explain": "Explanation explain_wait",
+    "poolwise.files.machine": "load_machine",
+    "poolwise.forecasting.answer": "ForecastAnswer",
+    "poolwise.metrics": "METRICS Measure Metric Outcomes",
     "poolwise.model": (
-        "InitialRun",
-        "Job",
-        "JobTable",
-        "Kind",
-        "Machine",
-        "MachineBuilder",
-        "MachineState",
-        "Placement",
-        "Queue",
-        "Refusal",
-        "Schedule",
-        "Snapshot",
-        "Start",
-        "Workload",
+        "InitialRun Job JobTable Kind Machine MachineBuilder MachineState Placement Queue Refusal Schedule Snapshot "
+        "Start Workload"
     ),
-    "poolwise.performance.device_profiles": ("learn_device_profiles", "read_device_profiles"),
-    "poolwise.performance.ideal": ("Ideal",),
-    "poolwise.performance.remote_memory": ("RemoteMemory",),
-    "poolwise.plans.plan": ("PlanResult", "ResolvedPlan", "load_plan", "plan"),
-    "poolwise.report.notebook": ("figures", "save_figures"),
-    "poolwise.schedulers.list": ("ListScheduler",),
-    "poolwise.studies": ("Study", "StudyResult", "load", "run"),
-    "poolwise.traces.generators": ("generate",),
-    "poolwise.traces.read": ("read", "stretch"),
+    "poolwise.performance.device_profiles": "learn_device_profiles read_device_profiles",
+    "poolwise.performance.ideal": "Ideal",
+    "poolwise.performance.remote_memory": "RemoteMemory",
+    "poolwise.plans.plan": "PlanResult ResolvedPlan load_plan plan",
+    "poolwise.report.notebook": "figures save_figures",
+    "poolwise.schedulers.list": "ListScheduler",
+    "poolwise.studies": "Study StudyResult load run",
+    "poolwise.traces.generators": "generate",
+    "poolwise.traces.read": "read stretch",
 }
-"""Module -> the names that it offers here. None is imported before it is used: the command line starts without NumPy."""
-_MODULE_OF = {name: module for module, names in _PUBLIC.items() for name in names}
+"""Module -> the names that it offers here. They are imported when they are used: the command line starts without NumPy."""
+_MODULE_OF = {name: module for module, names in _PUBLIC.items() for name in names.split()}
 _MODULES = ("conformance", "interfaces", "policies")
 """Modules that belong to the public interface."""
 _NAMED_DIFFERENTLY = {"learn_device_profiles": "learn"}

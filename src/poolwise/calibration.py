@@ -18,7 +18,7 @@ from poolwise.metrics.window import Window
 from poolwise.model import Machine, MachineBuilder, Schedule, Workload
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.order.priorities import FCFS
-from poolwise.policies.placement.nvme.first_fit import NvmeFirstFit
+from poolwise.policies.placement.nvme.policies import NvmeFirstFit
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.schedulers.list import ListScheduler
 from poolwise.traces.generators.nvme_mix import NvmeMix

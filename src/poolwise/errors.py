@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -51,6 +51,10 @@ class InputError(PoolwiseError):
     """
 
     exit_code = 2
+    path: tuple[str | int, ...] = ()
+    """Keys and positions that lead to the value in the table being read; see `at`."""
+    located = False
+    """Whether the location is final."""
 
     def __init__(
         self,
@@ -62,17 +66,16 @@ class InputError(PoolwiseError):
         remedy: str | None = None,
     ) -> None:
         self.message, self.file, self.line, self.field, self.remedy = message, file, line, field, remedy
-        place = ", ".join(
-            part
-            for part in (
-                str(file) if file is not None else "",
-                f"line {line}" if line is not None else "",
-                f"field '{field}'" if field is not None else "",
-            )
-            if part
-        )
+        parts = (file, f"{file}"), (line, f"line {line}"), (field, f"field '{field}'")
+        place = ", ".join(text for value, text in parts if value is not None and text)
         text = f"{place}: {message}" if place else message
         super().__init__(f"{text}\n  remedy: {remedy}" if remedy else text)
+
+    def at(self, *path: str | int) -> InputError:
+        """Return the error with its path preceded by another one, unless its location is final."""
+        if not self.located and self.line is None:
+            self.path = (*path, *self.path)
+        return self
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild_input_error, (type(self), self.message, self.file, self.line, self.field, self.remedy)
@@ -103,38 +106,52 @@ class ManyErrors(InputError):
     @classmethod
     def of(cls, errors: Sequence[InputError]) -> InputError:
         """Combine errors; a single one is returned unchanged."""
-        flat = [one for error in errors for one in (error.errors if isinstance(error, ManyErrors) else (error,))]
-        if len(flat) == 1:
-            return flat[0]
-        first = flat[0]
+        found = flat(errors)
+        if len(found) == 1:
+            return found[0]
+        first = found[0]
         many = cls(first.message, file=first.file, line=first.line, field=first.field, remedy=first.remedy)
-        many.errors = tuple(flat)
-        many.args = ("\n".join(str(error) for error in flat),)
+        many.errors, many.located = tuple(found), True
+        many.args = ("\n".join(str(error) for error in found),)
         return many
 
     def __reduce__(self) -> tuple[object, ...]:
         return (ManyErrors.of, (self.errors,)) if self.errors else super().__reduce__()
 
 
+def flat(errors: Iterable[InputError]) -> list[InputError]:
+    """Return single errors in place of several in one."""
+    return [one for error in errors for one in (error.errors if isinstance(error, ManyErrors) else (error,))]
+
+
 class Problems:
     """Collector of input errors, so that all of them are reported at once."""
 
     def __init__(self) -> None:
-        self._found: list[InputError] = []
+        self.errors: list[InputError] = []
 
     @contextmanager
-    def attempt(self) -> Iterator[None]:
-        """Collect an InputError that is raised in the block."""
+    def attempt(self, *path: str | int) -> Iterator[None]:
+        """Collect an InputError that is raised in the block; `path` leads to what the block reads."""
         try:
             yield
         except InputError as error:
-            self._found.append(error)
+            self.errors.append(error.at(*path))
 
-    def finish(self) -> None:
-        """Raise the collected errors, if any; an error that occurred several times is reported once."""
-        once = {str(error): error for error in self._found}
-        if once:
-            raise ManyErrors.of([*once.values()])
+    def finish(self, locate: Callable[[InputError], InputError] = lambda error: error) -> None:
+        """Raise the collected errors, if any, each located; an error that occurred several times is reported once."""
+        if self.errors:
+            errors = flat(map(locate, self.errors))
+            raise ManyErrors.of([*{str(error): error for error in errors}.values()])
+
+
+@contextmanager
+def errors_below(*path: str | int) -> Iterator[None]:
+    """Precede the path of an InputError raised in the block by another one."""
+    try:
+        yield
+    except InputError as error:
+        raise error.at(*path) from None
 
 
 class UnknownNameError(InputError):

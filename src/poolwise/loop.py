@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -18,6 +19,7 @@ from poolwise.model import (
     Decision,
     Ended,
     EventBatch,
+    JobTable,
     Joined,
     Left,
     Machine,
@@ -25,7 +27,6 @@ from poolwise.model import (
     Plan,
     Queue,
     Reject,
-    Renumbered,
     Resize,
     Stalled,
     Start,
@@ -46,7 +47,7 @@ class LoopResult:
     Attributes
     ----------
     passes : scheduling passes
-    opened : number of times that a dispatcher was opened: once, and again whenever the machine or the numbering of jobs changed
+    opened : number of times that a dispatcher was opened: once, and again whenever the machine or the job table was replaced
     rejected : row of the job table -> reason
     refused : decisions that the platform refused (a simulated platform refuses only a policy's mistake)
     waiting : rows of the jobs that were still waiting when the events ended
@@ -70,20 +71,15 @@ def run_loop(
     """Drive a platform with a scheduler until its events end.
 
     The scheduler is opened on the platform's machine, and opened again whenever that machine changes (an owner joined or left)
-    or the rows of the job table are renumbered.
+    or the platform replaces its job table.
 
     Parameters
     ----------
-    platform
-        The simulated or real machine.
-    scheduler
-        The scheduler whose decisions are committed.
-    seed
-        Random seed of the scheduler.
-    observer
-        Called after each instant (progress, explanations); it must not modify its arguments.
-    continued
-        State of an earlier run that this one continues: the jobs keep their waiting counts.
+    platform : the simulated or real machine
+    scheduler : the scheduler whose decisions are committed
+    seed : random seed of the scheduler
+    observer : called after each instant (progress, explanations); it must not modify its arguments
+    continued : state of an earlier run that this one continues: the jobs keep their waiting counts
 
     Returns
     -------
@@ -113,6 +109,7 @@ class Loop:
     aside : row -> reason, for jobs that the platform set aside in the last pass (`CommitResult.aside`)
     dispatcher : the open dispatcher; None before the first pass
     result : the record so far
+    commit_seconds : duration of all commits; callers may reset it
     """
 
     def __init__(self, platform: Platform, scheduler: Scheduler, seed: int = 0, continued: Continuation | None = None) -> None:
@@ -121,7 +118,8 @@ class Loop:
         self.queue, self.result = Queue(platform.table), LoopResult()
         self.aside: dict[int, str] = {}
         self.dispatcher: Dispatcher | None = None
-        self._opened_on: tuple[Machine, int] | None = None
+        self.commit_seconds = 0.0
+        self._opened_on: tuple[Machine, JobTable] | None = None
         self._reported: set[int] = set()  # jobs whose arrival was reported; further reports are ignored
         self._runs: dict[int, Start | None] = {run.id: None for run in platform.snapshot().runs()}
         self._started: list[tuple[Start, int]] = []  # since the last call of the dispatcher
@@ -158,7 +156,7 @@ class Loop:
         """Discard the dispatcher, if there is one, and open another on the current machine."""
         snapshot = self.platform.snapshot()
         self.dispatcher = self.scheduler.open(snapshot.machine, self.seed)
-        self._opened_on = snapshot.machine, snapshot.table.edition
+        self._opened_on = snapshot.machine, snapshot.table
         self.result.opened += 1
         return self.dispatcher
 
@@ -179,11 +177,13 @@ class Loop:
         snapshot = self.platform.snapshot()
         dispatcher = self.dispatcher
         known = self._opened_on
-        if dispatcher is None or known is None or known[0] is not snapshot.machine or known[1] != snapshot.table.edition:
+        if dispatcher is None or known is None or known[0] is not snapshot.machine or known[1] is not snapshot.table:
             dispatcher = self.open()
         plan = dispatcher.schedule(self.considered, snapshot, changes)
         self._check(plan)
+        began = time.monotonic()
         outcome = self.platform.commit(plan)
+        self.commit_seconds += time.monotonic() - began
         for decision in outcome.committed:
             if isinstance(decision, Start):
                 self.queue.remove_tasks(decision.job, decision.tasks)
@@ -216,6 +216,9 @@ class Loop:
 
     def _absorb(self, batch: EventBatch) -> Changes:
         """Apply the events of a batch to the queue, and summarize them for the dispatcher."""
+        if self.queue.table is not self.platform.table:
+            self.queue.table = self.platform.table
+            self._reported = {*self.queue.jobs.tolist(), *(start.job for start in self._runs.values() if start is not None)}
         arrived: list[int] = []
         requeued: list[int] = []
         ended: list[int] = []
@@ -250,10 +253,6 @@ class Loop:
                     joined.append(owner)
                 case Left(owner):
                     left.append(owner)
-                case Renumbered(rows):
-                    self.queue.renumber(rows)
-                    self.queue.table = self.platform.table
-                    self._reported = {rows[job] for job in self._reported if job in rows}
                 case Wake():
                     woke = True
                 case Stalled():

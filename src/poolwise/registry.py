@@ -15,7 +15,7 @@ import sys
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any, NamedTuple, get_args
 
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.interfaces import KIND_CLASSES, OrderKind
@@ -43,7 +43,27 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "reproductions": ("poolwise.reproductions",),
     "plans": ("poolwise.plans",),
 }
-"""Group -> packages whose modules register its classes when they are imported."""
+"""Group -> packages (or a module) that register its classes when they are imported."""
+
+FILE = "file"
+InputFile = Annotated[str, FILE]
+"""Type of a setting that is a file, relative to the file that contains it, or "catalog:NAME".
+
+Its content is part of the key of a run. `pathlib.Path` declares the same.
+"""
+
+
+class SettingsOf(NamedTuple):
+    """Annotation of settings for another component, whose name is in a field of the same class.
+
+    Attributes
+    ----------
+    group, field : registry group of the component, and field with its name
+    """
+
+    group: str
+    field: str
+
 
 _loaded: set[str] = set()
 
@@ -186,6 +206,6 @@ def _load(group: str) -> None:
         return
     for package_name in GROUPS[group]:
         package = importlib.import_module(package_name)
-        for module in pkgutil.iter_modules(package.__path__):
+        for module in pkgutil.iter_modules(getattr(package, "__path__", ())):
             importlib.import_module(f"{package_name}.{module.name}")
     _loaded.add(group)

@@ -12,11 +12,11 @@ from poolwise.batch.methods.irop import Irop, Rounding
 from poolwise.batch.methods.method import Limit, find_method
 from poolwise.batch.problem.check import check_assignment
 from poolwise.batch.problem.definition import Groups
-from poolwise.batch.search.relaxation import Relaxation, linear_bound
+from poolwise.batch.search.relaxation import Relaxation
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.optimize.linear import LinearProgram, LinearSolution
 from poolwise.performance.profiles import Profile
-from tests.helpers.batch_problems import CONCAVE, brute_force, problems
+from tests.helpers.batch_problems import CONCAVE, brute_force, linear_bound, problems
 
 
 @settings(max_examples=40, deadline=None)

@@ -14,9 +14,8 @@ from poolwise.batch.problem.check import check_assignment
 from poolwise.batch.problem.definition import Batch, Problem
 from poolwise.batch.search.costs import costs_of
 from poolwise.batch.search.packing import Guide
-from poolwise.batch.search.relaxation import linear_bound
 from poolwise.errors import InputError
-from tests.helpers.batch_problems import CONCAVE, CONVEX, brute_force, problems
+from tests.helpers.batch_problems import CONCAVE, CONVEX, brute_force, linear_bound, problems
 
 SEARCH = Place(guard=False, pace=0.1, few=0)
 

@@ -17,8 +17,7 @@ from poolwise.batch.search.column_generation import choose_whole, dive, first_co
 from poolwise.batch.search.costs import costs_of, part_of
 from poolwise.batch.search.effort import Effort
 from poolwise.batch.search.packing import Guide, fit, most_items, rebuild
-from poolwise.batch.search.relaxation import linear_bound
-from tests.helpers.batch_problems import brute_force, problems, set_cost
+from tests.helpers.batch_problems import brute_force, linear_bound, problems, set_cost
 
 pytestmark = pytest.mark.long
 

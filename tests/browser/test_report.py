@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from poolwise.presentation.answer import Answer, DecisionCard
 from poolwise.presentation.figure import Axis, Bars, Box, Boxes, Curves, Scatter
-from poolwise.report.page import Page, PageSection, PageTable, TableRow, render
-from poolwise.report.study import study_page
+from poolwise.presentation.table import Table
+from poolwise.report.page import render
+from poolwise.report.study import study_answer
 from poolwise.studies import StudyResult
 from tests.helpers.chromium import CHROMIUM, browser
 from tests.report.conftest import result as result
@@ -23,10 +25,9 @@ SMALL = (
 MEDIA = ((1366, False, "screen"), (1366, True, "screen"), (390, False, "screen"), (1366, False, "print"))
 
 
-def small_page() -> Page:
+def small_page() -> Answer:
     """Return a page with one of each part, and with long names."""
-    rows = [TableRow([name, "1 day 4 h", "2 h" if k else ""]) for k, name in enumerate(LONG_NAMES)]
-    card = PageTable("Decision", ["", "recommended", "today"], rows)
+    rows = [[name, "1 day 4 h", "2 h" if k else ""] for k, name in enumerate(LONG_NAMES)]
     curves = Curves(
         "curves", "Slowdown by size", "Lower is better.", x=(128.0, 384.0, 2048.0),
         series={"FCFS": (5.0, 4.0, 2.0), "FM": (3.0, 2.5, 1.5)}, interval={"FM": ((2.0, 2.0, 1.0), (4.0, 3.0, 2.0))},
@@ -39,10 +40,11 @@ def small_page() -> Page:
                 series={name: (1.0, 2.0, 3.0, 4.0) for name in LONG_NAMES[:2]}, y_axis=Axis("stranded (%)"))  # fmt: skip
     box = Box(0.0, 2.0, 0.0, 1.0, "used", "rack 0: 40 % used of 8 GiB")
     boxes = Boxes("boxes", "Machine", "Racks.", boxes=(box,), series=("used",), x_axis=Axis("rack"), y_axis=Axis(""))
-    wide = PageTable("All results", LONG_NAMES, [TableRow(["1,234.5"] * 6, "chosen")])
-    return Page(
-        "A page", "Choose 768 GiB of pool memory.", first=["Load 0.9."], because=["It is the cheapest."], card=card,
-        main=curves, sections=[PageSection("How certain", ["Certain."])], notes=["A note."], figures=[scatter, bars, boxes],
+    wide = Table("All results", LONG_NAMES, [["1,234.5"] * 6], chosen=0)
+    return Answer(
+        "A page", "Choose 768 GiB of pool memory.", first=["Load 0.9."], because=["It is the cheapest."],
+        decision=DecisionCard(rows, [], reference="today"), main=curves, sections={"How certain": ["Certain."]},
+        notes=["A note."], figures=[scatter, bars, boxes],
         tables=[wide], provenance={"version": "1"},
     )  # fmt: skip
 
@@ -54,7 +56,7 @@ def test_page_in_a_browser(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_study_report_in_a_browser(result: StudyResult, tmp_path: Path) -> None:
-    page = study_page(result)
+    page = study_answer(result)
     (tmp_path / "report.html").write_text(render(page), encoding="utf-8")
     asyncio.run(_check_page((tmp_path / "report.html").as_uri(), len(page.charts)))
 

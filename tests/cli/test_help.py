@@ -91,7 +91,7 @@ def test_long_examples_run_up_to_the_computation(everything, tmp_path, monkeypat
         raise InterruptedStart
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("poolwise.plans.plan.run_plan", work)
+    monkeypatch.setattr("poolwise.plans.plan.plan", work)
     monkeypatch.setattr("poolwise.reproductions.reproduction.reproduce", work)
     monkeypatch.setattr("poolwise.cli.compile._load", work)
     monkeypatch.setattr("joblib.Parallel.__call__", work)
@@ -168,7 +168,7 @@ def test_interrupt_reports_how_to_resume(command, tmp_path, monkeypatch, capsys)
         raise KeyboardInterrupt
 
     monkeypatch.setattr("poolwise.studies.run", stopped)
-    monkeypatch.setattr("poolwise.plans.plan.run_plan", stopped)
+    monkeypatch.setattr("poolwise.plans.plan.plan", stopped)
     name = {"run": "cerit-pools", "plan": "gpu-share"}[command]
     code = cli.run([command, name, "--out", str(tmp_path / "out")])
     assert code == 130

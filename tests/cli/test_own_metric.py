@@ -147,5 +147,3 @@ def test_metric_that_applies_to_no_run_is_rejected(folder, capsys):
     code, _, err = call(capsys, "run", "study.toml", "--out", "out", "--jobs", 1)
     said = " ".join(err.split())
     assert code == 2 and "the metric 'units' applies to no run of this study" in said and "measure.metrics" in said
-    code, _, err = call(capsys, "simulate", "jobs.csv", "--processors", 4, "--order", "fcfs", "--sample", "10us")
-    assert code == 2 and "no processing units to sample" in err

@@ -91,7 +91,10 @@ def test_contended_transfers_share_links(folder: Path, capsys: pytest.CaptureFix
         (words("--affinity-kind", "percent"), "unknown convention 'percent'"),
         (words("--prices", "nowhere.txt"), "no such file"),
         (["simulate", "trace.txt", "--affinity", "affinity.txt"], "Did you mean `poolwise simulate vinesim`?"),
-        (["simulate", "log", "trace.txt", "--format", "vinesim"], "use `poolwise simulate vinesim`"),
+        (
+            ["simulate", "log", "trace.txt", "--format", "vinesim", "--machine", "cerit-racks"],
+            "as `poolwise simulate vinesim` does",
+        ),
     ],
 )
 def test_invalid_options_exit_with_2(

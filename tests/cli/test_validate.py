@@ -94,3 +94,59 @@ def test_power_table_and_price_list_of_a_name_are_described(capsys, tmp_path):
     (tmp_path / "p.toml").write_text('version = 1\nprice = { gpu = "dear" }\n')
     code, _, err = call(capsys, "validate", tmp_path / "p.toml")
     assert code == 2 and "p.toml, line 2, field 'price.gpu'" in err
+
+
+STUDY = """\
+version = 1
+machine = "racks.toml"
+scheduler = "easy.toml"
+power = "power.toml"
+prices = "nowhere.toml"
+[workload]
+trace = "jobs.csv"
+[performance]
+model = "idael"
+[today]
+scheduler = "today.toml"
+[vary]
+"machine.pool.memory.memory" = ["1 GiB", "1 Gib"]
+"scheduler.order" = ["fcfs", "fmm"]
+"""
+FILES = {
+    "racks.toml": 'version = 1\n[[node]]\nname = "thin"\ncors = 4\n[[rack]]\nnodes = { thin = 4 }\n[[pool]]\nname = "memory"\n',
+    "easy.toml": 'version = 1\nbackfill = "eassy"\n',
+    "power.toml": "version = 1\n[idle_watts]\nthin = -1\n[busy_watts]\nthin = 2\n",
+    "today.toml": 'version = 1\norder = "sjff"\n',
+}
+EXPECTED = (
+    ("study.toml, line 5, field 'prices': no such file: nowhere.toml", 'give a prices file, or "catalog:NAME"'),
+    ("study.toml, line 7, field 'workload.trace': no such file: jobs.csv", "--set workload.trace=PATH"),
+    ("study.toml, line 9, field 'performance.model': unknown model 'idael'", "did you mean 'ideal'?"),
+    ("study.toml, line 13, field 'machine.pool.memory.memory': vary: '1 Gib': unknown unit", "correct the value"),
+    ("study.toml, line 14, field 'scheduler.order': vary: unknown order 'fmm'", "did you mean 'fm'?"),
+    ("racks.toml, line 4, field 'machine.node.thin.cors': unknown key 'cors'", "did you mean 'cores'?"),
+    ("easy.toml, line 2, field 'scheduler.backfill': unknown backfill 'eassy'", "did you mean 'easy'?"),
+    ("power.toml, line 3, field 'power.idle_watts.thin': input should be greater than", "correct the value"),
+    ("today.toml, line 2, field 'scheduler.order': unknown order 'sjff'", "did you mean 'sjf'?"),
+)
+
+
+def test_all_errors_of_all_files_are_reported_in_one_run(capsys, tmp_path):
+    for name, text in {**FILES, "study.toml": STUDY}.items():
+        (tmp_path / name).write_text(text)
+    code, out, err = call(capsys, "validate", tmp_path / "study.toml")
+    assert (code, out) == (2, "")
+    for problem, remedy in EXPECTED:
+        assert f"{tmp_path}/{problem}" in err, err
+        assert remedy in err[err.index(problem) :].split("remedy: ", 2)[1], err
+    assert err.count("remedy: ") == len(EXPECTED), "each error once"
+
+
+def test_errors_of_a_plan_and_its_run_are_reported_in_one_run(capsys, tmp_path):
+    text = catalog.find("plans", "cerit-pools").read_text()
+    for old, new in (("[plan]", "[plan]\nbudgett = 1"), ("catalog:cerit-2013.swf.gz", "jobs.swf")):
+        assert old in text
+        text = text.replace(old, new, 1)
+    (tmp_path / "mine.toml").write_text(text)
+    code, _, err = call(capsys, "validate", tmp_path / "mine.toml")
+    assert code == 2 and "field 'plan.budgett'" in err and "no such file: jobs.swf" in err

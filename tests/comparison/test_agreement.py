@@ -2,7 +2,7 @@
 
 import math
 
-from poolwise.comparison.agreement import MIN_POINTS, agreement_figures
+from poolwise.comparison.headlines import MIN_POINTS, agreement_figures
 from poolwise.comparison.published import Claim, ClaimRow, Measured
 from poolwise.presentation.figure import Bars, Scatter
 

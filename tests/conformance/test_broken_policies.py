@@ -16,6 +16,7 @@ from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.cost.model import CostModel, Places, TaskClasses, Waiting
 from poolwise.policies.placement.memory.racks import RackPlacement
+from poolwise.schedulers.list import ListScheduler
 from tests.helpers.broken import draws, failed, only
 
 pytestmark = pytest.mark.long
@@ -227,24 +228,32 @@ def test_broken_placement_is_detected(placement: RackPlacement, name: str, says:
 class Forward(Easy):
     """A backfill that ignores its own starts."""
 
-    def select(self, queue, priority, snapshot, placement):
-        found = ((job, placement.place(snapshot.table.job(job), snapshot)) for job in queue.jobs.tolist())
+    def select(self, pass_):
+        snapshot = pass_.snapshot
+        found = ((job, pass_.placement.place(snapshot.table.job(job), snapshot)) for job in pass_.queue.jobs.tolist())
         return [Start(job, (0,), place) for job, place in found if isinstance(place, Placement)]
 
 
 @dataclass(frozen=True)
 class Doubling(Easy):
-    def select(self, queue, priority, snapshot, placement):
-        starts = list(super().select(queue, priority, snapshot, placement))
+    def select(self, pass_):
+        starts = list(super().select(pass_))
         return [*starts, *starts]
 
 
 @dataclass(frozen=True)
 class Spoiling(Easy):
-    def select(self, queue, priority, snapshot, placement):
-        starts = list(super().select(queue, priority, snapshot, placement))
-        priority[:] = 0.0
+    def select(self, pass_):
+        starts = list(super().select(pass_))
+        pass_.priority[:] = 0.0
         return starts
+
+
+class FourArguments(Easy):
+    """A backfill with the signature of earlier versions."""
+
+    def select(self, queue, priority, snapshot, placement):
+        return []
 
 
 def test_broken_backfills_are_detected() -> None:
@@ -252,6 +261,10 @@ def test_broken_backfills_are_detected() -> None:
     assert "exceed the free resources" in failed(check_backfill(Forward()))[choice]
     assert "was started already" in failed(check_backfill(Doubling()))[choice]
     assert "the priorities" in failed(check_backfill(Spoiling()))["leaves its inputs unchanged"]
+    assert "instead of one SchedulingPass" in failed(check_backfill(FourArguments()))["runs without an error"]
+    with pytest.raises(InputError, match=r"FourArguments.select takes \(queue, priority, snapshot, placement\)") as caught:
+        ListScheduler(backfill=FourArguments()).open(Machine.flat(1), 0)
+    assert "define select(self, pass_)" in str(caught.value.remedy)
 
 
 EASY = BackfillRule("head")

@@ -1,6 +1,7 @@
 """Schedulers on the fake cluster: without faults as in the simulator, with faults consistent."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +16,12 @@ from poolwise.conformance.faults import Fault
 from poolwise.engines import simulate
 from poolwise.errors import InputError, PolicyError
 from poolwise.loop import Loop
-from poolwise.model import Continuation, EventBatch, Queue, Renumbered
+from poolwise.model import Continuation, EventBatch, Queue
 from poolwise.policies.backfill.conservative import Conservative
-from poolwise.policies.order.priorities import FM
+from poolwise.policies.backfill.easy import Easy
+from poolwise.policies.backfill.none import NoBackfill
+from poolwise.policies.backfill.skip import Skip
+from poolwise.policies.order.priorities import FCFS, FM, SJF
 from poolwise.schedulers.list import ListScheduler
 
 pytestmark = pytest.mark.long
@@ -52,7 +56,7 @@ TROUBLE = st.builds(
     unknown=st.sampled_from((0.0, 0.2, 1.0)),
     leaving=st.integers(0, 5),
     draining=st.integers(0, 5),
-    renumbered=st.integers(0, 5),
+    recycled=st.integers(0, 5),
     shuffled=st.booleans(),
 )
 
@@ -84,6 +88,30 @@ def test_no_double_allocation_and_no_lost_job_under_faults(which: tuple[str, str
     name, where = which
     steps, problems = survive(registry.make("schedulers", name), CASES[where](seed=seed % 7), faults, seed)
     assert steps > 0 and not problems
+
+
+REUSING = [
+    ListScheduler(order, backfill)
+    for order in (FCFS(), FM(), SJF())
+    for backfill in (NoBackfill(), Easy(), Conservative(), Skip())
+]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from([*REUSING, *SUITED]), TROUBLE, st.integers(0, 10**6))
+def test_reused_rows_do_not_change_decisions(which: Any, faults: Fault, seed: int) -> None:
+    """A table in which no row is given to a later job is the reference."""
+    name, where = which if isinstance(which, tuple) else ("", "racks")
+    scheduler = registry.make("schedulers", name) if name else which
+    if scheduler.remembers:
+        return  # a replaced table opens the dispatcher again
+    known, reusing = (FakeCluster(CASES[where](seed=seed % 7), replace(faults, recycled=k), seed) for k in (0, 6))
+    for cluster in (known, reusing):
+        loop = Loop(cluster, scheduler, seed)
+        for _, batch in zip(range(2000), cluster.events(), strict=False):  # some schedulers retry forever under some faults
+            loop.apply_events(batch)
+    assert reusing.started_ids == known.started_ids and reusing.done == known.done and reusing.gone == known.gone
+    assert len(reusing.table) <= len(known.table)
 
 
 def test_of_all_kinds_sets_every_fault() -> None:
@@ -154,18 +182,6 @@ def test_loop_raises_on_an_unknown_event() -> None:
     loop = Loop(FakeCluster(racks()), ListScheduler())
     with pytest.raises(PolicyError, match="does not support the event"):
         loop.apply_events(EventBatch(0, (Sunset(),)))
-
-
-def test_renumbered_jobs_keep_their_position() -> None:
-    case = racks()
-    queue = Queue(case.workload.table)
-    for job in (3, 1, 7):
-        queue.add(job)
-    queue.add(5, (0,))
-    queue.renumber({1: 0, 3: 9, 5: 2, 7: 1})
-    assert queue.jobs.tolist() == [0, 9, 2, 1]
-    assert 9 in queue and 7 not in queue
-    assert isinstance(Renumbered({1: 0}), Renumbered)
 
 
 class TestContinuation:

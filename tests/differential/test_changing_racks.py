@@ -13,8 +13,7 @@ from poolwise.model import Failures, Machine, Outage, Outcome, Workload
 from poolwise.platforms.simulated import Disturbance
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy
-from poolwise.policies.order.capped import Capped
-from poolwise.policies.order.priorities import SJF
+from poolwise.policies.order.priorities import SJF, Capped
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
 from poolwise.units import SECOND

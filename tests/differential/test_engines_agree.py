@@ -14,9 +14,7 @@ from poolwise.engines.list_scheduling import columns
 from poolwise.model import Machine, Workload
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.policies.backfill.easy import Easy
-from poolwise.policies.order.areas import SmallestArea
-from poolwise.policies.order.capped import Capped
-from poolwise.policies.order.priorities import FCFS, FM, SJF
+from poolwise.policies.order.priorities import FCFS, FM, SJF, Capped, SmallestArea
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.traces.generators import generate

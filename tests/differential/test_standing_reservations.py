@@ -14,12 +14,12 @@ from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.list_scheduling import replay as racks
 from poolwise.engines.select import find_engine
 from poolwise.interfaces import QueuePolicy
-from poolwise.kernels.list_scheduling import state
+from poolwise.kernels.common import state
 from poolwise.model import Machine, Workload
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.platforms.simulated import Disturbance
 from poolwise.policies.backfill.conservative import Conservative
-from poolwise.policies.order.capped import Capped
+from poolwise.policies.order.priorities import Capped
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.traces.generators import generate
@@ -108,18 +108,18 @@ def _rebuilt(parts: RunSpec) -> tuple[list[int], list[int]]:
     assert rule is not None
     columns = racks.RunColumns(parts, rule)
     arrays, kernel = columns.arrays(), racks.rack_kernel(rule, 10**6)
-    arrays.now[state.PAUSE] = 1
+    now = arrays.state.now
+    now.pause = 1
     while (wanted := kernel("reservations", arrays)) != state.DONE:
         if wanted == state.PAUSED:
-            arrays.now[state.PAUSE], arrays.now[state.PROFILE_VALID] = arrays.now[state.PASSES] + 1, 0
+            now.pause, now.profile_valid = now.passes + 1, 0
         elif wanted == state.INSTANTS:
-            arrays = arrays._replace(profile=columns.profile(2 * int(arrays.now[state.ROWS])))
-            arrays.now[state.RANKED] = 0
+            arrays = arrays._replace(profile=columns.profile(2 * int(now.rows)))
+            now.ranked = 0
         else:
-            larger = racks.larger_columns(arrays.runs, int(arrays.now[state.STARTED]), int(arrays.now[state.ROWS]))
-            arrays = arrays._replace(runs=arrays.runs._replace(**larger))
-    started = int(arrays.now[state.STARTED])
-    return arrays.runs.job[:started].tolist(), arrays.runs.start[:started].tolist()
+            arrays = arrays.with_state(runs=racks.with_more_rows(arrays.state.runs, int(now.started), int(now.rows)))
+    started = int(now.started)
+    return arrays.state.runs.job[:started].tolist(), arrays.state.runs.start[:started].tolist()
 
 
 @pytest.mark.parametrize("order", ["fcfs", "fm", "sjf"])

@@ -15,7 +15,7 @@ from poolwise.arrays import FloatArray
 from poolwise.files.factory import scheduler_of
 from poolwise.files.scheduler import load_scheduler
 from poolwise.policies.backfill.easy import Easy
-from poolwise.policies.order.capped import Capped
+from poolwise.policies.order.priorities import Capped
 from poolwise.schedulers.list import ListScheduler
 from poolwise.search.objectives import JobObjectives
 from poolwise.search.significance import ratios

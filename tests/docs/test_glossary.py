@@ -1,15 +1,21 @@
 """The glossary: the page follows the data, and links lead to terms that exist."""
 
 import re
+import tomllib
 from pathlib import Path
 
-from poolwise.presentation.glossary import PAGE, anchor, glossary, markdown, terms_in
+from poolwise.presentation.glossary import ADDRESS, PAGE, anchor, glossary, markdown, terms_in
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_page_matches_glossary() -> None:
     assert (DOCS / PAGE).read_text(encoding="utf-8") == markdown()
+
+
+def test_address_of_the_page_is_that_of_the_documentation() -> None:
+    urls = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
+    assert f"{urls['Documentation']}/{PAGE}" == ADDRESS
 
 
 def test_anchors_are_unique() -> None:

@@ -15,14 +15,13 @@ from poolwise.engines.list_scheduling import loading
 from poolwise.errors import InputError, PolicyError, UnknownNameError
 from poolwise.interfaces import AgingOrder, OrderKind, QueuePolicy, rule_of
 from poolwise.kernels import jit
-from poolwise.model import Job, Machine, Placement, Queue, Reason, Refusal, Snapshot, Workload
+from poolwise.model import Job, Machine, Placement, Queue, Refusal, Snapshot, Workload
 from poolwise.model.rules import BackfillRule
 from poolwise.performance.combined import Combined
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.policies.backfill.conservative import Conservative
-from poolwise.policies.backfill.easy import Easy, EasyNoExtra
-from poolwise.policies.backfill.easy_nodes_only import EasyNodesOnly
+from poolwise.policies.backfill.easy import Easy, EasyNodesOnly, EasyNoExtra
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.backfill.skip import Skip
 from poolwise.policies.order.priorities import FCFS, SJF
@@ -79,15 +78,12 @@ class Grandchild(Renamed):
 
 @dataclass(frozen=True)
 class Documented(Easy):
-    """A subclass that only adds a setting, a method and a reason."""
+    """A subclass that only adds a setting and a method."""
 
     note: str = ""
 
     def describe(self) -> str:
         return self.note
-
-    def why(self, *seen: Any) -> Reason:
-        return super().why(*seen)
 
 
 def test_auto_selects_the_compiled_engine() -> None:

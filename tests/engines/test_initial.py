@@ -12,6 +12,7 @@ from poolwise.engines.list_scheduling import columns
 from poolwise.errors import InputError
 from poolwise.model import Initial, InitialRun, Machine, Placement, Workload
 from poolwise.performance.ideal import Ideal
+from poolwise.policies.order.priorities import Capped
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
@@ -98,6 +99,19 @@ def test_initial_run_that_ended_before_is_an_error(engine: str) -> None:
     on, load, initial = two_at_work(end=3)
     with pytest.raises(InputError, match="job 1 would have ended before the initial state"):
         simulate(on, load, ListScheduler(), engine=engine, initial=initial)
+
+
+@pytest.mark.parametrize("patience_s", [0.0, 40.0])
+def test_backlog_of_a_capped_order_includes_jobs_that_wait_initially(patience_s: float) -> None:
+    g, on = np.random.default_rng(3), Machine.flat(8)
+    load = Workload.of(
+        np.sort(g.integers(0, 60, 40)) * SECOND,
+        g.integers(5, 40, 40) * SECOND,
+        requests={"nodes": g.integers(1, 8, 40)},
+    )
+    how = ListScheduler(Capped(make("orders", "sjf"), patience_s=patience_s, backlogs=1.0))
+    whole = simulate(on, load, how, engine="reference").schedule
+    check_every_engine(whole, 90 * SECOND, how, Ideal(), None, ("reference", "compiled"))
 
 
 def test_settings_incompatible_with_an_initial_state_are_errors() -> None:

@@ -17,8 +17,7 @@ from poolwise.platforms.simulated import Disturbance
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.backfill.none import NoBackfill
-from poolwise.policies.order.capped import Capped
-from poolwise.policies.order.priorities import FCFS, FM, SJF
+from poolwise.policies.order.priorities import FCFS, FM, SJF, Capped
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
 from poolwise.units import NEVER

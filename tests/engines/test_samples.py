@@ -10,11 +10,10 @@ import pytest
 
 from poolwise.engines import simulate
 from poolwise.engines.compiled_engine import RunSpec
+from poolwise.engines.list_sampling import RackSampler, SharedSampler
 from poolwise.engines.list_scheduling import columns
-from poolwise.engines.list_scheduling.sampling import RackSampler
 from poolwise.engines.samples import PlainSampler, sampler_of
 from poolwise.engines.select import ENGINES
-from poolwise.engines.shared_nodes.sampling import SharedSampler
 from poolwise.interfaces import Scheduler
 from poolwise.model import Initial, Machine, Schedule, Workload
 from poolwise.performance.ideal import Ideal

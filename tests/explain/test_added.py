@@ -16,20 +16,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poolwise.arrays import IntArray
-from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler, reason_of
+from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler
 from poolwise.loop import run_loop
 from poolwise.model import Changes, Kind, Machine, MachineBuilder, Plan, Queue, Reason, Reject, Rule, Snapshot, Workload
 from poolwise.performance.cpu_frequency import CpuFrequency
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import Simulation
 from poolwise.policies.backfill.skip import Skip
-from poolwise.policies.order.edf import EDF
+from poolwise.policies.order.priorities import EDF
 from poolwise.policies.placement.memory.racks import PoolScope, RackPlacement
 from poolwise.policies.placement.nvme.composition import Composer
-from poolwise.policies.placement.nvme.disaggregation_aware import NvmeDisaggregationAware
-from poolwise.policies.placement.nvme.first_fit import NvmeFirstFit
-from poolwise.policies.placement.nvme.maximize_composition import NvmeMaximizeComposition
-from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimizeFragmentation
+from poolwise.policies.placement.nvme.policies import (
+    NvmeDisaggregationAware,
+    NvmeFirstFit,
+    NvmeMaximizeComposition,
+    NvmeMinimizeFragmentation,
+)
 from poolwise.policies.placement.units.policy import UnitPolicy
 from poolwise.policies.placement.units.view import Units
 from poolwise.schedulers.batch import BatchScheduler
@@ -76,7 +78,7 @@ class Adding(Scheduler, Dispatcher):
         return self
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        plan = self.inner.schedule(queue, snapshot, changes)
+        plan = self.inner.schedule(queue, snapshot, replace(changes, explain=frozenset(queue.jobs.tolist())))
         if not any(isinstance(d, Reject) for d in plan.decisions):
             for job in [job for job in queue.jobs.tolist() if not whole(plan, job, queue)][:4]:
                 self.check_in_its_pass(job, queue, snapshot, plan)
@@ -88,7 +90,7 @@ class Adding(Scheduler, Dispatcher):
 
         For jobs admitted to a flow the check differs: among exactly these jobs, the job is admitted as well.
         """
-        why = reason_of(self.inner, job, queue, snapshot, plan)
+        why = plan.reason(job, self.inner)
         if why.rule is not Rule.SHORT:
             return
         if "admitted" in why.text:
@@ -117,9 +119,9 @@ class Adding(Scheduler, Dispatcher):
         some = queue.only(np.array([*(row for row in in_time.tolist() if self.older(row, job, queue)), job]))
         more = enlarged(snapshot, self.add(snapshot, job, why))
         dispatcher = self.scheduler.open(more.machine, 1)
-        plan = dispatcher.schedule(some, more, Changes())
+        plan = dispatcher.schedule(some, more, Changes(explain=frozenset({job})))
         if not whole(plan, job, some):
-            after = reason_of(dispatcher, job, some, more, plan)
+            after = plan.reason(job, dispatcher)
             assert "admitted" not in after.text or after.resource != why.resource
 
     def older(self, other: int, job: int, queue: Queue) -> bool:
@@ -134,10 +136,10 @@ class Adding(Scheduler, Dispatcher):
         queue, reasons = queue.only(np.array([job])), list[Reason]()
         while True:
             dispatcher = self.scheduler.open(snapshot.machine, 1)
-            plan = dispatcher.schedule(queue, snapshot, Changes())
+            plan = dispatcher.schedule(queue, snapshot, Changes(explain=frozenset({job})))
             if whole(plan, job, queue):
                 break
-            why = reason_of(dispatcher, job, queue, snapshot, plan)
+            why = plan.reason(job, dispatcher)
             if why.rule is Rule.POSTPONED or not why.resource:
                 assert self.postpones
                 return reasons[0] if reasons else why
@@ -381,21 +383,21 @@ class Deploying(Adding):
         """As many of its tasks start as units were added, unless the policy waits for better ones."""
         queue = queue.only(np.array([job]))
         dispatcher = self.scheduler.open(snapshot.machine, 1)
-        plan = dispatcher.schedule(queue, snapshot, Changes())
+        plan = dispatcher.schedule(queue, snapshot, Changes(explain=frozenset({job})))
         if whole(plan, job, queue):
             return
-        why = reason_of(dispatcher, job, queue, snapshot, plan)
+        why = plan.reason(job, dispatcher)
         if why.rule is Rule.POSTPONED:
             assert self.postpones
             return
         extra = self.add(snapshot, job, why)
         more = enlarged(snapshot, extra)
         dispatcher = self.scheduler.open(more.machine, 1)
-        then = dispatcher.schedule(queue, more, Changes())
+        then = dispatcher.schedule(queue, more, Changes(explain=frozenset({job})))
         new, given = len(then.starts) - len(plan.starts), int(extra.sum())
         self.deployed += new
         if new < given:
-            assert self.postpones and reason_of(dispatcher, job, queue, more, then).rule is Rule.POSTPONED
+            assert self.postpones and then.reason(job, dispatcher).rule is Rule.POSTPONED
 
 
 @pytest.mark.parametrize("entry", POLICIES, ids=[f"{name}-{kw}" for name, kw in POLICIES])

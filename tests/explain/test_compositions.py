@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 from poolwise.engines import simulate
 from poolwise.explain import Rule, explain_wait
 from poolwise.metrics import Outcomes
-from poolwise.policies.placement.nvme.disaggregation_aware import NvmeDisaggregationAware
-from poolwise.policies.placement.nvme.first_fit import NvmeFirstFit
-from poolwise.policies.placement.nvme.maximize_composition import NvmeMaximizeComposition
-from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimizeFragmentation
+from poolwise.policies.placement.nvme.policies import (
+    NvmeDisaggregationAware,
+    NvmeFirstFit,
+    NvmeMaximizeComposition,
+    NvmeMinimizeFragmentation,
+)
 from poolwise.schedulers.composition import CompositionScheduler
 from tests.helpers.nvme_examples import KINDS, SHARING, machine, workload
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from poolwise.interfaces import PlacementPolicy, reason_of
+from poolwise.interfaces import PlacementPolicy
 from poolwise.model import Changes, Machine, Queue, Refusal, Run, Snapshot, Workload
 from poolwise.model.machine_builder import MachineBuilder
 from poolwise.model.run_table import RunTable
@@ -58,13 +58,13 @@ class Cluster:
     def schedule(self, how: ListScheduler) -> None:
         """Run a pass, request a reason for each job left waiting, and apply the starts."""
         view, dispatcher = self.snapshot(), how.open(self.machine, 0)
-        plan = dispatcher.schedule(self.queue, view, Changes())
+        plan = dispatcher.schedule(self.queue, view, Changes(explain=frozenset(self.queue.jobs.tolist())))
         begun, left = {start.job for start in plan.starts}, np.maximum(view.free, 0)
         for job in self.queue.jobs.tolist():
             fits = not isinstance(self.placement.place(self.workload.job(job), view), Refusal)
             assert not fits or self.placement.screen(np.array([job]), view.free[None], view).all()
             if job not in begun and job not in plan.rejected:
-                assert reason_of(dispatcher, job, self.queue, view, plan).text
+                assert plan.reason(job, dispatcher).text
         event("something is overdrawn" if (view.free < 0).any() else "nothing is overdrawn")
         for start in plan.starts:
             assert (start.placement.amount >= 0).all()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
-from poolwise.arrays import FloatArray
 from poolwise.explain import Reason, Rule, explain_wait
-from poolwise.interfaces import Dispatcher, PlacementPolicy, Scheduler
+from poolwise.interfaces import Dispatcher, Scheduler, SchedulingPass
 from poolwise.model import Changes, Machine, Plan, Queue, Refusal, Snapshot, Start, Wait, Workload
 from poolwise.policies.backfill.skip import Skip
 from poolwise.schedulers.list import ListDispatcher, ListScheduler
@@ -57,13 +57,15 @@ class Telling(Slow):
 
 
 class TellingDispatcher(SlowDispatcher):
-    def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+        plan = super().schedule(queue, snapshot, changes)
         (first,) = plan.starts
-        return Reason(Rule.POSTPONED, "one a pass", blocker=first.job, ahead=len(queue) - 1)
+        why = Reason(Rule.POSTPONED, "one a pass", blocker=first.job, ahead=len(queue) - 1)
+        return replace(plan, reasons=dict.fromkeys(changes.explain, why))
 
 
 class Deaf(ListScheduler):
-    """Starts one job per pass; its dispatcher inherits `why` from one that starts more."""
+    """Starts one job per pass; its dispatcher drops the reasons of one that starts more."""
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
         return DeafDispatcher(self)
@@ -75,17 +77,19 @@ class DeafDispatcher(ListDispatcher):
 
 
 class First(Skip):
-    """Backfill that starts only the first job, and inherits `why` from one that starts more."""
+    """Backfill that starts only the first job, chosen by one that starts more."""
 
-    def select(self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
-        return list(super().select(queue, priority, snapshot, placement))[:1]
+    def select(self, pass_: SchedulingPass) -> Iterable[Start]:
+        return list(super().select(pass_))[:1]
 
 
 class FirstAlone(First):
-    """The same backfill with its own `why`."""
+    """The same backfill with its own reason."""
 
-    def why(self, job: int, *_: object) -> Reason:
-        return Reason(Rule.ORDER, "one at a time")
+    def select(self, pass_: SchedulingPass) -> Iterable[Start]:
+        for job in pass_.to_explain():
+            pass_.record(job, Rule.ORDER, "one at a time")
+        return super().select(pass_)
 
 
 def test_reasons_of_a_user_scheduler_are_used() -> None:
@@ -95,7 +99,7 @@ def test_reasons_of_a_user_scheduler_are_used() -> None:
     assert found.to_dict()["episodes"][0]["blocker"] == 1
 
 
-def test_inherited_reasons_are_ignored_if_decisions_differ() -> None:
+def test_reasons_follow_the_decisions_of_a_subclass() -> None:
     load = ones([0, 0, 0])
     reasons = [
         [(why.rule, why.text, why.ahead) for _, why in explain_wait(load, Machine.flat(4), how, 3).passes]

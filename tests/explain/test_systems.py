@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poolwise.explain import Reason, Rule, explain_wait
-from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler, reason_of
+from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler
 from poolwise.loop import run_loop
 from poolwise.metrics import Outcomes
 from poolwise.model import Changes, Kind, Machine, Plan, Queue, Reject, Snapshot, Start, Workload
@@ -68,7 +68,7 @@ class Asked(Scheduler, Dispatcher):
         return self
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        plan = self.inner.schedule(queue, snapshot, changes)
+        plan = self.inner.schedule(queue, snapshot, replace(changes, explain=frozenset(queue.jobs.tolist())))
         begun = Counter(d.job for d in plan.decisions if isinstance(d, Start) for _ in d.tasks)
         over = {d.job for d in plan.decisions if isinstance(d, Reject)}
         only_rejects = bool(over) and all(isinstance(d, Reject) for d in plan.decisions)
@@ -77,7 +77,7 @@ class Asked(Scheduler, Dispatcher):
                 if only_rejects:
                     continue  # a plan with only rejections is followed by another pass
                 what = Pass(queue, snapshot, plan)
-                why = reason_of(self.inner, job, queue, snapshot, plan)
+                why = plan.reason(job, self.inner)
                 self.said.setdefault(job, []).append((snapshot.now, why))
                 self.look(what, job, why)
         return plan
@@ -207,8 +207,7 @@ def test_waits_under_list_flow_have_true_reasons(machine: Machine, workload: Wor
     def check(what: Pass, job: int, why: Reason) -> None:
         """The reason is that of the list before the flow moves its starts."""
         alone = listed.open(machine, 1)
-        plan = alone.schedule(what.queue, what.snapshot, Changes())
-        assert why == alone.why(job, what.queue, what.snapshot, plan)
+        assert why == alone.schedule(what.queue, what.snapshot, Changes(explain=frozenset({job}))).reason(job, alone)
 
     met = asked(machine, workload, how, Ideal(), check).met
     assert {rule for rule, _ in met} <= {Rule.SHORT, Rule.RESERVATION}
@@ -288,8 +287,8 @@ def test_shortage_of_units_equals_the_waiting_tasks() -> None:
     queue, snapshot = Queue(simulation.table), simulation.snapshot()
     for job in (0, 1):
         queue.add(job)
-    plan = dispatcher.schedule(queue, snapshot, Changes())
+    plan = dispatcher.schedule(queue, snapshot, Changes(explain=frozenset({0, 1})))
     assert [start.tasks for start in plan.starts] == [(0,), (1,)]
-    first, second = (dispatcher.why(job, queue, snapshot, plan) for job in (0, 1))
+    first, second = (plan.reason(job, dispatcher) for job in (0, 1))
     assert (first.resource, first.needed, first.free, first.ahead) == ("slots", 3, 0, 0)
     assert (second.resource, second.needed, second.free, second.ahead) == ("slots", 1, 0, 1)

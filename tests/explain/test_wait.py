@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -13,18 +13,17 @@ from poolwise.engines import simulate
 from poolwise.engines.list_scheduling import replay as compiled
 from poolwise.errors import InputError, PolicyError
 from poolwise.explain import Explanation, Reason, Rule, explain_wait
-from poolwise.interfaces import Dispatcher, Scheduler, reason_of
+from poolwise.interfaces import Dispatcher, Scheduler, SchedulingPass
 from poolwise.loop import run_loop
 from poolwise.metrics import Outcomes
 from poolwise.model import Changes, Machine, Plan, Queue, Refusal, Reject, Snapshot, Start, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import Simulation
 from poolwise.policies.backfill.conservative import Conservative
-from poolwise.policies.backfill.easy import Easy, reservation
-from poolwise.policies.backfill.easy_nodes_only import EasyNodesOnly
+from poolwise.policies.backfill.easy import Easy, EasyNodesOnly, reservation
 from poolwise.policies.backfill.none import NoBackfill, start_in_order
 from poolwise.policies.backfill.skip import Skip
-from poolwise.policies.order.priorities import FCFS, SJF
+from poolwise.policies.order.priorities import SJF
 from poolwise.schedulers.flow import FlowScheduler
 from poolwise.schedulers.greedy import LeastAllocated
 from poolwise.schedulers.list import ListScheduler
@@ -54,13 +53,13 @@ class Checker(Scheduler, Dispatcher):
         return self
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        plan = self.inner.schedule(queue, snapshot, changes)
+        plan = self.inner.schedule(queue, snapshot, replace(changes, explain=frozenset(queue.jobs.tolist())))
         settled = {d.job for d in plan.decisions if isinstance(d, Start | Reject)}
         self.rejected |= {d.job: snapshot.now for d in plan.decisions if isinstance(d, Reject)}
         for job in sorted(set(queue.jobs.tolist()) - settled):
             turned_away = bool(plan.decisions) and all(isinstance(d, Reject) for d in plan.decisions)
             if not turned_away:
-                why = reason_of(self.inner, job, queue, snapshot, plan)
+                why = plan.reason(job, self.inner)
                 self.reasons.setdefault(job, []).append((snapshot.now, why))
                 self.checked[why.rule] = self.checked.get(why.rule, 0) + 1
                 self.inspect(job, why, queue, snapshot, plan)
@@ -109,10 +108,10 @@ class Checker(Scheduler, Dispatcher):
         if isinstance(backfill, Conservative):
             for end, starts_now in ((rank[why.blocker], True), (rank[why.blocker] + 1, False)):
                 some = np.array(sorted([*ranked[:end], job]))
-                chosen = backfill.select(queue.only(some), priority[np.isin(jobs, some)], snapshot, placement)
+                chosen = backfill.select(SchedulingPass(queue.only(some), priority[np.isin(jobs, some)], snapshot, placement))
                 assert (job in [start.job for start in chosen]) is starts_now
             return
-        _, head, state = start_in_order(queue, priority, snapshot, placement)
+        _, head, state = start_in_order(SchedulingPass(queue, priority, snapshot, placement))
         assert why.blocker == jobs[head]
         if isinstance(backfill, NoBackfill):
             assert why.rule is Rule.ORDER and isinstance(placement.place(snapshot.table.job(why.blocker), state), Refusal)
@@ -197,12 +196,16 @@ def test_random_studies_reach_every_rule_of_list_scheduling() -> None:
     assert {Rule.SHORT, Rule.ORDER, Rule.RESERVATION, Rule.WARM_UP} <= counted.keys()
 
 
-@pytest.mark.parametrize("backfill", ["easy", "conservative"])
+@pytest.mark.parametrize("backfill", ["easy", "conservative", "kept"])
 def test_replay_and_repeated_decisions_give_the_same_explanation(backfill: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(50, 56):
         g = np.random.default_rng(seed)
         on = random_studies.machine(g)
-        load, how = random_studies.workload(g, on, 40), random_studies.scheduler(g, 40, (backfill,))
+        load = random_studies.workload(g, on, 40)
+        how = random_studies.scheduler(g, 40, (backfill.replace("kept", "conservative"),))
+        if backfill == "kept":
+            listed = replace(getattr(how, "then", how), backfill=Conservative(keep_reservations=True))
+            how = replace(how, then=listed) if isinstance(how, WarmUp) else listed
         truth = random_studies.model(g)
         for job in load.id[:: len(load) // 5].tolist():
             fast = explain_wait(load, on, how, job, truth=truth).to_dict()
@@ -287,15 +290,11 @@ def test_run_that_differs_from_the_record_is_an_error() -> None:
         explain_wait(load, Machine.flat(4), ListScheduler(), 3, outcomes=other)
 
 
-def test_waiting_job_that_should_have_started_is_an_error() -> None:
-    load, machine = flat([1], [1]), Machine.flat(4)
-    queue = Queue(load.table)
-    queue.add(0)
-    simulation = Simulation(machine, load, random_studies.model(np.random.default_rng(0)))
-    simulation.table.show(1)
-    for backfill in (Easy(), NoBackfill(), Conservative(), Skip()):
-        with pytest.raises(PolicyError, match="job 1 was left waiting"):
-            ListScheduler(FCFS(), backfill).open(machine, 0).why(0, queue, simulation.snapshot(), Plan())
+def test_plan_that_differs_from_the_compiled_record_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    load, machine = flat([3, 4, 1], [10, 5, 20]), Machine.flat(4)
+    monkeypatch.setattr(Easy, "select", Skip.select)
+    with pytest.raises(PolicyError, match="starts other jobs than its compiled record"):
+        explain_wait(load, machine, ListScheduler(), 2)
 
 
 def test_requeued_warm_up_job_blocks_no_other() -> None:
@@ -306,13 +305,14 @@ def test_requeued_warm_up_job_blocks_no_other() -> None:
     for job in (0, 1):
         queue.add(job)
     dispatcher = WarmUp.before(ListScheduler(order=SJF()), 1).open(machine, 0)
-    plan = dispatcher.schedule(queue, snapshot, Changes())
+    explained = Changes(explain=frozenset({0, 1}))
+    plan = dispatcher.schedule(queue, snapshot, explained)
     assert [start.job for start in plan.starts] == [0]
-    assert dispatcher.why(1, queue, snapshot, plan).rule is Rule.SHORT, "`then` takes over in this pass"
+    assert plan.reason(1, dispatcher).rule is Rule.SHORT, "`then` takes over in this pass"
     taken = snapshot.imagined(5 * SECOND, np.zeros_like(snapshot.free))
-    again = dispatcher.schedule(queue, taken, Changes())
+    again = dispatcher.schedule(queue, taken, explained)
     assert again.decisions == ()
-    why = dispatcher.why(0, queue, taken, again), dispatcher.why(1, queue, taken, again)
+    why = again.reason(0, dispatcher), again.reason(1, dispatcher)
     assert [(reason.rule, reason.ahead) for reason in why] == [(Rule.SHORT, 1), (Rule.SHORT, 0)]
 
 
@@ -336,8 +336,8 @@ def test_infeasible_job_gets_its_refusal_and_counts_as_no_predecessor_while_the_
         queue.add(job)
     snapshot.may_grow = True
     dispatcher = how.open(machine, 0)
-    plan = dispatcher.schedule(queue, snapshot, Changes())
+    plan = dispatcher.schedule(queue, snapshot, Changes(explain=frozenset({0, 2})))
     assert [start.job for start in plan.starts] == [1]
-    first, last = (dispatcher.why(job, queue, snapshot, plan) for job in (0, 2))
+    first, last = (plan.reason(job, dispatcher) for job in (0, 2))
     assert (first.rule, first.resource, first.needed, first.free) == (Rule.SHORT, *short)
     assert (last.rule, last.ahead) == (Rule.SHORT, 0)

@@ -10,6 +10,7 @@ from poolwise.files.machine import load_machine
 from poolwise.model import Machine
 from poolwise.studies import load, run
 from poolwise.traces import vinesim
+from poolwise.traces.vinesim.tables import count_columns
 from tests.helpers.vinesim_files import FILES
 
 UNITS = """version = 1
@@ -66,13 +67,12 @@ def test_processors_build_a_flat_machine(tmp_path: Path) -> None:
 
 
 def test_vinesim_machine_matches_the_vinesim_reader(folder: Path) -> None:
-    case = vinesim.load(
-        folder / "trace.txt",
-        folder / "deployment.txt",
-        folder / "affinity.txt",
-        affinity_kind="relative",
-        prices=folder / "prices.txt",
-        power=folder / "power.txt",
+    case = vinesim.VineSimCase.of(
+        vinesim.read_deployment(folder / "deployment.txt"),
+        vinesim.read_tasks(folder / "trace.txt"),
+        vinesim.read_affinity(folder / "affinity.txt", "relative"),
+        prices=vinesim.read_prices(folder / "prices.txt"),
+        power=vinesim.read_power(folder / "power.txt", columns=count_columns(folder / "affinity.txt")),
     )
     (folder / "units.toml").write_text(UNITS + 'data = "trace.txt"\n')
     assert same(load_machine(folder / "units.toml"), case.machine)

@@ -240,16 +240,16 @@ def test_keys_with_dots_are_matched_literally(tmp_path):
     file = tmp_path / "search.toml"
     file.write_text('[space]\n"scheduler.order.rise" = { least = 1.0, most = 2.0 }\n"a.b" = 1\na = { b = 2, c = 3 }\n')
     document = Document.read(file)
-    document.set("space.scheduler.order.rise.least", 1.5, Origin("--set"))
-    document.set("space.a.b", 4, Origin("--set"))
-    document.set("space.a.c", 5, Origin("--set"))
+    document = document.with_value("space.scheduler.order.rise.least", 1.5, Origin("--set"))
+    document = document.with_value("space.a.b", 4, Origin("--set"))
+    document = document.with_value("space.a.c", 5, Origin("--set"))
     assert document.tables["space"] == {"scheduler.order.rise": {"least": 1.5, "most": 2.0}, "a.b": 4, "a": {"b": 2, "c": 5}}
     assert document.get("space.scheduler.order.rise.most") == 2.0
     error = document.error(("space", "scheduler.order.rise", "least"), "is too small")
     assert error.line is None and "--set: is too small" in str(error)
     assert document.error(("space", "scheduler.order.rise", "most"), "is too small").line == 2
     with pytest.raises(InputError, match="no such path"):
-        document.set("space.scheduler.order.fall.least", 1.0, Origin("--set"))
+        document = document.with_value("space.scheduler.order.fall.least", 1.0, Origin("--set"))
 
 
 def test_unknown_catalog_study_lists_known_ones():

@@ -12,7 +12,7 @@ from poolwise import api
 from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.forecasting.backtest import Backtest, BacktestSettings, situation_at
-from poolwise.forecasting.limits import with_limits
+from poolwise.forecasting.known_state import with_limits
 from poolwise.forecasting.scenarios import Known, sample_starts
 from poolwise.model import Machine, Schedule, Workload
 from poolwise.traces import read

@@ -6,11 +6,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poolwise.forecasting.arrivals import draw_arrivals
-from poolwise.forecasting.lifetimes import kaplan_meier
+from poolwise.forecasting.backtest import brier, covered, pinball
 from poolwise.forecasting.recalibration import LEVELS, Recalibration, chance_within, moved, sample_quantiles
-from poolwise.forecasting.runtimes import JobFeatures, RuntimeModel, mean_of
-from poolwise.forecasting.scores import brier, covered, pinball
+from poolwise.forecasting.runtimes import JobFeatures, RuntimeModel, kaplan_meier, mean_of
+from poolwise.forecasting.scenarios import draw_arrivals
 from poolwise.units import DAY, HOUR, NEVER, SECOND
 
 

@@ -1,5 +1,6 @@
 """Small random batch problems, and their optimum by exhaustive search."""
 
+import math
 from itertools import product
 
 import numpy as np
@@ -7,6 +8,7 @@ from hypothesis import strategies as st
 
 from poolwise.batch.problem.assignment import Assignment, Solution
 from poolwise.batch.problem.definition import Batch, Modules, Problem
+from poolwise.batch.search.relaxation import Relaxation
 from poolwise.kernels.batch.fill import FillCosts
 from poolwise.performance.profiles import Profile
 
@@ -16,6 +18,12 @@ CONVEX = (
     Profile("line", (0, 0.75), (0, 0.6), 0.5),
 )
 CONCAVE = Profile("concave", (0, 0.25, 0.5, 0.75), (0, 0.5, 0.6, 0.65))
+
+
+def linear_bound(problem: Problem, *, fixed: bool) -> float:
+    """Return the optimum of the aggregated relaxation; infinity if it is infeasible, NaN if the solver failed."""
+    answer = Relaxation.of(problem, fixed=fixed).program.solve()
+    return math.inf if answer.status == "infeasible" else answer.objective if answer.status == "optimal" else math.nan
 
 
 tolerances = st.integers(0, 1500).map(lambda thousandths: thousandths / 1000)

@@ -9,9 +9,8 @@ from prometheus_client import generate_latest
 
 from poolwise.live.memory_agent.agent import MIB, Host, MemoryAgent
 from poolwise.live.memory_agent.config import load_memory_agent
-from poolwise.live.memory_agent.limits import LimitMover
+from poolwise.live.memory_agent.limits import LimitMover, LimitsRecord
 from poolwise.live.memory_agent.metrics import MemoryAgentMetrics
-from poolwise.live.memory_agent.saved_limits import LimitsRecord
 from tests.helpers.pretended_workloads import SimulatedWorkload
 
 PAGE_IN_S = 15e-6

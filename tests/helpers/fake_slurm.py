@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from poolwise.live.slurm import place_mode, platform, poller
+from poolwise.live.slurm import place_mode, platform
 from poolwise.live.slurm.parsing import ClusterListing, SlurmJob, SlurmNode, group_components, parse_licenses
 from poolwise.slurm import hostlist
 from poolwise.units import HOUR, SECOND
@@ -47,11 +47,11 @@ class FakeSlurm:
         self.marks: dict[str, str] = {}
         self.stubborn: set[str] = set()
         self.comments: dict[str, str] = {}
-        for module in (poller, platform, place_mode):
+        for module in (platform, place_mode):
             monkeypatch.setattr(module, "read_cluster", lambda _: self.read())
         for module in (platform, place_mode):
             monkeypatch.setattr(module, "run_client", self.call)
-        monkeypatch.setattr(poller, "read_racks", lambda nodes: {name: f"rack{int(name[1:]) // 4}" for name in nodes})
+        monkeypatch.setattr(platform, "read_racks", lambda nodes: {name: f"rack{int(name[1:]) // 4}" for name in nodes})
         monkeypatch.setattr(place_mode, "read_jobs", lambda _: list(self.jobs.values()))
         monkeypatch.setattr(place_mode, "ScontrolSession", lambda: self)
 

@@ -40,6 +40,47 @@ def is_feasible(tail, head, lower, capacity, supply):
     return True
 
 
+def cheapest_cost(problem):
+    """Return the cost of the cheapest flow by cycle canceling (Klein 1967) in plain Python, None if none is feasible.
+
+    Expensive arcs to and from an additional node carry the first flow.
+    """
+    tail, head, lower, capacity, cost, supply = (column.tolist() for column in problem)
+    arcs = [[u, v, low, high, c, low] for u, v, low, high, c in zip(tail, head, lower, capacity, cost, strict=True)]
+    root, much = len(supply), 1 + sum(abs(c) * high for c, high in zip(cost, capacity, strict=True))
+    for node, amount in enumerate(supply):
+        left = amount - sum((u == node) * low - (v == node) * low for u, v, low, *_ in arcs)
+        ends = (node, root) if left > 0 else (root, node)
+        arcs.append([*ends, 0, abs(left), much, abs(left)])
+    while cycle := _negative_cycle(root + 1, arcs):
+        room = min(arcs[k][3] - arcs[k][5] if sign > 0 else arcs[k][5] - arcs[k][2] for k, sign in cycle)
+        for k, sign in cycle:
+            arcs[k][5] += sign * room
+    real = arcs[: len(tail)]
+    return None if any(arc[5] for arc in arcs[len(tail) :]) else sum(arc[4] * arc[5] for arc in real)
+
+
+def _negative_cycle(n_node, arcs):
+    """Return a cycle of residual arcs (number, direction) with a negative cost, by Bellman-Ford."""
+    residual = [(u, v, c, (k, 1)) for k, (u, v, _, high, c, flow) in enumerate(arcs) if flow < high]
+    residual += [(v, u, -c, (k, -1)) for k, (u, v, low, _, c, flow) in enumerate(arcs) if flow > low]
+    distance, via, last = [0] * n_node, [None] * n_node, None
+    for _ in range(n_node + 1):
+        last = None
+        for u, v, c, step in residual:
+            if distance[u] + c < distance[v]:
+                distance[v], via[v], last = distance[u] + c, (u, step), v
+    if last is None:
+        return []
+    for _ in range(n_node):
+        last = via[last][0]
+    cycle, node = [], last
+    while not cycle or node != last:
+        node, step = via[node]
+        cycle.append(step)
+    return cycle
+
+
 def assert_optimal(problem, flow, cost):
     """Assert bounds and balances, and that prices exist under which every arc satisfies complementary slackness."""
     tail, head, lower, capacity, price, supply = problem

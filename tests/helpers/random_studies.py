@@ -27,7 +27,7 @@ from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.order.affine import Affine, LogTerm, PowerTerm
-from poolwise.policies.order.capped import Capped
+from poolwise.policies.order.priorities import Capped
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp

@@ -23,7 +23,7 @@ from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.order.priorities import FCFS
 from poolwise.policies.placement.devices.pooled import Pooled
 from poolwise.policies.placement.nodes.placement import FirstNodes
-from poolwise.policies.placement.nvme.first_fit import NvmeFirstFit
+from poolwise.policies.placement.nvme.policies import NvmeFirstFit
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.schedulers.list import ListScheduler
 from tests.helpers.played_cluster import DrivenPlatform, FakeKubernetes
@@ -248,8 +248,9 @@ class Changing:
         """Check the pods that were started and the devices in use, and explain why the others wait."""
         platform, loop = self.driven.platform, self.driven.loop
         if platform.has_nodes and len(loop.queue):
-            reasons = WaitReasons(self.scheduler, loop, platform.snapshot())
-            assert all(reason is None or reason.text for reason in map(reasons.of, loop.queue.jobs.tolist()))
+            jobs = loop.queue.jobs.tolist()
+            reasons = WaitReasons(self.scheduler, loop, platform.snapshot(), jobs)
+            assert all(reason is None or reason.text for reason in map(reasons.of, jobs))
         for name, node in self.driven.nodes().items():
             pod = self.kube.get(Pod, f"default/{name}")
             if name not in self.checked:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poolwise.live.kubernetes.clock import LiveClock
-from poolwise.live.kubernetes.pod_messages import SETTLING, PodMessages
+from poolwise.live.kubernetes.pod_jobs import SETTLING, PodMessages
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
 from tests.helpers.played_cluster import FakeKubernetes
@@ -51,7 +51,7 @@ def test_each_lasting_reason_is_reported_once(steps: list[tuple[int, str | None,
 
 def test_only_lasting_reasons_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """A claim that is created right after its pod, one that never is, and an unsupported field."""
-    monkeypatch.setattr("poolwise.live.kubernetes.pod_messages.SETTLING", SECOND // 10)
+    monkeypatch.setattr("poolwise.live.kubernetes.pod_jobs.SETTLING", SECOND // 10)
     kube = FakeKubernetes(make.node("n0"), make.device_class("gpu", "gpu.example"))
     kube.add(make.devices("gpu.example", "n0", {"name": "g0"}, {"name": "g1"}, node="n0"))
     kube.add(make.claim("before", make.exactly("gpu")))

@@ -1,6 +1,6 @@
 """Priority classes order the queue and are visible to policies."""
 
-from poolwise.policies.order.classes import Classes
+from poolwise.policies.order.priorities import Classes
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.schedulers.list import ListScheduler
 from tests.helpers.played_cluster import FakeKubernetes

@@ -227,7 +227,7 @@ def test_run_stopped_by_a_policy_ends_as_stopped() -> None:
     assert driven.platform.runs.stop(0, "again") == "the run has ended"
 
 
-@pytest.mark.parametrize("hours", [-48, 1])
+@pytest.mark.parametrize("hours", [-100_000, 1])
 def test_wrong_server_clock_gives_no_negative_waits(hours: int) -> None:
     """No job has waited for less than zero seconds, and a snapshot can be written."""
     pod = make.pod("p", cpu="4")

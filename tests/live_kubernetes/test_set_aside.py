@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from poolwise import loop
 from poolwise.live.kubernetes.objects import Pod, ResourceClaim
-from poolwise.live.kubernetes.shadow_mode import ShadowKubernetes
+from poolwise.live.kubernetes.platform import ShadowKubernetes
 from poolwise.live.wait_reasons import WaitReasons
 from poolwise.model import Changes, CommitResult, Rule, Start
 from poolwise.policies.backfill.easy import Easy
@@ -78,7 +78,7 @@ def test_wait_reason_of_a_pod_set_aside_names_the_devices() -> None:
     add_pod(kube, "p", "a")
     driven = kube.open(STRICT)
     (row,) = driven.loop.queue.jobs.tolist()
-    reason = WaitReasons(STRICT, driven.loop, driven.platform.snapshot()).of(row)
+    reason = WaitReasons(STRICT, driven.loop, driven.platform.snapshot(), [row]).of(row)
     assert reason is not None and reason.reason.rule is Rule.ASIDE
     text = "node n0 has too few free devices of gpu that match the claim, and no other node fits"
     assert reason.text == text == driven.loop.aside[row]

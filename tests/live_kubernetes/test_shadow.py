@@ -3,8 +3,18 @@
 import json
 from pathlib import Path
 
-from poolwise.live.kubernetes.objects import Pod, ResourceClaim
-from poolwise.live.kubernetes.shadow_mode import ShadowKubernetes
+import msgspec
+
+from poolwise.live.kubernetes.objects import (
+    AllocatedDevice,
+    Allocation,
+    ClaimStatus,
+    Consumer,
+    DeviceAllocation,
+    Pod,
+    ResourceClaim,
+)
+from poolwise.live.kubernetes.platform import ShadowKubernetes
 from poolwise.live.kubernetes.starts import PodStart
 from poolwise.live.platform import Pass
 from poolwise.live.record import LiveRecord, PassRecorder
@@ -29,8 +39,7 @@ def test_shadow_mode_records_its_decisions_and_the_actual_events(tmp_path: Path)
         received = [kube.events.get() for _ in range(kube.events.qsize())]
         batch = platform.batch(received)
         assert batch is not None
-        before = loop.queue.table
-        record.observe_pass(Pass(batch, loop.apply_events(batch), loop, before, platform.snapshot(), 0.0, 0.0))
+        record.observe_pass(Pass(batch, loop.apply_events(batch), loop, platform.snapshot(), 0.0, 0.0))
 
     kube.add(make.pod("c"))
     happens()
@@ -46,3 +55,22 @@ def test_shadow_mode_records_its_decisions_and_the_actual_events(tmp_path: Path)
     kinds = [json.loads(line)["kind"] for line in (tmp_path / "record.jsonl").read_text().splitlines()]
     assert kinds.count("started") == 1 == kinds.count("ended")
     assert kube.objects[ResourceClaim, "default/c"].status.allocation is None and not kube.released
+
+
+def test_shadow_mode_leaves_starts_of_the_other_scheduler_to_it() -> None:
+    """The other scheduler has reserved a claim and then binds the pod, whose run must end with it."""
+    kube = FakeKubernetes(make.node("n0"), make.device_class("gpu", "gpu.example"), binds_at_once=False)
+    kube.add(make.devices("gpu.example", "all", {"name": "g0"}))
+    kube.add(make.claim("c", make.exactly("gpu")))
+    pod = kube.add(make.pod("a", claims={"g": {"resourceClaimName": "c"}}))
+    mine = Consumer(resource="pods", name="a", uid=pod.metadata.uid)
+    device = AllocatedDevice(request="r", driver="gpu.example", pool="all", device="g0")
+    status = ClaimStatus(allocation=Allocation(devices=DeviceAllocation(results=[device])), reserved_for=[mine])
+    kube.put(msgspec.structs.replace(kube.get(ResourceClaim, "default/c"), status=status))
+    driven = kube.open(ListScheduler(placement=FirstNodes()), ShadowKubernetes)
+    assert not list(driven.platform.snapshot().runs())
+    kube.put(msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name="n0")))
+    assert len(list(driven.settle().platform.snapshot().runs())) == 1
+    kube.put(msgspec.structs.replace(kube.get(ResourceClaim, "default/c"), status=ClaimStatus()))
+    kube.finish("default/a")
+    assert not list(driven.settle().platform.snapshot().runs())

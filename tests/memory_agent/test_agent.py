@@ -12,7 +12,7 @@ from poolwise.live.logs import logger
 from poolwise.live.memory_agent import limits as limits_module
 from poolwise.live.memory_agent.agent import MIB
 from poolwise.live.memory_agent.groups import WatchedGroup
-from poolwise.live.memory_agent.saved_limits import LimitsRecord
+from poolwise.live.memory_agent.limits import LimitsRecord
 from poolwise.performance.fitting import fit, read_measurements
 from tests.helpers.fake_node import FakeNode, metrics_text
 from tests.helpers.pretended_workloads import SimulatedWorkload

@@ -8,7 +8,7 @@ import pytest
 from poolwise.errors import InputError
 from poolwise.live.memory_agent.agent import MIB, MemoryAgent
 from poolwise.live.memory_agent.groups import WatchedGroup
-from poolwise.live.memory_agent.saved_limits import LimitsRecord, SavedLimit
+from poolwise.live.memory_agent.limits import LimitsRecord, SavedLimit
 from tests.helpers.fake_node import FakeNode
 from tests.helpers.pretended_workloads import SimulatedWorkload
 

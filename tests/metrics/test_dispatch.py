@@ -10,7 +10,7 @@ from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.metrics import MeasuredRun
 from poolwise.metrics.latency import Spread, job_latency_us, response_us, task_latency_us
-from poolwise.metrics.measures.latency import LatencyMeasure, TaskLatency
+from poolwise.metrics.measures import LatencyMeasure, TaskLatency
 from poolwise.metrics.unit_use import dispatch_window, energy_j, purchase, unit_series, unit_use
 from poolwise.model import Schedule
 from poolwise.performance.affinity import compute_times, rates

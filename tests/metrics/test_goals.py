@@ -5,7 +5,7 @@ import pytest
 
 from poolwise.engines import simulate
 from poolwise.errors import InputError
-from poolwise.metrics.goals import violated
+from poolwise.metrics.deadlines import violated
 from poolwise.model import Machine, Workload
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND

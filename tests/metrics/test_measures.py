@@ -13,8 +13,7 @@ from poolwise import engines, registry
 from poolwise.api import measured, simulate
 from poolwise.errors import InputError
 from poolwise.metrics import METRICS, Measure, MeasuredRun, Metric, Window, metrics_of, summarize
-from poolwise.metrics.measures.throughput import OfferedLoad
-from poolwise.metrics.measures.waits import Waits
+from poolwise.metrics.measures import OfferedLoad, Waits
 from poolwise.metrics.summary import STANDARD, every_measure, measure_run, metric_columns, metrics_named
 from poolwise.model import Machine, Workload
 from poolwise.schedulers.composition import CompositionScheduler

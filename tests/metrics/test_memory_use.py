@@ -5,7 +5,7 @@ import pytest
 from poolwise.engines import simulate
 from poolwise.metrics import Window
 from poolwise.metrics.measure import MeasuredRun
-from poolwise.metrics.measures.memory_use import MemoryUseMeasure
+from poolwise.metrics.measures import MemoryUseMeasure
 from poolwise.metrics.memory_use import pool_memory
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.usage_based import UsageBased

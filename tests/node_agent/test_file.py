@@ -6,9 +6,9 @@ import pytest
 
 from poolwise.cli import app
 from poolwise.errors import InputError
+from poolwise.live.control_loop import exclusive_lock
 from poolwise.live.node_agent.config import load_node_agent
 from poolwise.live.node_agent.records import ClaimRecord, ClaimState, Records
-from poolwise.live.single_instance import exclusive_lock
 from tests.helpers.node_agent import FILE, node_agent_file
 
 ROOT = Path(__file__).parents[2]

@@ -79,8 +79,8 @@ def test_integer_programs_are_solved(solver):
 def test_false_infeasibility_of_presolve_is_retried_without_presolve():
     """Two steps of savings without bounds of their own, and rows that only tie them: GLOP's presolve is wrong here."""
     from poolwise.batch.problem.definition import Batch, Modules, Problem
-    from poolwise.batch.search.relaxation import linear_bound
     from poolwise.performance.profiles import Profile
+    from tests.helpers.batch_problems import linear_bound
 
     steep = Profile("steep", (0, 0.25, 0.5, 0.75), (0, 0.4, 1.3, 3.0))
     line = Profile("line", (0, 0.75), (0, 0.6), 0.5)

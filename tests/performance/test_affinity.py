@@ -18,7 +18,7 @@ from poolwise.performance.affinity import Affinity, compute_ns, compute_times, s
 from poolwise.performance.combined import Combined
 from poolwise.performance.transfer import Transfer
 from poolwise.platforms.simulated import Simulation
-from poolwise.policies.placement.units.high import High
+from poolwise.policies.placement.units.policies import High
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.schedulers.list import ListScheduler
 from poolwise.traces import vinesim

@@ -113,7 +113,7 @@ def test_profiles_round_trip_through_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "line", "field"),
     [
-        (",goal_s,", ",goal,", None, "goal_s"),
+        (",goal_s,", ",goal,", 2, "goal_s"),
         ("job,100", "job,none", 3, "local_s"),
         ("job,100", "job,0", 3, "local_s"),
         (",200,1,500", ",200,11,500", 3, "importance"),

@@ -18,8 +18,7 @@ from poolwise.performance.affinity import Affinity
 from poolwise.performance.combined import Combined
 from poolwise.performance.fetching import Fetching
 from poolwise.performance.ideal import Ideal
-from poolwise.performance.max_min import max_min_shares
-from poolwise.performance.network_sharing import NetworkSharing
+from poolwise.performance.network_sharing import NetworkSharing, max_min_shares
 from poolwise.performance.transfer import Transfer
 from poolwise.platforms.simulated import Simulation
 from poolwise.schedulers.dispatch import Dispatch

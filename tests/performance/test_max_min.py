@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poolwise.performance.max_min import max_min_shares
+from poolwise.performance.network_sharing import max_min_shares
 
 Network = tuple[list[int], list[int], list[set[int]]]
 

@@ -1,6 +1,9 @@
 """Bandwidth, network and transfer models: numbers by hand, and conservation of work under sharing."""
 
 import itertools
+import math
+from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import pytest
@@ -11,8 +14,10 @@ from poolwise.conformance.cases import devices
 from poolwise.engines import Disturbance, simulate
 from poolwise.errors import InputError, PolicyError
 from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler
-from poolwise.model import Changes, Machine, Placement, Plan, Queue, Snapshot, Start, Workload
+from poolwise.model import Changes, Machine, Placement, Plan, Queue, Run, Snapshot, Start, Workload
 from poolwise.performance.bandwidth_sharing import BandwidthSharing
+from poolwise.performance.combined import Combined
+from poolwise.performance.ideal import Ideal
 from poolwise.performance.network_sharing import NetworkSharing
 from poolwise.performance.routes import Route, homes, routes
 from poolwise.performance.transfer import Transfer
@@ -67,6 +72,17 @@ def test_extra_bandwidth_helps_up_to_the_peak() -> None:
         assert ends(At((0, *held)), BandwidthSharing(), [0], [900], [2000]) == [900]
     peak = {"peak_bandwidth": [6000] * 2}
     assert ends(At((0, 4, 5), (1, 4, 5)), BandwidthSharing(), [0, 0], [900] * 2, [2000] * 2, attributes=peak) == [900] * 2
+
+
+def test_stalled_run_stays_stalled_in_a_combination() -> None:
+    @dataclass(frozen=True)
+    class Stalled(Ideal):
+        def slowdown(self, run: Run, view: Snapshot) -> float:
+            return math.inf
+
+    run, view = cast(Run, None), cast(Snapshot, None)
+    for models in ((Stalled(), Ideal()), (Ideal(), Stalled()), (Ideal(), Stalled(), Ideal())):
+        assert Combined(models).slowdown(run, view) == math.inf
 
 
 def test_device_without_bandwidth_is_an_error_and_not_a_stall() -> None:

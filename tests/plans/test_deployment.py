@@ -82,7 +82,7 @@ def simulate_directly(task_type, cpus, gpus, policy):
 
 def test_every_candidate_matches_a_direct_simulation(file):
     loaded = plan.load_plan(file)
-    answer = plan.run_plan(loaded, file.parent / "out", jobs=1).answer
+    answer = plan.plan(loaded, file.parent / "out", jobs=1).answer
     task_type, frame = loaded.question.task_type, answer.candidates
     assert len(frame) == len(loaded.question.elements) == 2 * (7 * 4 - 1), "all combinations with at least one unit"
     for row in frame.iter_rows(named=True):
@@ -99,9 +99,9 @@ def test_every_candidate_matches_a_direct_simulation(file):
 
 
 def test_search_of_a_large_set_finds_the_exhaustive_choice(file):
-    exact = plan.run_plan(plan.load_plan(file, {"plan.seeds": 1}), file.parent / "out", jobs=1).answer
+    exact = plan.plan(plan.load_plan(file, {"plan.seeds": 1}), file.parent / "out", jobs=1).answer
     settings = {"plan.seeds": 1, "plan.search": {"exhaustive": 1, "sample": 18}}
-    searched = plan.run_plan(plan.load_plan(file, settings), file.parent / "searched", jobs=1).answer
+    searched = plan.plan(plan.load_plan(file, settings), file.parent / "searched", jobs=1).answer
     assert searched.content["search"]["exhaustive"] is False and "may miss" in searched.sections["Method"][0]
     assert searched.content["search"]["measured"] < exact.content["search"]["measured"]
     assert searched.content["chosen"] == exact.content["chosen"]
@@ -109,14 +109,14 @@ def test_search_of_a_large_set_finds_the_exhaustive_choice(file):
 
 def test_interrupted_plan_resumes_with_the_same_result(file):
     out = file.parent / "out"
-    plan.run_plan(plan.load_plan(file), out, jobs=1)
+    plan.plan(plan.load_plan(file), out, jobs=1)
     names = ("plan.json", "candidates.csv", "candidates.parquet", "provenance.json")
     kept = {name: (out / name).read_bytes() for name in names}
     before = written(out)
     removed, spoiled, *_ = before
     forget(out, removed)
     spoil(out, spoiled)
-    plan.run_plan(plan.load_plan(file), out, jobs=1)
+    plan.plan(plan.load_plan(file), out, jobs=1)
     assert {name: (out / name).read_bytes() for name in names} == kept
     assert {key for key, number in written(out).items() if number != before[key]} == {removed, spoiled}
 
@@ -131,7 +131,7 @@ def test_budget_and_number_of_units_limit_the_candidates(file):
 
 def test_gain_from_a_few_units_is_reported_for_two_unit_types(file):
     settings = {"plan.units": 6, "plan.jobs.types": {"fp-good": 1.0}}
-    answer = plan.run_plan(plan.load_plan(file, settings), file.parent / "out", 1).answer
+    answer = plan.plan(plan.load_plan(file, settings), file.parent / "out", 1).answer
     gains = answer.content["eighty_twenty"]["high"]
     rows = answer.candidates.filter(answer.candidates["placement"] == "high").sort("gpu")
     latency = rows["latency_us"].to_numpy()
@@ -139,7 +139,7 @@ def test_gain_from_a_few_units_is_reported_for_two_unit_types(file):
     first = int(np.argmax(gain >= 0.8))
     assert gains["share_for_80_percent"] == rows["gpu"][first] / 6
     assert gains["gain_of_20_percent"] == pytest.approx(gain[1]), "one of six is less than 20 %, two are more"
-    assert [figure.name for figure in answer.figures] == ["few_units", "front_cost", "front_energy"]
+    assert [figure.name for figure, _ in answer.charts] == ["few_units", "front_cost", "front_energy"]
 
 
 def test_units_without_affinity_are_excluded(file):

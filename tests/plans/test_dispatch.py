@@ -9,9 +9,9 @@ from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.performance.affinity import Affinity
 from poolwise.plans import plan
-from poolwise.plans.dispatch_tasks import DispatchTask
 from poolwise.registry import make
 from poolwise.schedulers.dispatch import Dispatch
+from poolwise.studies.cells import Cell
 from poolwise.units import US
 from tests.helpers.kept_trials import forget, spoil, written
 
@@ -69,14 +69,14 @@ def file(tmp_path: Path) -> Path:
 def test_every_candidate_matches_a_direct_simulation(file, tmp_path):
     loaded = plan.load_plan(file)
     task_type = loaded.question.task_type
-    answer = plan.run_plan(loaded, tmp_path / "out", jobs=1).answer
+    answer = plan.plan(loaded, tmp_path / "out", jobs=1).answer
     rows = {(row["order"], row["placement"]): row for row in answer.content["candidates"]}
     assert len(rows) == 6
     for order in ("fcfs", "edf", "classes"):
         for placement in ("high", "flat"):
             latency, missed = [], []
             for seed in (0, 1):
-                workload = task_type.workload(seed)
+                workload = task_type.jobs(seed).read(task_type.machine)
                 scheduler = Dispatch(make("placements", placement), make("orders", order))
                 run = simulate(task_type.machine, workload, scheduler, truth=Affinity(), seed=seed, engine="reference").schedule
                 critical = workload.attributes["stream"] == 0
@@ -92,20 +92,20 @@ def test_every_candidate_matches_a_direct_simulation(file, tmp_path):
 
 def test_answer_is_the_fastest_candidate_that_meets_the_deadlines(file, tmp_path):
     for missed in (40.0, 0.0, 100.0):
-        answer = plan.run_plan(plan.load_plan(file, {"plan.target.missed": missed}), tmp_path / "out", jobs=1).answer
+        answer = plan.plan(plan.load_plan(file, {"plan.target.missed": missed}), tmp_path / "out", jobs=1).answer
         rows = answer.content["candidates"]
         assert [row["latency_us"] for row in rows] == sorted(row["latency_us"] for row in rows)
         keeping = [row for row in rows if row["missed_pct"] <= missed]
         assert answer.content["chosen"] == (keeping[0] if keeping else None)
         assert answer.status == ("decided" if keeping else "infeasible")
         assert answer.candidates.height == 6 and (answer.chosen is None) == (not keeping)
-        assert {figure.name for figure in answer.figures} == {"latency", "missed", "energy", "utilization"}
+        assert {figure.name for figure, _ in answer.charts} == {"latency", "missed", "energy", "utilization"}
 
 
 def test_cached_runs_are_reused_and_damaged_ones_repeated(file, tmp_path, monkeypatch):
-    first = plan.run_plan(plan.load_plan(file), tmp_path / "out", jobs=1)
+    first = plan.plan(plan.load_plan(file), tmp_path / "out", jobs=1)
     loaded = plan.load_plan(file)
-    runs: list[DispatchTask] = []
+    runs: list[Cell] = []
     original = type(loaded.question.task_type).run
 
     def run(self, task):
@@ -117,7 +117,7 @@ def test_cached_runs_are_reused_and_damaged_ones_repeated(file, tmp_path, monkey
     assert len(cells) == 12
     spoil(tmp_path / "out", cells[0])
     forget(tmp_path / "out", cells[1])
-    again = plan.run_plan(loaded, tmp_path / "out", jobs=1)
+    again = plan.plan(loaded, tmp_path / "out", jobs=1)
     assert len(runs) == 2
     assert again.to_dict() == first.to_dict()
 
@@ -152,10 +152,11 @@ def test_trace_options_default_to_the_seed_of_the_run(file, tmp_path):
     head = PLAN.partition("[plan.target]")[0].replace('of = "critical"\n', "").replace('"edf", "classes"', "")
     file.write_text(f'{head}trace = "t.txt"\noptions = {{ inter_arrival = "exponential(9us)" }}\n')
     task_type = plan.load_plan(file).question.task_type
-    arrivals = [task_type.workload(seed).submit.tolist() for seed in (0, 1)]
-    assert arrivals[0] != arrivals[1] and task_type.workload(0).submit.tolist() == arrivals[0]
+    arrivals = [task_type.jobs(seed).read(task_type.machine).submit.tolist() for seed in (0, 1)]
+    assert arrivals[0] != arrivals[1] and task_type.jobs(0).read(task_type.machine).submit.tolist() == arrivals[0]
     file.write_text(f'{head}trace = "t.txt"\noptions = {{ inter_arrival = "exponential(9us)", seed = 1 }}\n')
-    assert plan.load_plan(file).question.task_type.workload(0).submit.tolist() == arrivals[1]
+    task_type = plan.load_plan(file).question.task_type
+    assert task_type.jobs(0).read(task_type.machine).submit.tolist() == arrivals[1]
 
 
 def test_order_that_needs_a_missing_column_is_rejected(file, tmp_path):
@@ -163,10 +164,10 @@ def test_order_that_needs_a_missing_column_is_rejected(file, tmp_path):
     head = PLAN.partition("[plan.target]")[0].replace('of = "critical"\n', "")
     file.write_text(f'{head}trace = "t.txt"\n')
     with pytest.raises(InputError, match="cannot order by deadline: the jobs have no deadlines"):
-        plan.run_plan(plan.load_plan(file), tmp_path / "out", jobs=1)
+        plan.plan(plan.load_plan(file), tmp_path / "out", jobs=1)
 
 
 @pytest.mark.parametrize("name", ["critical-beside-batch", "philly-gavel", "azure-splitwise"])
 def test_shipped_plans_are_valid(name):
     task_type = plan.load_plan(name).question.task_type
-    assert len(task_type.workload(0)) > 1000
+    assert len(task_type.jobs(0).read(task_type.machine)) > 1000

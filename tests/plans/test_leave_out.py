@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from poolwise.plans import plan
-from poolwise.plans.plan import Answer
-from poolwise.runner import Local
+from poolwise.presentation.answer import Answer
 
 PLAN = """\
 version = 1
@@ -50,7 +49,7 @@ def answer_plan(folder: Path, large: dict[int, int], settings: dict[str, object]
             rows.append(f"{k},{k * 200 * 10**9},1,{(200 + 37 * (k % 11)) * 10**9},{memory * 1024}")
     (folder / "jobs.csv").write_text("\n".join(rows) + "\n")
     (folder / "plan.toml").write_text(PLAN)
-    return plan.load_plan(folder / "plan.toml", settings).question.answer(folder / "out", Local(1), lambda line: None)
+    return plan.plan(plan.load_plan(folder / "plan.toml", settings), folder / "out", jobs=1).answer
 
 
 @pytest.fixture

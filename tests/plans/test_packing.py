@@ -16,7 +16,7 @@ from poolwise.files.machine import load_machine
 from poolwise.model import Kind, Workload
 from poolwise.plans import plan
 from poolwise.plans.packing_task import draw_jobs, pack
-from poolwise.report.plan import write_plan
+from poolwise.report.page import write_report
 from poolwise.units import SECOND
 from tests.helpers.data import DATA
 
@@ -86,7 +86,7 @@ def file(tmp_path):
 
 def test_two_unlike_nodes_match_a_hand_computation(file, tmp_path):
     """Ten pods need 4 CPUs and a T4; the node with T4s has CPUs for one, and pooling adds the CPUs of the other node."""
-    done = plan.run_plan(plan.load_plan(file), tmp_path / "out", 1)
+    done = plan.plan(plan.load_plan(file), tmp_path / "out", 1)
     local, pooled = done.answer.content["cases"]
     assert [case["case"] for case in (local, pooled)] == ["not pooled", "pooled"]
     assert (local["jobs"], local["fit"], pooled["fit"]) == (10, 1, 4)
@@ -100,7 +100,7 @@ def test_two_unlike_nodes_match_a_hand_computation(file, tmp_path):
         '4 of 10 jobs fit with "pooled": 3 more (300.0 %) than with "not pooled"; 0 instead of 3 GPUs are stranded.'
     )
     assert done.answer.candidates["verdict"].to_list() == ["fits most", ""]
-    write_plan(done, tmp_path / "out" / "report.html")
+    write_report(done.answer, tmp_path / "out" / "report.html")
     page = (tmp_path / "out" / "report.html").read_text()
     assert done.answer.headline in unescape(page) and page.count("<figure data-chart") == 2
 
@@ -120,10 +120,10 @@ def test_granted_plus_idle_equals_installed(file, tmp_path):
 
 
 def test_packing_answer_is_reproducible_and_cached(file, tmp_path, monkeypatch):
-    first = plan.run_plan(plan.load_plan(file), tmp_path / "a", 1)
-    others = plan.run_plan(plan.load_plan(file), tmp_path / "b", 1)
-    monkeypatch.setattr("poolwise.plans.packing.pack", lambda *_: pytest.fail("packed again"))
-    again = plan.run_plan(plan.load_plan(file), tmp_path / "a", 1)
+    first = plan.plan(plan.load_plan(file), tmp_path / "a", 1)
+    others = plan.plan(plan.load_plan(file), tmp_path / "b", 1)
+    monkeypatch.setattr("poolwise.plans.packing_task.pack", lambda *_: pytest.fail("packed again"))
+    again = plan.plan(plan.load_plan(file), tmp_path / "a", 1)
     written = [(tmp_path / name / "plan.json").read_bytes() for name in "ab"]
     assert written[0] == written[1] and first.to_dict() == others.to_dict() == again.to_dict()
     assert json.loads(written[0])["status"] == "decided"

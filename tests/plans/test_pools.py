@@ -11,9 +11,10 @@ import pytest
 from poolwise.errors import InputError
 from poolwise.optimize.monotone import below
 from poolwise.plans import plan
+from poolwise.plans.plan import Answer
 from poolwise.plans.search import search
-from poolwise.plans.sizes import costs
-from poolwise.runner import Local, Store
+from poolwise.plans.sizes import bought, priced
+from poolwise.runner import Local, Store, TaskRunner
 from poolwise.studies.cell_store import CellStore
 from poolwise.studies.cells import workload_of
 from tests.helpers.kept_trials import forget, written
@@ -77,18 +78,24 @@ def write(folder: Path, text: str) -> Path:
 def grid(question, store: CellStore):
     """Judge every candidate, as a slow reference, and find the cheapest that meets the targets."""
     with store.writing():
-        runs = question._candidate_runs(store, Local(1), lambda line: None)
-        cost = costs(question.sizes, question.document)
+        runs = question._candidate_runs(TaskRunner(store, Local(1)))
+        cost = priced(question.sizes, bought(question.sizes, question.document))
         elements = list(itertools.product(*map(range, cost.shape)))
         verdicts = {element: runs.judge(element) for element in elements}
     keeping = [element for element in elements if verdicts[element].state == "keeps"]
     return cost, verdicts, min(keeping, key=lambda e: (cost[e], e), default=None)
 
 
+def answer_of(question, folder: Path) -> Answer:
+    store = CellStore(folder / "out")
+    with store.writing():
+        return question.answer(TaskRunner(store, Local(1)), lambda line: None)
+
+
 def found(question, store: CellStore):
     with store.writing():
-        runs = question._candidate_runs(store, Local(1), lambda line: None)
-        return search(runs, costs(question.sizes, question.document), 0.1, question.section.checks)
+        runs = question._candidate_runs(TaskRunner(store, Local(1)))
+        return search(runs, priced(question.sizes, bought(question.sizes, question.document)), 0.1, question.section.checks)
 
 
 @pytest.mark.long
@@ -114,14 +121,14 @@ def test_search_reports_and_corrects_violated_monotonicity(folder):
     _, verdicts, expected = grid(question, CellStore(folder / "grid"))
     assert verdicts[(3,)].state == "keeps" and verdicts[(4,)].state == "breaks" and verdicts[(5,)].state == "keeps"
     assert found(question, CellStore(folder / "search")).best == expected == (3,)
-    answer = question.answer(folder / "out", Local(1), lambda line: None)
+    answer = answer_of(question, folder)
     assert answer.content["assumption"]["contradictions"]
     assert any("contradict" in line for line in answer.sections["Certainty"])
 
 
 def test_cost_covers_pools_of_all_racks_and_all_nodes(folder):
     question = plan.load_plan(write(folder, PLAN + NODES)).question
-    cost = costs(question.sizes, question.document)
+    cost = priced(question.sizes, bought(question.sizes, question.document))
     pools, nodes = 2, 8
     for (a, pool), (b, local) in itertools.product(enumerate(range(24, 97, 8)), enumerate((8, 16, 24, 32))):
         assert cost[a, b] == pytest.approx(5.0 * (pools * pool + nodes * local))
@@ -137,7 +144,7 @@ RANGES = {
 def test_answers_at_other_prices_are_the_cheapest_of_the_grid(folder):
     question = plan.load_plan(write(folder, PLAN + NODES), RANGES).question
     _, verdicts, _ = grid(question, CellStore(folder / "grid"))
-    answer = question.answer(folder / "out", Local(1), lambda line: None)
+    answer = answer_of(question, folder)
     answers = answer.content["prices"]
     assert [(one["size"].rpartition(".")[0], one["price"]) for one in answers] == [
         ("machine.pool.memory", 5.0), ("machine.pool.memory", 200.0), ("machine.node.thin", 1.0), ("machine.node.thin", 60.0),
@@ -156,7 +163,7 @@ def test_answers_at_other_prices_are_the_cheapest_of_the_grid(folder):
     lines = answer.sections["Cost"]
     assert sum("the answer is" in line for line in lines) == sum(one["sizes"] != chosen for one in answers)
     assert any("the answer stays the same" in line for line in lines)
-    assert [shown.name for shown in answer.figures][-1] == "tornado"
+    assert [shown.name for shown, _ in answer.charts][-1] == "tornado"
 
 
 def test_plan_card_shows_sizes_and_cost_of_today(folder):
@@ -166,7 +173,7 @@ def test_plan_card_shows_sizes_and_cost_of_today(folder):
     (folder / "fat.toml").write_text(text.replace('memory = "16 GiB"', 'memory = "64 GiB"'))
     settings = {**RANGES, "today": {"name": "fat nodes", "machine": "fat.toml", "scheduler": {"order": "fcfs"}}}
     question = plan.load_plan(write(folder, PLAN + NODES), settings).question
-    answer = question.answer(folder / "out", Local(1), lambda line: None)
+    answer = answer_of(question, folder)
     card = {row[0]: row[1:] for row in answer.card.rows}
     pool, local = (int(str(size).split()[0]) for size in answer.content["chosen"]["sizes"].values())
     small = next(
@@ -188,7 +195,7 @@ def test_plan_card_shows_sizes_and_cost_of_today(folder):
 
 def test_plan_answer_has_headline_rows_and_plain_data(folder):
     loaded = plan.load_plan(write(folder, PLAN.replace("at_most = 1.1", "at_most = 1.5")))
-    result = plan.run_plan(loaded, folder / "out", jobs=1)
+    result = plan.plan(loaded, folder / "out", jobs=1)
     answer = result.answer
     assert (
         answer.status == "decided"
@@ -210,15 +217,15 @@ def test_plan_answer_has_headline_rows_and_plain_data(folder):
 
 def test_interrupted_plan_resumes(folder):
     loaded = plan.load_plan(write(folder, PLAN))
-    first = plan.run_plan(loaded, folder / "one", jobs=1)
+    first = plan.plan(loaded, folder / "one", jobs=1)
     names = ("plan.json", "candidates.csv", "candidates.parquet", "provenance.json")
     kept = {name: (folder / "one" / name).read_bytes() for name in names}
     (folder / "two").mkdir()
     shutil.copy(Store(folder / "one").file, folder / "two")
     before = written(folder / "two")
-    removed = [*before][::3]
+    removed = [key for key, number in before.items() if number < max(before.values())][::3]  # the last number would be reused
     forget(folder / "two", *removed)
-    second = plan.run_plan(plan.load_plan(folder / "plan.toml"), folder / "two", jobs=1)
+    second = plan.plan(plan.load_plan(folder / "plan.toml"), folder / "two", jobs=1)
     assert {name: (folder / "two" / name).read_bytes() for name in names} == kept
     assert second.to_dict() == first.to_dict()
     assert removed and [key for key, number in written(folder / "two").items() if number != before[key]] == removed
@@ -229,7 +236,7 @@ def test_candidates_share_seeds_and_use_more_near_the_target(folder):
     question = plan.load_plan(write(folder, PLAN), settings).question
     store = CellStore(folder / "out")
     with store.writing():
-        runs = question._candidate_runs(store, Local(1), lambda line: None)
+        runs = question._candidate_runs(TaskRunner(store, Local(1)))
         verdicts = [runs.judge((k,)) for k in range(10)]
         cells = [runs.cells((k,)) for k in range(10)]
     assert all([cell.seed for cell in mine] == list(range(6)) for mine in cells)
@@ -247,7 +254,7 @@ def test_candidates_share_seeds_and_use_more_near_the_target(folder):
 def test_undecided_candidate_leaves_plan_undecided(folder):
     """At this level, no interval over three seeds clears the bound."""
     question = plan.load_plan(write(folder, PLAN), {"plan.certainty": {"least": 2, "most": 3, "level": 0.999999}}).question
-    answer = question.answer(folder / "out", Local(1), lambda line: None)
+    answer = answer_of(question, folder)
     assert answer.status == "undecided" and "ndecided" in answer.headline
     assert "undecided" in answer.candidates["verdict"].to_list()
 
@@ -256,7 +263,7 @@ def test_intervals_over_jobs_are_paired(folder):
     question = plan.load_plan(write(folder, PLAN), {"plan.certainty": {"over": "jobs"}}).question
     store = CellStore(folder / "out")
     with store.writing():
-        runs = question._candidate_runs(store, Local(1), lambda line: None)
+        runs = question._candidate_runs(TaskRunner(store, Local(1)))
         verdict = runs.judge((4,))
         series = runs.margins((4,), question.targets[0], 1)
     mean = verdict.values[0]
@@ -267,7 +274,7 @@ def test_intervals_over_jobs_are_paired(folder):
 
 def test_target_that_no_candidate_meets_is_infeasible(folder):
     loaded = plan.load_plan(write(folder, PLAN), {"plan.target": [{"metric": "mean_bounded_slowdown", "at_most": 0.5}]})
-    answer = plan.run_plan(loaded, folder / "out", 1).answer
+    answer = plan.plan(loaded, folder / "out", 1).answer
     assert answer.status == "infeasible" and answer.chosen is None
     assert answer.headline.startswith("No candidate meets every target (mean bounded slowdown of at most 0.5")
 
@@ -288,7 +295,7 @@ def test_lower_bounds_and_fairness_can_be_targets(folder):
         {"metric": "discrimination_s", "at_most": 1e9},
         {"metric": "mean_degradation", "at_most": 0.5},
     ]
-    answer = plan.run_plan(plan.load_plan(write(folder, PLAN), {"plan.target": targets}), folder / "out", 1).answer
+    answer = plan.plan(plan.load_plan(write(folder, PLAN), {"plan.target": targets}), folder / "out", 1).answer
     assert answer.status == "decided"
     assert {"throughput_per_100s", "discrimination_s", "mean_degradation_margin"} <= set(answer.candidates.columns)
     assert np.isfinite(answer.candidates["discrimination_s"].to_numpy()).any()
@@ -376,7 +383,7 @@ def test_number_of_devices_meets_deadline_target(tmp_path):
     result = found(question, CellStore(tmp_path / "search"))
     assert expected is not None and result.best == expected
     with (store := CellStore(tmp_path / "grid")).writing():
-        runs = question._candidate_runs(store, Local(1), lambda line: None)
+        runs = question._candidate_runs(TaskRunner(store, Local(1)))
         outcomes, workload = store.outcomes(runs.cells((0,))[0]), workload_of(runs.cells((0,))[0])
     deadline = workload.attributes["deadline"].astype(np.int64)
     missed = [not f or e > d for f, e, d in zip(outcomes.finished, outcomes.end, deadline, strict=True)]

@@ -6,7 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from poolwise.errors import PolicyError
-from poolwise.interfaces import BackfillPolicy, PlacementPolicy
+from poolwise.interfaces import BackfillPolicy, PlacementPolicy, SchedulingPass
 from poolwise.model import Job, Machine, Placement, Queue, Refusal, Run, Snapshot, Start, Workload
 from poolwise.model.run_table import RunTable
 from poolwise.performance.remote_memory import RemoteMemory
@@ -72,8 +72,9 @@ State = tuple[Snapshot, np.ndarray, np.ndarray, RackPlacement]
 @given(states(), st.sampled_from((Easy(), EasyNoExtra())))
 def test_easy_does_not_delay_the_reservation_of_the_head(state: State, chosen: Easy) -> None:
     snapshot, jobs, priority, placement = state
-    in_order, head, begun = start_in_order(waiting(snapshot, jobs), priority, snapshot, placement)
-    starts = list(chosen.select(waiting(snapshot, jobs), priority, snapshot, placement))
+    this_pass = SchedulingPass(waiting(snapshot, jobs), priority, snapshot, placement)
+    in_order, head, begun = start_in_order(this_pass)
+    starts = list(chosen.select(this_pass))
     assert starts[: len(in_order)] == in_order
     end = after(snapshot, starts)
     assert (end.free >= 0).all()
@@ -93,7 +94,8 @@ def test_easy_does_not_delay_the_reservation_of_the_head(state: State, chosen: E
 @given(states())
 def test_easy_no_extra_starts_at_least_as_many_jobs_as_no_backfill(state: State) -> None:
     snapshot, jobs, priority, placement = state
-    count = [len(list(b.select(waiting(snapshot, jobs), priority, snapshot, placement))) for b in (NoBackfill(), EasyNoExtra())]
+    this_pass = SchedulingPass(waiting(snapshot, jobs), priority, snapshot, placement)
+    count = [len(list(b.select(this_pass))) for b in (NoBackfill(), EasyNoExtra())]
     assert count[0] <= count[1]
 
 
@@ -101,8 +103,9 @@ def test_easy_no_extra_starts_at_least_as_many_jobs_as_no_backfill(state: State)
 @given(states(), st.sampled_from((NoBackfill(), Easy(), EasyNoExtra(), Conservative())))
 def test_jobs_that_fit_in_order_start_under_every_backfill(state: State, backfill: BackfillPolicy) -> None:
     snapshot, jobs, priority, placement = state
-    in_order, _, _ = start_in_order(waiting(snapshot, jobs), priority, snapshot, placement)
-    starts = list(backfill.select(waiting(snapshot, jobs), priority, snapshot, placement))
+    this_pass = SchedulingPass(waiting(snapshot, jobs), priority, snapshot, placement)
+    in_order, _, _ = start_in_order(this_pass)
+    starts = list(backfill.select(this_pass))
     assert [start.job for start in in_order] == [start.job for start in starts][: len(in_order)]
     assert (after(snapshot, starts).free >= 0).all()
 
@@ -133,7 +136,8 @@ class Unscreened(PlacementPolicy):
 def test_screening_does_not_change_decisions(state: State, backfill: BackfillPolicy) -> None:
     snapshot, jobs, priority, placement = state
     chosen = [
-        list(backfill.open().select(waiting(snapshot, jobs), priority, snapshot, p)) for p in (placement, Unscreened(placement))
+        list(backfill.open().select(SchedulingPass(waiting(snapshot, jobs), priority, snapshot, p)))
+        for p in (placement, Unscreened(placement))
     ]
     found = [[(start.job, start.placement.rows()) for start in starts] for starts in chosen]
     assert found[0] == found[1]
@@ -166,7 +170,8 @@ def test_conservative_rejects_nonmonotone_placements_but_accepts_lost_capacity()
         return Snapshot(NOW, machine, workload.table, have, have - np.array([[2, 0]]), table, RemoteMemory())
 
     with pytest.raises(PolicyError, match="not monotone"):
-        list(Conservative().select(waiting(state(4), jobs), priority, state(4), Picky()))
+        list(Conservative().select(SchedulingPass(waiting(state(4), jobs), priority, state(4), Picky())))
     # Job 0 needs three nodes of which two are left; job 1 waits for the run that holds both, then for no other job.
-    assert list(Conservative().select(waiting(state(4), jobs), priority, state(2), RackPlacement())) == []
-    assert [s.job for s in Conservative().select(waiting(state(4), jobs), priority, state(4), RackPlacement())] == [1]
+    for free, started in ((2, []), (4, [1])):
+        this_pass = SchedulingPass(waiting(state(4), jobs), priority, state(free), RackPlacement())
+        assert [start.job for start in Conservative().select(this_pass)] == started

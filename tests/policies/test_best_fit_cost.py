@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poolwise.policies.cost.best_fit import REMOTE, BestFit
+from poolwise.policies.cost.baselines import REMOTE, BestFit
 from poolwise.policies.cost.model import Places, TaskClasses, Waiting
 
 amounts = st.lists(st.tuples(st.integers(0, 64), st.integers(0, 64)), min_size=1, max_size=6)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,9 +18,7 @@ from poolwise.model.run_table import RunTable
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import Simulation
 from poolwise.policies.backfill.easy import Easy
-from poolwise.policies.order.areas import SmallestArea
-from poolwise.policies.order.capped import Capped
-from poolwise.policies.order.priorities import FCFS, SJF
+from poolwise.policies.order.priorities import FCFS, SJF, Capped, SmallestArea
 from poolwise.schedulers.list import ListDispatcher, ListScheduler
 from poolwise.traces.generators import generate
 from poolwise.units import SECOND
@@ -84,16 +84,15 @@ def test_component_settings_build_capped_orders() -> None:
 
 
 def test_every_wait_has_a_reason_under_a_backfill_order() -> None:
-    """No waiting job should have started by the rule from which its reason follows."""
     load = generate("perlmutter_like", jobs=110, seed=4, estimate_factor=2.0)
     machine = Machine.of_racks(4, 40, local=2**19, pool=2**22)
     rules = set[Rule]()
 
     class ExplainingDispatcher(ListDispatcher):
         def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-            plan = super().schedule(queue, snapshot, changes)
-            waits = set(queue.jobs.tolist()) - {start.job for start in plan.starts} - set(plan.rejected)
-            rules.update(super(ExplainingDispatcher, self).why(job, queue, snapshot, plan).rule for job in waits)
+            plan = super().schedule(queue, snapshot, replace(changes, explain=frozenset(queue.jobs.tolist())))
+            rules.update(reason.rule for reason in plan.reasons.values())
+            assert len(plan.reasons) + len(plan.starts) == len(queue) or plan.rejected
             return plan
 
     class ExplainingScheduler(ListScheduler):
@@ -101,4 +100,4 @@ def test_every_wait_has_a_reason_under_a_backfill_order() -> None:
             return ExplainingDispatcher(self)
 
     run_loop(Simulation(machine, load, Ideal()), ExplainingScheduler(FCFS(), Easy(order=SJF())))
-    assert {Rule.SHORT, Rule.RESERVATION} <= rules
+    assert rules == {Rule.SHORT, Rule.RESERVATION}

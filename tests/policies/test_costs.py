@@ -8,10 +8,8 @@ from hypothesis import strategies as st
 from poolwise import registry
 from poolwise.errors import InputError
 from poolwise.performance.device_profiles import read_device_profiles
-from poolwise.policies.cost.cpu_mem import CpuMem
+from poolwise.policies.cost.baselines import CpuMem, Octopus, Quincy
 from poolwise.policies.cost.model import Places, TaskClasses, Waiting
-from poolwise.policies.cost.octopus import Octopus
-from poolwise.policies.cost.quincy import Quincy
 from poolwise.policies.cost.utility import Utility, utility
 
 NW = read_device_profiles("catalog:rodinia")["nw"]

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from poolwise.arrays import FloatArray
 from poolwise.conformance import check_backfill
 from poolwise.conformance.scheduler import WARM
 from poolwise.engines import simulate
-from poolwise.interfaces import BackfillPolicy, Dispatcher, PlacementPolicy, Scheduler
+from poolwise.interfaces import BackfillPolicy, Dispatcher, Scheduler, SchedulingPass
 from poolwise.loop import run_loop
 from poolwise.model import Changes, Machine, Placement, Plan, Queue, Reject, Snapshot, Start, Workload
 from poolwise.model.rules import BackfillRule
@@ -191,9 +190,9 @@ def test_reservations_are_compressed_in_passes_where_nothing_fits() -> None:
     class EveryPass(BackfillPolicy):
         sees_every_pass: ClassVar[bool] = True
 
-        def select(self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> list[Start]:
-            passes.append(snapshot.now)
-            return list(Conservative().select(queue, priority, snapshot, placement))
+        def select(self, pass_: SchedulingPass) -> list[Start]:
+            passes.append(pass_.snapshot.now)
+            return list(Conservative().select(pass_))
 
     class FittingPasses(EveryPass):
         sees_every_pass: ClassVar[bool] = False

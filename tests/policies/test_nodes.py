@@ -11,8 +11,8 @@ from poolwise.model.eligibility import eligible_owners, eligible_sets
 from poolwise.model.run_table import RunTable
 from poolwise.model.shared_nodes import shared_nodes
 from poolwise.performance.ideal import Ideal
-from poolwise.policies.placement.devices.requests import foreign_request
 from poolwise.policies.placement.nodes.layout import node_layout
+from poolwise.policies.placement.requests import foreign_request
 from poolwise.registry import make
 from tests.helpers.node_machines import machine, random_jobs, random_machine
 

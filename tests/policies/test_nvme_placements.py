@@ -12,14 +12,16 @@ from poolwise.model.run_table import RunTable
 from poolwise.performance.bandwidth_sharing import BandwidthSharing
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.backfill.skip import Skip
-from poolwise.policies.order.edf import EDF
-from poolwise.policies.order.priorities import FCFS
+from poolwise.policies.order.priorities import EDF, FCFS
 from poolwise.policies.placement.nvme.compositions import Compositions
-from poolwise.policies.placement.nvme.disaggregation_aware import NvmeDisaggregationAware, rule
-from poolwise.policies.placement.nvme.first_fit import NvmeFirstFit
-from poolwise.policies.placement.nvme.maximize_composition import NvmeMaximizeComposition
-from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimizeFragmentation
 from poolwise.policies.placement.nvme.need import Need
+from poolwise.policies.placement.nvme.policies import (
+    NvmeDisaggregationAware,
+    NvmeFirstFit,
+    NvmeMaximizeComposition,
+    NvmeMinimizeFragmentation,
+    rule,
+)
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND

@@ -12,7 +12,7 @@ from poolwise.interfaces.placement import alike_of
 from poolwise.model import Job, JobTable, Machine, MachineBuilder, Placement, Queue, Refusal, Snapshot
 from poolwise.model.run_table import RunTable
 from poolwise.performance.ideal import Ideal
-from poolwise.policies.placement import request_kinds
+from poolwise.policies.placement import requests
 from poolwise.policies.placement.devices.pooled import Pooled
 from poolwise.policies.placement.memory.racks import RackPlacement
 from poolwise.policies.placement.nodes.placement import EmptiestNodes
@@ -76,7 +76,7 @@ def test_answers_match_evaluating_each_job(
         queue = Queue.of(table, np.sort(RNG.choice(80, 70, replace=False)))
         found = []
         for fewest in (sys.maxsize, 0):
-            monkeypatch.setattr(request_kinds, "MIN_JOBS", fewest)
+            monkeypatch.setattr(requests, "MIN_JOBS", fewest)
             found.append(placement.screen(queue.jobs, free[None], snapshot))
         assert np.array_equal(found[0], found[1])
         judged: list[int] = []
@@ -97,9 +97,9 @@ def test_answers_match_evaluating_each_job(
 def test_kinds_keep_their_numbers_when_jobs_arrive() -> None:
     machine = shared()
     table, more = jobs(machine, 40, False), jobs(machine, 40, False)
-    before = request_kinds.request_kinds(machine, table).copy()
+    before = requests.request_kinds(machine, table).copy()
     table.append(more)
-    after = request_kinds.request_kinds(machine, table)
+    after = requests.request_kinds(machine, table)
     assert np.array_equal(after[:40], before) and len(after) == 80
     where = table.attributes["constraint"]
     requested = [(where[k], *(int(column[k]) for column in table.requests.values())) for k in range(80)]

@@ -13,7 +13,7 @@ from poolwise.performance.ideal import Ideal
 from poolwise.policies.placement.devices.pooled import Pooled
 from poolwise.policies.placement.devices.shares import DeviceShares
 from poolwise.policies.placement.memory.racks import RackPlacement
-from poolwise.policies.placement.nvme.first_fit import NvmeFirstFit
+from poolwise.policies.placement.nvme.policies import NvmeFirstFit
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.list_flow import ListFlow
 from poolwise.studies import load_machine

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from poolwise.engines import simulate
 from poolwise.errors import InputError
+from poolwise.interfaces import SchedulingPass
 from poolwise.model import Machine, Placement, Queue, Rule, Run, Schedule, Snapshot, Workload
 from poolwise.model.machine_builder import MachineBuilder
 from poolwise.model.run_table import RunTable
@@ -30,10 +31,11 @@ ALL = {"bf_window": 10**6, "bf_max_job_test": 10**6, "bf_resolution": 1, "bf_int
 def test_only_backfill_passes_backfill_and_they_never_overcommit(state: State) -> None:
     snapshot, jobs, priority, placement = state
     queue = Queue.of(snapshot.table, jobs)
-    in_order = [start.job for start in NoBackfill().select(queue, priority, snapshot, placement)]
-    between = SlurmBackfill(settings=ALL, begun=NOW / SECOND - 1).select(queue, priority, snapshot, placement)
+    this_pass = SchedulingPass(queue, priority, snapshot, placement)
+    in_order = [start.job for start in NoBackfill().select(this_pass)]
+    between = SlurmBackfill(settings=ALL, begun=NOW / SECOND - 1).select(this_pass)
     assert [start.job for start in between] == in_order
-    starts = [*SlurmBackfill(settings=ALL, begun=NOW / SECOND).select(queue, priority, snapshot, placement)]
+    starts = [*SlurmBackfill(settings=ALL, begun=NOW / SECOND).select(this_pass)]
     assert [start.job for start in starts][: len(in_order)] == in_order
     assert (snapshot.with_starts(starts).free >= 0).all()
 
@@ -62,10 +64,11 @@ def test_every_waiting_job_has_a_reason(state: State, now: bool, depth: int) -> 
     snapshot, jobs, priority, placement = state
     queue = Queue.of(snapshot.table, jobs)
     backfill = SlurmBackfill(settings={**ALL, "bf_max_job_test": depth}, begun=NOW / SECOND - (not now))
-    starts = [*backfill.select(queue, priority, snapshot, placement)]
+    this_pass = SchedulingPass(queue, priority, snapshot, placement, frozenset(jobs.tolist()))
+    starts = [*backfill.select(this_pass)]
     for job in jobs.tolist():
         if job not in {start.job for start in starts}:
-            reason = backfill.why(job, queue, priority, snapshot, placement, starts)
+            reason = this_pass.reasons[job]
             assert reason.rule in (Rule.SHORT, Rule.ROUND, Rule.RESERVATION) and reason.text
             assert reason.rule is not Rule.ROUND or not now or depth < len(jobs)
 

@@ -11,8 +11,7 @@ from poolwise.profiling import experiment
 from poolwise.profiling.added_latency import MAX_LATENCY_NS, AddedLatency
 from poolwise.profiling.cleanup import OwnedResources
 from poolwise.profiling.control_groups import ControlGroup, GroupUsage, find_hierarchy
-from poolwise.profiling.experiment import MIB, LimitedRuns, MeasurementPlan, measure_program
-from poolwise.profiling.measurements import to_csv
+from poolwise.profiling.experiment import MIB, LimitedRuns, MeasurementPlan, measure_program, to_csv
 from poolwise.profiling.program_run import ProgramRun
 from tests.helpers.fake_groups import fake_v2
 

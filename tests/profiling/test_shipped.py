@@ -8,7 +8,7 @@ import pytest
 from poolwise import catalog
 from poolwise.performance.fitting import fit, read_measurements
 from poolwise.performance.profiles import read_profiles
-from poolwise.profiling.measurements import COLUMNS
+from poolwise.profiling.experiment import COLUMNS
 
 RAW = catalog.FOLDER / "measurements" / "measured.csv"
 
@@ -28,7 +28,7 @@ def test_measurements_have_conditions_and_swapped_the_remote_part() -> None:
     conditions = json.loads(RAW.with_suffix(".json").read_text())
     with RAW.open(newline="") as text:
         rows = list(csv.DictReader(text))
-    assert tuple(rows[0]) == COLUMNS
+    assert tuple(rows[0]) == tuple(COLUMNS)
     assert {row["workload"] for row in rows} == set(conditions)
     for about in conditions.values():
         assert about["page_in"]["us"]["p50"] > 0 and about["kernel"] and about["added_latency"]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poolwise.metrics.slowdown import wait_s
-from poolwise.report.affected_jobs import CLASSES, _classes, waits_by_group
+from poolwise.report.run_parts import CLASSES, _classes, waits_by_group
 from poolwise.studies import StudyResult
 from poolwise.units import format_time
 
@@ -24,7 +24,7 @@ def test_every_job_is_in_exactly_one_class(drawn: list[int]) -> None:
 def test_waits_match_the_run(result: StudyResult) -> None:
     cell = result.cells[0]
     table = waits_by_group(result, cell)
-    rows = {row.cells[0]: row.cells for row in table.rows}
+    rows = {row[0]: row for row in table.rows}
     waits = wait_s(result.outcomes(cell))[result.population(cell)]
     assert rows["all jobs"][1:] == [f"{len(waits):,}", format_time(np.median(waits)), format_time(np.quantile(waits, 0.95))]
     by_memory = [int(cells[1]) for name, cells in rows.items() if name.endswith(" per node")]

@@ -1,5 +1,6 @@
 """Figures of every kind are drawn, saved, and reproducible."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +10,8 @@ from hypothesis import strategies as st
 
 from poolwise.presentation.figure import Axis, Bars, Curves, Distribution, Figure, Panels, Scatter
 from poolwise.presentation.format import format_energy, latency_unit
-from poolwise.report.chart_parts import even_ticks, series_style, tick_positions
-from poolwise.report.embedded_chart import chart_svg
-from poolwise.report.figures import print_svg, save
-from poolwise.report.theme import SERIES
+from poolwise.report.chart_parts import SERIES, even_ticks, series_style, tick_positions
+from poolwise.report.figures import chart_svg, print_svg, save
 
 KINDS: list[Figure] = [
     Curves(
@@ -41,9 +40,17 @@ def test_drawing_a_figure_is_reproducible(shown: Figure, tmp_path: Path) -> None
 
 
 def test_series_are_distinguishable_without_color() -> None:
-    style = series_style([f"series {k}" for k in range(len(SERIES))], legend=True)
-    for channel in ("strokeDash", "shape"):
-        assert len({str(value) for value in style[channel]["scale"]["range"]}) == len(SERIES) >= 6
+    lines, points = series_style([f"series {k}" for k in range(len(SERIES))], legend=True)
+    for channel in (lines["strokeDash"], points["shape"]):
+        assert len({str(value) for value in channel["scale"]["range"]}) == len(SERIES) >= 6
+
+
+@pytest.mark.parametrize(
+    "shown", [shown for shown in KINDS if isinstance(shown, Curves | Scatter)], ids=lambda shown: shown.name
+)
+def test_points_and_their_symbols_in_the_legend_have_no_dashes(shown: Figure) -> None:
+    symbols = re.findall(r'<g class="mark-symbol .*?</g>', chart_svg(shown))
+    assert symbols and not any("stroke-dasharray" in symbol for symbol in symbols)
 
 
 def luminance(color: str) -> float:

@@ -8,8 +8,7 @@ import pytest
 from poolwise.explain import Explanation, explain_wait
 from poolwise.model import Kind
 from poolwise.report import gantt as drawing
-from poolwise.report.gantt import gantt, longest_wait, wait_page
-from poolwise.report.pools_over_time import SERIES
+from poolwise.report.gantt import POOLS, gantt, longest_wait, wait_answer
 from poolwise.studies import StudyResult
 from poolwise.studies.cell_simulation import simulate_again
 from poolwise.studies.cells import workload_of
@@ -38,7 +37,7 @@ def test_boxes_match_the_allocations(explained, monkeypatch) -> None:
     found, schedule = explained
     monkeypatch.setattr(drawing, "MAX_BOXES", 10**6)
     drawn = gantt(found, schedule)
-    jobs = [box for box in drawn.boxes if box.low >= 0 and box.series != SERIES]
+    jobs = [box for box in drawn.boxes if box.low >= 0 and box.series != POOLS]
     room = max(int(drawing.MARGIN * found.wait), HOUR // 60)
     begin, end = found.job.submit - room, found.until + room
     held = schedule.holdings
@@ -64,7 +63,7 @@ def test_pool_bands_match_the_allocations(explained) -> None:
     """Compare the heights of the bands with a sum over the allocations at each instant."""
     found, schedule = explained
     drawn = gantt(found, schedule)
-    bands = [box for box in drawn.boxes if box.series == SERIES]
+    bands = [box for box in drawn.boxes if box.series == POOLS]
     held, machine = schedule.holdings, schedule.machine
     top, memory = float(machine.capacity[:, machine.resource("nodes")].sum()), machine.resource("memory")
     pools = np.flatnonzero(machine.kind == Kind.POOL).tolist()
@@ -96,8 +95,8 @@ def test_omitted_boxes_are_counted(explained, monkeypatch) -> None:
 
 def test_page_explains_the_wait(explained) -> None:
     found, schedule = explained
-    page = wait_page(found, schedule, "fcfs")
-    assert page.lead.startswith(f"Job {found.job.id} waited ") and page.main is not None
+    page = wait_answer(found, schedule, "fcfs")
+    assert page.headline.startswith(f"Job {found.job.id} waited ") and page.main is not None
     assert len(page.tables[0].rows) == len(found.episodes) and isinstance(found, Explanation)
 
 

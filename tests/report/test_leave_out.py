@@ -8,7 +8,7 @@ import pytest
 from poolwise import studies
 from poolwise.cli import app
 from poolwise.report import leave_out
-from poolwise.report.answer import answer
+from poolwise.report.recommendation import answer
 from poolwise.report.sweep import Sweep
 from poolwise.runner import Local
 from tests.helpers.kept_trials import written

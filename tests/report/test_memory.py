@@ -3,9 +3,9 @@
 import pytest
 
 from poolwise.metrics.memory import degradation
-from poolwise.report.answer import answer
-from poolwise.report.memory import memory_figures
-from poolwise.report.study import study_page
+from poolwise.report.recommendation import answer
+from poolwise.report.run_parts import memory_figures
+from poolwise.report.study import study_answer
 from poolwise.report.sweep import Sweep
 from poolwise.studies import StudyResult
 
@@ -16,7 +16,7 @@ def test_report_has_memory_figures(result: StudyResult) -> None:
     assert found is not None
     figures = {figure.name: figure for figure in memory_figures(result, sweep, found)}
     assert set(figures) == {"memory_over_time", "memory_bins", "degradation_bins"}
-    assert figures.keys() <= {figure.name for figure in study_page(result).figures}
+    assert figures.keys() <= {figure.name for figure in study_answer(result).figures}
     for name in ("memory_bins", "degradation_bins"):
         (shares,) = figures[name].series.values()
         assert sum(shares) == pytest.approx(100) and len(figures[name].groups) == len(shares)

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poolwise.report.occupancy import jobs_waiting, mean_over_parts, nodes_in_use
-from poolwise.report.study import study_page
+from poolwise.report.run_parts import jobs_waiting, mean_over_parts, nodes_in_use
+from poolwise.report.study import study_answer
 from poolwise.studies import StudyResult
 
 
@@ -25,7 +25,7 @@ def test_means_match_a_sum_over_jobs(drawn: list[tuple[int, int, int]]) -> None:
 
 
 def test_reported_occupancy_is_within_the_machine(result: StudyResult) -> None:
-    figures = {figure.name: figure for figure in study_page(result).figures}
+    figures = {figure.name: figure for figure in study_answer(result).figures}
     (nodes,) = figures["nodes_over_time"].series.values()
     assert 0 <= min(nodes) < max(nodes) <= 100 + 1e-9
     outcomes = result.outcomes(result.cells[0])

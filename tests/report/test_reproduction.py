@@ -12,7 +12,7 @@ from poolwise.presentation.figure import Bars
 from poolwise.presentation.table import Table
 from poolwise.report import write_reproduction
 from poolwise.report.page import render
-from poolwise.report.reproduction import reproduction_page
+from poolwise.report.reproduction import reproduction_answer
 from poolwise.reproductions.reproduction import Reproduced, ReproductionResult
 
 
@@ -46,13 +46,13 @@ DONE = Reproduced(
 
 
 def test_page_starts_with_headlines_and_lists_each_cause_once() -> None:
-    page = reproduction_page(DONE)
-    assert page.lead == "1 of 5, 2 of 5 as run: testable claims of the paper that hold."
+    page = reproduction_answer(DONE)
+    assert page.headline == "1 of 5, 2 of 5 as run: testable claims of the paper that hold."
     headlines, classes, causes = page.head
-    assert [row.cells[2] for row in headlines.rows] == ["partly", "cannot be tested"]
-    assert headlines.rows[0].cells[3:5] == ("1 of 2", "1 of 2")
-    assert classes.rows[0].cells == ("claims of the paper", "1", "3", "1", "0", "1", "2")
-    causes_shown = {(row.cells[2], row.cells[3], row.cells[4]) for row in causes.rows}
+    assert [row[2] for row in headlines.rows] == ["partly", "cannot be tested"]
+    assert headlines.rows[0][3:5] == ["1 of 2", "1 of 2"]
+    assert classes.rows[0] == ["claims of the paper", "1", "3", "1", "0", "1", "2"]
+    causes_shown = {(row[2], row[3], row[4]) for row in causes.rows}
     assert causes_shown == {
         ("the trace is another", "unknown", ""),
         ("the trace is another", "verified", "reading: as run"),

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import t as student  # type: ignore[import-untyped]
 
+from poolwise.report.decision_card import _certainty
 from poolwise.report.resources import GOAL, Standing, because, lead
-from poolwise.report.resources_card import _certainty
 from poolwise.studies import CellResult
 from poolwise.studies.resources import Resources
 

@@ -14,7 +14,7 @@ from poolwise.metrics import METRICS
 from poolwise.metrics.intervals import Interval
 from poolwise.presentation.format import format_number
 from poolwise.report import sentences
-from poolwise.report.answer import ENOUGH, GOAL, Alternative, Recommendation, choose
+from poolwise.report.recommendation import ENOUGH, GOAL, Alternative, Recommendation, choose
 from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult
 from poolwise.units import format_time

@@ -1,16 +1,18 @@
 """Report of a study: the answer follows the rule, the sentences follow the numbers, and the page loads nothing."""
 
 import re
+from html import unescape
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
-from poolwise.report.answer import ENOUGH, answer
-from poolwise.report.compromise import best_of
+from poolwise.presentation.glossary import ADDRESS, glossary
 from poolwise.report.page import render
+from poolwise.report.recommendation import ENOUGH, answer
+from poolwise.report.run_parts import best_of
 from poolwise.report.sentences import certainty_sentences
-from poolwise.report.study import study_page
+from poolwise.report.study import study_answer
 from poolwise.report.sweep import Sweep
 from poolwise.studies import StudyResult
 
@@ -25,12 +27,12 @@ def test_sweep_puts_sizes_along_x_and_orders_into_series(result: StudyResult) ->
 
 
 def test_too_many_series_are_sampled_and_the_page_states_it(result: StudyResult, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = study_page(result)
+    whole = study_answer(result)
     monkeypatch.setattr("poolwise.report.sweep.MAX_SERIES", 2)
-    page, sweep = study_page(result), Sweep.of(result)
+    page, sweep = study_answer(result), Sweep.of(result)
     ranked = sweep.best("mean_bounded_slowdown", 1)
     assert set(sweep.sample("mean_bounded_slowdown", 1).series) == {ranked[0], ranked[-1]}
-    assert (page.lead, page.because) == (whole.lead, whole.because), "the answer is chosen from all combinations"
+    assert (page.headline, page.because) == (whole.headline, whole.because), "the answer is chosen from all combinations"
     assert [note for note in page.notes if note not in whole.notes] == [
         "Charts and tables show 2 of 3 combinations: the best, and others at even distances in rank. "
         "The answer is chosen from all combinations, which results.csv lists."
@@ -100,14 +102,14 @@ class Page(HTMLParser):
 
 
 def test_page_loads_nothing_and_follows_the_theme(result: StudyResult) -> None:
-    html = render(study_page(result))
+    html = render(study_answer(result))
     page = Page()
     page.feed(html)
     assert not page.loads
     assert not page.open
     assert "A &lt;small&gt; study" in html
     assert "prefers-color-scheme: dark" in html
-    assert html.partition("<script>")[0].count("<svg") == len(study_page(result).charts)
+    assert html.partition("<script>")[0].count("<svg") == len(study_answer(result).charts)
     drawn = "".join(re.findall(r"<svg.*?</svg>", html.partition("<script>")[0], re.DOTALL))
     colors = set(re.findall(r"#[0-9a-f]{6}", drawn))
     assert not colors, "colors of figures must be variables of the page"
@@ -115,8 +117,23 @@ def test_page_loads_nothing_and_follows_the_theme(result: StudyResult) -> None:
     assert "nan" not in re.sub(r"<[^>]*>", " ", html.partition("<script>")[0]).lower().split()
 
 
+def test_page_ends_with_the_terms_that_it_uses(result: StudyResult) -> None:
+    html = render(study_answer(result))
+    found = re.search(r'<details id="terms">(.*?)</details>\s*</main>', html, re.DOTALL)
+    assert found is not None
+    terms = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", found[1])
+    text = unescape(
+        re.sub(r"<(script|style|svg)\b.*?</\1>|<[^>]*>", " ", html.partition('<details id="terms">')[0], flags=re.DOTALL)
+    )
+    assert "bounded slowdown" in dict(terms) and "ResourceClaim" not in dict(terms)
+    for term, definition in terms:
+        assert term.casefold() in text.casefold()
+        assert unescape(definition) == glossary()[term].replace("`", "")
+    assert ADDRESS in found[1] and "href" not in found[1]
+
+
 def test_equal_results_give_equal_pages(result: StudyResult) -> None:
-    assert render(study_page(result)) == render(study_page(result))
+    assert render(study_answer(result)) == render(study_answer(result))
 
 
 def test_front_contains_the_points_that_no_other_dominates() -> None:

@@ -26,7 +26,7 @@ from poolwise.reproductions.drmaestro.cells import (
 )
 from poolwise.reproductions.drmaestro.changes import CHANGES, FIXED
 from poolwise.reproductions.drmaestro.claims import FOUR_TIMES, DrMaestroResults, switches
-from poolwise.reproductions.drmaestro.figures import draw
+from poolwise.reproductions.measurements import Measurer
 from poolwise.reproductions.reproduction import reproduce
 from poolwise.runner import Local
 
@@ -76,16 +76,16 @@ def test_changes_keep_published_slowdowns():
 
 @pytest.mark.parametrize("name", ["FULL", "QUICK"])
 def test_measurements_match_the_claims(tmp_path, monkeypatch, name):
-    def fake_measure_all(cases, run, folder, jobs, progress):
+    def fake_measure(measurer, cases, run):
         """Return metrics that differ between cases; their values do not matter here."""
         names = ("makespan_s", "violations", "violations_queueing", "execution_s", "most_used_before")
         times = {"total_s": [0.1, 0.2], "solver_s": [0.01, 0.02], "solved": 3, "solving": 2}
         lists = {"grid_s": list(range(POINTS)), "used": [1] * POINTS, "normalised": [2.0, 1.0], "beyond": [6, 5, 4, 3, 2, 1]}
         return {case: {**dict.fromkeys(names, 1.0 + k % 7), **lists, **times} for k, case in enumerate(dict.fromkeys(cases))}
 
-    monkeypatch.setattr(drmaestro, "measure_all", fake_measure_all)
+    monkeypatch.setattr(Measurer, "__call__", fake_measure)
     monkeypatch.setattr(drmaestro, "QUICK", getattr(drmaestro, name))
-    found = drmaestro.DRMaestro().run(tmp_path, quick=True, executor=Local(1))
+    found = drmaestro.DRMaestro().run(Measurer(tmp_path, Local(1)), quick=True)
     rows = compare(read_claims(catalog.find("reproductions", "drmaestro.csv")), found.measured)
     missing = [row.claim.key for row in rows if row.holds == "not_measured"]
     assert (not missing) == (name == "FULL")
@@ -106,14 +106,14 @@ def test_measurements_match_the_claims(tmp_path, monkeypatch, name):
 def test_single_figure_runs_only_its_own_cases(tmp_path, monkeypatch, figure, cases, timed):
     requested = []
 
-    def fake_measure_all(wanted, run, folder, jobs, progress):
+    def fake_measure(measurer, wanted, run):
         requested.extend((case, run) for case in wanted)
         lists = {"grid_s": list(range(POINTS)), "used": [1] * POINTS, "normalised": [2.0, 1.0], "beyond": [6, 5, 4, 3, 2, 1]}
         names = ("makespan_s", "violations", "violations_queueing", "execution_s", "most_used_before")
         times = {"total_s": [0.1, 0.2], "solver_s": [0.01, 0.02], "solved": 3, "solving": 2}
         return {case: {**dict.fromkeys(names, 1.0), **lists, **times} for case, function in requested if function is run}
 
-    monkeypatch.setattr(drmaestro, "measure_all", fake_measure_all)
+    monkeypatch.setattr(Measurer, "__call__", fake_measure)
     done = reproduce("drmaestro", drmaestro.DRMaestro(), tmp_path, figure=figure, executor=Local(1))
     assert {(case.scenario, case.variant) for case, run in requested if run is not measure_rounds} == cases
     assert {case.seed for case, _ in requested} == {0}
@@ -121,12 +121,16 @@ def test_single_figure_runs_only_its_own_cases(tmp_path, monkeypatch, figure, ca
     assert done.findings.figures and {drawn.artifact for drawn in done.findings.figures} == {f"Figure {figure}"}
 
 
+def planned(plan, figure=""):
+    return [case for part in drmaestro.PARTS if part.concerns(figure) for case in part.cases(plan)]
+
+
 def test_table_needs_all_seeds_and_variants_of_its_settings():
-    cases = drmaestro.FULL.cases("Table 2")
+    cases = planned(drmaestro.FULL, "Table 2")
     assert {case.scenario.machines for case in cases} == {4}
     assert {case.variant for case in cases} == set(VARIANTS)
     assert not any(case.change for case in cases)
-    assert set(cases) < set(drmaestro.FULL.cases())
+    assert set(cases) < set(planned(drmaestro.FULL))
 
 
 def test_variants_apply_only_to_their_policies():
@@ -163,14 +167,15 @@ def test_figures_show_the_papers_first_phase():
         for variant, known in VARIANTS.items()
         for policy in known.policies
     }
-    (gpus,) = [figure for figure in draw(DrMaestroResults(cases, {})) if figure.name == "gpus_4x128"]
+    (gpus,) = drmaestro.figures.gpus(DrMaestroResults(cases, {}), SMALLEST)
+    assert gpus.name == "gpus_4x128"
     assert {value for line in gpus.series.values() for value in line} == {3}
 
 
 def test_plan_up_to_a_number_of_machines_omits_larger_scenarios():
     small = drmaestro.FULL.up_to(16)
-    assert {case.scenario.machines for case in small.cases()} == {4, 16}
-    assert {case for case in drmaestro.FULL.cases() if case.scenario.machines <= 16} == set(small.cases())
+    assert {case.scenario.machines for case in planned(small)} == {4, 16}
+    assert {case for case in planned(drmaestro.FULL) if case.scenario.machines <= 16} == set(planned(small))
     assert {case.scenario.machines for case in small.timings()} == {4, 16}
     assert "Settings with more than 16 machines were not run." in small.describe()[0]
     assert "were not run" not in drmaestro.FULL.describe()[0]

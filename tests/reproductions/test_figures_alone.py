@@ -5,13 +5,14 @@ from zlib import crc32
 
 import pytest
 
-from poolwise import catalog
+from poolwise import catalog, registry
 from poolwise.comparison.published import read_claims
 from poolwise.presentation.figure_data import figure_csv
-from poolwise.report.figure_scripts import expected
-from poolwise.reproductions import irop, nvme_composition
+from poolwise.report.reproduction import expected
+from poolwise.reproductions import drmaestro, fair_memory, irop, nvme_composition, vinesim
 from poolwise.reproductions.irop.plan import Grid
-from poolwise.reproductions.nvme_composition.tables import COLUMNS
+from poolwise.reproductions.measurements import Measurer
+from poolwise.reproductions.nvme_composition.plan import COLUMNS
 from poolwise.reproductions.reproduction import reproduce
 from poolwise.runner import Local
 
@@ -31,6 +32,7 @@ def fake_measurement(case):
     nodes = [int(found["cpu_s"]) + k for k in range(5)]
     return {
         **found, "bound": 1.0, "status": "optimal", "opened": True, "reached": True, "node_nvme": nodes, "node_compute": nodes,
+        "one_node": 1, "several_nodes": 1,
     }  # fmt: skip
 
 
@@ -39,21 +41,35 @@ def requested(monkeypatch):
     """Replace the measurements by fake ones and record the requested cases."""
     recorded = []
 
-    def measure(cases, *_):
+    def measure(measurer, cases, *_):
+        cases = list(cases)
         recorded.extend(cases)
         return {case: fake_measurement(case) for case in cases}
 
-    monkeypatch.setattr(irop, "measure_placement", measure)
-    monkeypatch.setattr(irop, "measure_memory_time", measure)
+    monkeypatch.setattr(Measurer, "__call__", measure)
     monkeypatch.setattr(irop, "QUICK", Grid(seeds=3, small_seeds=2, few_seeds=2))
-    monkeypatch.setattr(nvme_composition, "measure_nvme_case", measure)
-    monkeypatch.setattr(nvme_composition.packing, "measure_packings", lambda *_: {})
     return recorded
 
 
 def artifacts(name):
     found = [claim.artifact for claim in read_claims(catalog.find("reproductions", f"{name}.csv"))]
     return list(dict.fromkeys([*found, *REPRODUCTIONS[name].drawn]))
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("drmaestro", drmaestro.PARTS),
+        ("fair-memory", [*fair_memory.PAPER, *fair_memory.OURS]),
+        ("irop", [irop.AT_SIZE, irop.SMALLER]),
+        ("nvme-composition", nvme_composition.PARTS),
+        ("vinesim", vinesim.PARTS),
+    ],
+)
+def test_every_artifact_of_a_claim_belongs_to_a_part(name, parts):
+    claimed = {claim.artifact for claim in read_claims(catalog.find("reproductions", f"{name}.csv"))}
+    drawn = registry.find("reproductions", name).drawn
+    assert {one for one in (*claimed, *drawn) if not any(part.concerns(one) for part in parts)} == set()
 
 
 @pytest.mark.parametrize("name", REPRODUCTIONS)

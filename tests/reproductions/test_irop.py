@@ -8,17 +8,18 @@ from poolwise import catalog
 from poolwise.comparison.published import compare, read_claims
 from poolwise.performance.profiles import Profile
 from poolwise.reproductions import irop
-from poolwise.reproductions.irop.memory_time import least_product
 from poolwise.reproductions.irop.plan import Grid
-from poolwise.reproductions.irop.runs import IropCase, measure_placement
+from poolwise.reproductions.irop.runs import IropCase, least_product
+from poolwise.reproductions.measurements import Measurer
 from poolwise.runner import Local
 
 
 def test_cases_run_once_and_are_cached(tmp_path):
     cases = [IropCase(m, "relative", 0.5, 0.25, 0, 6, 9, 0.05) for m in ("irop", "place", "heep", "cfm", "first-fit")]
-    first = measure_placement(cases, tmp_path, Local(1))
+    measure = Measurer(tmp_path, Local(1))
+    first = measure(cases, IropCase.run)
     modified = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")}
-    assert measure_placement(cases, tmp_path, Local(1)) == first
+    assert measure(cases, IropCase.run) == first
     assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")} == modified
     assert first[cases[1]]["objective"] <= first[cases[0]]["objective"] + 1e-9
     assert all(run["dropped"] == 0 for run in first.values())
@@ -46,7 +47,7 @@ def test_small_problem_is_a_subset_of_the_papers():
 
 @pytest.mark.parametrize("grid", [irop.QUICK, Grid(seeds=3, small_seeds=2)])
 def test_measurements_match_the_claims(tmp_path, monkeypatch, grid):
-    def fake_measure(cases, folder, jobs, progress):
+    def fake_measure(measurer, cases, *_):
         """Return metrics that differ between cases; their values do not matter here."""
         return {
             case: {
@@ -59,10 +60,9 @@ def test_measurements_match_the_claims(tmp_path, monkeypatch, grid):
             for k, case in enumerate(dict.fromkeys(cases))
         }
 
-    monkeypatch.setattr(irop, "measure_placement", fake_measure)
-    monkeypatch.setattr(irop, "measure_memory_time", lambda cases, *_: {case: {"completion": 2.0} for case in cases})
+    monkeypatch.setattr(Measurer, "__call__", fake_measure)
     monkeypatch.setattr(irop, "QUICK", grid)
-    found = irop.IropReproduction().run(tmp_path, quick=True, executor=Local(1))
+    found = irop.IropReproduction().run(Measurer(tmp_path, Local(1)), quick=True)
     rows = compare(read_claims(catalog.find("reproductions", "irop.csv")), found.measured)
     tried = {f"Delta {tolerance:.2f}" for tolerance in grid.tolerances}
     missing = [row.claim.condition for row in rows if row.holds == "not_measured"]

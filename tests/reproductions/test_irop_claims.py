@@ -11,7 +11,8 @@ from poolwise.comparison.published import SWITCH, read_claims
 from poolwise.reproductions import irop
 from poolwise.reproductions.irop.claims import finite_mean
 from poolwise.reproductions.irop.plan import SMALL, Grid
-from poolwise.reproductions.irop.runs import IropCase
+from poolwise.reproductions.irop.runs import IropCase, MemoryTimeCase
+from poolwise.reproductions.measurements import Measurer
 from poolwise.runner import Local
 
 SEEDS = 4
@@ -46,19 +47,21 @@ def fake_run(case: IropCase) -> dict[str, Any]:
     return found
 
 
-def fake_memory_time(cases, folder, executor, progress=None):
-    """Return a completion ratio of 6 for CFM by memory times time."""
-    return {case: {"completion": 6.0, "local": 0.5} for case in cases}
+def reproduce(monkeypatch, folder, run=fake_run):
+    """Reproduce with fake runs, and a completion ratio of 6 for CFM by memory times time."""
+    by_memory_time = {"completion": 6.0, "local": 0.5}
+
+    def measure(measurer, cases, *_):
+        return {case: by_memory_time if isinstance(case, MemoryTimeCase) else run(case) for case in cases}
+
+    monkeypatch.setattr(Measurer, "__call__", measure)
+    monkeypatch.setattr(irop, "QUICK", GRID)
+    return irop.IropReproduction().run(Measurer(folder, Local(1)), quick=True)
 
 
 @pytest.fixture
 def measured(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        irop, "measure_placement", lambda cases, folder, executor, progress=None: {case: fake_run(case) for case in cases}
-    )
-    monkeypatch.setattr(irop, "measure_memory_time", fake_memory_time)
-    monkeypatch.setattr(irop, "QUICK", GRID)
-    found = irop.IropReproduction().run(tmp_path, quick=True, executor=Local(1))
+    found = reproduce(monkeypatch, tmp_path)
     return {key: (one.value, one.low, one.high) for key, one in found.measured.items()}, found
 
 
@@ -138,16 +141,12 @@ def test_note_states_the_proven_gap_of_the_optimum(measured) -> None:
 
 
 def test_growth_is_nan_if_opt_reached_its_time_limit(tmp_path, monkeypatch) -> None:
-    def ended(cases, folder, executor, progress=None):
-        limit = {"status": "limit"}
-        return {case: fake_run(case) | (limit if case.method == "opt" and case.workloads < SMALL else {}) for case in cases}
+    def ended(case):
+        return fake_run(case) | ({"status": "limit"} if case.method == "opt" and case.workloads < SMALL else {})
 
-    monkeypatch.setattr(irop, "measure_placement", ended)
-    monkeypatch.setattr(irop, "measure_memory_time", fake_memory_time)
-    monkeypatch.setattr(irop, "QUICK", GRID)
-    found = irop.IropReproduction().run(tmp_path, quick=True, executor=Local(1)).measured
+    found = reproduce(monkeypatch, tmp_path, ended).measured
     growth = {key[1]: one.value for key, one in found.items() if "growth" in key[2]}
-    assert math.isnan(growth["workloads 15 to 30 on 30 modules"])
+    assert "workloads 15 to 30 on 30 modules" not in growth
     assert growth["modules 15 to 30 with 30 workloads"] == 4.0
 
 

@@ -2,6 +2,7 @@
 
 import csv
 from collections import Counter
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,15 +10,15 @@ import pytest
 
 from poolwise import catalog
 from poolwise.comparison.published import SWITCH, read_claims
-from poolwise.reproductions.nvme_composition import QUICK, NvmeComposition
+from poolwise.reproductions.measurements import Measurer
+from poolwise.reproductions.nvme_composition import PARTS, QUICK, NvmeComposition, cases
 from poolwise.reproductions.nvme_composition.cells import DEFAULT, NvmeLoad, measure_nvme_case
-from poolwise.reproductions.nvme_composition.claims import claim_rows as measured_rows
-from poolwise.reproductions.nvme_composition.claims import switches
+from poolwise.reproductions.nvme_composition.claims import NvmeResults, switches
+from poolwise.reproductions.nvme_composition.figures import origins, rates, tables
 from poolwise.reproductions.nvme_composition.packing import PACKINGS, describe_packing, measure_packings, packing_table
 from poolwise.reproductions.nvme_composition.packing import cases as packing_cases
 from poolwise.reproductions.nvme_composition.packing import node_of as packed_node
-from poolwise.reproductions.nvme_composition.plan import FASTER, MODES, SOURCES, NvmePlan, NvmeResults, base, seeded
-from poolwise.reproductions.nvme_composition.tables import COLUMNS, tables
+from poolwise.reproductions.nvme_composition.plan import COLUMNS, FASTER, MODES, SOURCES, NvmePlan, base, seeded
 from poolwise.runner import Local
 from tests.helpers.data import PUBLISHED
 from tests.helpers.kept_trials import written
@@ -25,6 +26,10 @@ from tests.helpers.kept_trials import written
 
 def claims():
     return read_claims(catalog.find("reproductions", "nvme-composition.csv"))
+
+
+def measured_rows(results):
+    return (row for part in PARTS for rows in part.rows for row in rows(results))
 
 
 def test_every_published_value_is_one_claim():
@@ -40,7 +45,7 @@ def test_every_published_value_is_one_claim():
 
 
 def test_measurements_match_the_claims():
-    rows = {mode: {key for key, _ in measured_rows(NvmeResults(range(1), {}), mode)} for mode in SOURCES}
+    rows = {mode: {key for key, _ in measured_rows(NvmeResults({}, NvmePlan(1), mode))} for mode in SOURCES}
     assert rows["default"] == {claim.key for claim in claims()}
     extensions = {claim.key for claim in claims() if claim.kind == "ours"}
     assert rows["parity"] == rows["inferred"] == rows["default"] - extensions
@@ -56,9 +61,9 @@ def test_full_plan_covers_every_row_and_quick_plan_only_some():
             return False
 
     for mode in MODES:
-        list(measured_rows(NvmeResults(range(1), Recorder()), mode))
-    assert requested <= set(NvmePlan(1).cases())
-    assert not requested <= set(QUICK.cases())
+        list(measured_rows(NvmeResults(Recorder(), NvmePlan(1), mode)))
+    assert requested <= set(cases(NvmePlan(1)))
+    assert not requested <= set(cases(QUICK))
 
 
 def test_every_switch_that_a_claim_names_measures_it():
@@ -71,7 +76,7 @@ def test_every_switch_that_a_claim_names_measures_it():
         def __getitem__(self, case):
             return dict.fromkeys((*COLUMNS, "true_sharing_ratio"), case.gap_s or case.load.target)
 
-    found = switches(NvmeResults(range(2), FakeResults()))
+    found = switches(NvmeResults(FakeResults(), NvmePlan(2)))
     named = [claim for claim in claims() if claim.shown_by.startswith(SWITCH)]
     assert {claim.shown_by.removeprefix(SWITCH) for claim in named} == set(found)
     assert all(claim.key in found[claim.shown_by.removeprefix(SWITCH)] for claim in named)
@@ -94,7 +99,7 @@ def test_arrival_gap_scales_the_measurement_window():
 def test_tables_list_our_values_under_each_published_row():
     case = base("high_capacity", 0.6, "first_fit", "physically_attached", "parity")
     runs = {seeded(case, seed): dict.fromkeys(COLUMNS, 1.0 + seed) for seed in range(2)}
-    third, fourth, _ = tables(NvmeResults(range(2), runs), NvmePlan(2))
+    third, fourth, _ = tables(NvmeResults(runs, NvmePlan(2)))
     assert third.title == "Table III: high bandwidth"
     assert [row[1] for row in third.rows] == ["published"] * 20
     where = [k for k, row in enumerate(fourth.rows) if row[1] == "parity"]
@@ -117,10 +122,10 @@ def test_results_are_cached_and_reused(tmp_path):
     from poolwise.reproductions.nvme_composition.cells import NvmeCase
 
     case = NvmeCase(NvmeLoad("high_compute", 0.5, 0), "first_fit")
-    first = measure_nvme_case([case], tmp_path, Local(1))
+    first = measure_nvme_case([case], Measurer(tmp_path, Local(1)))
     records = written(tmp_path)
     assert len(records) == 2  # the calibration and the case
-    again = measure_nvme_case([case], tmp_path, Local(1))
+    again = measure_nvme_case([case], Measurer(tmp_path, Local(1)))
     assert first == again
     assert written(tmp_path) == records
     found = first[case]
@@ -132,8 +137,6 @@ def test_results_are_cached_and_reused(tmp_path):
 
 
 def test_every_figure_is_drawn_with_the_published_values():
-    from poolwise.reproductions.nvme_composition.figures import figures
-
     class FakeResults(dict):
         def __contains__(self, case):
             return True
@@ -143,7 +146,10 @@ def test_every_figure_is_drawn_with_the_published_values():
             names = (*COLUMNS, "true_composition_size", "true_sharing_ratio")
             return dict.fromkeys(names, case.gap_s or case.load.target) | share
 
-    drawn = {figure.name: figure for figure in figures(NvmeResults(range(2), FakeResults()), NvmePlan(2))}
+    results = NvmeResults(FakeResults(), NvmePlan(2))
+    under = [replace(results, mode=mode) for mode in MODES]
+    drawn = {one.name: one for each in under for part in PARTS for draw in part.draw for one in draw(each)}
+    drawn |= {one.name: one for one in (origins(results), rates(results))}
     assert {f"figure4-{name}-{mode}" for name in ("S1", "S2", "S3") for mode in MODES} | {"origins", "rates"} <= set(drawn)
     assert drawn["figure4-S1-default"].published["first fit, disaggregated"][-1] == 96.71
     panel = drawn["rates"].panels[0]
@@ -186,11 +192,12 @@ def test_core_packing_is_refuted_only_by_equal_misses():
 
 
 def test_packings_vary_runs_of_the_tables():
-    assert {case.run for case in packing_cases(3) if not case.gap_s} <= set(NvmePlan(3).cases())
+    assert {case.run for case in packing_cases(3) if not case.gap_s} <= set(cases(NvmePlan(3)))
 
 
 @pytest.mark.long
 def test_packing_without_a_change_equals_the_run_of_the_table(tmp_path):
     case = packing_cases(1)[0]
-    usual = measure_nvme_case([case.run], tmp_path, Local(1))[case.run]
-    assert measure_packings([case], tmp_path, Local(1))[case]["missed_deadlines_pct"] == usual["missed_deadlines_pct"]
+    measure = Measurer(tmp_path, Local(1))
+    usual = measure_nvme_case([case.run], measure)[case.run]
+    assert measure_packings([case], measure)[case]["missed_deadlines_pct"] == usual["missed_deadlines_pct"]

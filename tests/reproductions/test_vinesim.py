@@ -5,10 +5,11 @@ import pytest
 
 from poolwise import catalog
 from poolwise.comparison.published import SWITCH, compare, read_claims
-from poolwise.reproductions.cached_measurements import measure_all
-from poolwise.reproductions.vinesim import causes, claims, extensions, figures
-from poolwise.reproductions.vinesim.plan import VineSimPlan
-from poolwise.reproductions.vinesim.results import VineSimResults, mean_over_seeds
+from poolwise.reproductions.measurements import Measurer
+from poolwise.reproductions.results import without_nan
+from poolwise.reproductions.vinesim import PARTS, claims, extensions
+from poolwise.reproductions.vinesim.claims import VineSimResults, mean_over_seeds
+from poolwise.reproductions.vinesim.plan import QUICK, VineSimPlan
 from poolwise.reproductions.vinesim.setups import KB64, MB1, Setup, mixed_sizes, run_setup
 from poolwise.runner import Local
 
@@ -29,14 +30,21 @@ def content(setup: Setup) -> dict:
     }
 
 
-@pytest.mark.parametrize("quick", [True, False])
-def test_measurements_match_the_claims(quick: bool) -> None:
-    plan = VineSimPlan(quick)
-    results = VineSimResults(plan, {setup: content(setup) for setup in plan.setups()})
-    rows = compare(read_claims(catalog.find("reproductions", "vinesim.csv")), claims.measure(results))
+def results_of(plan: VineSimPlan, run=content) -> VineSimResults:
+    """Return the results of every set-up of a plan, measured by a fake run."""
+    setups = (seeded for part in PARTS for setup in part.cases(plan) for seeded in plan.seeded(setup))
+    return VineSimResults({setup: run(setup) for setup in setups}, plan)
+
+
+@pytest.mark.parametrize("plan", [QUICK, VineSimPlan()], ids=["quick", "full"])
+def test_measurements_match_the_claims(plan: VineSimPlan) -> None:
+    results = results_of(plan)
+    measured = without_nan(row for part in PARTS for rows in part.rows for row in rows(results))
+    rows = compare(read_claims(catalog.find("reproductions", "vinesim.csv")), measured)
     missing = [row.claim.key for row in rows if row.holds == "not_measured"]
     assert missing == [("Figure 8a", "crossover", "time between arrivals below which DFE alone beats the mix")]
-    drawn = [*figures.draw(results), *extensions.draw(results)]
+    drawn = [one for part in PARTS for draw in part.draw for one in draw(results)]
+    drawn += extensions.draw(results)
     assert len({figure.name for figure in drawn}) == len(drawn)
     assert [table.title for table in extensions.tables(results)]
 
@@ -66,9 +74,7 @@ def test_varied_tasks_differ_by_at_most_the_share() -> None:
 
 
 def test_every_switch_that_a_claim_names_measures_it() -> None:
-    plan = VineSimPlan()
-    results = VineSimResults(plan, {setup: content(setup) for setup in plan.setups()})
-    found = causes.switches(results)
+    found = claims.switches(results_of(VineSimPlan()))
     named = 0
     for claim in read_claims(catalog.find("reproductions", "vinesim.csv")):
         if claim.shown_by.startswith(SWITCH):
@@ -79,16 +85,15 @@ def test_every_switch_that_a_claim_names_measures_it() -> None:
 
 def test_switch_looks_up_the_changed_set_ups() -> None:
     """Latencies without and with GPUs are 1000 and 10 us if large jobs are even, and 10 us otherwise."""
-    plan = VineSimPlan()
 
     def fake_content(setup: Setup) -> dict:
         slow = setup.large == "even" and setup.gpus == 0
         return content(setup) | {"mean_job_latency_us": 1000.0 if slow else 10.0}
 
-    found = causes.switches(VineSimResults(plan, {setup: fake_content(setup) for setup in plan.setups()}))
+    found = claims.switches(results_of(VineSimPlan(), fake_content))
     key = ("Figure 5f", "INT, low load", "mean job latency, 0 % over 100 % GPUs")
-    assert found[causes.ANOTHER_LOAD][key].value == 1.0
-    assert found[f"{causes.ANOTHER_LOAD}, {causes.EVEN}"][key].value == 100.0
+    assert found[claims.ANOTHER_LOAD][key].value == 1.0
+    assert found[f"{claims.ANOTHER_LOAD}, {claims.EVEN}"][key].value == 100.0
 
 
 def test_data_near_the_cpus_are_in_their_rack() -> None:
@@ -111,13 +116,14 @@ def test_high_and_closer_to_data_are_equal_at_64_kb() -> None:
 
 def test_cached_set_ups_are_not_run_again(tmp_path) -> None:
     ran: list[float] = []
+    measure = Measurer(tmp_path, Local(1))
 
     def count(setup: Setup) -> dict:
         ran.append(setup.gap)
         return {"value": setup.gap}
 
-    assert measure_all([Setup(1), Setup(2), Setup(1)], count, tmp_path, Local(1))[Setup(2)] == {"value": 2}
-    measure_all([Setup(1), Setup(3)], count, tmp_path, Local(1))
+    assert measure([Setup(1), Setup(2), Setup(1)], count)[Setup(2)] == {"value": 2}
+    measure([Setup(1), Setup(3)], count)
     assert ran == [1, 2, 3]
 
 

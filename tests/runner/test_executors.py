@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from poolwise import catalog
 from poolwise.errors import InputError, PolicyError, PoolwiseError, UnknownNameError
 from poolwise.hashing import canonical, digest
-from poolwise.runner import Executor, Local, Store, find_executor, run_missing
+from poolwise.runner import Executor, Local, Store, TaskRunner, find_executor
 from poolwise.runner.executors import payload
 from poolwise.runner.executors.payload import Payload, store_file
 from poolwise.runner.executors.remote_task import versions
@@ -54,12 +54,12 @@ def test_error_names_task_and_file_on_any_executor(where, cluster, tmp_path):
     executor = cluster if where == "cluster" else Local(1)
     store = Store(tmp_path / where)
     with store.writing(), pytest.raises(InputError, match=r"nothing in .*empty\.txt \(in cell empty"):
-        run_missing(Lengths(), [str(tmp_path / "empty.txt")], store, executor)
+        TaskRunner(store, executor).run(Lengths(), [str(tmp_path / "empty.txt")])
     with (
         store.writing(),
         pytest.raises(PolicyError, match=r"task_types.py, line \d+, in run: ZeroDivisionError[^#]*\(in cell n=3\)"),
     ):
-        run_missing(Squares(failing=3), [1, 2, 3], store, executor)
+        TaskRunner(store, executor).run(Squares(failing=3), [1, 2, 3])
 
 
 def test_worker_with_other_versions_is_an_error(cluster, tmp_path, monkeypatch):
@@ -67,7 +67,7 @@ def test_worker_with_other_versions_is_an_error(cluster, tmp_path, monkeypatch):
     monkeypatch.setattr("poolwise.runner.executors.cluster.versions", lambda: other)
     store = Store(tmp_path)
     with store.writing(), pytest.raises(InputError, match=r"other versions: numpy \d.* instead of 1\.0"):
-        run_missing(Squares(), [1], store, cluster)
+        TaskRunner(store, cluster).run(Squares(), [1])
 
 
 def test_executor_that_cannot_be_opened_is_an_error(monkeypatch):
@@ -82,7 +82,7 @@ def test_executor_that_cannot_be_opened_is_an_error(monkeypatch):
     for kind, expected, given_ in cases:
         with pytest.raises(kind, match=expected), find_executor(**given_):
             pass
-    monkeypatch.setattr("poolwise.runner.executors.lookup.find_spec", lambda name: None)
+    monkeypatch.setattr("poolwise.runner.executors.find_spec", lambda name: None)
     with pytest.raises(InputError, match="the package distributed is missing"), find_executor("dask", "tcp://here:1"):
         pass
 

@@ -18,11 +18,13 @@ from poolwise.performance.combined import Combined
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.nvme_sharing import NvmeSharing
 from poolwise.policies.backfill.skip import Skip
-from poolwise.policies.order.edf import EDF
-from poolwise.policies.placement.nvme.disaggregation_aware import NvmeDisaggregationAware
-from poolwise.policies.placement.nvme.first_fit import NvmeFirstFit
-from poolwise.policies.placement.nvme.maximize_composition import NvmeMaximizeComposition
-from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimizeFragmentation
+from poolwise.policies.order.priorities import EDF
+from poolwise.policies.placement.nvme.policies import (
+    NvmeDisaggregationAware,
+    NvmeFirstFit,
+    NvmeMaximizeComposition,
+    NvmeMinimizeFragmentation,
+)
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import with_slowdown

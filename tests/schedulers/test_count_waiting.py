@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from poolwise.engines import simulate
 from poolwise.interfaces import Dispatcher, Scheduler
 from poolwise.model import Plan, Refusal, Reject, Start, Wait
-from poolwise.policies.order.edf import EDF
+from poolwise.policies.order.priorities import EDF
 from poolwise.policies.placement.nvme.compositions import Compositions
-from poolwise.policies.placement.nvme.disaggregation_aware import NvmeDisaggregationAware
+from poolwise.policies.placement.nvme.policies import NvmeDisaggregationAware
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.units import NEVER
 from tests.helpers.nvme_examples import SHARING, machine, workload
@@ -90,12 +90,10 @@ class ExplainingDispatcher(Dispatcher):
         self.dispatcher, self.reasons = dispatcher, reasons
 
     def schedule(self, queue, snapshot, changes):
-        plan = self.dispatcher.schedule(queue, snapshot, changes)
+        plan = self.dispatcher.schedule(queue, snapshot, replace(changes, explain=frozenset(queue.jobs.tolist())))
         if not plan.rejected:
             decided = {d.job for d in plan.decisions if isinstance(d, Start | Wait)}
-            for job in queue.jobs.tolist():
-                if job not in decided:
-                    self.reasons.append(self.dispatcher.why(job, queue, snapshot, plan))
+            self.reasons += [plan.reason(job, self.dispatcher) for job in queue.jobs.tolist() if job not in decided]
         return plan
 
 

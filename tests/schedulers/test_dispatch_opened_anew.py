@@ -149,7 +149,7 @@ TROUBLE = st.builds(
     unknown=st.sampled_from((0.0, 0.3)),
     leaving=st.integers(0, 3),
     draining=st.integers(0, 3),
-    renumbered=st.integers(0, 3),
+    recycled=st.integers(0, 3),
     shuffled=st.booleans(),
 )
 
@@ -167,7 +167,7 @@ TROUBLE = st.builds(
 def test_each_task_runs_once_despite_faults(
     entry: tuple[str, dict[str, object]], trouble: Fault, seed: int, truth: PerformanceModel, order: str
 ) -> None:
-    """Starts are refused, late or at once, units come and go, jobs are withdrawn, rows are renumbered."""
+    """Starts are refused, late or at once, units come and go, jobs are withdrawn, rows are recycled."""
     scheduler = Reopened(Dispatch(policy_of(entry), make("orders", order)), seed)
     steps, problems = survive(scheduler, replace(units(seed=seed % 7), truth=truth), trouble, seed)
     assert steps and not problems

@@ -5,27 +5,33 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Generator, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from distributed import LocalCluster
 
 from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.files.factory import models_of, scheduler_of
 from poolwise.files.scheduler import load_scheduler
 from poolwise.metrics import Outcomes, fairness, slowdown
-from poolwise.runner import Local
+from poolwise.runner import Local, Store, find_executor
 from poolwise.search.answer import OPENINGS, SearchResult, run_search
+from poolwise.search.evaluation import evaluate
 from poolwise.search.objectives import OBJECTIVES, JobObjectives
 from poolwise.search.problem import OrderSearchProblem, load_search
-from poolwise.search.workloads import evaluate_schedulers
 from poolwise.studies.cells import workload_of
+from tests.helpers.kept_trials import content as bytes_of
+from tests.helpers.kept_trials import spoil, written
 
 SMALL = Path(__file__).parent / "small.toml"
 
@@ -45,7 +51,7 @@ def test_repeated_search_gives_the_same_result_without_new_runs(tmp_path: Path) 
     assert content(search(tmp_path / "b")) == content(first)
 
     class Refuse(Local):
-        def results(self, task_type: Any, tasks: Mapping[str, Any], worth: int = 1) -> Generator[Any, None, None]:
+        def results(self, task_type: Any, tasks: Mapping[str, Any]) -> Generator[Any, None, None]:
             assert not tasks, "it has been evaluated before"
             yield from ()
 
@@ -61,6 +67,13 @@ def test_chosen_order_runs_as_a_scheduler(tmp_path: Path) -> None:
     assert scheduler_of(read) == scheduler_of(result.chosen.candidate.section)
 
 
+def evaluated(out: Path) -> int:
+    """Return the number of stored evaluations of a search that may not have begun."""
+    with suppress(sqlite3.OperationalError):
+        return len(written(out)) if Store(out).file.exists() else 0
+    return 0
+
+
 def test_killed_search_resumes_to_the_same_result(tmp_path: Path) -> None:
     whole = search(tmp_path / "whole")
     out = tmp_path / "killed"
@@ -70,21 +83,34 @@ def test_killed_search_resumes_to_the_same_result(tmp_path: Path) -> None:
         f"run_search(load_search({str(SMALL)!r}), Path({str(out)!r}), Local(1), open_test=False, report=lambda line: None)\n"
     )
     process = subprocess.Popen([sys.executable, "-c", script])
-    tried = out / "tried.jsonl"
     deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and (not tried.exists() or tried.read_bytes().count(b"\n") < 8):
+    while time.monotonic() < deadline and evaluated(out) < 8:
         time.sleep(0.01)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    known = tried.read_bytes().count(b"\n")
-    assert known >= 8
-    with tried.open("ab") as file:
-        file.write(b'{"key": "half a li')  # an incomplete line of a killed writer
+    before = written(out)
+    assert 8 <= len(before) < len(written(tmp_path / "whole"))
+    spoiled, *_ = before
+    spoil(out, spoiled)
     again = search(out)
     assert content(again) == content(whole)
-    lines = tried.read_bytes().splitlines()
-    assert all(json.loads(line) for line in lines)
-    assert len({json.loads(line)["key"] for line in lines}) == len(lines)
+    after = written(out)
+    assert after.keys() == written(tmp_path / "whole").keys()
+    assert {key for key, row in before.items() if after[key] != row} == {spoiled}, "complete evaluations are not repeated"
+
+
+@pytest.mark.parametrize("where", ["processes", "dask"])
+def test_search_on_any_executor_gives_the_same_result(where: str, tmp_path: Path) -> None:
+    one = search(tmp_path / "one")
+    with ExitStack() as stack:
+        if where == "dask":
+            cluster = LocalCluster(n_workers=2, processes=False, dashboard_address="127.0.0.1:0")
+            executor = stack.enter_context(find_executor("dask", stack.enter_context(cluster).scheduler_address))
+        else:
+            executor = Local(2)
+        other = run_search(load_search(SMALL), tmp_path / "other", executor, open_test=False, report=lambda line: None)
+    assert content(other) == content(one)
+    assert bytes_of(tmp_path / "other") == bytes_of(tmp_path / "one")
 
 
 def test_test_workloads_are_used_on_demand_and_counted(tmp_path: Path) -> None:
@@ -107,7 +133,7 @@ def test_objectives_match_a_separate_run() -> None:
     """Objectives from prepared arrays equal those of a simulation and of the metrics of studies."""
     found: OrderSearchProblem = load_search(SMALL)
     cell = found.splits["train"][0]
-    fares = evaluate_schedulers(cell, 10.0, [found.baseline.section])[0]
+    fares = evaluate(replace(cell, scheduler=found.baseline.section), 10.0)
     truth, estimate = models_of(cell.performance, cell.seed)
 
     def outcomes(section: Any) -> Outcomes:

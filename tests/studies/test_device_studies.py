@@ -4,10 +4,8 @@ import pytest
 
 from poolwise.errors import InputError
 from poolwise.files.factory import scheduler_of
-from poolwise.policies.order.edf import EDF
-from poolwise.policies.order.priorities import FCFS
-from poolwise.policies.placement.nvme.disaggregation_aware import NvmeDisaggregationAware
-from poolwise.policies.placement.nvme.maximize_composition import NvmeMaximizeComposition
+from poolwise.policies.order.priorities import EDF, FCFS
+from poolwise.policies.placement.nvme.policies import NvmeDisaggregationAware, NvmeMaximizeComposition
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.studies.cell_simulation import simulate_cell
 from poolwise.studies.study import load

@@ -17,8 +17,7 @@ from poolwise.performance.fitting import to_csv
 from poolwise.performance.profiles import Profile
 from poolwise.performance.remote_memory import Latency
 from poolwise.policies.backfill.conservative import Conservative
-from poolwise.policies.backfill.easy import Easy, EasyNoExtra
-from poolwise.policies.backfill.easy_nodes_only import EasyNodesOnly
+from poolwise.policies.backfill.easy import Easy, EasyNodesOnly, EasyNoExtra
 from poolwise.studies import StudyResult, load, run
 from poolwise.studies.distributions import histograms
 from poolwise.units import SECOND

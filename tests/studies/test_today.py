@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from poolwise import studies
+from poolwise.comparison.compare import compare_with_today, prepend_today
 from poolwise.comparison.run_comparison import Comparison
 from poolwise.comparison.saved_run import read_runs
 from poolwise.comparison.sentences import today_sentences
-from poolwise.comparison.today import compare_with_today, prepend_today
 from poolwise.errors import InputError
 from poolwise.plans import plan
-from poolwise.report.study import study_page
+from poolwise.report.study import study_answer
 from tests.helpers import small_study
 
 NOW = '\n[today]\nname = "our cluster"\nscheduler = "old.toml"\nmachine = "now.toml"\n'
@@ -50,8 +50,8 @@ def test_results_report_and_comparison_include_today(folder: Path) -> None:
     waits = [float(np.mean((o.start - o.submit)[both])) / 1e9 for o in (now, mine)]
     by_name = {d.metric: d for d in found.differences}
     assert [by_name["mean_wait_s"].first, by_name["mean_wait_s"].value] == pytest.approx(waits)
-    page = study_page(result)
-    assert any(section.title == "Changes compared with our cluster" for section in page.sections)
+    page = study_answer(result)
+    assert "Changes compared with our cluster" in page.sections
     runs = prepend_today(read_runs(f"{folder / 'out'}:order=fm,memory=64 GiB"))
     assert Comparison.of(runs).labels[0] == "today=our cluster"
     again = {d.metric: d for d in Comparison.of(runs).differences}
@@ -106,7 +106,7 @@ def test_plan_compares_its_answer_with_today(folder: Path) -> None:
     """The comparison equals that of a study of both, on the jobs that both finish."""
     study = small_study.STUDY.partition("[vary]")[0]
     (folder / "plan.toml").write_text(study + PLAN + NOW)
-    answer = plan.run_plan(plan.load_plan(folder / "plan.toml"), folder / "out", 1).answer
+    answer = plan.plan(plan.load_plan(folder / "plan.toml"), folder / "out", 1).answer
     assert answer.chosen is not None
     lines = answer.sections["Changes compared with our cluster"]
     (folder / "study.toml").write_text(study + '[vary]\n"machine.pool.memory.memory" = ["24 GiB"]\n' + NOW)

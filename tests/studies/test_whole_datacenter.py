@@ -16,9 +16,9 @@ from poolwise.performance.device_network import DeviceNetwork
 from poolwise.performance.nvme_sharing import NvmeSharing
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.policies.placement.devices.pooled import Pooled
-from poolwise.policies.placement.nvme.first_fit import NvmeFirstFit
+from poolwise.policies.placement.nvme.policies import NvmeFirstFit
 from poolwise.report import resources as report
-from poolwise.report.study import study_page
+from poolwise.report.study import study_answer
 from poolwise.report.sweep import Sweep
 from poolwise.studies import load, load_machine, run
 
@@ -119,10 +119,10 @@ def test_report_recommends_the_least_slowdown_with_matching_numbers(result):
     frame = result.frame().with_columns(label=pl.col("machine") + pl.col("scheduler"))
     means = frame.group_by("label").agg(pl.mean(report.GOAL)).sort(report.GOAL)
     assert [one.slowdown for one in ranked] == pytest.approx(means[report.GOAL].to_list())
-    page = study_page(result)
-    assert " on ".join(reversed(ranked[0].label.split(", "))) in page.lead
+    page = study_answer(result)
+    assert " on ".join(reversed(ranked[0].label.split(", "))) in page.headline
     assert f"{mean_interval(ranked[0].metric(report.GOAL)).mean:.3g}" in page.because[0]
-    costs = page.sections[1].lines
+    costs = list(page.sections.values())[1]
     assert "+44,000 $ (+11 %)" in costs[1]
     tops = [next(one for one in ranked if one.machine == name) for name in ("whole-datacenter", "whole-datacenter-fixed")]
     more = np.mean(tops[0].watts) - np.mean(tops[1].watts)
@@ -131,4 +131,4 @@ def test_report_recommends_the_least_slowdown_with_matching_numbers(result):
     tables = {table.title: table for table in page.tables}
     assert len(tables["Machines and policies"].rows) == 4
     assert len(tables["Power and price by table"].rows) == 2 * 4
-    assert "relative to the runtime with local memory" in tables["All results"].header[1]
+    assert "relative to the runtime with local memory" in tables["All results"].columns[1]

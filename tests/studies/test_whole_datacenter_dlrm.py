@@ -9,7 +9,7 @@ from poolwise import catalog
 from poolwise.errors import InputError
 from poolwise.model import Kind
 from poolwise.report import resources as report
-from poolwise.report.study import study_page
+from poolwise.report.study import study_answer
 from poolwise.report.sweep import Sweep
 from poolwise.studies import load, load_machine, run
 from poolwise.studies.cells import workload_of
@@ -53,9 +53,9 @@ def test_report_on_an_excerpt(tmp_path, monkeypatch):
     assert ranked["dlrm-fixed"].slowdown > 1.5
     gpu = {name: one.stranded("gpu")[0] for name, one in ranked.items()}
     assert gpu["dlrm-servers"] == gpu["dlrm-pools"] == 0 < 0.1 < gpu["dlrm-fixed"]
-    page = study_page(result)
-    assert page.lead == "Run dlrm-servers."
-    assert any("dlrm-pools" in line and "mean bounded slowdown -" in line for line in page.sections[1].lines)
+    page = study_answer(result)
+    assert page.headline == "Run dlrm-servers."
+    assert any("dlrm-pools" in line and "mean bounded slowdown -" in line for line in list(page.sections.values())[1])
     assert "300 rows were excluded from the trace: CPU instance merged" in " ".join(result.notes())
 
 

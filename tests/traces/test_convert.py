@@ -42,7 +42,7 @@ def test_bytes_per_job_are_converted_to_kilobytes_per_processor(jobs):
     values[:, [ALLOCATED, REQUESTED_PROCESSORS, REQUESTED_MEMORY]] = jobs
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder) / "in.swf", Path(folder) / "out.swf.gz"
-        write_swf_rows(SwfRows(source, (" Version: 2.2",), np.arange(len(jobs)), values), source)
+        write_swf_rows(SwfRows(source, np.arange(len(jobs)), (" Version: 2.2",), values), source)
         rows, changed = to_swf(source, target, memory_bytes_per_job=True, comments=["Acknowledge: me"])
         got = read_rows(target)
     assert rows == len(jobs)

@@ -43,7 +43,7 @@ def log(tmp_path, *jobs):
         for name, value in {"job": k + 1, **job}.items():
             values[k, FIELDS.index(SHORT[name])] = value
     path = Path(tmp_path) / "some.log.swf"
-    write_swf_rows(SwfRows(path, (), np.arange(len(jobs)), values), path)
+    write_swf_rows(SwfRows(path, np.arange(len(jobs)), (), values), path)
     return path
 
 

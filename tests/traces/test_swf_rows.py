@@ -40,7 +40,7 @@ def write(path, content):
 def test_written_rows_round_trip(values, name, comments):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name
-        write_swf_rows(SwfRows(path, tuple(comments), np.arange(len(values)), values), path)
+        write_swf_rows(SwfRows(path, np.arange(len(values)), tuple(comments), values), path)
         back = read_rows(path)
     assert np.array_equal(back.values, values)
     assert back.comments == tuple(comments)

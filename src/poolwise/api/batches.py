@@ -17,8 +17,10 @@ from poolwise.batch.problem.assignment import Solution
 from poolwise.batch.problem.check import CheckedAssignment, check_assignment
 from poolwise.errors import InputError
 from poolwise.files.batch import read_batch
+from poolwise.presentation.answer import Answer, DecisionCard
+from poolwise.presentation.table import Table
 from poolwise.short_repr import fit_repr
-from poolwise.units import SECOND, parse
+from poolwise.units import SECOND, format_memory, parse
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,6 +48,42 @@ class BatchPlacement:
     method: str
     wall_s: float
     file: Path
+
+    def answer(self) -> Answer:
+        """Return the placement in the form of all answers; it is infeasible if workloads are left out."""
+        solution, content, batch = self.solution, self.to_dict(), self.solution.problem.batch
+        headline = f"All {len(batch):,} workloads are placed."
+        if solution.dropped:
+            placed = f"placed {len(batch) - len(solution.dropped)} of {len(batch)}"
+            headline = f"{solution.unmet}\n  {placed}; left out: {', '.join(content['dropped'])}"
+        gap = "" if content["gap"] is None else f", gap {100 * content['gap']:.2f} %"
+        violations = "; ".join(f"({k}) violated {n} x" for k, n in self.checked.count().items())
+        decision = DecisionCard(
+            choice=[["objective", f"{content['objective']:.6g}"]],
+            certainty="" if content["bound"] is None else f"{content['bound']:.6g}{gap}",
+            certainty_of=f"proven bound of {solution.bound_of}",
+            effects=[
+                ["energy", f"{content['energy']:.6g} on {content['modules_on']} modules"],
+                [f"sum of slowdowns (theta {solution.problem.theta})", f"{content['slowdown']:.6g}"],
+                ["independent checker", "every constraint holds" if self.checked.valid else violations],
+                ["placed in", f"{self.wall_s:.3g} s"],
+            ],
+        )
+        rows = [
+            [row["name"], row["module"], format_memory(row["local_mib"]), format_memory(row["remote_mib"]),
+             f"{row['slowdown']:.4f}", f"{row['tolerance']:.4f}"]
+            for row in content["workloads"]
+        ]  # fmt: skip
+        return Answer(
+            title=f"Placement of {self.file.stem} by {self.method}",
+            headline=headline,
+            status="infeasible" if solution.dropped else "decided",
+            decision=decision,
+            notes=solution.notes,
+            tables=[Table("Workloads", ["workload", "module", "local", "remote", "slowdown", "accepted"], rows)],
+            candidates=self.frame(),
+            content=content,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, as `poolwise place --json` prints it."""

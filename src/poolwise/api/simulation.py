@@ -290,18 +290,10 @@ def choose_scheduler(
     placement: str | PlacementPolicy | None = None,
     known: str = "",
 ) -> tuple[Scheduler, str]:
-    """Return a scheduler for a state and its name: the one given, else a list scheduler of the parts given.
+    """Return a scheduler for the machine of a state, and its name.
 
-    Parameters
-    ----------
-    machine
-        Machine of the state.
-    scheduler
-        Scheduler, or a reference to a scheduler file.
-    order, backfill, placement
-        Parts of a list scheduler; those that are not given are FCFS, EASY and the default placement of the machine.
-    known
-        Reference of the scheduler that the state names; used if nothing else is given.
+    It is the one given, as an object or a reference to a file; else a list scheduler of the parts given, by default FCFS, EASY
+    and the default placement of the machine. Without any of these, it is the scheduler that the state names (`known`).
     """
     parts = (order, backfill, placement)
     if scheduler is None and known and not any(parts):
@@ -461,20 +453,8 @@ def measured(
 ) -> SimulatedRun:
     """Measure a schedule over all jobs that finished, from the first submission to the last end.
 
-    Parameters
-    ----------
-    schedule
-        Schedule to measure.
-    engine_name, wall_s
-        Engine that made it, and the seconds that it took.
-    baseline
-        Schedule under FCFS without backfilling, for fairness.
-    asked
-        Measures in addition to those that are registered.
-    said
-        Notes that follow those of the schedule.
-    scheduler
-        Scheduler that decided, if known.
+    `asked` are measures in addition to the registered ones, and `said` are notes that follow those of the schedule; fairness is
+    measured against a `baseline`, the schedule under FCFS without backfilling.
     """
     run, measures = MeasuredRun.of(schedule, baseline), every_measure(asked)
     metrics = measure_run(run, measures)
@@ -487,7 +467,7 @@ def notes(schedule: Schedule) -> tuple[str, ...]:
     workload, machine = schedule.workload, schedule.machine
     found = list(workload.notes)
     if len(machine.of_kind(Kind.POOL)) and "nodes" in machine.resources and len(workload):
-        share = float((workload.memory > machine.local_memory).mean())
+        share = float((workload.memory > machine.racks.local.max(initial=0)).mean())
         if share < SPARSE_SHARE:
             found.append(f"only {100 * share:.2g} % of the jobs need remote memory: memory pools can have little effect")
     if lost := sum(outcome is Outcome.LOST for outcome in schedule.outcome):

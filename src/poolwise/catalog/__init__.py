@@ -42,6 +42,12 @@ def resolve(kind: str, reference: str | Path) -> Path:
     return find(kind, name.removeprefix(PREFIX)) if name.startswith(PREFIX) else Path(reference)
 
 
+def file(kind: str, reference: str | Path) -> Path:
+    """Return the path of a file, which exists, has a suffix or is in a folder, or of a shipped file of a kind by its name."""
+    path = Path(reference)
+    return path if path.is_file() or path.suffix or len(path.parts) > 1 else find(kind, str(reference))
+
+
 def machine(reference: str | Path) -> Path:
     """Return the path of a machine: a file, a shipped machine's name, or "catalog:NAME". Raises UnknownNameError."""
     path = Path(reference)

@@ -1,4 +1,4 @@
-"""Command line of Poolwise. Each module with a `register(app)` function adds one command or group; `app` discovers them."""
+"""Command line of Poolwise. Each module adds a command or group to `app` when it is imported."""
 
 import sys
 

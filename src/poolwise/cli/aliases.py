@@ -7,7 +7,7 @@ capitals are placeholders. Placeholders after an option are its value, the other
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -159,24 +159,16 @@ def _rewrite(alias: Alias, rest: Sequence[str], flags: AbstractSet[str], options
 
 def _fit(placeholders: Sequence[str], given: Sequence[str]) -> bool:
     """Check whether arguments match the placeholders in number and kind."""
-    return len(given) == len(placeholders) and all(
-        _KINDS.get(placeholder, _any)(word) for placeholder, word in zip(placeholders, given, strict=True)
-    )
-
-
-def _any(word: str) -> bool:
-    return True
-
-
-def _is_snapshot(word: str) -> bool:
-    if not Path(word).is_dir():
+    if len(given) != len(placeholders):
         return False
+    folders = [Path(word) for placeholder, word in zip(placeholders, given, strict=True) if placeholder == SNAPSHOT]
+    return all(folder.is_dir() and _is_state(folder) for folder in folders)
+
+
+def _is_state(folder: Path) -> bool:
     from poolwise.files.state import is_state
 
-    return is_state(Path(word))
-
-
-_KINDS: Mapping[str, Callable[[str], bool]] = {SNAPSHOT: _is_snapshot}
+    return is_state(folder)
 
 
 def _depth(words: Sequence[str], root: Any) -> int:

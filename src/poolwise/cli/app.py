@@ -43,15 +43,12 @@ def _root(version: bool = typer.Option(False, "--version", callback=_version, is
 def _discover() -> None:
     package = importlib.import_module("poolwise.cli")
     for module in pkgutil.iter_modules(package.__path__):
-        command = importlib.import_module(f"poolwise.cli.{module.name}")
-        if hasattr(command, "register"):
-            command.register(app)
+        importlib.import_module(f"poolwise.cli.{module.name}")
 
 
 def main() -> None:
     """Run the command that the program was called with, and exit with its code."""
     warnings.showwarning = lambda message, *_, **__: warn(str(message))
-    _discover()
     sys.exit(run(sys.argv[1:]))
 
 
@@ -95,8 +92,7 @@ def run(arguments: list[str]) -> int:
 
 def command() -> Any:
     """Return the whole command line as one click group, with help pages in panels."""
-    if not app.registered_commands:
-        _discover()
+    _discover()
     root: Any = typer.main.get_command(app)
     arrange(root)
     return root

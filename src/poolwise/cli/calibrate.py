@@ -6,9 +6,14 @@ from pathlib import Path
 
 import typer
 
-from poolwise.cli.examples import examples
+from poolwise.atomic_write import check_writable
+from poolwise.cli.app import app
+from poolwise.cli.console import print_line
+from poolwise.cli.examples import command
+from poolwise.errors import InfeasibleError, InputError
 
 
+@command(app, "poolwise calibrate nvme-high-bandwidth --machine nvme-pooled --load 0.7")
 def calibrate(
     mix: Path = typer.Argument(metavar="MIX", help="MIX.toml, or the name of a shipped mix such as nvme-high-bandwidth."),
     machine: Path = typer.Option(..., metavar="MACHINE", help="MACHINE.toml, or the name of a shipped machine."),
@@ -24,11 +29,8 @@ def calibrate(
     load within 0.005.
     """
     from poolwise import catalog, traces
-    from poolwise.atomic_write import check_writable
     from poolwise.calibration import TOLERANCE
     from poolwise.calibration import calibrate as search
-    from poolwise.cli.console import print_line
-    from poolwise.errors import InfeasibleError, InputError
     from poolwise.files.machine import load_machine
     from poolwise.files.mix import load_mix
 
@@ -46,8 +48,3 @@ def calibrate(
     print_line(line)
     if out is not None:
         traces.write_table(found.mix.generate(), out)
-
-
-def register(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command(epilog=examples("poolwise calibrate nvme-high-bandwidth --machine nvme-pooled --load 0.7"))(calibrate)

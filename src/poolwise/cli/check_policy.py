@@ -6,12 +6,13 @@ from typing import Any
 
 import typer
 
-from poolwise.cli.examples import examples
+from poolwise.cli.app import app
+from poolwise.cli.examples import command
+from poolwise.errors import UnknownNameError
 
 
-def check_policy(
-    name: str = typer.Argument(metavar="NAME", help="MODULE:OBJECT, FILE.py:NAME or a registered name."),
-) -> int:
+@command(app, "poolwise check-policy fm", "poolwise check-policy area.py:Area", name="check-policy")
+def check_policy(name: str = typer.Argument(metavar="NAME", help="MODULE:OBJECT, FILE.py:NAME or a registered name.")) -> int:
     """Check a policy, scheduler or model against its contract.
 
     NAME is a scheduler, queue order, backfill, placement or performance model. Prints one line per check; exits with 2 if any
@@ -30,7 +31,6 @@ def check_policy(
 def _components(name: str) -> list[Any]:
     """Return every component with this name; a registered name may belong to several groups."""
     from poolwise import registry
-    from poolwise.errors import UnknownNameError
 
     if ":" in name:
         return [registry.load(name)]
@@ -40,8 +40,3 @@ def _components(name: str) -> list[Any]:
         known = {known for group in groups for known in registry.names(group)}
         raise UnknownNameError.of("policy, scheduler or model", name, known)
     return found
-
-
-def register(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command("check-policy", epilog=examples("poolwise check-policy fm", "poolwise check-policy area.py:Area"))(check_policy)

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 import typer
 from rich.table import Column
 
-from poolwise.cli.examples import examples
+from poolwise.cli.app import app
+from poolwise.cli.console import print_line
+from poolwise.cli.examples import command
+from poolwise.cli.output import check_exports, export, print_json, provenance
+from poolwise.cli.tables import plain_table, print_table
+from poolwise.units import format_time
 
 if TYPE_CHECKING:
     from poolwise.comparison.run_comparison import Comparison
@@ -25,6 +30,12 @@ class IntervalsOver(StrEnum):
     JOBS = "jobs"
 
 
+@command(
+    app,
+    "poolwise simulate catalog:example-sacct.txt --machine cerit-racks --schedule fcfs.csv",
+    "poolwise simulate catalog:example-sacct.txt --machine cerit-racks --order sjf --schedule sjf.csv",
+    "poolwise compare fcfs.csv sjf.csv",
+)
 def compare(
     runs: list[str] = typer.Argument(
         metavar="RUN...",
@@ -47,25 +58,25 @@ def compare(
 
     Prints metrics, paired differences from the first run with confidence intervals, and the jobs that changed most.
     """
-    from poolwise.cli.output import check_exports, export, print_json, provenance
+    from poolwise.comparison.compare import prepend_today
     from poolwise.comparison.run_comparison import Comparison
     from poolwise.comparison.saved_run import read_runs
-    from poolwise.comparison.today import prepend_today
     from poolwise.files.component import Component
-    from poolwise.report.compare import write_comparison
+    from poolwise.report.compare import comparison_answer
+    from poolwise.report.page import write_report
 
     if len(runs) == 1 and runs[0].endswith(".jsonl"):
         _compare_record(Path(runs[0]), json)
         return
     check_exports(csv, parquet, report)
     saved = prepend_today([run for reference in runs for run in read_runs(reference)])
-    additional = [Component(name=name).resolve_paths(Path()) for name in metric]
+    additional = [Component(name=name).in_folder("metrics", Path()) for name in metric]
     found = Comparison.of(saved, None if over is None else over.value, additional)
     inputs = {name: sha for run in found.runs for name, sha in run.inputs.items()}
     source = provenance(None, []) | {"inputs": inputs}
     export(found.frame(), source, csv, parquet)
     if report is not None:
-        write_comparison(found, changed, source, report)
+        write_report(comparison_answer(found, changed, source), report)
     if json:
         print_json(found.to_dict(changed), source)
     else:
@@ -75,7 +86,6 @@ def compare(
 def _compare_record(path: Path, json: bool) -> None:
     """Compare the decisions of a scheduler on a live cluster with the actual starts."""
     from poolwise.cli.live_record import print_record, record_content, warn_of_truncation
-    from poolwise.cli.output import print_json, provenance
     from poolwise.live.record import LiveRecord
 
     record = LiveRecord.read(path)
@@ -87,8 +97,6 @@ def _compare_record(path: Path, json: bool) -> None:
 
 
 def _print(found: Comparison, changed: int) -> None:
-    from poolwise.cli.console import print_line
-    from poolwise.cli.tables import plain_table, print_table
     from poolwise.comparison.sentences import population_sentence
     from poolwise.metrics import metrics_of
 
@@ -115,25 +123,12 @@ def _print(found: Comparison, changed: int) -> None:
 
 
 def _value(value: float, unit: str) -> str:
-    from poolwise.units import format_time
 
     return format_time(value) if unit == "s" else f"{value:,.4g}"
 
 
 def _change(value: float, unit: str) -> str:
-    from poolwise.units import format_time
 
     if unit != "s" or value != value:
         return f"{value:+.3g}"
     return f"{'+' if value > 0 else '-' if value < 0 else ''}{format_time(abs(value))}"
-
-
-def register(app: typer.Typer) -> None:
-    """Register the command."""
-    simulate = "poolwise simulate catalog:example-sacct.txt --machine cerit-racks"
-    lines = [
-        f"{simulate} --schedule fcfs.csv",
-        f"{simulate} --order sjf --schedule sjf.csv",
-        "poolwise compare fcfs.csv sjf.csv",
-    ]
-    app.command(epilog=examples(*lines))(compare)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-import typer
+from poolwise.cli.app import app
+from poolwise.cli.console import print_line
+from poolwise.cli.examples import command
 
-from poolwise.cli.examples import examples
 
-
+@command(app, "poolwise compile", name="compile")
 def compile_kernels() -> None:
     """Compile all kernels ahead of time.
 
@@ -17,8 +18,6 @@ def compile_kernels() -> None:
     import time
 
     from joblib import Parallel, cpu_count, delayed  # type: ignore[import-untyped]  # joblib ships no types
-
-    from poolwise.cli.console import print_line
 
     start = time.perf_counter()
     names = list(families())
@@ -62,8 +61,3 @@ def _flow() -> None:
     one, other = network.add_nodes([1, -1]).tolist()
     network.add_arcs([one], [other], [1], [1])
     network.solve()
-
-
-def register(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command("compile", epilog=examples("poolwise compile"))(compile_kernels)

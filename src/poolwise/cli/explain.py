@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from poolwise.cli.app import app
+from poolwise.cli.output import print_json, provenance
 from poolwise.cli.panels import OUTPUT
 from poolwise.cli.shared_options import JsonOption
+from poolwise.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -69,8 +72,6 @@ def explain_cell(cell: Cell, job: int, outcomes: Outcomes | None = None) -> Expl
 
 def check_explainable(cell: Cell, file: Path, remedy: str) -> None:
     """Raise InputError for a run with one scheduling pass per event, which explanations do not support."""
-    from poolwise.errors import InputError
-
     if cell.scheduler.pass_per_event:
         raise InputError("only runs with one pass per instant can be explained", file=file, remedy=remedy)
 
@@ -78,7 +79,6 @@ def check_explainable(cell: Cell, file: Path, remedy: str) -> None:
 def show_explanation(name: str, cell: Cell, found: Explanation, output: ExplainOutput, inputs: Iterable[Path]) -> None:
     """Print an explanation as text or JSON, and write its page if requested."""
     from poolwise.cli.explain_text import print_explanation
-    from poolwise.cli.output import print_json, provenance
     from poolwise.explain.sentences import answer_sentence
 
     if output.report is not None:
@@ -90,13 +90,11 @@ def show_explanation(name: str, cell: Cell, found: Explanation, output: ExplainO
 
 
 def _write_report(file: Path, name: str, cell: Cell, found: Explanation) -> None:
-    from poolwise.report.gantt import wait_page
-    from poolwise.report.page import write_page
+    from poolwise.report.gantt import wait_answer
+    from poolwise.report.page import write_report
     from poolwise.studies.cell_simulation import simulate_again
 
-    write_page(wait_page(found, simulate_again(cell), name), file)
+    write_report(wait_answer(found, simulate_again(cell), name), file)
 
 
-def register(app: typer.Typer) -> None:
-    """Register the group; each kind of run registers its own command in it."""
-    app.add_typer(explanations, name="explain")
+app.add_typer(explanations, name="explain")

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from poolwise.cli.cluster_options import ClusterSchedulerOption, PartitionOption, PodSchedulerOption
-from poolwise.cli.examples import examples
+from poolwise.cli.console import print_line
+from poolwise.cli.examples import command
 from poolwise.cli.explain import explanations
 from poolwise.cli.live_cluster import ClusterName, observe
-from poolwise.cli.shared_options import JsonOption
+from poolwise.cli.output import print_json, provenance
+from poolwise.cli.shared_options import ClusterSchedulerOption, JsonOption, PartitionOption, PodSchedulerOption
 
 if TYPE_CHECKING:
     from poolwise.live.platform import LivePlatform
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 live = typer.Typer(help="Explain why a job waits on a cluster now.", no_args_is_help=True)
 
 
+@command(live, "poolwise explain live slurm 4711 --scheduler catalog:fm-easy")
 def slurm(
     job: Annotated[str, typer.Argument(metavar="JOB", help="Id of the waiting job.")],
     scheduler: ClusterSchedulerOption,
@@ -28,6 +30,7 @@ def slurm(
     _explain(job, observe(ClusterName.SLURM, partition, scheduler), scheduler, json)
 
 
+@command(live, "poolwise explain live kubernetes default/p5 --scheduler catalog:fm-easy")
 def kubernetes(
     pod: Annotated[str, typer.Argument(metavar="POD", help="Waiting pod, as NAMESPACE/NAME.")],
     scheduler: ClusterSchedulerOption,
@@ -40,9 +43,7 @@ def kubernetes(
 
 def _explain(job: str, platform: LivePlatform, scheduler: str, json: bool) -> None:
     """Print the reason why a job waits under the given scheduler."""
-    from poolwise.cli.console import print_line
     from poolwise.cli.live import named_scheduler
-    from poolwise.cli.output import print_json, provenance
     from poolwise.live.platform import LiveView
     from poolwise.live.wait_reasons import WaitReasons
     from poolwise.loop import Loop
@@ -52,7 +53,10 @@ def _explain(job: str, platform: LivePlatform, scheduler: str, json: bool) -> No
     loop.apply_events(next(iter(platform.events())))  # an observed platform refuses every start
     snapshot = platform.snapshot()
     rejected = {snapshot.table.name(row): why for row, why in loop.result.rejected.items()}
-    found = None if job in rejected else WaitReasons(chosen, loop, snapshot).of(LiveView(loop.queue, snapshot).find(job))
+    found = None
+    if job not in rejected:
+        row = LiveView(loop.queue, snapshot).find(job)
+        found = WaitReasons(chosen, loop, snapshot, (row,)).of(row)
     text = found.text if found is not None else rejected.get(job, "it can start now")
     if not json:
         print_line(f"job {job}: {text}")
@@ -66,9 +70,4 @@ def _explain(job: str, platform: LivePlatform, scheduler: str, json: bool) -> No
     print_json(content, provenance(None, []))
 
 
-def register(app: typer.Typer) -> None:
-    """Register the commands."""
-    options = "--scheduler catalog:fm-easy"
-    live.command("slurm", epilog=examples(f"poolwise explain live slurm 4711 {options}"))(slurm)
-    live.command("kubernetes", epilog=examples(f"poolwise explain live kubernetes default/p5 {options}"))(kubernetes)
-    explanations.add_typer(live, name="live")
+explanations.add_typer(live, name="live")

@@ -1,26 +1,42 @@
-"""`poolwise explain run`: a job of a saved run, in the results of a study or a simulated schedule."""
+"""`poolwise explain log` and `explain run`: a job of a log, which is simulated first, or of a saved run."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from poolwise.cli.examples import examples
+from poolwise.cli.examples import command
 from poolwise.cli.explain import ExplainOutput, JobId, check_explainable, explain_cell, explanations, show_explanation
-from poolwise.cli.option_groups import expand
+from poolwise.cli.run_options import LogOptions
+from poolwise.cli.shared_options import LogArgument, setting
+from poolwise.errors import InputError
 
 if TYPE_CHECKING:
     from poolwise.explain import Explanation
     from poolwise.studies.cells import Cell
 
 
-@expand
+@command(explanations, "poolwise explain log catalog:example-sacct.txt 48020 --machine cerit-racks")
+def log(log: LogArgument, job: JobId, options: LogOptions, output: ExplainOutput) -> None:
+    """Simulate a job log and explain the wait of a job.
+
+    Takes the options of `poolwise simulate`.
+    """
+    cell = options.cell(log)
+    check_explainable(cell, log, "remove pass_per_event from the scheduler file")
+    show_explanation(options.policy, cell, explain_cell(cell, job), output, options.files(log))
+
+
+@command(
+    explanations,
+    "poolwise simulate catalog:example-sacct.txt --machine cerit-racks --schedule fcfs.csv",
+    "poolwise explain run fcfs.csv 48020",
+)
 def run(
     run: Annotated[
-        Path,
-        typer.Argument(metavar="RUN", help="Folder of `poolwise run`, or a file of `poolwise simulate --schedule`."),
+        Path, typer.Argument(metavar="RUN", help="Folder of `poolwise run`, or a file of `poolwise simulate --schedule`.")
     ],
     job: JobId,
     output: ExplainOutput,
@@ -31,18 +47,14 @@ def run(
     study: Annotated[
         str | None, typer.Option(metavar="STUDY", help="Study of the results, if another study wrote to the folder since.")
     ] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Setting that --study was run with; repeatable.")
-    ] = None,
+    set_: list[Any] = setting("Setting that --study was run with; repeatable."),
 ) -> None:
     """Explain the wait of a job in a saved run.
 
     If jobs change their memory while they run, also show the memory that the job held and used.
     """
-    from poolwise.errors import InputError
-
     if run.is_dir():
-        _explain_study(run, job, output, cell or [], study, set_ or [])
+        _explain_study(run, job, output, cell or [], study, set_)
         return
     if cell or study is not None or set_:
         raise InputError("not a folder of results", file=run, field="RUN", remedy="give the folder of `poolwise run --out`")
@@ -51,7 +63,7 @@ def run(
 
 
 def _explain_study(
-    folder: Path, job: int, output: ExplainOutput, selection: list[str], study: str | None, settings: list[str]
+    folder: Path, job: int, output: ExplainOutput, selection: list[str], study: str | None, settings: list[Any]
 ) -> None:
     from poolwise.cli.saved_run import run_in_folder, run_of_study
     from poolwise.studies.cell_store import CellStore
@@ -67,7 +79,6 @@ def _explain_study(
 
 def _explain_schedule(file: Path, job: int) -> tuple[str, Cell, Explanation]:
     from poolwise.cli.saved_run import check_recorded, simulated_run
-    from poolwise.errors import InputError
     from poolwise.studies.cells import workload_of
 
     recorded = simulated_run(file)
@@ -79,12 +90,3 @@ def _explain_schedule(file: Path, job: int) -> tuple[str, Cell, Explanation]:
     found = explain_cell(cell, job)
     check_recorded(file, job, found.last_start, found.placement is not None)
     return f"{workload_of(cell).name} on {cell.machine.name}", cell, found
-
-
-def register(app: typer.Typer) -> None:
-    """Register the command."""
-    lines = [
-        "poolwise simulate catalog:example-sacct.txt --machine cerit-racks --schedule fcfs.csv",
-        "poolwise explain run fcfs.csv 48020",
-    ]
-    explanations.command("run", epilog=examples(*lines))(run)

@@ -9,6 +9,7 @@ from rich.table import Column, Table
 
 from poolwise.cli.console import print_line
 from poolwise.cli.tables import plain_table, print_table
+from poolwise.units import format_memory
 
 if TYPE_CHECKING:
     from poolwise.explain import Episode, Explanation
@@ -56,7 +57,6 @@ def _cut(count: int, everything: bool) -> tuple[int, int]:
 def _memory_table(found: Explanation, everything: bool) -> Table:
     """Return the memory that the job held and used, one row per interval."""
     from poolwise.explain.sentences import duration
-    from poolwise.units import format_memory
 
     numbers = [Column(heading, justify="right") for heading in ("after", "for", "in nodes", "in pools", "used")]
     table, stretches = plain_table(*numbers, ""), found.memory

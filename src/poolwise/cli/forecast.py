@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from poolwise.cli.panels import COMMON, LOG, OUTPUT, SCHEDULER
+from poolwise.cli.app import app
+from poolwise.cli.console import print_lines
+from poolwise.cli.output import print_json, provenance
+from poolwise.cli.panels import LOG, OUTPUT, SCHEDULER
 from poolwise.cli.shared_options import JsonOption, SeedOption
+from poolwise.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,8 +53,7 @@ class PolicyOptions:
         ),
     ] = None
     placement: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Placement policy, as in `poolwise simulate`.", rich_help_panel=SCHEDULER),
+        str | None, typer.Option(metavar="NAME", help="Placement policy, as in `poolwise simulate`.", rich_help_panel=SCHEDULER)
     ] = None
 
     def make(self, machine: Machine) -> tuple[Scheduler, str]:
@@ -62,8 +65,6 @@ class PolicyOptions:
 
     def check(self) -> None:
         """Raise InputError if both a scheduler file and its parts are given."""
-        from poolwise.errors import InputError
-
         if self.scheduler is not None and any((self.order, self.backfill, self.placement)):
             remedy = "give --scheduler FILE alone, or --order, --backfill and --placement"
             raise InputError("--scheduler excludes --order, --backfill and --placement", field="--scheduler", remedy=remedy)
@@ -77,8 +78,7 @@ class LogFormat:
         str, typer.Option(metavar="NAME", help="Log format: a name from `poolwise list formats`.", rich_help_panel=LOG)
     ] = "auto"
     map: Annotated[
-        str | None,
-        typer.Option(metavar="FIELD=COLUMN:UNIT,...", help="Columns of any other table.", rich_help_panel=LOG),
+        str | None, typer.Option(metavar="FIELD=COLUMN:UNIT,...", help="Columns of any other table.", rich_help_panel=LOG)
     ] = None
     extra_columns: Annotated[
         int | None, typer.Option(min=0, help="Number of columns after the 18th of an SWF log.", rich_help_panel=LOG)
@@ -97,27 +97,20 @@ class QuestionOptions:
     """Options of the forecast for a state: jobs, deadline, history and sampling."""
 
     job: Annotated[
-        list[str],
-        typer.Option(metavar="JOB", help="Forecast only this waiting job, by id or name; repeatable.", rich_help_panel=COMMON),
+        list[str], typer.Option(metavar="JOB", help="Forecast only this waiting job, by id or name; repeatable.")
     ] = field(default_factory=list)
     new: Annotated[
         str | None,
         typer.Option(
             metavar="nodes=2,memory=64GiB,time=4h",
             help="Forecast a job that is not submitted yet: nodes, memory, cores, time, user.",
-            rich_help_panel=COMMON,
         ),
     ] = None
     by: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WHEN", help='Probability of a start by then: "tomorrow 08:00", "18:00", 6h, ISO.', rich_help_panel=COMMON
-        ),
+        str | None, typer.Option(metavar="WHEN", help='Probability of a start by then: "tomorrow 08:00", "18:00", 6h, ISO.')
     ] = None
-    timezone: Annotated[
-        str, typer.Option(metavar="ZONE", help="Time zone of input and output, such as Europe/Berlin.", rich_help_panel=COMMON)
-    ] = "UTC"
-    samples: Annotated[int, typer.Option(min=2, help="Number of sampled futures.", rich_help_panel=COMMON)] = 200
+    timezone: Annotated[str, typer.Option(metavar="ZONE", help="Time zone of input and output, such as Europe/Berlin.")] = "UTC"
+    samples: Annotated[int, typer.Option(min=2, help="Number of sampled futures.")] = 200
     seed: SeedOption = 0
     history: Annotated[
         Path | None,
@@ -172,9 +165,6 @@ def forecast_waiting(state: MachineState, question: QuestionOptions, policy: Pol
 
 def show_forecast(found: ForecastAnswer, output: AnswerOutput, seed: int, inputs: Iterable[Path]) -> None:
     """Print a forecast as text or JSON, and write its figure and page if requested."""
-    from poolwise.cli.console import print_lines
-    from poolwise.cli.output import print_json, provenance
-
     if output.figure is not None:
         from poolwise.report.figures import save
 
@@ -182,16 +172,15 @@ def show_forecast(found: ForecastAnswer, output: AnswerOutput, seed: int, inputs
         save(found.figure(), output.figure)
     source = provenance(seed, inputs)
     if output.report is not None:
-        from poolwise.report.forecast import forecast_page
-        from poolwise.report.page import write_page
+        from dataclasses import replace
 
-        write_page(forecast_page(found, source), output.report)
+        from poolwise.report.page import write_report
+
+        write_report(replace(found.answer(), provenance=source), output.report)
     if output.json:
         print_json(found.to_dict(), source, found.notes)
     else:
         print_lines(found.sentences())
 
 
-def register(app: typer.Typer) -> None:
-    """Register the group; each kind of forecast registers its own command in it."""
-    app.add_typer(forecasts, name="forecast")
+app.add_typer(forecasts, name="forecast")

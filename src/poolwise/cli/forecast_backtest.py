@@ -7,43 +7,39 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from poolwise.cli.examples import examples
+from poolwise import catalog
+from poolwise.cli.console import note, print_lines
+from poolwise.cli.examples import command
 from poolwise.cli.forecast import LogFormat, PolicyOptions, forecasts
-from poolwise.cli.option_groups import expand
-from poolwise.cli.panels import COMMON
+from poolwise.cli.output import print_json, provenance
 from poolwise.cli.shared_options import JsonOption, SeedOption
+from poolwise.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-@expand
+@command(forecasts, "poolwise forecast backtest catalog:cerit-2013.swf.gz --processors 1536 --order fcfs")
 def backtest(
     log: Annotated[Path, typer.Argument(metavar="LOG", help="Log of finished jobs, or catalog:NAME.")],
     policy: PolicyOptions,
     log_format: LogFormat,
     machine: Annotated[
-        str | None,
-        typer.Option(metavar="MACHINE", help="MACHINE.toml, or the name of a shipped machine.", rich_help_panel=COMMON),
+        str | None, typer.Option(metavar="MACHINE", help="MACHINE.toml, or the name of a shipped machine.")
     ] = None,
     processors: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, max=2**40, help="Use N processors without memory instead.", rich_help_panel=COMMON),
+        int | None, typer.Option(metavar="N", min=1, max=2**40, help="Use N processors without memory instead.")
     ] = None,
-    instants: Annotated[int, typer.Option(min=5, help="Number of forecast times.", rich_help_panel=COMMON)] = 60,
-    samples: Annotated[int, typer.Option(min=2, help="Number of sampled futures.", rich_help_panel=COMMON)] = 60,
+    instants: Annotated[int, typer.Option(min=5, help="Number of forecast times.")] = 60,
+    samples: Annotated[int, typer.Option(min=2, help="Number of sampled futures.")] = 60,
     seed: SeedOption = 0,
     json: JsonOption = False,
 ) -> None:
     """Measure the quality of forecasts on a log."""
     from dataclasses import replace
 
-    from poolwise import catalog
-    from poolwise.cli.console import note
-    from poolwise.cli.output import print_json, provenance
-    from poolwise.errors import InputError
     from poolwise.forecasting.backtest import Backtest, BacktestSettings
-    from poolwise.forecasting.limits import with_limits
+    from poolwise.forecasting.known_state import with_limits
     from poolwise.model import Machine
     from poolwise.studies import load_machine
 
@@ -68,7 +64,6 @@ def backtest(
 
 
 def _print(content: Mapping[str, Any]) -> None:
-    from poolwise.cli.console import print_lines
 
     def shown(name: str, percent: bool = False) -> str:
         value, interval = content[name], content["intervals_90"][name]
@@ -89,9 +84,3 @@ def _print(content: Mapping[str, Any]) -> None:
             f"  Brier score of a start within the hour, relative to that simulation: {shown('brier_ratio_1h')}",
         ]
     )
-
-
-def register(app: typer.Typer) -> None:
-    """Register the command."""
-    example = "poolwise forecast backtest catalog:cerit-2013.swf.gz --processors 1536 --order fcfs"
-    forecasts.command("backtest", epilog=examples(example))(backtest)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from poolwise.cli.cluster_options import PartitionOption, PodSchedulerOption
-from poolwise.cli.examples import examples
+from poolwise.cli.examples import command
 from poolwise.cli.forecast import (
     AnswerOutput,
     LogFormat,
@@ -18,9 +18,14 @@ from poolwise.cli.forecast import (
     forecasts,
     show_forecast,
 )
+from poolwise.cli.live import require_packages
 from poolwise.cli.live_cluster import ClusterName, read_cluster_state
-from poolwise.cli.option_groups import expand
 from poolwise.cli.panels import SERVICE
+from poolwise.cli.shared_options import PartitionOption, PodSchedulerOption
+
+if TYPE_CHECKING:
+    from poolwise.cli.live_cluster import ClusterName
+    from poolwise.forecasting.answer import ForecastAnswer
 
 live = typer.Typer(help="Forecast the waiting jobs of a cluster.", no_args_is_help=True)
 
@@ -46,7 +51,7 @@ class ServiceOptions:
     ] = None
 
 
-@expand
+@command(live, "poolwise forecast live slurm --scheduler catalog:fm-easy --job 4711")
 def slurm(
     question: QuestionOptions,
     policy: PolicyOptions,
@@ -59,7 +64,7 @@ def slurm(
     _forecast(ClusterName.SLURM, partition, question, policy, log, output, service)
 
 
-@expand
+@command(live, "poolwise forecast live kubernetes --port 9818 --every 60")
 def kubernetes(
     question: QuestionOptions,
     policy: PolicyOptions,
@@ -81,7 +86,6 @@ def _forecast(
     output: AnswerOutput,
     service: ServiceOptions,
 ) -> None:
-    from poolwise.forecasting.answer import ForecastAnswer
 
     def forecast() -> ForecastAnswer:
         return forecast_waiting(read_cluster_state(cluster, part), question, policy, log)
@@ -89,13 +93,35 @@ def _forecast(
     if service.port is None:
         show_forecast(forecast(), output, question.seed, [])
         return
-    from poolwise.cli.forecast_metrics import serve_forecasts
 
     serve_forecasts(cluster, forecast, service.port, service.every, service.seconds)
 
 
-def register(app: typer.Typer) -> None:
-    """Register the commands."""
-    live.command("slurm", epilog=examples("poolwise forecast live slurm --scheduler catalog:fm-easy --job 4711"))(slurm)
-    live.command("kubernetes", epilog=examples("poolwise forecast live kubernetes --port 9818 --every 60"))(kubernetes)
-    forecasts.add_typer(live, name="live")
+forecasts.add_typer(live, name="live")
+
+
+def serve_forecasts(
+    cluster: ClusterName, forecast: Callable[[], ForecastAnswer], port: int, every: float, seconds: float | None
+) -> None:
+    """Serve forecasts on a port of this host; invalid options raise before the port is opened."""
+    require_packages(cluster.value)
+    import threading
+    import time
+
+    from poolwise.live.control_loop import stopped_after, stopped_by_signals
+    from poolwise.live.endpoints import serve_endpoints
+    from poolwise.live.forecasts import ForecastMetrics, forecast_periodically
+    from poolwise.live.logs import log_event, log_to
+
+    log_to()
+    metrics, stop = ForecastMetrics(), threading.Event()
+    start = time.monotonic()
+    metrics.show(forecast(), time.monotonic() - start)
+    with (
+        stopped_by_signals(stop.set),
+        stopped_after(seconds, stop.set),
+        serve_endpoints(metrics.registry, lambda: "", port) as (host, chosen),
+    ):
+        log_event("listening", host=host, port=chosen)
+        forecast_periodically(forecast, metrics, every, stop)
+    log_event("stopped")

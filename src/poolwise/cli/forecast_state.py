@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from poolwise.cli.examples import examples
+from poolwise.cli.examples import command
 from poolwise.cli.forecast import (
     AnswerOutput,
     LogFormat,
@@ -17,10 +17,9 @@ from poolwise.cli.forecast import (
     forecasts,
     show_forecast,
 )
-from poolwise.cli.option_groups import expand
 
 
-@expand
+@command(forecasts, "poolwise forecast state now --new nodes=2,memory=64GiB,time=4h")
 def state(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="State directory, as `poolwise snapshot` writes it.")],
     question: QuestionOptions,
@@ -34,8 +33,3 @@ def state(
     found = forecast_waiting(read_state(folder), question, policy, log)
     inputs = [folder / name for name in FILES if (folder / name).is_file()]
     show_forecast(found, output, question.seed, inputs)
-
-
-def register(app: typer.Typer) -> None:
-    """Register the command."""
-    forecasts.command("state", epilog=examples("poolwise forecast state now --new nodes=2,memory=64GiB,time=4h"))(state)

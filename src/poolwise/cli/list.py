@@ -6,7 +6,11 @@ from enum import StrEnum
 
 import typer
 
-from poolwise.cli.examples import examples
+from poolwise.catalog import PREFIX, shipped
+from poolwise.cli.app import app
+from poolwise.cli.examples import command
+from poolwise.cli.output import print_json, provenance
+from poolwise.cli.tables import plain_table, print_table
 
 
 class ListedGroup(StrEnum):
@@ -51,14 +55,12 @@ _FILES = (
 _GROUP = f"Group to list: {', '.join(ListedGroup)}."
 
 
+@command(app, "poolwise list orders", "poolwise list machines", name="list")
 def list_names(
     group: ListedGroup = typer.Argument(metavar="GROUP", help=_GROUP),
     json: bool = typer.Option(False, "--json", help="Print one JSON object instead of a table."),
 ) -> None:
     """List registered names and shipped files."""
-    from poolwise.cli.output import print_json, provenance
-    from poolwise.cli.tables import plain_table, print_table
-
     rows = _rows(group)
     if json:
         names = [{"name": name, "description": description} for name, description in rows]
@@ -75,7 +77,6 @@ def _rows(group: ListedGroup) -> list[tuple[str, str]]:
     import inspect
 
     from poolwise import registry
-    from poolwise.catalog import PREFIX, shipped
 
     rows = []
     if group not in _FILES:
@@ -86,8 +87,3 @@ def _rows(group: ListedGroup) -> list[tuple[str, str]]:
         prefix = PREFIX if group is ListedGroup.SCHEDULERS else ""  # configured schedulers, in addition to their kinds
         rows += [(f"{prefix}{name}", title) for name, title in shipped(group.value)]
     return rows
-
-
-def register(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command("list", epilog=examples("poolwise list orders", "poolwise list machines"))(list_names)

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from poolwise.cli.panels import COMMON, SERVICE
+from poolwise import catalog
+from poolwise.cli.app import app
+from poolwise.cli.panels import SERVICE
+from poolwise.errors import InputError
 
 if TYPE_CHECKING:
     from poolwise.interfaces import Scheduler
@@ -25,27 +28,17 @@ class LiveOptions:
     """Options that the commands of all platforms share."""
 
     scheduler: Annotated[
-        str,
-        typer.Option(
-            metavar="FILE", help="SCHEDULER.toml, or catalog:NAME (`poolwise list schedulers`).", rich_help_panel=COMMON
-        ),
+        str, typer.Option(metavar="FILE", help="SCHEDULER.toml, or catalog:NAME (`poolwise list schedulers`).")
     ]
     state: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Folder for state to resume from, such as priorities that count passes.", rich_help_panel=COMMON
-        ),
+        Path | None, typer.Option(metavar="DIR", help="Folder for state to resume from, such as priorities that count passes.")
     ] = None
     record: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Append decisions and events to a file for `poolwise compare`.", rich_help_panel=COMMON
-        ),
+        Path | None, typer.Option(metavar="FILE", help="Append decisions and events to a file for `poolwise compare`.")
     ] = None
-    seed: Annotated[int, typer.Option(min=0, help="Random seed.", rich_help_panel=COMMON)] = 0
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0
     seconds: Annotated[
-        float | None,
-        typer.Option(min=0.0, help="Stop after this many seconds; otherwise run until stopped.", rich_help_panel=COMMON),
+        float | None, typer.Option(min=0.0, help="Stop after this many seconds; otherwise run until stopped.")
     ] = None
     port: Annotated[
         int | None,
@@ -57,8 +50,6 @@ def require_packages(extra: str, *modules: str) -> None:
     """Raise InputError unless the packages of an extra are installed."""
     from importlib.util import find_spec
 
-    from poolwise.errors import InputError
-
     for module in ("prometheus_client", *modules):
         if find_spec(module) is None:
             raise InputError(f"the Python module {module} is missing", remedy=f"pip install 'poolwise[{extra}]'")
@@ -66,7 +57,6 @@ def require_packages(extra: str, *modules: str) -> None:
 
 def named_scheduler(reference: str) -> Scheduler:
     """Return the scheduler that a file or catalog:NAME describes; raises InputError."""
-    from poolwise import catalog
     from poolwise.files.factory import scheduler_of
     from poolwise.files.scheduler import load_scheduler
 
@@ -129,6 +119,4 @@ def run_live(
     log_event("stopped")
 
 
-def register(app: typer.Typer) -> None:
-    """Register the group; each platform registers its own command in it."""
-    app.add_typer(live_app, name="live")
+app.add_typer(live_app, name="live")

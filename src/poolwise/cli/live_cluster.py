@@ -40,7 +40,7 @@ def read_cluster_state(cluster: ClusterName, part: str | None, scheduler: str = 
 
 def _slurm(partition: str | None, scheduler: str | None) -> LivePlatform:
     from poolwise.live.slurm.parsing import default_partition, is_exclusive
-    from poolwise.live.slurm.poller import SlurmSettings
+    from poolwise.live.slurm.platform import SlurmSettings
     from poolwise.live.slurm.shadow_mode import ObservedPlatform
 
     require_packages("slurm")
@@ -55,8 +55,8 @@ def _kubernetes(name: str | None, scheduler: str | None) -> LivePlatform:
     """Read the pods with a schedulerName; nodes are shared unless the scheduler allocates whole nodes."""
     require_packages("kubernetes", "aiohttp", "cel", "msgspec", "yaml")
     from poolwise.live.kubernetes.access import Access
-    from poolwise.live.kubernetes.actions import ShadowActions
-    from poolwise.live.kubernetes.shadow_mode import ShadowKubernetes
+    from poolwise.live.kubernetes.actions import Actions
+    from poolwise.live.kubernetes.platform import ShadowKubernetes
     from poolwise.live.kubernetes.watch_client import WatchClient
     from poolwise.policies.placement.nodes.placement import FirstNodes
     from poolwise.schedulers.list import ListScheduler
@@ -65,7 +65,7 @@ def _kubernetes(name: str | None, scheduler: str | None) -> LivePlatform:
     try:
         link.open()
         policy = named_scheduler(scheduler) if scheduler else ListScheduler(placement=FirstNodes())
-        platform = ShadowKubernetes(link, name if name is not None else "poolwise", policy, ShadowActions())
+        platform = ShadowKubernetes(link, name if name is not None else "poolwise", policy, Actions())
         if not platform.has_nodes:
             raise InputError("the cluster has no nodes that could run jobs", remedy="add a node")
         return platform

@@ -7,33 +7,27 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from poolwise.cli.examples import examples
+from poolwise.cli.examples import command
 from poolwise.cli.live import LiveOptions, live_app, named_scheduler, require_packages, run_live
-from poolwise.cli.option_groups import expand
-from poolwise.cli.panels import ADVANCED, COMMON, SERVICE
+from poolwise.cli.panels import ADVANCED, SERVICE
+from poolwise.errors import InputError
 
 if TYPE_CHECKING:
     from poolwise.live.kubernetes.platform import KubernetesPlatform
     from poolwise.model import Continuation
 
 
-@expand
+@command(live_app, "poolwise live kubernetes --scheduler catalog:fm-easy")
 def kubernetes(
     options: LiveOptions,
     kubeconfig: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE",
-            help="Defaults to $KUBECONFIG, then the cluster that Poolwise runs in, then ~/.kube/config.",
-            rich_help_panel=COMMON,
+            metavar="FILE", help="Defaults to $KUBECONFIG, then the cluster that Poolwise runs in, then ~/.kube/config."
         ),
     ] = None,
-    name: Annotated[
-        str, typer.Option(metavar="NAME", help="Schedule only pods with this schedulerName.", rich_help_panel=COMMON)
-    ] = "poolwise",
-    shadow: Annotated[
-        bool, typer.Option("--shadow", help="Decide and record, without changing the cluster.", rich_help_panel=COMMON)
-    ] = False,
+    name: Annotated[str, typer.Option(metavar="NAME", help="Schedule only pods with this schedulerName.")] = "poolwise",
+    shadow: Annotated[bool, typer.Option("--shadow", help="Decide and record, without changing the cluster.")] = False,
     machine: Annotated[
         Path | None,
         typer.Option(
@@ -64,11 +58,10 @@ def kubernetes(
 
     from poolwise.live.endpoints import serve_endpoints
     from poolwise.live.kubernetes.access import Access
-    from poolwise.live.kubernetes.actions import ClusterActions, ShadowActions
+    from poolwise.live.kubernetes.actions import Actions, ClusterActions
     from poolwise.live.kubernetes.lease import Leadership
-    from poolwise.live.kubernetes.overlay import read_layout
-    from poolwise.live.kubernetes.platform import KubernetesPlatform
-    from poolwise.live.kubernetes.shadow_mode import ShadowKubernetes
+    from poolwise.live.kubernetes.machine import read_layout
+    from poolwise.live.kubernetes.platform import KubernetesPlatform, ShadowKubernetes
     from poolwise.live.kubernetes.watch_client import WatchClient
 
     layout, policy = read_layout(machine), named_scheduler(options.scheduler)
@@ -80,7 +73,7 @@ def kubernetes(
                 link.open()
         else:
             link.open()
-        writes = ShadowActions() if shadow else ClusterActions(link, name)
+        writes = Actions() if shadow else ClusterActions(link, name)
 
         def make(continued: Continuation | None) -> KubernetesPlatform:
             platform = ShadowKubernetes if shadow else KubernetesPlatform
@@ -92,14 +85,8 @@ def kubernetes(
 
 
 def _namespace_and_name(lease: str) -> tuple[str, str]:
-    from poolwise.errors import InputError
 
     namespace, _, name = lease.partition("/")
     if not namespace or not name:
         raise InputError(f"'{lease}' is not a valid lease", field="--lease", remedy="write NAMESPACE/NAME")
     return namespace, name
-
-
-def register(app: typer.Typer) -> None:
-    """Register the command."""
-    live_app.command("kubernetes", epilog=examples("poolwise live kubernetes --scheduler catalog:fm-easy"))(kubernetes)

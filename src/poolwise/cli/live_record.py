@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from poolwise.cli.console import print_line, warn
 from poolwise.cli.tables import plain_table, print_table
+from poolwise.units import SECOND, format_time
 
 if TYPE_CHECKING:
     from poolwise.live.record import LiveRecord, RecordedJob
@@ -37,16 +39,12 @@ def record_content(record: LiveRecord) -> dict[str, Any]:
 
 def warn_of_truncation(record: LiveRecord) -> None:
     """Warn if the last line of a record is incomplete."""
-    from poolwise.cli.console import warn
-
     if record.torn:
         warn(f"the last line of the record is incomplete; its {record.torn} characters are skipped")
 
 
 def print_record(record: LiveRecord) -> None:
     """Print the summary and the jobs whose waits differ most."""
-    from poolwise.cli.console import print_line
-    from poolwise.units import format_time
 
     def time(value: float | None) -> str:
         return "" if value is None else format_time(value)
@@ -71,6 +69,5 @@ def print_record(record: LiveRecord) -> None:
 
 
 def _wait(job: RecordedJob, until: int | None) -> float | None:
-    from poolwise.units import SECOND
 
     return None if job.submitted is None or until is None else max(until - job.submitted, 0) / SECOND

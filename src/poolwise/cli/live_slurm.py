@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from poolwise.cli.cluster_options import PartitionOption
-from poolwise.cli.examples import examples
+from poolwise.cli.console import print_line
+from poolwise.cli.examples import command
 from poolwise.cli.live import LiveOptions, live_app, named_scheduler, require_packages, run_live
-from poolwise.cli.option_groups import expand
-from poolwise.cli.panels import ADVANCED, COMMON
+from poolwise.cli.panels import ADVANCED
+from poolwise.cli.shared_options import PartitionOption
+from poolwise.errors import InputError
+from poolwise.units import parse
 
 if TYPE_CHECKING:
-    from poolwise.live.slurm.platform import SlurmPlatform
-    from poolwise.live.slurm.poller import SlurmSettings
+    from poolwise.live.slurm.platform import SlurmPlatform, SlurmSettings
     from poolwise.model import Continuation
 
 
@@ -35,15 +36,11 @@ class NodeSharing(StrEnum):
     SHARED = "shared"
 
 
-@expand
+@command(live_app, "poolwise live slurm --scheduler catalog:fm-easy --record shadow.jsonl")
 def slurm(
     options: LiveOptions,
     mode: Annotated[
-        SlurmMode,
-        typer.Option(
-            help="shadow changes nothing; order sets priorities; place decides when and where jobs start.",
-            rich_help_panel=COMMON,
-        ),
+        SlurmMode, typer.Option(help="shadow changes nothing; order sets priorities; place decides when and where jobs start.")
     ] = SlurmMode.SHADOW,
     partition: PartitionOption = None,
     nodes: Annotated[
@@ -72,10 +69,8 @@ def slurm(
 
     Runs until SIGTERM or Ctrl-C; with --state, a later run resumes where this one stopped. No other partition is changed.
     """
-    from poolwise.errors import InputError
     from poolwise.live.slurm.client_calls import retry_until_available
     from poolwise.live.slurm.order_mode import Ranking
-    from poolwise.units import parse
 
     require_packages("slurm")
     try:
@@ -96,7 +91,7 @@ def slurm(
 def _settings(partition: str | None, nodes: NodeSharing, unit: int, interval: float) -> SlurmSettings:
     """Return the settings, with those that the options leave open read from Slurm."""
     from poolwise.live.slurm.parsing import default_partition, is_exclusive
-    from poolwise.live.slurm.poller import SlurmSettings
+    from poolwise.live.slurm.platform import SlurmSettings
 
     name = partition if partition is not None else default_partition()
     whole = is_exclusive(name) if nodes is NodeSharing.AUTO else nodes is NodeSharing.WHOLE
@@ -118,7 +113,6 @@ def _platform(mode: SlurmMode, settings: SlurmSettings, continued: Continuation 
 
 
 def _release(settings: SlurmSettings) -> None:
-    from poolwise.cli.console import print_line
     from poolwise.live.logs import log_to
     from poolwise.live.slurm.place_mode import PlacePlatform
 
@@ -127,8 +121,3 @@ def _release(settings: SlurmSettings) -> None:
     count = platform.give_back_all("place mode was ended")
     platform.close()
     print_line(f"{count:,} jobs of partition '{settings.partition}' were released to Slurm")
-
-
-def register(app: typer.Typer) -> None:
-    """Register the command."""
-    live_app.command("slurm", epilog=examples("poolwise live slurm --scheduler catalog:fm-easy --record shadow.jsonl"))(slurm)

@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from poolwise.atomic_write import check_writable, write_whole
+from poolwise.cli.console import note, print_line, progress
 from poolwise.cli.examples import examples
-from poolwise.cli.panels import ADVANCED, COMMON
+from poolwise.cli.output import print_json, provenance, write_provenance
+from poolwise.cli.panels import ADVANCED
 from poolwise.cli.profile import commands
+from poolwise.cli.tables import plain_table, print_table
+from poolwise.errors import InputError
+from poolwise.units import SECOND, format_memory, format_time, parse
 
 if TYPE_CHECKING:
     from poolwise.profiling.experiment import LimitedRuns
@@ -23,22 +29,16 @@ if TYPE_CHECKING:
 )
 def measure(
     command: list[str] = typer.Argument(metavar="COMMAND...", help="Program and its arguments, after --."),
-    shares: str = typer.Option(
-        "1,0.75,0.5,0.25", metavar="SHARES", help="Shares of local memory, descending from 1.", rich_help_panel=COMMON
-    ),
-    cpu: str = typer.Option(
-        "", metavar="SHARES", help="Shares of processor time, instead of frequencies: 1,0.75,0.5.", rich_help_panel=COMMON
-    ),
-    repeat: int = typer.Option(3, min=1, help="Number of runs per share.", rich_help_panel=COMMON),
+    shares: str = typer.Option("1,0.75,0.5,0.25", metavar="SHARES", help="Shares of local memory, descending from 1."),
+    cpu: str = typer.Option("", metavar="SHARES", help="Shares of processor time, instead of frequencies: 1,0.75,0.5."),
+    repeat: int = typer.Option(3, min=1, help="Number of runs per share."),
     latency: str = typer.Option(
         "",
         metavar="TIME",
         help="Latency to add to each page-in from the created swap, such as 5us; the output reports whether it took effect.",
         rich_help_panel=ADVANCED,
     ),
-    make_swap: bool = typer.Option(
-        False, "--make-swap", help="Create swap in compressed memory (root only).", rich_help_panel=COMMON
-    ),
+    make_swap: bool = typer.Option(False, "--make-swap", help="Create swap in compressed memory (root only)."),
     clock: str = typer.Option(
         "wall",
         metavar="CLOCK",
@@ -51,23 +51,18 @@ def measure(
     group: str | None = typer.Option(
         None, metavar="PATH", help="Parent control group, relative to the root of control groups.", rich_help_panel=ADVANCED
     ),
-    timeout: str = typer.Option("10 min", metavar="TIME", help="Time after which a run fails.", rich_help_panel=COMMON),
-    name: str = typer.Option("", metavar="NAME", help="Name of the workload; defaults to the program.", rich_help_panel=COMMON),
-    out: Path = typer.Option(Path("measured.csv"), metavar="FILE", help="File for the measurements.", rich_help_panel=COMMON),
-    json: bool = typer.Option(False, "--json", help="Print one JSON object instead of a table.", rich_help_panel=COMMON),
+    timeout: str = typer.Option("10 min", metavar="TIME", help="Time after which a run fails."),
+    name: str = typer.Option("", metavar="NAME", help="Name of the workload; defaults to the program."),
+    out: Path = typer.Option(Path("measured.csv"), metavar="FILE", help="File for the measurements."),
+    json: bool = typer.Option(False, "--json", help="Print one JSON object instead of a table."),
 ) -> None:
     """Measure a program with less and less local memory.
 
     The first runs have all memory local; in the others, the rest is swapped out. `poolwise profile fit` reads the result.
     """
-    from poolwise.atomic_write import check_writable, write_whole
-    from poolwise.cli.console import note, progress
-    from poolwise.cli.output import print_json, provenance, write_provenance
     from poolwise.profiling.cleanup import exit_on_signals, owned_resources, records_folder
     from poolwise.profiling.control_groups import find_hierarchy
-    from poolwise.profiling.experiment import MeasurementPlan, measure_program
-    from poolwise.profiling.measurements import to_csv
-    from poolwise.units import SECOND
+    from poolwise.profiling.experiment import MeasurementPlan, measure_program, to_csv
 
     check_writable(out)
     plan = MeasurementPlan(
@@ -99,7 +94,6 @@ def measure(
 
 def _progress_lines() -> Callable[[int, int, str], None]:
     """Return a function that prints progress as lines on stderr."""
-    from poolwise.cli.console import progress
     from poolwise.runner.progress import Pace
 
     pace: Pace | None = None
@@ -115,7 +109,6 @@ def _progress_lines() -> Callable[[int, int, str], None]:
 
 
 def _shares(text: str, field: str) -> tuple[float, ...]:
-    from poolwise.errors import InputError
 
     try:
         return tuple(float(part) for part in text.split(","))
@@ -124,8 +117,6 @@ def _shares(text: str, field: str) -> tuple[float, ...]:
 
 
 def _ns(text: str, field: str) -> int:
-    from poolwise.errors import InputError
-    from poolwise.units import parse
 
     try:
         return parse(text, "time")
@@ -134,21 +125,17 @@ def _ns(text: str, field: str) -> int:
 
 
 def _to_dict(measured: LimitedRuns) -> dict[str, object]:
-    from poolwise.profiling.measurements import COLUMNS, to_rows
+    from poolwise.profiling.experiment import to_rows
 
     return {
         "workload": measured.plan.workload,
         "peak_mib": measured.peak / 2**20,
-        "runs": [dict(zip(COLUMNS, row, strict=True)) for row in to_rows(measured)],
+        "runs": to_rows(measured),
     }
 
 
 def _print(measured: LimitedRuns) -> None:
     from statistics import mean
-
-    from poolwise.cli.console import print_line
-    from poolwise.cli.tables import plain_table, print_table
-    from poolwise.units import format_memory, format_time
 
     clock = measured.plan.clock
     base = mean(one.seconds(clock) for one in measured.runs if one.remote == 0 and one.cpu is None)

@@ -9,11 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Column
+import typer
+from rich.table import Column, Table
 
 from poolwise.atomic_write import check_writable, write_whole
-from poolwise.cli.console import given_warnings, print_line, print_lines
+from poolwise.cli.console import error, given_warnings, note, print_line, print_lines
 from poolwise.cli.tables import plain_table, print_table
+from poolwise.errors import InfeasibleError
 from poolwise.units import format_time
 from poolwise.version import __version__
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from poolwise.api import SimulatedRun
+    from poolwise.presentation import table as presentation
+    from poolwise.presentation.answer import Answer
 
 US_IN_SECONDS = 1e6
 """Times of at least this many microseconds are printed in seconds."""
@@ -34,6 +38,42 @@ def print_json(content: Mapping[str, Any], source: Mapping[str, Any], notes: Ite
 def print_object(content: Mapping[str, Any]) -> None:
     """Print one JSON object on stdout as it is."""
     sys.stdout.write(json.dumps(content, indent=2, allow_nan=False) + "\n")
+
+
+def show_answer(
+    answer: Answer,
+    content: Mapping[str, Any] | None,
+    source: Mapping[str, Any],
+    report: Path | None = None,
+    tables: Iterable[Table] = (),
+) -> None:
+    """Print an answer with its notes: as JSON if `content` is given, otherwise as text. Exit with 3 if nothing was found.
+
+    The text has the sentences to read first, tables, the answer in one line, its reasons, and the path of the report.
+    """
+    for text in answer.notes:
+        note(text)
+    if content is not None:
+        print_json(content, source, answer.notes)
+    else:
+        print_lines(answer.first)
+        for table in tables:
+            print_table(table)
+        print_line(answer.headline, style="bold")
+        for lines in (answer.because, *answer.sections.values()):
+            print_lines(f"  {line}" for line in lines)
+        print_lines([] if report is None else [f"report: {report}"])
+    if not answer.found:
+        error(answer.headline)
+        raise typer.Exit(InfeasibleError.exit_code)
+
+
+def printable(found: presentation.Table) -> Table:
+    """Return a table of an answer as a table for the terminal."""
+    table = plain_table(*found.columns)
+    for row in found.rows:
+        table.add_row(*row)
+    return table
 
 
 def print_run(run: SimulatedRun) -> None:

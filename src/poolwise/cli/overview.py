@@ -6,13 +6,15 @@ from pathlib import Path
 
 import typer
 
-from poolwise.cli.examples import examples
+from poolwise.atomic_write import check_writable, write_whole
+from poolwise.cli.app import app
+from poolwise.cli.examples import command
 
 
+@command(app, "poolwise overview irop.csv --out overview.md")
 def overview(
     results: list[Path] = typer.Argument(
-        metavar="RESULT...",
-        help="Results of `poolwise reproduce`: folders, or comparison files named after the reproduction.",
+        metavar="RESULT...", help="Results of `poolwise reproduce`: folders, or comparison files named after the reproduction."
     ),
     out: Path | None = typer.Option(None, metavar="FILE", help="Write the page (Markdown) to a file instead of stdout."),
 ) -> None:
@@ -21,7 +23,6 @@ def overview(
     Counts the published values and claims that hold, and lists each one that does not, with the reason.
     """
     from poolwise import registry
-    from poolwise.atomic_write import check_writable, write_whole
     from poolwise.report.overview import overview as page
     from poolwise.report.overview import read_comparison, read_notes
 
@@ -40,8 +41,3 @@ def overview(
     else:
         check_writable(out)
         write_whole(out, text.encode())
-
-
-def register(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command(epilog=examples("poolwise overview irop.csv --out overview.md"))(overview)

@@ -52,10 +52,8 @@ def _arrange_options(command: Any) -> None:
     for option in (*_options(command.params), help_option):
         if option.is_flag:
             option.metavar = ""
-        if count <= MOST:
-            option.rich_help_panel = None
+        option.rich_help_panel = None if count <= MOST else option.rich_help_panel or COMMON
     if count > MOST:
-        help_option.rich_help_panel = COMMON
         command.params = sorted(command.params, key=_rank)
 
 
@@ -65,4 +63,4 @@ def _options(parameters: Iterable[Any]) -> list[Any]:
 
 def _rank(parameter: Any) -> int:
     """Return the position of a parameter's panel; arguments come first."""
-    return -1 if parameter.param_type_name == "argument" else _ORDER.index(parameter.rich_help_panel or COMMON)
+    return -1 if parameter.param_type_name == "argument" else _ORDER.index(parameter.rich_help_panel)

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from poolwise.atomic_write import check_writable, write_whole
+from poolwise.cli.app import app
+from poolwise.cli.console import progress
 from poolwise.cli.examples import examples
+from poolwise.cli.output import print_json, provenance
+from poolwise.cli.tables import plain_table, print_table
 
 if TYPE_CHECKING:
     from poolwise.performance.fitting import Errors, Fit
@@ -41,10 +46,6 @@ def fit(
 
     Writes them as CSV, with a plot (PNG, SVG, PDF) in the same folder.
     """
-    from poolwise.atomic_write import check_writable, write_whole
-    from poolwise.cli.console import progress
-    from poolwise.cli.output import print_json, provenance
-    from poolwise.cli.tables import plain_table, print_table
     from poolwise.performance import fitting
     from poolwise.report.figures import save
 
@@ -107,6 +108,4 @@ def _figure(fits: list[Fit], name: str) -> Figure:
     )
 
 
-def register(app: typer.Typer) -> None:
-    """Register the group."""
-    app.add_typer(commands, name="profile")
+app.add_typer(commands, name="profile")

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import typer
 
-from poolwise.cli.examples import examples
-from poolwise.cli.executors import ExecutorAddress, ExecutorName
+from poolwise.cli.app import app
+from poolwise.cli.console import err, print_line, resumable
+from poolwise.cli.console import progress as show
+from poolwise.cli.examples import command
+from poolwise.cli.output import provenance, write_provenance
+from poolwise.cli.shared_options import ComputeOptions, setting
+from poolwise.cli.tables import plain_table, print_table
 
 
+@command(app, "poolwise reproduce irop --quick --out results/irop")
 def reproduce(
     name: str = typer.Argument(metavar="NAME", help="Name of a reproduction (`poolwise list reproductions`)."),
     quick: bool = typer.Option(False, "--quick", help="Use fewer seeds and sizes: minutes instead of hours."),
@@ -19,15 +26,8 @@ def reproduce(
         metavar="FIGURE",
         help="Only this figure or table of the paper, such as 8 or 'Table III', compared with the expected numbers.",
     ),
-    set_: list[str] = typer.Option(
-        [],
-        "--set",
-        metavar="KEY=VALUE",
-        help="Setting of the reproduction, such as seeds=5 for nvme-composition; repeatable.",
-    ),
-    jobs: int | None = typer.Option(None, help="Number of processes; defaults to all cores."),
-    executor: ExecutorName = "local",
-    executor_address: ExecutorAddress = None,
+    set_: list[Any] = setting("Setting of the reproduction, such as seeds=5 for nvme-composition; repeatable."),
+    compute: ComputeOptions = ComputeOptions(),
 ) -> None:
     """Reproduce the published results of a system.
 
@@ -37,29 +37,19 @@ def reproduce(
     from dataclasses import replace
 
     from poolwise import registry
-    from poolwise.cli.console import err, print_line, resumable
-    from poolwise.cli.console import progress as show
-    from poolwise.cli.output import provenance, write_provenance
-    from poolwise.cli.tables import plain_table, print_table
     from poolwise.code_fingerprint import sources
     from poolwise.files.component import Component
     from poolwise.report import write_reproduction
-    from poolwise.report.figure_scripts import compare_figures
+    from poolwise.report.reproduction import compare_figures
     from poolwise.reproductions.reproduction import Reproduction
     from poolwise.reproductions.reproduction import reproduce as run
-    from poolwise.runner import find_executor
     from poolwise.runner.progress import ConsoleProgress
-    from poolwise.studies.study import parse_setting
 
     registry.find("reproductions", name)
-    reproduction: Reproduction = Component.of(name, dict(parse_setting(text) for text in set_)).make("reproductions")
+    reproduction: Reproduction = Component.of(name, dict(set_)).make("reproductions")
     folder = out if out is not None else Path("results") / name
     folder.mkdir(parents=True, exist_ok=True)
-    with (
-        resumable(folder),
-        find_executor(executor, executor_address, jobs) as workers,
-        ConsoleProgress(err) as progress,
-    ):
+    with resumable(folder), compute.workers() as workers, ConsoleProgress(err) as progress:
         done = run(name, reproduction, folder, quick=quick, executor=workers, progress=progress, figure=figure)
     source = {key: str(value) for key, value in provenance(0, []).items()}
     source["sources_sha256"] = sources(type(reproduction).__module__)
@@ -84,8 +74,3 @@ def reproduce(
         style="bold",
     )
     show(f"report: {folder / 'report.html'}")
-
-
-def register(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command(epilog=examples("poolwise reproduce irop --quick --out results/irop"))(reproduce)

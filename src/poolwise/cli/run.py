@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from poolwise.cli.examples import examples
-from poolwise.cli.executors import ExecutorAddress, ExecutorName
+from poolwise.catalog import PREFIX
+from poolwise.cli.app import app
+from poolwise.cli.console import err, note, print_line, print_lines, resumable
+from poolwise.cli.examples import command
+from poolwise.cli.output import print_json
+from poolwise.cli.shared_options import ComputeOptions, setting
+from poolwise.cli.tables import plain_table, print_table
+from poolwise.units import format_time
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -28,6 +34,7 @@ _MOST = 1000
 """Rows of the printed table."""
 
 
+@command(app, "poolwise run cerit-pools --set workload.jobs=700 --set scheduler.order=fm", name="run")
 def run_study(
     study: str = typer.Argument(
         metavar="STUDY",
@@ -38,12 +45,8 @@ def run_study(
         metavar="DIR",
         help="Folder for cells, results and report; defaults to results/STUDY. Repeat the command to resume.",
     ),
-    jobs: int | None = typer.Option(None, min=1, help="Number of processes; defaults to all cores."),
-    executor: ExecutorName = "local",
-    executor_address: ExecutorAddress = None,
-    set_: list[str] = typer.Option(
-        [], "--set", metavar="KEY=VALUE", help="Replace a value, such as scheduler.scope=system; repeatable."
-    ),
+    compute: ComputeOptions = ComputeOptions(),
+    set_: list[Any] = setting("Replace a value, such as scheduler.scope=system; repeatable."),
     json: bool = typer.Option(False, "--json", help="Print one JSON object instead of tables."),
 ) -> None:
     """Run all combinations of a study and write a report.
@@ -52,19 +55,14 @@ def run_study(
     report.html, and every run to cells.sqlite.
     """
     from poolwise import report, studies
-    from poolwise.cli.console import err, note, print_line, print_lines, resumable
-    from poolwise.cli.output import print_json
-    from poolwise.cli.tables import print_table
     from poolwise.comparison.sentences import today_sentences
-    from poolwise.runner import find_executor
     from poolwise.runner.progress import ConsoleProgress
     from poolwise.studies.diagnostics import diagnostic_sentences
-    from poolwise.studies.study import parse_setting
 
-    loaded = studies.load(study, dict(parse_setting(text) for text in set_))
+    loaded = studies.load(study, dict(set_))
     given = Path(study)
     folder = out if out is not None else Path("results") / (given.resolve().name if given.is_dir() else loaded.name)
-    with resumable(folder), find_executor(executor, executor_address, jobs) as workers:
+    with resumable(folder), compute.workers() as workers:
         with ConsoleProgress(err) as progress:
             result = studies.run(loaded, folder, progress=progress, executor=workers)
         left_out = report.leave_out(result, workers)
@@ -102,9 +100,6 @@ def _source(result: StudyResult) -> dict[str, Any]:
 def _table(result: StudyResult) -> Table:
     from rich.table import Column
 
-    from poolwise.catalog import PREFIX
-    from poolwise.cli.tables import plain_table
-
     paths, seeds = list(result.study.vary), len({cell.seed for cell in result.cells}) > 1
     ends = [path.rpartition(".")[2] for path in paths]
     varied = [end if ends.count(end) == 1 else path for path, end in zip(paths, ends, strict=True)]
@@ -128,8 +123,6 @@ def _table(result: StudyResult) -> Table:
 
 def _number(value: float, unit: str) -> str:
     """Format a number with four digits and no exponent, a time with its unit; "-" for an undefined metric."""
-    from poolwise.units import format_time
-
     if value != value:
         return "-"
     if unit == "s":
@@ -140,8 +133,3 @@ def _number(value: float, unit: str) -> str:
 def _plain(value: object) -> object:
     """Return None for an undefined metric: JSON has no NaN."""
     return None if isinstance(value, float) and not isfinite(value) else value
-
-
-def register(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command("run", epilog=examples("poolwise run cerit-pools --set workload.jobs=700 --set scheduler.order=fm"))(run_study)

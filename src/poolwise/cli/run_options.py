@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from poolwise.cli.panels import ADVANCED, COMMON, LOG
-from poolwise.cli.shared_options import SeedOption, SettingsOption
+from poolwise import catalog
+from poolwise.cli.panels import ADVANCED, LOG
+from poolwise.cli.shared_options import SeedOption, SettingsOption, StrictOption
+from poolwise.errors import InputError, ManyErrors
 
 if TYPE_CHECKING:
     from poolwise.files.study import PerformanceSection
@@ -25,19 +27,21 @@ class ScopeChoice(StrEnum):
     SYSTEM = "system"
 
 
+def name_option(what: str, group: str, default: str) -> Any:
+    """Return an option that takes the name of a component."""
+    text = f"{what}: a name from `poolwise list {group}`, or FILE.py:NAME."
+    return typer.Option(metavar="NAME", help=text, show_default=default)
+
+
 @dataclass(frozen=True)
 class LogOptions:
     """Machine, scheduler and format of a simulated log; None, empty or False where an option was not given."""
 
-    machine: Annotated[
-        Path | None,
-        typer.Option(metavar="MACHINE", help="MACHINE.toml, or the name of a shipped machine.", rich_help_panel=COMMON),
-    ] = None
+    machine: Annotated[Path | None, typer.Option(metavar="MACHINE", help="MACHINE.toml, or the name of a shipped machine.")] = (
+        None
+    )
     processors: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=1, max=2**40, help="Simulate N processors without memory instead.", rich_help_panel=COMMON
-        ),
+        int | None, typer.Option(metavar="N", min=1, max=2**40, help="Simulate N processors without memory instead.")
     ] = None
     order: Annotated[
         str | None,
@@ -45,40 +49,16 @@ class LogOptions:
             metavar="NAME",
             help="Queue order: a name from `poolwise list orders`, FILE.py:NAME or MODULE:NAME.",
             show_default="fcfs",
-            rich_help_panel=COMMON,
         ),
     ] = None
-    backfill: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Backfilling: a name from `poolwise list backfills`, or FILE.py:NAME.",
-            show_default="easy",
-            rich_help_panel=COMMON,
-        ),
-    ] = None
-    placement: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Placement: a name from `poolwise list placements`, or FILE.py:NAME.",
-            show_default="racks, or first_fit on shared nodes",
-            rich_help_panel=COMMON,
-        ),
-    ] = None
+    backfill: Annotated[str | None, name_option("Backfilling", "backfills", "easy")] = None
+    placement: Annotated[str | None, name_option("Placement", "placements", "racks, or first_fit on shared nodes")] = None
     scope: Annotated[
         ScopeChoice | None,
-        typer.Option(
-            help="Pools that a node may use: its own rack's, or any (system).", show_default="rack", rich_help_panel=COMMON
-        ),
+        typer.Option(help="Pools that a node may use: its own rack's, or any (system).", show_default="rack"),
     ] = None
     scheduler: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="SCHEDULER.toml or catalog:NAME, instead of the four options above.",
-            rich_help_panel=COMMON,
-        ),
+        str | None, typer.Option(metavar="FILE", help="SCHEDULER.toml or catalog:NAME, instead of the four options above.")
     ] = None
     seed: SeedOption = 0
     format: Annotated[
@@ -92,9 +72,7 @@ class LogOptions:
             rich_help_panel=LOG,
         ),
     ] = None
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Stop at the first row that cannot be read.", rich_help_panel=LOG)
-    ] = False
+    strict: StrictOption = False
     closed_loop: Annotated[
         bool,
         typer.Option(
@@ -118,18 +96,14 @@ class LogOptions:
         from copy import deepcopy
 
         from poolwise import api
-        from poolwise.errors import InputError
 
-        if self.format == "vinesim":
-            remedy = "use `poolwise simulate vinesim`"
-            raise InputError("this format describes tasks on processing units", field="--format", remedy=remedy)
         run = {
             "machine": _machine(self.machine, self.processors),
             "scheduler": self._scheduler(),
             "workload": self._workload(log),
             **({"performance": {"model": _sharing(self.table)}} if self.table else {}),
         }
-        settings = parse_settings(self.set_)
+        settings = with_placement(self.set_)
         cell = resolve_run(deepcopy(run), settings, self.seed)
         default = api.default_placement_name(cell.machine)
         if default == "racks" or not self._takes_default_placement(settings):
@@ -145,8 +119,6 @@ class LogOptions:
 
     def files(self, log: Path) -> list[Path]:
         """Return every file that the options name."""
-        from poolwise import catalog
-
         found = [catalog.resolve("traces", log)]
         found += [] if self.scheduler is None else [catalog.resolve("schedulers", self.scheduler)]
         found += [catalog.resolve("sharing_tables", text.partition("=")[2]) for text in self.table]
@@ -168,8 +140,6 @@ class LogOptions:
 
     def _scheduler(self) -> str | dict[str, Any]:
         """Return the scheduler file, or the section that the other options describe."""
-        from poolwise.errors import InputError
-
         given = {name: getattr(self, name) for name in ("order", "backfill", "placement", "scope")}
         if self.scheduler is not None:
             twice = next((f"--{name}" for name, value in given.items() if value), None)
@@ -185,19 +155,13 @@ class LogOptions:
         return {**parts, **scope}
 
 
-def parse_settings(texts: list[str]) -> dict[str, Any]:
+def with_placement(given: list[Any]) -> dict[str, Any]:
     """Return dotted path -> value of --set options; a bare KEY is a setting of the placement."""
-    from poolwise.studies.study import parse_setting
-
-    given = dict(parse_setting(text) for text in texts)
-    return {key if "." in key else f"scheduler.placement.{key}": value for key, value in given.items()}
+    return {key if "." in key else f"scheduler.placement.{key}": value for key, value in given}
 
 
 def existing_trace(path: Path) -> str:
     """Return a trace as a study file names it; raises InputError if the file does not exist."""
-    from poolwise import catalog
-    from poolwise.errors import InputError
-
     found = catalog.resolve("traces", path)
     if not found.is_file():
         raise InputError("no such file", file=found, remedy="check the path")
@@ -217,7 +181,6 @@ def resolve_run(sections: dict[str, Any], settings: dict[str, Any], seed: int) -
 
 
 def _resolve(run: dict[str, Any], settings: dict[str, Any]) -> Cell:
-    from poolwise.errors import InputError, ManyErrors
     from poolwise.files.document import Document
     from poolwise.studies.study import resolve
 
@@ -236,8 +199,6 @@ def _resolve(run: dict[str, Any], settings: dict[str, Any]) -> Cell:
 
 def _sharing(tables: list[str]) -> dict[str, Any]:
     """Return the model of devices shared as performance tables (KIND=FILE) describe."""
-    from poolwise.errors import InputError
-
     pairs = [text.partition("=") for text in tables]
     for kind, equals, file in pairs:
         if not (kind and equals and file):
@@ -256,9 +217,6 @@ def _default_performance(machine: Machine) -> PerformanceSection:
 
 def _machine(path: Path | None, processors: int | None) -> str | dict[str, Any]:
     """Return the machine that --machine or --processors names; raises InputError unless exactly one is given."""
-    from poolwise import catalog
-    from poolwise.errors import InputError
-
     if (path is None) == (processors is None):
         raise InputError(
             "give either --machine or --processors", field="machine", remedy="--machine MACHINE.toml, or --processors N"

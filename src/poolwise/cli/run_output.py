@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from poolwise.cli.console import note
+from poolwise.cli.output import print_run, write_rows
 from poolwise.cli.panels import ADVANCED, OUTPUT
 from poolwise.cli.shared_options import JsonOption
 from poolwise.cli.units import unit_tables
@@ -67,7 +69,7 @@ class OutputOptions:
         """Return the additional metrics; paths are relative to the current folder."""
         from poolwise.files.component import Component
 
-        return tuple(Component(name=name).resolve_paths(Path()) for name in self.metric)
+        return tuple(Component(name=name).in_folder("metrics", Path()) for name in self.metric)
 
 
 def report_run(
@@ -83,8 +85,6 @@ def report_run(
     promises : notes on contracts that were tested before the run
     """
     from poolwise import api
-    from poolwise.cli.console import note
-    from poolwise.cli.output import print_run
 
     run = api.measured(result.schedule, result.engine, result.wall_s, asked=measures, said=result.notes())
     tables = unit_tables(result.schedule, sample)
@@ -101,8 +101,6 @@ def report_run(
 
 def write_schedule(record: Schedule, path: Path) -> None:
     """Write one row per finished job, as CSV or Parquet; placements as `Schedule.placements` formats them."""
-    from poolwise.cli.output import write_rows
-
     ids, submits = record.workload.id.tolist(), record.workload.submit.tolist()
     jobs, starts, ends, finished = record.job.tolist(), record.start.tolist(), record.end.tolist(), record.finished.tolist()
     placements = record.placements()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from poolwise.errors import InputError
 
@@ -18,31 +18,7 @@ SHOWN = 12
 """Runs that an error lists."""
 
 
-class Selectable(Protocol):
-    """Properties by which a run is selected."""
-
-    @property
-    def key(self) -> str:
-        """Key of the cell in the results."""
-        ...
-
-    @property
-    def parameters(self) -> Mapping[str, Any]:
-        """Dotted path -> value of each varied parameter."""
-        ...
-
-    @property
-    def seed(self) -> int:
-        """Random seed."""
-        ...
-
-    @property
-    def label(self) -> str:
-        """Name of the run in messages."""
-        ...
-
-
-R = TypeVar("R", bound=Selectable)
+R = TypeVar("R", "Cell", "RecordedRun")
 
 
 def run_in_folder(folder: Path, selection: Sequence[str]) -> tuple[str, Cell]:
@@ -61,16 +37,15 @@ def run_in_folder(folder: Path, selection: Sequence[str]) -> tuple[str, Cell]:
     return str(known.get("study")), _check_saved(choose(runs, folder, selection).cell(), folder)
 
 
-def run_of_study(folder: Path, study: str, settings: Sequence[str], selection: Sequence[str]) -> tuple[str, Cell]:
+def run_of_study(folder: Path, study: str, settings: Sequence[Any], selection: Sequence[str]) -> tuple[str, Cell]:
     """Return the name of a study and one of its runs, from a folder that several studies wrote to.
 
     Raises InputError if the folder does not hold that run.
     """
     from poolwise import studies
-    from poolwise.studies.study import parse_setting
 
     _provenance(folder)
-    loaded = studies.load(study, dict(parse_setting(text) for text in settings))
+    loaded = studies.load(study, dict(settings))
     return loaded.name, _check_saved(choose(loaded.cells, folder, selection), folder)
 
 
@@ -87,13 +62,12 @@ def _provenance_of(file: Path) -> Path:
     return file.with_name(f"{file.name}.provenance.json")
 
 
-def read_recorded_run(file: Path, settings: Sequence[str]) -> tuple[Cell, tuple[Component, ...]]:
+def read_recorded_run(file: Path, settings: Sequence[Any]) -> tuple[Cell, tuple[Component, ...]]:
     """Return the run that a provenance file describes, with some values replaced, and its additional metrics.
 
     Raises InputError as `RecordedRun.cell`.
     """
     from poolwise.studies.description import read_descriptions
-    from poolwise.studies.study import parse_setting
 
     record = _provenance_of(file)
     if record.is_file():
@@ -106,7 +80,7 @@ def read_recorded_run(file: Path, settings: Sequence[str]) -> tuple[Cell, tuple[
     runs = read_descriptions(file)
     if len(runs) > 1:
         raise InputError(f"the file describes {len(runs)} runs", file=file, remedy="give the provenance of a single run")
-    return runs[0].cell(dict(parse_setting(text) for text in settings)), runs[0].metrics
+    return runs[0].cell(dict(settings)), runs[0].metrics
 
 
 def check_recorded(file: Path, job: int, until: int, started: bool) -> None:
@@ -134,19 +108,17 @@ def choose(runs: Sequence[R], folder: Path, selection: Sequence[str]) -> R:
     if len({run.key for run in matching}) == 1:  # rows that differ only in power and prices share a run
         return matching[0]
     candidates = matching or runs
-    listed = [f"  {run.key[:8]}  {run.label}" for run in candidates[:SHOWN]]
-    more = len(candidates) - len(listed)
-    raise InputError(
-        f"{len(matching) or 'no'} cells match {' and '.join(selection)}"
-        if selection
-        else f"the results hold {len(runs)} cells",
-        file=folder,
-        field="--cell",
-        remedy="\n".join(["select one by PATH=VALUE or by its key:", *listed, *([f"  and {more} more"] if more > 0 else [])]),
-    )
+    listed: list[str] = [f"  {run.key[:8]}  {run.label}" for run in candidates[:SHOWN]]
+    if len(candidates) > SHOWN:
+        listed.append(f"  and {len(candidates) - SHOWN} more")
+    found = f"the results hold {len(runs)} cells"
+    if selection:
+        found = f"{len(matching) or 'no'} cells match {' and '.join(selection)}"
+    remedy = "\n".join(["select one by PATH=VALUE or by its key:", *listed])
+    raise InputError(found, file=folder, field="--cell", remedy=remedy)
 
 
-def _matches(run: Selectable, text: str) -> bool:
+def _matches(run: Cell | RecordedRun, text: str) -> bool:
     path, equals, value = text.partition("=")
     if not equals:
         return run.key.startswith(text)

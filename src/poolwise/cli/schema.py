@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from poolwise.cli.examples import examples
+from poolwise.cli.app import app
+from poolwise.cli.examples import command
+from poolwise.cli.output import print_object
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -28,10 +30,9 @@ class SchemaKind(StrEnum):
 _KIND = f"Kind of file: {', '.join(SchemaKind)}."
 
 
+@command(app, "poolwise schema machine")
 def schema(format: SchemaKind = typer.Argument(metavar="KIND", help=_KIND)) -> None:
     """Print the JSON Schema of a file format."""
-    from poolwise.cli.output import print_object
-
     print_object(schema_of(format))
 
 
@@ -84,8 +85,3 @@ def _add_inline_machine(file: dict[str, Any], sections: dict[str, Any]) -> None:
         }
         forms = [{"$ref": "#/$defs/MachineFile"}, {"$ref": "#/$defs/MachineForm"}]
         file["properties"]["machine"]["anyOf"] = [{"type": "string"}, *forms]
-
-
-def register(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command(epilog=examples("poolwise schema machine"))(schema)

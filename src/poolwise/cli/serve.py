@@ -6,9 +6,13 @@ from pathlib import Path
 
 import typer
 
-from poolwise.cli.examples import examples
+from poolwise.cli.app import app
+from poolwise.cli.console import print_verbatim
+from poolwise.cli.examples import command
+from poolwise.errors import InputError
 
 
+@command(app, "poolwise serve results")
 def serve(
     folder: Path = typer.Argument(metavar="DIR", help="Folder with study files and result folders."),
     port: int = typer.Option(8765, min=0, max=65535, help="Port on 127.0.0.1; 0 picks a free port."),
@@ -18,9 +22,6 @@ def serve(
     The page can also run studies, comparisons and forecasts. Prints the address, which contains an access token, and serves it
     until interrupted. Only this computer can connect.
     """
-    from poolwise.cli.console import print_verbatim
-    from poolwise.errors import InputError
-
     try:
         from aiohttp import web
 
@@ -48,8 +49,3 @@ def serve(
             await runner.cleanup()
 
     asyncio.run(main())
-
-
-def register(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command(epilog=examples("poolwise serve results"))(serve)

@@ -1,16 +1,21 @@
-"""`poolwise simulate`: one run. `poolwise simulate LOG` is short for `poolwise simulate log LOG`."""
+"""`poolwise simulate`: one run of a log, or an earlier run again. `poolwise simulate LOG` is short for `simulate log LOG`."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from poolwise.atomic_write import check_writable
+from poolwise.cli.app import app
+from poolwise.cli.console import err
 from poolwise.cli.default_group import DefaultGroup
-from poolwise.cli.examples import TICKS, examples
+from poolwise.cli.examples import TICKS, command, examples
+from poolwise.cli.output import print_json, provenance, write_provenance
+from poolwise.cli.run_options import LogOptions
 from poolwise.cli.run_output import EngineName, OutputOptions, report_run, write_schedule
-from poolwise.cli.units import check_sample
+from poolwise.cli.shared_options import LogArgument, setting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,19 +39,15 @@ simulations = typer.Typer(
 
 
 def simulate_cell(
-    cell: Cell, files: Sequence[Path], output: OutputOptions, metrics: tuple[Component, ...], sample: int | None
+    cell: Cell, files: Sequence[Path], output: OutputOptions, metrics: tuple[Component, ...], sample: int | None = None
 ) -> None:
     """Simulate a cell whose description was read from files; print its metrics and write the requested files."""
-    from poolwise.atomic_write import check_writable
-    from poolwise.cli.console import err
-    from poolwise.cli.output import print_json
     from poolwise.cli.progress import ConsoleWatch
     from poolwise.engines import simulate
     from poolwise.engines.order_contract import check_order_contract
     from poolwise.studies.cells import workload_of
     from poolwise.studies.description import ConfiguredRun
 
-    check_sample(cell.machine, sample)
     for path in output.files:
         check_writable(path)
     configured, measures = ConfiguredRun.of(cell), [choice.make("metrics") for choice in metrics]
@@ -72,8 +73,6 @@ def simulate_cell(
 
 def write_files(schedule: Schedule, output: OutputOptions, source: Any) -> None:
     """Write the schedule and the timeline of a run if requested, with `source(folder)` as their provenance."""
-    from poolwise.cli.output import write_provenance
-
     if output.schedule is not None:
         write_schedule(schedule, output.schedule)
         write_provenance(output.schedule, source(output.schedule.parent))
@@ -88,13 +87,34 @@ def _source(
     cell: Cell, files: Sequence[Path], folder: Path, engine: EngineName, metrics: tuple[Component, ...]
 ) -> dict[str, Any]:
     """Return the provenance of a result in a folder: version, command, the whole run, and the additional metrics."""
-    from poolwise.cli.output import provenance
     from poolwise.studies.description import describe, describe_metrics
 
     additional = {"metrics": describe_metrics(metrics, folder)} if metrics else {}
     return {**provenance(cell.seed, files), **describe(cell, folder), "engine": engine.value, **additional}
 
 
-def register(app: typer.Typer) -> None:
-    """Register the group; each kind of run registers its own command in it."""
-    app.add_typer(simulations, name="simulate")
+@command(simulations, EXAMPLES[0].replace("simulate ", "simulate log "))
+def log(log: LogArgument, options: LogOptions, output: OutputOptions) -> None:
+    """Simulate a job log on a machine under one scheduler.
+
+    `poolwise simulate LOG` is short for this command.
+    """
+    simulate_cell(options.cell(log), options.files(log), output, output.metrics())
+
+
+@command(simulations, "poolwise simulate rerun fcfs.csv.provenance.json --set scheduler.order=sjf")
+def rerun(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE.provenance.json", help="Provenance file of an earlier `poolwise simulate`.")
+    ],
+    output: OutputOptions,
+    set_: list[Any] = setting("Replace a value, such as workload.jobs=100; repeatable."),
+) -> None:
+    """Simulate an earlier run again, with the same or other settings."""
+    from poolwise.cli.saved_run import read_recorded_run
+
+    cell, metrics = read_recorded_run(file, set_)
+    simulate_cell(cell, [file], output, tuple(dict.fromkeys((*metrics, *output.metrics()))))
+
+
+app.add_typer(simulations, name="simulate")

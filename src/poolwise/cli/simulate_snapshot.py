@@ -7,18 +7,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from poolwise.cli.examples import examples
-from poolwise.cli.option_groups import expand
+from poolwise.atomic_write import check_writable
+from poolwise.cli.console import note
+from poolwise.cli.examples import command
+from poolwise.cli.output import print_json, provenance
 from poolwise.cli.run_output import OutputOptions, report_run
 from poolwise.cli.shared_options import SeedOption
 from poolwise.cli.simulate import simulations, write_files
+from poolwise.errors import InputError
+from poolwise.units import parse
 
 if TYPE_CHECKING:
     from poolwise.interfaces import Scheduler
     from poolwise.model import Machine
 
 
-@expand
+@command(simulations, "poolwise simulate snapshot now --scheduler catalog:fm-easy")
 def snapshot(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder that `poolwise snapshot` wrote.")],
     output: OutputOptions,
@@ -34,14 +38,9 @@ def snapshot(
     Running jobs keep their nodes; the scheduler starts the waiting jobs.
     """
     from poolwise import api
-    from poolwise.atomic_write import check_writable
-    from poolwise.cli.console import note
-    from poolwise.cli.output import print_json, provenance
     from poolwise.engines import simulate
     from poolwise.engines.from_state import state_run
-    from poolwise.errors import InputError
     from poolwise.files.state import read_state
-    from poolwise.units import parse
 
     try:
         length = parse(default_runtime, "time")
@@ -87,8 +86,3 @@ def _scheduler(name: str, machine: Machine) -> tuple[Scheduler, str]:
         return named_scheduler(name), name
     placement = "racks" if "nodes" in machine.resources else "first_fit"
     return api.list_scheduler("fcfs", "easy", placement), f"fcfs with easy and {placement}"
-
-
-def register(app: typer.Typer) -> None:
-    """Register the command."""
-    simulations.command("snapshot", epilog=examples("poolwise simulate snapshot now --scheduler catalog:fm-easy"))(snapshot)

@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
-from poolwise.cli.cluster_options import ClusterSchedulerOption, PartitionOption
-from poolwise.cli.examples import examples
+from poolwise.cli.app import app
+from poolwise.cli.console import print_line
+from poolwise.cli.examples import command
 from poolwise.cli.live_cluster import ClusterName, read_cluster_state
+from poolwise.cli.shared_options import ClusterSchedulerOption, PartitionOption
 
 snapshot_app = typer.Typer(
     help="Save the current state of a cluster to a folder.\n\n`simulate snapshot`, `forecast state` and `run` read the folder.",
@@ -19,16 +21,17 @@ snapshot_app = typer.Typer(
 OutOption = Annotated[Path, typer.Option(metavar="DIR", help="Folder to write; it is written completely or not at all.")]
 
 
+@command(snapshot_app, "poolwise snapshot slurm --out now")
 def slurm(out: OutOption, partition: PartitionOption = None, scheduler: ClusterSchedulerOption = "") -> None:
     """Save the state of a Slurm partition: nodes, running and waiting jobs."""
     save_snapshot(ClusterName.SLURM, partition, scheduler, out)
 
 
+@command(snapshot_app, "poolwise snapshot kubernetes --out now")
 def kubernetes(
     out: OutOption,
     name: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="schedulerName of the pods that are jobs; other pods only occupy resources."),
+        str, typer.Option(metavar="NAME", help="schedulerName of the pods that are jobs; other pods only occupy resources.")
     ] = "poolwise",
     scheduler: ClusterSchedulerOption = "",
 ) -> None:
@@ -38,7 +41,6 @@ def kubernetes(
 
 def save_snapshot(cluster: ClusterName, part: str | None, scheduler: str, out: Path) -> None:
     """Read a cluster once and write its state to a folder."""
-    from poolwise.cli.console import print_line
     from poolwise.files.state import write_state
     from poolwise.files.state_study import study_of
 
@@ -47,8 +49,4 @@ def save_snapshot(cluster: ClusterName, part: str | None, scheduler: str, out: P
     print_line(f"{out}: {len(state.running):,} running and {len(state.waiting):,} waiting jobs")
 
 
-def register(app: typer.Typer) -> None:
-    """Register the group and its commands."""
-    snapshot_app.command("slurm", epilog=examples("poolwise snapshot slurm --out now"))(slurm)
-    snapshot_app.command("kubernetes", epilog=examples("poolwise snapshot kubernetes --out now"))(kubernetes)
-    app.add_typer(snapshot_app, name="snapshot")
+app.add_typer(snapshot_app, name="snapshot")

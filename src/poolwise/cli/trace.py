@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from poolwise.cli.examples import TICKS, examples
-from poolwise.cli.panels import COMMON, LOG, MEMORY, OUTPUT
-from poolwise.cli.shared_options import JsonOption
+from poolwise import catalog
+from poolwise.cli.app import app
+from poolwise.cli.console import note, print_line, warn
+from poolwise.cli.examples import TICKS, command
+from poolwise.cli.output import print_json, provenance, write_provenance
+from poolwise.cli.panels import LOG, MEMORY, OUTPUT
+from poolwise.cli.shared_options import JsonOption, StrictOption
+from poolwise.cli.tables import plain_table, print_table
+from poolwise.errors import InputError
+from poolwise.units import format_memory, format_time
 
 if TYPE_CHECKING:
     from poolwise.model import Machine
@@ -36,7 +44,6 @@ class MemoryChoice(StrEnum):
 
 
 def _path(reference: str) -> Path:
-    from poolwise import catalog
 
     return catalog.resolve("traces", reference)
 
@@ -47,104 +54,105 @@ TraceArgument = Annotated[
         parser=_path, metavar="TRACE", help="SWF, sacct, openb, Philly or any table (plain or .gz), or catalog:NAME."
     ),
 ]
-FormatOption = Annotated[
-    str, typer.Option(metavar="NAME", help="Trace format: a name from `poolwise list formats`.", rich_help_panel=COMMON)
-]
-MachineOption = Annotated[
-    str | None,
-    typer.Option(
-        "--machine", metavar="FILE", help="Target machine: MACHINE.toml, or the name of a shipped one.", rich_help_panel=COMMON
-    ),
-]
-Cores = Annotated[
-    int | None,
-    typer.Option(
-        min=1, help="Cores per whole node; a job takes ceil(processors / cores) nodes. Defaults to 1.", rich_help_panel=COMMON
-    ),
-]
-GPUs = Annotated[
-    int | None, typer.Option(min=1, help="GPUs per whole node; a job takes enough nodes for its GPUs.", rich_help_panel=COMMON)
-]
-Zone = Annotated[
-    str | None,
-    typer.Option(metavar="ZONE", help="Time zone of times without one (sacct, Philly); defaults to UTC.", rich_help_panel=LOG),
-]
-ExtraColumns = Annotated[
-    int | None, typer.Option(min=0, help="Number of columns after the 18th of an SWF log.", rich_help_panel=LOG)
-]
-Field = Annotated[
-    MemoryChoice | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="Memory column of SWF and sacct: used-then-requested, used or requested.",
-        rich_help_panel=MEMORY,
-    ),
-]
-Unknown = Annotated[
-    str | None,
-    typer.Option(
-        metavar="AMOUNT",
-        help='Memory of jobs without it: zero, exclude, or an amount per node: "4 GiB".',
-        rich_help_panel=MEMORY,
-    ),
-]
-Map = Annotated[
-    str | None,
-    typer.Option(
-        "--map",
-        metavar="FIELD=COLUMN:UNIT,...",
-        help="Columns of any other table, with units: submit=submit_time:10s, memory=mem_gb:GB, id=jobid.",
-        rich_help_panel=LOG,
-    ),
-]
-Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first row that cannot be read.", rich_help_panel=LOG)]
-Scale = Annotated[float | None, typer.Option(help="Factor to multiply the memory of every job by.", rich_help_panel=MEMORY)]
 
 
-@commands.command(
-    epilog=examples(
-        "poolwise trace info catalog:example-sacct.txt --machine-cores 32 --nodes 32",
-        f"poolwise trace info catalog:example-ticks.csv --nodes 128 {TICKS}",
-    )
+@dataclass(frozen=True)
+class ReadOptions:
+    """Format, target machine and memory of a trace; a format rejects the options that it does not support."""
+
+    format: Annotated[str, typer.Option(metavar="NAME", help="Trace format: a name from `poolwise list formats`.")] = "auto"
+    machine: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Target machine: MACHINE.toml, or the name of a shipped one.")
+    ] = None
+    machine_cores: Annotated[
+        int | None, typer.Option(min=1, help="Cores per whole node; a job takes ceil(processors / cores) nodes. Defaults to 1.")
+    ] = None
+    machine_gpus: Annotated[
+        int | None, typer.Option(min=1, help="GPUs per whole node; a job takes enough nodes for its GPUs.")
+    ] = None
+    extra_columns: Annotated[
+        int | None, typer.Option(min=0, help="Number of columns after the 18th of an SWF log.", rich_help_panel=LOG)
+    ] = None
+    memory_field: Annotated[
+        MemoryChoice | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Memory column of SWF and sacct: used-then-requested, used or requested.",
+            rich_help_panel=MEMORY,
+        ),
+    ] = None
+    memory_unknown: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AMOUNT",
+            help='Memory of jobs without it: zero, exclude, or an amount per node: "4 GiB".',
+            rich_help_panel=MEMORY,
+        ),
+    ] = None
+    memory_scale: Annotated[
+        float | None, typer.Option(help="Factor to multiply the memory of every job by.", rich_help_panel=MEMORY)
+    ] = None
+    timezone: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ZONE", help="Time zone of times without one (sacct, Philly); defaults to UTC.", rich_help_panel=LOG
+        ),
+    ] = None
+    map: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIELD=COLUMN:UNIT,...",
+            help="Columns of any other table, with units: submit=submit_time:10s, memory=mem_gb:GB, id=jobid.",
+            rich_help_panel=LOG,
+        ),
+    ] = None
+    strict: StrictOption = False
+
+    def chosen(self, trace: Path) -> TraceFormat:
+        """Return the configured format of a trace."""
+        from poolwise import traces
+
+        names = ("extra_columns", "memory_field", "memory_unknown", "memory_scale", "timezone", "map")
+        given: dict[str, Any] = {name: value for name in names if (value := getattr(self, name)) is not None}
+        return traces.choose_format(trace, self.format, **given, **({"strict": True} if self.strict else {}))
+
+    def target(self, nodes: int | None = None) -> Machine:
+        """Return the target machine: that of a file, or a rack of whole nodes with `machine_cores` and `machine_gpus` each."""
+        import numpy as np
+
+        from poolwise.model import Machine
+        from poolwise.studies import load_machine
+
+        each = {"nodes": nodes, "machine_cores": self.machine_cores, "machine_gpus": self.machine_gpus}
+        if self.machine is None:
+            machine = Machine.of_racks(1, nodes or 1, cores=self.machine_cores or 1)
+            return replace(machine, per_node={**machine.per_node, "gpu": np.array([self.machine_gpus or 0], dtype=np.int64)})
+        for name, given in each.items():
+            if given is not None:
+                remedy = f"leave out --{name.replace('_', '-')}"
+                raise InputError("the machine file already specifies it", field=name, remedy=remedy)
+        return load_machine(catalog.machine(self.machine))
+
+
+@command(
+    commands,
+    "poolwise trace info catalog:example-sacct.txt --machine-cores 32 --nodes 32",
+    f"poolwise trace info catalog:example-ticks.csv --nodes 128 {TICKS}",
 )
 def info(
     trace: TraceArgument,
-    format: FormatOption = "auto",
-    machine: MachineOption = None,
-    machine_cores: Cores = None,
-    machine_gpus: GPUs = None,
+    options: ReadOptions,
     nodes: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Nodes of the machine; adds the load and the number of too large jobs.", rich_help_panel=COMMON
-        ),
+        int | None, typer.Option(min=1, help="Nodes of the machine; adds the load and the number of too large jobs.")
     ] = None,
-    extra_columns: ExtraColumns = None,
-    memory_field: Field = None,
-    memory_unknown: Unknown = None,
-    memory_scale: Scale = None,
-    timezone: Zone = None,
-    map_: Map = None,
-    strict: Strict = False,
     json: JsonOption = False,
 ) -> None:
     """Describe a trace: jobs, span, load, quantiles and excluded rows."""
     from poolwise import traces
-    from poolwise.cli.console import note
-    from poolwise.cli.output import print_json, provenance
 
-    options = _options(
-        extra_columns=extra_columns,
-        memory_field=memory_field,
-        memory_unknown=memory_unknown,
-        memory_scale=memory_scale,
-        timezone=timezone,
-        map=map_,
-        strict=strict or None,
-    )
-    target = _machine(machine, machine_cores=machine_cores, machine_gpus=machine_gpus, nodes=nodes)
-    workload = traces.choose_format(trace, format, **options).read(trace, target)
-    content = traces.info(workload, target if machine or nodes else None)
+    target = options.target(nodes)
+    workload = options.chosen(trace).read(trace, target)
+    content = traces.info(workload, target if options.machine or nodes else None)
     if json:
         print_json(content, provenance(None, [trace]), workload.notes)
     else:
@@ -162,30 +170,18 @@ _EXPORT = (
 """Lines that fit a terminal of 80 columns, to be copied."""
 
 
-@commands.command(
-    epilog=examples(
-        f"poolwise trace convert catalog:example-ticks.csv jobs.parquet {TICKS}",
-        "poolwise trace convert catalog:example-sacct.txt jobs.csv --machine cerit-racks",
-        before="\n\n".join(_EXPORT),
-    )
+@command(
+    commands,
+    f"poolwise trace convert catalog:example-ticks.csv jobs.parquet {TICKS}",
+    "poolwise trace convert catalog:example-sacct.txt jobs.csv --machine cerit-racks",
+    before="\n\n".join(_EXPORT),
 )
 def convert(
     trace: TraceArgument,
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Output file: .parquet, .csv, .csv.gz, .swf or .swf.gz.")],
-    to: Annotated[
-        ConvertTarget | None, typer.Option(help="Output format; defaults to the suffix of OUT.", rich_help_panel=COMMON)
-    ] = None,
-    format: FormatOption = "auto",
-    machine: MachineOption = None,
-    machine_cores: Cores = None,
-    machine_gpus: GPUs = None,
-    extra_columns: ExtraColumns = None,
-    memory_field: Field = None,
-    memory_unknown: Unknown = None,
-    memory_scale: Scale = None,
-    timezone: Zone = None,
-    map_: Map = None,
-    strict: Strict = False,
+    *,
+    to: Annotated[ConvertTarget | None, typer.Option(help="Output format; defaults to the suffix of OUT.")] = None,
+    options: ReadOptions,
     memory_bytes_per_job: Annotated[
         bool,
         typer.Option(
@@ -205,20 +201,8 @@ def convert(
     memory. Excluded and repaired rows are counted by reason. An SWF log has the 18 standard fields and keeps every row.
     """
     from poolwise import traces
-    from poolwise.cli.console import note, print_line
-    from poolwise.cli.output import provenance, write_provenance
-    from poolwise.errors import InputError
 
-    options = _options(
-        extra_columns=extra_columns,
-        memory_field=memory_field,
-        memory_unknown=memory_unknown,
-        memory_scale=memory_scale,
-        timezone=timezone,
-        map=map_,
-        strict=strict or None,
-    )
-    chosen = traces.choose_format(trace, format, **options)
+    chosen = options.chosen(trace)
     if to is ConvertTarget.SWF or (to is None and out.name.removesuffix(".gz").endswith(".swf")):
         rows = _to_swf(trace, out, chosen, memory_bytes_per_job, comment or [])
     else:
@@ -226,7 +210,7 @@ def convert(
             field = "memory_bytes_per_job" if memory_bytes_per_job else "comment"
             remedy = "convert to SWF first, then that file into a table"
             raise InputError("this option applies only to SWF output", field=field, remedy=remedy)
-        workload = chosen.read(trace, _machine(machine, machine_cores=machine_cores, machine_gpus=machine_gpus))
+        workload = chosen.read(trace, options.target())
         traces.write_table(workload, out)
         _warn_of_rows(workload.excluded, "excluded")
         _warn_of_rows(workload.repaired, "repaired")
@@ -238,7 +222,6 @@ def convert(
 
 
 def _to_swf(trace: Path, out: Path, chosen: TraceFormat, memory_bytes_per_job: bool, comments: list[str]) -> int:
-    from poolwise.errors import InputError
     from poolwise.traces.convert import to_swf
     from poolwise.traces.swf import SWF
 
@@ -254,45 +237,13 @@ def _to_swf(trace: Path, out: Path, chosen: TraceFormat, memory_bytes_per_job: b
     return rows
 
 
-def _machine(file: str | None, *, nodes: int | None = None, **each: int | None) -> Machine:
-    """Return the machine of a file, or a rack of whole nodes with `machine_cores` and `machine_gpus` each."""
-    from dataclasses import replace
-
-    import numpy as np
-
-    from poolwise import catalog
-    from poolwise.errors import InputError
-    from poolwise.model import Machine
-
-    if file is not None:
-        from poolwise.studies import load_machine
-
-        for name, given in {"nodes": nodes, **each}.items():
-            if given is not None:
-                raise InputError(
-                    "the machine file already specifies it", field=name, remedy=f"leave out --{name.replace('_', '-')}"
-                )
-        return load_machine(catalog.machine(file))
-    machine = Machine.of_racks(1, nodes or 1, cores=each["machine_cores"] or 1)
-    gpus = np.array([each["machine_gpus"] or 0], dtype=np.int64)
-    return replace(machine, per_node={**machine.per_node, "gpu": gpus})
-
-
-def _options(**given: object) -> dict[str, Any]:
-    """Return the options that were given; a format rejects those that it does not support."""
-    return {name: value.value if isinstance(value, StrEnum) else value for name, value in given.items() if value is not None}
-
-
 def _warn_of_rows(counts: Mapping[str, int], action: str) -> None:
-    from poolwise.cli.console import warn
 
     for reason, count in counts.items():
         warn(f"{action} {count:,} rows: {reason}")
 
 
 def _print_info(content: Mapping[str, Any]) -> None:
-    from poolwise.cli.tables import plain_table, print_table
-    from poolwise.units import format_memory, format_time
 
     table = plain_table("", "value", title=content["name"])
     table.add_row("jobs", f"{content['jobs']:,}")
@@ -320,6 +271,4 @@ def _print_info(content: Mapping[str, Any]) -> None:
     print_table(quantiles)
 
 
-def register(app: typer.Typer) -> None:
-    """Register the group; its commands register themselves on import."""
-    app.add_typer(commands, name="trace")
+app.add_typer(commands, name="trace")

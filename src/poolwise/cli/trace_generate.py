@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from poolwise.atomic_write import check_writable
+from poolwise.cli.console import progress, warn
 from poolwise.cli.examples import examples
+from poolwise.cli.output import provenance, write_provenance
+from poolwise.cli.shared_options import setting
 from poolwise.cli.trace import commands
+from poolwise.units import format_memory, format_time
 
 if TYPE_CHECKING:
     from poolwise.model import Workload
@@ -25,24 +30,19 @@ def generate(
     out: Annotated[Path, typer.Option(metavar="FILE", help="Job table to write: .parquet, .csv or .csv.gz.")],
     seed: Annotated[int | None, typer.Option(min=0, help="Random seed.")] = None,
     jobs: Annotated[int | None, typer.Option(help="Number of jobs.")] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Setting of the model; repeatable.")
-    ] = None,
+    set_: list[Any] = setting("Setting of the model; repeatable."),
 ) -> None:
     """Generate a job table from a workload model.
 
     Prints a summary on stderr.
     """
-    from poolwise.atomic_write import check_writable
-    from poolwise.cli.output import provenance, write_provenance
-    from poolwise.studies.study import parse_setting
     from poolwise.traces import write_table
     from poolwise.traces.generators import configure
 
     check_writable(out)
     given: dict[str, Any] = {"seed": seed, "jobs": jobs}
     settings = {key: value for key, value in given.items() if value is not None}
-    settings.update(parse_setting(text) for text in set_ or [])
+    settings |= dict(set_)
     generator = configure(name, **settings)
     workload = generator.generate()
     write_table(workload, out)
@@ -52,10 +52,8 @@ def generate(
 
 def _print_summary(workload: Workload, nodes: int, path: Path) -> None:
     """Print a summary on stderr; the result is the file."""
-    from poolwise.cli.console import progress, warn
     from poolwise.model import Machine
     from poolwise.traces import info
-    from poolwise.units import format_memory, format_time
 
     content = info(workload, Machine.of_racks(1, nodes))
     load = "" if content["load"] is None else f", load {content['load']:.3g} on {nodes:,} nodes"

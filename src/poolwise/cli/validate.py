@@ -2,62 +2,50 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import typer
 
-from poolwise.cli.examples import examples
+from poolwise import catalog
+from poolwise.cli.app import app
+from poolwise.cli.console import print_lines
+from poolwise.cli.examples import command
+from poolwise.cli.output import print_json, provenance
+from poolwise.cli.shared_options import setting
+from poolwise.errors import InputError, Problems, UnknownNameError
+
+Summary = tuple[str, str, Sequence[str]]
+"""Kind of a valid file, its title or the name of what it describes, and its contents in short sentences."""
 
 
-@dataclass(frozen=True)
-class FileSummary:
-    """Description of a valid file.
-
-    Attributes
-    ----------
-    path : the file
-    kind : machine, scheduler, study, plan, search, power table or price list
-    title : title of the file, or the name of what it describes
-    lines : contents in short sentences
-    """
-
-    path: Path
-    kind: str
-    title: str
-    lines: tuple[str, ...]
-
-
+@command(app, "poolwise validate cerit-pools")
 def validate(
     file: str = typer.Argument(
         metavar="FILE",
         help="A machine, scheduler, study, plan, search, power table or price list, or the name of a shipped one.",
     ),
-    set_: list[str] = typer.Option(
-        [], "--set", metavar="KEY=VALUE", help="Replace a value of a study, plan or search first, as `run` does; repeatable."
-    ),
+    set_: list[Any] = setting("Replace a value of a study, plan or search first, as `run` does; repeatable."),
     json: bool = typer.Option(False, "--json", help="Print one JSON object instead of text."),
 ) -> None:
     """Check a file without running anything.
 
     Checks every key, unit and name, and the trace that a study or plan reads.
     """
-    from poolwise.cli.console import print_line
-    from poolwise.cli.output import print_json, provenance
-
-    found = [_summarize(path, set_) for path in _find(file)]
+    found = {path: _summarize(path, set_) for path in _find(file)}
     if json:
-        files = [{"file": str(one.path), "kind": one.kind, "title": one.title, "contents": list(one.lines)} for one in found]
-        print_json({"files": files}, provenance(None, [one.path for one in found]))
+        files = [
+            {"file": str(path), "kind": kind, "title": title, "contents": [*lines]}
+            for path, (kind, title, lines) in found.items()
+        ]
+        print_json({"files": files}, provenance(None, found))
         return
-    for one in found:
-        print_line(f"{one.path}: a {one.kind}, {one.title}")
-        for line in one.lines:
-            print_line(f"  {line}")
+    for path, (kind, title, lines) in found.items():
+        print_lines([f"{path}: a {kind}, {title}", *(f"  {line}" for line in lines)])
 
 
-def _summarize(path: Path, set_: list[str]) -> FileSummary:
-    from poolwise.errors import InputError
+def _summarize(path: Path, set_: list[Any]) -> Summary:
     from poolwise.files.document import Document
     from poolwise.files.kind import kind_of_file
 
@@ -73,8 +61,6 @@ def _summarize(path: Path, set_: list[str]) -> FileSummary:
 
 def _find(file: str) -> list[Path]:
     """Return the file, or all shipped files with that name, of any kind."""
-    from poolwise import catalog
-    from poolwise.errors import UnknownNameError
     from poolwise.files.kind import FOLDERS
 
     path = Path(file)
@@ -87,15 +73,15 @@ def _find(file: str) -> list[Path]:
     return [catalog.find(folder, name) for folder, shipped in found if shipped == name]
 
 
-def _machine(path: Path) -> FileSummary:
+def _machine(path: Path) -> Summary:
     from poolwise.studies import load_machine
 
     machine = load_machine(path)
     parts = [f"{amount} {unit}" for unit, amount in machine.summary().items()]
-    return FileSummary(path, "machine", machine.name, (", ".join(parts),))
+    return "machine", machine.name, [", ".join(parts)]
 
 
-def _scheduler(path: Path) -> FileSummary:
+def _scheduler(path: Path) -> Summary:
     from poolwise.files.factory import parts
     from poolwise.files.scheduler import load_scheduler
 
@@ -107,57 +93,47 @@ def _scheduler(path: Path) -> FileSummary:
         words.append(f"scope {scheduler.scope}")
     if scheduler.pass_per_event:
         words.append("one pass per event")
-    return FileSummary(path, "scheduler", scheduler.title or path.stem, (", ".join(words),))
+    return "scheduler", scheduler.title or path.stem, [", ".join(words)]
 
 
-def _study(path: Path, set_: list[str]) -> FileSummary:
+def _study(path: Path, set_: list[Any]) -> Summary:
     from poolwise import studies
     from poolwise.studies.cells import workload_of
-    from poolwise.studies.study import parse_setting
 
-    study = studies.load(path, dict(parse_setting(text) for text in set_))
-    jobs = " or ".join(f"{n:,}" for n in sorted({len(workload_of(cell)) for cell in study.cells}))
-    baselines = len(study.runs) - len(study.cells)
-    return FileSummary(
-        path,
-        "study",
-        study.title,
-        (
-            f"{len(study.cells):,} cells and {baselines:,} baseline runs, of {jobs} jobs each",
-            *(f"{parameter}: {', '.join(map(str, values))}" for parameter, values in study.vary.items()),
-        ),
-    )
+    study = studies.load(path, dict(set_))
+    problems, sizes = Problems(), set[int]()
+    for cell in study.cells:
+        with problems.attempt():
+            sizes.add(len(workload_of(cell)))
+    problems.finish()
+    baselines, jobs = len(study.runs) - len(study.cells), " or ".join(f"{n:,}" for n in sorted(sizes))
+    first = f"{len(study.cells):,} cells and {baselines:,} baseline runs, of {jobs} jobs each"
+    varied = (f"{parameter}: {', '.join(map(str, values))}" for parameter, values in study.vary.items())
+    return "study", study.title, [first, *varied]
 
 
-def _search(path: Path, set_: list[str]) -> FileSummary:
+def _search(path: Path, set_: list[Any]) -> Summary:
     from poolwise.search.problem import load_search
-    from poolwise.studies.study import parse_setting
 
-    search = load_search(path, dict(parse_setting(text) for text in set_))
+    search = load_search(path, dict(set_))
     cells = ", ".join(f"{len(cells)} {split}" for split, cells in search.splits.items())
     line = f"{search.budget.candidates:,} candidates in {len(search.space)} settings, on {cells} workloads"
-    return FileSummary(path, "search", search.title, (line,))
+    return "search", search.title, [line]
 
 
-def _plan(path: Path, set_: list[str]) -> FileSummary:
+def _plan(path: Path, set_: list[Any]) -> Summary:
     from poolwise import registry
     from poolwise.plans import plan as plans
-    from poolwise.studies.study import parse_setting
 
-    plan = plans.load_plan(path, dict(parse_setting(text) for text in set_))
+    plan = plans.load_plan(path, dict(set_))
     description = (registry.find("plans", plan.kind).__doc__ or "").partition("\n")[0]
     line = f"kind {plan.kind}, of {plan.question.count_jobs():,} jobs: {description}"
-    return FileSummary(path, "plan", plan.title, (line,))
+    return "plan", plan.title, [line]
 
 
-def _costs(path: Path) -> FileSummary:
+def _costs(path: Path) -> Summary:
     from poolwise.files.costs import PowerFile, load_costs
 
     table = load_costs(path)
     names, kind = (table.idle_watts, "power table") if isinstance(table, PowerFile) else (table.price, "price list")
-    return FileSummary(path, kind, table.title or path.stem, (f"of {', '.join(names)}",))
-
-
-def register(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command(epilog=examples("poolwise validate cerit-pools"))(validate)
+    return kind, table.title or path.stem, [f"of {', '.join(names)}"]

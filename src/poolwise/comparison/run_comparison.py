@@ -174,18 +174,10 @@ class Comparison:
             order = np.lexsort((ids, -np.abs(change)))
             for longer in (True, False):
                 chosen = [row for row in order.tolist() if (change[row] > 0 if longer else change[row] < 0)][:count]
-                found += [
-                    ChangedJob(
-                        k,
-                        int(ids[row]),
-                        float(submit[row]) / SECOND,
-                        int(nodes[row]),
-                        float(runtime[row]),
-                        float(first[row]),
-                        float(here[row]),
-                    )
-                    for row in chosen
-                ]
+                for row in chosen:
+                    waits = float(first[row]), float(here[row])
+                    job = int(ids[row]), float(submit[row]) / SECOND, int(nodes[row]), float(runtime[row])
+                    found.append(ChangedJob(k, *job, *waits))
         return found
 
     @cached_property

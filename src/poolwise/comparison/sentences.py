@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from poolwise.comparison.run_comparison import Comparison, Difference
-from poolwise.presentation.format import format_number, population_note
+from poolwise.presentation.format import capitalize, format_number, population_note
 from poolwise.units import format_time
 
 GOAL = "mean_bounded_slowdown"
@@ -21,7 +21,7 @@ def difference_sentence(found: Comparison, d: Difference) -> str:
     bounds = [_change(bound, unit) for bound in (d.interval.low, d.interval.high)]
     spread = "" if np.isnan(d.interval.low) else f" [{bounds[0]} to {bounds[1]}]"
     numbers = f"{_value(d.value, unit)} compared with {_value(d.first, unit)}, {_change(d.interval.mean, unit)}{spread}"
-    return f"{description[:1].upper()}{description[1:]}{run}: {numbers}; {_JUDGED.get(d.verdict, d.verdict)}."
+    return f"{capitalize(description)}{run}: {numbers}; {_JUDGED.get(d.verdict, d.verdict)}."
 
 
 def _value(value: float, unit: str) -> str:

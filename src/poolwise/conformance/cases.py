@@ -1,4 +1,4 @@
-"""Small machines and workloads for the checks, and a run that shows every state to a visitor."""
+"""Small machines and workloads for the checks, and runs that show every state to a visitor or compare two engines."""
 
 from __future__ import annotations
 
@@ -7,10 +7,25 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from poolwise.conformance.findings import Findings
+from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler
 from poolwise.loop import LoopResult, run_loop
-from poolwise.model import Changes, Machine, MachineBuilder, Placement, Plan, Queue, Schedule, Snapshot, Start, Workload
+from poolwise.model import (
+    Changes,
+    JobTable,
+    Kind,
+    Machine,
+    MachineBuilder,
+    Placement,
+    Plan,
+    Queue,
+    Schedule,
+    Snapshot,
+    Start,
+    Workload,
+)
 from poolwise.model.machine_builder import Vertex
 from poolwise.performance.affinity import Affinity
 from poolwise.performance.ideal import Ideal
@@ -206,16 +221,19 @@ class Watched(Scheduler, Dispatcher):
 
     scheduler: Scheduler
     visit: Visit
-    dispatcher: Dispatcher | None = None
+    dispatcher: Dispatcher = field(init=False)
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
         """Open the watched scheduler."""
         self.dispatcher = self.scheduler.open(machine, seed)
         return self
 
+    def check(self, machine: Machine, jobs: JobTable) -> None:
+        """Run the check of the watched scheduler."""
+        self.scheduler.check(machine, jobs)
+
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
         """Call the visitor, then decide."""
-        assert self.dispatcher is not None
         self.visit(queue, snapshot, changes)
         return self.dispatcher.schedule(queue, snapshot, changes)
 
@@ -230,3 +248,22 @@ def walk(
     simulation = Simulation(case.machine, case.workload, truth)
     loop = run_loop(simulation, Watched(scheduler, visit), seed)
     return simulation.recorder.schedule(case.machine, case.workload, loop), loop, simulation.snapshot()
+
+
+RULE = "follows the rule that it states"
+
+
+def compare_engines(scheduler: Scheduler, case: Case, findings: Findings, truth: PerformanceModel | None = None) -> None:
+    """Compare the schedule of the reference engine with that by the stated rule, also where pools are small."""
+    scarce = case.machine.capacity.copy()
+    scarce[case.machine.of_kind(Kind.POOL)] //= 3
+    for machine in (case.machine, case.machine.with_capacity(scarce)):
+        called, by_rule = (
+            simulate(machine, case.workload, scheduler, truth=truth or case.truth, engine=engine).schedule
+            for engine in ("reference", "auto")
+        )
+        for column, verb in (("job_start", "starts"), ("job_end", "ends")):
+            other = np.flatnonzero(getattr(called, column) != getattr(by_rule, column))
+            findings.require(RULE, not len(other), f"by its rule the job in row {other[:1]} {verb} at another time")
+        same = called.owner.tobytes() == by_rule.owner.tobytes() and called.amount.tobytes() == by_rule.amount.tobytes()
+        findings.require(RULE, same, "by its rule a job has another placement")

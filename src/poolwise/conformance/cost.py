@@ -26,15 +26,7 @@ _RESOURCES = (("cores", "memory"), ("cores", "memory", "gpu"), ("gpu",), ("cores
 def check_cost(cost: CostModel) -> tuple[Check, ...]:
     """Check a cost model with random tasks, places and waiting jobs: near and far, idle and loaded, full and empty.
 
-    Parameters
-    ----------
-    cost
-        The cost model.
-
-    Returns
-    -------
-    tuple of Check
-        One per promise.
+    Returns one `Check` per promise.
     """
     findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, SHAPE, NUMBERS, WAITING, HOPELESS, LOOKS)
     with findings.running():

@@ -6,7 +6,6 @@ state independently.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -15,20 +14,7 @@ import numpy as np
 
 from poolwise.arrays import IntArray, immutable
 from poolwise.conformance.cases import Case
-from poolwise.conformance.faults import (
-    Fault,
-    LateStarts,
-    PartDrains,
-    PartLeaves,
-    PartResumes,
-    PartReturns,
-    PassIsDue,
-    StartFails,
-    StartIsReal,
-    TableShrinks,
-    arrival_order,
-    renumbered_event,
-)
+from poolwise.conformance.faults import Due, Fault, LateStarts, arrival_order
 from poolwise.interfaces import Scheduler
 from poolwise.loop import Loop, run_loop
 from poolwise.model import (
@@ -47,13 +33,13 @@ from poolwise.model import (
     Plan,
     Queue,
     Reject,
-    Renumbered,
     Start,
     Started,
     Wake,
     Withdrawn,
 )
 from poolwise.model.membership import joined, left, parts_of
+from poolwise.performance.combined import Combined
 from poolwise.platforms.simulated import Simulation
 from poolwise.random import uniform
 from poolwise.units import SECOND, UNKNOWN
@@ -63,16 +49,9 @@ RETRY = 5 * SECOND
 
 
 class FakeCluster(Simulation):
-    """A cluster whose jobs are not known beforehand.
+    """A cluster whose jobs are not known beforehand: machine, jobs and performance model of a case.
 
-    Parameters
-    ----------
-    case
-        Machine, jobs and their performance model.
-    faults
-        Kinds of faults and how often they occur. Without faults a run has the same result as in the simulator.
-    seed
-        Random seed of the faults.
+    Without faults, a run has the same result as in the simulator. The seed is that of the faults.
     """
 
     def __init__(self, case: Case, faults: Fault | None = None, seed: int = 0) -> None:
@@ -82,7 +61,7 @@ class FakeCluster(Simulation):
         requested = jobs.requested[rows]
         if self.faults.unknown:
             requested = np.where(uniform(seed, "unknown", rows) < self.faults.unknown, UNKNOWN, requested)
-        table = JobTable(
+        self._coming = JobTable(  # all jobs, in the order in which they are reported
             jobs.id[rows],
             jobs.submit[rows],
             requested,
@@ -92,55 +71,55 @@ class FakeCluster(Simulation):
             draw=rows.astype(np.int64),
             name=[f"job-{id:09d}" for id in jobs.id[rows].tolist()],
         )
-        self._binding = LateStarts(case.truth)
-        super().__init__(case.machine, jobs, self._binding, case.truth)
-        self._jobs, self._duration = table, jobs.duration[rows]  # in rows of its own
-        self.table = table.first(0)
+        self._binding = LateStarts()
+        super().__init__(case.machine, jobs, Combined((self._binding, case.truth)), case.truth)
+        self._durations, self._duration = jobs.duration[rows], jobs.duration[:0]
+        self._jobs = self.table = self._coming.taken(rows[:0])
         self.started_ids: list[tuple[int, tuple[int, ...], int, tuple[str, ...]]] = []
         self.done: set[tuple[int, int]] = set()  # (id, task)
         self.gone: set[int] = set()  # ids of rejected and withdrawn jobs
-        self._task_counts = dict(zip(jobs.id.tolist(), jobs.tasks.tolist(), strict=True))  # by id, since rows are renumbered
+        self._task_counts = dict(zip(jobs.id.tolist(), jobs.tasks.tolist(), strict=True))
         self._count = 0
-        self._reported: list[Event] = []
+        self._reported: list[Arrival | Ended] = []
         self._away = 0
         self._drained: set[int] = set()
         self._overdrawn: list[str] = []
-        self._take_over: tuple[Event, ...] | None = None
+        self._take_over: tuple[Event, ...] = ()
+        self._recycles = False
         self._schedule_faults(jobs)
 
     def _schedule_faults(self, jobs: Any) -> None:
         """Draw the times of the faults and add their events."""
         end = int(jobs.submit.max()) + 3600 * SECOND if len(jobs) else SECOND
-        draws = uniform(self.seed, "trouble", np.arange(3 * (self.faults.leaving + self.faults.renumbered))).tolist()
+        draws = uniform(self.seed, "trouble", np.arange(3 * (self.faults.leaving + self.faults.recycled))).tolist()
         for k in range(self.faults.leaving):
             time = int(draws[3 * k] * end)
-            self._push(time, 2, PartLeaves(draws[3 * k + 1]))
+            self._push(time, 2, Due(self._leave, (draws[3 * k + 1],)))
             self._away += 1
-        for k in range(self.faults.renumbered):
+        for k in range(self.faults.recycled):
             time = int(draws[3 * (self.faults.leaving + k)] * end)
-            self._push(time, 2, TableShrinks())
+            self._push(time, 2, Due(self._start_recycling))
         for when, which in uniform(self.seed, "drained", np.arange(2 * self.faults.draining)).reshape(-1, 2).tolist():
-            self._push(int(when * end), 2, PartDrains(which))
+            self._push(int(when * end), 2, Due(self._drain, (which,)))
             self._away += 1
         lost = uniform(self.seed, "withdrawn", jobs.id) < self.faults.withdrawn
-        for row, (id, submit) in enumerate(zip(self._jobs.id.tolist(), self._jobs.submit.tolist(), strict=True)):
-            if lost[int(np.flatnonzero(jobs.id == id)[0])]:
-                self._push(submit + 30 * SECOND, 2, Withdrawn(row))
+        for id, submit, is_lost in zip(jobs.id.tolist(), jobs.submit.tolist(), lost.tolist(), strict=True):
+            if is_lost:
+                self._push(submit + 30 * SECOND, 2, Due(self._cancel, (id,)))
 
     # Platform
 
     def events(self) -> Iterator[EventBatch]:
         """Yield what happens; after a takeover first the arrival of all waiting jobs."""
         for batch in super().events():
-            if self._take_over is not None:
-                arrivals, self._take_over = self._take_over, None
-                yield EventBatch(batch.time, (*arrivals, *batch.events))
-                continue
-            events = batch.events
-            self._reported += [event for event in events if isinstance(event, Arrival | Ended)]
-            if self._chance("twice") < self.faults.twice and self._reported:
-                events = (*events, self._reported[int(self._chance("which") * len(self._reported))])
+            events, self._take_over = (*self._take_over, *batch.events), ()
+            self._reported += [event for event in batch.events if isinstance(event, Arrival | Ended)]
+            twice, which = self._chance("twice"), self._chance("which")
+            if twice < self.faults.twice and self._reported:
+                events = (*events, self._reported[int(which * len(self._reported))])
             yield EventBatch(batch.time, events)
+            if self._recycles:  # the loop has handled all earlier events
+                self._recycle()
 
     def commit(self, plan: Plan) -> CommitResult:
         """Commit a plan, except for starts that lose to another client."""
@@ -163,19 +142,19 @@ class FakeCluster(Simulation):
             delay = late[number - before]
             if delay:
                 bad = self._chance("refuse") < self.faults.refused
-                self._push(self.now + delay, 2, StartFails(number) if bad else StartIsReal(number))
+                self._push(self.now + delay, 2, Due(self._refuse if bad else self._bind, (number,)))
         for decision in outcome.committed:
             if isinstance(decision, Reject):
                 self.gone.add(int(table.id[decision.job]))
         if lost or outcome.rejected:
-            self._push(self.now + RETRY, 3, PassIsDue())
+            self._push(self.now + RETRY, 3, Due(self._wake))
         return CommitResult(outcome.committed, (*lost, *outcome.rejected), outcome.started)
 
     def take_over(self) -> None:
         """Let another loop take over; it first gets the arrival of all waiting jobs."""
         arrivals = [Arrival(job, tuple(sorted(tasks))) for job, tasks in sorted(self._waiting.items()) if tasks]
         self._take_over, self._reported = tuple(arrivals), []
-        self._push(self.now + 1, 3, PassIsDue())
+        self._push(self.now + 1, 3, Due(self._wake))
 
     # Faults
 
@@ -197,34 +176,40 @@ class FakeCluster(Simulation):
     def _apply(self, event: Event) -> Iterable[Event]:
         """Apply an event to the state, and return the events to report to the loop."""
         match event:
-            case Withdrawn(job):
-                if not self._waiting.get(job) or len(self._waiting[job]) < int(self.table.tasks[job]):
-                    return ()  # some of its tasks run
-                del self._waiting[job]
-                self.gone.add(int(self.table.id[job]))
-                return (event,)
-            case StartIsReal(number):
-                return (Started(number, self._runs[number].job),) if number in self._runs else ()
-            case StartFails(number):
-                return self._refuse(number)
-            case PartLeaves(draw):
-                return self._leave(draw)
-            case PartReturns():
-                return self._return(event)
-            case PartDrains(draw):
-                return self._drain(draw)
-            case PartResumes(owners, capacity):
-                return self._resume(owners, capacity)
-            case TableShrinks():
-                return self._compact()
-            case PassIsDue():
-                return (Wake(),)
+            case Arrival(position):
+                one = slice(position, position + 1)
+                self._next_arrival()
+                return (self._add_job(self._coming.taken(np.arange(len(self._coming))[one]), self._durations[one]),)
+            case Due(method, arguments):
+                return method(*arguments)
             case Ended(number, job, tasks, Outcome.FINISHED, _) if number in self._runs:
                 events = list(super()._apply(event))
                 if events:
                     self.done |= {(int(self.table.id[job]), task) for task in tasks}
                 return events
         return super()._apply(event)
+
+    def _cancel(self, id: int) -> list[Event]:
+        """Withdraw the job with an id, if all of it waits."""
+        job = next((job for job in self._waiting if int(self.table.id[job]) == id), -1)
+        if not self._waiting.get(job) or len(self._waiting[job]) < int(self.table.tasks[job]):
+            return []
+        del self._waiting[job]
+        self.gone.add(id)
+        return [Withdrawn(job)]
+
+    def _start_recycling(self) -> list[Event]:
+        """Give rows of jobs that are gone to later jobs from now on."""
+        self._recycles = True
+        return []
+
+    def _wake(self) -> list[Event]:
+        """Request another scheduling pass."""
+        return [Wake()]
+
+    def _bind(self, number: int) -> list[Event]:
+        """Bind a start."""
+        return [Started(number, self._runs[number].job)] if number in self._runs else []
 
     def _refuse(self, number: int) -> list[Event]:
         """Undo a start completely."""
@@ -234,18 +219,24 @@ class FakeCluster(Simulation):
         ended = self._end(number, Outcome.REFUSED, True, touched)
         self._wait(ended.job, ended.tasks)
         self._adjust(touched)
-        self._push(self.now + RETRY, 3, PassIsDue())
+        self._push(self.now + RETRY, 3, Due(self._wake))
         return [replace(ended, reason="a task could not be bound")]
+
+    def _spare_part(self, draw: float) -> tuple[int, ...] | None:
+        """Draw a part of the machine of which another like it stays; None, and one fault fewer, if there is none."""
+        here = [part for part in parts_of(self.machine) if self._capacity[list(part)].any()]
+        kinds = [self.machine.type[part[0]] for part in here]
+        spare = [part for part, kind in zip(here, kinds, strict=True) if kinds.count(kind) > 1]
+        if not spare:
+            self._away -= 1
+            return None
+        return spare[int(draw * len(spare))]
 
     def _leave(self, draw: float) -> list[Event]:
         """Let a part leave if another like it stays; its runs are lost, and it returns an hour later."""
-        here = [part for part in parts_of(self.machine) if self._capacity[list(part)].any()]
-        kinds = [self.machine.type[part[0]] for part in here]
-        removable = [part for part, kind in zip(here, kinds, strict=True) if kinds.count(kind) > 1]
-        if not removable:
-            self._away -= 1
+        part = self._spare_part(draw)
+        if part is None:
             return []
-        part = removable[int(draw * len(removable))]
         owners = list(part)
         capacity_before, events, touched = self._capacity[owners].copy(), [], set(part)
         for number in sorted({n for owner in part for n in self._runs.occupants(owner)}):
@@ -260,15 +251,15 @@ class FakeCluster(Simulation):
         self.machine = left(self.machine, part)
         self._freed_at = self.now
         self._adjust(touched)
-        self._push(self.now + 3600 * SECOND, 2, PartReturns(part, capacity_before))
+        self._push(self.now + 3600 * SECOND, 2, Due(self._return, (part, capacity_before)))
         return [*events, *(Left(owner) for owner in part)]
 
-    def _return(self, event: PartReturns) -> list[Event]:
+    def _return(self, like: tuple[int, ...], capacity: IntArray) -> list[Event]:
         """Let the part that left join again, as new owners."""
         n = self.machine.n_owner
-        self.machine = joined(self.machine, event.like, event.capacity, f"+{n}")
-        self._capacity = immutable(np.concatenate([self._capacity, event.capacity]))
-        self._free = np.concatenate([self._free, event.capacity])
+        self.machine = joined(self.machine, like, capacity, f"+{n}")
+        self._capacity = immutable(np.concatenate([self._capacity, capacity]))
+        self._free = np.concatenate([self._free, capacity])
         self._runs.widen(self._capacity.size)
         self._away -= 1
         self._freed_at = self.now
@@ -276,15 +267,11 @@ class FakeCluster(Simulation):
 
     def _drain(self, draw: float) -> list[Event]:
         """Drain a part if another like it stays; it resumes an hour later."""
-        here = [part for part in parts_of(self.machine) if self._capacity[list(part)].any()]
-        kinds = [self.machine.type[part[0]] for part in here]
-        others = [part for part, kind in zip(here, kinds, strict=True) if kinds.count(kind) > 1]
-        if not others:
-            self._away -= 1
+        part = self._spare_part(draw)
+        if part is None:
             return []
-        part = others[int(draw * len(others))]
         self._drained |= set(part)
-        self._push(self.now + 3600 * SECOND, 2, PartResumes(part, self._capacity[list(part)].copy()))
+        self._push(self.now + 3600 * SECOND, 2, Due(self._resume, (part, self._capacity[list(part)].copy())))
         return self._set_capacity(part, np.zeros_like(self._capacity[list(part)]))
 
     def _resume(self, part: tuple[int, ...], capacity: IntArray) -> list[Event]:
@@ -301,25 +288,14 @@ class FakeCluster(Simulation):
         self._freed_at = self.now
         return [CapacityChanged(owner, 0, 0) for owner in part]
 
-    def _compact(self) -> list[Event]:
-        """Remove jobs that have ended from the table, and renumber the others."""
-        shown = len(self.table)
+    def _recycle(self) -> None:
+        """Give the rows of jobs that are gone to later jobs."""
         busy = {run.job for run in self._runs} | {job for job, tasks in self._waiting.items() if tasks}
-        coming = range(shown, len(self._jobs))
-        rows = np.array([*sorted(busy), *coming], dtype=np.int64)
-        number = {old: new for new, old in enumerate(rows.tolist())}
-        whole = self._jobs.taken(rows)
-        self._jobs, self._duration = whole, self._duration[rows]
-        self.table = whole.first(len(busy))
-        self._waiting = {number[job]: tasks for job, tasks in self._waiting.items() if job in number}
-        for run in list(self._runs):
-            self._runs.expect(replace(run, job=number[run.job]))
-        self._heap = [(t, kind, k, renumbered_event(event, number)) for t, kind, k, event in self._heap]
-        self._heap = [entry for entry in self._heap if entry[3] is not None]
-        heapq.heapify(self._heap)
-        self._arrivals = iter([(int(whole.submit[row]), row) for row in range(len(busy), len(whole))][1:])
-        self._reported = []
-        return [Renumbered({old: new for old, new in number.items() if old < shown})]
+        self._jobs = self.table = self.table.recycled(busy)
+        self._duration, self._history = self._duration[: len(self.table)].copy(), None
+        self._waiting = {job: tasks for job, tasks in self._waiting.items() if job in busy}
+        self._reported = [event for event in self._reported if event.job in busy]
+        self._recycles = False
 
     # Consistency
 
@@ -363,28 +339,12 @@ def survive(
 ) -> tuple[int, list[str]]:
     """Run a scheduler on a cluster with faults, and check the state after every instant.
 
-    Parameters
-    ----------
-    scheduler
-        The scheduler.
-    case
-        Machine, jobs and their performance model.
-    faults
-        Kinds of faults and how often they occur.
-    seed
-        Random seed.
-    killed
-        Share of the instants after which the loop is killed; another takes over with the state that the first had persisted.
-    reopened
-        Share of the instants after which the dispatcher is replaced by a new one, unless the scheduler declares that it
-        remembers something.
+    After a share of the instants, `killed`, the loop is killed, and another takes over with the state that the first had
+    persisted. After another share, `reopened`, the dispatcher is replaced by a new one, unless the scheduler declares that it
+    remembers something.
 
-    Returns
-    -------
-    steps
-        Number of instants.
-    problems
-        Problems of the first instant with any, or those at the end; empty if there were none.
+    Returns the number of instants, and the problems of the first instant with any, or those at the end; empty if there were
+    none.
     """
     cluster, steps = FakeCluster(case, faults, seed), 0
     limit = 1000 + 100 * int(case.workload.tasks.sum())

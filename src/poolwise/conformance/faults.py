@@ -1,16 +1,17 @@
-"""Faults of the fake cluster: how often they occur, and the events that cause them."""
+"""Faults of the fake cluster: how often they occur, and what causes them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from poolwise.arrays import IntArray
 from poolwise.conformance.cases import Case
-from poolwise.interfaces import PerformanceModel
-from poolwise.model import Fetch, Placement, Run, Snapshot
+from poolwise.model import Event, Run, Snapshot
+from poolwise.performance.ideal import SimpleModel
 from poolwise.random import uniform
 
 
@@ -28,7 +29,7 @@ class Fault:
     unknown : jobs without a requested time
     leaving : number of times that a part of the machine leaves, to come back later as new owners
     draining : number of times that a part of the machine is drained for a while; its runs continue
-    renumbered : number of times that finished jobs are removed from the job table
+    recycled : number of times that rows of jobs that are gone are given to later jobs
     shuffled : whether arrivals of one instant are reported in another order than that of their ids
     """
 
@@ -41,7 +42,7 @@ class Fault:
     unknown: float = 0.0
     leaving: int = 0
     draining: int = 0
-    renumbered: int = 0
+    recycled: int = 0
     shuffled: bool = False
 
     @classmethod
@@ -51,85 +52,26 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class PartLeaves:
-    """A part of the machine leaves."""
+class Due:
+    """A fault at an instant: a method of the cluster that returns the events to report, and its arguments."""
 
-    draw: float
-
-
-@dataclass(frozen=True, slots=True)
-class PartReturns:
-    """The part that left comes back, as new owners."""
-
-    like: tuple[int, ...]
-    capacity: IntArray
+    method: Callable[..., Iterable[Event]]
+    arguments: tuple[Any, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PartDrains:
-    """A part of the machine is drained: its runs continue, and then hold more than its capacity."""
+class LateStarts(SimpleModel):
+    """Time to bind a start, as a setup."""
 
-    draw: float
-
-
-@dataclass(frozen=True, slots=True)
-class PartResumes:
-    """The drained part accepts jobs again."""
-
-    owners: tuple[int, ...]
-    capacity: IntArray
-
-
-@dataclass(frozen=True, slots=True)
-class TableShrinks:
-    """Finished jobs are removed from the job table."""
-
-
-@dataclass(frozen=True, slots=True)
-class StartFails:
-    """A start fails after some of its tasks were bound."""
-
-    run: int
-
-
-@dataclass(frozen=True, slots=True)
-class StartIsReal:
-    """A start is bound."""
-
-    run: int
-
-
-@dataclass(frozen=True, slots=True)
-class PassIsDue:
-    """The cluster requests another scheduling pass."""
-
-
-class LateStarts(PerformanceModel):
-    """A performance model with the time to bind a start added to the setup."""
-
-    def __init__(self, model: PerformanceModel) -> None:
-        self.model = model
+    def __init__(self) -> None:
         self.late: dict[int, int] = {}  # run -> ns
 
     def setup(self, run: Run, view: Snapshot) -> int:
-        """Return ns until the start is bound, plus the setup of the model."""
-        return self.late.get(run.id, 0) + self.model.setup(run, view)
-
-    def fetch(self, run: Run, view: Snapshot) -> Fetch | None:
-        """Return the data of the model."""
-        return self.model.fetch(run, view)
-
-    def fetch_slowdown(self, run: Run, view: Snapshot) -> float:
-        """Return the slowdown of the model."""
-        return self.model.fetch_slowdown(run, view)
+        """Return ns until the start is bound."""
+        return self.late.get(run.id, 0)
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
-        """Return the slowdown of the model."""
-        return self.model.slowdown(run, view)
-
-    def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
-        """Return the owners of the model."""
-        return self.model.touches(placement, view)
+        """Return 0."""
+        return 0.0
 
 
 def arrival_order(case: Case, faults: Fault, seed: int) -> IntArray:
@@ -138,11 +80,3 @@ def arrival_order(case: Case, faults: Fault, seed: int) -> IntArray:
     if not faults.shuffled:
         return np.arange(n)
     return np.lexsort((uniform(seed, "told", np.arange(n)), case.workload.submit))
-
-
-def renumbered_event(event: Any, number: dict[int, int]) -> Any:
-    """Return an event with the new number of its job, None if the job has ended."""
-    job = getattr(event, "job", None)
-    if job is None:
-        return event
-    return replace(event, job=number[job]) if job in number else None

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from poolwise.conformance.cases import Case, check_suitable_cases, devices, racks, state, units, walk
-from poolwise.conformance.engines import RULE, compare_engines
+from poolwise.conformance.cases import RULE, Case, check_suitable_cases, compare_engines, devices, racks, state, units, walk
 from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Broken, Check, Findings
 from poolwise.interfaces import PerformanceModel
 from poolwise.model import Changes, Fetch, Queue, Run, Snapshot
@@ -23,19 +22,9 @@ HONEST = "returns from touches every owner that its slowdown depends on"
 def check_model(model: PerformanceModel, case: Case | None = None) -> tuple[Check, ...]:
     """Check a model for every run in every pass, on racks with pools, on nodes and devices in a network, and on units.
 
-    A model that states fixed slowdowns (`PerformanceModel.fixed`) also runs racks with the compiled engine, which uses them.
-
-    Parameters
-    ----------
-    model
-        The performance model.
-    case
-        A case of your own instead of the default ones, of which a model may decline some with an InputError.
-
-    Returns
-    -------
-    tuple of Check
-        One per promise.
+    A model that states fixed slowdowns (`PerformanceModel.fixed`) also runs racks with the compiled engine, which uses them. A
+    `case` of your own replaces the default ones, of which a model may decline some with an InputError. Returns one `Check` per
+    promise.
     """
     stated = (RULE,) if "fixed" in vars(type(model)) else ()
     findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, SETUP, FETCH, SLOWDOWN, TOUCHES, HONEST, *stated)
@@ -103,13 +92,7 @@ class _RunVisitor:
 def _answers(model: PerformanceModel, run: Run, view: Snapshot) -> tuple[object, ...]:
     """Return all answers of a model about a run."""
     pace = 0.0 if run.fetch is None else model.fetch_slowdown(run, view)
-    return (
-        model.setup(run, view),
-        model.fetch(run, view),
-        pace,
-        model.slowdown(run, view),
-        model.touches(run.placement, view),
-    )
+    return (model.setup(run, view), model.fetch(run, view), pace, model.slowdown(run, view), model.touches(run.placement, view))
 
 
 def _sound(fetch: Fetch, links: int) -> bool:

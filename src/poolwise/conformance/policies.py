@@ -7,8 +7,18 @@ from typing import get_args
 
 import numpy as np
 
-from poolwise.conformance.cases import Case, check_suitable_cases, devices, modules, racks, state, units, walk
-from poolwise.conformance.engines import RULE, compare_engines
+from poolwise.conformance.cases import (
+    RULE,
+    Case,
+    check_suitable_cases,
+    compare_engines,
+    devices,
+    modules,
+    racks,
+    state,
+    units,
+    walk,
+)
 from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Broken, Check, Findings
 from poolwise.conformance.scheduler import check_scheduler
 from poolwise.engines.order_contract import OrderContract
@@ -20,10 +30,12 @@ from poolwise.interfaces import (
     PlacementPolicy,
     QueuePolicy,
     RecalculatedOrder,
+    SchedulingPass,
     opened,
     rule_of,
 )
 from poolwise.interfaces.placement import alike_of, says_alike
+from poolwise.interfaces.scheduling_pass import check_takes_pass
 from poolwise.model import Changes, JobTable, Placement, Queue, Refusal, Snapshot, Start
 from poolwise.model.run_table import RunTable
 from poolwise.policies.backfill.none import NoBackfill
@@ -46,18 +58,8 @@ CHOICE = "starts each waiting job at most once, within the free resources"
 def check_order(order: QueuePolicy, case: Case | None = None) -> tuple[Check, ...]:
     """Check a queue order in every pass of a run under another scheduler.
 
-    Parameters
-    ----------
-    order
-        The queue order.
-    case
-        A case of your own instead of the default ones (racks with pools, shared nodes with devices), of which an order may
-        decline one with an InputError; so it is in the other checks.
-
-    Returns
-    -------
-    tuple of Check
-        One per promise.
+    A `case` of your own replaces the default ones (racks with pools, shared nodes with devices), of which an order may decline
+    one with an InputError; so it is in the other checks. Returns one `Check` per promise.
     """
     findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, SHAPE, KIND)
     contract = OrderContract(order)
@@ -114,19 +116,8 @@ def check_order(order: QueuePolicy, case: Case | None = None) -> tuple[Check, ..
 def check_placement(placement: PlacementPolicy, case: Case | None = None) -> tuple[Check, ...]:
     """Check a placement policy for every waiting job in every pass of a run, now and at all expected releases.
 
-    A placement that states a rule (`PlacementPolicy.rule`) also runs racks with the compiled engine, which follows the rule.
-
-    Parameters
-    ----------
-    placement
-        The placement policy.
-    case
-        A case of your own instead of the default ones.
-
-    Returns
-    -------
-    tuple of Check
-        One per promise.
+    A placement that states a rule (`PlacementPolicy.rule`) also runs racks with the compiled engine, which follows the rule. A
+    `case` of your own replaces the default ones. Returns one `Check` per promise.
     """
     stated = () if rule_of(placement) is None else (RULE,)
     says = (ALIKE,) if says_alike(placement) else ()
@@ -211,19 +202,8 @@ def _check_unknown_request(placement: PlacementPolicy, row: int, snapshot: Snaps
 def check_backfill(backfill: BackfillPolicy, case: Case | None = None) -> tuple[Check, ...]:
     """Check a backfill in every pass of a run under FCFS and EASY, then let it run the machine itself.
 
-    A backfill that states a rule (`BackfillPolicy.rule`) also runs with the compiled engine, which follows the rule.
-
-    Parameters
-    ----------
-    backfill
-        The backfill.
-    case
-        A case of your own instead of racks with pools.
-
-    Returns
-    -------
-    tuple of Check
-        One per promise.
+    A backfill that states a rule (`BackfillPolicy.rule`) also runs with the compiled engine, which follows the rule. A `case`
+    of your own replaces the racks with pools. Returns one `Check` per promise.
     """
     findings = Findings(RUNS, UNCHANGED, CHOICE, RULE)
     placement = RackPlacement()
@@ -236,13 +216,14 @@ def check_backfill(backfill: BackfillPolicy, case: Case | None = None) -> tuple[
             return
         priority, before = FAIR().priority(queue.only(jobs), snapshot), state(queue, snapshot)
         kept = priority.copy()
-        starts = list(backfill.select(queue.only(jobs), priority, snapshot, placement))
+        starts = list(backfill.select(SchedulingPass(queue.only(jobs), priority, snapshot, placement)))
         same = state(queue, snapshot) == before and np.array_equal(kept, priority)
         findings.require(UNCHANGED, same, "a call changed the queue, the priorities or the snapshot")
         _inspect_starts(starts, jobs.tolist(), snapshot, findings)
 
     with findings.running():
         suited = case if case is not None else racks()
+        check_takes_pass(backfill, "select")
         walk(suited, visit)
         if rule_of(backfill) is not None:
             compare_engines(ListScheduler(FAIR(), backfill), suited, findings)

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from poolwise.conformance.cases import Case, check_suitable_cases, devices, modules, racks, state, units, walk
+from poolwise.conformance.cases import Case, Watched, check_suitable_cases, devices, modules, racks, state, units, walk
 from poolwise.conformance.fake_cluster import survive
 from poolwise.conformance.faults import Fault
 from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Broken, Check, Findings
 from poolwise.interfaces import Dispatcher, Scheduler
-from poolwise.model import Changes, JobTable, Machine, Plan, Queue, Schedule, Snapshot, Workload
+from poolwise.model import Changes, Machine, Plan, Queue, Schedule, Snapshot, Workload
 
 CAPACITY = "respects capacity"
 SUBMITTED = "starts only waiting tasks"
@@ -25,20 +25,9 @@ BLIND = "depends neither on real durations nor on future jobs"
 def check_scheduler(scheduler: Scheduler, case: Case | None = None, seed: int = 0) -> tuple[Check, ...]:
     """Check a scheduler on small overloaded machines, pass by pass.
 
-    Parameters
-    ----------
-    scheduler
-        The scheduler.
-    case
-        A case of your own instead of the default ones: racks with memory pools, shared nodes with devices, shared nodes
-        with a memory pool, and processing units, of which a scheduler may decline all but one with an InputError.
-    seed
-        Random seed.
-
-    Returns
-    -------
-    tuple of Check
-        One per promise.
+    A `case` of your own replaces the default ones: racks with memory pools, shared nodes with devices, shared nodes with a
+    memory pool, and processing units, of which a scheduler may decline all but one with an InputError. Returns one `Check` per
+    promise.
     """
     findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, WARM, BLIND, CLUSTER, CAPACITY, SUBMITTED, RETURNED, SERVED)
 
@@ -83,8 +72,8 @@ def _run(scheduler: Scheduler, case: Case, seed: int, findings: Findings) -> Sch
     return schedule
 
 
-class _Compared(Scheduler, Dispatcher):
-    """A scheduler whose decisions are compared with those of a newly opened one, which gets no changes."""
+class _Compared(Watched):
+    """A scheduler whose decisions are compared with those of a newly opened one, which gets no changes but explains waits."""
 
     def __init__(self, scheduler: Scheduler, findings: Findings) -> None:
         self.scheduler, self.findings = scheduler, findings
@@ -92,26 +81,22 @@ class _Compared(Scheduler, Dispatcher):
     def open(self, machine: Machine, seed: int) -> Dispatcher:
         """Begin a run of the scheduler."""
         self.machine, self.seed = machine, seed
-        self.warm = self.scheduler.open(machine, seed)
-        return self
-
-    def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Run the check of the scheduler."""
-        self.scheduler.check(machine, jobs)
+        return super().open(machine, seed)
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
         """Decide with both dispatchers, and compare the plans."""
         before = state(queue, snapshot)
-        plan = self.warm.schedule(queue, snapshot, changes)
+        plan = self.dispatcher.schedule(queue, snapshot, changes)
         self.findings.tested(UNCHANGED)
         if state(queue, snapshot) != before:
             self.findings.blame(UNCHANGED, f"its plan at {snapshot.now} ns changed the queue or the snapshot")
             raise Broken
         if not self.scheduler.remembers:
-            other = self.scheduler.open(self.machine, self.seed).schedule(queue, snapshot, Changes())
-            self.findings.require(
-                WARM, plan == other, f"at {snapshot.now} ns it decided {plan}, but a newly opened dispatcher {other}"
-            )
+            explain = Changes(explain=frozenset(queue.jobs.tolist()))
+            other = self.scheduler.open(self.machine, self.seed).schedule(queue, snapshot, explain)
+            one, two = replace(plan, reasons={}), replace(other, reasons={})
+            problem = f"at {snapshot.now} ns it decided {one}, but a newly opened dispatcher, asked to explain waits, {two}"
+            self.findings.require(WARM, one == two, problem)
         return plan
 
 
@@ -119,12 +104,12 @@ def _look_ahead(scheduler: Scheduler, case: Case, seed: int, findings: Findings)
     """Change the unknown future, and compare the plans up to the instant at which the change becomes visible."""
     workload = case.workload
     known = _PlanLog(scheduler)
-    walk(case, known.visit, known, seed=seed)
+    walk(case, known.record, known, seed=seed)
     slow = replace(workload, duration=np.where(np.arange(len(workload)) % 2, 2 * workload.duration, workload.duration))
     fewer = _head(workload, (len(workload) + 1) // 2)
     for other, what in ((slow, "real durations"), (fewer, "future jobs")):
         log = _PlanLog(scheduler)
-        walk(replace(case, workload=other), log.visit, log, seed=seed)
+        walk(replace(case, workload=other), log.record, log, seed=seed)
         until = known.parts_from(
             log, int(workload.submit[len(fewer)]) if other is fewer and len(fewer) < len(workload) else None
         )
@@ -142,7 +127,7 @@ def _head(workload: Workload, jobs: int) -> Workload:
     return replace(workload, **columns, requests=requests, attributes=attributes)
 
 
-class _PlanLog(Scheduler, Dispatcher):
+class _PlanLog(Watched):
     """A scheduler that records its plans, and the running runs in each pass."""
 
     def __init__(self, scheduler: Scheduler) -> None:
@@ -150,22 +135,13 @@ class _PlanLog(Scheduler, Dispatcher):
         self.plans: list[tuple[int, Plan]] = []
         self.running: list[tuple[int, tuple[int, ...]]] = []
 
-    def open(self, machine: Machine, seed: int) -> Dispatcher:
-        """Begin a run of the scheduler."""
-        self.inner = self.scheduler.open(machine, seed)
-        return self
-
-    def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Run the check of the scheduler."""
-        self.scheduler.check(machine, jobs)
-
-    def visit(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> None:
+    def record(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> None:
         """Record the running runs."""
         self.running.append((snapshot.now, tuple(run.id for run in snapshot.runs())))
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
         """Decide, and record the plan."""
-        plan = self.inner.schedule(queue, snapshot, changes)
+        plan = self.dispatcher.schedule(queue, snapshot, changes)
         self.plans.append((snapshot.now, plan))
         return plan
 

@@ -9,8 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from poolwise.arrays import FloatArray
-from poolwise.diagnostics.few_jobs import ids_text
-from poolwise.diagnostics.outliers import few, largest
+from poolwise.diagnostics.outliers import few, ids_text, largest
 from poolwise.hashing import Json
 from poolwise.model import Workload
 from poolwise.units import format_memory
@@ -117,6 +116,29 @@ def fewest(group: Largest, answer: Found, answer_without: Callable[[tuple[int, .
         else:
             low = middle + 1
     return counts[high], last
+
+
+def leave_out_few(
+    group: Largest,
+    answer: Found,
+    answer_without: Callable[[tuple[int, ...]], Found],
+    describe: Callable[[Found], tuple[str, Json | None]],
+    noun: str,
+) -> LeftOut:
+    """Answer a question again without the few largest jobs; see `fewest`.
+
+    `describe` puts an answer into words that follow "without them", and returns it as plain data; `noun` is what is decided.
+    """
+    if not group.counts:
+        text = f"More than {len(group.ids)} jobs request the most {group.what}, so no small group of them decides the {noun}."
+        return LeftOut(text, what=group.what)
+    changed = fewest(group, answer, answer_without)
+    if changed is None:
+        words, _ = describe(answer)
+        return LeftOut(f"{group.text(group.counts[-1])}; without them {words}.", tried=True, what=group.what)
+    count, other = changed
+    words, content = describe(other)
+    return LeftOut(f"{group.text(count)}; without them {words}.", True, group.ids[:count], group.what, content)
 
 
 def reason_to_skip(engines: set[str], jobs: int, runs: int) -> str | None:

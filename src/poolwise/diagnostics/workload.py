@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from poolwise.diagnostics.few_jobs import ids_text
-from poolwise.diagnostics.outliers import Outliers, few, largest, node_hours, outliers
+from poolwise.diagnostics.outliers import Outliers, few, ids_text, largest, node_hours, outliers
 from poolwise.hashing import Json
 from poolwise.metrics.outcomes import Outcomes, Status
 from poolwise.metrics.throughput import offered_load

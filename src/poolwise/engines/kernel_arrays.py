@@ -12,11 +12,18 @@ from poolwise.arrays import IntArray
 from poolwise.units import NEVER
 
 T = TypeVar("T", bound=np.generic)
+A = TypeVar("A")
 
 
-def blank(size: int) -> IntArray:
-    """Return (size,) zeros for a kernel to fill."""
-    return np.zeros(size, dtype=np.int64)
+def blank(*shape: int) -> IntArray:
+    """Return zeros of a shape for a kernel to fill."""
+    return np.zeros(shape, dtype=np.int64)
+
+
+def zeros_of(kind: type[A], size: int, /, **given: Any) -> A:
+    """Return a named tuple of arrays: those given, and (size,) integer zeros for each other field."""
+    fields: tuple[str, ...] = getattr(kind, "_fields")  # noqa: B009  # not known to the type checker
+    return kind(**{name: given[name] if name in given else blank(size) for name in fields})
 
 
 def read_only(column: NDArray[T]) -> NDArray[T]:
@@ -27,23 +34,26 @@ def read_only(column: NDArray[T]) -> NDArray[T]:
 
 
 class ArrayTemplates:
-    """Copies of arrays before a replay, so that another replay can start in the same arrays.
+    """Copies of arrays and records before a replay, so that another replay can start in the same ones.
 
     Parameters
     ----------
     arrays
-        Arrays, and named tuples of arrays; read-only ones are not copied.
+        Arrays, records, and named tuples of arrays; read-only arrays are not copied.
     """
 
     def __init__(self, arrays: Iterable[Any]) -> None:
         flat = [array for group in arrays for array in (group if isinstance(group, tuple) else (group,))]
-        changed = [array for array in flat if isinstance(array, np.ndarray) and array.flags.writeable]
-        self._saved = [(array, array.copy()) for array in changed]
+        self._saved = [(array, array.copy()) for array in flat if isinstance(array, np.ndarray) and array.flags.writeable]
+        self._records = [(record, record.copy()) for record in flat if isinstance(record, np.void)]
 
     def restore(self) -> None:
         """Restore the contents of the arrays."""
         for array, before in self._saved:
             np.copyto(array, before)
+        for record, scalars in self._records:
+            for name in scalars.dtype.names or ():
+                record[name] = scalars[name]
 
 
 def starts_of(job: IntArray, start: IntArray, awaited: IntArray, jobs: int) -> IntArray:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray, blocks
 from poolwise.engines.compiled_engine import RunSpec
-from poolwise.engines.kernel_arrays import read_only
+from poolwise.engines.kernel_arrays import blank, read_only, zeros_of
 from poolwise.errors import PolicyError
 from poolwise.interfaces import (
     AffineOrder,
@@ -20,22 +18,43 @@ from poolwise.interfaces import (
     fixed_slowdown,
     opened,
 )
-from poolwise.model import Initial, Queue, Snapshot, Workload
-from poolwise.model.rules import FixedSlowdown
+from poolwise.kernels.common.state import (
+    AFFINE,
+    CALLBACK,
+    CONSERVATIVE,
+    CUBIC,
+    EASY,
+    EASY_NO_EXTRA,
+    LINEAR,
+    MEAN,
+    NONE,
+    PAPER,
+    STATIC,
+    WORST,
+    Order,
+    QueueArrays,
+    RunArrays,
+)
+from poolwise.model import Queue, Snapshot, Workload
+from poolwise.model.rules import BackfillRule, FixedSlowdown
 from poolwise.model.run_table import RunTable
 from poolwise.units import LONGEST, SECOND
-
-if TYPE_CHECKING:
-    from poolwise.kernels.list_scheduling.state import Order
-
 
 IN_KERNELS = ("static", "linear", "cubic", "affine")
 """Kinds of orders that kernels compute without calling the policy."""
 
 
-def rows_held(initial: Initial | None) -> int:
-    """Count the placement rows of the initial runs."""
-    return 0 if initial is None else sum(len(run.placement) for run in initial.runs)
+SPREADS = {"worst": WORST, "mean": MEAN, "paper": PAPER}
+"""Spread of a slowdown -> constant of the kernels."""
+
+
+def _incomplete(order: QueuePolicy, wanted: str) -> PolicyError:
+    return PolicyError(f"{type(order).__name__} is {order.kind} but not {wanted}", by=order)
+
+
+def backfill_code(rule: BackfillRule) -> int:
+    """Return the constant of the kernels for a rule of backfilling."""
+    return {"none": NONE, "head": EASY if rule.extra else EASY_NO_EXTRA, "all": CONSERVATIVE}[rule.reserves]
 
 
 class ListColumns:
@@ -64,21 +83,36 @@ class ListColumns:
         capacity, runs = machine.capacity, RunTable(machine.capacity.size)
         self.empty = Snapshot(0, machine, workload.table, capacity, capacity, runs, self.estimate)
 
+    def queue_arrays(self) -> QueueArrays:
+        """Return an empty queue for all jobs."""
+        n = len(self.workload)
+        return zeros_of(QueueArrays, n, where=np.full(n, -1), warm=blank(min(self.scheduler.warm_up, n)))
+
+    def run_arrays(self, rows: int) -> RunArrays:
+        """Return space for a run of each job, for `rows` rows of placements, and for the rows of the initial runs."""
+        n, held = len(self.workload), [] if self.initial is None else self.initial.runs
+        rows += sum(len(run.placement) for run in held)
+        return zeros_of(RunArrays, n, offset=blank(n + 1), owner=blank(rows), resource=blank(rows), amount=blank(rows))
+
     def check(self, priority: FloatArray, jobs: IntArray) -> FloatArray:
         """Return the keys of jobs (k,), their negative priorities; raise PolicyError as the reference engine does."""
         return -checked_priorities(self.scheduler.order, priority, len(jobs))
 
     def order(self, order: QueuePolicy, able: BoolArray) -> Order:
         """Return how keys are computed, with static keys filled in; the policy sees only jobs that may ever wait."""
-        from poolwise.kernels.list_scheduling.state import AFFINE, CALLBACK, CUBIC, LINEAR, STATIC, Order
-
         workload, none = self.workload, read_only(np.zeros(0))
         key, submit = np.zeros(len(workload)), read_only(workload.submit)
         if order.kind in ("linear", "cubic"):
-            pace, weight, rate = map(read_only, self._aging(order, np.flatnonzero(able)))
-            return Order(LINEAR if order.kind == "linear" else CUBIC, key, submit, pace, weight, rate, none)
+            if not isinstance(order, AgingOrder):
+                raise _incomplete(order, "an AgingOrder: it defines neither pace nor weight")
+            pace, weight = self._columns(order, able)
+            if order.kind == "linear":
+                return Order(LINEAR, key, submit, pace, weight, read_only(weight / pace), none)
+            return Order(CUBIC, key, submit, pace, weight, read_only(np.cbrt(weight) / pace), none)
         if order.kind == "affine":
-            offset, slope = map(read_only, self._lines(order, np.flatnonzero(able)))
+            if not isinstance(order, AffineOrder):
+                raise _incomplete(order, "an AffineOrder: it defines neither offset nor slope")
+            offset, slope = self._columns(order, able)
             return Order(AFFINE, key, submit, none, slope, read_only(slope / SECOND), offset)
         if order.kind == "static":
             queue = self._queue(able)
@@ -95,29 +129,14 @@ class ListColumns:
         self._all_jobs = (able, queue) if self.repeated else None
         return queue
 
-    def _aging(self, order: QueuePolicy, jobs: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return (n_job,) pace, weight and rate of some jobs; 1 for the others, which never wait."""
-        if not isinstance(order, AgingOrder):
-            raise PolicyError(
-                f"{type(order).__name__} is {order.kind} but not an AgingOrder: it defines neither pace nor weight", by=order
-            )
-        pace, weight = np.ones(len(self.workload)), np.ones(len(self.workload))
+    def _columns(self, order: AgingOrder | AffineOrder, able: BoolArray) -> tuple[FloatArray, FloatArray]:
+        """Return (n_job,) pace and weight, or offset and slope, of the jobs that may ever wait; 1 for the others."""
+        columns_of = order.aging if isinstance(order, AgingOrder) else order.lines
+        first, second, jobs = np.ones(len(able)), np.ones(len(able)), np.flatnonzero(able)
         for rows in blocks(len(jobs)):
             some = jobs[rows]
-            pace[some], weight[some] = order.aging(some, self.workload.table, self.machine)
-        return pace, weight, (weight if order.kind == "linear" else np.cbrt(weight)) / pace
-
-    def _lines(self, order: QueuePolicy, jobs: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return (n_job,) offset and slope of some jobs; 0 for the others, which never wait."""
-        if not isinstance(order, AffineOrder):
-            raise PolicyError(
-                f"{type(order).__name__} is affine but not an AffineOrder: it defines neither offset nor slope", by=order
-            )
-        offset, slope = np.zeros(len(self.workload)), np.zeros(len(self.workload))
-        for rows in blocks(len(jobs)):
-            some = jobs[rows]
-            offset[some], slope[some] = order.lines(some, self.workload.table, self.machine)
-        return offset, slope
+            first[some], second[some] = columns_of(some, self.workload.table, self.machine)
+        return read_only(first), read_only(second)
 
     def slowdown(self, model: PerformanceModel, rows: slice) -> FixedSlowdown:
         """Return the slowdowns of some jobs under a model with fixed slowdowns."""
@@ -127,7 +146,7 @@ class ListColumns:
 
 
 def stretched(work: IntArray, slow: FloatArray) -> IntArray:
-    """Return (n,) ns that work (ns) takes at a slowdown: vectorized `kernels.list_scheduling.racks.stretch`."""
+    """Return (n,) ns that work (ns) takes at a slowdown: vectorized `kernels.common.events.stretch`."""
     whole = np.minimum(work.astype(np.float64), float(LONGEST))
     length: IntArray = np.ceil(np.minimum(whole * slow, LONGEST - whole)).astype(np.int64)
     length += whole.astype(np.int64)

@@ -9,10 +9,15 @@ import numpy as np
 
 from poolwise.arrays import IntArray
 from poolwise.engines.compiled_engine import RunSpec
+from poolwise.engines.compiling import SHORT
+from poolwise.engines.kernel_arrays import ArrayTemplates
+from poolwise.engines.list_columns import IN_KERNELS
 from poolwise.engines.list_scheduling import replay as list_scheduling
-from poolwise.engines.list_scheduling.repeats import RackRepeats
+from poolwise.engines.list_scheduling.columns import ListArrays, RunColumns, Trees
+from poolwise.engines.list_scheduling.replay import clear_trees, rack_kernel, replay_racks
 from poolwise.engines.simulate import simulate
-from poolwise.interfaces import Scheduler
+from poolwise.interfaces import CappedOrder, QueuePolicy, Scheduler, rule_of
+from poolwise.model.rules import BackfillRule, RackRule
 from poolwise.units import NEVER
 
 
@@ -21,6 +26,58 @@ class StartsAndEnds(NamedTuple):
 
     start: IntArray
     end: IntArray
+
+
+class _RackRepeats:
+    """Replays a run on racks under different orders, in the same arrays."""
+
+    def __init__(self, spec: RunSpec) -> None:
+        rule = rule_of(spec.scheduler)
+        assert rule is not None
+        self._kernel = rack_kernel(rule, SHORT + 1)  # waits for the kernel even with few jobs, since there are many runs
+        self._columns = RunColumns(spec, rule)
+        self._columns.repeated = True
+        self._shared_rules = _shared_rules(spec.scheduler)
+        self._arrays: ListArrays = self._columns.arrays()
+        reservations = () if self._arrays.held is None else (self._arrays.held.start,)
+        self._before = ArrayTemplates(
+            (self._arrays.state.racks, self._arrays.state.queue.where, self._arrays.state.now, *reservations)
+        )
+        self._trees: Trees | None = None
+
+    def accepts(self, scheduler: Scheduler) -> bool:
+        """Return whether a scheduler differs from that of the run only in orders without callbacks."""
+        return _shared_rules(scheduler) == self._shared_rules is not None
+
+    def run(self, scheduler: Scheduler) -> tuple[IntArray, IntArray, IntArray]:
+        """Return (n_run,) rows of the jobs, starts and ends (ns), in start order; valid until the next run."""
+        rule = rule_of(scheduler)
+        assert rule is not None
+        self._columns.set_scheduler(rule)
+        self._before.restore()
+        if self._trees is not None:
+            clear_trees(self._trees)
+        arrays = self._columns.with_current_orders(self._arrays)._replace(tree=None, heads=None)
+        self._arrays, self._trees = replay_racks(self._columns, arrays, self._trees, self._kernel)
+        runs, count = self._arrays.state.runs, self._arrays.state.now.started
+        return runs.job[:count], runs.start[:count], runs.end[:count]
+
+
+def _shared_rules(scheduler: Scheduler) -> tuple[BackfillRule, RackRule, int] | None:
+    """Return the rules that schedulers with the same arrays must share; None if orders need callbacks or rules are unknown."""
+    rule = rule_of(scheduler)
+    if rule is None:
+        return None
+    backfill, placement = rule_of(rule.backfill), rule_of(rule.placement)
+    backfill_order = rule.backfill.own_order
+    no_callback = _needs_no_callback(rule.order) and (backfill_order is None or backfill_order.kind in IN_KERNELS)
+    if not no_callback or backfill is None or not isinstance(placement, RackRule):
+        return None
+    return backfill, placement, rule.warm_up
+
+
+def _needs_no_callback(order: QueuePolicy) -> bool:
+    return (order.order if isinstance(order, CappedOrder) else order).kind in IN_KERNELS
 
 
 @dataclass
@@ -34,7 +91,7 @@ class Repeats:
     """
 
     spec: RunSpec
-    _racks: list[RackRepeats] = field(default_factory=list)
+    _racks: list[_RackRepeats] = field(default_factory=list)
 
     def under(self, scheduler: Scheduler) -> StartsAndEnds:
         """Run under a scheduler, in the arrays of an earlier run if they match."""
@@ -43,7 +100,7 @@ class Repeats:
             spec = replace(self.spec, scheduler=scheduler)
             steady = not spec.disturbances and spec.machine.failures is None and spec.initial is None
             if steady and list_scheduling.unsupported(spec) is None:
-                racks = RackRepeats(spec)
+                racks = _RackRepeats(spec)
                 if racks.accepts(scheduler):
                     self._racks.append(racks)
         if racks is not None and racks.accepts(scheduler):

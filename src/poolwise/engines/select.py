@@ -8,13 +8,12 @@ import numpy as np
 
 from poolwise.engines.compiled_engine import CompiledEngine, RunSpec, no_engine_for
 from poolwise.engines.dispatch import replay as dispatch
+from poolwise.engines.list_sampling import RackSampler, SharedSampler
 from poolwise.engines.list_scheduling import replay as list_scheduling
 from poolwise.engines.list_scheduling.loading import load_all
-from poolwise.engines.list_scheduling.sampling import RackSampler
 from poolwise.engines.progress import Obstacle
 from poolwise.engines.shared_nodes import replay as shared_nodes
 from poolwise.engines.shared_nodes import supported
-from poolwise.engines.shared_nodes.sampling import SharedSampler
 from poolwise.errors import InputError
 from poolwise.interfaces import Scheduler
 from poolwise.model import Machine, Workload

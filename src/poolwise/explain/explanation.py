@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from poolwise.explain.memory import MemoryStretch
@@ -34,48 +35,24 @@ class Episode:
     ahead: tuple[int, int]
     reserved: tuple[int, int] | None
 
-    @classmethod
-    def of(cls, time: int, reason: Reason) -> Episode:
-        """Return an episode of a single pass."""
-        reserved = None if reason.reserved is None else (reason.reserved, reason.reserved)
-        return cls(time, time, 1, reason, (reason.free, reason.free), (reason.ahead, reason.ahead), reserved)
 
-    def continues_with(self, reason: Reason) -> bool:
-        """Return whether a pass belongs to this episode: same rule, text, resource, need and blocker."""
-        return _episode_key(self.reason) == _episode_key(reason)
+def fold(passes: Iterable[tuple[int, Reason]], end: int) -> tuple[Episode, ...]:
+    """Fold the (ns, reason) of each pass into episodes; the last one ends at `end`."""
+    groups = [list(group) for _, group in groupby(passes, key=lambda one: _episode_key(one[1]))]
+    ends = [*(group[0][0] for group in groups[1:]), end]
+    return tuple(_episode(group, until) for group, until in zip(groups, ends, strict=False))
 
-    def extended(self, reason: Reason) -> Episode:
-        """Return the episode extended by one pass."""
-        return replace(
-            self,
-            passes=self.passes + 1,
-            free=_widened(self.free, reason.free),
-            ahead=_widened(self.ahead, reason.ahead),
-            reserved=None if self.reserved is None or reason.reserved is None else _widened(self.reserved, reason.reserved),
-        )
+
+def _episode(passes: list[tuple[int, Reason]], end: int) -> Episode:
+    reasons = [reason for _, reason in passes]
+    free, ahead = [reason.free for reason in reasons], [reason.ahead for reason in reasons]
+    begins = [reason.reserved for reason in reasons if reason.reserved is not None]
+    reserved = (min(begins), max(begins)) if begins else None
+    return Episode(passes[0][0], end, len(passes), reasons[0], (min(free), max(free)), (min(ahead), max(ahead)), reserved)
 
 
 def _episode_key(reason: Reason) -> tuple[object, ...]:
     return reason.rule, reason.text, reason.resource, reason.needed, reason.blocker, reason.reserved is None
-
-
-def _widened(span: tuple[int, int], value: int) -> tuple[int, int]:
-    return min(span[0], value), max(span[1], value)
-
-
-def fold(passes: Iterable[tuple[int, Reason]], end: int) -> tuple[Episode, ...]:
-    """Fold the (ns, reason) of each pass into episodes; the last one ends at `end`."""
-    episodes: list[Episode] = []
-    for time, reason in passes:
-        if episodes and episodes[-1].continues_with(reason):
-            episodes[-1] = episodes[-1].extended(reason)
-            continue
-        if episodes:
-            episodes[-1] = replace(episodes[-1], end=time)
-        episodes.append(Episode.of(time, reason))
-    if episodes:
-        episodes[-1] = replace(episodes[-1], end=end)
-    return tuple(episodes)
 
 
 @dataclass(frozen=True, eq=False)

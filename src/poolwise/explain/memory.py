@@ -56,8 +56,12 @@ def _of_run(schedule: Schedule, run: int) -> list[MemoryStretch]:
     boundaries = {begin, end, *rows.begin[own_rows].tolist(), *(step.time for step in steps)}
     boundaries |= {time for stall in stalls for time in (stall.begin, stall.end)}
     times = sorted(time for time in boundaries if begin <= time <= end)
-    nodes = _held(schedule, own_rows & (rows.begin == begin), "nodes", Kind.NODE) if "nodes" in machine.resources else 0
-    node_memory = nodes * machine.local_memory if nodes else 0
+    nodes = node_memory = 0
+    if "nodes" in machine.resources:
+        whole = own_rows & (rows.begin == begin) & (rows.resource == machine.resource("nodes"))
+        nodes = int(rows.amount[whole].sum())
+        if "memory" in machine.per_node:
+            node_memory = int((rows.amount[whole] * machine.per_node["memory"][rows.owner[whole]]).sum())
     stretches = []
     for low, high in pairwise(times):
         current = own_rows & (rows.begin <= low) & (rows.end > low)

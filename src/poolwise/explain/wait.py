@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -13,30 +13,16 @@ from poolwise.engines.simulate import platform_of
 from poolwise.errors import InputError, PolicyError
 from poolwise.explain.explanation import Explanation
 from poolwise.explain.replay import Replay
-from poolwise.interfaces import Dispatcher, PerformanceModel, Platform, Scheduler, reason_of, rule_of
-from poolwise.loop import run_loop
+from poolwise.interfaces import BackfillPolicy, Dispatcher, PerformanceModel, Scheduler, SchedulingPass, rule_of
+from poolwise.loop import Loop
 from poolwise.metrics import Outcomes
 from poolwise.metrics.outcomes import Status
-from poolwise.model import (
-    Changes,
-    CommitResult,
-    EventBatch,
-    Machine,
-    Placement,
-    Plan,
-    Queue,
-    Reason,
-    Reject,
-    Resize,
-    Snapshot,
-    Start,
-    Stop,
-    Workload,
-)
+from poolwise.model import Changes, Machine, Placement, Plan, Queue, Reason, Refusal, Rule, Snapshot, Start, Wait, Workload
 from poolwise.model.argument_order import check_workload_and_machine
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.failures import draw_failures
-from poolwise.platforms.simulated import Simulation
+from poolwise.schedulers.list import ListScheduler
+from poolwise.schedulers.warm_up import WarmUp
 
 NEAREST = 5
 """Number of ids that the error for an unknown job lists."""
@@ -100,27 +86,33 @@ def explain_wait(
         )
     truth = truth if truth is not None else Ideal()
     machine, failing, requeue = draw_failures(machine, workload, seed)
-    decided: Scheduler = scheduler
+    decided, explained = scheduler, scheduler
     parts = RunSpec(machine, workload, scheduler, truth, estimate if estimate is not None else truth, seed, failing, requeue)
-    rule = rule_of(scheduler)
-    warm_up = 0 if rule is None else rule.warm_up
-    if not list_scheduling.unsupported(parts):
+    rule, recorded = rule_of(scheduler), _RecordedStarts()
+    if rule is not None and not list_scheduling.unsupported(parts):
         schedule, _ = list_scheduling.replay(parts)
         if outcomes is not None:
             _check_starts(Outcomes.of(schedule), outcomes)
-        decided = Replay(schedule, warm_up)
+        decided = Replay(schedule, rule.warm_up)
+        if rule.backfill.remembers:
+            recorded.name = type(rule.backfill.open()).__name__
+            listed = ListScheduler(rule.order, recorded, rule.placement)
+            explained = WarmUp.before(listed, rule.warm_up) if rule.warm_up else listed
     for part in (scheduler, truth, estimate):
         if part is not None:
             part.check(machine, workload.table)
-    recorder = _WaitRecorder(decided, scheduler, row)
+    recorder = _WaitRecorder(decided, explained, row, recorded)
     simulated = platform_of(workload)(machine, workload, truth, estimate, disturbances=failing, requeue=requeue)
-    loop = run_loop(_TruncatedSimulation(simulated, recorder), recorder, seed)
-    for decision, why in loop.refused:
+    loop = Loop(simulated, recorder, seed)
+    for batch in simulated.events():
+        loop.apply_events(batch)
+        if recorder.settled:
+            break
+    for decision, why in loop.result.refused:
         if isinstance(decision, Start) and (decision.job == row or decided is not scheduler):
             raise PolicyError(f"the machine refused to start the job in row {decision.job}: {why}")
-    found = Explanation(
-        workload.job(row), machine, tuple(recorder.passes), recorder.until, recorder.placement, loop.rejected.get(row, "")
-    )
+    passes, rejected = tuple(recorder.passes), loop.result.rejected.get(row, "")
+    found = Explanation(workload.job(row), machine, passes, recorder.until, recorder.placement, rejected)
     if outcomes is not None:
         _check_job(found, recorder.began, outcomes, row)
     return found
@@ -142,13 +134,28 @@ def find_job(workload: Workload, job: int) -> int:
     )
 
 
+class _RecordedStarts(BackfillPolicy):
+    """Starts what the record starts, in place of a backfill whose state cannot be rebuilt in the middle of a run."""
+
+    name, starts = "", tuple[Start, ...]()
+
+    def select(self, pass_: SchedulingPass) -> Iterable[Start]:
+        """Return the recorded starts; jobs that fit along with them wait without a reason."""
+        starts = [start for start in self.starts if start.job in pass_.queue]
+        for job in pass_.to_explain(starts):
+            if not isinstance(pass_.place(job, pass_.snapshot.with_starts(starts)), Refusal):
+                pass_.record(job, Rule.UNSAID, f"it fits, and {self.name} gives no reason")
+        return starts
+
+
 @dataclass
 class _WaitRecorder(Scheduler, Dispatcher):
     """Delegates decisions to a scheduler, or to the replay of its record, and records why the job waits."""
 
     decided: Scheduler
-    scheduler: Scheduler
+    explained: Scheduler
     job: int
+    recorded: _RecordedStarts
     passes: list[tuple[int, Reason]] = field(default_factory=list)
     until: int = -1
     began: int = -1  # ns of the first start of any of the job's tasks
@@ -160,13 +167,13 @@ class _WaitRecorder(Scheduler, Dispatcher):
     def open(self, machine: Machine, seed: int) -> Dispatcher:
         """Open the scheduler that decides and the one that explains."""
         self.deciding = self.decided.open(machine, seed)
-        self.explaining = self.deciding if self.decided is self.scheduler else self.scheduler.open(machine, seed)
+        self.explaining = self.deciding if self.decided is self.explained else self.explained.open(machine, seed)
         return self
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
         """Return the plan of the deciding dispatcher, and record the reason if the job waits."""
         assert self.deciding is not None
-        plan = self.deciding.schedule(queue, snapshot, changes)
+        plan = self.deciding.schedule(queue, snapshot, replace(changes, explain=frozenset({self.job})))
         if self.job in queue:
             self.until = snapshot.now
             self._record_reason(queue, snapshot, plan)
@@ -178,33 +185,26 @@ class _WaitRecorder(Scheduler, Dispatcher):
             self.began, self.placement = snapshot.now, starts[0].placement
         begun = {task for start in starts for task in start.tasks}
         self.settled = self.job in plan.rejected or begun >= set(queue.tasks(self.job))
-        if plan.decisions and all(isinstance(d, Reject | Resize | Stop) for d in plan.decisions):
+        if plan.decisions and not any(isinstance(decision, Start | Wait) for decision in plan.decisions):
             return  # another plan follows in this pass, or the plan did not result from a pass
         if not self.settled:
             assert self.explaining is not None
-            self.passes.append((snapshot.now, reason_of(self.explaining, self.job, queue, snapshot, plan)))
+            traced = plan if self.explaining is self.deciding else self._traced(queue, snapshot, plan)
+            self.passes.append((snapshot.now, traced.reason(self.job, self.explaining)))
+
+    def _traced(self, queue: Queue, snapshot: Snapshot, plan: Plan) -> Plan:
+        """Return the plan of the scheduler that made a record, with the reason; raise PolicyError if its starts differ."""
+        assert self.explaining is not None
+        waiting = queue.only(np.setdiff1d(queue.jobs, plan.rejected)) if plan.rejected else queue
+        self.recorded.starts = plan.starts
+        traced = self.explaining.schedule(waiting, snapshot, Changes(explain=frozenset({self.job})))
+        if _by_job(traced) != _by_job(plan):
+            raise PolicyError(f"at {snapshot.now} ns, the scheduler starts other jobs than its compiled record")
+        return traced
 
 
-class _TruncatedSimulation(Platform):
-    """Simulation that ends once the job has started or has been rejected."""
-
-    def __init__(self, whole: Simulation, recorder: _WaitRecorder) -> None:
-        self._whole, self._recorder, self.table = whole, recorder, whole.table
-
-    def snapshot(self) -> Snapshot:
-        """Return the current state of the simulation."""
-        return self._whole.snapshot()
-
-    def commit(self, plan: Plan) -> CommitResult:
-        """Apply a plan to the simulation."""
-        return self._whole.commit(plan)
-
-    def events(self) -> Iterator[EventBatch]:
-        """Yield the events up to the pass that starts or rejects the job."""
-        for batch in self._whole.events():
-            yield batch
-            if self._recorder.settled:
-                return
+def _by_job(plan: Plan) -> dict[int, list[tuple[int, int, int, int]]]:
+    return {start.job: sorted(start.placement.rows()) for start in plan.starts}
 
 
 def _check_starts(replayed: Outcomes, recorded: Outcomes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,7 +13,8 @@ from poolwise.arrays import FloatArray
 from poolwise.batch.problem.definition import Batch, Modules, Problem
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.files.document import Document
-from poolwise.files.fields import Count, Memory, Name, Positive, Section, check_version, validate
+from poolwise.files.fields import Count, FileName, Memory, Name, Positive, Section
+from poolwise.files.validation import validate
 from poolwise.performance.profiles import Profile, find_profile, read_profiles
 from poolwise.random import uniform
 
@@ -83,7 +85,9 @@ class BatchFile(Section):
     module: list[ModuleType] = Field(min_length=1)
     workload: list[WorkloadEntry] = Field([])
     profile: list[ProfileEntry] = Field([])
-    profiles: str | None = Field(None, description="CSV file of profiles, relative to this file, from `poolwise profile fit`")
+    profiles: Annotated[str | None, FileName()] = Field(
+        None, description="CSV file of profiles, relative to this file, from `poolwise profile fit`"
+    )
     draw: Draw | None = None
 
 
@@ -92,15 +96,15 @@ def read_batch(
 ) -> Problem:
     """Read a batch file; given arguments override its values. Raises InputError with file, line and field."""
     document = Document.read(file)
-    check_version(document)
     content = validate(BatchFile, document)
     if (content.draw is None) == (not content.workload):
         raise InputError("give either [[workload]] or [draw]", file=file, field="workload", remedy="keep one of the two")
-    own = [_read_profile(document, k, entry) for k, entry in enumerate(content.profile)]
+    own = []
+    for k, entry in enumerate(content.profile):
+        with document.errors_at("profile", k):
+            own.append(Profile(entry.name, tuple(entry.remote), tuple(entry.slowdown), entry.frequency_share, file.name))
     if content.profiles is not None:
-        if not (file.parent / content.profiles).is_file():
-            raise document.error(("profiles",), f"no such file: {content.profiles}", "give a path relative to this file")
-        own += read_profiles(file.parent / content.profiles).values()
+        own += read_profiles(Path(content.profiles)).values()
     if content.draw is None:
         if seed is not None:
             raise InputError("a seed has no effect without [draw]", file=file, field="seed", remedy="remove it")
@@ -109,15 +113,7 @@ def read_batch(
         batch = _drawn(document, content.draw, own, content.draw.seed if seed is None else seed, tolerance)
         order = (content.draw.seed if seed is None else seed) if content.draw.shuffle_modules else None
     if tolerance is not None:
-        batch = Batch(
-            batch.name,
-            batch.cores,
-            batch.frequency,
-            batch.memory,
-            np.full(len(batch), tolerance),
-            batch.priority,
-            batch.profile,
-        )
+        batch = replace(batch, tolerance=np.full(len(batch), tolerance))
     if theta not in (None, "printed", "relative"):
         raise UnknownNameError.of("theta", str(theta), ("printed", "relative"), field="theta")
     return Problem(
@@ -132,24 +128,11 @@ def read_batch(
     )
 
 
-def _read_profile(document: Document, k: int, entry: ProfileEntry) -> Profile:
-    try:
-        return Profile(entry.name, tuple(entry.remote), tuple(entry.slowdown), entry.frequency_share, document.file.name)
-    except InputError as error:
-        raise document.error(("profile", k), error.message, error.remedy) from None
-
-
-def _find(document: Document, path: tuple[str | int, ...], name: str, own: list[Profile]) -> Profile:
-    try:
-        return find_profile(name, own)
-    except UnknownNameError as error:
-        raise document.error(path, error.message, error.remedy) from None
-
-
 def _listed(document: Document, content: BatchFile, own: list[Profile]) -> Batch:
     names, rows, profiles = [], [], []
     for k, entry in enumerate(content.workload):
-        profile = _find(document, ("workload", k, "profile"), entry.profile, own)
+        with document.errors_at("workload", k, "profile"):
+            profile = find_profile(entry.profile, own)
         if not profile.is_monotone:
             raise document.error(
                 ("workload", k, "profile"),
@@ -177,7 +160,8 @@ def _listed(document: Document, content: BatchFile, own: list[Profile]) -> Batch
 
 def _drawn(document: Document, draw: Draw, own: list[Profile], seed: int, tolerance: float | None) -> Batch:
     n, which = draw.workloads, np.arange(draw.workloads)
-    profiles = [_find(document, ("draw", "profiles"), name, own) for name in draw.profiles]
+    with document.errors_at("draw", "profiles"):
+        profiles = [find_profile(name, own) for name in draw.profiles]
     for field, (low, high) in (("cores", draw.cores), ("frequency", draw.frequency), ("memory", draw.memory)):
         if not 0 < low <= high:
             raise document.error(("draw", field), "the range is empty or its lower bound is not positive", "write [min, max]")

@@ -19,6 +19,7 @@ from poolwise import catalog, registry
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.files.fields import Section
 from poolwise.interfaces import AdmissionPolicy, BackfillPolicy, PerformanceModel, PlacementPolicy, QueuePolicy, Scheduler
+from poolwise.registry import FILE, SettingsOf
 
 GROUP_OF: dict[Any, str] = {
     QueuePolicy: "orders",
@@ -59,18 +60,21 @@ class Component(Section):
         """Settings without the name."""
         return dict(self.model_extra or {})
 
-    @property
-    def hashed_settings(self) -> dict[str, Any]:
-        """Settings in which the hash of its content replaces the name of each file."""
-        found: dict[str, Any] = _map_strings(self.settings, _digest)
-        return found
-
-    def resolve_paths(self, folder: Path) -> Component:
-        """Resolve "file.py:Name", and settings that name existing files such as "profiles.csv", relative to a folder."""
+    def with_files(self, group: str, change: Callable[[str], str]) -> Component:
+        """Apply a function to the files that the component names: settings, and its code "file.py:Name"."""
         module, colon, attribute = self.name.rpartition(":")
-        own = colon and module.endswith(".py")
-        name = f"{(folder / module).resolve()}:{attribute}" if own else self.name
-        return Component(name=name, **_map_strings(self.settings, lambda text: _path(text, folder)))
+        name = f"{change(module)}:{attribute}" if colon and module.endswith(".py") else self.name
+        if not self.settings:
+            return Component(name=name)
+        found = registry.find(group, self.name if Path(module).is_absolute() else name)
+        return Component(name=name, **_with_files(found, self.settings, change))
+
+    def in_folder(self, group: str, folder: Path) -> Component:
+        """Make the paths of files absolute, which are relative to a folder.
+
+        Raises UnknownNameError, and InputError for a file that is only in the current folder.
+        """
+        return self.with_files(group, lambda text: _path(text, folder))
 
     def make(self, group: str, **defaults: Any) -> Any:
         """Create the component from the registry, with `defaults` for settings that are not given.
@@ -87,35 +91,61 @@ class Component(Section):
     def identity(self, group: str) -> dict[str, Any]:
         """Return everything a result depends on: name, settings, and hashes of named files and of code outside Poolwise."""
         found = registry.find(group, self.name)
-        content: dict[str, Any] = {"name": self.name, "settings": self.hashed_settings}
+        settings = self.settings and _with_files(found, self.settings, _digest)
         module = inspect.getmodule(found if isinstance(found, type) else type(found))
-        if module is not None and module.__name__.partition(".")[0] != "poolwise" and module.__file__ is not None:
-            digest = hashlib.sha256(Path(module.__file__).read_bytes()).hexdigest()
-            content |= {"name": self.name.rpartition(":")[2], "source": digest}
-        return content
+        if module is None or module.__name__.partition(".")[0] == "poolwise" or module.__file__ is None:
+            return {"name": self.name, "settings": settings}
+        digest = hashlib.sha256(Path(module.__file__).read_bytes()).hexdigest()
+        return {"name": self.name.rpartition(":")[2], "settings": settings, "source": digest}
 
     def __str__(self) -> str:
         settings = ", ".join(f"{k}={v}" for k, v in sorted(self.settings.items()))
         return f"{self.name}({settings})" if settings else self.name
 
 
-def _map_strings(value: Any, change: Callable[[str], Any]) -> Any:
-    """Apply `change` to every string in nested settings."""
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, dict):
-        return {key: _map_strings(inner, change) for key, inner in value.items()}
-    return [_map_strings(inner, change) for inner in value] if isinstance(value, list) else value
+def _with_files(found: Any, settings: Mapping[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
+    """Apply a function to the settings of a class that are files, at any depth."""
+    known, changed = _parameters(found) if isinstance(found, type) else {}, {}
+    for name, value in settings.items():
+        marks = getattr(known.get(name), "__metadata__", ())
+        other = next((mark for mark in marks if isinstance(mark, SettingsOf)), None)
+        if other is not None and isinstance(value, dict):
+            part = registry.find(other.group, settings.get(other.field, getattr(found, other.field)))
+            changed[name] = _with_files(part, value, change)
+        else:
+            changed[name] = _with_file(known.get(name), value, change)
+    return changed
+
+
+def _with_file(kind: Any, value: Any, change: Callable[[str], str]) -> Any:
+    """Apply a function to the files in a value, which have the type `Path` or `InputFile`."""
+    for each in _alternatives(kind):
+        inner = get_args(each)
+        if isinstance(value, str) and (each is Path or FILE in getattr(each, "__metadata__", ())):
+            return change(value)
+        if isinstance(value, dict) and each in GROUP_OF and isinstance(value.get("name"), str):
+            return _with_files(registry.find(GROUP_OF[each], value["name"]), value, change)
+        if isinstance(value, dict) and is_dataclass(each):
+            return _with_files(each, value, change)
+        if isinstance(value, dict) and len(inner) == 2:
+            return {key: _with_file(inner[1], part, change) for key, part in value.items()}
+        if isinstance(value, list) and inner:
+            return [_with_file(inner[0], part, change) for part in value]
+    return value
+
+
+def _alternatives(kind: Any) -> tuple[Any, ...]:
+    """Return the members of a union; other types are their only member."""
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
 
 
 def _path(text: str, folder: Path) -> str:
-    """Return the full path of a file in a folder that a string (with a suffix) names; any other string unchanged.
+    """Return the full path of an existing file in a folder; names of catalog files and of missing files stay as written.
 
     Raises InputError if only the current folder has such a file, since results must not depend on the current folder.
     """
-    path = folder / text
-    if not path.suffix or path.is_file():
-        return str(path.resolve()) if path.suffix else text
+    if (folder / text).is_file():
+        return str((folder / text).resolve())
     if not Path(text).is_absolute() and Path(text).is_file():
         problem = f"{text} is in the current folder, not in the folder of the file that names it"
         raise InputError(problem, remedy=f"move it, or write {Path(text).resolve()}")
@@ -142,10 +172,12 @@ def _checked(found: type, settings: dict[str, Any], what: str, before: str = "")
 
 def _value(kind: Any, value: Any, what: str, place: str) -> Any:
     """Convert a setting to its type; a table becomes an instance of a configuration class, with its own settings."""
-    either = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    either = _alternatives(kind)
     part = next((k for k in either if k in GROUP_OF), None)
     if part is not None:
         return _part(part, value, place)
+    if Path in either and isinstance(value, str):
+        return Path(value)
     inner = next((k for k in (kind, *get_args(kind)) if is_dataclass(k) and isinstance(k, type)), None)
     if inner is not None and isinstance(value, dict):
         parts = _checked(inner, value, what, f"{place}.")
@@ -184,5 +216,5 @@ def _parameters(found: type) -> Mapping[str, Any]:
     if not is_dataclass(found):
         given = inspect.signature(found).parameters.values()
         return {one.name: Any for one in given if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)}
-    hints = get_type_hints(found)
+    hints = get_type_hints(found, include_extras=True)
     return {part.name: hints.get(part.name, Any) for part in fields(found) if part.init}

@@ -14,8 +14,10 @@ import numpy as np
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from poolwise.arrays import FloatArray
+from poolwise.errors import InputError, UnknownNameError
 from poolwise.files.document import Document
-from poolwise.files.fields import Name, Section, check_version, validate
+from poolwise.files.fields import Name, Section
+from poolwise.files.validation import validate
 from poolwise.metrics.power import Load, multiplicity
 from poolwise.model import Kind, Machine
 
@@ -76,7 +78,6 @@ class PriceFile(PriceSection):
 def load_costs(file: Path) -> PowerFile | PriceFile:
     """Read a power table or a price list; raises InputError with file, line, field and remedy."""
     document = Document.read(file)
-    check_version(document)
     return validate(PriceFile, document) if "price" in document.tables else validate(PowerFile, document)
 
 
@@ -92,25 +93,22 @@ class Costs:
         tables = {"power": self.power, "prices": self.prices}
         return {name: None if table is None else table.model_dump(mode="json") for name, table in tables.items()}
 
-    def check(self, machine: Machine, document: Document) -> None:
-        """Raise InputError if a table lacks an entry for a type of the machine."""
+    def check(self, machine: Machine) -> None:
+        """Raise InputError, with its path in the study, if a table lacks an entry for a type of the machine."""
         types = sorted({machine.type[owner] for owner in _owners(machine)})
+        tables: dict[tuple[str, str], Mapping[str, object]] = {}
         if self.prices is not None:
-            _check_named(("prices", "price"), types, self.prices.price, machine, document)
+            tables["prices", "price"] = self.prices.price
         if self.power is not None:
-            _check_named(("power", "idle_watts"), types, self.power.idle_watts, machine, document)
-            _check_named(("power", "busy_watts"), types, self.power.busy_watts, machine, document)
+            tables |= {("power", "idle_watts"): self.power.idle_watts, ("power", "busy_watts"): self.power.busy_watts}
+        for place, table in tables.items():
+            if missing := [name for name in types if name not in table]:
+                remedy = f"add an entry for each type of machine '{machine.name}': {', '.join(types)}"
+                raise InputError(f"no entry for {', '.join(missing)}", remedy=remedy).at(*place)
+        if self.power is not None:
             for name in self.power.off_when_idle:
                 if name not in self.power.idle_watts:
-                    raise document.unknown(("power", "off_when_idle"), "type", name, list(self.power.idle_watts))
-
-
-def _check_named(
-    place: tuple[str, str], types: list[str], table: Mapping[str, object], machine: Machine, document: Document
-) -> None:
-    if missing := [name for name in types if name not in table]:
-        remedy = f"add an entry for each type of machine '{machine.name}': {', '.join(types)}"
-        raise document.error(place, f"no entry for {', '.join(missing)}", remedy)
+                    raise UnknownNameError.of("type", name, self.power.idle_watts).at("power", "off_when_idle")
 
 
 def loads_by_type(machine: Machine, load: Load) -> dict[str, list[float]]:

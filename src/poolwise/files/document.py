@@ -1,14 +1,16 @@
-"""TOML files as nested tables, with dotted paths to their values and errors that report file, line and field."""
+"""TOML files as nested tables, with dotted paths to their values and errors that report file, line and field.
+
+A document is immutable: replacing a value returns another document, which shares the tables that did not change.
+"""
 
 from __future__ import annotations
 
 import difflib
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +22,7 @@ _SYNTAX_LINE = re.compile(r"\s*\(at line (\d+), column (\d+)\)\Z")
 
 SET = "--set"
 """Label of values that the command line replaces."""
+NO_VERSION = ("missing format version", "write version = 1 at the top")
 
 
 class Origin(NamedTuple):
@@ -29,9 +32,17 @@ class Origin(NamedTuple):
     line: int | None = None
 
 
-@dataclass
+class Location(NamedTuple):
+    """File and line of a value, and its origin's label; None for the file itself."""
+
+    file: Path
+    line: int | None
+    label: str | None
+
+
+@dataclass(frozen=True)
 class Document:
-    """Tables read from a file, some of whose values may have been replaced.
+    """Tables read from a file, some of whose values or sections may come from elsewhere.
 
     A dotted path leads to a value: "machine.pool.memory.memory" is the key `memory` of the `[[machine.pool]]` entry whose
     `name` is "memory". A path that continues below a plain string turns that string into a table with this `name`, so that
@@ -49,9 +60,9 @@ class Document:
 
     file: Path
     tables: TomlTable
-    lines: dict[locate.Path, int] = field(default_factory=dict)
-    replaced: dict[str, Origin] = field(default_factory=dict)
-    parts: dict[str, Document] = field(default_factory=dict)
+    lines: Mapping[locate.Path, int] = field(default_factory=dict)
+    replaced: Mapping[str, Origin] = field(default_factory=dict)
+    parts: Mapping[str, Document] = field(default_factory=dict)
 
     @classmethod
     def read(cls, file: Path) -> Document:
@@ -72,9 +83,20 @@ class Document:
             raise InputError(message, file=file, line=line, remedy="correct the syntax (https://toml.io)") from error
         return cls(file, tables, locate.lines(text))
 
-    def copy(self) -> Document:
-        """Return an independent copy."""
-        return Document(self.file, deepcopy(self.tables), self.lines, dict(self.replaced), dict(self.parts))
+    def table(self, path: locate.Path) -> Any:
+        """Return the table at a path."""
+        value: Any = self.tables
+        for part in path:
+            value = value[part]
+        return value
+
+    def check_version(self, path: locate.Path = (), *, required: bool = True) -> None:
+        """Check that the table at `path` has version = 1; raises InputError, for a missing version only if it is `required`."""
+        version = self.table(path).get("version")
+        if version is None and required:
+            raise self.error((*path, "version"), *NO_VERSION)
+        if version is not None and (version != 1 or isinstance(version, bool)):
+            raise self.error((*path, "version"), f"unsupported version {version!r}", "this release reads version = 1")
 
     # Dotted paths
 
@@ -89,30 +111,37 @@ class Document:
                 raise self._no_path(path, Origin("get"))
         return value
 
-    def set(self, path: str, value: Any, origin: Origin) -> None:
-        """Set the value at a dotted path; errors report its origin.
+    def with_value(self, path: str, value: Any, origin: Origin) -> Document:
+        """Replace the value at a dotted path; errors report its origin.
 
         Raises UnknownNameError if the path leads through a table that does not exist. A new key of an existing table is
         accepted here and checked when the document is validated.
         """
-        table: Any = self.tables
-        last, rest = _split_key(table, path.split("."))
-        while rest:
-            part = last
-            inner = _child(table, part)
-            if inner is None and isinstance(table, dict) and table is self.tables:
-                inner = table.setdefault(part, {})
-            if isinstance(inner, str):
-                inner = {"name": inner}
-                _assign(table, part, inner)
-            if not isinstance(inner, dict | list):
-                raise self._no_path(path, origin)
-            table = inner
-            last, rest = _split_key(table, rest)
-        if isinstance(table, list) and _child(table, last) is None:
-            raise self._no_path(path, origin)
-        _assign(table, last, value)
-        self.replaced[path] = origin
+        try:
+            tables = _with_value(self.tables, path.split("."), value, top=True)
+        except LookupError:
+            raise self._no_path(path, origin) from None
+        below = f"{path}."
+        kept = {here: known for here, known in self.replaced.items() if not here.startswith(below)}
+        parts = {here: part for here, part in self.parts.items() if here != path}
+        return replace(self, tables=tables, replaced={**kept, path: origin}, parts=parts)
+
+    def with_part(self, section: str, part: Document, tables: TomlTable) -> Document:
+        """Replace a section, such as the name of a file, by tables of another document; errors report that document."""
+        replaced = {here: origin for here, origin in self.replaced.items() if here != section}
+        return replace(self, tables={**self.tables, section: tables}, replaced=replaced, parts={**self.parts, section: part})
+
+    def with_tables(self, **sections: Any) -> Document:
+        """Replace or add sections whose values need no location."""
+        return replace(self, tables={**self.tables, **sections})
+
+    def with_origin(self, path: str, origin: Origin) -> Document:
+        """Record the origin of the value at a path."""
+        return replace(self, replaced={**self.replaced, path: origin})
+
+    def without(self, *sections: str) -> Document:
+        """Remove sections."""
+        return replace(self, tables={key: table for key, table in self.tables.items() if key not in sections})
 
     def _no_path(self, path: str, origin: Origin) -> InputError:
         known = self.paths()
@@ -142,48 +171,47 @@ class Document:
 
     def error(self, path: locate.Path, message: str, remedy: str | None = None) -> InputError:
         """Return an InputError with the location of the value at a path."""
+        return self.located(InputError(message, remedy=remedy).at(*path))
+
+    def unknown(self, path: locate.Path, what: str, name: str, known: Sequence[str]) -> InputError:
+        """Return an UnknownNameError with the location of the value at a path."""
+        return self.located(UnknownNameError.of(what, name, known).at(*path))
+
+    def located(self, error: InputError) -> InputError:
+        """Return an error with the location of the value at its path, or of the setting below it that the error names."""
+        if error.located or error.line is not None:
+            return error  # it refers to another file, such as a table that this one names
+        inner: Any = self.tables
+        for part in error.path:
+            inner = _child(inner, str(part))
+        setting = tuple(str(error.field).split("."))
+        path = (*error.path, *setting) if isinstance(inner, dict) and setting[0] in inner else error.path
         file, line, label = self.location(path)
-        text = f"{label}: {message}" if label else message
-        return InputError(text, file=file, line=line, field=self.dotted(path), remedy=remedy)
+        other = f"{error.file}: " if error.file is not None and Path(error.file) != self.file else ""
+        text = f"{f'{label}: ' if label else ''}{other}{error.message}"
+        found = type(error)(text, file=file, line=line, field=self.dotted(path), remedy=error.remedy)
+        found.located = True
+        return found
 
     @contextmanager
-    def errors_at(self, *path: str) -> Iterator[None]:
-        """Add the location of a value, or of the setting named by the error, to an InputError raised in the context."""
+    def errors_at(self, *path: str | int) -> Iterator[None]:
+        """Add the location of the value at a path to an InputError raised in the context."""
         try:
             yield
         except InputError as error:
-            if error.line is not None:
-                raise  # it refers to another file, such as a table that this one names
-            inner: Any = self.tables
-            for part in path:
-                inner = inner.get(part) if isinstance(inner, dict) else None
-            setting = tuple(str(error.field).split("."))
-            named = isinstance(inner, dict) and setting[0] in inner
-            elsewhere = error.file is not None and Path(error.file) != self.file
-            message = f"{error.file}: {error.message}" if elsewhere else error.message
-            raise self.error((*path, *setting) if named else path, message, error.remedy) from error
+            raise self.located(error.at(*path)) from error
 
-    def unknown(self, path: locate.Path, what: str, name: str, known: list[str]) -> UnknownNameError:
-        """Return an UnknownNameError with the location of the value at a path."""
-        file, line, _ = self.location(path)
-        return UnknownNameError.of(what, name, known, file=file, line=line, field=self.dotted(path))
-
-    def resolve_file(self, path: locate.Path, reference: str) -> Path:
-        """Resolve a file reference at `path`, relative to the file that contains it; --set tries the current folder first."""
-        file, _, label = self.location(path)
-        return Path(reference) if label == SET and Path(reference).is_file() else file.parent / reference
-
-    def location(self, path: locate.Path) -> tuple[Path, int | None, str | None]:
-        """Return the file, line and origin label (None for the file itself) of the value at a path."""
+    def location(self, path: locate.Path) -> Location:
+        """Return the location of the value at a path."""
         dotted = self.dotted(path)
         for here, origin in self.replaced.items():
             if dotted == here or dotted.startswith(f"{here}."):
-                return self.file, origin.line, origin.label
+                return Location(self.file, origin.line, origin.label)
         for here, part in self.parts.items():
             depth = here.count(".") + 1
             if dotted.startswith(f"{here}."):
-                return part.file, locate.line_of(part.lines, path[depth:]), None
-        return self.file, locate.line_of(self.lines, path), None
+                return Location(part.file, locate.line_of(part.lines, path[depth:]), None)
+        return Location(self.file, locate.line_of(self.lines, path), None)
 
 
 def _split_key(value: Any, parts: list[str]) -> tuple[str, list[str]]:
@@ -197,20 +225,34 @@ def _split_key(value: Any, parts: list[str]) -> tuple[str, list[str]]:
 def _child(value: Any, part: str) -> Any:
     if isinstance(value, dict):
         return value.get(part)
-    if isinstance(value, list):
-        for entry in value:
-            if isinstance(entry, dict) and entry.get("name") == part:
-                return entry
-        if part.isdecimal() and int(part) < len(value):
-            return value[int(part)]
+    if isinstance(value, list) and (k := _position(value, part)) is not None:
+        return value[k]
     return None
 
 
-def _assign(table: Any, part: str, value: Any) -> None:
+def _position(entries: list[Any], part: str) -> int | None:
+    """Return the position of the entry with a name, or at a position."""
+    for k, entry in enumerate(entries):
+        if isinstance(entry, dict) and entry.get("name") == part:
+            return k
+    return int(part) if part.isdecimal() and int(part) < len(entries) else None
+
+
+def _with_value(table: Any, parts: list[str], value: Any, *, top: bool = False) -> Any:
+    """Return a table or list with the value at a path replaced; raises LookupError for a path that does not exist."""
+    part, rest = _split_key(table, parts)
+    inner = _child(table, part)
+    if inner is None and (isinstance(table, list) or (rest and not top)):
+        raise LookupError
+    if rest:
+        inner = {} if inner is None else {"name": inner} if isinstance(inner, str) else inner
+        if not isinstance(inner, dict | list):
+            raise LookupError
+        value = _with_value(inner, rest, value)
     if isinstance(table, list):
-        table[table.index(_child(table, part))] = value
-    else:
-        table[part] = value
+        position = _position(table, part)
+        return [value if k == position else entry for k, entry in enumerate(table)]
+    return {**table, part: value}
 
 
 def _leaves(value: Any, here: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 Path = tuple[str | int, ...]
 
@@ -44,7 +45,7 @@ def lines(text: str) -> dict[Path, int]:
     return found
 
 
-def line_of(found: dict[Path, int], path: Path) -> int | None:
+def line_of(found: Mapping[Path, int], path: Path) -> int | None:
     """Return the line of a path, or of its innermost enclosing table or key with a line."""
     for end in range(len(path), 0, -1):
         if path[:end] in found:

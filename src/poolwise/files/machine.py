@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from poolwise import catalog, registry
-from poolwise.errors import InputError
+from poolwise.errors import InputError, UnknownNameError, errors_below
 from poolwise.files.component import Component
 from poolwise.files.document import Document
-from poolwise.files.fields import check_version, validate
+from poolwise.files.locate import Path as FieldPath
 from poolwise.files.machine_build import machine_of
-from poolwise.files.machine_limits import with_machine_limits
 from poolwise.files.machine_sections import MachineFile, to_file_tables
+from poolwise.files.validation import validate
 from poolwise.hashing import Json
 from poolwise.model import Machine
 
@@ -69,28 +69,25 @@ def load_machine(file: str | Path) -> Machine:
     return read_machine(Document.read(path), default=path.stem).machine
 
 
-def read_machine(document: Document, path: tuple[str | int, ...] = (), default: str = "machine") -> MachineDescription:
+def read_machine(document: Document, path: FieldPath = (), default: str = "machine") -> MachineDescription:
     """Read the machine at `path` of a document, in any registered format; `default` is its name if none is given."""
-    table: Any = document.tables
-    for part in path:
-        table = table[part]
+    table = document.table(path)
     if "format" in table:
-        return _in_format(document, table, tuple(str(part) for part in path))
+        return _in_format(document, table, path)
     file = check_machine(document, path)
     content = file.content()
-    machine = with_machine_limits(machine_of(file, default, document, path), file, document, path)
+    with document.errors_at(*path):
+        machine = machine_of(file, default)
     order = [list(rack.nodes) for rack in file.rack]  # canonical JSON sorts keys, but the order of nodes matters
     return MachineDescription(machine, {**content, "order": order}, {**to_file_tables(content), "name": machine.name})
 
 
-def _in_format(document: Document, table: Mapping[str, Any], path: tuple[str, ...]) -> MachineDescription:
-    check_version(document, path)
+def _in_format(document: Document, table: Json, path: FieldPath) -> MachineDescription:
+    document.check_version(path)
     settings = {key: value for key, value in table.items() if key not in ("format", "version", "title", "name")}
-    component = Component(name=str(table["format"]), **settings)
-    component = component.resolve_paths(document.location((*path, "format"))[0].parent)
-    with document.errors_at(*path, "format"):
-        registry.find("machine_formats", component.name)
+    folder = document.location((*path, "format")).file.parent
     with document.errors_at(*path):
+        component = _known(Component(name=str(table["format"]), **settings), folder)
         form: MachineFormat = component.make("machine_formats")
     built = _built(form, document, path)
     machine = replace(built, name=str(table["name"])) if "name" in table else built
@@ -98,7 +95,24 @@ def _in_format(document: Document, table: Mapping[str, Any], path: tuple[str, ..
     return MachineDescription(machine, {"format": component.identity("machine_formats")}, tables)
 
 
-def _built(form: MachineFormat, document: Document, path: tuple[str, ...]) -> Machine:
+def _known(component: Component, folder: Path) -> Component:
+    """Return the description of a machine in a registered format, with absolute paths."""
+    with errors_below("format"):
+        component = component.in_folder("machine_formats", folder)
+        registry.find("machine_formats", component.name)
+        return component
+
+
+def machine_with_files(tables: Json, change: Callable[[str], str]) -> Json:
+    """Apply a function to the files that a machine's tables name."""
+    if "format" not in tables:
+        return tables
+    settings = {key: value for key, value in tables.items() if key not in ("format", "version", "name")}
+    form = Component.of(str(tables["format"]), settings).with_files("machine_formats", change)
+    return {"version": 1, "format": form.name, **({"name": tables["name"]} if "name" in tables else {}), **form.settings}
+
+
+def _built(form: MachineFormat, document: Document, path: FieldPath) -> Machine:
     """Build the machine; an error that already names one of the format's own files keeps its location."""
     try:
         return form.build()
@@ -109,29 +123,26 @@ def _built(form: MachineFormat, document: Document, path: tuple[str, ...]) -> Ma
         raise document.error(where, error.message, error.remedy) from error
 
 
-def check_machine(document: Document, path: tuple[str | int, ...] = ()) -> MachineFile:
+def check_machine(document: Document, path: FieldPath = ()) -> MachineFile:
     """Validate the machine at `path` of a document; raises InputError with file, line and field."""
-    check_version(document, path, MachineFile)
     machine = validate(MachineFile, document, path)
-    _check_names(machine, document, path)
     known = [node.name for node in machine.node]
-    for k, rack in enumerate(machine.rack):
-        for name in rack.nodes:
-            if name not in known:
-                raise document.unknown((*path, "rack", k, "nodes"), "node type", name, known)
+    with document.errors_at(*path):
+        _check_names(machine)
+        for k, rack in enumerate(machine.rack):
+            for name in rack.nodes:
+                if name not in known:
+                    raise UnknownNameError.of("node type", name, known).at("rack", k, "nodes")
     return machine
 
 
-def _check_names(machine: MachineFile, document: Document, path: tuple[str | int, ...]) -> None:
-    seen: dict[str, str] = {}
+def _check_names(machine: MachineFile) -> None:
+    seen: dict[str | None, str] = {}
     for section in ("node", "rack", "pool", "device", "link"):
         for k, entry in enumerate(getattr(machine, section)):
-            if entry.name is None:
-                continue
-            if entry.name in seen:
-                raise document.error(
-                    (*path, section, k, "name"),
+            if entry.name is not None and entry.name in seen:
+                raise InputError(
                     f"the name '{entry.name}' is already used by a [[{seen[entry.name]}]] entry",
-                    "give each node type, rack, pool, device and link a unique name",
-                )
+                    remedy="give each node type, rack, pool, device and link a unique name",
+                ).at(section, k, "name")
             seen[entry.name] = section

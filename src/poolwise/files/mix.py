@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from poolwise.errors import InputError
 from poolwise.files.document import Document
-from poolwise.files.fields import Bandwidth, Memory, Name, Positive, Section, Time, check_version, validate
+from poolwise.files.fields import Bandwidth, FileName, Memory, Name, Positive, Section, Time
+from poolwise.files.validation import validate
 from poolwise.performance.nvme_sharing import NvmeSharing
-from poolwise.performance.sharing_table import CATALOG, SharingTable
+from poolwise.performance.sharing_table import SharingTable
 from poolwise.traces.generators.nvme_mix import NvmeMix, WorkloadKind
 from poolwise.units import SECOND
 
@@ -31,7 +31,9 @@ class MixKind(Section):
         None, description="bandwidth that the workload can use at most; `bandwidth` if not given"
     )
     share: Weight = Field(1.0, description="weight among the kinds")
-    table: str | None = Field(None, description='performance table: a CSV file relative to this one, or "catalog:NAME"')
+    table: Annotated[str | None, FileName('give a CSV file, or "catalog:NAME"', "sharing_tables")] = Field(
+        None, description='performance table: a CSV file relative to this one, or "catalog:NAME"'
+    )
     partners: list[Name] = Field([], description="other kinds with a table that may share devices with this kind")
 
 
@@ -77,7 +79,6 @@ def load_mix(path: Path) -> tuple[MixFile, NvmeSharing]:
     Raises InputError with file, line and field; an error in a table reports the table's file and cell.
     """
     document = Document.read(path)
-    check_version(document)
     file = validate(MixFile, document)
     known = [kind.name for kind in file.kind]
     tables: dict[str, SharingTable | str] = {}
@@ -88,20 +89,8 @@ def load_mix(path: Path) -> tuple[MixFile, NvmeSharing]:
             if partner not in known:
                 raise document.unknown(("kind", k, "partners"), "kind", partner, known)
         if kind.table is not None:
-            tables[kind.name] = _table(document, k, kind.table)
+            tables[kind.name] = SharingTable.read(kind.table)
         elif kind.partners:
             raise document.error(("kind", k, "partners"), "a kind without a table cannot have partners", "give it a table")
     partners = {kind.name: tuple(kind.partners) for kind in file.kind if kind.partners}
     return file, NvmeSharing(tables, partners)
-
-
-def _table(document: Document, k: int, reference: str) -> SharingTable:
-    path = reference if reference.startswith(CATALOG) else document.file.parent / reference
-    if isinstance(path, Path) and not path.is_file():
-        raise document.error(("kind", k, "table"), f"no such file: {reference}", f'give a CSV file, or "{CATALOG}NAME"')
-    try:
-        return SharingTable.read(path)
-    except InputError as error:
-        if error.line is None and not isinstance(path, Path):
-            raise document.error(("kind", k, "table"), error.message, error.remedy) from error
-        raise

@@ -21,9 +21,10 @@ from poolwise.arrays import IntArray
 from poolwise.atomic_write import sync_folder, write_whole
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.files.document import Document
-from poolwise.files.fields import Count, Section, check_version, validate
+from poolwise.files.fields import Count, Section
 from poolwise.files.machine import load_machine
 from poolwise.files.machine_formats.owners import owner_tables
+from poolwise.files.validation import validate
 from poolwise.model import JobTable, Machine, Placement
 from poolwise.model.schedule import owners_text
 from poolwise.model.state import InitialRun, MachineState
@@ -127,8 +128,7 @@ def read_state(folder: Path) -> MachineState:
         remedy = "give the folder that `poolwise snapshot ... --out` wrote"
         raise InputError(f"not a state directory: no {STATE}", file=folder, remedy=remedy)
     document = Document.read(folder / STATE)
-    check_version(document, (), StateFile)
-    facts = validate(StateFile, document, ())
+    facts = validate(StateFile, document)
     origin, now = (_instant(document, name, getattr(facts, name)) for name in ("origin", "now"))
     machine = load_machine(folder / MACHINE)
     tables, starts, places = [], np.zeros(0, dtype=np.int64), list[Placement]()

@@ -1,17 +1,20 @@
-"""Study files: TOML that specifies machine, workload, scheduler and varied parameters."""
+"""Study files: TOML that specifies machine, workload, scheduler and varied parameters; first their sections, then reading."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, GetJsonSchemaHandler, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
+from poolwise.errors import Problems
 from poolwise.files.component import Component
 from poolwise.files.costs import PowerSection, PriceSection
 from poolwise.files.document import Document
-from poolwise.files.fields import Count, Positive, Section, Time, check_version, validate
+from poolwise.files.fields import Count, FileName, Positive, Registered, Section, Time
+from poolwise.files.validation import find_file
 from poolwise.metrics.memory import DOLLARS_PER_GB
 from poolwise.units import HOUR, SECOND
 
@@ -20,21 +23,34 @@ MOST_SEEDS = 10_000_000
 """Maximum number of seeds; each adds a row per combination of varied values."""
 
 
+SECTION_FILES: Mapping[str, FileName] = {
+    section: FileName(f'give a {section} file, or "{CATALOG}NAME"', folder)
+    for section, folder in {"machine": "machines", "scheduler": "schedulers", "power": "power", "prices": "prices"}.items()
+}
+"""Sections that a file may replace."""
+_TRACE = FileName("give a path relative to the study file, or --set workload.trace=PATH", "traces")
+_STATE = FileName("give the state.toml of a folder written by `poolwise snapshot`, relative to the study file")
+
+
 class WorkloadSection(Section):
     """Source of the jobs, and their selection."""
 
-    trace: str | None = Field(default=None, description='trace file, relative to the study file, or "catalog:NAME"')
-    generator: str | None = Field(
+    trace: Annotated[str | None, _TRACE] = Field(
+        default=None, description='trace file, relative to the study file, or "catalog:NAME"'
+    )
+    generator: Annotated[str | None, Registered("generators", "settings")] = Field(
         default=None, description="workload generator, instead of a trace; draws new jobs for each seed"
     )
-    state: str | None = Field(
+    state: Annotated[str | None, _STATE] = Field(
         default=None, description="state.toml written by `poolwise snapshot`, instead of a trace; runs continue from that state"
     )
     unsaid: Annotated[Time, Field(description="assumed run time of jobs without a time limit in a state")] = HOUR
     settings: dict[str, Any] = Field(default={}, description="settings of the generator, including jobs and seed")
-    format: str = Field(default="auto", description="trace format; auto detects it")
+    format: Annotated[str, Registered("formats", "options", none="auto")] = Field(
+        default="auto", description="trace format; auto detects it"
+    )
     options: dict[str, Any] = Field(default={}, description="options of the trace format")
-    memory_use: Component | None = Field(
+    memory_use: Annotated[Component | None, Registered("memory_uses")] = Field(
         default=None, description="model of actual memory use over each job's run; the requested memory if not given"
     )
     first: Count = Field(default=0, description="number of rows to skip before the first job")
@@ -63,11 +79,13 @@ class WorkloadSection(Section):
 class SchedulerSection(Section):
     """Order, placement and start of jobs; kinds other than list accept the components that they support, such as an order."""
 
-    kind: str = Field(default="list", description="kind of scheduler")
-    order: Component | None = Field(default=None, description='queue order, or "file.py:Name" relative to the study file')
-    backfill: Component | None = Field(default=None, description="backfill policy")
-    placement: Component | None = Field(default=None, description="placement policy")
-    admission: Component | None = Field(
+    kind: Annotated[str, Registered("schedulers", "settings")] = Field(default="list", description="kind of scheduler")
+    order: Annotated[Component | None, Registered("orders")] = Field(
+        default=None, description='queue order, or "file.py:Name" relative to the study file'
+    )
+    backfill: Annotated[Component | None, Registered("backfills")] = Field(default=None, description="backfill policy")
+    placement: Annotated[Component | None, Registered("placements")] = Field(default=None, description="placement policy")
+    admission: Annotated[Component | None, Registered("admissions")] = Field(
         default=None, description="admission policy; by default jobs within the machine's limits are eligible"
     )
     scope: Literal["rack", "system"] | None = Field(default=None, description="scope of the pools that a node can use")
@@ -94,11 +112,13 @@ class OrFile:
 class PerformanceSection(Section):
     """Run times under a placement, and the scheduler's estimate of them."""
 
-    model: Component = Field(default_factory=lambda: Component(name="remote_memory"), description="performance model")
+    model: Annotated[Component, Registered("models")] = Field(
+        default_factory=lambda: Component(name="remote_memory"), description="performance model"
+    )
     estimate: Literal["own", "mean", "none"] = Field(
         default="own", description="slowdown that the scheduler expects: the model's own, its mean, or none"
     )
-    estimate_model: Component | None = Field(
+    estimate_model: Annotated[Component | None, Registered("models")] = Field(
         default=None, description="performance model for the scheduler's estimate, instead of `estimate`"
     )
 
@@ -122,10 +142,10 @@ class MeasureSection(Section):
     )
     tau: Annotated[Time, Field(description="minimum run time in bounded slowdown")] = 10 * SECOND
     baseline: bool = Field(default=True, description="whether to also run FCFS without backfilling, for fairness metrics")
-    memory_baseline: str | None = Field(
+    memory_baseline: Annotated[str | None, SECTION_FILES["machine"]] = Field(
         default=None, description="machine file or catalog:NAME of a baseline machine, for throughput per memory dollar"
     )
-    metrics: list[Component] = Field(
+    metrics: Annotated[list[Component], Registered("metrics")] = Field(
         default=[], description='additional metrics: names, or "file.py:Name" relative to the study file'
     )
     dollars_per_gb: float = Field(default=DOLLARS_PER_GB, gt=0, description="price of memory ($ per 1024 MiB)")
@@ -192,7 +212,30 @@ class StudyFile(RunFile):
     seeds: SeedsSection = SeedsSection()
 
 
-def check(document: Document) -> StudyFile:
-    """Validate the study in a document; machines and component names are checked when they are resolved."""
-    check_version(document, model=StudyFile)
-    return validate(StudyFile, document)
+def inline(document: Document, section: str) -> Document:
+    """Replace the name of a section's file by the content of the file."""
+    reference = document.tables.get(section)
+    if section not in SECTION_FILES or not isinstance(reference, str):
+        return document
+    with document.errors_at(section):
+        file = find_file(reference, SECTION_FILES[section], document.location((section,)))
+    part = Document.read(file)
+    if section == "machine":  # formats other than tables of racks have their own names
+        return document.with_part(section, part, part.tables if "format" in part.tables else tables_with_name(part))
+    part.check_version()
+    return document.with_part(section, part, {k: v for k, v in part.tables.items() if k not in ("version", "title")})
+
+
+def tables_with_name(machine: Document) -> dict[str, Any]:
+    """Return the tables of a machine file, whose default name is that of the file."""
+    return {"name": machine.file.stem, **machine.tables}
+
+
+def inline_all(document: Document, problems: Problems) -> Document:
+    """Inline the files of all sections; one that cannot be read is left out, except the machine, which a study requires."""
+    for section in SECTION_FILES:
+        with problems.attempt():
+            document = inline(document, section)
+        if section != "machine" and isinstance(document.tables.get(section), str):
+            document = document.without(section)
+    return document

@@ -15,7 +15,10 @@ from poolwise.forecasting.question import ForecastQuestion
 from poolwise.forecasting.recalibration import LEVELS, chance_within, sample_quantiles
 from poolwise.forecasting.scenarios import Known, horizon_of, plan, sample_starts
 from poolwise.forecasting.what_if import request_changes
+from poolwise.presentation.answer import Answer
 from poolwise.presentation.figure import Axis, Figure, Scatter
+from poolwise.presentation.format import capitalize
+from poolwise.presentation.table import Table
 from poolwise.short_repr import fit_repr
 from poolwise.units import NEVER, SECOND, format_time, shared_time_unit
 
@@ -161,6 +164,33 @@ class ForecastAnswer:
         """Return the time of day this many seconds from now, with the date unless it is today."""
         moment, today = self._moment(seconds), self._moment(0.0)
         return f"{moment:%H:%M}" if moment.date() == today.date() else f"{moment:%a %d %b %H:%M}"
+
+    def answer(self) -> Answer:
+        """Return the forecast in the form of all answers, for its page."""
+        first, *others = self.start_sentences()
+        return Answer(
+            title="Start times of waiting jobs" if len(self.jobs) != 1 else f"Start time of {self.jobs[0].name}",
+            headline=f"{capitalize(first)}.",
+            because=[f"Forecast at {self.time_with_zone(0.0)} under {self.policy}."],
+            main=self.figure() if any(_finite(float(job.wait_s[2])) is not None for job in self.jobs) else None,
+            sections={"Effect of changes": self.change_sentences(), "Later jobs": others},
+            notes=[f"{capitalize(text)}." for text in self.notes],
+            tables=[self._starts()] if self.jobs else [],
+            content=self.to_dict(),
+        )
+
+    def _starts(self) -> Table:
+        """Return a table of all jobs, with the times before which they start with a chance of 10, 50 and 90 %."""
+        columns = ["job", "10 %", "50 %", "90 %", *([] if self.by is None else ["chance of a start by the requested time"])]
+        rows = [
+            [
+                job.name,
+                *("never" if _finite(wait) is None else self.clock(wait) for wait in job.wait_s.tolist()),
+                *([] if job.chance_by is None else [f"{100 * job.chance_by:.0f} %"]),
+            ]
+            for job in self.jobs
+        ]
+        return Table("All jobs", columns, rows, "Times before which a job starts with the given chance.", text=True)
 
     def figure(self) -> Figure:
         """Return a chart of the jobs, earliest first, with median starts and 80 % intervals."""

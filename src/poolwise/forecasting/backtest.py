@@ -8,17 +8,39 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from poolwise.arrays import FloatArray, IntArray
+from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.forecasting.known_state import KnownState
 from poolwise.forecasting.recalibration import LEVELS, Corrections, Recalibration, chance_within, sample_quantiles
 from poolwise.forecasting.scenarios import Known, horizon_of, plan, sample_starts
-from poolwise.forecasting.scores import brier, covered, pinball
 from poolwise.interfaces import Scheduler
 from poolwise.model import InitialRun, Machine, Placement, Schedule, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.units import SECOND, format_time
+
+
+def pinball(quantiles: FloatArray, levels: FloatArray, truth: FloatArray) -> FloatArray:
+    """Return the (m,) pinball loss of (m, k) quantiles at (k,) levels, averaged over the levels, in the unit of the quantiles.
+
+    Source: Koenker, Bassett 1978.
+    """
+    over = truth[:, None] - quantiles
+    loss: FloatArray = np.maximum(levels * over, (levels - 1.0) * over).mean(axis=1)
+    return loss
+
+
+def brier(chance: FloatArray, happened: BoolArray) -> FloatArray:
+    """Return the (m,) squared differences of forecast probabilities and observed outcomes. Source: Brier 1950."""
+    loss: FloatArray = (chance - happened) ** 2
+    return loss
+
+
+def covered(low: FloatArray, high: FloatArray, truth: FloatArray) -> BoolArray:
+    """Return (m,) True where the truth lies in the closed interval."""
+    inside: BoolArray = (low <= truth) & (truth <= high)
+    return inside
+
 
 ASKED = (0.1, 0.5, 0.9)
 """Levels of the scored quantiles."""
@@ -106,7 +128,12 @@ def situation_at(schedule: Schedule, scheduler: Scheduler, time: int) -> tuple[K
         time,
         ran,
         ended[rows],
-        [InitialRun(int(local[schedule.job[k]]), int(schedule.start[k]), _placement(schedule, k)) for k in runs],
+        [
+            InitialRun(
+                int(local[schedule.job[k]]), int(schedule.start[k]), Placement.of([(0, *r) for r in schedule.placement_of(k)])
+            )
+            for k in runs
+        ],
         np.flatnonzero(~begun[rows]),
     )
     return situation, rows
@@ -118,10 +145,6 @@ def _times(schedule: Schedule) -> tuple[IntArray, IntArray]:
     start, end = far.copy(), far.copy()
     start[schedule.job], end[schedule.job] = schedule.start, schedule.end
     return start, end
-
-
-def _placement(schedule: Schedule, run: int) -> Placement:
-    return Placement.of([(0, *row) for row in schedule.placement_of(run)])
 
 
 def forecasts(
@@ -248,19 +271,20 @@ def _scores(every: Scored, weight: FloatArray) -> dict[str, float | None]:
     def ratio(ours: float, theirs: float) -> float | None:
         return ours / theirs if theirs > 0 else None
 
+    def coverage(quantiles: FloatArray) -> float:
+        return mean(covered(quantiles[:, 0], quantiles[:, 2], every.truth).astype(np.float64))
+
     ours = mean(pinball(every.forecast, levels, every.truth))
     chances = [mean(brier(chance, happened)) for chance in (every.chance, every.calibrated_chance)]
     return {
         "pinball_ratio_plan": ratio(ours, mean(pinball(every.plan, levels, every.truth))),
         "pinball_ratio_calibrated": ratio(ours, mean(pinball(every.calibrated, levels, every.truth))),
-        "coverage_80": mean(covered(every.forecast[:, 0], every.forecast[:, 2], every.truth).astype(np.float64)),
+        "coverage_80": coverage(every.forecast),
         "brier_ratio_1h": ratio(*chances),
         "pinball_s": ours,
         "brier_1h": chances[0],
-        "coverage_80_uncorrected": mean(
-            covered(every.uncorrected[:, 0], every.uncorrected[:, 2], every.truth).astype(np.float64)
-        ),
-        "coverage_80_calibrated": mean(covered(every.calibrated[:, 0], every.calibrated[:, 2], every.truth).astype(np.float64)),
+        "coverage_80_uncorrected": coverage(every.uncorrected),
+        "coverage_80_calibrated": coverage(every.calibrated),
     }
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
-from poolwise.forecasting.lifetimes import kaplan_meier
+from poolwise.forecasting.runtimes import kaplan_meier
 from poolwise.units import NEVER, SECOND
 
 LEVELS = np.array([0.02, 0.05, *np.arange(0.1, 0.95, 0.05).round(2), 0.95, 0.98])
@@ -46,11 +46,8 @@ class PastForecasts:
 class Recalibration:
     """Corrects the quantiles of one forecaster; a point forecast has equal quantiles.
 
-    Parameters
-    ----------
-    prior
-        Weight of a prior error of zero, which keeps corrections small while there are few forecasts. The m forecasts of one
-        time have a combined weight of sqrt(m), because their errors are correlated.
+    `prior` is the weight of a prior error of zero, which keeps corrections small while there are few forecasts. The m forecasts
+    of one time have a combined weight of sqrt(m), because their errors are correlated.
     """
 
     prior: float

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri  # type: ignore[import-untyped]  # SciPy ships no types
@@ -11,14 +12,53 @@ from poolwise.arrays import FloatArray, IntArray
 from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.progress import Obstacle
 from poolwise.engines.samples import sampler_of
-from poolwise.forecasting.arrivals import ComingJobs, draw_arrivals
 from poolwise.forecasting.known_state import KnownState
-from poolwise.forecasting.lifetimes import Lifetimes
-from poolwise.forecasting.runtimes import JobFeatures, RuntimeModel, mean_of, request_seconds
+from poolwise.forecasting.runtimes import JobFeatures, Lifetimes, RuntimeModel, mean_of, request_seconds
 from poolwise.model import Initial, JobTable, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.random import uniform
-from poolwise.units import HOUR, NEVER, OVERDUE, SECOND, UNKNOWN
+from poolwise.units import DAY, HOUR, NEVER, OVERDUE, SECOND, UNKNOWN
+
+MOST = 4000
+"""Maximum number of jobs to draw."""
+
+
+class ComingJobs(NamedTuple):
+    """Future jobs, each a copy of an earlier one.
+
+    Attributes
+    ----------
+    like : (k,) rows of the copied jobs
+    submit : (k,) submission times, ns, ascending
+    """
+
+    like: IntArray
+    submit: IntArray
+
+
+def draw_arrivals(submit: IntArray, now: int, horizon: int, g: np.random.Generator) -> ComingJobs:
+    """Draw the arrivals in the `horizon` ns after now, from (n_job,) submissions up to now, ascending.
+
+    The future consists of blocks of one day. Each block copies a stretch of the past that began a whole number of days earlier,
+    which preserves the time of day. With less than two days of history, blocks are a quarter of the history long.
+    """
+    none = np.zeros(0, dtype=np.int64)
+    if not len(submit) or now <= int(submit[0]):
+        return ComingJobs(none, none)
+    known = now - int(submit[0])
+    block = DAY if known >= 2 * DAY else max(known // 4, 1)
+    shifts = known // block
+    likes, times, at, count = [], [], 0, 0
+    while at < horizon and count < MOST:
+        first = now - int(g.integers(1, shifts + 1)) * block
+        length = min(block, horizon - at)
+        low, high = np.searchsorted(submit, [first, first + length], side="right")
+        likes.append(np.arange(low, high))
+        times.append(submit[low:high] - first + now + at)
+        at, count = at + block, count + int(high - low)
+    like, time = np.concatenate(likes)[:MOST], np.concatenate(times)[:MOST]
+    return ComingJobs(like.astype(np.int64), np.maximum(time, now + 1))
+
 
 LIKENESS = 0.9
 """Correlation of the draws of jobs with the same user, nodes and request."""
@@ -103,20 +143,9 @@ def _ns(seconds: FloatArray) -> IntArray:
 
 
 class ScenarioReplay:
-    """Replays scenarios of a known state with one stream of arrivals.
+    """Replays scenarios of a known state with one stream of arrivals, up to an instant (ns).
 
-    Parameters
-    ----------
-    situation
-        The known state.
-    rows
-        (k,) its running jobs, then its waiting jobs.
-    sought
-        (m,) requested jobs of `situation.waiting`, as rows of its jobs.
-    coming
-        Future arrivals.
-    until
-        Ns at which replays stop.
+    `rows` are the (k,) running jobs, then the waiting jobs of the state; `sought` are the (m,) requested ones among these.
     """
 
     def __init__(self, situation: KnownState, rows: IntArray, sought: IntArray, coming: ComingJobs, until: int = NEVER) -> None:

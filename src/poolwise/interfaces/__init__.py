@@ -11,7 +11,6 @@ Functions that the engines call, such as `rule_of`, can be imported from here to
 from poolwise.errors import InputError, PolicyError
 from poolwise.interfaces.admission import AdmissionPolicy
 from poolwise.interfaces.backfill import BackfillPolicy
-from poolwise.interfaces.backfill import backfill_reason as backfill_reason
 from poolwise.interfaces.capped import KIND_CLASSES as KIND_CLASSES
 from poolwise.interfaces.capped import CappedOrder
 from poolwise.interfaces.order import EXTREME as EXTREME
@@ -24,7 +23,7 @@ from poolwise.interfaces.placement import PlacementPolicy
 from poolwise.interfaces.platform import Platform
 from poolwise.interfaces.registration import register
 from poolwise.interfaces.scheduler import Dispatcher, ListRule, Scheduler
-from poolwise.interfaces.scheduler import reason_of as reason_of
+from poolwise.interfaces.scheduling_pass import SchedulingPass
 from poolwise.interfaces.user_class import rule_of as rule_of
 from poolwise.model import (
     Changes,
@@ -86,6 +85,7 @@ __all__ = [
     "Rule",
     "Run",
     "Scheduler",
+    "SchedulingPass",
     "Snapshot",
     "Start",
     "Stop",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from poolwise.arrays import BoolArray
-from poolwise.model import JobTable, Machine, Queue, Refusal, Snapshot
+from poolwise.interfaces.scheduling_pass import SchedulingPass
+from poolwise.model import JobTable, Machine, Refusal, Snapshot
 
 
 class AdmissionPolicy(Protocol):
@@ -19,8 +20,8 @@ class AdmissionPolicy(Protocol):
     >>> import poolwise
     >>> from poolwise.interfaces import AdmissionPolicy
     >>> class AtMostEight(AdmissionPolicy):
-    ...     def admits(self, queue, snapshot):
-    ...         return queue.table.nodes[queue.jobs] <= 8
+    ...     def admits(self, pass_):
+    ...         return pass_.queue.table.nodes[pass_.queue.jobs] <= 8
     >>> workload = poolwise.Workload.of(["0 s", "0 s"], "1 min", requests={"nodes": [9, 2]})
     >>> scheduler = poolwise.ListScheduler(admission=AtMostEight())
     >>> poolwise.simulate(workload, poolwise.Machine.flat(16), scheduler=scheduler, engine="reference").jobs
@@ -51,22 +52,18 @@ class AdmissionPolicy(Protocol):
         """
         return None
 
-    def admits(self, queue: Queue, snapshot: Snapshot) -> BoolArray | None:
+    def admits(self, pass_: SchedulingPass) -> BoolArray | None:
         """Return which waiting jobs may be considered now.
+
+        If the pass contains jobs to explain, `pass_.record` may record the limit that bars them.
 
         Parameters
         ----------
-        queue
-            The waiting jobs.
-        snapshot
-            The state now, with the running runs.
+        pass_
+            The waiting jobs, and the state now with the running runs.
 
         Returns
         -------
         (n_queued,) bool, or None for all.
         """
         ...
-
-    def why(self, job: int, queue: Queue, snapshot: Snapshot) -> Refusal:
-        """Return what held back a job (row of the job table) that is not admitted now."""
-        return Refusal(f"{type(self).__name__} does not admit it")

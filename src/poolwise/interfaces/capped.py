@@ -77,7 +77,7 @@ KIND_CLASSES: Mapping[OrderKind, type[QueuePolicy]] = {
 def cap(order: CappedOrder, backlog: int, nodes: int) -> int:
     """Return ns of waiting after which a job comes first, for a backlog of node-seconds on a machine with some nodes.
 
-    `kernels.list_scheduling.order.front` computes the same in the kernels.
+    `kernels.list_scheduling.waiting.front` computes the same in the kernels.
     """
     patience = int(min(order.patience_s * SECOND, HORIZON))
     return min(patience + int(min(order.backlogs * (backlog / nodes) * SECOND, HORIZON)), HORIZON)
@@ -97,5 +97,4 @@ def machine_nodes(machine: Machine) -> int:
 
 def _areas(table: JobTable, rows: slice) -> IntArray:
     area = table.nodes[rows].astype(np.float64) * table.tasks[rows] * np.maximum(table.requested[rows] // SECOND, 1)
-    found: IntArray = np.minimum(area, MOST_AREA).astype(np.int64)
-    return found
+    return np.minimum(area, MOST_AREA).astype(np.int64)

@@ -7,7 +7,6 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
-from poolwise.interfaces.user_class import defined_with
 from poolwise.model import Job, JobTable, Machine, Placement, Refusal, Snapshot
 from poolwise.model.rules import NodeRule, RackRule
 
@@ -94,7 +93,8 @@ class PlacementPolicy(Protocol):
 
 def says_alike(policy: PlacementPolicy) -> bool:
     """Return whether a placement numbers jobs that it treats alike, for the very `place` that its class uses."""
-    return type(policy).alike is not PlacementPolicy.alike and defined_with(type(policy), "place", "alike")
+    stating, placing = (next(c for c in type(policy).__mro__ if name in vars(c)) for name in ("alike", "place"))
+    return stating is not PlacementPolicy and issubclass(stating, placing)
 
 
 def alike_of(policy: PlacementPolicy, machine: Machine, table: JobTable) -> IntArray | None:

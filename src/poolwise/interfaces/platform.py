@@ -13,7 +13,7 @@ class Platform(Protocol):
 
     Attributes
     ----------
-    table : the jobs that have arrived; a table of the next edition replaces it when rows are renumbered
+    table : the jobs that have arrived; another table replaces it before rows of jobs that are gone get later jobs
 
     Examples
     --------

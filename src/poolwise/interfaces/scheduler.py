@@ -7,8 +7,7 @@ from typing import NamedTuple, Protocol
 from poolwise.interfaces.backfill import BackfillPolicy
 from poolwise.interfaces.order import QueuePolicy
 from poolwise.interfaces.placement import PlacementPolicy
-from poolwise.interfaces.user_class import defined_with
-from poolwise.model import Changes, JobTable, Machine, Plan, Queue, Reason, Rule, Snapshot
+from poolwise.model import Changes, JobTable, Machine, Plan, Queue, Snapshot
 
 
 class Scheduler(Protocol):
@@ -133,32 +132,11 @@ class Dispatcher(Protocol):
         snapshot
             The state now.
         changes
-            What is new since the last pass; a hint for caches.
+            What is new since the last pass, a hint for caches; and the jobs whose wait the plan shall explain. The decisions
+            must not depend on it.
 
         Returns
         -------
         The decisions, in the order in which they are committed.
         """
         ...
-
-    def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
-        """Return what held back a waiting job, as facts: the resource that was short, the blocking job, until when.
-
-        `plan` is the decision of this scheduler for this queue and snapshot; it does not start all tasks of the job. If the
-        machine had the amount of the resource that was short, the job would start, or the next short resource would be named.
-        By default the plan's own `Wait` is returned. Callers use `reason_of`, since a `why` describes only the `schedule` of
-        its own class.
-        """
-        refusal = plan.waits.get(job)
-        if refusal is not None:
-            return Reason.of(Rule.SHORT if refusal.resource else Rule.UNSAID, refusal.reason, refusal)
-        return Reason(Rule.UNSAID, f"{type(self).__name__.removesuffix('Dispatcher')} gives no reason")
-
-
-def reason_of(dispatcher: Dispatcher, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
-    """Return why a job waits (`Dispatcher.why`).
-
-    A class that overrides `schedule` but not `why` gives no reason but its `Wait`.
-    """
-    ask = type(dispatcher).why if defined_with(type(dispatcher), "schedule") else Dispatcher.why
-    return ask(dispatcher, job, queue, snapshot, plan)

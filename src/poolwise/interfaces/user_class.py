@@ -12,9 +12,6 @@ from typing import Protocol, TypeVar
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-_EXPLAINS = frozenset({"why", "check"})
-"""Methods that explain or validate and never decide."""
-
 
 class _Ruled(Protocol[T_co]):
     """A policy that may describe its behavior as a rule."""
@@ -49,10 +46,4 @@ def statement_holds(kind: type, statement: str) -> bool:
         if not name.startswith("__")
         and (callable(value) or isinstance(value, property | cached_property | classmethod | staticmethod))
     }
-    return behavior.isdisjoint({name for one in mro[:stating] for name in vars(one)} - _EXPLAINS)
-
-
-def defined_with(kind: type, method: str, statement: str = "why") -> bool:
-    """Return whether `statement` is defined in the class that defines `method`, or in a subclass of it."""
-    method_class, statement_class = (next(c for c in kind.__mro__ if name in vars(c)) for name in (method, statement))
-    return method_class in statement_class.__mro__
+    return behavior.isdisjoint({name for one in mro[:stating] for name in vars(one)} - {"check"})

@@ -34,7 +34,7 @@ config: Any = numba.config
 
 TESTED = ("0.68",)
 """Versions of Numba whose internals `numba_internals` has been tested with."""
-BUILDS_ON: Mapping[str, tuple[str, ...]] = {"shared_nodes": ("list_scheduling",)}
+BUILDS_ON: Mapping[str, tuple[str, ...]] = {"list_scheduling": ("common",), "shared_nodes": ("common",)}
 """Kernel package -> kernel packages whose steps it calls, so that its kernels are recompiled when those change."""
 PLAIN = "POOLWISE_PLAIN_KERNELS"
 """Environment variable that disables the use of Numba's internals, whatever its version."""

@@ -7,6 +7,8 @@ from functools import cache
 from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 PACKAGE = __name__.rpartition(".")[0]
 
 
@@ -14,10 +16,27 @@ PACKAGE = __name__.rpartition(".")[0]
 def python_code(kernel: Callable[..., int]) -> Callable[..., int]:
     """Return a kernel as a Python function that only calls Python functions and has the same effect on arrays.
 
-    It is several hundred times slower. With NUMBA_DISABLE_JIT it is the kernel itself.
+    It is several hundred times slower. Records are namespaces while it runs, since their fields are slow to access in Python.
     """
     made: Callable[..., int] = _Translation().of(kernel)
-    return made
+
+    def run(*arguments: Any) -> int:
+        copies: list[tuple[Any, SimpleNamespace]] = []
+        result = made(*(_with_namespaces(argument, copies) for argument in arguments))
+        for record, namespace in copies:
+            for name, value in vars(namespace).items():
+                record[name] = value
+        return result
+
+    return run
+
+
+def _with_namespaces(value: Any, copies: list[tuple[Any, SimpleNamespace]]) -> Any:
+    """Return a value with a namespace for each record in it, and add these pairs to `copies`."""
+    if isinstance(value, np.void):
+        copies.append((value, SimpleNamespace(**dict(zip(value.dtype.names or (), value.item(), strict=True)))))
+        return copies[-1][1]
+    return type(value)(*(_with_namespaces(item, copies) for item in value)) if isinstance(value, tuple) else value
 
 
 class _Translation:

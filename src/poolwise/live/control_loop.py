@@ -6,6 +6,8 @@ the next run reads it from there.
 
 from __future__ import annotations
 
+import fcntl
+import os
 import signal
 import threading
 import time
@@ -18,14 +20,11 @@ from poolwise.errors import InputError
 from poolwise.interfaces import Scheduler
 from poolwise.live.platform import LivePlatform, Pass, PassObserver
 from poolwise.loop import Loop, LoopResult
-from poolwise.model import Arrival, CommitResult, Continuation, EventBatch, JobTable, Plan, Snapshot, Start
+from poolwise.model import Arrival, CommitResult, Continuation, EventBatch, Start
 
 
 def read_continuation(path: Path | None) -> Continuation | None:
-    """Read the continuation that an earlier run saved.
-
-    Returns None if there is no such file. Raises InputError for a file with other content.
-    """
+    """Return the continuation that an earlier run saved, None without a file; raises InputError for one with other content."""
     if path is None or not path.exists():
         return None
     try:
@@ -50,33 +49,19 @@ def drive(
 
     Parameters
     ----------
-    platform
-        The cluster; it must have been created with `continued`.
-    scheduler
-        The policy that decides in each pass.
-    seed
-        Random seed of the scheduler.
-    continued
-        State that an earlier run saved (`read_continuation`).
-    keep
-        File to which the state for the next run is written after each pass that changed it.
-    observers
-        Observers of each pass, called in this order.
-    seconds
-        Time limit; None runs until stopped.
-
-    Returns
-    -------
-    LoopResult
-        Counts of the run, and the jobs that still wait.
+    platform : the cluster; it must have been created with `continued`
+    scheduler, seed : the policy that decides in each pass, and its random seed
+    continued : state that an earlier run saved (`read_continuation`)
+    keep : file to which the state for the next run is written after each pass that changed it
+    observers : observers of each pass, called in this order
+    seconds : time limit; None runs until stopped
     """
-    timed = _Timed(platform)
-    loop = Loop(timed, scheduler, seed, continued)
+    loop = Loop(platform, scheduler, seed, continued)
     with stopped_by_signals(platform.stop), stopped_after(seconds, platform.stop):
         for batch in platform.events():
-            began, timed.seconds, before = time.monotonic(), 0.0, loop.queue.table
+            began, loop.commit_seconds = time.monotonic(), 0.0
             outcome = loop.apply_events(batch)
-            done = Pass(batch, outcome, loop, before, platform.snapshot(), time.monotonic() - began, timed.seconds)
+            done = Pass(batch, outcome, loop, platform.snapshot(), time.monotonic() - began, loop.commit_seconds)
             if keep is not None and _changed(batch, outcome):
                 write_whole(keep, (Continuation.of(loop.queue, seed).to_json() + "\n").encode())
             for observer in observers:
@@ -87,38 +72,6 @@ def drive(
     return loop.result
 
 
-class _Timed:
-    """A platform whose commits are timed."""
-
-    def __init__(self, platform: LivePlatform) -> None:
-        self._platform, self.seconds = platform, 0.0
-
-    @property
-    def table(self) -> JobTable:
-        """The jobs that have arrived."""
-        return self._platform.table
-
-    @table.setter
-    def table(self, table: JobTable) -> None:
-        self._platform.table = table
-
-    def events(self) -> Iterator[EventBatch]:
-        """Yield batches of events."""
-        return self._platform.events()
-
-    def snapshot(self) -> Snapshot:
-        """Return the current state."""
-        return self._platform.snapshot()
-
-    def commit(self, plan: Plan) -> CommitResult:
-        """Carry out a plan."""
-        began = time.monotonic()
-        try:
-            return self._platform.commit(plan)
-        finally:
-            self.seconds += time.monotonic() - began
-
-
 def _changed(batch: EventBatch, outcome: CommitResult) -> bool:
     """Return whether a pass changed the state that the next run needs: the known jobs, or the waiting ones."""
     arrived = any(isinstance(event, Arrival) for event in batch.events)
@@ -126,12 +79,12 @@ def _changed(batch: EventBatch, outcome: CommitResult) -> bool:
 
 
 @contextmanager
-def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """Call `stop` on SIGTERM and SIGINT. Outside the main thread, signal handlers are not changed."""
+def stopped_by_signals(stop: Callable[[], None], *more: signal.Signals) -> Iterator[None]:
+    """Call `stop` on SIGTERM, SIGINT and `more`. Outside the main thread, signal handlers are not changed."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, lambda *_: stop()) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {number: signal.signal(number, lambda *_: stop()) for number in (signal.SIGTERM, signal.SIGINT, *more)}
     try:
         yield
     finally:
@@ -152,3 +105,19 @@ def stopped_after(seconds: float | None, stop: Callable[[], None]) -> Iterator[N
         yield
     finally:
         timer.cancel()
+
+
+@contextmanager
+def exclusive_lock(folder: Path, who: str) -> Iterator[None]:
+    """Lock a folder; raise InputError if another process of the kind `who` holds the lock."""
+    handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                f"another {who} is using this folder", file=folder, remedy="stop it, or name another folder as 'state'"
+            ) from None
+        yield
+    finally:
+        os.close(handle)

@@ -17,28 +17,10 @@ from poolwise.errors import InputError
 def serve_endpoints(
     registry: CollectorRegistry, ready: Callable[[], str], port: int, host: str = "127.0.0.1"
 ) -> Iterator[tuple[str, int]]:
-    """Serve the endpoints while the context is open.
+    """Serve metrics while the context is open; yields host and port. Raises InputError if the port cannot be bound.
 
-    Parameters
-    ----------
-    registry
-        Metrics to serve.
-    ready
-        Returns why the process is not ready (no snapshot yet, another process leads), or "" if it is.
-    port
-        TCP port; 0 lets the system choose one.
-    host
-        Address to bind.
-
-    Yields
-    ------
-    tuple of str and int
-        Host and port.
-
-    Raises
-    ------
-    InputError
-        If the port cannot be bound.
+    `ready` returns why the process is not ready (no snapshot yet, another process leads), or "" if it is. With port 0, the
+    system chooses one.
     """
     try:
         server = ThreadingHTTPServer((host, port), _handler(registry, ready))

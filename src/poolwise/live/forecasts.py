@@ -65,20 +65,9 @@ class ForecastMetrics:
 def forecast_periodically(
     look: Callable[[], ForecastAnswer], metrics: ForecastMetrics, every: float, stop: threading.Event
 ) -> None:
-    """Read the cluster and publish its forecast at an interval until `stop` is set.
+    """Publish the forecast that `look` returns at an interval (s) until `stop` is set.
 
     If the cluster does not respond, the previous forecast stays published; its timestamp shows its age.
-
-    Parameters
-    ----------
-    look
-        Reads the cluster and returns a forecast.
-    metrics
-        Metrics to update.
-    every
-        Interval (s).
-    stop
-        Ends the loop.
     """
     pause = every
     while not stop.wait(pause):

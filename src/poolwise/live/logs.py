@@ -43,7 +43,7 @@ EVENTS: Mapping[str, LogEvent] = {
     "pass": LogEvent("debug", "A pass committed or rejected decisions; durations in seconds."),
     "running": LogEvent("info", "All tasks of `run` are running."),
     "ended": LogEvent("info", "`run` ended with `outcome`; a warning if its start failed."),
-    "wait_reason_missing": LogEvent("error", "The scheduler could not explain why `job` waits.", "unexplained"),
+    "wait_reason_missing": LogEvent("error", "The scheduler could not explain why jobs wait: `why`.", "unexplained"),
     "record_truncated": LogEvent("info", "An incomplete last line of `record` was removed.", "torn"),
     "controller_unreachable": LogEvent("warning", "The cluster did not respond; it is read again later.", "silent"),
     "listening": LogEvent("info", "The HTTP endpoints are available."),
@@ -155,7 +155,8 @@ class PassLogger:
             )
 
     def _log_runs(self, done: Pass) -> None:
-        for event, table in done.events():
+        table = done.snapshot.table
+        for event in done.batch.events:
             match event:
                 case Started(run, job):
                     log_event("running", job=table.name(job), run=run)

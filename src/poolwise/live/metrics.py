@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from poolwise.arrays import IntArray
 from poolwise.live.platform import LivePlatform, Pass
-from poolwise.model import Ended, Kind, Outcome, Queue, Snapshot, Start, Started, Wait
+from poolwise.model import Ended, JobTable, Kind, Outcome, Queue, Snapshot, Start, Started, Wait
 from poolwise.units import SECOND
 
 MIB = 2**20
@@ -55,7 +55,8 @@ class LiveMetrics:
         self.leader = Gauge("poolwise_leader", "1 while this process leads, else 0", registry=at)
         self._decided: dict[int, int] = {}  # run -> ns at which it was decided
         self._classes: dict[str, int] = {}  # class -> its number
-        self._class_of, self._edition = np.zeros(0, dtype=np.int64), -1  # by row of the job table of that edition
+        self._class_of = np.zeros(0, dtype=np.int64)  # by row of the table
+        self._table: JobTable | None = None
 
     def observe_pass(self, done: Pass) -> None:
         """Update the metrics from a pass."""
@@ -110,8 +111,8 @@ class LiveMetrics:
 
     def _class_numbers(self, queue: Queue) -> IntArray:
         """(n_queued,) class number of each waiting job; the platform is asked once per job."""
-        if self._edition != queue.table.edition:
-            self._class_of, self._edition = np.zeros(0, dtype=np.int64), queue.table.edition
+        if self._table is not queue.table:
+            self._class_of, self._table = np.zeros(0, dtype=np.int64), queue.table
         if len(self._class_of) < len(queue.table):
             self._class_of = np.concatenate([self._class_of, np.full(len(queue.table), -1)])
         jobs = queue.jobs

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,7 +10,7 @@ import numpy as np
 from poolwise.errors import InputError
 from poolwise.interfaces import Dispatcher, Platform, Scheduler
 from poolwise.loop import Loop
-from poolwise.model import Arrival, CommitResult, Event, EventBatch, JobTable, Queue, Renumbered, Snapshot
+from poolwise.model import Arrival, CommitResult, EventBatch, Queue, Snapshot
 from poolwise.model.state import InitialRun, MachineState
 
 
@@ -44,7 +43,6 @@ class Pass:
     batch : events before the pass
     outcome : result of the commit
     loop : the loop, with its queue after the pass
-    before : job table before the pass; events before a `Renumbered` refer to its rows
     snapshot : state after the pass
     seconds, commit_seconds : duration of the whole pass, and of its commits
     """
@@ -52,17 +50,9 @@ class Pass:
     batch: EventBatch
     outcome: CommitResult
     loop: Loop
-    before: JobTable
     snapshot: Snapshot
     seconds: float
     commit_seconds: float
-
-    def events(self) -> Iterator[tuple[Event, JobTable]]:
-        """Yield the events of the pass, each with the job table that its rows refer to."""
-        events = self.batch.events
-        turn = next((k for k, event in enumerate(events) if isinstance(event, Renumbered)), 0)
-        for k, event in enumerate(events):
-            yield event, self.before if k < turn else self.snapshot.table
 
 
 class PassObserver(Protocol):

@@ -23,22 +23,10 @@ REMEDY = "give the file that `poolwise live ... --record FILE` wrote"
 
 
 class PassRecorder:
-    """Append submissions, decisions, starts and ends of jobs to a file.
+    """Append submissions, decisions, starts and ends of jobs to a file, which begins with a description of the run.
 
     For each job, only the first decision to start it is recorded until it has started: shadow mode repeats the decision in
-    every pass.
-
-    Parameters
-    ----------
-    path
-        The record; created if missing, else appended to.
-    about
-        Description of the run: its mode and its scheduler.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written or is not a record.
+    every pass. Raises InputError if the file cannot be written or is not a record.
     """
 
     def __init__(self, path: Path, about: Mapping[str, Any]) -> None:
@@ -55,12 +43,12 @@ class PassRecorder:
         table, epoch = done.snapshot.table, done.snapshot.table.epoch
         now = epoch + done.batch.time
         lines: list[dict[str, Any]] = []
-        for event, told in done.events():
+        for event in done.batch.events:
             if isinstance(event, Ended) and event.outcome is Outcome.REFUSED and event.run in self._running:
                 lines.append({"kind": "refused", "job": self._running.pop(event.run), "time": now})
             if isinstance(event, Arrival):
-                submitted = epoch + int(told.submit[event.job])
-                lines.append({"kind": "submitted", "job": told.name(event.job), "time": submitted})
+                submitted = epoch + int(table.submit[event.job])
+                lines.append({"kind": "submitted", "job": table.name(event.job), "time": submitted})
         for decision in (*done.outcome.committed, *(refused for refused, _ in done.outcome.rejected)):
             if isinstance(decision, Start) and decision.job in done.outcome.aside:
                 continue  # the platform set this start aside: it cannot be placed

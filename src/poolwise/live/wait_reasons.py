@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
 
 from poolwise.errors import PolicyError
-from poolwise.interfaces import Dispatcher, Scheduler, reason_of
+from poolwise.interfaces import Dispatcher, Scheduler
 from poolwise.live.logs import log_event
 from poolwise.live.metrics import LiveMetrics
 from poolwise.live.platform import LivePlatform, Pass
@@ -43,34 +44,24 @@ class WaitSentence:
 
 
 def why_waits(dispatcher: Dispatcher, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> WaitSentence | None:
-    """Return why a job (row) waits, or None if `plan`, decided from this queue and snapshot, starts or rejects it.
+    """Return why a job (row) waits, or None if `plan`, which explains it (`Changes.explain`), starts or rejects it.
 
     `dispatcher` must be a separate one opened for such queries: it is called with hypothetical states.
     """
     if job in plan.rejected or any(start.job == job for start in plan.starts):
         return None
-    reason = reason_of(dispatcher, job, queue, snapshot, plan)
+    reason = plan.reason(job, dispatcher)
     fits, after = _first_fit(dispatcher, job, queue, snapshot) if reason.rule is Rule.SHORT else (None, None)
     return WaitSentence(reason, fits, after, _sentence(reason, fits, after, job, snapshot))
 
 
 class WaitReasons:
-    """Explains why jobs wait after a pass.
+    """Explains why jobs wait after a pass. The scheduler is queried through a dispatcher of its own."""
 
-    Parameters
-    ----------
-    scheduler
-        The scheduler of the pass; queried through a dispatcher of its own.
-    loop
-        The loop after the pass.
-    snapshot
-        The state after the pass.
-    """
-
-    def __init__(self, scheduler: Scheduler, loop: Loop, snapshot: Snapshot) -> None:
+    def __init__(self, scheduler: Scheduler, loop: Loop, snapshot: Snapshot, jobs: Iterable[int]) -> None:
         self._aside, self._queue, self._snapshot = loop.aside, loop.considered, snapshot
         self._dispatcher = scheduler.open(snapshot.machine, loop.seed)
-        self._plan = self._dispatcher.schedule(self._queue, snapshot, Changes())
+        self._plan = self._dispatcher.schedule(self._queue, snapshot, Changes(explain=frozenset(jobs)))
 
     def of(self, job: int) -> WaitSentence | None:
         """Return why a job (row) waits, or None if it could start, or would be rejected, now."""
@@ -84,16 +75,11 @@ class WaitReporter:
 
     Parameters
     ----------
-    platform
-        Shows the reasons to users.
-    scheduler
-        Queried through a dispatcher of its own.
-    metrics
-        Counts the reasons.
-    most
-        Maximum number of jobs per report.
-    interval
-        Seconds between reports, or a tenth of that if a new job waits. Until then, an idle platform still runs passes.
+    platform : shows the reasons to users
+    scheduler : queried through a dispatcher of its own
+    metrics : counts the reasons
+    most : maximum number of jobs per report
+    interval : seconds between reports, or a tenth of that if a new job waits; until then, an idle platform still runs passes
     """
 
     def __init__(
@@ -118,17 +104,16 @@ class WaitReporter:
         if now < self._next and (not new or now < self._next - 0.9 * self._interval):
             return
         self._next = now + self._interval
-        reasons = WaitReasons(self._scheduler, done.loop, snapshot)
+        jobs = queue.jobs[: self._most].tolist()
+        try:
+            reasons = WaitReasons(self._scheduler, done.loop, snapshot, jobs)
+            explained = [(job, found) for job in jobs if (found := reasons.of(job)) is not None]
+        except PolicyError as error:
+            log_event("wait_reason_missing", logging.ERROR, why=str(error))
+            return
         waiting: dict[str, str] = {}
-        for job in queue.jobs[: self._most].tolist():
+        for job, found in explained:
             name = snapshot.table.name(job)
-            try:
-                found = reasons.of(job)
-            except PolicyError as error:  # the scheduler contradicts its own plan; report the other jobs
-                log_event("wait_reason_missing", logging.ERROR, job=name, why=str(error))
-                continue
-            if found is None:
-                continue
             waiting[name] = found.text
             if self._metrics is not None:
                 self._metrics.short_of(found.reason.resource)
@@ -174,11 +159,11 @@ def _lent(job: int, snapshot: Snapshot) -> str:
     if "nodes" not in machine.resources:
         return ""
     layout, asked = machine.racks, snapshot.table.job(job)
-    remote = max(0, asked.memory - machine.local_memory)
-    if not layout.pooled or not remote:
-        return ""
     nodes = snapshot.free[layout.nodes, layout.node_column]
     best = int(np.argmax(nodes))
+    remote = max(0, asked.memory - int(layout.local[best]))
+    if not layout.pooled or not remote:
+        return ""
     pool = int(snapshot.free[layout.pools[best], layout.memory_column])
     whose, free = machine.owners[layout.pools[best]], int(nodes[best])
     return f"{whose} has {format_memory(pool)} for {free} free nodes, {format_memory(remote)} per node is needed"

@@ -1,7 +1,8 @@
-"""Deadline metrics.
+"""Deadlines of jobs, and goals for their completion times.
 
-Source: Call et al., section IV-C; specs of the NVMe composition, "Load and measurement". A job that was rejected or never
-ran misses its deadline.
+Sources: Call et al., section IV-C, and specs of the NVMe composition, "Load and measurement"; Amaral et al., DRMaestro,
+"Experiment 3", and specs of the flow placement, "Simulation". A job that was rejected or never ran misses its deadline and
+violates its goal; a job without a goal (0) cannot violate one.
 """
 
 from __future__ import annotations
@@ -51,3 +52,18 @@ def missed_high_priority_pct(schedule: Schedule, population: BoolArray | None = 
 def _percent(marked: BoolArray, population: BoolArray | None) -> float:
     chosen = marked if population is None else marked[population]
     return 100 * float(chosen.mean()) if len(chosen) else float("nan")
+
+
+def violated(schedule: Schedule, *, queueing: bool = False) -> BoolArray:
+    """Return (n_job,) jobs that took longer than their goal, the attribute "goal" in ns.
+
+    The time counts from the start of the job or, with `queueing`, from its submission. Raises InputError if the workload has
+    no goals.
+    """
+    column = schedule.workload.attributes.get("goal")
+    if column is None:
+        raise InputError("the workload has no goals", field="goal", remedy="give each job a goal in ns, 0 for none")
+    goal = column.astype(np.float64)
+    begin = schedule.workload.submit if queueing else schedule.job_start
+    late: BoolArray = (goal > 0) & (~schedule.done | (schedule.job_end - begin > goal))
+    return late

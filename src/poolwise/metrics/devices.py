@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
-from poolwise.metrics.window import Window
+from poolwise.metrics.window import Window, amounts_in_steps
 from poolwise.model import Kind, Schedule
 
 
@@ -139,13 +139,7 @@ def _steps(window: Window, intervals: list[tuple[IntArray, IntArray]]) -> tuple[
     clipped = [(np.clip(b, window.begin, window.end), np.clip(e, window.begin, window.end)) for b, e in intervals]
     edges = [np.array([window.begin, window.end])]
     times = np.unique(np.concatenate([*edges, *(t for pair in clipped for t in pair)]))
-    counts = []
-    for begin, end in clipped:
-        change = np.zeros(len(times))
-        np.add.at(change, np.searchsorted(times, begin), 1)
-        np.add.at(change, np.searchsorted(times, end), -1)
-        counts.append(np.cumsum(change)[:-1])
-    return np.diff(times) / 1e9, counts
+    return np.diff(times) / 1e9, [amounts_in_steps(times, begin, end, np.ones(len(begin))) for begin, end in clipped]
 
 
 def _mean(values: FloatArray, weights: FloatArray) -> float:

@@ -47,36 +47,16 @@ def mean_interval(values: ArrayLike, level: float = 0.95) -> Interval:
 def paired_block_bootstrap(
     difference: ArrayLike, blocks: int = 30, draws: int = 2000, seed: int = 0, level: float = 0.95
 ) -> Interval:
-    """Return an interval of the mean per-job difference between two runs on the same jobs, by a circular block bootstrap.
+    """Return an interval of the mean of (n,) per-job differences between two runs on the same jobs, in submission order.
 
-    Jobs that are submitted close together wait in the same queue, so their differences are correlated; resampling whole
-    blocks of jobs preserves the correlation. The interval covers the choice of load periods in the trace: it states whether
-    the difference would persist on more of the same trace. It does not cover another machine or user population, model
-    errors, a trend through the trace, or correlation over more than about one block (n / blocks jobs): a machine that is
-    congested from beginning to end is one observation, whatever the number of jobs.
+    A circular block bootstrap (Politis and Romano 1992): jobs that are submitted close together wait in the same queue, so
+    their differences are correlated; resampling whole blocks of ceil(n / blocks) jobs preserves this. The interval covers the
+    choice of load periods in the trace: it states whether the difference would persist on more of the same trace. It does
+    not cover another machine or user population, model errors, a trend through the trace, or correlation over more than about
+    one block: a machine that is congested from beginning to end is one observation, whatever the number of jobs.
 
-    Parameters
-    ----------
-    difference
-        (n,) differences in submission order.
-    blocks
-        Number of blocks; each has ceil(n / blocks) jobs.
-    draws
-        Number of bootstrap samples.
-    seed
-        Random seed of the samples.
-    level
-        Coverage probability.
-
-    Returns
-    -------
-    Interval whose bounds are percentiles of the sample means. The tails are widened for the small number of blocks, as in a
-    t interval with one degree of freedom fewer than blocks.
-
-    Notes
-    -----
-    Circular blocks: Politis and Romano 1992. Expanded percentiles: Hesterberg 2015, tail probability
-    Phi(-sqrt(k / (k - 1)) * t).
+    The bounds are percentiles of the sample means, with tails widened for the small number of blocks as in a t interval
+    (Hesterberg 2015, tail probability Phi(-sqrt(k / (k - 1)) * t)).
     """
     _check_level(level)
     if blocks < 2 or draws < 1:

@@ -118,7 +118,7 @@ def share_under_5pct(outcomes: Outcomes, population: BoolArray) -> float:
 
 def share_remote(outcomes: Outcomes, population: BoolArray) -> float:
     """Return the share of a population's jobs that need remote memory: more per node than a node has; NaN without jobs."""
-    return float((outcomes.memory[population] > outcomes.local_memory).mean()) if population.any() else float("nan")
+    return float(outcomes.needs_remote_memory[population].mean()) if population.any() else float("nan")
 
 
 def memory_dollars(outcomes: Outcomes, dollars_per_gb: float = DOLLARS_PER_GB) -> float:

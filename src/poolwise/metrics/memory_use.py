@@ -15,9 +15,11 @@ def ran_out_of_memory(schedule: Schedule) -> BoolArray:
     return np.array([outcome is Outcome.OUT_OF_MEMORY for outcome in schedule.outcome], dtype=np.bool_)
 
 
-def whole_nodes(schedule: Schedule) -> IntArray:
-    """Return (n_run,) number of whole nodes of each run."""
+def whole_nodes(schedule: Schedule, owners: IntArray | None = None) -> IntArray:
+    """Return (n_run,) number of whole nodes of each run, of all owners or of some."""
     rows = schedule.resource == schedule.machine.resource("nodes")
+    if owners is not None:
+        rows = rows & np.isin(schedule.owner, owners)
     run = np.repeat(np.arange(schedule.n_run), np.diff(schedule.offset))
     return np.bincount(run[rows], schedule.amount[rows], schedule.n_run).astype(np.int64)
 
@@ -51,7 +53,10 @@ def pool_memory(schedule: Schedule, window: Window) -> tuple[float, float]:
     run, begin, each = (np.array([getattr(step, name) for step in steps], dtype=np.int64) for name in ("run", "time", "memory"))
     last = np.append(run[1:] != run[:-1], True)[: len(run)]
     end = np.where(last, schedule.end[run], np.append(begin[1:], 0)[: len(run)])
-    needed = _mean(np.maximum(each - machine.local_memory, 0) * whole_nodes(schedule)[run], begin, end, window)
+    needed = 0.0
+    for size in np.unique(machine.racks.local).tolist():
+        nodes = whole_nodes(schedule, machine.racks.nodes[machine.racks.local == size])
+        needed += _mean(np.maximum(each - size, 0) * nodes[run], begin, end, window)
     return held / installed, needed / installed
 
 

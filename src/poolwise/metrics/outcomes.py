@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray, frozen
 from poolwise.errors import InputError
-from poolwise.model import Kind, Machine, Schedule, Workload
+from poolwise.model import Kind, Machine, Schedule
 from poolwise.short_repr import short_repr
 
 
@@ -50,6 +50,7 @@ class Outcomes:
     node_memory : MiB in all nodes
     pool_memory : MiB in all pools
     first_submit : ns of the first submission (0 without jobs)
+    most_local_memory : MiB of local memory of the largest whole node; None if all have `local_memory`
 
     Examples
     --------
@@ -79,6 +80,7 @@ class Outcomes:
     node_memory: int
     pool_memory: int
     first_submit: int
+    most_local_memory: int | None = None
 
     def __post_init__(self) -> None:
         n = len(self.id)
@@ -120,7 +122,7 @@ class Outcomes:
             status=status,
             reason=tuple(schedule.rejected.get(job, "") for job in range(n)),
             **_machine_facts(schedule.machine),
-            first_submit=_first_submit(workload),
+            first_submit=int(workload.submit[0]) if n else 0,
         )
 
     @classmethod
@@ -142,10 +144,11 @@ class Outcomes:
         if unknown := sorted(set(labels) - set(_LABELS)):
             raise InputError(f"unknown status '{unknown[0]}'", field="status", remedy=f"known: {', '.join(_LABELS)}")
         status = np.array([_LABELS.index(label) for label in labels], dtype=np.uint8)
-        numbers: dict[str, Any] = {name: _integers(frame[name]) for name in _INTEGERS}
+        numbers: dict[str, Any] = {name: _numbers(frame[name], whole=True) for name in _INTEGERS}
         numbers.update((name, facts[name]) for name in _FACTS)
-        reason = tuple(frame["reason"])
-        return cls(**numbers, nodes_held=_floats(frame["nodes_held"]), status=status, reason=reason)
+        numbers["most_local_memory"] = facts.get("most_local_memory")
+        numbers["nodes_held"] = _numbers(frame["nodes_held"], whole=False)
+        return cls(**numbers, status=status, reason=tuple(frame["reason"]))
 
     def to_frame(self) -> pl.DataFrame:
         """Return a frame with one row per job and the attributes as columns; write `facts` with it."""
@@ -157,7 +160,8 @@ class Outcomes:
     @property
     def facts(self) -> dict[str, int | bool]:
         """Facts of the machine and the workload that `from_frame` needs in addition to the frame; plain data for JSON."""
-        return {name: getattr(self, name) for name in _FACTS}
+        facts = {name: getattr(self, name) for name in _FACTS}
+        return facts if self.most_local_memory is None else {**facts, "most_local_memory": self.most_local_memory}
 
     def __len__(self) -> int:
         return len(self.id)
@@ -171,6 +175,12 @@ class Outcomes:
     def unit(self) -> str:
         """Word for the unit that `nodes` counts: "node", or "task" if jobs share nodes."""
         return "node" if self.whole_nodes else "task"
+
+    @property
+    def needs_remote_memory(self) -> BoolArray:
+        """(n_job,) jobs that request more memory per node than any node has."""
+        most = self.local_memory if self.most_local_memory is None else self.most_local_memory
+        return np.greater(self.memory, most)
 
     @property
     def installed_memory(self) -> int:
@@ -189,20 +199,11 @@ _FACTS = ("n_nodes", "whole_nodes", "local_memory", "node_memory", "pool_memory"
 _LABELS = tuple(status.name.lower() for status in Status)
 
 
-def _integers(column: pl.Series) -> IntArray:
-    if not column.dtype.is_integer():
-        raise InputError(f"expected integers, got {column.dtype}", field=column.name, remedy="write it with Outcomes.to_frame")
-    return np.array(column, dtype=np.int64)
-
-
-def _floats(column: pl.Series) -> FloatArray:
-    if not column.dtype.is_numeric():
-        raise InputError(f"expected numbers, got {column.dtype}", field=column.name, remedy="write it with Outcomes.to_frame")
-    return np.array(column, dtype=np.float64)
-
-
-def _first_submit(workload: Workload) -> int:
-    return int(workload.submit[0]) if len(workload) else 0
+def _numbers(column: pl.Series, *, whole: bool) -> NDArray[Any]:
+    if not (column.dtype.is_integer() if whole else column.dtype.is_numeric()):
+        problem = f"expected {'integers' if whole else 'numbers'}, got {column.dtype}"
+        raise InputError(problem, field=column.name, remedy="write it with Outcomes.to_frame")
+    return np.array(column, dtype=np.int64 if whole else np.float64)
 
 
 def _nodes_held(schedule: Schedule) -> FloatArray:
@@ -231,12 +232,14 @@ def _machine_facts(machine: Machine) -> dict[str, Any]:
     whole = bool(count.any())
     groups = count > 0 if whole else np.ones(len(owners), dtype=np.bool_)
     per_node = each[groups] if whole else own[owners]
+    mixed = whole and int(per_node.min()) < int(per_node.max())
     return {
         "n_nodes": int(count.sum()) if whole else len(owners),
         "whole_nodes": whole,
         "local_memory": int(per_node.min()) if len(per_node) else 0,
         "node_memory": int((count * each).sum() + own[owners].sum()),
         "pool_memory": int(own[machine.of_kind(Kind.POOL)].sum()),
+        "most_local_memory": int(per_node.max()) if mixed else None,
     }
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.metrics.window import Window
+from poolwise.metrics.window import Window, amounts_in_steps
 from poolwise.model import Kind, Machine, Schedule
 
 _PRIMARY = ("nodes", "cores")
@@ -110,10 +110,10 @@ def _shares(window: Window, installed: int, held: _Steps, taken: _Steps, total: 
     times = np.unique(np.concatenate([[window.begin, window.end], *held[:2], *taken[:2]]))
     times = times[(times >= window.begin) & (times <= window.end)]
     weight = np.diff(times) / float(window.end - window.begin)
-    used = _over(times, held) / installed
+    used = amounts_in_steps(times, *held) / installed
     stranded = np.zeros(len(weight))
     if total:
-        share = _over(times, taken) / total
+        share = amounts_in_steps(times, *taken) / total
         reachable = 1.0 - share if many else np.where(share >= 1.0, 0.0, 1.0)
         stranded = np.maximum(1.0 - used - reachable, 0.0)
     return float((used * weight).sum()), float((stranded * weight).sum())
@@ -131,12 +131,3 @@ def _gates(machine: Machine, owner: int, name: str, system: bool) -> list[int]:
     rack = int(machine.rack[owner])
     found: list[int] = np.flatnonzero(nodes & (system or rack < 0 or (machine.rack == rack))).tolist()
     return found
-
-
-def _over(times: IntArray, held: _Steps) -> FloatArray:
-    """Return (n_time - 1,) sum of the amounts allocated in each step."""
-    begin, end, amount = held
-    change = np.zeros(len(times) + 1)
-    np.add.at(change, np.searchsorted(times, begin), amount)
-    np.add.at(change, np.searchsorted(times, end), -amount)
-    return np.asarray(np.cumsum(change)[: len(times) - 1])

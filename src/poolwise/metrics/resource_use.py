@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.metrics.window import Window
+from poolwise.metrics.window import Window, amounts_in_steps
 from poolwise.model import Kind, Machine, Schedule
 
 DEVICES = "devices"
@@ -72,9 +72,9 @@ def _use(schedule: Schedule, window: Window, name: str, total: int, counts: np.n
     times = np.unique(np.concatenate([[window.begin, window.end], begin, end, submit, until]))
     times = times[(times >= window.begin) & (times <= window.end)]
     weight = np.diff(times) / (total * float(window.end - window.begin))
-    used = _steps(times, begin, end, held)
+    used = amounts_in_steps(times, begin, end, held)
     free = np.maximum(total - used, 0)
-    stranded = np.minimum(free, _steps(times, submit, until, requested))
+    stranded = np.minimum(free, amounts_in_steps(times, submit, until, requested))
     return ResourceUse(name, total, float((used * weight).sum()), float((stranded * weight).sum()))
 
 
@@ -87,12 +87,3 @@ def _waits(schedule: Schedule, name: str, window: Window) -> tuple[IntArray, Int
     requested[list(schedule.rejected)] = 0.0
     waiting = (requested > 0) & (workload.submit < begun)
     return workload.submit[waiting], begun[waiting], requested[waiting]
-
-
-def _steps(times: IntArray, begin: IntArray, end: IntArray, amount: FloatArray) -> FloatArray:
-    """Return (n_time - 1,) sum of the amounts of the intervals that cover each step."""
-    change = np.zeros(len(times) + 1)
-    np.add.at(change, np.searchsorted(times, begin), amount)
-    np.add.at(change, np.searchsorted(times, end), -amount)
-    total: FloatArray = np.cumsum(change)[: len(times) - 1]
-    return total

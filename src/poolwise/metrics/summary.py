@@ -9,10 +9,7 @@ from poolwise import registry
 from poolwise.arrays import BoolArray
 from poolwise.errors import InputError
 from poolwise.metrics.measure import Measure, MeasuredRun, Metric
-from poolwise.metrics.measures.fairness import Fairness
-from poolwise.metrics.measures.memory import MemoryDollars, MemoryMeasure
-from poolwise.metrics.measures.throughput import OfferedLoad, Throughput
-from poolwise.metrics.measures.waits import Waits
+from poolwise.metrics.measures import Fairness, MemoryDollars, MemoryMeasure, OfferedLoad, Throughput, Waits
 from poolwise.metrics.memory import DOLLARS_PER_GB
 from poolwise.metrics.outcomes import Outcomes
 from poolwise.metrics.slowdown import TAU_S
@@ -103,35 +100,10 @@ def summarize(
 ) -> dict[str, float]:
     """Compute every metric of `METRICS`, then those of further measures; NaN where undefined or not applicable.
 
-    Parameters
-    ----------
-    outcomes
-        Outcome of every job.
-    warm_up
-        Number of first submitted jobs that are not measured, whatever the population.
-    population
-        (n_job,) jobs whose waits, slowdowns, fairness and degradation are measured: `paper_population`,
-        `common_population` or any other choice. Unfinished jobs are excluded; `measured_jobs` counts the remaining ones.
-    window
-        Time window of throughput and utilization, which count all jobs.
-    baseline
-        The same jobs under FCFS without backfilling with the same memory configuration. Jobs that did not finish there are
-        excluded from the fairness metrics; `compared_jobs` counts the remaining ones.
-    memory_baseline
-        The same jobs under the same scheduler on the reference machine for throughput per memory dollar (the paper: 512 GB
-        in every node, no pools), over a window of its own.
-    tau_s
-        Bound of the bounded slowdown, seconds.
-    dollars_per_gb
-        Price of memory.
-    measures
-        Measures in addition to the standard ones, such as `find("metrics", "deadlines")()` or your own.
-    workload, schedule
-        Functions that read the jobs as submitted, and the schedule, for measures that need them.
-
-    Returns
-    -------
-    Name -> value, the names of `METRICS` first.
+    `population` selects the jobs, (n_job,), whose waits, slowdowns, fairness and degradation are measured, whatever the window;
+    the first `warm_up` submitted jobs and unfinished ones are excluded, and `measured_jobs` counts the rest. Jobs that did not
+    finish in the `baseline` are excluded from fairness, and `compared_jobs` counts the rest. The other arguments are the
+    attributes of `MeasuredRun`. Returns name -> value, the names of `METRICS` first.
     """
     measured = population & after_warm_up(outcomes, warm_up)
     run = MeasuredRun(outcomes, measured, window, warm_up, baseline, memory_baseline, tau_s, dollars_per_gb, workload, schedule)

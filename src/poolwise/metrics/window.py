@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from poolwise.arrays import BoolArray
+from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.errors import InputError
 from poolwise.metrics.outcomes import Outcomes
 from poolwise.units import SECOND
@@ -46,6 +46,14 @@ class Window:
     def length_s(self) -> float:
         """Length in seconds."""
         return (self.end - self.begin) / SECOND
+
+
+def amounts_in_steps(times: IntArray, begin: IntArray, end: IntArray, amount: FloatArray) -> FloatArray:
+    """Return (n_time - 1,) sum of the amounts whose interval [begin, end) covers each step between ascending times (ns)."""
+    change = np.zeros(len(times) + 1)
+    np.add.at(change, np.searchsorted(times, begin), amount)
+    np.add.at(change, np.searchsorted(times, end), -amount)
+    return np.asarray(np.cumsum(change)[: len(times) - 1])
 
 
 def after_warm_up(outcomes: Outcomes, warm_up: int) -> BoolArray:

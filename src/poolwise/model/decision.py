@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from poolwise.arrays import IntArray
 from poolwise.model.placement import Placement, Refusal
+from poolwise.model.reason import Reason, Rule
 from poolwise.short_repr import short_repr
 
 
@@ -140,6 +140,7 @@ class Plan:
     ----------
     decisions : starts, stops, resizes, rejections and explanations of waits
     wake_at : ns of the next pass if nothing else happens before; for rounds, delay scheduling and postponement
+    reasons : row -> reason, for those jobs of `Changes.explain` that are left waiting
 
     Examples
     --------
@@ -153,6 +154,7 @@ class Plan:
 
     decisions: tuple[Decision, ...] = ()
     wake_at: int | None = None
+    reasons: Mapping[int, Reason] = field(default_factory=dict)
 
     @property
     def starts(self) -> tuple[Start, ...]:
@@ -169,11 +171,14 @@ class Plan:
         """Row -> reason, of jobs that are left waiting with one."""
         return {decision.job: decision.refusal for decision in self.decisions if isinstance(decision, Wait)}
 
-    def only(self, jobs: IntArray) -> Plan:
-        """Return the decisions about some waiting jobs, (k,) rows of the job table, without stops and resizes."""
-        rows = frozenset(jobs.tolist())
-        about = (d for d in self.decisions if not isinstance(d, Stop | Resize))
-        return replace(self, decisions=tuple(d for d in about if d.job in rows))
+    def reason(self, job: int, dispatcher: object) -> Reason:
+        """Return why a job waits: the recorded reason, its `Wait`, or that the dispatcher of the plan gives none."""
+        if job in self.reasons:
+            return self.reasons[job]
+        refusal = self.waits.get(job)
+        if refusal is not None:
+            return Reason.of(Rule.SHORT if refusal.resource else Rule.UNSAID, refusal.reason, refusal)
+        return Reason(Rule.UNSAID, f"{type(dispatcher).__name__.removesuffix('Dispatcher')} gives no reason")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,11 @@ from poolwise.model.job_table import JobTable
 from poolwise.model.machine import Machine
 from poolwise.model.partition import Partition, default_of
 from poolwise.model.table_columns import Column, Kinds
-from poolwise.units import UNKNOWN, format_time, to_seconds
+from poolwise.units import SECOND, UNKNOWN, format_time, to_seconds
 
 PARTITION, CONSTRAINT = "partition", "constraint"
+TIME_LIMIT = "time_limit_s"
+"""Attribute with each job's time limit in seconds, NaN without one, where logs have jobs that ran longer than their limit."""
 NO_PARTITION = "!"
 """Partitions of a job that no partition accepts: it can never run."""
 _NOTHING = ("", "-1")  # SWF numbers the partitions, and writes -1 for none
@@ -52,7 +54,7 @@ def taking_partitions(machine: Machine, table: JobTable, rows: slice) -> Column:
     named = np.full(len(table.submit[rows]), "") if column is None else column[rows].astype(np.str_)
     if not machine.partitions:
         return named
-    requested, nodes = table.requested[rows], requested_nodes(machine, table, rows)
+    requested, nodes = time_limits(table, rows), requested_nodes(machine, table, rows)
     taking = np.full(len(named), NO_PARTITION, dtype=object)
     for text in np.unique(named).tolist():
         which = named == text
@@ -63,6 +65,19 @@ def taking_partitions(machine: Machine, table: JobTable, rows: slice) -> Column:
             fits = which & ((requested <= part.max_time) | (requested >= UNKNOWN)) & (nodes <= part.max_nodes)
             taking[fits] = [part.name if known == NO_PARTITION else f"{known},{part.name}" for known in taking[fits].tolist()]
     return taking.astype(np.str_)
+
+
+def time_limits(table: JobTable, rows: slice) -> IntArray:
+    """Return (k,) time limits of some jobs, ns, `units.UNKNOWN` without one: what they requested, unless `TIME_LIMIT` differs.
+
+    Schedulers plan with `JobTable.requested`, which is at least the run time; limits apply to what the user requested. Slurm
+    terminates a job some time after its limit (OverTimeLimit, KillWait), so logs contain longer run times.
+    """
+    limits = table.attributes.get(TIME_LIMIT)
+    if limits is None:
+        return table.requested[rows]
+    seconds = limits[rows]
+    return np.where(np.isnan(seconds), UNKNOWN, np.rint(np.nan_to_num(seconds) * SECOND).astype(np.int64))
 
 
 def requested_nodes(machine: Machine, table: JobTable, rows: slice) -> IntArray:
@@ -109,7 +124,7 @@ def exceeded_limits(machine: Machine, table: JobTable, job: int) -> str:
         return ""
     column = table.attributes.get(PARTITION)
     parts = named_partitions(machine, "" if column is None else str(column[job]))
-    return "; ".join(_exceeded_limit(part, int(table.requested[job])) for part in parts)
+    return "; ".join(_exceeded_limit(part, int(time_limits(table, row)[0])) for part in parts)
 
 
 def _exceeded_limit(part: Partition, requested: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -92,18 +91,11 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True)
-class Renumbered:
-    """Rows of the job table were renumbered: old row -> new row, of all jobs that remain."""
-
-    rows: Mapping[int, int]
-
-
-@dataclass(frozen=True, slots=True)
 class Wake:
     """The wake-up time of a plan has come."""
 
 
-Event = Arrival | Started | Ended | Stalled | Withdrawn | CapacityChanged | Joined | Left | Renumbered | Wake
+Event = Arrival | Started | Ended | Stalled | Withdrawn | CapacityChanged | Joined | Left | Wake
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +122,7 @@ class Changes:
     capacity, joined, left : owners whose capacity changed, that joined, that left
     woke : whether the wake-up time of a plan has come
     resized : numbers of the runs that the platform gave another placement
+    explain : rows of waiting jobs whose wait the plan shall explain (`Plan.reasons`); empty in ordinary passes
 
     Examples
     --------
@@ -150,6 +143,7 @@ class Changes:
     left: tuple[int, ...] = ()
     woke: bool = False
     resized: tuple[int, ...] = ()
+    explain: frozenset[int] = frozenset()
 
     def without_arrivals(self, jobs: frozenset[int]) -> Changes:
         """Return the changes without the arrival of some jobs and without the results of the last plan."""

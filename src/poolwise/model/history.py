@@ -10,7 +10,7 @@ from poolwise.arrays import IntArray
 class RunHistory:
     """Runs that ended, in the order of their ends. The platform writes it, snapshots read it; it only grows.
 
-    Its columns have equal length. A platform that renumbers the job table keeps no history.
+    Its columns have equal length. A platform that gives rows to later jobs keeps no history.
     """
 
     def __init__(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -14,7 +14,9 @@ from poolwise.errors import InputError
 from poolwise.model.table_columns import Column, Kinds, Scalar, ShownColumns, grown, log10
 from poolwise.units import SECOND
 
-_NOTHING = (None, 0, np.zeros(0))
+SPARE_ROWS = 2048
+"""Number of rows of jobs that are gone from which on a table is crowded."""
+_NOTHING = (None, 0, np.zeros(0), 0)
 
 
 @dataclass(slots=True)
@@ -29,10 +31,12 @@ class _Held:
 
 
 class JobTable:
-    """Jobs that have arrived, one row each. The table only grows, at its end.
+    """Jobs that have arrived, one row each.
 
-    A row identifies a job, but says nothing about its position: jobs are ordered by submission, then id, then name
-    (`order_key`). The table contains neither real durations nor jobs that have not arrived.
+    A row identifies a job for as long as the job lives, but says nothing about its position: jobs are ordered by submission,
+    then id, then name (`order_key`). On a real cluster, rows of jobs that are gone are given to later jobs: the platform then
+    replaces the table by another, in which all other jobs keep their rows (`recycled`). So within one table, what is known of
+    a row that a job has used stays valid. The table contains neither real durations nor jobs that have not arrived.
 
     A job has one or more identical tasks. A task that requests `nodes` gets that many, and its other requests are per
     node: whole nodes, or parts of different nodes where nodes are shared. Any other task gets one node.
@@ -45,11 +49,10 @@ class JobTable:
     tasks : (n_job,) int64, tasks of the job
     requests : resource name -> (n_job,) int64, amount per task (per node for tasks with nodes), base units
     attributes : name -> (n_job,) any other column that a policy or model reads
-    draw : (n_job,) int64, counter of a job's random draws; it stays with the job when its row changes
+    draw : (n_job,) int64, counter of a job's random draws; it stays with the job in every table
     name : n_job names; None where ids are the names
     length : number of rows shown; None for all
     epoch : ns since 1970 of time 0; 0 in simulations
-    edition : number of times that rows were renumbered; caches by row are invalid when it changes
 
     Examples
     --------
@@ -74,16 +77,17 @@ class JobTable:
         name: Sequence[str] | None = None,
         length: int | None = None,
         epoch: int = 0,
-        edition: int = 0,
     ) -> None:
         self._held = _Held(id, submit, requested, tasks, np.arange(len(id), dtype=np.int64) if draw is None else draw)
         self._requests, self._attributes = dict(requests), dict(attributes)
         self._name = None if name is None else list(name)
         self._length = len(id) if length is None else length
-        self._derived: dict[Hashable, tuple[Any, int, Any]] = {}  # (with spare capacity, rows, as shown)
+        self._spare: list[int] = []  # rows for later jobs, ascending
+        self._refilled: list[slice] = []  # rows that were spare and have a job now, in the order in which they got it
+        self._derived: dict[Hashable, tuple[Any, int, Any, int]] = {}  # (with spare capacity, rows, as shown, refills)
         self._kinds: dict[Hashable, Kinds] = {}
         self._shared: JobTable | None = None
-        self.epoch, self.edition = epoch, edition
+        self.epoch = epoch
 
     def __len__(self) -> int:
         return self._length
@@ -160,16 +164,20 @@ class JobTable:
         """
         held: NDArray[Scalar] | None
         view: NDArray[Scalar]
-        n = self._length
-        held, done, view = self._derived.get(key, _NOTHING)
-        if held is not None and done == n:
+        n, refills = self._length, len(self._refilled)
+        held, done, view, known = self._derived.get(key, _NOTHING)
+        if held is not None and done == n and known == refills:
             return view
+        for rows in self._refilled[known:] if held is not None else ():
+            part = np.asarray(make(self, rows))
+            held = grown(held, done, part[:0])
+            held[rows] = part
         if held is None or done < n:
             part = np.asarray(make(self, slice(done, n)))
             held = part if held is None else grown(held, done, part)
         view = held[:n]
         view.flags.writeable = False
-        self._derived[key] = held, n, view
+        self._derived[key] = held, n, view, refills
         return view
 
     def kinds(self, key: Hashable, columns: Callable[[JobTable, slice], Sequence[Column]]) -> Kinds:
@@ -180,7 +188,10 @@ class JobTable:
         """
         known = self._kinds.get(key)
         if known is None:
-            known = self._kinds[key] = Kinds()
+            known = self._kinds[key] = Kinds(refills=len(self._refilled))
+        for rows in self._refilled[known.refills :]:
+            known.refill(rows, columns(self, rows))
+        known.refills = len(self._refilled)
         if len(known.of) < self._length:
             known.append(columns(self, slice(len(known.of), self._length)))
         return known
@@ -188,13 +199,13 @@ class JobTable:
     def _standard(self, key: str, make: Callable[[JobTable, slice], NDArray[Scalar]]) -> NDArray[Scalar]:
         """Do the same as `derived`, for the columns below; a table that shows a part of another takes them from that one."""
         view: NDArray[Scalar]
-        _, done, view = self._derived.get(key, _NOTHING)
-        if done == self._length:  # called many times per pass
+        _, done, view, refills = self._derived.get(key, _NOTHING)
+        if done == self._length and refills == len(self._refilled):  # called many times per pass
             return view
         if self._shared is None:
             return self.derived(key, make)
         view = self._shared._standard(key, make)[: self._length]
-        self._derived[key] = view, self._length, view
+        self._derived[key] = view, self._length, view, 0
         return view
 
     @property
@@ -239,7 +250,7 @@ class JobTable:
         part = JobTable.__new__(JobTable)
         part._held, part._requests, part._attributes, part._name = self._held, self._requests, self._attributes, self._name
         part._length, part._derived, part._kinds, part._shared = length, {}, {}, self
-        part.epoch, part.edition = self.epoch, self.edition
+        part.epoch, part._spare, part._refilled = self.epoch, [], []
         return part
 
     def show(self, length: int) -> None:
@@ -247,8 +258,8 @@ class JobTable:
         if length > self._length:
             self._length = length
 
-    def append(self, more: JobTable) -> range:
-        """Append the jobs of another table with the same columns, and return their rows.
+    def append(self, more: JobTable) -> list[int]:
+        """Add the jobs of another table with the same columns, in spare rows first, and return their rows.
 
         Raises ValueError if the columns differ.
         """
@@ -258,22 +269,71 @@ class JobTable:
         if mine != others or (self._name is None) != (more._name is None):
             raise ValueError(f"the columns differ: {', '.join(sorted(mine ^ others)) or 'name'}")
         n, k = self._length, len(more)
+        spare, self._spare = self._spare[:k], self._spare[k:]
+        s = len(spare)
+
+        def added(column: NDArray[Scalar], values: NDArray[Scalar]) -> NDArray[Scalar]:
+            column = grown(column, n, values[s:k])
+            column[spare] = values[:s]
+            return column
+
         for field in fields(_Held):
-            setattr(self._held, field.name, grown(getattr(self._held, field.name), n, getattr(more._held, field.name)[:k]))
-        for name, column in self._requests.items():
-            self._requests[name] = grown(column, n, more._requests[name][:k])
-        for name, values in self._attributes.items():
-            self._attributes[name] = grown(values, n, more._attributes[name][:k])
+            setattr(self._held, field.name, added(getattr(self._held, field.name), getattr(more._held, field.name)))
+        self._requests = {name: added(column, more._requests[name]) for name, column in self._requests.items()}
+        self._attributes = {name: added(column, more._attributes[name]) for name, column in self._attributes.items()}
+        rows = [*spare, *range(n, n + k - s)]
         if self._name is not None and more._name is not None:
-            self._name[n:] = more._name[:k]
-        self._length = n + k
-        return range(n, n + k)
+            self._name[n:] = more._name[s:k]
+            for row, name in zip(spare, more._name, strict=False):
+                self._name[row] = name
+        for part in np.split(np.array(spare), np.flatnonzero(np.diff(spare) > 1) + 1) if spare else ():
+            self._refilled.append(slice(int(part[0]), int(part[-1]) + 1))
+        self._length = n + k - s
+        return rows
+
+    def crowded(self, live: int) -> bool:
+        """Return whether more than half of the used rows, and at least `SPARE_ROWS`, belong to none of the `live` jobs."""
+        return self._length - len(self._spare) - live >= max(SPARE_ROWS, live)
+
+    def recycled(self, live: Iterable[int]) -> JobTable:
+        """Return a table that keeps the rows of `live` jobs and gives all others to later jobs.
+
+        Events about the other jobs must have been handled before.
+        """
+        kept = np.fromiter(live, np.int64)
+        spare = np.setdiff1d(np.arange(self._length), kept)
+        n = int(kept.max(initial=-1)) + 1
+        table = self.taken(np.arange(n))
+        table._spare = spare[spare < n].tolist()
+        return table
+
+    def replaced(self, rows: Sequence[int], jobs: JobTable) -> JobTable:
+        """Return a table with the columns of `jobs`, the jobs in `rows`, (k,); of the other rows, name and times are kept."""
+
+        def spread(column: NDArray[Scalar]) -> NDArray[Scalar]:
+            blank = "" if column.dtype == np.object_ else column.dtype.type()
+            found = np.full(self._length, blank, dtype=column.dtype)
+            found[rows] = column
+            return found
+
+        held = {field.name: getattr(self, field.name).copy() for field in fields(_Held)}
+        for name, column in held.items():
+            column[rows] = getattr(jobs, name)
+        names = [self.name(row) for row in range(self._length)]
+        for k, row in enumerate(rows):
+            names[row] = jobs.name(k)
+        requests = {name: spread(column) for name, column in jobs.requests.items()}
+        attributes = {name: spread(column) for name, column in jobs.attributes.items()}
+        id, submit, requested, tasks = (held[name] for name in ("id", "submit", "requested", "tasks"))
+        table = JobTable(
+            id, submit, requested, tasks, requests, attributes, draw=held["draw"], name=names if jobs.named else None,
+            epoch=jobs.epoch,
+        )  # fmt: skip
+        table._spare = list(self._spare)
+        return table
 
     def taken(self, rows: IntArray, submit: IntArray | None = None) -> JobTable:
-        """Return a table of some rows, (k,), in their order, as the next edition; other jobs are dropped.
-
-        `submit`, (k,), replaces the submissions.
-        """
+        """Return a table of some rows, (k,), in their order; `submit`, (k,), replaces the submissions."""
         return JobTable(
             self.id[rows],
             self.submit[rows] if submit is None else submit,
@@ -284,7 +344,6 @@ class JobTable:
             draw=self.draw[rows],
             name=None if self._name is None else [self._name[row] for row in rows.tolist()],
             epoch=self.epoch,
-            edition=self.edition + 1,
         )
 
 

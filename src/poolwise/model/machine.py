@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -16,6 +16,7 @@ from poolwise.model.html import html_table
 from poolwise.model.kind import Kind
 from poolwise.model.machine_builder import MachineBuilder
 from poolwise.model.partition import Partition, QualityOfService, ReservedWindow
+from poolwise.model.placement import Placement
 from poolwise.short_repr import fit_repr, short_repr
 from poolwise.units import format_memory
 
@@ -224,7 +225,12 @@ class Machine:
         if "memory" in self.resources:
             words["memory in pools"] = format_memory(int(self.capacity[pools, self.resource("memory")].sum()))
         if whole.any():
-            words["memory in each whole node"] = format_memory(self.local_memory)
+            memory = self._node_memory
+            sizes = sorted({(int(memory[o]), format_memory(int(memory[o]))) for o in nodes[whole > 0]})
+            each = {size: int(whole[memory[nodes] == size].sum()) for size, _ in sizes}
+            words["memory in each whole node"] = ", ".join(
+                text if len(sizes) == 1 else f"{each[size]:,} x {text}" for size, text in sizes
+            )
         return words
 
     def amount_text(self, resource: str, amount: int) -> str:
@@ -247,28 +253,37 @@ class Machine:
 
     @cached_property
     def racks(self) -> RackLayout:
-        """The machine as racks of whole nodes with a memory pool each; raises InputError if it has another shape."""
+        """The machine as racks of whole nodes with at most one memory pool each; raises InputError if it has another shape."""
         return RackLayout.of(self)
 
     @cached_property
+    def _node_memory(self) -> IntArray:
+        """MiB of local memory of each node of an owner, (n_owner,)."""
+        return self.per_node.get("memory", np.zeros(self.n_owner, dtype=np.int64))
+
+    @cached_property
     def local_memory(self) -> int:
-        """MiB of local memory per node, the least where node types differ; for shared nodes their capacity."""
+        """MiB of local memory per node, that of the smallest node where they differ; for shared nodes their capacity."""
         if "nodes" not in self.resources:
             nodes = self.of_kind(Kind.NODE)
             return int(self.capacity[nodes, self.resource("memory")].min()) if "memory" in self.resources and len(nodes) else 0
-        groups = self.racks.nodes
-        memory = self.per_node.get("memory")
-        return int(memory[groups].min()) if memory is not None and len(groups) else 0
+        local = self.racks.local
+        return int(local.min()) if len(local) else 0
 
 
 @dataclass(frozen=True, eq=False)
 class RackLayout:
-    """Racks of identical whole nodes, the shape that rack placement requires.
+    """Whole nodes in racks with at most one memory pool each, the shape that rack placement requires.
+
+    A group is the nodes of one type in one rack.
 
     Attributes
     ----------
-    nodes : (n_rack,) owner of each rack's nodes
-    pools : (n_rack,) owner of each rack's memory pool, -1 without one
+    nodes : (n_group,) owner of each group's nodes
+    pools : (n_group,) owner of the memory pool of its rack, -1 without one
+    local : (n_group,) MiB of local memory of each of its nodes
+    rack : (n_group,) rack of each group
+    others : further resource -> (n_group,) amount that each node brings, for resources of which nodes bring different amounts
     node_column, memory_column : columns of "nodes" and "memory" (-1 without memory)
     """
 
@@ -276,6 +291,9 @@ class RackLayout:
 
     nodes: IntArray
     pools: IntArray
+    local: IntArray
+    rack: IntArray
+    others: Mapping[str, IntArray]
     node_column: int
     memory_column: int
 
@@ -284,9 +302,23 @@ class RackLayout:
         """True if each rack has a memory pool."""
         return bool((self.pools >= 0).all())
 
+    @cached_property
+    def uniform(self) -> bool:
+        """True if each rack is one group and all nodes have the same local memory."""
+        return len(np.unique(self.rack)) == len(self.rack) and bool((self.local == self.local[:1]).all())
+
+    def distinguishes(self, requests: Container[str]) -> bool:
+        """Return whether nodes differ in local memory, or in a resource that jobs request."""
+        return not self.uniform or any(name in requests for name in self.others)
+
+    def node_counts(self, placement: Placement) -> dict[int, int]:
+        """Return group -> number of its nodes, for the groups that a placement uses."""
+        group = {owner: k for k, owner in enumerate(self.nodes.tolist())}
+        return {group[owner]: amount for _, owner, column, amount in placement.rows() if column == self.node_column}
+
     @classmethod
     def of(cls, machine: Machine) -> RackLayout:
-        """Find the one group of whole nodes and the memory pool, if any, of each rack; raises InputError for other shapes."""
+        """Find the groups of whole nodes and the memory pool, if any, of each rack; raises InputError for other shapes."""
         if "nodes" not in machine.resources:
             raise InputError(
                 f"machine '{machine.name}' has no whole nodes",
@@ -299,12 +331,6 @@ class RackLayout:
         )
         groups = [o for o in machine.of_kind(Kind.NODE).tolist() if machine.capacity[o, nodes] > 0]
         racks = [int(machine.rack[o]) for o in groups]
-        if len(set(racks)) != len(racks):
-            raise InputError(
-                "a rack has nodes of several types; rack placement needs racks of identical nodes",
-                field="rack",
-                remedy="give each node type racks of its own",
-            )
         pools = np.full(len(groups), -1, dtype=np.int64)
         for k, rack in enumerate(racks):
             here = [o for o in machine.of_kind(Kind.POOL).tolist() if int(machine.rack[o]) == rack] if memory >= 0 else []
@@ -323,4 +349,7 @@ class RackLayout:
                 field="pool",
                 remedy='write per = "rack" in its [[pool]]',
             )
-        return cls(np.array(groups, dtype=np.int64), pools, nodes, memory)
+        owners = np.array(groups, dtype=np.int64)
+        brought = {name: column[owners] for name, column in machine.per_node.items() if name not in ("memory", "cores")}
+        others = {name: column for name, column in brought.items() if (column != column[:1]).any()}
+        return cls(owners, pools, machine._node_memory[owners], machine.rack[owners], others, nodes, memory)

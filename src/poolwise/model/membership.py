@@ -40,14 +40,10 @@ def joined(machine: Machine, like: tuple[int, ...], capacity: IntArray, suffix: 
 
     Parameters
     ----------
-    machine
-        The machine.
-    like
-        Owners of one group (see `parts_of`); whole nodes and their pool get a rack of their own.
-    capacity
-        (len(like), n_resource) capacities of the new owners.
-    suffix
-        Suffix of their names.
+    machine : the machine
+    like : owners of one group (see `parts_of`); whole nodes and their pool get a rack of their own
+    capacity : (len(like), n_resource) capacities of the new owners
+    suffix : suffix of their names
     """
     copied, n = list(like), machine.n_owner
     new = {owner: n + k for k, owner in enumerate(copied)}

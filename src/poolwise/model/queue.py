@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
 
 import numpy as np
 
@@ -155,10 +154,3 @@ class Queue:
     def count_pass(self) -> None:
         """Count one more pass for each waiting job."""
         self._pass += 1
-
-    def renumber(self, rows: Mapping[int, int]) -> None:
-        """Follow a job table whose rows were renumbered, old row -> new row; every waiting job has a new row."""
-        self._rows = [rows[job] for job in self._rows]
-        self._tasks = {rows[job]: tasks for job, tasks in self._tasks.items()}
-        self._passes = {rows[job]: since for job, since in self._passes.items()}
-        self._jobs = None

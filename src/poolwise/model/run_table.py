@@ -22,8 +22,7 @@ class RunTable:
 
     Parameters
     ----------
-    n_cell
-        Number of cells (n_owner * n_resource) of the machine.
+    n_cell : number of cells (n_owner * n_resource) of the machine
     """
 
     def __init__(self, n_cell: int) -> None:

@@ -52,27 +52,34 @@ class Kinds:
     ----------
     of : (n_row,) number of each row's kind
     value : values of the columns, by number
-    first : first row of each kind
     number : values -> number
+    refills : refilled rows of the table that are counted
     """
 
     of: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     value: list[tuple[Any, ...]] = field(default_factory=list)
-    first: list[int] = field(default_factory=list)
     number: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    refills: int = 0
     held: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)  # `of`, with spare capacity
 
     def append(self, columns: Sequence[Column]) -> None:
         """Assign numbers to the next rows, given their columns, in the order in which kinds are first seen."""
-        done, numbers = len(self.of), []
-        for row, value in enumerate(zip(*(column.tolist() for column in columns), strict=True), start=done):
+        done, numbers = len(self.of), self._numbers(columns)
+        self.held = grown(self.held, done, numbers)
+        self.of = self.held[: done + len(numbers)]
+
+    def refill(self, rows: slice, columns: Sequence[Column]) -> None:
+        """Assign numbers to rows that have other jobs now."""
+        self.held[rows] = self._numbers(columns)
+
+    def _numbers(self, columns: Sequence[Column]) -> IntArray:
+        numbers = []
+        for value in zip(*(column.tolist() for column in columns), strict=True):
             number = self.number.setdefault(value, len(self.number))
             if number == len(self.value):
                 self.value.append(value)
-                self.first.append(row)
             numbers.append(number)
-        self.held = grown(self.held, done, np.array(numbers, dtype=np.int64))
-        self.of = self.held[: done + len(numbers)]
+        return np.array(numbers, dtype=np.int64)
 
 
 def log10(values: IntArray | FloatArray) -> FloatArray:

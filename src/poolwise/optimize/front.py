@@ -45,26 +45,12 @@ FrontMeasure = Callable[[Sequence[Element], int], FloatArray]
 def search_front(elements: Sequence[Element], measure: FrontMeasure, rungs: int, sample: int, seed: int) -> list[Element]:
     """Search for the front of a large set by successive halving of a random sample, then local moves from the survivors.
 
-    Parameters
-    ----------
-    elements
-        Candidates, as positions in a grid. Neighbors differ by one step along one axis, or by one step up and one down.
-    measure
-        Evaluates elements at a rung; at the last rung each element is evaluated at most once.
-    rungs
-        Number of rungs of the halving. A third of each rung advances to the next, by layers of the front.
-    sample
-        Number of elements at the first rung.
-    seed
-        Random seed of the sample.
+    `elements` are positions in a grid; neighbors differ by one step along one axis, or by one step up and one down. `measure`
+    evaluates elements at a rung, at the last of the `rungs` at most once; a third of each rung advances, by layers of the
+    front. `sample` elements are drawn with the seed for the first rung.
 
-    Returns
-    -------
-    Elements evaluated at the last rung, in the order of evaluation. Their front may miss points: it is not proven complete.
-
-    Notes
-    -----
-    Successive halving: Jamieson and Talwalkar 2016, here with layers of the front instead of a single loss.
+    Returns the elements evaluated at the last rung, in order. Their front may miss points: it is not proven complete. Source:
+    Jamieson and Talwalkar 2016, here with layers of the front instead of a single loss.
     """
     known = set(elements)
     order = np.argsort(uniform(seed, "front", np.arange(len(elements))), kind="stable")

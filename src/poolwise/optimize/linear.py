@@ -42,16 +42,11 @@ Basis = tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]
 
 @dataclass(frozen=True, eq=False)
 class LinearSolution:
-    """Result of a solve.
+    """Result of a solve; the fields after the status are only valid if it is "optimal" or "feasible".
 
-    Attributes
-    ----------
-    status : see `LinearStatus`; the other fields are only valid if it is "optimal" or "feasible"
-    objective : value of the solution, NaN without one
-    bound : proven lower bound on every solution, -inf without one
-    values : (n_column,) the solution, NaN without one
-    duals : (n_row,) change of the objective per unit of a row's bound, NaN for integer programs
-    detail : message of the solver
+    `bound` is a proven lower bound on every solution, -inf without one. `values` (n_column,) and `duals` (n_row,), the change
+    of the objective per unit of a row's bound, are NaN without a solution; duals also for integer programs. `detail` is a
+    message of the solver.
     """
 
     status: LinearStatus
@@ -65,10 +60,7 @@ class LinearSolution:
 class LinearProgram:
     """Minimize cost @ v subject to low <= A v <= high and bounds on v. Columns and rows may be added, and bounds changed.
 
-    Parameters
-    ----------
-    solver
-        "glop" for linear programs; "highs" or "scip" for integer programs.
+    The solver is "glop" for linear programs, and "highs" or "scip" for integer programs.
     """
 
     def __init__(self, solver: LinearSolver = "glop") -> None:
@@ -152,16 +144,8 @@ class LinearProgram:
     ) -> LinearSolution:
         """Solve the current problem, with a warm start from the last solution if the solver supports it.
 
-        Parameters
-        ----------
-        seconds
-            Time limit.
-        gap
-            Relative gap at which an integer program counts as solved.
-        threads
-            Number of threads of SCIP; the other solvers choose their own.
-        hint
-            (n_column,) a solution to start from.
+        `gap` is the relative gap at which an integer program counts as solved, `threads` is for SCIP only (the other solvers
+        choose their own), and `hint` is a solution (n_column,) to start from.
         """
         parameters = mathopt.SolveParameters(
             time_limit=None if seconds is None else datetime.timedelta(seconds=max(seconds, 1e-3)),

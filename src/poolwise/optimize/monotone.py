@@ -20,23 +20,12 @@ Answers = Mapping[Element, bool]
 def cheapest(
     cost: FloatArray, holds: Callable[[Element], bool], known: Answers | None = None, among: BoolArray | None = None
 ) -> Element | None:
-    """Find the cheapest element at which `holds`; on ties the first in the order of the array.
+    """Find the element of least `cost` at which `holds`, the first on ties; None if it holds at none of them.
 
-    Parameters
-    ----------
-    cost
-        (n_1, ..., n_d) cost of each element; must not decrease along any axis.
-    holds
-        Predicate, evaluated at most once per element. Assumed monotone: if it holds at x, it holds at every y >= x.
-    known
-        Earlier answers; they are not evaluated again, and may contradict the assumption.
-    among
-        (n_1, ..., n_d) mask of elements that may be chosen; by default all.
-
-    Returns
-    -------
-    The element, or None if the predicate holds at none of them. It is correct if `holds` is monotone, or if two answers show
-    that it is not. A violation that no answers show remains undetected.
+    The costs (n_1, ..., n_d) must not decrease along any axis. `holds` is evaluated at most once per element, and assumed to be
+    monotone: if it holds at x, it holds at every y >= x. `known` answers are not evaluated again, and may contradict that. Only
+    elements in the mask `among` may be chosen. The result is correct if `holds` is monotone, or if two answers show that it is
+    not; a violation that no answers show remains undetected.
     """
     cost = np.asarray(cost, dtype=np.float64)
     _check(cost)

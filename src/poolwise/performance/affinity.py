@@ -13,8 +13,8 @@ import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import InputError
-from poolwise.interfaces import PerformanceModel
-from poolwise.model import Machine, Placement, Run, Snapshot
+from poolwise.model import Machine, Run, Snapshot
+from poolwise.performance.ideal import SimpleModel
 from poolwise.performance.routes import homes
 from poolwise.registry import register
 from poolwise.units import US
@@ -25,17 +25,13 @@ PREFIX = "affinity."
 
 @register("models", "affinity")
 @dataclass(frozen=True)
-class Affinity(PerformanceModel):
+class Affinity(SimpleModel):
     """Compute time of operations / affinity, in nanoseconds rounded up once.
 
     The model reads the job table's columns "task_type" and "operations" and the machine's attributes "affinity.0",
     "affinity.1", and so on. Without them, and for a type below 0, all units are equally fast. A run on several units is as
     slow as its slowest unit. Times up to 2**51 ns (26 days) are exact to the nanosecond, whatever the unit of the work.
     """
-
-    def setup(self, run: Run, view: Snapshot) -> int:
-        """Return 0."""
-        return 0
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
         """Return time here / work - 1. Raises InputError if a unit cannot run the task."""
@@ -52,10 +48,6 @@ class Affinity(PerformanceModel):
             names = ", ".join(view.machine.owners[unit] for unit in units)
             raise InputError(f"{names} cannot run tasks of type {kind}", field="task_type", remedy="give the unit an affinity")
         return slowdown(compute_ns(job.attribute("operations"), rate), int(view.work[run.job]))
-
-    def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
-        """Return no owners: a unit runs one task at a time."""
-        return ()
 
 
 def compute_ns(operations: float, rate: float) -> int:

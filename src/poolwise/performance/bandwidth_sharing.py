@@ -7,24 +7,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from poolwise.interfaces import PerformanceModel
 from poolwise.model import Kind, Placement, Run, Snapshot
+from poolwise.performance.ideal import SimpleModel
 from poolwise.registry import register
 
 
 @register("models", "bandwidth_sharing")
 @dataclass(frozen=True)
-class BandwidthSharing(PerformanceModel):
+class BandwidthSharing(SimpleModel):
     """Slowdown demand / share - 1, where a run gets an equal share of each of its devices; composed devices add up.
 
     A run requests `bandwidth` (MB/s per task) at reference speed; with less it slows down by demand / share. With more it is
     faster only up to the job table's column "peak_bandwidth" (MB/s per task), if there is one. Runs without a request for
     bandwidth neither slow down nor count as sharers.
     """
-
-    def setup(self, run: Run, view: Snapshot) -> int:
-        """Return 0."""
-        return 0
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
         """Return demand / min(share, peak) - 1."""

@@ -58,5 +58,5 @@ class Combined(PerformanceModel):
 def _product(slowdowns: Iterable[float]) -> float:
     total = 0.0
     for more in slowdowns:
-        total = more + total + more * total
+        total = more + total + (more * total if more and total else 0.0)  # infinity times zero is not a number
     return total

@@ -11,14 +11,14 @@ import numpy as np
 
 from poolwise.errors import InputError
 from poolwise.model import JobTable, Kind, Run, Snapshot
-from poolwise.performance.ideal import FixedAtStart
+from poolwise.performance.ideal import SimpleModel
 from poolwise.performance.profiles import Profile, find_profile
 from poolwise.registry import register
 
 
 @register("models", "cpu_frequency")
 @dataclass(frozen=True)
-class CpuFrequency(FixedAtStart):
+class CpuFrequency(SimpleModel):
     """Slowdown (1 + P^m(r)) P^f - 1 on shared nodes of different frequencies with local memory and a pool.
 
     A job requests "cores" and "memory", and a frequency by its attribute "frequency" (without it, any node is equally fast).
@@ -58,7 +58,7 @@ class CpuFrequency(FixedAtStart):
 
 @register("models", "profiled_memory")
 @dataclass(frozen=True)
-class ProfiledMemory(FixedAtStart):
+class ProfiledMemory(SimpleModel):
     """Slowdown P^m by each job's own profile on racks of whole nodes with memory pools, instead of a random sensitivity.
 
     Parameters
@@ -70,9 +70,11 @@ class ProfiledMemory(FixedAtStart):
     profile: str = "kmeans"
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
-        """Return P^m at the fraction of the job's memory that is outside its nodes."""
+        """Return P^m at the fraction of the job's memory that is outside its nodes, on the smallest of them."""
         memory = int(view.table.memory[run.job])
-        remote = max(0, memory - view.machine.local_memory)
+        layout = view.machine.racks
+        local = view.machine.local_memory if layout.uniform else int(layout.local[[*layout.node_counts(run.placement)]].min())
+        remote = max(0, memory - local)
         if not remote:
             return 0.0
         return float(profile_of(view.table, run.job, self.profile).at(remote / memory))

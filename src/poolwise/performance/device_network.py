@@ -17,7 +17,7 @@ from poolwise.model.job_table import JobTable
 from poolwise.model.table_columns import Column
 from poolwise.performance.device_profiles import DeviceProfile, read_device_profiles
 from poolwise.performance.link_load import Sites, link_loads, sites
-from poolwise.registry import register
+from poolwise.registry import InputFile, register
 from poolwise.units import to_ns
 
 
@@ -41,7 +41,7 @@ class DeviceNetwork(PerformanceModel):
         Additional seconds for each location that serves remote devices to the job.
     """
 
-    profiles: str = "catalog:rodinia"
+    profiles: InputFile = "catalog:rodinia"
     start_s: float = 0.0
     server_s: float = 0.0
 
@@ -55,11 +55,8 @@ class DeviceNetwork(PerformanceModel):
         if profile is None:
             return 0.0
         site = sites(run.placement, view.machine)
-        stretch = (
-            1.0
-            + profile.cpu_sensitivity * _cores(run.placement, site, view)
-            + profile.device_sensitivity * _devices(site, view)
-        )
+        stretch = 1.0 + profile.cpu_sensitivity * _cores(run.placement, site, view)
+        stretch += profile.device_sensitivity * _devices(site, view)
         if site.remote:
             stretch *= profile.remote_s / profile.local_s * (1.0 + profile.sensitivity * _load(run, site, view))
         return stretch - 1.0

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
 
-from poolwise import catalog
 from poolwise.errors import InputError
 from poolwise.model import Placement, Schedule
+from poolwise.performance.csv_table import number, read_once, table_rows
 from poolwise.performance.link_load import sites
 from poolwise.units import SECOND
 
@@ -101,13 +99,7 @@ def read_device_profiles(reference: str | Path) -> Mapping[str, DeviceProfile]:
     >>> poolwise.read_device_profiles("catalog:rodinia")["nw"].kind
     'nw'
     """
-    text = str(reference)
-    shipped = text.startswith(catalog.PREFIX)
-    name = text.removeprefix(catalog.PREFIX)
-    path = catalog.find("device_profiles", f"{name.removesuffix('.csv')}.csv") if shipped else Path(text)
-    if not path.is_file():
-        raise InputError("profile file not found", file=path, remedy=f'give a CSV file, or "{catalog.PREFIX}NAME"')
-    return _read(path, path.stat().st_mtime_ns)
+    return read_once("device_profiles", reference, _read, "profile file")
 
 
 def device_profiles_csv(profiles: Iterable[DeviceProfile]) -> str:
@@ -169,36 +161,25 @@ def learn(schedule: Schedule, profiles: Mapping[str, DeviceProfile]) -> dict[str
     return found
 
 
-@lru_cache(maxsize=64)
-def _read(path: Path, modified: int) -> Mapping[str, DeviceProfile]:
-    """Read a file that was last modified at `modified`, which makes changed files miss the cache."""
-    with path.open(newline="", encoding="utf-8") as file:
-        lines = [(k, line) for k, line in enumerate(file, start=1) if not line.startswith("#")]
-    rows = csv.DictReader(line for _, line in lines)
-    for column in COLUMNS:
-        if column not in (rows.fieldnames or ()):
-            raise InputError(f"no column '{column}'", file=path, field=column, remedy=f"columns: {', '.join(COLUMNS)}")
+def _read(path: Path) -> Mapping[str, DeviceProfile]:
     found: dict[str, DeviceProfile] = {}
-    for (line, _), row in zip(lines[1:], rows, strict=False):
-        profile = _profile(row, path, line)
-        if profile.kind in found:
-            raise InputError(f"duplicate kind '{profile.kind}'", file=path, line=line, field="kind", remedy="keep one of them")
-        found[profile.kind] = profile
+    with path.open(newline="", encoding="utf-8") as file:
+        for line, row in table_rows(file, path, COLUMNS):
+            profile = _profile(row, path, line)
+            if profile.kind in found:
+                problem = f"duplicate kind '{profile.kind}'"
+                raise InputError(problem, file=path, line=line, field="kind", remedy="keep one of them")
+            found[profile.kind] = profile
     return MappingProxyType(found)
 
 
 def _profile(row: dict[str, str], path: Path, line: int) -> DeviceProfile:
-    values = {name: _number(row[name], path, line, name) for name in NUMBERS}
+    values = {name: number(row[name], path, line, name, least=0) for name in NUMBERS}
     assumed = tuple((row["assumed"] or "").split())
     for name in assumed:
         if name not in NUMBERS:
-            raise InputError(
-                f"'{name}' is not a number of a profile",
-                file=path,
-                line=line,
-                field="assumed",
-                remedy=f"known: {', '.join(NUMBERS)}",
-            )
+            problem = f"'{name}' is not a number of a profile"
+            raise InputError(problem, file=path, line=line, field="assumed", remedy=f"known: {', '.join(NUMBERS)}")
     for name in ("local_s", "remote_s", "loaded_s", "goal_s"):
         if not values[name] > 0:
             raise InputError("a time must be above 0", file=path, line=line, field=name, remedy="give seconds")
@@ -208,15 +189,3 @@ def _profile(row: dict[str, str], path: Path, line: int) -> DeviceProfile:
         raise InputError("cores must be a whole number", file=path, line=line, field="cores", remedy="round it up")
     numbers = {name: value for name, value in values.items() if name != "cores"}
     return DeviceProfile(row["kind"], cores=int(values["cores"]), **numbers, assumed=assumed, source=row["source"] or "")
-
-
-def _number(text: str | None, path: Path, line: int, field: str) -> float:
-    try:
-        value = float(text or "")
-    except ValueError:
-        value = math.nan
-    if not (math.isfinite(value) and value >= 0):
-        raise InputError(
-            f"'{text or ''}' is not a number of at least 0", file=path, line=line, field=field, remedy="correct it"
-        )
-    return value

@@ -9,15 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from poolwise.errors import InputError
-from poolwise.interfaces import PerformanceModel
-from poolwise.model import Fetch, Machine, Placement, Run, Snapshot
+from poolwise.model import Fetch, Machine, Run, Snapshot
+from poolwise.performance.ideal import SimpleModel
 from poolwise.performance.transfer import Data, latency
 from poolwise.registry import register
 
 
 @register("models", "fetching")
 @dataclass(frozen=True)
-class Fetching(PerformanceModel):
+class Fetching(SimpleModel):
     """Fetch phase before the computation; a task occupies its unit from the start and computes once its data have arrived.
 
     The model reads the columns of `Transfer`. The latency of the longest path passes first, and the flow counts during it.
@@ -49,21 +49,14 @@ class Fetching(PerformanceModel):
         ports = fabric.link_owners([path[-1] for path in paths])
         bandwidth = int(machine.capacity[list(ports), machine.resource("bandwidth")].max())
         if bandwidth <= 0:
-            raise InputError(
-                f"cannot transfer data: link '{machine.owners[ports[0]]}' has no bandwidth",
-                field="bandwidth",
-                remedy="give the link bandwidth, or remove data_size",
-            )
+            problem = f"cannot transfer data: link '{machine.owners[ports[0]]}' has no bandwidth"
+            raise InputError(problem, field="bandwidth", remedy="give the link bandwidth, or remove data_size")
         links = {link for unit in data.units for link in fabric.connected(unit)}
         return Fetch(-(-data.size * 1000 // bandwidth), bandwidth, paths, fabric.link_owners(sorted(links)))
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
         """Return 0: the computation is as fast as without data."""
         return 0.0
-
-    def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
-        """Return no owners: the fetch itself names the links."""
-        return ()
 
 
 def _paths(data: Data | None, machine: Machine) -> tuple[tuple[int, ...], ...]:

@@ -16,21 +16,18 @@ import numpy as np
 
 from poolwise.arrays import FloatArray
 from poolwise.errors import InputError
-from poolwise.performance.profiles import Profile, number
+from poolwise.performance.csv_table import number, table_rows
+from poolwise.performance.profiles import COLUMNS as PROFILE_COLUMNS
+from poolwise.performance.profiles import Profile
 
 COLUMNS = ("workload", "remote", "frequency", "seconds")
 
 
 @dataclass(frozen=True, eq=False)
 class CompletionTimes:
-    """Completion times of one workload.
+    """Completion times of one workload, (k,), repetitions in separate rows.
 
-    Attributes
-    ----------
-    name : name of the workload
-    remote : (k,) fraction of remote memory
-    frequency : (k,) frequency relative to the lowest measured one
-    seconds : (k,) completion times; repetitions are separate rows
+    `remote` is the fraction of remote memory, and `frequency` is relative to the lowest measured one.
     """
 
     name: str
@@ -56,15 +53,11 @@ class Errors:
 
 @dataclass(frozen=True)
 class Fit:
-    """A fitted profile.
+    """A fitted profile: the curve, with the fraction of time that scales with frequency.
 
-    Attributes
-    ----------
-    profile : the curve, with the fraction of time that scales with frequency
-    errors : errors of P^m
-    extra : increase of the mean squared error by the convexity constraint
-    frequency : errors of the frequency model, None if only one frequency was measured
-    points : measured (fraction, slowdown) pairs, for the plot
+    `errors` are those of P^m, `extra` is the increase of the mean squared error by the convexity constraint, and `frequency`
+    the errors of the frequency model, None if only one frequency was measured. `points` are measured (fraction, slowdown)
+    pairs.
     """
 
     profile: Profile
@@ -78,18 +71,8 @@ def fit(measured: CompletionTimes, pieces: int = 3, *, convex: bool = True) -> F
     """Fit P^m with 1 to 3 pieces of equal width up to the largest measured fraction of remote memory.
 
     P^m is fitted at the lowest frequency with remote memory. If several frequencies were measured, the fraction of the time
-    that scales with frequency is fitted too.
-
-    Parameters
-    ----------
-    measured
-        Completion times, including some with all memory local.
-    pieces
-        Number of linear pieces; each needs a measured fraction of its own.
-    convex
-        Require a convex curve.
-
-    Raises InputError if there are too few points.
+    that scales with frequency is fitted too. Each piece needs a measured fraction of its own, and some completion times must
+    have all memory local: raises InputError if there are too few points.
     """
     if pieces not in (1, 2, 3):
         raise InputError(f"{pieces} pieces are not supported", field="pieces", remedy="use 1, 2 or 3")
@@ -98,20 +81,17 @@ def fit(measured: CompletionTimes, pieces: int = 3, *, convex: bool = True) -> F
     remote, seconds = measured.remote[base], measured.seconds[base]
     shares = np.unique(remote)
     if not len(shares) or shares[0] > 0:
-        raise _refuse(
-            measured, "no completion time with all memory local", "measure remote = 0 at the frequency of the other points"
-        )
+        remedy = "measure remote = 0 at the frequency of the other points"
+        raise _refuse(measured, "no completion time with all memory local", remedy)
     if len(shares) < pieces + 1:
-        raise _refuse(
-            measured, f"{len(shares)} fractions of remote memory for {pieces} pieces", f"measure {pieces + 1} or more"
-        )
+        problem = f"{len(shares)} fractions of remote memory for {pieces} pieces"
+        raise _refuse(measured, problem, f"measure {pieces + 1} or more")
     slowdown = seconds / seconds[remote == 0].mean() - 1
     knots = np.linspace(0, float(shares[-1]), pieces + 1)
     for low, high in pairwise(knots.tolist()):
         if not ((shares > low) & (shares <= high + 1e-12)).any():
-            raise _refuse(
-                measured, f"no fraction of remote memory in ({low:g}, {high:g}]", "measure there, or use fewer pieces"
-            )
+            problem = f"no fraction of remote memory in ({low:g}, {high:g}]"
+            raise _refuse(measured, problem, "measure there, or use fewer pieces")
     curve = _curve(remote, slowdown, knots, convex)
     free = _curve(remote, slowdown, knots, False)
     errors, loose = (Errors.of(np.interp(remote, knots, values) - slowdown) for values in (curve, free))
@@ -156,18 +136,13 @@ def read_measurements(file: Path) -> list[CompletionTimes]:
     """
     rows: dict[str, list[tuple[float, float, float]]] = {}
     with file.open(newline="", encoding="utf-8") as text:
-        table = csv.DictReader(text)
-        for name in ("workload", "remote", "seconds"):
-            if name not in (table.fieldnames or ()):
-                raise InputError(f"no column '{name}'", file=file, line=1, field=name, remedy=f"columns: {', '.join(COLUMNS)}")
-        for row in table:
-            line = table.line_num
+        for line, row in table_rows(text, file, COLUMNS, optional=("frequency",)):
             remote, seconds = number(row["remote"], file, line, "remote"), number(row["seconds"], file, line, "seconds")
             frequency = number(row["frequency"], file, line, "frequency") if row.get("frequency") else 1.0
             if not 0 <= remote < 1:
                 raise InputError(f"invalid fraction {remote:g}", file=file, line=line, field="remote", remedy="use [0, 1)")
             for field, value in (("seconds", seconds), ("frequency", frequency)):
-                if not 0 < value < float("inf"):
+                if not value > 0:
                     raise InputError(f"{value:g} is not above 0", file=file, line=line, field=field, remedy="correct it")
             rows.setdefault(row["workload"], []).append((remote, frequency, seconds))
     if not rows:
@@ -183,10 +158,9 @@ def to_csv(profiles: list[Profile]) -> str:
     """Write profiles in the format that `read_profiles` reads."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
-    table.writerow(["workload", "remote", "slowdown", "frequency_share", "source"])
+    table.writerow(PROFILE_COLUMNS)
     for profile in profiles:
-        for remote, slowdown in zip(profile.remote, profile.slowdown, strict=True):
-            table.writerow(
-                [profile.name, f"{remote:.10g}", f"{slowdown:.10g}", f"{profile.frequency_share:.10g}", profile.source]
-            )
+        for knot in zip(profile.remote, profile.slowdown, strict=True):
+            numbers = [f"{value:.10g}" for value in (*knot, profile.frequency_share)]
+            table.writerow([profile.name, *numbers, profile.source])
     return text.getvalue()

@@ -1,4 +1,4 @@
-"""Ideal model, without any effect of the placement, and the base class of models with a fixed slowdown."""
+"""Ideal model, without any effect of the placement, and the base class of simple models."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from poolwise.model.rules import FixedSlowdown
 from poolwise.registry import register
 
 
-class FixedAtStart(PerformanceModel):
-    """Base class of models whose slowdown is fixed when a run starts, and that have no setup time."""
+class SimpleModel(PerformanceModel):
+    """Base class of models without setup time whose slowdown does not depend on neighbors, unless they override the methods."""
 
     def setup(self, run: Run, view: Snapshot) -> int:
         """Return 0."""
@@ -26,7 +26,7 @@ class FixedAtStart(PerformanceModel):
 
 @register("models", "ideal")
 @dataclass(frozen=True)
-class Ideal(FixedAtStart):
+class Ideal(SimpleModel):
     """Performance model under which every run takes exactly its duration, wherever it is placed.
 
     Examples

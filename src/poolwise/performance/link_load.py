@@ -16,16 +16,11 @@ from poolwise.model import Kind, Machine, Placement
 
 @dataclass(frozen=True, slots=True)
 class Sites:
-    """Nodes, devices and links that a placement uses.
+    """Nodes, devices and links that a placement uses, ascending.
 
-    Attributes
-    ----------
-    nodes : nodes on which its tasks compute, ascending
-    devices : devices that it holds, ascending
-    device_nodes : nodes to which the devices are attached, ascending
-    links : links on the paths to its remote devices, ascending; empty if every device is local to its task
-    shares : traffic on each of the links, in units of one task's traffic (0.5: half of one task's)
-    servers : number of locations that serve remote devices: nodes, or vertices outside them
+    `nodes` are those on which its tasks compute, `device_nodes` those to which its devices are attached, `links` those on the
+    paths to its remote devices (none if every device is local to its task), and `shares` the traffic on each of the links in
+    units of one task's traffic. `servers` counts the locations that serve remote devices: nodes, or vertices outside them.
     """
 
     nodes: tuple[int, ...]

@@ -8,19 +8,18 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from pathlib import Path
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolwise import catalog
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.model import JobTable, Machine, Run, Snapshot
 from poolwise.model.table_columns import Kinds
+from poolwise.performance.csv_table import read_once
 from poolwise.performance.profiles import Profile, read_profiles, shipped_profiles
 from poolwise.performance.remote_memory import NEAR_NS, RemoteMemory
-from poolwise.registry import register
+from poolwise.registry import InputFile, register
 from poolwise.short_repr import short_repr
 
 
@@ -48,7 +47,7 @@ class MemoryProfiles(RemoteMemory):
 
     __repr__ = short_repr
 
-    profiles: str | tuple[Profile, ...] = ()
+    profiles: InputFile | tuple[Profile, ...] = ()
     column: str = "profile"
     default: str = ""
     measured_ns: int = NEAR_NS
@@ -62,14 +61,20 @@ class MemoryProfiles(RemoteMemory):
         """Return the slowdown of the job's profile at its fraction and location of remote memory."""
         workload, machine = view.table, view.machine
         memory = int(workload.memory[run.job])
+        if "nodes" in machine.resources and not machine.racks.uniform:
+            return self._on_mixed_racks(run, memory, view)
         remote = memory - machine.local_memory
         if remote <= 0 or self.expect == "none":
             return 0.0
-        names = self._names(workload)
-        name = names.value[names.of[run.job]][0]
-        if not name:
+        if not self._name(run, workload):
             return super().slowdown(run, view)
-        share = remote / memory
+        return self._slowdown_at(remote / memory, self._inside(run.placement, remote, view), run, view)
+
+    def _slowdown_at(self, share: float, inside: float, run: Run, view: Snapshot) -> float:
+        """Return the slowdown with a share of the memory remote, of which a fraction `inside` is in the own rack's pool."""
+        names, name = self._names(view.table), self._name(run, view.table)
+        if not name:
+            return super()._slowdown_at(share, inside, run, view)
         if self.expect == "mean":
             counts = np.bincount(names.of, minlength=len(names.value)).tolist()
             used = sorted((value[0], count) for value, count in zip(names.value, counts, strict=True) if value[0])
@@ -77,7 +82,12 @@ class MemoryProfiles(RemoteMemory):
         else:
             whole = _at(self._profile(name), share)
         near, far = whole * (self.near_ns / self.measured_ns), whole * (self.far_ns / self.measured_ns)
-        return self._mixed(near, far, self._inside(run.placement, remote, view))
+        return self._mixed(near, far, inside)
+
+    def _name(self, run: Run, table: JobTable) -> str:
+        """Return the name of a run's profile, "" without one."""
+        names = self._names(table)
+        return str(names.value[names.of[run.job]][0])
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
         """Look up the profile of every job with remote memory, and warn of the number of jobs without one.
@@ -122,18 +132,9 @@ class MemoryProfiles(RemoteMemory):
     def _known(self) -> Mapping[str, Profile]:
         """Profiles by name; the user's own replace shipped ones."""
         if isinstance(self.profiles, str) and self.profiles:
-            path = catalog.resolve("memory_profiles", self.profiles)
-            if not path.is_file():
-                remedy = f'give a CSV file, or "{catalog.PREFIX}NAME"'
-                raise InputError("profile file not found", file=path, field="profiles", remedy=remedy)
-            return {**shipped_profiles(), **_read(path, path.stat().st_mtime_ns)}
+            own = read_once("memory_profiles", self.profiles, read_profiles, "profile file", "profiles")
+            return {**shipped_profiles(), **own}
         return {**shipped_profiles(), **{p.name: p for p in self.profiles if isinstance(p, Profile)}}
-
-
-@lru_cache(maxsize=16)
-def _read(path: Path, modified: int) -> Mapping[str, Profile]:
-    """Read a file that was last modified at `modified`, which makes changed files miss the cache."""
-    return read_profiles(path)
 
 
 def _at(profile: Profile, share: float) -> float:

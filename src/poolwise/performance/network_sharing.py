@@ -9,18 +9,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from poolwise.arrays import IntArray
+from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import InputError
-from poolwise.interfaces import PerformanceModel
 from poolwise.model import Machine, Placement, Run, Snapshot
-from poolwise.performance.max_min import max_min_shares
+from poolwise.performance.ideal import SimpleModel
 from poolwise.performance.routes import Route, routes
 from poolwise.registry import register
 
 
 @register("models", "network_sharing")
 @dataclass(frozen=True)
-class NetworkSharing(PerformanceModel):
+class NetworkSharing(SimpleModel):
     """Slowdown demand / share - 1 of a run's slowest flow, with links shared max-min fairly by all flows.
 
     Each pool or device that a task holds elsewhere adds a flow on every link of the path to it. A task requests `bandwidth`
@@ -30,10 +29,6 @@ class NetworkSharing(PerformanceModel):
     The share of a flow may change with any flow of the same connected network, since a neighbor that is throttled elsewhere
     leaves more bandwidth. A run with flows therefore depends on all links that it could reach.
     """
-
-    def setup(self, run: Run, view: Snapshot) -> int:
-        """Return 0."""
-        return 0
 
     def fetch_slowdown(self, run: Run, view: Snapshot) -> float:
         """Return the slowdown of the slowest flow.
@@ -116,11 +111,8 @@ def _share(view: Snapshot, capacity: IntArray, before: _Known) -> tuple[_Known, 
     slowdown: dict[int, float] = {}
     for number, wanted, path, got in zip(runs, demand, paths, share.tolist(), strict=True):
         if not got > 0.0:
-            raise InputError(
-                f"run {number} requires a link without bandwidth: {', '.join(_names(view.machine, path, capacity))}",
-                field="bandwidth",
-                remedy="give the link bandwidth, or place nothing behind it",
-            )
+            problem = f"run {number} requires a link without bandwidth: {', '.join(_names(view.machine, path, capacity))}"
+            raise InputError(problem, field="bandwidth", remedy="give the link bandwidth, or place nothing behind it")
         slowdown[number] = max(slowdown.get(number, 0.0), wanted / got - 1.0)
     return known, slowdown
 
@@ -128,3 +120,28 @@ def _share(view: Snapshot, capacity: IntArray, before: _Known) -> tuple[_Known, 
 def _names(machine: Machine, path: tuple[int, ...], capacity: IntArray) -> list[str]:
     assert machine.fabric is not None
     return [machine.owners[int(machine.fabric.link[k])] for k in path if capacity[k] <= 0]
+
+
+def max_min_shares(demand: FloatArray, capacity: FloatArray, flow: IntArray, link: IntArray) -> FloatArray:
+    """Share links max-min fairly: no flow can gain without a loss for a flow that has no more; return (n_flow,) rates.
+
+    Progressive filling: the rates of all flows rise together; a flow stops when it has its demand or when a link on its path is
+    full. Each round fixes at least one flow. Flow `flow[k]` crosses link `link[k]`, each pair once (n_hop,). Demands and
+    capacities (n_link,) are at least 0, in one unit. A flow that crosses no link gets its demand. Source: Bertsekas, Gallager,
+    Data Networks, section 6.5.2.
+    """
+    rate = np.zeros(len(demand))
+    active = np.ones(len(demand), dtype=np.bool_)
+    while active.any():
+        moving = active[flow]
+        used = np.bincount(link, weights=np.where(moving, 0.0, rate[flow]), minlength=len(capacity))
+        crossing = np.bincount(link[moving], minlength=len(capacity))
+        level = np.full(len(capacity), np.inf)  # rate at which each link is full if all its flows rise together
+        np.divide(np.maximum(capacity - used, 0.0), crossing, out=level, where=crossing > 0)
+        reach = np.full(len(demand), np.inf)  # rate at which the tightest link of each flow is full
+        np.minimum.at(reach, flow, level[link])
+        limit = np.minimum(reach, demand)
+        fixed = active & (limit <= limit[active].min())
+        rate[fixed] = limit[fixed]
+        active &= ~fixed
+    return rate

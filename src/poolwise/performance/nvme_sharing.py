@@ -10,15 +10,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 from poolwise.errors import PolicyError
-from poolwise.interfaces import PerformanceModel
 from poolwise.model import JobTable, Kind, Machine, Placement, Run, Snapshot
+from poolwise.performance.ideal import SimpleModel
 from poolwise.performance.sharing_table import SharingTable
-from poolwise.registry import register
+from poolwise.registry import InputFile, register
 
 
 @register("models", "nvme_sharing")
 @dataclass(frozen=True)
-class NvmeSharing(PerformanceModel):
+class NvmeSharing(SimpleModel):
     """Slowdown = table time / base time - 1, where the base time is the run's work (`Snapshot.work`).
 
     The job table's text column "kind" selects the table of a job; a kind without a table takes its base time everywhere. When
@@ -37,7 +37,7 @@ class NvmeSharing(PerformanceModel):
         Let a run keep its initial speed regardless of later changes (as the authors' simulator does).
     """
 
-    tables: Mapping[str, SharingTable | str] = field(default_factory=dict)
+    tables: Mapping[str, SharingTable | InputFile] = field(default_factory=dict)
     partners: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     fixed_at_start: bool = False
 
@@ -55,10 +55,6 @@ class NvmeSharing(PerformanceModel):
     def table(self, kind: str) -> SharingTable | None:
         """Return the table of a kind, None if it has none."""
         return self._read.get(kind)
-
-    def setup(self, run: Run, view: Snapshot) -> int:
-        """Return 0."""
-        return 0
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
         """Return table time / base time - 1 at the present number of sharers; 0 without a table or devices."""

@@ -5,7 +5,6 @@ Source: Sefati et al., IRoP, equations (2) and (3).
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -17,7 +16,9 @@ from numpy.typing import ArrayLike
 from poolwise import catalog
 from poolwise.arrays import FloatArray
 from poolwise.errors import InputError, UnknownNameError
+from poolwise.performance.csv_table import number, table_rows
 
+COLUMNS = ("workload", "remote", "slowdown", "frequency_share", "source")
 TOLERANCE = 1e-9
 """Fraction of a slowdown that counts as rounding of reading and fitting, and does not make a curve concave."""
 
@@ -120,13 +121,8 @@ def read_profiles(file: Path) -> dict[str, Profile]:
     knots: dict[str, list[tuple[float, float]]] = {}
     about: dict[str, tuple[float, str]] = {}
     with file.open(newline="", encoding="utf-8") as text:
-        rows = csv.DictReader(text)
-        columns = ("workload", "remote", "slowdown", "frequency_share", "source")
-        for name in columns:
-            if name not in (rows.fieldnames or ()):
-                raise InputError(f"no column '{name}'", file=file, line=1, field=name, remedy=f"columns: {', '.join(columns)}")
-        for row in rows:
-            numbers = [number(row[name], file, rows.line_num, name) for name in columns[1:4]]
+        for line, row in table_rows(text, file, COLUMNS):
+            numbers = [number(row[name], file, line, name) for name in COLUMNS[1:4]]
             knots.setdefault(row["workload"], []).append((numbers[0], numbers[1]))
             about[row["workload"]] = (numbers[2], row["source"] or "")
     found = {}
@@ -137,14 +133,6 @@ def read_profiles(file: Path) -> dict[str, Profile]:
         except InputError as error:
             raise InputError(error.message, file=file, field=error.field, remedy=error.remedy) from None
     return found
-
-
-def number(text: str | None, file: Path, line: int, field: str) -> float:
-    """Parse a cell. Raises InputError if it is not a number."""
-    try:
-        return float(text or "")
-    except ValueError:
-        raise InputError(f"'{text or ''}' is not a number", file=file, line=line, field=field, remedy="correct it") from None
 
 
 @lru_cache(maxsize=1)

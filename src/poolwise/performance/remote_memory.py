@@ -17,7 +17,7 @@ from poolwise.arrays import BoolArray, FloatArray
 from poolwise.errors import InputError
 from poolwise.model import JobTable, Kind, Machine, Placement, Run, Snapshot
 from poolwise.model.rules import FixedSlowdown, RackSpread
-from poolwise.performance.ideal import FixedAtStart
+from poolwise.performance.ideal import SimpleModel
 from poolwise.random import uniform
 from poolwise.registry import register
 
@@ -70,13 +70,8 @@ class Latency:
 
     def ns(self, switches: int) -> int:
         """Return the nanoseconds of a path through `switches` >= 1 switches: by default 180 for one and 280 for three."""
-        return (
-            4 * self.port
-            + 2 * self.retimer
-            + self.switch
-            + 4 * self.flight
-            + (switches - 1) * (self.switch + self.switch_flight)
-        )
+        first = 4 * self.port + 2 * self.retimer + self.switch + 4 * self.flight
+        return first + (switches - 1) * (self.switch + self.switch_flight)
 
     @property
     def near_ns(self) -> int:
@@ -95,19 +90,11 @@ Curve = Literal["quantile", "linear", "quadratic"]
 def sld_factor(u: float, latency_ns: float, curve: Curve = "quantile") -> float:
     """Return the slowdown (a fraction) of a job of sensitivity `u` in [0, 1) with its whole memory at `latency_ns`.
 
-    Between the measured latencies the slowdown is piecewise linear through (0, 0), (180, F180(u)), (280, F280(u)). Beyond
-    280 ns it is extrapolated with the last slope, and a warning is issued.
-
-    Parameters
-    ----------
-    u
-        Sensitivity of the job.
-    latency_ns
-        Added latency in ns.
-    curve
-        "quantile": value[floor(11 u)], so each job behaves as one measured kernel. "linear": through (0, 0) and (k/11,
-        value). "quadratic" (parity with the authors' runs): a parabola through the three nearest (k/11, value), k = 1..11,
-        which exceeds the measured range at both ends, rounded to two digits.
+    Between the measured latencies the slowdown is piecewise linear through (0, 0), (180, F180(u)), (280, F280(u)). Beyond 280
+    ns it is extrapolated with the last slope, and a warning is issued. The curve over u is "quantile": value[floor(11 u)], so
+    each job behaves as one measured kernel; "linear": through (0, 0) and (k/11, value); or "quadratic" (parity with the
+    authors' runs): a parabola through the three nearest (k/11, value), k = 1..11, which exceeds the measured range at both
+    ends, rounded to two digits.
     """
     near, far = _curve(NEAR, u, curve), _curve(FAR, u, curve)
     if latency_ns == NEAR_NS:
@@ -134,11 +121,11 @@ def _curve(points: tuple[float, ...], u: float, curve: Curve) -> float:
 
 @register("models", "remote_memory")
 @dataclass(frozen=True)
-class RemoteMemory(FixedAtStart):
+class RemoteMemory(SimpleModel):
     """Slowdown proportional to the fraction of a run's memory that is remote, fixed when the run starts.
 
-    On whole nodes, remote memory is the excess over the local memory. On shared nodes, it is the memory that each part took
-    from a pool at placement; the pool of the machine is as far away as the pool of another rack.
+    On whole nodes, remote memory is the excess over the local memory of the node. On shared nodes, it is the memory that each
+    part took from a pool at placement; the pool of the machine is as far away as the pool of another rack.
 
     Parameters
     ----------
@@ -196,14 +183,45 @@ class RemoteMemory(FixedAtStart):
         workload, memory = view.table, view.memory_of(run)
         if "nodes" not in view.machine.resources:
             return self._of_parts(run, memory, view)
-        local = view.machine.local_memory
-        remote = memory - local
+        if not view.machine.racks.uniform:
+            return self._on_mixed_racks(run, memory, view)
+        remote = memory - view.machine.local_memory
         if remote <= 0 or self.expect == "none":
             return 0.0
         inside = self._inside(run.placement, remote, view)
         near = self._at(self.near_ns, workload, run.job)
         far = near if inside == 1.0 else self._at(self.far_ns, workload, run.job)
         return self._mixed(near, far, inside) * (remote / memory)
+
+    def _on_mixed_racks(self, run: Run, memory: int, view: Snapshot) -> float:
+        """Return the slowdown of a run on nodes of different sizes: that of its slowest nodes, or their mean."""
+        counts, layout = view.machine.racks.node_counts(run.placement), view.machine.racks
+        remote = {g: max(0, memory - int(layout.local[g])) for g in counts}
+        if self.expect == "none" or not any(remote.values()):
+            return 0.0
+        wanted, given = dict[int, int](), dict[int, int]()
+        for g, count in counts.items():
+            rack = int(layout.rack[g])
+            wanted[rack] = wanted.get(rack, 0) + count * remote[g]
+        for _, owner, resource, amount in run.placement.rows():
+            if resource == layout.memory_column:
+                rack = int(view.machine.rack[owner])
+                given[rack] = given.get(rack, 0) + amount
+        inside = {rack: min(given.get(rack, 0), amount) / amount for rack, amount in wanted.items() if amount}
+        if self.spread == "paper" and min(inside.values()) < 1.0:
+            inside = dict.fromkeys(inside, 0.0)
+        each = {
+            g: self._slowdown_at(remote[g] / memory, inside[int(layout.rack[g])], run, view) if remote[g] else 0.0
+            for g in counts
+        }
+        if self.spread == "mean":
+            return sum(counts[g] * each[g] for g in counts) / sum(counts.values())
+        return max(each.values())
+
+    def _slowdown_at(self, share: float, inside: float, run: Run, view: Snapshot) -> float:
+        """Return the slowdown with a share of the memory remote, of which a fraction `inside` is in the own rack's pool."""
+        near, far = (self._at(ns, view.table, run.job) for ns in (self.near_ns, self.far_ns))
+        return self._mixed(near, far, inside) * share
 
     def _of_parts(self, run: Run, memory: int, view: Snapshot) -> float:
         """Return the slowdown of a run on shared nodes, where each row of a pool is the remote memory of one part."""
@@ -225,13 +243,15 @@ class RemoteMemory(FixedAtStart):
         return float(mean if self.spread == "mean" else max(each))
 
     def fixed(self, table: JobTable, rows: slice, machine: Machine) -> FixedSlowdown | None:
-        """Return both factors of each job, weighted with its fraction of remote memory; None for a negative latency."""
+        """Return both factors of each job, weighted with its fraction of remote memory; None if they depend on the nodes."""
         if min(self.near_ns, self.far_ns) < 0:
             return None
         memory = table.memory[rows]
         if "nodes" not in machine.resources:
             near, far = (self._factor(ns, table, rows, memory > 0) for ns in (self.near_ns, self.far_ns))
             return FixedSlowdown(near, far, np.ones(len(near)), self.spread, per_part=True)
+        if not machine.racks.uniform:
+            return None
         remote = np.maximum(memory - machine.local_memory, 0)
         some, share = remote > 0, np.zeros(len(remote))
         np.divide(remote, memory, out=share, where=some)

@@ -11,14 +11,7 @@ _NODE, _LINK = int(Kind.NODE), int(Kind.LINK)
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Links between a task's node and a resource that it holds elsewhere.
-
-    Attributes
-    ----------
-    task : number of the task
-    remote : owner at the far end
-    links : positions in the fabric, not empty
-    """
+    """Links (positions in the fabric, not empty) between a task's node and an owner, `remote`, that it holds elsewhere."""
 
     task: int
     remote: int

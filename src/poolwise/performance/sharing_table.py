@@ -6,15 +6,13 @@ import csv
 import math
 import warnings
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from poolwise import catalog
 from poolwise.errors import InputError
+from poolwise.performance.csv_table import read_once
 
-CATALOG = "catalog:"
 TOLERATED_FALL = 0.02
 """A table that falls by more than this fraction with one more sharer causes a warning, since sharing should not help."""
 
@@ -23,11 +21,9 @@ TOLERATED_FALL = 0.02
 class SharingTable:
     """Run times of one kind of workload.
 
-    Attributes
-    ----------
-    seconds : seconds[k - 1][s - 1] is the run time when s runs share a composition of k devices; the last row applies to all
-        larger compositions, and more sharers than columns are not allowed
-    partners : other kinds that may share a composition with this one; they count as sharers like its own
+    seconds[k - 1][s - 1] is the run time when s runs share a composition of k devices; the last row applies to all larger
+    compositions, and more sharers than columns are not allowed. `partners` are other kinds that may share a composition with
+    this one; they count as sharers like its own.
     """
 
     seconds: tuple[tuple[float, ...], ...]
@@ -49,13 +45,7 @@ class SharingTable:
         The header is "devices,1,2,..." (numbers of sharers); each row is a composition size, from 1; cells are seconds.
         Raises InputError with file, line and cell.
         """
-        text = str(reference)
-        path = catalog.find("sharing_tables", text.removeprefix(CATALOG)) if text.startswith(CATALOG) else Path(text)
-        if not path.is_file():
-            raise InputError(
-                f"performance table not found: {path.name}", file=path, remedy=f'give a CSV file, or "{CATALOG}NAME"'
-            )
-        return _read(path, path.stat().st_mtime_ns)
+        return read_once("sharing_tables", reference, _read, "performance table")
 
 
 @runtime_checkable
@@ -72,9 +62,7 @@ class OffersTables(Protocol):
         ...
 
 
-@lru_cache(maxsize=64)
-def _read(path: Path, modified: int) -> SharingTable:
-    """Read a file that was last modified at `modified`, which makes changed files miss the cache."""
+def _read(path: Path) -> SharingTable:
     with path.open(newline="", encoding="utf-8") as file:
         try:
             rows = [(k, row) for k, row in enumerate(csv.reader(file), start=1) if row and not row[0].startswith("#")]
@@ -94,21 +82,12 @@ def _read(path: Path, modified: int) -> SharingTable:
 
 def _row(path: Path, line: int, size: int, row: list[str], width: int) -> tuple[float, ...]:
     if row[0].strip() != str(size):
-        raise InputError(
-            f"expected the row of {size} devices, got '{row[0]}'",
-            file=path,
-            line=line,
-            field="devices",
-            remedy="write one row per size: 1, 2, 3, ...",
-        )
+        problem, remedy = f"expected the row of {size} devices, got '{row[0]}'", "write one row per size: 1, 2, 3, ..."
+        raise InputError(problem, file=path, line=line, field="devices", remedy=remedy)
     if len(row) != width:
-        raise InputError(
-            f"expected {width - 1} times, one per number of sharers, got {len(row) - 1}",
-            file=path,
-            line=line,
-            field=f"devices={size}",
-            remedy="give one time per number of sharers",
-        )
+        problem = f"expected {width - 1} times, one per number of sharers, got {len(row) - 1}"
+        remedy = "give one time per number of sharers"
+        raise InputError(problem, file=path, line=line, field=f"devices={size}", remedy=remedy)
     return tuple(_cell(path, line, f"devices={size}, sharers={s}", text) for s, text in enumerate(row[1:], start=1))
 
 
@@ -129,5 +108,5 @@ def _warn_of_falls(path: Path, table: SharingTable) -> None:
                 fall = 100 * (1 - more / fewer)
                 warnings.warn(
                     f"{path}: devices={k}, sharers={s}: {fall:.1f} % faster than with one sharer less; check the measurement",
-                    stacklevel=5,
+                    stacklevel=7,
                 )

@@ -11,15 +11,15 @@ from functools import lru_cache
 import numpy as np
 
 from poolwise.errors import InputError
-from poolwise.interfaces import PerformanceModel
-from poolwise.model import Machine, Placement, Run, Snapshot
+from poolwise.model import Machine, Run, Snapshot
+from poolwise.performance.ideal import SimpleModel
 from poolwise.performance.routes import homes
 from poolwise.registry import register
 
 
 @register("models", "transfer")
 @dataclass(frozen=True)
-class Transfer(PerformanceModel):
+class Transfer(SimpleModel):
     """Setup time to move data from its position to the task before it computes; none within one position.
 
     The model reads the job table's columns "data_size" (bytes; without it there is no transfer), "data_x" and "data_y" (the
@@ -48,10 +48,6 @@ class Transfer(PerformanceModel):
         """Return 0."""
         return 0.0
 
-    def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
-        """Return no owners: transfers do not share bandwidth."""
-        return ()
-
     def _time(self, data: Data, unit: int, view: Snapshot) -> int:
         machine = view.machine
         if data.is_local(unit, machine):
@@ -68,14 +64,7 @@ class Transfer(PerformanceModel):
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """Input data that must be moved to the units of a run.
-
-    Attributes
-    ----------
-    size : bytes, at least 1
-    place : (x, y)
-    units : owners that need it, ascending
-    """
+    """Input data, `size` >= 1 bytes at position (x, y), that must be moved to the units of a run (owners, ascending)."""
 
     size: int
     place: tuple[int, int]
@@ -89,9 +78,8 @@ class Data:
         if not size:
             return None
         place = int(job.attribute("data_x")), int(job.attribute("data_y"))
-        return cls(
-            size, place, tuple(sorted({unit for units in homes(run.placement, view.machine).values() for unit in units}))
-        )
+        units = {unit for units in homes(run.placement, view.machine).values() for unit in units}
+        return cls(size, place, tuple(sorted(units)))
 
     def is_local(self, unit: int, machine: Machine) -> bool:
         """Return whether a unit is at the position of the data."""
@@ -105,11 +93,8 @@ class Data:
         if self.is_local(unit, machine):
             return ()
         if machine.fabric is None:
-            raise InputError(
-                "cannot transfer data: the machine has no network",
-                field="link",
-                remedy="add [[link]] sections, or remove data_size",
-            )
+            remedy = "add [[link]] sections, or remove data_size"
+            raise InputError("cannot transfer data: the machine has no network", field="link", remedy=remedy)
         return machine.fabric.path(_at(self.place, machine), unit)
 
 
@@ -123,11 +108,8 @@ def _at(place: tuple[int, int], machine: Machine) -> int:
     """Return the lowest owner at a position that is on the network."""
     found = places(machine).get(place)
     if found is None:
-        raise InputError(
-            f"data is at x = {place[0]}, y = {place[1]}, where nothing is on the network",
-            field="data_x",
-            remedy="put a node or device there, or move the data",
-        )
+        problem = f"data is at x = {place[0]}, y = {place[1]}, where nothing is on the network"
+        raise InputError(problem, field="data_x", remedy="put a node or device there, or move the data")
     return found
 
 

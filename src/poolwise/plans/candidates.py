@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from poolwise.arrays import BoolArray, FloatArray
+from poolwise.comparison.compare import compare_cells_with_today
 from poolwise.comparison.run_comparison import Comparison
-from poolwise.comparison.today import compare_cells_with_today
 from poolwise.comparison.waits import PairedRun
 from poolwise.files.document import Document
 from poolwise.files.fields import Positive, Section
+from poolwise.hashing import Json
 from poolwise.metrics import Interval, Outcomes, Window, common_population, mean_interval, paired_block_bootstrap, summarize
-from poolwise.metrics.measures.deadlines import Deadlines
+from poolwise.metrics.measures import Deadlines
 from poolwise.optimize.monotone import Element
 from poolwise.plans.plan import ReportProgress
 from poolwise.plans.sizes import Size
 from poolwise.plans.targets import FAIRNESS, MISSED, Target, job_margins, needs_fcfs
-from poolwise.runner import Executor, run_missing
-from poolwise.runner.progress import LineProgress
+from poolwise.runner import TaskRunner
 from poolwise.studies.cell_simulation import Cells
 from poolwise.studies.cell_store import CellStore
 from poolwise.studies.cells import Cell, workload_of
@@ -96,7 +96,7 @@ class CandidateRuns:
     document : the plan without [plan]: a study of one run, with its machine resolved
     sizes, targets, certainty : sections of the plan
     reference : dotted path -> value of the machine that relative targets refer to; empty without one
-    store, executor : cache of the runs, and where they are computed
+    runner : runs the cells and stores their records
     report : receives a progress line for each candidate
     tau_s : bound of the bounded slowdown, seconds
     left_out : ids of jobs that are removed from every run
@@ -108,33 +108,26 @@ class CandidateRuns:
     targets: tuple[Target, ...]
     certainty: CertaintySection
     reference: Mapping[str, Any]
-    store: CellStore
-    executor: Executor
+    runner: TaskRunner[CellStore]
     report: ReportProgress
     tau_s: float
     left_out: tuple[int, ...] = ()
-    _cells: dict[Element | None, tuple[Cell, ...]] = field(default_factory=dict)
-    _metrics: dict[str, dict[str, float]] = field(default_factory=dict)
-    _common: dict[int, BoolArray] = field(default_factory=dict)
-    _today: dict[str, Cell] = field(default_factory=dict)
-    _reported: set[Element] = field(default_factory=set)
-    simulated: dict[str, Cell] = field(default_factory=dict)
+    _cells: dict[Element | None, tuple[Cell, ...]] = field(default_factory=dict, init=False)
+    _metrics: dict[str, dict[str, float]] = field(default_factory=dict, init=False)
+    _common: dict[int, BoolArray] = field(default_factory=dict, init=False)
+    _today: dict[str, Cell] = field(default_factory=dict, init=False)
+    _reported: set[Element] = field(default_factory=set, init=False)
+    simulated: dict[str, Cell] = field(default_factory=dict, init=False)
 
     def without(self, ids: tuple[int, ...]) -> CandidateRuns:
         """Return runs of the same candidates without some jobs; only the number of removed jobs is reported."""
         self.report(f"repeating the search without {len(ids)} of the largest jobs")
-        return CandidateRuns(
-            self.document,
-            self.sizes,
-            self.targets,
-            self.certainty,
-            self.reference,
-            self.store,
-            self.executor,
-            lambda line: None,
-            self.tau_s,
-            ids,
-        )
+        return replace(self, runner=replace(self.runner, progress=None), report=lambda line: None, left_out=ids)
+
+    @property
+    def store(self) -> CellStore:
+        """Store of the runs."""
+        return self.runner.store
 
     @property
     def largest(self) -> Element:
@@ -165,6 +158,15 @@ class CandidateRuns:
         """Describe a candidate: the value of each size."""
         return " and ".join(size.phrase(k) for size, k in zip(self.sizes, element, strict=True))
 
+    def sizes_of(self, element: Element) -> Json:
+        """Return path -> value of each size of a candidate, as plain data."""
+        return {size.key: size.written[k] for size, k in zip(self.sizes, element, strict=True)}
+
+    @property
+    def relative(self) -> bool:
+        """True if any target refers to the reference."""
+        return any(target.relative for target in self.targets)
+
     def values(self, element: Element, metric: str, seeds: int) -> FloatArray:
         """Return (seeds,) values of a metric of a simulated candidate."""
         return np.array([self._measured(element, seed)[metric] for seed in range(seeds)])
@@ -172,7 +174,8 @@ class CandidateRuns:
     def margins(self, element: Element, target: Target, seeds: int) -> FloatArray:
         """Return (seeds,) margins of a simulated candidate, or (n_job,) margins of its jobs for intervals over jobs."""
         if self.certainty.over == "jobs":
-            series = self._job_margins(element, target)
+            reference = self._outcomes(None, 0) if target.relative else None
+            series = job_margins(target, self._outcomes(element, 0), reference, self.population(0), self.tau_s)
             if series is not None:
                 return series
         values = self.values(element, target.metric, seeds)
@@ -199,7 +202,7 @@ class CandidateRuns:
                 settings |= self.reference
             else:
                 settings["vary"] = {size.key: [size.written[k]] for size, k in zip(self.sizes, element, strict=True)}
-            study = resolve(self.document.copy(), settings)
+            study = resolve(self.document, settings)
             cells = study.cells
             self._cells[element] = tuple(cell.without(self.left_out) for cell in cells) if self.left_out else cells
             self._today = {**self._today, **study.today}
@@ -234,23 +237,23 @@ class CandidateRuns:
         cells = self.cells(element)[:seeds]
         if not self._today:
             return None
-        run_missing(Cells(), [self._today[cell.key] for cell in cells], self.store, self.executor, LineProgress(self.report))
+        self.runner.run(Cells(), [self._today[cell.key] for cell in cells])
         return compare_cells_with_today(cells, self._today, self.store)
 
     def _run(self, element: Element, seeds: int) -> None:
         """Simulate the first seeds of a candidate, and of the runs that it is compared with."""
         required: dict[str, Cell] = {}
-        with_reference = [None] if any(target.relative for target in self.targets) else []
+        with_reference = [None] if self.relative else []
         for which in (element, self.largest, *with_reference):
             for cell in self.cells(which)[:seeds]:
                 for one in (cell, cell.baseline()) if needs_fcfs(self.targets) else (cell,):
                     required[one.key] = one
         missing = [cell for key, cell in required.items() if key not in self.simulated]
-        run_missing(Cells(), missing, self.store, self.executor, LineProgress(self.report))
+        self.runner.run(Cells(), missing)
         self.simulated |= required
 
     def _verdict(self, element: Element, targets: Sequence[Target], seeds: int) -> CandidateVerdict:
-        unfinished = max(self._unfinished(element, seed) for seed in range(seeds))
+        unfinished = int(self.values(element, "unfinished", seeds).max())
         if unfinished:
             return CandidateVerdict("breaks", seeds, (), (np.nan,) * len(targets), unfinished)
         values = tuple(float(self.values(element, target.metric, seeds).mean()) for target in targets)
@@ -273,13 +276,10 @@ class CandidateRuns:
         """Return (n_job,) measured jobs: those after the warm-up that the largest candidate and the reference finish."""
         if seed not in self._common:
             runs = [self._outcomes(self.largest, seed)]
-            if any(target.relative for target in self.targets):
+            if self.relative:
                 runs.append(self._outcomes(None, seed))
             self._common[seed] = common_population(runs, self.cells(self.largest)[seed].warm_up)
         return self._common[seed]
-
-    def _unfinished(self, element: Element, seed: int) -> int:
-        return int(self._measured(element, seed)["unfinished"])
 
     def _measured(self, element: Element | None, seed: int) -> dict[str, float]:
         return self._measures(self.cells(element)[seed], seed, baseline=needs_fcfs(self.targets))
@@ -301,7 +301,3 @@ class CandidateRuns:
             found["unfinished"] = float((population & ~outcomes.finished).sum())
             self._metrics[cell.key] = found
         return self._metrics[cell.key]
-
-    def _job_margins(self, element: Element, target: Target) -> FloatArray | None:
-        reference = self._outcomes(None, 0) if target.relative else None
-        return job_margins(target, self._outcomes(element, 0), reference, self.population(0), self.tau_s)

@@ -9,13 +9,101 @@ import polars as pl
 
 from poolwise.hashing import Json
 from poolwise.optimize.monotone import Element
-from poolwise.plans.deployment_figures import deployment_figures, eighty_twenty
 from poolwise.plans.deployment_measured import MeasuredDeployments, measure_deployments
 from poolwise.plans.deployment_tasks import MEASURED, DeploymentTaskType
-from poolwise.plans.plan import Answer, PlanStatus
-from poolwise.presentation.format import format_energy, format_number, humanize_name, latency_name, sentence_case
-from poolwise.presentation.table import Table
+from poolwise.presentation.answer import Answer, AnswerStatus, DecisionCard
+from poolwise.presentation.figure import Axis, Curves, Figure, Scatter
+from poolwise.presentation.format import (
+    energy_unit,
+    format_energy,
+    format_number,
+    humanize_name,
+    latency_name,
+    latency_unit,
+    sentence_case,
+)
+from poolwise.presentation.table import frame_table
 from poolwise.units import format_time
+
+EIGHTY, TWENTY = 0.8, 0.2
+
+
+def deployment_figures(found: MeasuredDeployments, best: int | None) -> list[Figure]:
+    """Draw the gain from a few units, and each candidate's latency by its cost and its energy."""
+    figures: list[Figure] = []
+    gains = gains_of(found)
+    if gains:
+        kind = found.task_type.section.unit[-1].type
+        x = sorted({share for rows in gains.values() for share, _, _ in rows})
+        series = {}
+        for policy, rows in gains.items():
+            known = {share: 100 * gain for share, gain, _ in rows}
+            series[humanize_name(policy)] = [known.get(share, float("nan")) for share in x]
+        figures.append(
+            Curves(
+                "few_units",
+                f"Latency gain by share of {kind}",
+                f"Share of the possible latency gain between the fewest {kind} and the best number of them. The 80-20 rule "
+                "would place 80 % of the gain at 20 % of the units.",
+                x=[100 * share for share in x],
+                series={**series, "80 % of the gain": [80.0] * len(x)},
+                x_axis=Axis(f"{kind} among the units (%)"),
+                y_axis=Axis("share of the latency gain (%)"),
+                highlight=100 * TWENTY,
+            )
+        )
+    unit, size = latency_unit(float(found.means[:, 0].max()))
+    energy, joules = energy_unit(float(found.means[:, 2].max()))
+    y_axis = Axis(f"{latency_name(found.task_type.section.latency)} of jobs ({unit})", log=True)
+    caption = "One point per candidate; the front is the Pareto front of latency, purchase cost and energy together."
+    for name, label, k, scale in (("cost", "purchase cost", 1, 1.0), ("energy", f"energy ({energy})", 2, joules)):
+        costs, latencies = found.means[:, k] / scale, found.means[:, 0] / size
+        groups = {"on the front": found.on_front, "not on the front": ~found.on_front}
+        series_of = {group: (costs[rows].tolist(), latencies[rows].tolist()) for group, rows in groups.items() if rows.any()}
+        if best is not None:
+            series_of["the answer"] = ([float(costs[best])], [float(latencies[best])])
+        title = f"Latency by {label.partition(' (')[0]}"
+        figures.append(Scatter(f"front_{name}", title, caption, series=series_of, x_axis=Axis(label), y_axis=y_axis))
+    return figures
+
+
+def gains_of(found: MeasuredDeployments) -> dict[str, list[tuple[float, float, int]]]:
+    """Return policy -> (share of the last type among all units, share of the possible latency gain, row), ascending.
+
+    The gain is defined for a fixed number of units of two types: 0 at the fewest units of the last type, 1 at the lowest
+    latency. Other plans return {}.
+    """
+    section = found.task_type.section
+    if section.units is None or len(section.unit) != 2:
+        return {}
+    gains: dict[str, list[tuple[float, float, int]]] = {}
+    for p, choice in enumerate(section.placement):
+        rows = sorted((k for k in range(len(found.elements)) if found.elements[k][-1] == p), key=lambda k: found.counts[k][1])
+        latency = found.means[rows, 0]
+        possible = float(latency[0] - latency.min()) if len(rows) else 0.0
+        if possible > 0:
+            shares = [found.counts[k][1] / section.units for k in rows]
+            gains[str(choice)] = [
+                (s, float((latency[0] - y) / possible), k) for s, y, k in zip(shares, latency, rows, strict=True)
+            ]
+    return gains
+
+
+def eighty_twenty(found: MeasuredDeployments) -> Json | None:
+    """Return, per policy, the least share of the last type with 80 % of the gain, and the gain with 20 % of the units."""
+    answers: Json = {}
+    for policy, rows in gains_of(found).items():
+        enough = next((share, k) for share, gain, k in rows if gain >= EIGHTY)
+        few = [gain for share, gain, _ in rows if share <= TWENTY + 1e-9]
+        cost = found.means[:, 1]
+        answers[policy] = {
+            "share_for_80_percent": enough[0],
+            "cost_for_80_percent": float(cost[enough[1]]),
+            "gain_of_20_percent": few[-1] if few else None,
+            "cost_of_all": float(cost[rows[-1][2]]),
+        }
+    return answers or None
+
 
 OTHER_COUNT = "another number of units than requested"
 """Reason that is not worth a note: most combinations are excluded for it."""
@@ -29,26 +117,18 @@ def deployment_answer(
     runs: Mapping[Element, Sequence[Json]],
     n_runs: int,
 ) -> Answer:
-    """Combine the runs of deployments into an answer.
+    """Combine the runs of deployments, one per seed for each fully simulated candidate, into an answer.
 
-    Parameters
-    ----------
-    task_type
-        The plan and its tables.
-    elements, left_out
-        All candidates, and reason -> number of excluded ones.
-    measured, runs
-        Fully simulated candidates, and their runs, one per seed.
-    n_runs
-        Total number of runs, including those of lower rungs.
+    `elements` are all candidates, `left_out` maps a reason to the number of excluded ones, and `n_runs` counts all runs,
+    including those of lower rungs.
     """
     found = measure_deployments(task_type, measured, runs)
     keeping, open_ = found.ranked("keeps"), found.ranked("undecided")
     best = keeping[0] if keeping else None
     cheaper = [k for k in open_ if best is None or found.utility[k] < found.utility[best]]
     exhaustive = len(measured) == len(elements)
-    status: PlanStatus = "undecided" if cheaper else "infeasible" if best is None else "decided"
-    frame = _frame(found)
+    status: AnswerStatus = "undecided" if cheaper else "infeasible" if best is None else "decided"
+    frame, (main, *figures) = _frame(found), deployment_figures(found, best)
     content: Json = {
         "latency": f"{task_type.section.latency} of the jobs' latency, us",
         "utility": dict(task_type.section.utility),
@@ -66,13 +146,15 @@ def deployment_answer(
         because=list(_because(found, keeping, cheaper)),
         sections={"Gain from a few units": list(_few_units(found)), "Method": list(_method(content, task_type, exhaustive))},
         notes=[f"{count:,} combinations were excluded: {why}." for why, count in left_out.items() if why != OTHER_COUNT],
-        figures=deployment_figures(found, best),
+        main=main,
+        figures=figures,
+        tables=[frame_table(frame, best)],
         candidates=frame,
         chosen=best,
         content=content,
         inputs=task_type.tables.sha256,
         seeds=list(range(task_type.section.seeds)),
-        card=None if best is None else _card(found, best, keeping[1] if len(keeping) > 1 else None),
+        decision=None if best is None else _decision(found, keeping[:2]),
     )
 
 
@@ -88,21 +170,24 @@ def _headline(found: MeasuredDeployments, best: int | None, undecided: bool) -> 
     return f"{text}, is enough; whether less is enough is undecided with these seeds." if undecided else f"Buy {text}."
 
 
-def _card(found: MeasuredDeployments, best: int, rival: int | None) -> Table:
-    """Summarize the answer and the runner-up."""
-    section = found.task_type.section
-    shown = [best, *([] if rival is None else [rival])]
-    rows = [[f"Units: {unit.type}", *(f"{found.counts[k][u]:,}" for k in shown)] for u, unit in enumerate(section.unit)]
+def _decision(found: MeasuredDeployments, shown: Sequence[int]) -> DecisionCard:
+    """Summarize the answer and, if there is one, the runner-up."""
+    section, means = found.task_type.section, found.means
+    choice = [[f"Units: {unit.type}", *(f"{found.counts[k][u]:,}" for k in shown)] for u, unit in enumerate(section.unit)]
     if len(section.placement) > 1:
-        rows.append(["Placement", *map(found.placement, shown)])
-    rows.append(["Certainty", _certainty(found), ""][: 1 + len(shown)])
-    latencies = [format_time(found.means[k, 0] / 1e6) for k in shown]
-    rows.append([f"{sentence_case(latency_name(section.latency))} of jobs", *latencies])
-    rows.append(["Purchase cost", *(_plain_number(found.means[k, 1]) for k in shown)])
-    rows.append(["Energy", *(format_energy(found.means[k, 2]) for k in shown)])
-    rows.append(["Utilization of units", *(f"{100 * found.means[k, 3]:.3g} %" for k in shown)])
-    note = f"Means over {section.seeds} seeds, the same for all candidates." if section.seeds > 1 else "One seed."
-    return Table("Decision", ["", "recommended", "runner-up"][: 1 + len(shown)], rows, note)
+        choice.append(["Placement", *map(found.placement, shown)])
+    effects = [
+        [f"{sentence_case(latency_name(section.latency))} of jobs", *(format_time(means[k, 0] / 1e6) for k in shown)],
+        ["Purchase cost", *(_plain_number(means[k, 1]) for k in shown)],
+        ["Energy", *(format_energy(means[k, 2]) for k in shown)],
+        ["Utilization of units", *(f"{100 * means[k, 3]:.3g} %" for k in shown)],
+    ]
+    return DecisionCard(choice, effects, _certainty(found), "runner-up" if len(shown) > 1 else "", seeds_note(section.seeds))
+
+
+def seeds_note(seeds: int) -> str:
+    """State over how many seeds the values of candidates are means."""
+    return f"Means over {seeds} seeds, the same for all candidates." if seeds > 1 else "One seed."
 
 
 def _certainty(found: MeasuredDeployments) -> str:

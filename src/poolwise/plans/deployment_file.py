@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from poolwise.files.component import Component
-from poolwise.files.fields import Count, Positive, Section
+from poolwise.files.fields import Count, FileName, Positive, Registered, Section
 
 OBJECTIVES = ("latency_us", "purchase_cost", "energy_j")
 """Objectives of the Pareto front; lower is better."""
@@ -91,20 +91,25 @@ class SearchSection(Section):
     seed: Count = Field(default=0, description="random seed of the sample")
 
 
+_FILE = FileName("give a path relative to the plan")
+
+
 class DeploymentSection(Section):
     """The units to buy for a workload."""
 
     kind: Literal["deployment"]
-    affinity: str = Field(description="affinity table, relative to the plan")
+    affinity: Annotated[str, _FILE] = Field(description="affinity table, relative to the plan")
     affinity_kind: Literal["absolute", "relative"] = "absolute"
-    prices: str = Field(description="price list, relative to the plan")
-    power: str = Field(description="power table, relative to the plan")
-    types: str | None = Field(default=None, description="table of further type names, relative to the plan")
-    trace: str | None = Field(default=None, description="VineSim trace, relative to the plan")
+    prices: Annotated[str, _FILE] = Field(description="price list, relative to the plan")
+    power: Annotated[str, _FILE] = Field(description="power table, relative to the plan")
+    types: Annotated[str | None, _FILE] = Field(default=None, description="table of further type names, relative to the plan")
+    trace: Annotated[str | None, _FILE] = Field(default=None, description="VineSim trace, relative to the plan")
     jobs: JobsSection | None = Field(default=None, description="generated jobs for each seed, instead of a trace")
     inter_arrival: str = Field(default="0", description='time between jobs, such as "7us" or "exponential(7us)"')
     unit: list[UnitSection] = Field(min_length=1, description="unit types to buy")
-    placement: list[Component] = Field(default=[Component(name="high")], min_length=1, description="policies to choose from")
+    placement: Annotated[list[Component], Registered("placements")] = Field(
+        default=[Component(name="high")], min_length=1, description="policies to choose from"
+    )
     units: Positive | None = Field(default=None, description="total number of units; by default any that the counts allow")
     racks: Positive = Field(default=1, description="number of racks over which units of each type are distributed in turn")
     budget: float | None = Field(default=None, gt=0, description="maximum purchase cost, in the currency of the price list")

@@ -1,135 +1,103 @@
-"""Simulation tasks of deployment plans, each cached under a hash of its inputs."""
+"""Cells of deployment plans: numbers of units of each type, under a placement."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
 
 import numpy as np
 
-from poolwise import runner
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.code_fingerprint import sources
-from poolwise.engines import simulate
-from poolwise.engines.dispatch import replay as compiled
-from poolwise.hashing import canonical, digest
-from poolwise.metrics.latency import Spread, job_latency_us
-from poolwise.metrics.unit_use import dispatch_window, energy_j, purchase, unit_use
-from poolwise.plans.deployment_file import DeploymentSection, JobsSection
+from poolwise.hashing import Json
+from poolwise.model import Machine, Workload
+from poolwise.optimize.monotone import Element
+from poolwise.plans.deployment_file import DeploymentSection, JobsSection, counts_of
+from poolwise.plans.unit_cells import PlanTables, UnitCells, unit_cell
 from poolwise.random import uniform
-from poolwise.schedulers.dispatch import Dispatch
+from poolwise.studies.cells import Cell, Drawn
 from poolwise.traces import vinesim
 
 MEASURED = ("latency_us", "purchase_cost", "energy_j", "utilization", "jobs")
 
 
 @dataclass(frozen=True, eq=False)
-class Tables:
-    """Contents of the files of a plan.
-
-    Attributes
-    ----------
-    types : names of unit and task types
-    affinity : (n_unit_type, n_task_type) operations per us
-    prices : (n_unit_type,) price of a unit
-    power : watts per unit type and task type
-    tasks : tasks of the trace; None for generated jobs
-    sha256 : file name -> hash
-    """
-
-    types: vinesim.Types
-    affinity: FloatArray
-    prices: FloatArray
-    power: vinesim.Power
-    tasks: vinesim.TaskList | None
-    sha256: dict[str, str]
-
-
-@dataclass(frozen=True)
-class DeploymentTask:
-    """One run: the number of units of each type, a policy and a seed, on the first `jobs` of the workload (None: all)."""
-
-    counts: tuple[int, ...]
-    placement: int
-    seed: int
-    jobs: int | None
-
-
-@dataclass(frozen=True, eq=False)
-class DeploymentTaskType(runner.TaskType[DeploymentTask]):
+class DeploymentTaskType(UnitCells):
     """Task type of deployment plans: the plan and its tables."""
 
+    min_tasks_per_process = 20  # the runs are short
+
     section: DeploymentSection
-    tables: Tables
+    tables: PlanTables
 
-    def key(self, task: DeploymentTask) -> str:
-        """Return the SHA-256 of all inputs of the result."""
-        section = self.section
-        settings = section.model_dump(mode="json", include={"affinity_kind", "jobs", "inter_arrival", "racks", "latency"})
-        types = [unit.type for unit in section.unit]
-        chosen = section.placement[task.placement].identity("placements")
-        inputs = [settings, types, chosen, self.tables.sha256, task.counts, task.seed, task.jobs]
-        return digest(canonical({"inputs": inputs, "sources": sources(__name__)}))
+    def cells(self, elements: Sequence[Element], seeds: int, jobs: int | None = None) -> list[Cell]:
+        """Return the cells of each candidate with each seed, on the first `jobs` of the workload (None: all)."""
+        drawn, places = [self.jobs(seed, jobs) for seed in range(seeds)], self.tasks(0, jobs).places
+        machines: dict[tuple[int, ...], Machine] = {}
+        cells = []
+        for element in elements:
+            counts, how = counts_of(self.section, element), self.placement(element[-1])
+            if counts not in machines:
+                machines[counts] = self.machine(counts, places)
+            units = {unit.type: count for unit, count in zip(self.section.unit, counts, strict=True)}
+            inputs = {
+                "units": units,
+                "racks": self.section.racks,
+                "kind": self.section.affinity_kind,
+                "files": self.tables.sha256,
+            }
+            parameters: dict[str, str | int] = {
+                **units,
+                "placement": str(how.placement),
+                **({} if jobs is None else {"jobs": jobs}),
+            }
+            cells += [unit_cell(parameters, k, machines[counts], inputs, source, how) for k, source in enumerate(drawn)]
+        return cells
 
-    def label(self, task: DeploymentTask) -> str:
-        """Return units, placement, seed and number of jobs as text."""
-        counts = zip(self.section.unit, task.counts, strict=True)
-        units = " ".join(f"{unit.type}={count}" for unit, count in counts)
-        first = "" if task.jobs is None else f" jobs={task.jobs}"
-        return f"{units} placement={self.section.placement[task.placement]} seed={task.seed}{first}"
-
-    def prepare(self, tasks: Sequence[DeploymentTask]) -> None:
-        """Compile the kernels of task dispatch."""
-        compiled.load()
-
-    def run(self, task: DeploymentTask) -> runner.Record:
-        """Simulate one task."""
-        tables, section = self.tables, self.section
-        tasks = _first(self.tasks(task.seed), task.jobs)
-        case = vinesim.VineSimCase.of(
-            self.deployment(task.counts),
-            tasks,
-            tables.affinity,
-            section.inter_arrival,
-            prices=tables.prices,
-            power=tables.power,
-            types=tables.types,
-            seed=task.seed,
-        )
-        placement = section.placement[task.placement].make("placements")
-        result = simulate(
-            case.machine, case.workload, Dispatch(placement), truth=case.model, estimate=case.estimate, seed=task.seed
-        )
-        schedule = result.schedule
-        window, latency = dispatch_window(schedule), job_latency_us(schedule)
-        finished = latency[~np.isnan(latency)]
-        content = {
-            "latency_us": float(getattr(Spread.of(finished), section.latency)),
-            "purchase_cost": float(purchase(case.machine)),
-            "energy_j": float(energy_j(schedule, window)),
-            "utilization": float(unit_use(schedule, window).overall),
-            "jobs": len(finished),
-        }
-        return runner.Record(content)
-
-    def deployment(self, counts: Sequence[int]) -> vinesim.UnitList:
-        """Distribute the units over the racks in turn, type by type."""
-        names = self.tables.types.units
+    def machine(self, counts: Sequence[int], places: Sequence[tuple[int, int]]) -> Machine:
+        """Build the machine, with the units distributed over the racks in turn, type by type."""
+        tables, racks = self.tables, self.section.racks
         units: list[tuple[int, int, int]] = []
-        shelves = [0] * self.section.racks
+        shelves = [0] * racks
         for unit, count in zip(self.section.unit, counts, strict=True):
             for _ in range(count):
-                rack = len(units) % self.section.racks
-                units.append((names.index(unit.type), rack, shelves[rack]))
+                rack = len(units) % racks
+                units.append((tables.types.units.index(unit.type), rack, shelves[rack]))
                 shelves[rack] += 1
-        return vinesim.UnitList.of(units)
+        return tables.machine(vinesim.UnitList.of(units), places=places)
 
-    def tasks(self, seed: int) -> vinesim.TaskList:
-        """Return the tasks of the trace, or generate those of a seed."""
-        if self.tables.tasks is not None:
-            return self.tables.tasks
-        assert self.section.jobs is not None  # the section requires one of both
-        return draw_jobs(self.section.jobs, self.tables.types, seed)
+    def jobs(self, seed: int, jobs: int | None) -> Drawn:
+        """Return the first jobs of the trace, or of those that a seed draws."""
+        section, tables = self.section, self.tables
+        settings: Json = section.model_dump(mode="json", include={"jobs", "inter_arrival"})
+        settings |= {"files": tables.sha256, "seed": seed, "first": jobs}
+        draw = partial(_workload, tables.files.get("trace") or section.jobs, tables.types, section.inter_arrival, seed, jobs)
+        return Drawn(str(tables.files.get("trace", "jobs")), settings, draw)
+
+    def tasks(self, seed: int, jobs: int | None = None) -> vinesim.TaskList:
+        """Return the tasks of the first jobs."""
+        return _tasks(self.tables.files.get("trace") or self.section.jobs, self.tables.types, seed, jobs)
+
+
+def _workload(
+    source: Path | JobsSection | None, types: vinesim.Types, gaps: str, seed: int, jobs: int | None, machine: Machine
+) -> Workload:
+    tasks = _tasks(source, types, seed, jobs)
+    arrivals = vinesim.InterArrival.parse(gaps).times(int(tasks.first_of_job.sum()), seed)
+    return vinesim.workload_of_tasks(tasks, machine, arrivals)
+
+
+def _tasks(source: Path | JobsSection | None, types: vinesim.Types, seed: int, jobs: int | None) -> vinesim.TaskList:
+    """Return the tasks of the first `jobs` jobs of a trace, or of those that a seed draws."""
+    assert source is not None  # the section requires a trace or jobs
+    tasks = _trace(source, types) if isinstance(source, Path) else draw_jobs(source, types, seed)
+    return tasks if jobs is None else vinesim.TaskList.of(tasks.table[np.cumsum(tasks.first_of_job) <= jobs])
+
+
+@lru_cache(maxsize=2)
+def _trace(path: Path, types: vinesim.Types) -> vinesim.TaskList:
+    return vinesim.read_tasks(path, types)
 
 
 def draw_jobs(section: JobsSection, types: vinesim.Types, seed: int) -> vinesim.TaskList:
@@ -146,10 +114,3 @@ def draw_jobs(section: JobsSection, types: vinesim.Types, seed: int) -> vinesim.
 def _group(draws: FloatArray, shares: Sequence[float]) -> IntArray:
     """Return (n,) index of the share that each draw in [0, 1) falls into."""
     return np.minimum(np.searchsorted(np.cumsum(shares), draws, side="right"), len(shares) - 1)
-
-
-def _first(tasks: vinesim.TaskList, jobs: int | None) -> vinesim.TaskList:
-    """Return the tasks of the first `jobs` jobs; all if None."""
-    if jobs is None:
-        return tasks
-    return vinesim.TaskList.of(tasks.table[np.cumsum(tasks.first_of_job) <= jobs])

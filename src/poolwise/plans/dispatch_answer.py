@@ -11,9 +11,10 @@ import polars as pl
 from poolwise.arrays import FloatArray
 from poolwise.hashing import Json
 from poolwise.metrics import Interval, mean_interval
+from poolwise.plans.deployment_answer import seeds_note
 from poolwise.plans.dispatch_file import DispatchSection
 from poolwise.plans.dispatch_tasks import DispatchTaskType
-from poolwise.plans.plan import Answer
+from poolwise.presentation.answer import Answer, DecisionCard
 from poolwise.presentation.figure import Axis, Bars, Figure
 from poolwise.presentation.format import (
     energy_unit,
@@ -25,7 +26,7 @@ from poolwise.presentation.format import (
     order_name,
     sentence_case,
 )
-from poolwise.presentation.table import Table
+from poolwise.presentation.table import frame_table
 from poolwise.units import format_time
 
 Pair = tuple[int, int]
@@ -82,6 +83,7 @@ def dispatch_answer(task_type: DispatchTaskType, runs: Mapping[Pair, Sequence[Js
     best = keeping[0] if keeping else None
     rival = keeping[1] if len(keeping) > 1 else None
     read = found.runs[0][0]["read"]
+    frame, (main, *figures) = _frame(found), _figures(found, best)
     content: Json = {
         "latency": f"{task_type.section.latency} of the jobs' latency, us",
         "chosen": None if best is None else _candidate(found, best),
@@ -96,13 +98,15 @@ def dispatch_answer(task_type: DispatchTaskType, runs: Mapping[Pair, Sequence[Js
         because=list(_because(found, best, rival)),
         sections={"By stream": list(_streams(found, best))},
         notes=notes,
-        figures=_figures(found, best),
-        candidates=_frame(found),
+        main=main,
+        figures=figures,
+        tables=[frame_table(frame, best)],
+        candidates=frame,
         chosen=best,
         content=content,
         inputs=task_type.sha256,
         seeds=list(range(task_type.section.seeds)),
-        card=None if best is None else _card(found, best, rival),
+        decision=None if best is None else _decision(found, best, rival),
     )
 
 
@@ -110,15 +114,11 @@ _COUNTED = (("excluded", "excluded from the trace"), ("repaired", "repaired whil
 
 
 def _measure(task_type: DispatchTaskType, runs: Mapping[Pair, Sequence[Json]]) -> _Measured:
-    rows = [[[_value(run[name]) for name in VALUES] for run in each] for each in runs.values()]
-    values, pairs = np.array(rows, dtype=np.float64), list(runs)
+    rows = [[[run[name] for name in VALUES] for run in each] for each in runs.values()]
+    values, pairs = np.array(rows, dtype=np.float64), list(runs)  # None becomes NaN
     means = values.mean(axis=1)
     order = sorted(range(len(pairs)), key=lambda k: (float(means[k, 0]), float(np.nan_to_num(means[k, 1])), pairs[k]))
     return _Measured(task_type, tuple(pairs[k] for k in order), tuple(runs[pairs[k]] for k in order), values[order])
-
-
-def _value(value: float | None) -> float:
-    return np.nan if value is None else value
 
 
 # Sentences
@@ -137,34 +137,33 @@ def _distinguishable(found: _Measured, best: int, rival: int) -> bool | None:
     return None if more.n < 2 else more.low > 0
 
 
-def _card(found: _Measured, best: int, rival: int | None) -> Table:
+_CERTAINTY = {
+    True: "distinguishable from the runner-up (95 %)",
+    False: "not distinguishable from the runner-up (95 %)",
+    None: "unknown (one seed)",
+}
+
+
+def _decision(found: _Measured, best: int, rival: int | None) -> DecisionCard:
     """Summarize the answer and the runner-up."""
     section = found.task_type.section
     shown = [best, *([] if rival is None else [rival])]
-    rows = [
+    choice = [
         ["Queue order", *(order_name(found.order(k)) for k in shown)],
         ["Placement", *(humanize_name(found.placement(k)) for k in shown)],
     ]
-    if rival is not None:
-        certainty = {
-            True: "distinguishable from the runner-up (95 %)",
-            False: "not distinguishable from the runner-up (95 %)",
-            None: "unknown (one seed)",
-        }
-        rows.append(["Certainty", certainty[_distinguishable(found, best, rival)], ""])
     means = found.means[shown]
     of = "" if section.of is None else f" of {section.of}"
-    rows.append([sentence_case(f"{latency_name(section.latency)}{of}"), *map(_time, means[:, 0])])
+    effects = [[sentence_case(f"{latency_name(section.latency)}{of}"), *map(_time, means[:, 0])]]
     if not np.isnan(means[:, 1]).any():
         target = "" if section.target is None else f" (target: at most {section.target.missed:g} %)"
-        rows.append(
-            [f"Deadlines missed{_counted(section)}{target}", *(f"{format_number(value)} %" for value in means[:, 1].tolist())]
-        )
-    rows.append(["Utilization of units", *(f"{format_number(100 * value)} %" for value in means[:, 2].tolist())])
+        missed = (f"{format_number(value)} %" for value in means[:, 1].tolist())
+        effects.append([f"Deadlines missed{_counted(section)}{target}", *missed])
+    effects.append(["Utilization of units", *(f"{format_number(100 * value)} %" for value in means[:, 2].tolist())])
     if not np.isnan(means[:, 3]).any():
-        rows.append(["Energy", *map(format_energy, means[:, 3].tolist())])
-    note = f"Means over {section.seeds} seeds, the same for all candidates." if section.seeds > 1 else "One seed."
-    return Table("Decision", ["", "recommended", "runner-up"][: 1 + len(shown)], rows, note)
+        effects.append(["Energy", *map(format_energy, means[:, 3].tolist())])
+    certainty = "" if rival is None else _CERTAINTY[_distinguishable(found, best, rival)]
+    return DecisionCard(choice, effects, certainty, "" if rival is None else "runner-up", seeds_note(section.seeds))
 
 
 def _counted(section: DispatchSection) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from poolwise.files.component import Component
-from poolwise.files.fields import Count, Name, Positive, Section
+from poolwise.files.fields import Count, FileName, Name, Positive, Registered, Section
 
 
 class StreamSection(Section):
@@ -39,22 +39,40 @@ class MissedSection(Section):
     of: list[Name] | None = Field(default=None, min_length=1, description="streams whose deadlines count; default: all")
 
 
+FILES = ("deployment", "affinity", "power", "types", "trace")
+"""Fields that name files."""
+
+
+def _file(folder: str) -> FileName:
+    return FileName("give a path relative to the plan", folder)
+
+
 class DispatchSection(Section):
     """The queue order and placement to run."""
 
     kind: Literal["dispatch"]
     units: dict[str, Positive] | None = Field(default=None, description="unit type -> number, all in one rack")
-    deployment: str | None = Field(default=None, description="deployment file, instead of units")
-    affinity: str = Field(description='affinity table, relative to the plan, or "catalog:NAME", as for all files')
+    deployment: Annotated[str | None, _file("deployments")] = Field(
+        default=None, description="deployment file, instead of units"
+    )
+    affinity: Annotated[str, _file("affinities")] = Field(
+        description='affinity table, relative to the plan, or "catalog:NAME", as for all files'
+    )
     affinity_kind: Literal["absolute", "relative"] = "absolute"
-    power: str | None = Field(default=None, description="power table, for energy")
-    types: str | None = Field(default=None, description="table of further type names")
-    trace: str | None = Field(default=None, description="trace of jobs")
-    format: str = Field(default="vinesim", description="format of the trace; it must read tasks for units")
+    power: Annotated[str | None, _file("affinities")] = Field(default=None, description="power table, for energy")
+    types: Annotated[str | None, _file("affinities")] = Field(default=None, description="table of further type names")
+    trace: Annotated[str | None, _file("traces")] = Field(default=None, description="trace of jobs")
+    format: Annotated[str, Registered("formats", "options")] = Field(
+        default="vinesim", description="format of the trace; it must read tasks for units"
+    )
     options: dict[str, Any] = Field(default={}, description="options of the format")
     stream: list[StreamSection] = Field(default=[], description="generated streams for each seed, instead of a trace")
-    order: list[Component] = Field(default=[Component(name="fcfs")], min_length=1, description="queue orders to choose from")
-    placement: list[Component] = Field(default=[Component(name="high")], min_length=1, description="placements to choose from")
+    order: Annotated[list[Component], Registered("orders")] = Field(
+        default=[Component(name="fcfs")], min_length=1, description="queue orders to choose from"
+    )
+    placement: Annotated[list[Component], Registered("placements")] = Field(
+        default=[Component(name="high")], min_length=1, description="placements to choose from"
+    )
     latency: Literal["mean", "p50", "p99", "p99_9"] = Field(default="p99", description="statistic of the job latency")
     of: Name | None = Field(default=None, description="stream whose latency counts; default: all jobs")
     target: MissedSection | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from poolwise.arrays import FloatArray
-from poolwise.diagnostics.leave_out import LeftOut, fewest, largest_jobs, reason_to_skip
+from poolwise.diagnostics.leave_out import LeftOut, largest_jobs, leave_out_few, reason_to_skip
 from poolwise.hashing import Json, canonical
 from poolwise.optimize.monotone import Element
 from poolwise.plans.candidates import CandidateRuns
@@ -33,33 +33,13 @@ def leave_out(runs: CandidateRuns, cost: FloatArray, found: Search) -> tuple[Lef
     def again(ids: tuple[int, ...]) -> Element | None:
         return search(runs.without(ids), cost, 0.0, 0).best
 
-    results = []
-    for group in groups.values():
-        if not group.counts:
-            text = (
-                f"More than {len(group.ids)} jobs request the most {group.what}, so no small group of them decides the answer."
-            )
-            results.append(LeftOut(text, what=group.what))
-            continue
-        changed = fewest(group, found.best, again)
-        if changed is None:
-            text = f"{group.text(group.counts[-1])}; without them the answer is the same."
-            results.append(LeftOut(text, tried=True, what=group.what))
-            continue
-        count, other = changed
-        text = f"{group.text(count)}; without them {_other_answer(runs, other, found.best)}."
-        results.append(LeftOut(text, True, group.ids[:count], group.what, _content(runs, cost, other)))
-    return tuple(results)
+    def describe(element: Element | None) -> tuple[str, Json | None]:
+        if element == found.best:
+            return "the answer is the same", None
+        if element is None:
+            return "no candidate is shown to meet the targets", None
+        sizes = {size.key: size.written[k] for size, k in zip(runs.sizes, element, strict=True)}
+        instead = "" if found.best is None else f" instead of {runs.label(found.best)}"
+        return f"{runs.label(element)} is enough{instead}", {"sizes": sizes, "cost_dollars": float(cost[element])}
 
-
-def _other_answer(runs: CandidateRuns, other: Element | None, best: Element | None) -> str:
-    if other is None:
-        return "no candidate is shown to meet the targets"
-    return f"{runs.label(other)} is enough{'' if best is None else f' instead of {runs.label(best)}'}"
-
-
-def _content(runs: CandidateRuns, cost: FloatArray, element: Element | None) -> Json | None:
-    if element is None:
-        return None
-    sizes = {size.key: size.written[k] for size, k in zip(runs.sizes, element, strict=True)}
-    return {"sizes": sizes, "cost_dollars": float(cost[element])}
+    return tuple(leave_out_few(group, found.best, again, describe, "answer") for group in groups.values())

@@ -7,23 +7,23 @@ capacity, no job ends, and the placed jobs are counted.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar, Literal, Self
 
 from pydantic import Field
 
 from poolwise import registry
-from poolwise.code_fingerprint import sources
+from poolwise.errors import Problems
 from poolwise.files.document import Document
-from poolwise.files.fields import Name, Section, validate
+from poolwise.files.fields import Name, Section
 from poolwise.files.study import StudyFile
-from poolwise.hashing import canonical, digest
+from poolwise.files.validation import validate
 from poolwise.model import Kind
 from poolwise.plans.packing_answer import packing_answer
-from poolwise.plans.packing_task import pack
-from poolwise.plans.plan import Answer, ReportProgress
-from poolwise.runner import Executor, Record, Store, TaskType, records
-from poolwise.runner.progress import LineProgress
+from poolwise.plans.packing_task import Packings
+from poolwise.plans.plan import ReportProgress
+from poolwise.presentation.answer import Answer
+from poolwise.runner import TaskRunner
+from poolwise.studies.cell_store import CellStore
 from poolwise.studies.cells import Cell, workload_of
 from poolwise.studies.study import resolve
 
@@ -64,11 +64,13 @@ class Packing:
     @classmethod
     def read(cls, document: Document) -> Self:
         """Read a plan file; raise InputError with file, line, field and remedy."""
-        section = validate(PackingSection, document, ("plan",))
-        study = document.copy()
-        del study.tables["plan"]
-        study.tables.setdefault("measure", {}).setdefault("warm_up", 0)
-        cells = resolve(study).cells
+        problems = Problems()
+        with problems.attempt():
+            section = validate(PackingSection, document, ("plan",))
+        measure = {"warm_up": 0, **document.tables.get("measure", {})}
+        with problems.attempt():
+            cells = resolve(document.without("plan").with_tables(measure=measure)).cells
+        problems.finish()
         for cell in cells:
             machine = cell.machine
             devices = machine.of_kind(Kind.DEVICE)
@@ -81,46 +83,8 @@ class Packing:
         """Count the jobs of the trace from which packings are drawn."""
         return len(workload_of(self.cells[0]))
 
-    def answer(self, out: Path, executor: Executor, tell: ReportProgress) -> Answer:
+    def answer(self, runner: TaskRunner[CellStore], tell: ReportProgress) -> Answer:
         """Pack each combination with each seed."""
-        store = Store(out)
-        with store.writing():
-            tell(f"{len(self.cells)} packings")
-            found = records(
-                _TaskType(self.section.resource, self.section.load),
-                self.cells,
-                store,
-                executor,
-                LineProgress(tell),
-                min_tasks_per_process=2,
-            )
-            return packing_answer(self.cells, found, self.section.device)
-
-
-@dataclass(frozen=True)
-class _TaskType(TaskType[Cell]):
-    """Task type that packs cells."""
-
-    resource: str
-    load: float
-
-    def key(self, task: Cell) -> str:
-        """Return the SHA-256 of all inputs of a packing."""
-        return digest(
-            canonical(
-                {
-                    "cell": task.key,
-                    "resource": self.resource,
-                    "load": self.load,
-                    "sources": sources("poolwise.plans.packing_task"),
-                }
-            )
-        )
-
-    def label(self, task: Cell) -> str:
-        """Return the varied parameters and the seed as text."""
-        return task.label
-
-    def run(self, task: Cell) -> Record:
-        """Pack one cell."""
-        return Record(pack(task, self.resource, self.load))
+        tell(f"{len(self.cells)} packings")
+        found = runner.records(Packings(self.section.resource, self.section.load), self.cells)
+        return packing_answer(self.cells, found, self.section.device)

@@ -10,9 +10,9 @@ from typing import Any
 import polars as pl
 
 from poolwise.hashing import Json
-from poolwise.plans.plan import Answer
+from poolwise.presentation.answer import Answer, DecisionCard
 from poolwise.presentation.figure import Axis, Bars, Curves, Figure
-from poolwise.presentation.table import Table
+from poolwise.presentation.table import Table, frame_table
 from poolwise.studies.cells import Cell
 
 
@@ -33,32 +33,33 @@ def packing_answer(cells: Sequence[Cell], results: Sequence[Json], device: str) 
     first, chosen = names[0], names[order[0]]
     content = {"cases": [{"case": name, **_content(runs[name])} for name in names]}
     one = results[0]
+    frame, (main, *figures) = pl.DataFrame([rows[k] for k in order]), _figures(runs, device)
     return Answer(
-        "decided",
-        _headline(rows[order[0]], rows[0], chosen, first, device),
-        _because(runs, chosen, first, device),
-        {},
-        [
+        headline=_headline(rows[order[0]], rows[0], chosen, first, device),
+        because=_because(runs, chosen, first, device),
+        notes=[
             "Jobs are drawn from the trace with replacement and submitted at once. No job ends, and each is tried once.",
             f"A {device} is stranded if it is idle while a waiting job accepts its type.",
             f"Numbers are means over {len(runs[first])} seeds. The plan ignores the speed of {device}s over the network.",
             *(f"{count:,} rows of the trace were excluded: {reason}." for reason, count in one["excluded"].items()),
         ],
-        _figures(runs, device),
-        pl.DataFrame([rows[k] for k in order]),
-        0,
-        content,
-        {Path(cell.trace.path).name: cell.trace.sha256 for cell in cells},
-        sorted({cell.seed for cell in cells}),
-        card=_card(rows[order[0]], rows[0], chosen, first, device, len(runs[first])),
-        tables=[_by_type(runs, device)],
+        main=main,
+        figures=figures,
+        candidates=frame,
+        chosen=0,
+        content=content,
+        inputs={Path(cell.trace.path).name: cell.trace.sha256 for cell in cells},
+        seeds=sorted({cell.seed for cell in cells}),
+        decision=_decision(rows[order[0]], rows[0], chosen, first, device, len(runs[first])),
+        tables=[_by_type(runs, device), frame_table(frame, 0)],
     )
 
 
-def _card(row: Mapping[str, Any], base: Mapping[str, Any], chosen: str, first: str, device: str, seeds: int) -> Table:
+def _decision(
+    row: Mapping[str, Any], base: Mapping[str, Any], chosen: str, first: str, device: str, seeds: int
+) -> DecisionCard:
     """Summarize the combination with the most jobs, compared with the first combination of the plan."""
     name = device.lower()
-    shown = [row] if chosen == first else [row, base]
     counts = {
         "Jobs that fit": "fit",
         f"{device}s granted": f"{name}s_granted",
@@ -66,12 +67,13 @@ def _card(row: Mapping[str, Any], base: Mapping[str, Any], chosen: str, first: s
         f"Whole {device}s idle": f"{name}s_idle_whole",
         f"Jobs with {device}s of other nodes": f"jobs_with_{name}s_of_other_nodes",
     }
-    rows = [[text, *(f"{one[key]:,.0f}" for one in shown)] for text, key in counts.items()]
-    if len(shown) > 1:
-        more = f"{row['more_least']:,.0f} to {row['more_most']:,.0f}"
-        rows.insert(1, ["More jobs than with the first combination, per seed", more, ""])
+    effects = [[text, f"{row[key]:,.0f}", f"{base[key]:,.0f}"] for text, key in counts.items()]
+    if chosen != first:
+        effects.insert(
+            1, ["More jobs than with the first combination, per seed", f"{row['more_least']:,.0f} to {row['more_most']:,.0f}"]
+        )
     note = f"Means over {seeds} seeds of {row['jobs']:,.0f} jobs each, on {row[f'{name}s_installed']:,.0f} {device}s."
-    return Table("Decision", ["", chosen, first][: 1 + len(shown)], rows, note)
+    return DecisionCard([], effects, reference="" if chosen == first else first, note=note, recommended=chosen)
 
 
 def combination_label(parameters: Mapping[str, Any]) -> str:
@@ -85,10 +87,6 @@ def _parameter_text(name: str, value: Any) -> str:
     return f"{name} = {value}"
 
 
-def _value_text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def _total(run: Json, name: str) -> float:
     return float(sum(kind[name] for kind in run["types"].values()))
 
@@ -99,7 +97,7 @@ def _row(parameters: Mapping[str, Any], runs: list[Json], first: list[Json], dev
     stranded = fmean(_total(run, "stranded") for run in runs)
     more = [run["fit"] - other["fit"] for run, other in zip(runs, first, strict=True)]
     return {
-        **{path: _value_text(value) for path, value in parameters.items()},
+        **{path: str(value).lower() if isinstance(value, bool) else str(value) for path, value in parameters.items()},
         "jobs": fmean(run["jobs"] for run in runs),
         "fit": fmean(run["fit"] for run in runs),
         "more_than_first": fmean(more),
@@ -164,13 +162,14 @@ def _by_type(runs: Mapping[str, list[Json]], device: str) -> Table:
 
 
 def _figures(runs: Mapping[str, list[Json]], device: str) -> list[Figure]:
-    kinds = list(next(iter(runs.values()))[0]["types"])
-    installed = {kind: next(iter(runs.values()))[0]["types"][kind]["installed"] for kind in kinds}
+    first = next(iter(runs.values()))
+    kinds = list(first[0]["types"])
+    installed = {kind: first[0]["types"][kind]["installed"] for kind in kinds}
     bars = {
         name: [100 * fmean(run["types"][kind]["stranded"] for run in each) / installed[kind] for kind in kinds]
         for name, each in runs.items()
     }
-    requested = [100 * fmean(run["curve"][k][0] for run in next(iter(runs.values()))) for k in range(len(_points(runs)))]
+    requested = [100 * fmean(run["curve"][k][0] for run in first) for k in range(len(first[0]["curve"]))]
     granted = {
         name: [100 * fmean(run["curve"][k][1] for run in each) for k in range(len(requested))] for name, each in runs.items()
     }
@@ -193,8 +192,3 @@ def _figures(runs: Mapping[str, list[Json]], device: str) -> list[Figure]:
             y_axis=Axis(f"stranded (% of the type's {device}s)"),
         ),
     ]
-
-
-def _points(runs: Mapping[str, list[Json]]) -> list[list[float]]:
-    points: list[list[float]] = next(iter(runs.values()))[0]["curve"]
-    return points

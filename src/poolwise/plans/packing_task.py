@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,6 +17,8 @@ from poolwise.model import Kind, Machine, Snapshot, Start, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import Simulation
 from poolwise.random import uniform
+from poolwise.runner.task_type import Record
+from poolwise.studies.cell_simulation import CellMeasurement
 from poolwise.studies.cells import Cell, workload_of
 from poolwise.units import SECOND
 
@@ -21,6 +26,23 @@ POINTS = 40
 """Number of points of the curve."""
 SPEC = "gpu_spec"
 """Attribute that names the device types a job accepts, joined by "|"."""
+
+
+@dataclass(frozen=True)
+class Packings(CellMeasurement):
+    """Packs cells: `load` is the requested multiple of the capacity in a resource of devices."""
+
+    min_tasks_per_process = 2
+
+    resource: str
+    load: float
+
+    def prepare(self, tasks: Sequence[Cell]) -> None:
+        """Do nothing: a packing is one pass of the reference simulator."""
+
+    def run(self, task: Cell) -> Record:
+        """Pack one cell."""
+        return Record(pack(task, self.resource, self.load))
 
 
 def pack(cell: Cell, resource: str, load: float) -> Json:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
 
@@ -18,18 +17,16 @@ from poolwise.atomic_write import write_whole
 from poolwise.code_fingerprint import sources
 from poolwise.errors import InputError
 from poolwise.files.document import SET, Document, Origin
-from poolwise.files.fields import Section, check_version
+from poolwise.files.fields import Section
 from poolwise.hashing import Json, canonical, digest, pretty
-from poolwise.presentation.figure import Figure
-from poolwise.presentation.table import Table
-from poolwise.runner import Executor, Local
+from poolwise.presentation.answer import Answer
+from poolwise.runner import Executor, Local, TaskRunner
+from poolwise.runner.progress import LineProgress
 from poolwise.short_repr import fit_repr, short_repr
+from poolwise.studies.cell_store import CellStore
 from poolwise.traces.parquet import sealed_parquet
 from poolwise.version import __version__
 
-CANDIDATES = "Candidates"
-"""Title of the table of candidates."""
-PlanStatus = Literal["decided", "undecided", "infeasible"]
 ReportProgress = Callable[[str], None]
 """Receives a progress line."""
 
@@ -39,46 +36,6 @@ class PlanFile(Section):
 
     version: Annotated[Literal[1], Field(description="version of this format")]
     title: str = ""
-
-
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """The answer to a plan, for people and programs.
-
-    Attributes
-    ----------
-    status : decided; undecided within the budget; or infeasible: no candidate meets the targets
-    headline : the answer in one line
-    first : sentences to read before it: load, jobs that can never run, outliers, whether a few jobs decide the answer
-    because : sentences that support it
-    sections : heading -> further sentences
-    notes : remarks on the numbers
-    figures : figures of the report
-    candidates : one row per judged candidate, usually by cost, with a column `verdict`
-    chosen : row of `candidates` that is the answer, None without one
-    content : the answer as plain data
-    inputs : input file -> SHA-256
-    seeds : seeds of the runs
-    card : summary of the decision; None without one
-    tables : tables of the report; unless one is titled `CANDIDATES`, the report shows `candidates` unchanged
-    """
-
-    __repr__ = short_repr
-
-    status: PlanStatus
-    headline: str
-    because: Sequence[str]
-    sections: Mapping[str, Sequence[str]]
-    notes: Sequence[str]
-    figures: Sequence[Figure]
-    candidates: pl.DataFrame
-    chosen: int | None
-    content: Json = field(repr=False)
-    inputs: Mapping[str, str] = field(repr=False)
-    seeds: Sequence[int] = field(repr=False)
-    first: Sequence[str] = ()
-    card: Table | None = None
-    tables: Sequence[Table] = ()
 
 
 class Question(Protocol):
@@ -100,18 +57,8 @@ class Question(Protocol):
         """Count the jobs of the first run; raise InputError, also for an unreadable trace."""
         ...
 
-    def answer(self, out: Path, executor: Executor, tell: ReportProgress) -> Answer:
-        """Compute the answer.
-
-        Parameters
-        ----------
-        out
-            Folder of the cached runs; a repeated plan reuses them, so an interrupted plan resumes.
-        executor
-            Where runs are computed. The answer does not depend on it.
-        tell
-            Called with progress lines.
-        """
+    def answer(self, runner: TaskRunner[CellStore], tell: ReportProgress) -> Answer:
+        """Compute the answer, which does not depend on the executor; a repeated plan reuses the records that are stored."""
         ...
 
 
@@ -170,23 +117,13 @@ class PlanResult:
 
     def provenance(self) -> Json:
         """Return the provenance of the answer: version, hashes of all inputs, seeds."""
-        return {
-            "poolwise": __version__,
-            "plan": self.plan.name,
-            "plan_sha256": self.plan.sha256,
-            "sources_sha256": sources(),
-            "inputs_sha256": dict(self.answer.inputs),
-            "seeds": list(self.answer.seeds),
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "polars": pl.__version__,
-        }
+        return dict(self.answer.provenance)
 
     def to_dict(self) -> Json:
         """Return the answer as plain data, as `poolwise plan --json` prints it."""
         return {
             "plan": self.plan.name,
-            "title": self.plan.title,
+            "title": self.answer.title,
             "kind": self.plan.kind,
             "status": self.answer.status,
             "headline": self.answer.headline,
@@ -228,11 +165,10 @@ def load_plan(path: str | Path, set: Mapping[str, Any] | None = None) -> Resolve
     >>> poolwise.load_plan("gpu-share", {"plan.seeds": 3}).name
     'gpu-share'
     """
-    document = Document.read(find(path))
-    check_version(document)
+    document = Document.read(catalog.file("plans", path))
+    document.check_version()
     for key, value in (set or {}).items():
-        document.set(key, value, Origin(SET))
-    content = deepcopy(document.tables)
+        document = document.with_value(key, value, Origin(SET))
     section = document.tables.get("plan")
     if not isinstance(section, dict):
         raise InputError("the file has no [plan]", file=document.file, field="plan", remedy='write [plan] with a kind = "..."')
@@ -241,46 +177,7 @@ def load_plan(path: str | Path, set: Mapping[str, Any] | None = None) -> Resolve
         raise document.unknown(("plan", "kind"), "kind of plan", str(kind), registry.names("plans"))
     question: Question = registry.find("plans", kind).read(document)
     title = str(document.tables.get("title") or document.file.stem)
-    return ResolvedPlan(document.file.stem, title, kind, question, content, digest(canonical(content)))
-
-
-def find(path: str | Path) -> Path:
-    """Return the path of a plan file, or of a shipped plan by its name."""
-    file = Path(path)
-    if file.is_file() or file.suffix or len(file.parts) > 1:
-        return file
-    return catalog.find("plans", str(path))
-
-
-def run_plan(
-    plan: ResolvedPlan,
-    out: str | Path,
-    jobs: int | None = None,
-    tell: ReportProgress = lambda line: None,
-    executor: Executor | None = None,
-) -> PlanResult:
-    """Answer a plan and write the answer; reuse the runs cached in the folder.
-
-    Parameters
-    ----------
-    plan
-        Resolved plan.
-    out
-        Folder of the answer and the cached runs.
-    jobs, executor
-        Number of processes, or where runs are computed; see `poolwise.studies.run`.
-    tell
-        Called with progress lines.
-
-    Raises
-    ------
-    InputError
-        For invalid input, and if another process is writing to the folder.
-    """
-    executor = Local(jobs) if executor is None else executor
-    result = PlanResult(plan, Path(out), plan.question.answer(Path(out), executor, tell))
-    result.write()
-    return result
+    return ResolvedPlan(document.file.stem, title, kind, question, document.tables, digest(canonical(document.tables)))
 
 
 def plan(
@@ -331,4 +228,21 @@ def plan(
         loaded = plan
     else:
         loaded = load_plan(plan, set)
-    return run_plan(loaded, Path("results") / loaded.name if out is None else out, jobs, tell, executor)
+    store = CellStore(Path("results") / loaded.name if out is None else Path(out))
+    with store.writing():
+        runner = TaskRunner(store, Local(jobs) if executor is None else executor, LineProgress(tell))
+        found = loaded.question.answer(runner, tell)
+    provenance = {
+        "poolwise": __version__,
+        "plan": loaded.name,
+        "plan_sha256": loaded.sha256,
+        "sources_sha256": sources(),
+        "inputs_sha256": dict(found.inputs),
+        "seeds": list(found.seeds),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "polars": pl.__version__,
+    }
+    result = PlanResult(loaded, store.folder, replace(found, title=loaded.title, provenance=provenance))
+    result.write()
+    return result

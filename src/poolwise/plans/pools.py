@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -10,21 +9,22 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import Field
 
 from poolwise import registry
-from poolwise.comparison.run_comparison import Comparison
 from poolwise.comparison.sentences import today_heading, today_sentences
-from poolwise.errors import InputError
-from poolwise.files import study as study_file
+from poolwise.errors import InputError, Problems
 from poolwise.files.document import Document
-from poolwise.files.fields import Count, Section, validate
+from poolwise.files.fields import Count, Section
+from poolwise.files.study import MeasureSection, RunFile, inline_all
+from poolwise.files.validation import validate
 from poolwise.plans.candidates import CandidateRuns, CertaintySection
 from poolwise.plans.leave_out_check import leave_out
-from poolwise.plans.plan import Answer, ReportProgress
+from poolwise.plans.plan import ReportProgress
 from poolwise.plans.pools_answer import pools_answer
 from poolwise.plans.prices import Prices, bought_today
 from poolwise.plans.search import search
 from poolwise.plans.sizes import Size, SizeSection, bought, priced, read_sizes
 from poolwise.plans.targets import Target, TargetSection, read_targets
-from poolwise.runner import Executor, Local
+from poolwise.presentation.answer import Answer
+from poolwise.runner import Local, TaskRunner
 from poolwise.studies.cell_store import CellStore
 from poolwise.studies.cells import workload_of
 from poolwise.studies.study import resolve
@@ -45,7 +45,7 @@ class PoolsSection(Section):
     checks: Count = Field(default=2, description="number of candidates to run that only the assumption rules out")
 
 
-class PoolsFile(study_file.RunFile):
+class PoolsFile(RunFile):
     """A run on a machine whose sizes are to be chosen."""
 
     plan: PoolsSection
@@ -73,55 +73,58 @@ class Pools:
     @classmethod
     def read(cls, document: Document) -> Self:
         """Read a plan file; raise InputError with file, line, field and remedy."""
-        section = validate(PoolsSection, document, ("plan",))
+        problems = Problems()
+        with problems.attempt():
+            section = validate(PoolsSection, document, ("plan",))
         for name in ("vary", "seeds"):
             if name in document.tables:
                 remedy = "write the sizes to choose as [[plan.size]]" if name == "vary" else "write [plan.certainty]"
                 raise document.error((name,), f"a plan cannot have [{name}]", remedy)
-        study = document.copy()
-        del study.tables["plan"]
-        if study_file.check(study).measure.population != "common":
+        with problems.attempt():
+            document = inline_all(document, problems)  # the keys of sizes lead into the machine
+            measure = resolve(document.without("plan")).measure
+        problems.finish()
+        if measure.population != "common":
             message = "a plan measures the jobs that its largest candidate finishes"
             raise document.error(("measure", "population"), message, 'omit it, or write "common"')
-        resolve(study)
-        _merge(document, study)
         sizes = read_sizes(section.size, document)
         targets = read_targets(section.target, bool(section.reference), document)
-        question = cls(study, section, sizes, targets)
+        question = cls(document.without("plan"), section, sizes, targets)
         question._check()
         return question
 
     def count_jobs(self) -> int:
         """Count the jobs on the smallest candidate."""
-        runs = self._candidate_runs(CellStore(Path()), Local(), lambda line: None)
+        runs = self._candidate_runs(TaskRunner(CellStore(Path()), Local()))
         return len(workload_of(runs.cells((0,) * len(self.sizes))[0]))
 
-    def answer(self, out: Path, executor: Executor, tell: ReportProgress) -> Answer:
+    def answer(self, runner: TaskRunner[CellStore], tell: ReportProgress) -> Answer:
         """Search for the cheapest sizes; see `poolwise.plans.search`."""
-        store = CellStore(out)
-        with store.writing():
-            runs = self._candidate_runs(store, executor, tell)
-            prices = Prices(self.sizes, bought(self.sizes, self.document))
-            cost = priced(self.sizes, prices.amounts)
-            found = search(runs, cost, self.section.sensitivity, self.section.checks, prices.other_costs)
-            changes = None
-            if found.best is not None:
-                changes = runs.compare_with_today(found.best, found.verdicts[found.best].seeds)
-                if (today := runs.today(found.best)) is not None:
-                    prices = replace(prices, today=bought_today(self.sizes, self.document, today.machine_tables))
-            answer = pools_answer(runs, prices, found, leave_out(runs, cost, found))
-            return answer if changes is None else _with_today(answer, changes)
+        runs = self._candidate_runs(runner, tell)
+        prices = Prices(self.sizes, bought(self.sizes, self.document))
+        cost = priced(self.sizes, prices.amounts)
+        found = search(runs, cost, self.section.sensitivity, self.section.checks, prices.other_costs)
+        changes = None
+        if found.best is not None:
+            changes = runs.compare_with_today(found.best, found.verdicts[found.best].seeds)
+            if (today := runs.today(found.best)) is not None:
+                prices = replace(prices, today=bought_today(self.sizes, self.document, today.machine_tables))
+        answer = pools_answer(runs, prices, found, leave_out(runs, cost, found))
+        if changes is None:
+            return answer
+        sections = {today_heading(changes): today_sentences(changes), **answer.sections}
+        return replace(answer, sections=sections, content={**answer.content, "today": changes.to_dict(0)})
 
-    def _candidate_runs(self, store: CellStore, executor: Executor, report: ReportProgress) -> CandidateRuns:
-        tau = study_file.check(self.document).measure.tau / SECOND
-        reference: Mapping[str, Any] = self.section.reference
+    def _candidate_runs(self, runner: TaskRunner[CellStore], report: ReportProgress = lambda line: None) -> CandidateRuns:
+        tau_s = MeasureSection.model_validate(self.document.tables.get("measure", {})).tau / SECOND
+        section = self.section
         return CandidateRuns(
-            self.document, self.sizes, self.targets, self.section.certainty, reference, store, executor, report, tau
+            self.document, self.sizes, self.targets, section.certainty, section.reference, runner, report, tau_s
         )
 
     def _check(self) -> None:
         """Check that the smallest, the largest and the reference machine are valid, before any simulation."""
-        runs = self._candidate_runs(CellStore(Path()), Local(), lambda line: None)
+        runs = self._candidate_runs(TaskRunner(CellStore(Path()), Local()))
         runs.cells((0,) * len(self.sizes))
         runs.cells(runs.largest)
         if self.section.reference:
@@ -130,15 +133,3 @@ class Pools:
             except InputError as error:
                 path = ("plan", "reference", str(error.field))
                 raise self.document.error(path, error.message, error.remedy) from error
-
-
-def _with_today(answer: Answer, changes: Comparison) -> Answer:
-    """Add the changes compared with today to an answer."""
-    sections = {today_heading(changes): today_sentences(changes), **answer.sections}
-    return replace(answer, sections=sections, content={**answer.content, "today": changes.to_dict(0)})
-
-
-def _merge(document: Document, study: Document) -> None:
-    """Copy the resolved machine into the plan's document, so that its paths into the machine can be resolved."""
-    document.tables["machine"] = study.tables["machine"]
-    document.parts |= study.parts

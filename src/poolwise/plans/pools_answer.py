@@ -1,4 +1,4 @@
-"""Answer of a search over pool sizes: sentences, rows, figures and plain data, all computed from the runs."""
+"""Answer of a search over pool sizes: sentences, decision card and tables, all computed from the runs."""
 
 from __future__ import annotations
 
@@ -6,30 +6,138 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from poolwise.arrays import FloatArray
+from poolwise.comparison.waits import PairedWaits
 from poolwise.diagnostics import Diagnostics
 from poolwise.diagnostics.leave_out import LeftOut
+from poolwise.errors import InputError
 from poolwise.optimize.monotone import Element, below
 from poolwise.plans.candidates import STATE_TEXT, CandidateRuns, CandidateVerdict
-from poolwise.plans.plan import Answer, PlanStatus
-from poolwise.plans.pools_card import candidates_table, pools_card
-from poolwise.plans.pools_content import ASSUMED, at_other_prices, pools_content, pools_frame
-from poolwise.plans.pools_figures import pools_figures
+from poolwise.plans.pools_content import ASSUMED, at_other_prices, pools_content, pools_figures, pools_frame
 from poolwise.plans.prices import Prices, price_sentences
 from poolwise.plans.search import Search, neighbors
-from poolwise.plans.sizes import priced
+from poolwise.plans.sizes import Size, priced
 from poolwise.plans.targets import KNOWN, Target
-from poolwise.presentation.cost import cost_sentences, cost_table, tornado
-from poolwise.presentation.format import format_number
+from poolwise.presentation.answer import Answer, AnswerStatus, DecisionCard
+from poolwise.presentation.cost import cost_sentences, money_rows
+from poolwise.presentation.format import capitalize, format_number, order_name
+from poolwise.presentation.table import Table
+from poolwise.studies.cells import Cell
+from poolwise.units import parse
+
+
+def pools_decision(runs: CandidateRuns, prices: Prices, found: Search) -> DecisionCard | None:
+    """Return the recommended sizes, certainty, rejected jobs and cost, compared with today; None without an answer.
+
+    Today must have been simulated with the seeds of the answer.
+    """
+    best = found.best
+    if best is None:
+        return None
+    verdict, today = found.verdicts[best], runs.today(best)
+    choice = [
+        [capitalize(size.words.noun), str(size.written[k]), "" if today is None else _value_today(runs, today, size)]
+        for size, k in zip(runs.sizes, best, strict=True)
+    ]
+    choice.append(["Queue order", _order(runs.cells(best)[0]), "" if today is None else _order(today)])
+    for k, target in enumerate(runs.targets):
+        bound = target.text.removeprefix(f"{KNOWN[target.metric].description} of ")
+        current = "" if today is None else _metric_today(runs, best, verdict.seeds, target)
+        label = f"{capitalize(KNOWN[target.metric].description)} (target: {bound})"
+        choice.append([label, target.format_value(verdict.values[k]), current])
+    waits = PairedWaits.of(runs.paired(best, verdict.seeds))
+    effects = [*money_rows(prices.cost(best), "Cost of the sized parts"), *waits.rows()]
+    name = "" if today is None else str(today.parameters["today"])
+    note = _measured_on(runs, verdict, name, len(waits.recommended))
+    return DecisionCard(choice, effects, _certainty_line(runs, found, verdict), name, note)
+
+
+def candidates_table(runs: CandidateRuns, cost: FloatArray, found: Search) -> Table:
+    """Return a table of every judged candidate, the cheapest first."""
+    order = sorted(found.verdicts, key=lambda element: (float(cost[element]), element))
+    columns = [*(size.words.noun for size in runs.sizes), "cost", "verdict", "seeds", "jobs that can never run"]
+    columns += [name for t in runs.targets for name in (KNOWN[t.metric].description, "margin to the target")]
+    rows = [
+        [
+            *(str(size.written[k]) for size, k in zip(runs.sizes, element, strict=True)),
+            f"{cost[element]:,.0f} $",
+            STATE_TEXT[verdict.state],
+            str(verdict.seeds),
+            f"{verdict.unfinished:,}",
+            *_measured_cells(runs, verdict),
+        ]
+        for element, verdict in ((element, found.verdicts[element]) for element in order)
+    ]
+    level = f" [{100 * runs.certainty.level:g} % over {runs.certainty.over}]" if runs.certainty.over != "nothing" else ""
+    note = f"All simulated candidates; the answer is in bold. A negative margin{level} misses the target."
+    return Table("Candidates", columns, rows, note, None if found.best is None else order.index(found.best))
+
+
+def _measured_cells(runs: CandidateRuns, verdict: CandidateVerdict) -> list[str]:
+    if verdict.unfinished:
+        return ["-", "-"] * len(runs.targets)
+    cells = []
+    for target, value, margin in zip(runs.targets, verdict.values, verdict.margins, strict=True):
+        spread = "" if margin.low == margin.high else f" [{format_number(margin.low)}, {format_number(margin.high)}]"
+        cells += [target.format_value(value), f"{format_number(margin.mean)}{spread}"]
+    return cells
+
+
+def _certainty_line(runs: CandidateRuns, found: Search, verdict: CandidateVerdict) -> str:
+    level, over = f"{100 * runs.certainty.level:g} %", runs.certainty.over
+    without = sum(margin.low == margin.high for margin in verdict.margins) if over == "jobs" else 0
+    if over == "nothing" or without == len(verdict.margins):
+        text = "the means decide, without intervals"
+    elif without:
+        text = (
+            f"the {level} intervals over the jobs clear their targets; metrics without an interval are decided by their value"
+        )
+    elif over == "jobs":
+        text = f"the {level} interval of each margin over the jobs clears the target"
+    else:
+        text = f"the {level} interval of each margin over {verdict.seeds} seeds clears the target"
+    return text if found.open is None else f"{text}; whether less is enough is undecided"
+
+
+def _measured_on(runs: CandidateRuns, verdict: CandidateVerdict, name: str, jobs: int) -> str:
+    relative = any(target.relative for target in runs.targets)
+    finishers = "the largest candidate and the reference finish" if relative else "the largest candidate finishes"
+    seeds = f"with {verdict.seeds} seeds" if verdict.seeds > 1 else "with one seed"
+    text = (
+        f"Targets are measured on the jobs after a warm-up of {runs.cells(runs.largest)[0].warm_up:,} that {finishers}, "
+        f"{seeds}: {int(runs.population(0).sum()):,} jobs of the first seed"
+    )
+    if name:
+        return f"{text}. Waits cover the {jobs:,} of these jobs, over all seeds, that also finish today."
+    return f"{text}. The plan has no [today]; add one to compare the answer with your current system."
+
+
+def _metric_today(runs: CandidateRuns, element: Element, seeds: int, target: Target) -> str:
+    """Format the metric of a target today, which is comparable only if today's machine runs the same jobs."""
+    value = runs.value_today(element, target.metric, seeds)
+    return "not comparable (other jobs)" if value is None else target.format_value(value)
+
+
+def _value_today(runs: CandidateRuns, today: Cell, size: Size) -> str:
+    """Format the value of a size in today's machine, in the unit of its price."""
+    document = runs.document.with_tables(machine=today.machine_tables)
+    try:
+        return f"{parse(document.get(size.key), size.dimension) / size.per_unit:,.6g} {size.unit}".strip()
+    except (InputError, ValueError):
+        return "none"
+
+
+def _order(cell: Cell) -> str:
+    return order_name(str(cell.scheduler.order or cell.scheduler.kind))
 
 
 def pools_answer(runs: CandidateRuns, prices: Prices, found: Search, left_out: Sequence[LeftOut] = ()) -> Answer:
     """Combine the search results into an answer; `left_out` states whether a few jobs decide it."""
     cost = priced(prices.sizes, prices.amounts)
     bill = None if found.best is None else prices.cost(found.best)
-    status: PlanStatus = "decided" if found.best is not None and found.open is None else "undecided"
+    status: AnswerStatus = "decided" if found.best is not None and found.open is None else "undecided"
     if found.best is None and found.open is None:
         status = "infeasible"
-    swings = None if bill is None else tornado(bill)
+    figures = pools_figures(runs, cost, found)
     frame, order = pools_frame(runs, cost, found)
     chosen = None if found.best is None else order.index(found.best)
     cells = list(runs.simulated.values())
@@ -40,12 +148,14 @@ def pools_answer(runs: CandidateRuns, prices: Prices, found: Search, left_out: S
         headline=_headline(runs, cost, found, status),
         because=list(_because(runs, cost, found)),
         sections={
-            "Cost": [] if bill is None else [*cost_sentences(bill), *_at_other_prices(runs, prices, found)],
+            "Cost": [] if bill is None else [*cost_sentences(bill), *price_sentences(prices, found, runs.label)],
             "Sensitivity": list(_sensitivity(runs, cost, found)),
             "Certainty": list(_certainty(runs, found)),
         },
         notes=list(_notes(runs, found)),
-        figures=[*pools_figures(runs, cost, found), *([] if swings is None else [swings])],
+        main=figures[0] if figures else None,
+        figures=figures[1:],
+        cost=bill,
         candidates=frame,
         chosen=chosen,
         content={
@@ -56,15 +166,15 @@ def pools_answer(runs: CandidateRuns, prices: Prices, found: Search, left_out: S
         inputs=dict(sorted({Path(cell.trace.path).name: cell.trace.sha256 for cell in cells}.items())),
         seeds=sorted({cell.seed for cell in cells}),
         first=[*diagnostics.sentences, *(one.text for one in left_out)],
-        card=pools_card(runs, prices, found),
-        tables=[candidates_table(runs, cost, found), *([] if bill is None else [cost_table(bill)])],
+        decision=pools_decision(runs, prices, found),
+        tables=[candidates_table(runs, cost, found)],
     )
 
 
 # Sentences
 
 
-def _headline(runs: CandidateRuns, cost: FloatArray, found: Search, status: PlanStatus) -> str:
+def _headline(runs: CandidateRuns, cost: FloatArray, found: Search, status: AnswerStatus) -> str:
     if status == "infeasible":
         return f"No candidate meets every target ({_targets(runs.targets)}), not even {runs.label(runs.largest)}."
     if found.best is None:
@@ -121,11 +231,6 @@ def _sensitivity(runs: CandidateRuns, cost: FloatArray, found: Search) -> Iterat
         yield f"With {size.phrase(element[axis])} ({change}): {_measured(runs, verdict)}; {state}."
 
 
-def _at_other_prices(runs: CandidateRuns, prices: Prices, found: Search) -> Iterator[str]:
-    labels = ["no candidate that is shown to meet the targets" if e is None else runs.label(e) for e in found.elsewhere]
-    yield from price_sentences(prices, found, labels)
-
-
 def _certainty(runs: CandidateRuns, found: Search) -> Iterator[str]:
     certainty = runs.certainty
     least, most = certainty.seeds
@@ -146,7 +251,8 @@ def _certainty(runs: CandidateRuns, found: Search) -> Iterator[str]:
     else:
         seeds = f"{least} seed{'s' if least > 1 else ''}"
         yield f"Means over {seeds} decide, without intervals: the answer applies to these runs only."
-    by_assumption = [e for e, v in found.verdicts.items() if v.state == "undecided" and e != found.open and _above(found, e)]
+    open_ = [e for e, v in found.verdicts.items() if v.state == "undecided" and e != found.open]
+    by_assumption = [e for e in open_ if found.best is not None and below(found.best, e)]
     if by_assumption:
         yield (
             f"{len(by_assumption):,} candidates that are larger than the answer stayed undecided after their last seed. They "
@@ -164,10 +270,6 @@ def _certainty(runs: CandidateRuns, found: Search) -> Iterator[str]:
         f"contradict it. For example, {KNOWN[target.metric].description} is worse with {runs.label(y)} than with "
         f"{runs.label(x)}. A cheaper candidate that was not simulated may meet the targets."
     )
-
-
-def _above(found: Search, element: Element) -> bool:
-    return found.best is not None and below(found.best, element)
 
 
 def _notes(runs: CandidateRuns, found: Search) -> Iterator[str]:

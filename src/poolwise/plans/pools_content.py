@@ -1,9 +1,10 @@
-"""Results of a search over sizes, as rows and as plain data."""
+"""Results of a search over sizes, as rows, as plain data and as figures."""
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
 import polars as pl
 
 from poolwise.arrays import FloatArray
@@ -12,6 +13,9 @@ from poolwise.optimize.monotone import Element
 from poolwise.plans.candidates import CandidateRuns, CandidateVerdict
 from poolwise.plans.prices import Prices
 from poolwise.plans.search import Search, neighbors
+from poolwise.plans.targets import KNOWN, Target
+from poolwise.presentation.figure import Axis, Curves, Figure, Scatter
+from poolwise.presentation.format import capitalize
 
 ASSUMED = "more of a size never makes a target harder to keep"
 
@@ -43,8 +47,7 @@ def pools_content(runs: CandidateRuns, cost: FloatArray, found: Search) -> Json:
         if element is None:
             return None
         verdict = found.verdicts.get(element)
-        sizes = {size.key: size.written[k] for size, k in zip(runs.sizes, element, strict=True)}
-        content: Json = {"sizes": sizes, "cost_dollars": float(cost[element])}
+        content: Json = {"sizes": runs.sizes_of(element), "cost_dollars": float(cost[element])}
         return content if verdict is None else content | _verdict(runs, verdict)
 
     around = [] if found.best is None else neighbors(found.best, cost.shape)
@@ -104,7 +107,99 @@ def at_other_prices(runs: CandidateRuns, prices: Prices, found: Search) -> list[
         {
             "size": prices.sizes[which].key,
             "price": prices.sizes[which].price[end],
-            "sizes": None if e is None else {s.key: s.written[k] for s, k in zip(runs.sizes, e, strict=True)},
+            "sizes": None if e is None else runs.sizes_of(e),
         }
         for (which, end), e in zip(prices.ends, found.elsewhere, strict=True)
     ]
+
+
+_STATES = {"keeps": "meets the target", "breaks": "misses the target", "undecided": "undecided"}
+
+
+def pools_figures(runs: CandidateRuns, cost: FloatArray, found: Search) -> list[Figure]:
+    """Return one figure per target: a curve over one size, or points over the cost for several sizes."""
+    figures: list[Figure] = []
+    for k, target in enumerate(runs.targets):
+        elements = sorted((e for e, v in found.verdicts.items() if not v.unfinished), key=lambda e: (float(cost[e]), e))
+        if len(elements) < 2:
+            continue
+        draw = _curve if cost.ndim == 1 else _points
+        figures.append(draw(runs, cost, found, elements, k, f"target{k + 1}_{target.metric}"))
+    return figures
+
+
+def _curve(runs: CandidateRuns, cost: FloatArray, found: Search, elements: list[Element], k: int, name: str) -> Figure:
+    target, size = runs.targets[k], runs.sizes[0]
+    verdicts = [found.verdicts[e] for e in elements]
+    margins = [v.margins[k] for v in verdicts]
+    bound = [v.values[k] + target.sign * v.margins[k].mean for v in verdicts]
+    bands = [sorted((b - target.sign * m.low, b - target.sign * m.high)) for b, m in zip(bound, margins, strict=True)]
+    percentile = _has_share_margins(runs, target)
+    x = [float(size.amount[e[0]]) for e in elements]
+    states = {
+        _STATES[state]: [v.values[k] if v.state == state else math.nan for v in verdicts]
+        for state in _STATES
+        if any(v.state == state for v in verdicts)
+    }
+    return Curves(
+        name,
+        f"{capitalize(KNOWN[target.metric].description)} by {size.words.noun}",
+        f"All simulated candidates, with the interval of each verdict; the target is a {target.text}. The dotted line marks "
+        "the answer.",
+        x=x,
+        series={"simulated": [v.values[k] for v in verdicts]} | ({} if percentile else {"target": bound}),
+        marks=states,
+        x_axis=Axis(size.words.noun, ticks=dict(zip(x, (str(size.written[e[0]]) for e in elements), strict=True))),
+        y_axis=Axis(_label(target)),
+        interval={} if percentile else {"simulated": ([b[0] for b in bands], [b[1] for b in bands])},
+        highlight=None if found.best is None else float(size.amount[found.best[0]]),
+    )
+
+
+def _points(runs: CandidateRuns, cost: FloatArray, found: Search, elements: list[Element], k: int, name: str) -> Figure:
+    target = runs.targets[k]
+    groups: dict[str, list[Element]] = {}
+    for element in elements:
+        state = "the answer" if element == found.best else found.verdicts[element].state
+        groups.setdefault(state, []).append(element)
+    at = found.verdicts[found.best if found.best in elements else elements[-1]]
+    percentile = _has_share_margins(runs, target)
+    names = [state for state in ("keeps", "breaks", "undecided", "the answer") if state in groups]
+    return Scatter(
+        name,
+        f"{capitalize(KNOWN[target.metric].description)} by cost",
+        f"All simulated candidates. The dashed line is the target, a {target.text}"
+        + (", with the reference's value under the seeds of the answer." if target.relative else "."),
+        series={
+            state: ([float(cost[e]) for e in groups[state]], [found.verdicts[e].values[k] for e in groups[state]])
+            for state in names
+        },
+        descriptions={state: [_describe_point(runs, cost, found, target, e) for e in groups[state]] for state in names},
+        x_axis=Axis("cost of the candidate ($)"),
+        y_axis=Axis(_label(target), log=_spans_decades(found, elements, k)),
+        target=None if percentile else (at.values[k] + target.sign * at.margins[k].mean, "target"),
+    )
+
+
+def _describe_point(runs: CandidateRuns, cost: FloatArray, found: Search, target: Target, element: Element) -> str:
+    verdict = found.verdicts[element]
+    value = target.format_value(verdict.values[runs.targets.index(target)])
+    return f"{runs.label(element)}: {cost[element]:,.0f} $, {value}; {_STATES[verdict.state]}"
+
+
+def _has_share_margins(runs: CandidateRuns, target: Target) -> bool:
+    """Return whether margins are shares of jobs, not values of the metric."""
+    return runs.certainty.over == "jobs" and not target.metric.startswith("mean")
+
+
+def _spans_decades(found: Search, elements: list[Element], k: int) -> bool:
+    """Return whether the values span a range that needs a logarithmic axis."""
+    values = np.array([found.verdicts[e].values[k] for e in elements])
+    return bool(values.min() > 0 and values.max() > 20 * values.min())
+
+
+def _label(target: Target) -> str:
+    """Return the metric's name with its unit; descriptions are too long for an axis."""
+    unit = KNOWN[target.metric].unit
+    name = target.metric.removesuffix("_s").removesuffix("_pct").replace("_", " ")
+    return f"{name} ({unit})" if unit else name

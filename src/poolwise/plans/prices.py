@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,8 +59,7 @@ class Prices:
 
 def bought_today(sizes: Sequence[Size], document: Document, machine: Json) -> FloatArray | None:
     """Return (d,) amount of each size in today's machine, read from its file; None if the machine lacks one of the sizes."""
-    current = document.copy()
-    current.tables["machine"] = machine
+    current = document.with_tables(machine=machine)
     try:
         counts = [parse(current.get(size.key), size.dimension) for size in sizes]
         return np.array([c / size.per_unit * copies(current, size.key) for c, size in zip(counts, sizes, strict=True)])
@@ -68,13 +67,14 @@ def bought_today(sizes: Sequence[Size], document: Document, machine: Json) -> Fl
         return None
 
 
-def price_sentences(prices: Prices, found: Search, labels: Sequence[str]) -> Iterator[str]:
-    """Describe the cheapest candidate at either end of each price; `labels` name the candidates of `Search.elsewhere`."""
+def price_sentences(prices: Prices, found: Search, label: Callable[[Element], str]) -> Iterator[str]:
+    """Describe the cheapest candidate at either end of each price."""
     same = [k for k, element in enumerate(found.elsewhere) if element == found.best]
     for k, (which, end) in enumerate(prices.ends):
         if k not in same:
-            size = prices.sizes[which]
-            yield f"At {format_number(size.price[end])} $ for each {size.paid}, the answer is {labels[k]}."
+            size, element = prices.sizes[which], found.elsewhere[k]
+            answer = "no candidate that is shown to meet the targets" if element is None else label(element)
+            yield f"At {format_number(size.price[end])} $ for each {size.paid}, the answer is {answer}."
     if same:
         others = "any other price" if len(same) < len(found.elsewhere) else "any single price"
         yield f"With {others} at an end of its range, the answer stays the same."

@@ -108,19 +108,14 @@ def read_sizes(sections: Sequence[SizeSection], document: Document) -> tuple[Siz
     return tuple(sizes)
 
 
-def costs(sizes: Sequence[Size], document: Document) -> FloatArray:
-    """Return (n_1, ..., n_d) $ of the priced parts of each candidate at the likely prices."""
-    return priced(sizes, bought(sizes, document))
-
-
 def bought(sizes: Sequence[Size], document: Document) -> FloatArray:
     """Return (d, n_1, ..., n_d) amount of each size in the whole machine of each candidate, in the units of the prices."""
     shape = tuple(len(size.written) for size in sizes)
     total = np.empty((len(sizes), *shape), dtype=np.float64)
-    variant = document.copy()
     for element in np.ndindex(*shape):
+        variant = document
         for size, k in zip(sizes, element, strict=True):
-            variant.set(size.key, size.written[k], Origin("plan"))
+            variant = variant.with_value(size.key, size.written[k], Origin("plan"))
         for part, size, k in zip(total, sizes, element, strict=True):
             part[element] = size.amount[k] / size.per_unit * copies(variant, size.key)
     return total

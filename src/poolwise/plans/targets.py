@@ -13,7 +13,7 @@ from poolwise.arrays import BoolArray, FloatArray
 from poolwise.files.document import Document
 from poolwise.files.fields import Section
 from poolwise.metrics import Metric, Outcomes, metrics_of
-from poolwise.metrics.measures.deadlines import Deadlines
+from poolwise.metrics.measures import Deadlines
 from poolwise.metrics.memory import degradation
 from poolwise.metrics.slowdown import bounded_slowdown, bounded_slowdown_local, wait_s
 from poolwise.metrics.summary import STANDARD
@@ -60,6 +60,12 @@ class Target:
     def tightened(self, share: float) -> Target:
         """Return the target with its bound tightened by a share of itself; a negative share loosens it."""
         return replace(self, bound=self.bound - self.sign * share * abs(self.bound))
+
+    @property
+    def title(self) -> str:
+        """Description of the metric, capitalized."""
+        description = KNOWN[self.metric].description
+        return description[:1].upper() + description[1:]
 
     @property
     def text(self) -> str:

@@ -16,8 +16,7 @@ from poolwise.arrays import IntArray
 from poolwise.errors import InputError
 from poolwise.interfaces import PerformanceModel
 from poolwise.loop import LoopResult
-from poolwise.model import Arrival, CommitResult, Ended, Event, Machine, Outcome, Plan, Reject, Schedule, Workload
-from poolwise.model.table_columns import grown
+from poolwise.model import CommitResult, Ended, Event, Machine, Outcome, Plan, Reject, Schedule, Workload
 from poolwise.platforms.simulated import ARRIVAL, Simulation
 from poolwise.units import SECOND
 
@@ -93,11 +92,8 @@ class ClosedLoop(Simulation):
         if not isinstance(event, _Submission):
             return super()._apply(event)
         one = self._source.table.taken(np.array([event.row]), submit=np.array([self.now], dtype=np.int64))
-        (row,) = self._jobs.append(one)
-        self._duration = grown(self._duration, row, self._source.duration[event.row : event.row + 1])[: row + 1]
         self._row.append(event.row)
-        self._waiting[row] = set(range(int(self._jobs.tasks[row])))
-        return (Arrival(row),)
+        return (self._add_job(one, self._source.duration[event.row : event.row + 1]),)
 
     def _end(self, number: int, outcome: Outcome, requeue: bool, touched: set[int]) -> Ended:
         ended = super()._end(number, outcome, requeue, touched)

@@ -141,9 +141,10 @@ class MemoryUsageMachine(Simulation):
 
     def _lacks_memory(self, run: Run) -> bool:
         """Return whether a run uses more memory than it holds, including that of its nodes."""
-        used, local = self._used.get(run.id, 0), self.machine.local_memory
-        nodes = _amount(run.placement, self._nodes)
-        return (used - local) * nodes > _amount(run.placement, self._memory)
+        used, layout = self._used.get(run.id, 0), self.machine.racks
+        counts = layout.node_counts(run.placement)
+        needed = sum(count * max(0, used - int(layout.local[g])) for g, count in counts.items())
+        return needed > _amount(run.placement, self._memory)
 
 
 def _amount(placement: Placement, resource: int) -> int:

@@ -22,6 +22,7 @@ from poolwise.model import (
     Event,
     EventBatch,
     Initial,
+    JobTable,
     Machine,
     MemoryInUse,
     Outcome,
@@ -41,6 +42,7 @@ from poolwise.model import (
 from poolwise.model.capacity_check import why_no_resize, why_no_room
 from poolwise.model.history import RunHistory
 from poolwise.model.run_table import RunTable
+from poolwise.model.table_columns import grown
 from poolwise.platforms.progress import Course, RunPace, RunProgress
 from poolwise.platforms.recorder import Recorder
 from poolwise.units import HORIZON, NEVER
@@ -85,20 +87,13 @@ class Simulation:
 
     Parameters
     ----------
-    machine, workload
-        The machine, and the jobs that run on it.
-    truth
-        Performance model of the true runtimes.
-    estimate
-        Performance model of the scheduler's estimates; the truth if not given.
-    disturbances
-        Changes of capacity.
-    requeue
-        Whether jobs that lose their capacity are requeued (and run from the beginning) or are lost.
-    pass_per_event
-        One scheduling pass for each event instead of one for each instant, as in some published simulators.
-    initial
-        Initial runs and the time of this state.
+    machine, workload : the machine, and the jobs that run on it
+    truth : performance model of the true runtimes
+    estimate : performance model of the scheduler's estimates; the truth if not given
+    disturbances : changes of capacity
+    requeue : whether jobs that lose their capacity are requeued (and run from the beginning) or are lost
+    pass_per_event : one scheduling pass for each event instead of one for each instant, as in some published simulators
+    initial : initial runs and the time of this state
     """
 
     def __init__(
@@ -122,7 +117,8 @@ class Simulation:
         self._exact_estimate = self.truth is self.estimate and np.array_equal(workload.duration, workload.requested)
         self.now, self._freed_at = 0, -1
         self._capacity, self._free = immutable(machine.capacity), machine.capacity.copy()
-        self._runs, self._history = RunTable(machine.capacity.size), RunHistory()
+        self._runs = RunTable(machine.capacity.size)
+        self._history: RunHistory | None = RunHistory()
         self._progress: dict[int, RunProgress] = {}
         self._in_use: MemoryInUse | None = None
         self._waiting: dict[int, set[int]] = {}  # tasks by row; empty before the job arrives
@@ -185,7 +181,7 @@ class Simulation:
             self._believed_done,
             may_grow=self._may_grow(),
             freed_at=self._freed_at,
-            history=self._history if self.table.edition == 0 else None,  # its rows are those of the first edition
+            history=self._history,
             in_use=self._in_use,
         )
 
@@ -254,6 +250,15 @@ class Simulation:
         return CommitResult(tuple(committed), tuple(rejected), tuple(started))
 
     # Events
+
+    def _add_job(self, job: JobTable, duration: IntArray) -> Arrival:
+        """Append a submitted job, one row, to a table that contains only jobs that have arrived; `duration`, (1,), in ns."""
+        (row,) = self._jobs.append(job)
+        if row == len(self._duration):
+            self._duration = grown(self._duration, row, duration)[: row + 1]
+        self._duration[row] = duration[0]
+        self._waiting[row] = set(range(int(self._jobs.tasks[row])))
+        return Arrival(row)
 
     def _push(self, time: int, kind: int, event: Any) -> None:
         self._sequence += 1
@@ -380,7 +385,7 @@ class Simulation:
         del self._progress[number]
         run.placement.give_to(self._free)
         self.recorder.ended(number, self.now, outcome)
-        if outcome is not Outcome.REFUSED:
+        if self._history is not None and outcome is not Outcome.REFUSED:
             self._history.add(run.job, run.start, self.now)
         self._freed_at = self.now
         return Ended(number, run.job, run.tasks, outcome, requeue)

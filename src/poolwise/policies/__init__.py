@@ -1,4 +1,4 @@
-"""Shipped policies, one algorithm per file; `from poolwise.policies import FM` imports a class by its name.
+"""Shipped policies; `from poolwise.policies import FM` imports a class by its name.
 
 Queue orders, backfills, placements, admissions and cost models of flow scheduling are here, and for authors of policies also
 the schedulers and performance models. Code inside Poolwise imports each class from its own module instead: schedulers are above
@@ -11,188 +11,116 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from poolwise.performance.affinity import Affinity
-    from poolwise.performance.bandwidth_sharing import BandwidthSharing
-    from poolwise.performance.combined import Combined
-    from poolwise.performance.cpu_frequency import CpuFrequency, ProfiledMemory
-    from poolwise.performance.device_network import DeviceNetwork
-    from poolwise.performance.fetching import Fetching
-    from poolwise.performance.ideal import Ideal
-    from poolwise.performance.memory_profiles import MemoryProfiles
-    from poolwise.performance.network_sharing import NetworkSharing
-    from poolwise.performance.nvme_sharing import NvmeSharing
-    from poolwise.performance.remote_memory import RemoteMemory
-    from poolwise.performance.transfer import Transfer
-    from poolwise.policies.admission.machine_limits import MachineLimits
-    from poolwise.policies.backfill.conservative import Conservative
-    from poolwise.policies.backfill.easy import Easy, EasyNoExtra
-    from poolwise.policies.backfill.easy_nodes_only import EasyNodesOnly
-    from poolwise.policies.backfill.none import NoBackfill
-    from poolwise.policies.backfill.skip import Skip
-    from poolwise.policies.backfill.slurm import SlurmBackfill
-    from poolwise.policies.cost.best_fit import BestFit
-    from poolwise.policies.cost.cpu_mem import CpuMem
-    from poolwise.policies.cost.model import CostModel, Places, TaskClasses, Waiting
-    from poolwise.policies.cost.octopus import Octopus
-    from poolwise.policies.cost.quincy import Quincy
-    from poolwise.policies.cost.utility import Utility
-    from poolwise.policies.order.affine import Affine
-    from poolwise.policies.order.areas import SmallestArea, SmallestMemoryArea
-    from poolwise.policies.order.capped import Capped
-    from poolwise.policies.order.classes import Classes
-    from poolwise.policies.order.edf import EDF
-    from poolwise.policies.order.multifactor.order import Multifactor
-    from poolwise.policies.order.priorities import F1, FAIR, FCFS, FM, SJF, WFP3
-    from poolwise.policies.placement.devices.pooled import Pooled
-    from poolwise.policies.placement.devices.shares import DeviceShares
-    from poolwise.policies.placement.memory.racks import RackPlacement
-    from poolwise.policies.placement.nodes.placement import EmptiestNodes, FirstNodes, FullestNodes, PackedNodes, TreeNodes
-    from poolwise.policies.placement.nvme.disaggregation_aware import NvmeDisaggregationAware
-    from poolwise.policies.placement.nvme.first_fit import NvmeFirstFit
-    from poolwise.policies.placement.nvme.maximize_composition import NvmeMaximizeComposition
-    from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimizeFragmentation
-    from poolwise.policies.placement.units.closer_to_data import CloserToData
-    from poolwise.policies.placement.units.delay import Delay
-    from poolwise.policies.placement.units.earliest_finish import EarliestFinish
-    from poolwise.policies.placement.units.flat import Flat
-    from poolwise.policies.placement.units.high import High
-    from poolwise.policies.placement.units.pref import Pref
+    from poolwise.performance.affinity import Affinity as Affinity
+    from poolwise.performance.bandwidth_sharing import BandwidthSharing as BandwidthSharing
+    from poolwise.performance.combined import Combined as Combined
+    from poolwise.performance.cpu_frequency import CpuFrequency as CpuFrequency
+    from poolwise.performance.cpu_frequency import ProfiledMemory as ProfiledMemory
+    from poolwise.performance.device_network import DeviceNetwork as DeviceNetwork
+    from poolwise.performance.fetching import Fetching as Fetching
+    from poolwise.performance.ideal import Ideal as Ideal
+    from poolwise.performance.memory_profiles import MemoryProfiles as MemoryProfiles
+    from poolwise.performance.network_sharing import NetworkSharing as NetworkSharing
+    from poolwise.performance.nvme_sharing import NvmeSharing as NvmeSharing
+    from poolwise.performance.remote_memory import RemoteMemory as RemoteMemory
+    from poolwise.performance.transfer import Transfer as Transfer
+    from poolwise.policies.admission.machine_limits import MachineLimits as MachineLimits
+    from poolwise.policies.backfill.conservative import Conservative as Conservative
+    from poolwise.policies.backfill.easy import Easy as Easy
+    from poolwise.policies.backfill.easy import EasyNodesOnly as EasyNodesOnly
+    from poolwise.policies.backfill.easy import EasyNoExtra as EasyNoExtra
+    from poolwise.policies.backfill.none import NoBackfill as NoBackfill
+    from poolwise.policies.backfill.skip import Skip as Skip
+    from poolwise.policies.backfill.slurm import SlurmBackfill as SlurmBackfill
+    from poolwise.policies.cost.baselines import BestFit as BestFit
+    from poolwise.policies.cost.baselines import CpuMem as CpuMem
+    from poolwise.policies.cost.baselines import Octopus as Octopus
+    from poolwise.policies.cost.baselines import Quincy as Quincy
+    from poolwise.policies.cost.model import CostModel as CostModel
+    from poolwise.policies.cost.model import Places as Places
+    from poolwise.policies.cost.model import TaskClasses as TaskClasses
+    from poolwise.policies.cost.model import Waiting as Waiting
+    from poolwise.policies.cost.utility import Utility as Utility
+    from poolwise.policies.order.affine import Affine as Affine
+    from poolwise.policies.order.multifactor.order import Multifactor as Multifactor
+    from poolwise.policies.order.priorities import EDF as EDF
+    from poolwise.policies.order.priorities import F1 as F1
+    from poolwise.policies.order.priorities import FAIR as FAIR
+    from poolwise.policies.order.priorities import FCFS as FCFS
+    from poolwise.policies.order.priorities import FM as FM
+    from poolwise.policies.order.priorities import SJF as SJF
+    from poolwise.policies.order.priorities import WFP3 as WFP3
+    from poolwise.policies.order.priorities import Capped as Capped
+    from poolwise.policies.order.priorities import Classes as Classes
+    from poolwise.policies.order.priorities import SmallestArea as SmallestArea
+    from poolwise.policies.order.priorities import SmallestMemoryArea as SmallestMemoryArea
+    from poolwise.policies.placement.devices.pooled import Pooled as Pooled
+    from poolwise.policies.placement.devices.shares import DeviceShares as DeviceShares
+    from poolwise.policies.placement.memory.racks import RackPlacement as RackPlacement
+    from poolwise.policies.placement.nodes.placement import EmptiestNodes as EmptiestNodes
+    from poolwise.policies.placement.nodes.placement import FirstNodes as FirstNodes
+    from poolwise.policies.placement.nodes.placement import FullestNodes as FullestNodes
+    from poolwise.policies.placement.nodes.placement import PackedNodes as PackedNodes
+    from poolwise.policies.placement.nodes.placement import TreeNodes as TreeNodes
+    from poolwise.policies.placement.nvme.policies import NvmeDisaggregationAware as NvmeDisaggregationAware
+    from poolwise.policies.placement.nvme.policies import NvmeFirstFit as NvmeFirstFit
+    from poolwise.policies.placement.nvme.policies import NvmeMaximizeComposition as NvmeMaximizeComposition
+    from poolwise.policies.placement.nvme.policies import NvmeMinimizeFragmentation as NvmeMinimizeFragmentation
+    from poolwise.policies.placement.units.policies import CloserToData as CloserToData
+    from poolwise.policies.placement.units.policies import Delay as Delay
+    from poolwise.policies.placement.units.policies import EarliestFinish as EarliestFinish
+    from poolwise.policies.placement.units.policies import Flat as Flat
+    from poolwise.policies.placement.units.policies import High as High
+    from poolwise.policies.placement.units.policies import Pref as Pref
 
 _CLASSES = {
-    "performance.affinity": ("Affinity",),
-    "performance.bandwidth_sharing": ("BandwidthSharing",),
-    "performance.combined": ("Combined",),
-    "performance.cpu_frequency": ("CpuFrequency", "ProfiledMemory"),
-    "performance.device_network": ("DeviceNetwork",),
-    "performance.fetching": ("Fetching",),
-    "performance.ideal": ("Ideal",),
-    "performance.memory_profiles": ("MemoryProfiles",),
-    "performance.network_sharing": ("NetworkSharing",),
-    "performance.nvme_sharing": ("NvmeSharing",),
-    "performance.remote_memory": ("RemoteMemory",),
-    "performance.transfer": ("Transfer",),
-    "policies.admission.machine_limits": ("MachineLimits",),
-    "policies.backfill.conservative": ("Conservative",),
-    "policies.backfill.easy": ("Easy", "EasyNoExtra"),
-    "policies.backfill.easy_nodes_only": ("EasyNodesOnly",),
-    "policies.backfill.none": ("NoBackfill",),
-    "policies.backfill.skip": ("Skip",),
-    "policies.backfill.slurm": ("SlurmBackfill",),
-    "policies.cost.best_fit": ("BestFit",),
-    "policies.cost.cpu_mem": ("CpuMem",),
-    "policies.cost.model": ("CostModel", "Places", "TaskClasses", "Waiting"),
-    "policies.cost.octopus": ("Octopus",),
-    "policies.cost.quincy": ("Quincy",),
-    "policies.cost.utility": ("Utility",),
-    "policies.order.affine": ("Affine",),
-    "policies.order.areas": ("SmallestArea", "SmallestMemoryArea"),
-    "policies.order.capped": ("Capped",),
-    "policies.order.classes": ("Classes",),
-    "policies.order.edf": ("EDF",),
-    "policies.order.multifactor.order": ("Multifactor",),
-    "policies.order.priorities": ("F1", "FAIR", "FCFS", "FM", "SJF", "WFP3"),
-    "policies.placement.devices.pooled": ("Pooled",),
-    "policies.placement.devices.shares": ("DeviceShares",),
-    "policies.placement.memory.racks": ("RackPlacement",),
-    "policies.placement.nodes.placement": ("EmptiestNodes", "FirstNodes", "FullestNodes", "PackedNodes", "TreeNodes"),
-    "policies.placement.nvme.disaggregation_aware": ("NvmeDisaggregationAware",),
-    "policies.placement.nvme.first_fit": ("NvmeFirstFit",),
-    "policies.placement.nvme.maximize_composition": ("NvmeMaximizeComposition",),
-    "policies.placement.nvme.minimize_fragmentation": ("NvmeMinimizeFragmentation",),
-    "policies.placement.units.closer_to_data": ("CloserToData",),
-    "policies.placement.units.delay": ("Delay",),
-    "policies.placement.units.earliest_finish": ("EarliestFinish",),
-    "policies.placement.units.flat": ("Flat",),
-    "policies.placement.units.high": ("High",),
-    "policies.placement.units.pref": ("Pref",),
-    "schedulers.batch": ("BatchScheduler",),
-    "schedulers.composition": ("CompositionScheduler",),
-    "schedulers.dispatch": ("Dispatch",),
-    "schedulers.flow.scheduler": ("Firmament", "FlowScheduler"),
-    "schedulers.greedy": ("LeastAllocated", "LocalFirstRandom"),
-    "schedulers.keep_tolerance": ("KeepTolerance",),
-    "schedulers.list": ("ListScheduler",),
-    "schedulers.list_flow": ("ListFlow",),
-    "schedulers.usage_based": ("UsageBased",),
+    "performance.affinity": "Affinity",
+    "performance.bandwidth_sharing": "BandwidthSharing",
+    "performance.combined": "Combined",
+    "performance.cpu_frequency": "CpuFrequency ProfiledMemory",
+    "performance.device_network": "DeviceNetwork",
+    "performance.fetching": "Fetching",
+    "performance.ideal": "Ideal",
+    "performance.memory_profiles": "MemoryProfiles",
+    "performance.network_sharing": "NetworkSharing",
+    "performance.nvme_sharing": "NvmeSharing",
+    "performance.remote_memory": "RemoteMemory",
+    "performance.transfer": "Transfer",
+    "policies.admission.machine_limits": "MachineLimits",
+    "policies.backfill.conservative": "Conservative",
+    "policies.backfill.easy": "Easy EasyNoExtra EasyNodesOnly",
+    "policies.backfill.none": "NoBackfill",
+    "policies.backfill.skip": "Skip",
+    "policies.backfill.slurm": "SlurmBackfill",
+    "policies.cost.baselines": "BestFit CpuMem Octopus Quincy",
+    "policies.cost.model": "CostModel Places TaskClasses Waiting",
+    "policies.cost.utility": "Utility",
+    "policies.order.affine": "Affine",
+    "policies.order.multifactor.order": "Multifactor",
+    "policies.order.priorities": "EDF F1 FAIR FCFS FM SJF WFP3 Capped Classes SmallestArea SmallestMemoryArea",
+    "policies.placement.devices.pooled": "Pooled",
+    "policies.placement.devices.shares": "DeviceShares",
+    "policies.placement.memory.racks": "RackPlacement",
+    "policies.placement.nodes.placement": "EmptiestNodes FirstNodes FullestNodes PackedNodes TreeNodes",
+    "policies.placement.nvme.policies": (
+        "NvmeDisaggregationAware NvmeFirstFit NvmeMaximizeComposition NvmeMinimizeFragmentation"
+    ),
+    "policies.placement.units.policies": "CloserToData Delay EarliestFinish Flat High Pref",
+    "schedulers.batch": "BatchScheduler",
+    "schedulers.composition": "CompositionScheduler",
+    "schedulers.dispatch": "Dispatch",
+    "schedulers.flow.scheduler": "Firmament FlowScheduler",
+    "schedulers.greedy": "LeastAllocated LocalFirstRandom",
+    "schedulers.keep_tolerance": "KeepTolerance",
+    "schedulers.list": "ListScheduler",
+    "schedulers.list_flow": "ListFlow",
+    "schedulers.usage_based": "UsageBased",
 }
 """Module, without the package's name -> its classes that are offered here; each is imported when it is first used."""
-_MODULE_OF = {name: f"poolwise.{module}" for module, names in _CLASSES.items() for name in names}
+_MODULE_OF = {name: f"poolwise.{module}" for module, names in _CLASSES.items() for name in names.split()}
 
 
-__all__ = [
-    "EDF",
-    "F1",
-    "FAIR",
-    "FCFS",
-    "FM",
-    "SJF",
-    "WFP3",
-    "Affine",
-    "Affinity",
-    "BandwidthSharing",
-    "BatchScheduler",
-    "BestFit",
-    "Capped",
-    "Classes",
-    "CloserToData",
-    "Combined",
-    "CompositionScheduler",
-    "Conservative",
-    "CostModel",
-    "CpuFrequency",
-    "CpuMem",
-    "Delay",
-    "DeviceNetwork",
-    "DeviceShares",
-    "Dispatch",
-    "EarliestFinish",
-    "Easy",
-    "EasyNoExtra",
-    "EasyNodesOnly",
-    "EmptiestNodes",
-    "Fetching",
-    "Firmament",
-    "FirstNodes",
-    "Flat",
-    "FlowScheduler",
-    "FullestNodes",
-    "High",
-    "Ideal",
-    "KeepTolerance",
-    "LeastAllocated",
-    "ListFlow",
-    "ListScheduler",
-    "LocalFirstRandom",
-    "MachineLimits",
-    "MemoryProfiles",
-    "Multifactor",
-    "NetworkSharing",
-    "NoBackfill",
-    "NvmeDisaggregationAware",
-    "NvmeFirstFit",
-    "NvmeMaximizeComposition",
-    "NvmeMinimizeFragmentation",
-    "NvmeSharing",
-    "Octopus",
-    "PackedNodes",
-    "Places",
-    "Pooled",
-    "Pref",
-    "ProfiledMemory",
-    "Quincy",
-    "RackPlacement",
-    "RemoteMemory",
-    "Skip",
-    "SlurmBackfill",
-    "SmallestArea",
-    "SmallestMemoryArea",
-    "TaskClasses",
-    "Transfer",
-    "TreeNodes",
-    "UsageBased",
-    "Utility",
-    "Waiting",
-]
+__all__ = [*_MODULE_OF]
 
 
 def __getattr__(name: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from poolwise.presentation.figure import Axis, Box, Boxes
@@ -38,7 +38,8 @@ class CostLine:
     @property
     def price_text(self) -> str:
         """The price and its range as text."""
-        return _format_price_range(self.price)
+        least, likely, most = self.price
+        return _format_price(likely) + ("" if least == most else f" ({format_number(least)} to {_format_price(most)})")
 
 
 @dataclass(frozen=True)
@@ -51,13 +52,15 @@ class Cost:
     @property
     def total(self) -> PriceRange:
         """Cost of the recommendation, $, with all prices at the same end of their ranges."""
-        least, likely, most = (sum(line.recommended * line.price[k] for line in self.lines) for k in range(3))
-        return least, likely, most
+        return self._total([line.recommended for line in self.lines])
 
     @property
     def total_today(self) -> PriceRange:
         """Cost of today's machine, $, with all prices at the same end of their ranges."""
-        least, likely, most = (sum(line.today * line.price[k] for line in self.lines) for k in range(3))
+        return self._total([line.today for line in self.lines])
+
+    def _total(self, amounts: Sequence[float]) -> PriceRange:
+        least, likely, most = (sum(n * line.price[k] for n, line in zip(amounts, self.lines, strict=True)) for k in range(3))
         return least, likely, most
 
     @property
@@ -101,14 +104,10 @@ def cost_table(cost: Cost) -> Table:
     """Return a table with every line of the bill."""
     rows = []
     for line in cost.lines:
-        cells = [
-            line.name,
-            _format_amount(line.recommended, line.unit),
-            line.price_text,
-            f"{line.recommended * line.price[1]:,.0f} $",
-        ]
-        today = [_format_amount(line.today, line.unit), f"{line.today * line.price[1]:,.0f} $"] if cost.has_today else []
-        rows.append([*cells, *today])
+        (amount, price), today = (
+            (f"{format_number(n)} {line.unit}".strip(), f"{n * line.price[1]:,.0f} $") for n in (line.recommended, line.today)
+        )
+        rows.append([line.name, amount, line.price_text, price, *(today if cost.has_today else ())])
     end = ["", f"{cost.total_today[1]:,.0f} $"] if cost.has_today else []
     rows.append(["total", "", "", f"{cost.total[1]:,.0f} $", *end])
     header = ["item", "amount", "unit price", "cost", *(["amount today", "cost today"] if cost.has_today else [])]
@@ -175,14 +174,5 @@ def tornado(cost: Cost) -> Boxes | None:
     )
 
 
-def _format_amount(value: float, unit: str) -> str:
-    return f"{format_number(value)} {unit}".strip()
-
-
 def _format_price(value: float) -> str:
     return f"{format_number(value)} $"
-
-
-def _format_price_range(price: PriceRange) -> str:
-    least, likely, most = price
-    return _format_price(likely) + ("" if least == most else f" ({format_number(least)} to {_format_price(most)})")

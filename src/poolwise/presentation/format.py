@@ -49,6 +49,11 @@ def sentence_case(text: str) -> str:
     return text[0].upper() + text[1:] if text[:2].isalpha() else text
 
 
+def capitalize(text: str) -> str:
+    """Capitalize the first letter of a text and keep the others."""
+    return text[:1].upper() + text[1:]
+
+
 def humanize_name(name: str) -> str:
     """Replace underscores by spaces: earliest_finish -> "earliest finish"."""
     return name.replace("_", " ")

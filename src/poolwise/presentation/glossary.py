@@ -10,6 +10,8 @@ from importlib.resources import files
 
 PAGE = "reference/glossary.md"
 """Page of the documentation that lists all terms."""
+ADDRESS = f"https://github.com/poolwise/poolwise/tree/main/docs/{PAGE}"
+"""Address of that page."""
 
 
 @cache

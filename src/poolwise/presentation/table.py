@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import polars as pl
+
+RowMark = Literal["chosen", "true", "false", "partly", ""]
 
 
 @dataclass(frozen=True)
@@ -18,6 +23,8 @@ class Table:
     rows : (n_row, n_column) cells as text, rounded for display
     note : information that a reader needs with the table
     chosen : index of the row with the answer, None if there is none
+    marks : index of a row -> what it shows, as a color
+    text : whether cells contain sentences, which wrap
     """
 
     title: str
@@ -25,11 +32,35 @@ class Table:
     rows: Sequence[Sequence[str]]
     note: str = ""
     chosen: int | None = None
+    marks: Mapping[int, RowMark] = field(default_factory=dict)
+    text: bool = False
 
     def __post_init__(self) -> None:
         for k, row in enumerate(self.rows):
             if len(row) != len(self.columns):
                 raise ValueError(f"row {k} of '{self.title}' has {len(row)} cells for {len(self.columns)} columns")
+
+    def mark(self, k: int) -> RowMark:
+        """Return the mark of a row: "chosen", one of `marks`, or ""."""
+        return "chosen" if k == self.chosen else self.marks.get(k, "")
+
+
+def frame_table(frame: pl.DataFrame, chosen: int | None) -> Table:
+    """Return all columns of a frame of candidates as a table."""
+    columns = [name.replace("_", " ").replace(".", " ") for name in frame.columns]
+    rows = [[_cell(value) for value in row] for row in frame.iter_rows()]
+    return Table("Candidates", columns, rows, "All simulated candidates; the answer is in bold.", chosen)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return "-" if value != value else f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return "-" if value is None else f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def with_unit(description: str, unit: str) -> str:
+    """Return the heading of a metric, with its unit; a fraction is in percent."""
+    return f"{description} ({'%' if unit == 'fraction' else unit})" if unit else description
 
 
 def cell_text(value: float, unit: str) -> str:

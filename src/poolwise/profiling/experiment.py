@@ -1,20 +1,25 @@
-"""Measures how a real program slows down with less local memory, as input of `poolwise profile fit`.
+"""Measures how a real program slows down with less local memory, and describes the computer: input of `poolwise profile fit`.
 
 Source: Sefati et al., IRoP, section II-B: a limit on local memory, swap in memory for the rest, completion times.
 """
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import os
-from collections.abc import Callable
+import platform
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from poolwise.errors import InputError
 from poolwise.profiling.added_latency import MAX_LATENCY_NS, AddedLatency, added_latency
 from poolwise.profiling.cleanup import OwnedResources
 from poolwise.profiling.control_groups import ControlGroup, Hierarchy
-from poolwise.profiling.environment import conditions, page_in_latency
 from poolwise.profiling.program_run import ProgramRun, memory_available, run_program
 from poolwise.profiling.zram import ZramSwap, swaps
 
@@ -23,6 +28,8 @@ RESERVE = 1024 * MIB
 """Memory that always remains for other programs (bytes)."""
 SWAP_FACTOR = 1.25
 """Swap per byte of remote memory, since pages keep their swap slot for a while after a page-in."""
+PROBED_PAGES = 4096
+PROBE_LONGEST_S = 60.0
 
 BeforeEachRun = Callable[[int, int, str], None]
 """Called with the number of completed runs, the number of all runs, and a description of the next run."""
@@ -204,3 +211,73 @@ def _memory_error(need: int) -> InputError:
     needed = (need + RESERVE) // MIB
     problem = f"{memory_available() // MIB} MiB of memory are free, but {needed} MiB are needed (reserve included)"
     return InputError(problem, field="memory", remedy="stop other programs, or reduce the problem size")
+
+
+def page_in_latency(hierarchy: Hierarchy, owned: OwnedResources, name: str, seed: int = 0) -> dict[str, Any]:
+    """Measure quantiles of the page-in time from swap in microseconds (see `page_in_probe`).
+
+    Raises InputError if pages were not swapped out.
+    """
+    probe = [sys.executable, str(Path(__file__).with_name("page_in_probe.py")), str(PROBED_PAGES), str(seed)]
+    found: dict[str, Any] = json.loads(
+        run_program(probe, hierarchy.group(f"{name}-probe"), owned, longest_s=PROBE_LONGEST_S).output
+    )
+    if found["major_faults"] < PROBED_PAGES // 2:
+        problem = f"only {found['major_faults']} of {PROBED_PAGES} probed pages were swapped out"
+        raise InputError(problem, field="swap", remedy="create swap with --make-swap, or allow the group to swap")
+    return found
+
+
+def conditions(hierarchy: Hierarchy, swap: ZramSwap | None) -> dict[str, Any]:
+    """Describe the computer: processor, memory, kernel, control groups, swap, load."""
+    cpu = [line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")]
+    memory = next(line.split()[1] for line in _lines("/proc/meminfo") if line.startswith("MemTotal"))
+    return {
+        "processor": cpu[0] if cpu else platform.processor(),
+        "processors": os.cpu_count(),
+        "memory_mib": int(memory) // 1024,
+        "kernel": platform.release(),
+        "control_groups": hierarchy.dialect.version,
+        "swap": [device for device, _ in swaps()],
+        "swap_made": None if swap is None else f"zram, {swap.compressor}",
+        "swappiness": int(_lines("/proc/sys/vm/swappiness")[0]),
+        "page_cluster": int(_lines("/proc/sys/vm/page-cluster")[0]),
+        "load_before": os.getloadavg()[0],
+    }
+
+
+def _lines(file: str) -> list[str]:
+    return Path(file).read_text(encoding="utf-8").splitlines()
+
+
+# Table of the runs, with the columns that `poolwise profile fit` reads first
+
+COLUMNS: Mapping[str, Callable[[LimitedRuns, LimitedRun], object]] = {
+    "workload": lambda measured, one: measured.plan.workload,
+    "remote": lambda measured, one: f"{one.remote:.6g}",
+    "frequency": lambda measured, one: f"{1.0 if one.cpu is None else one.cpu:.6g}",
+    "seconds": lambda measured, one: f"{one.seconds(measured.plan.clock):.6g}",
+    "peak_mib": lambda measured, one: f"{measured.peak / MIB:.1f}",
+    "working_set_mib": lambda measured, one: f"{one.run.peak / MIB:.1f}",
+    "swapped_mib": lambda measured, one: f"{one.run.swapped / MIB:.1f}",
+    "faults": lambda measured, one: one.run.use.faults,
+    "major_faults": lambda measured, one: one.run.use.major_faults,
+    "refaults": lambda measured, one: one.run.use.refaults,
+    "cpu_s": lambda measured, one: f"{one.seconds('cpu'):.6g}",
+    "wall_s": lambda measured, one: f"{one.seconds('wall'):.6g}",
+}
+"""Columns; `seconds` uses the plan's clock, and `frequency` is the processor share (1 if unlimited)."""
+
+
+def to_rows(measured: LimitedRuns) -> list[dict[str, object]]:
+    """Return one row per run."""
+    return [{name: value(measured, one) for name, value in COLUMNS.items()} for one in measured.runs]
+
+
+def to_csv(measured: LimitedRuns) -> str:
+    """Return the content of the file."""
+    text = io.StringIO()
+    table = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    table.writeheader()
+    table.writerows(to_rows(measured))
+    return text.getvalue()

@@ -27,10 +27,9 @@ from poolwise.report.chart_parts import (
     rule_at,
     selections,
     series_style,
+    spread_labels,
     target_line,
-    tick_positions,
 )
-from poolwise.report.labels import spread_labels
 
 WIDEST, WIDE, SMALL = (1000, 440), (500, 300), (290, 190)
 """Width and height of time lines, of the main chart, and of charts in rows: close to their size on the page, so that text is
@@ -63,46 +62,44 @@ def _curves(figure: Curves) -> Spec:
     highs = [v for _, high in figure.interval.values() for v in high]
     values = [v for column in (*figure.series.values(), *figure.published.values()) for v in column]
     target = [] if figure.target is None else [figure.target[0]]
-    xs, ys = tick_positions(figure.x, figure.x_axis), tick_positions([*values, *lows, *highs, *target], figure.y_axis)
-    x, y = channel("x", figure.x_axis, xs), channel("y", figure.y_axis, ys)
-    style = series_style(list(figure.series), legend=len(figure.series) > 1 and not figure.direct)
-    if figure.marks:
-        style.pop("shape")  # shapes distinguish the kinds of points
+    x, y = channel("x", figure.x_axis, figure.x), channel("y", figure.y_axis, [*values, *lows, *highs, *target])
     few = len(figure.x) <= 40
+    lines, points = series_style(list(figure.series), len(figure.series) > 1 and not figure.direct, points=few)
+    if figure.marks:
+        points.pop("shape")  # shapes distinguish the kinds of points
     layers: list[Spec] = []
     if figure.interval:
         bands = [row for row in rows if "low" in row]
-        band = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": style["color"]}
+        band = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": lines["color"]}
         layers.append({"data": {"values": bands}, "mark": {"type": "area", "opacity": 0.16, "aria": False}, "encoding": band})
     line = {"type": "line", "strokeWidth": 2, "aria": False}
-    bare = {key: found for key, found in style.items() if key != "shape"}  # with a shape, Vega-Lite draws points on the line
-    layers.append({"mark": line, "encoding": {"x": x, "y": y, **bare, **faded()}, "params": selections(figure)})
-    if not few:
-        layers.append({"mark": {"type": "point", "opacity": 0, "size": 60}, "encoding": {"x": x, "y": y, **described()}})
+    layers.append({"mark": line, "encoding": {"x": x, "y": y, **lines, **faded()}, "params": selections(figure)})
     if few:
-        layers.append(
-            {
-                "mark": {"type": "point", "size": 55, "filled": True},
-                "encoding": {"x": x, "y": y, **style, **described(), **faded()},
-            }
-        )
+        filled = {"type": "point", "size": 55, "filled": True}
+        layers.append({"mark": filled, "encoding": {"x": x, "y": y, **points, **described(), **faded()}})
+    else:
+        layers.append(_hidden_points(x, y))
     if figure.published:
-        points = _rows(figure, figure.published, ", published, ")
+        data = {"values": _rows(figure, figure.published, ", published, ")}
         hollow = {"type": "point", "size": 90, "filled": False}
-        over = {key: channel for key, channel in style.items() if key != "strokeDash"}
-        layers.append({"data": {"values": points}, "mark": hollow, "encoding": {"x": x, "y": y, **over, **described()}})
+        layers.append({"data": data, "mark": hollow, "encoding": {"x": x, "y": y, **points, **described()}})
     if figure.marks:
-        points = _rows(figure, figure.marks, ", ")
+        data = {"values": _rows(figure, figure.marks, ", ")}
         kinds = {"type": "nominal", "field": "series", "title": None}
         shape = {**kinds, "scale": {"domain": list(figure.marks), "range": ["circle", "cross", "diamond"][: len(figure.marks)]}}
         mark = {"type": "point", "size": 120, "filled": False, "color": "var(--ink)"}
-        layers.append({"data": {"values": points}, "mark": mark, "encoding": {"x": x, "y": y, "shape": shape, **described()}})
+        layers.append({"data": data, "mark": mark, "encoding": {"x": x, "y": y, "shape": shape, **described()}})
     if figure.highlight is not None:
         layers.append(rule_at("x", figure.highlight, [2, 3]))
     layers += target_line(figure.target)
     if figure.direct:
-        layers.append(_labels(figure, ys, x, y, style["color"]))
+        layers.append(_labels(figure, x, y, lines["color"]))
     return {"data": {"values": rows}, "layer": layers}
+
+
+def _hidden_points(x: Spec, y: Spec) -> Spec:
+    """Return the points of a long curve, which are not drawn but carry descriptions."""
+    return {"mark": {"type": "point", "opacity": 0, "size": 60}, "encoding": {"x": x, "y": y, **described()}}
 
 
 def _rows(figure: Curves, series: Mapping[str, Sequence[float]], between: str) -> list[Spec]:
@@ -122,14 +119,14 @@ def _rows(figure: Curves, series: Mapping[str, Sequence[float]], between: str) -
     return rows
 
 
-def _labels(figure: Curves, ys: Sequence[float], x: Spec, y: Spec, color: Spec) -> Spec:
+def _labels(figure: Curves, x: Spec, y: Spec, color: Spec) -> Spec:
     """Label each line at its end, with labels moved apart."""
     ends = {}
     for label, values in figure.series.items():
         known = [k for k, v in enumerate(values) if math.isfinite(v)]
         if known:
             ends[label] = (float(figure.x[known[-1]]), float(values[known[-1]]))
-    moved = spread_labels([end[1] for end in ends.values()], (ys[0], ys[-1]), WIDE[1], 15, figure.y_axis.log)
+    moved = spread_labels([end[1] for end in ends.values()], tuple(y["scale"]["domain"]), WIDE[1], 15, figure.y_axis.log)
     rows = [{"x": end[0], "y": at, "series": label} for (label, end), at in zip(ends.items(), moved, strict=True)]
     mark = {"type": "text", "align": "left", "dx": 9, "fontWeight": 600, "aria": False}
     return {"data": {"values": rows}, "mark": mark,
@@ -154,23 +151,19 @@ def _scatter(figure: Scatter) -> Spec:
     across = [row[name] for row in rows for name in ("x", "left", "right") if name in row]
     up = [row[name] for row in rows for name in ("y", "low", "high") if name in row]
     up += [] if figure.target is None else [figure.target[0]]
-    x, y = (
-        channel("x", figure.x_axis, tick_positions(across, figure.x_axis)),
-        channel("y", figure.y_axis, tick_positions(up, figure.y_axis)),
-    )
-    style = series_style(list(figure.series), legend=len(figure.series) > 1)
-    layers: list[Spec] = [
-        {"mark": {"type": "point", "size": 70, "filled": True}, "encoding": {"x": x, "y": y, **style, **described(), **faded()},
-         "params": selections(figure)}
-    ]  # fmt: skip
+    x, y = channel("x", figure.x_axis, across), channel("y", figure.y_axis, up)
+    lines, points = series_style(list(figure.series), len(figure.series) > 1, points=True)
+    mark = {"type": "point", "size": 70, "filled": True}
+    encoding = {"x": x, "y": y, **points, **described(), **faded()}
+    layers: list[Spec] = [{"mark": mark, "encoding": encoding, "params": selections(figure)}]
     if figure.joined:
-        line = {"x": x, "y": y, "order": {"field": "k"}, **style, **faded()}
+        line = {"x": x, "y": y, "order": {"field": "k"}, **lines, **faded()}
         layers.insert(0, {"mark": {"type": "line", "strokeWidth": 1.6, "aria": False}, "encoding": line})
     if figure.spread:
         data, mark = {"values": [row for row in rows if "low" in row]}, {"type": "rule", "opacity": 0.6, "aria": False}
         horizontal = {"x": {**x, "field": "left"}, "x2": {"field": "right"}, "y": y}
         vertical = {"y": {**y, "field": "low"}, "y2": {"field": "high"}, "x": x}
-        rules = ({**channels, "color": style["color"]} for channels in (horizontal, vertical))
+        rules = ({**channels, "color": lines["color"]} for channels in (horizontal, vertical))
         layers += [{"data": data, "mark": mark, "encoding": encoding} for encoding in rules]
     layers += target_line(figure.target)
     return {"data": {"values": rows}, "layer": layers}
@@ -188,15 +181,12 @@ def _distribution(figure: Distribution) -> Spec:
                 text = f"{label}: {format_number(100 * part)} % at {format_number(value)}"
                 rows.append({"x": value, "y": 100 * part, "series": label, "description": text})
     y_axis = Axis(f"{figure.y_label} (%)", log=figure.tail)
-    x = channel("x", figure.x_axis, tick_positions([row["x"] for row in rows], figure.x_axis))
-    y = channel("y", y_axis, tick_positions([row["y"] for row in rows], y_axis))
-    style = series_style(list(figure.series), legend=len(figure.series) > 1)
-    style.pop("shape")
-    line = {"mark": {"type": "line", "strokeWidth": 2, "aria": False}, "encoding": {"x": x, "y": y, **style, **faded()},
-            "params": selections(figure)}  # fmt: skip
-    points = {"mark": {"type": "point", "opacity": 0, "size": 60},
-              "encoding": {"x": x, "y": y, **described()}}  # fmt: skip
-    return {"data": {"values": rows}, "layer": [line, points]}
+    x = channel("x", figure.x_axis, [row["x"] for row in rows])
+    y = channel("y", y_axis, [row["y"] for row in rows])
+    lines, _ = series_style(list(figure.series), len(figure.series) > 1)
+    mark = {"type": "line", "strokeWidth": 2, "aria": False}
+    line = {"mark": mark, "encoding": {"x": x, "y": y, **lines, **faded()}, "params": selections(figure)}
+    return {"data": {"values": rows}, "layer": [line, _hidden_points(x, y)]}
 
 
 def thin(count: int, tail: bool, points: int = 400) -> IntArray:
@@ -215,9 +205,9 @@ def _bars(figure: Bars) -> Spec:
          "description": f"{label}, {figure.groups[k] or k}: {format_number(value)}"}
         for label, values in figure.series.items() for k, value in enumerate(values) if math.isfinite(value)
     ]  # fmt: skip
-    style = series_style(names, legend=len(names) > 1)
+    color = series_style(names, len(names) > 1)[0]["color"]
     known = [row["y"] for row in rows if row["y"] > 0 or not figure.y_axis.log]
-    y = channel("y", figure.y_axis, tick_positions([*known, *([] if figure.y_axis.log else [0.0])], figure.y_axis))
+    y = channel("y", figure.y_axis, [*known, *([] if figure.y_axis.log else [0.0])])
     texts = {str(k): group for k, group in enumerate(figure.groups)}
     level = max(map(len, figure.groups), default=0) * max(1, len(figure.groups)) * 7 < SMALL[0]
     angle = 0 if level else -30
@@ -225,7 +215,7 @@ def _bars(figure: Bars) -> Spec:
          "labelExpr": lookup(texts), "labelOverlap": False, "labelLimit": 320}}  # fmt: skip
     data = {"values": [row for row in rows if row["y"] > 0 or not figure.y_axis.log]}
     base = {"y2": {"datum": 0 if not figure.y_axis.log else y["scale"]["domain"][0]}}
-    encoding = {"x": x, "xOffset": {"field": "series", "sort": names}, "y": y, **base, "color": style["color"], **described()}
+    encoding = {"x": x, "xOffset": {"field": "series", "sort": names}, "y": y, **base, "color": color, **described()}
     layers: list[Spec] = [{"mark": "bar", "encoding": encoding}]
     if figure.published:
         points = [{"group": k, "y": float(v), "series": s,
@@ -245,25 +235,13 @@ def _boxes(figure: Boxes) -> Spec:
     ]
     across = [edge for box in figure.boxes for edge in (box.left, box.right)]
     up = [edge for box in figure.boxes for edge in (box.low, box.high)]
-    x, y = (
-        channel("x", figure.x_axis, tick_positions(across, figure.x_axis)),
-        channel("y", figure.y_axis, tick_positions(up, figure.y_axis)),
-    )
-    style = series_style(list(figure.series), legend=len(figure.series) > 1)
-    colors = style["color"]["scale"]
-    colors["range"] = [
-        "var(--grid)" if name in figure.pale else color for name, color in zip(figure.series, colors["range"], strict=True)
-    ]
+    x, y = channel("x", figure.x_axis, across), channel("y", figure.y_axis, up)
+    color = series_style(list(figure.series), len(figure.series) > 1)[0]["color"]
+    drawn = zip(figure.series, color["scale"]["range"], strict=True)
+    color["scale"]["range"] = ["var(--grid)" if name in figure.pale else found for name, found in drawn]
     mark = {"type": "rect", "stroke": "var(--paper)", "strokeWidth": 0.4, "clip": True}
-    encoding = {
-        "x": x,
-        "x2": {"field": "right"},
-        "y": y,
-        "y2": {"field": "high"},
-        "color": style["color"],
-        **described(),
-        **faded(),
-    }
+    area = {"x": x, "x2": {"field": "right"}, "y": y, "y2": {"field": "high"}}
+    encoding = {**area, "color": color, **described(), **faded()}
     layers: list[Spec] = [{"mark": mark, "encoding": encoding, "params": selections(figure)}]
     if figure.highlight is not None:
         layers.append(rule_at("x", figure.highlight, [2, 3]))

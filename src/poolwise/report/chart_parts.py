@@ -1,4 +1,4 @@
-"""Common parts of charts: axes, series, descriptions of marks, and interactive selections."""
+"""Common parts of charts: colors, axes, series, labels, descriptions of marks, and interactive selections."""
 
 from __future__ import annotations
 
@@ -9,7 +9,44 @@ from textwrap import wrap
 from typing import Any
 
 from poolwise.presentation.figure import Axis, Boxes, Curves, Figure
-from poolwise.report.theme import SERIES
+
+# Okabe and Ito's palette, without black and yellow, in an order whose neighbors differ in lightness too. Light / dark.
+SERIES = (
+    ("#0072b2", "#56a9e0"),
+    ("#d55e00", "#ff8a3d"),
+    ("#009e73", "#2fcf9f"),
+    ("#b0579a", "#e39ccb"),
+    ("#b07c00", "#f0b73a"),
+    ("#3a3a3a", "#d5d5d5"),
+    ("#4b9cd3", "#9ad0f5"),
+    ("#8c4b2f", "#d59b7b"),
+)
+LIGHT: Mapping[str, str] = {
+    "ink": "#1b1f24",
+    "paper": "#ffffff",
+    "soft": "#57606a",
+    "grid": "#d8dee4",
+    "card": "#f6f8fa",
+    "accent": "#0072b2",
+    **{f"series-{k}": light for k, (light, _) in enumerate(SERIES)},
+}
+"""Variable of the style sheet -> color in the light theme, and in print."""
+DARK: Mapping[str, str] = {
+    "ink": "#e6edf3",
+    "paper": "#0f1419",
+    "soft": "#9aa7b4",
+    "grid": "#30363d",
+    "card": "#171d24",
+    "accent": "#56a9e0",
+    **{f"series-{k}": dark for k, (_, dark) in enumerate(SERIES)},
+}
+
+
+def style_sheet() -> str:
+    """Return CSS that defines the colors of the page and its figures, light and dark."""
+    light, dark = (" ".join(f"--{name}: {color};" for name, color in theme.items()) for theme in (LIGHT, DARK))
+    return f":root {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}"
+
 
 Spec = dict[str, Any]
 _DASHES = ([1, 0], [6, 3], [8, 3, 2, 3], [2, 2], [5, 1], [3, 1, 1, 1], [1, 1], [7, 2])
@@ -56,8 +93,9 @@ def even_ticks(low: float, high: float, intervals: int = 5) -> list[float]:
     return [k * factor * magnitude if magnitude >= 1 else k * factor / (1 / magnitude) for k in range(first, last + 1)]
 
 
-def channel(name: str, axis: Axis, ticks: Sequence[float]) -> Spec:
-    """Return the encoding of the field `name` ("x" or "y") on an axis from the first to the last tick."""
+def channel(name: str, axis: Axis, values: Sequence[float]) -> Spec:
+    """Return the encoding of the field `name` ("x" or "y") on an axis that covers the values."""
+    ticks = tick_positions(values, axis)
     domain = [ticks[0], ticks[-1]]
     scale = {"type": "log" if axis.log else "linear", "domain": domain, "nice": False, "zero": False}
     drawn: Spec = {
@@ -94,24 +132,23 @@ def lookup(texts: Mapping[str, str]) -> str:
     return f"({json.dumps(dict(texts))})[datum.value] || ''"
 
 
-def series_style(names: Sequence[str], legend: bool) -> Spec:
-    """Return color, dash and shape of each series, so that series are distinguishable without color."""
+def series_style(names: Sequence[str], legend: bool, points: bool = False) -> tuple[Spec, Spec]:
+    """Return the encodings of each series' lines and of its points, so that series are distinguishable without color.
+
+    Lines differ in color and dash, points in color and shape. With `points`, the legend shows the points alone.
+    """
     longest = min(_LONGEST, max(map(len, names), default=0))
     columns = {"expr": f"max(1, floor((width + 60) / {8 * longest + 30}))"}  # as many columns as fit the chart
-    figure: Spec | None = (
-        {"title": None, "orient": "top", "symbolSize": 90, "columns": columns, "labelLimit": 8 * _LONGEST, "symbolOpacity": 1}
-        if legend
-        else None
-    )
-    ranges = {
-        "color": [f"var(--series-{k % len(SERIES)})" for k in range(len(names))],
-        "strokeDash": [_DASHES[k % len(_DASHES)] for k in range(len(names))],
-        "shape": [_SHAPES[k % len(_SHAPES)] for k in range(len(names))],
-    }
-    return {
-        channel: {"field": "series", "type": "nominal", "scale": {"domain": list(names), "range": found}, "legend": figure}
-        for channel, found in ranges.items()
-    }
+    entries = {"title": None, "orient": "top", "symbolSize": 90, "columns": columns, "labelLimit": 8 * _LONGEST}
+    figure: Spec | None = {**entries, "symbolOpacity": 1} if legend else None
+
+    def channel(values: Sequence[Any], shown: bool = True) -> Spec:
+        domain = [*names, *([] if shown else [""])]  # Vega-Lite merges legends of equal domains, even hidden ones
+        scale = {"domain": domain, "range": [values[k % len(values)] for k in range(len(domain))]}
+        return {"field": "series", "type": "nominal", "scale": scale, "legend": figure if shown else None}
+
+    color = channel([f"var(--series-{k})" for k in range(len(SERIES))])
+    return {"color": color, "strokeDash": channel(_DASHES, not points)}, {"color": color, "shape": channel(_SHAPES)}
 
 
 def described() -> Spec:
@@ -171,3 +208,37 @@ def chart_config(text: int) -> Spec:
         "view": {"stroke": None},
         "text": {"fontSize": text},
     }
+
+
+def spread_labels(values: Sequence[float], domain: tuple[float, float], height: float, gap: float, log: bool) -> list[float]:
+    """Move n axis positions apart so that they are at least `gap` apart when drawn, in their original order.
+
+    `domain` holds the ends of the axis, and `height` is its length in the unit of the gap. If n gaps exceed the height, the
+    labels share it equally. Each position stays within the axis, and as close to the desired one as the others allow.
+    """
+    low, high = (math.log(end) if log else end for end in domain)
+    if not values or high <= low:
+        return list(values)
+    gap = min(gap, height / max(1, len(values) - 1))
+    order = sorted(range(len(values)), key=lambda k: (values[k], k))
+    place = [((math.log(values[k]) if log else values[k]) - low) / (high - low) * height for k in order]
+    # Blocks of touching labels, as (mean desired position of the first label, labels), merged until none overlaps.
+    blocks: list[tuple[float, int]] = []
+    for desired in place:
+        block = (desired, 1)
+        while blocks and blocks[-1][0] + blocks[-1][1] * gap > block[0]:
+            first, count = blocks.pop()
+            total = count + block[1]
+            block = ((first * count + (block[0] - count * gap) * block[1]) / total, total)
+        top = height - (block[1] - 1) * gap
+        blocks.append((min(max(block[0], 0.0), top), block[1]))
+    found = [first + k * gap for first, count in blocks for k in range(count)]
+    for k in range(len(found) - 2, -1, -1):
+        found[k] = min(found[k], found[k + 1] - gap)
+    for k in range(1, len(found)):
+        found[k] = max(found[k], found[k - 1] + gap)
+    moved = [0.0] * len(values)
+    for k, at in zip(order, found, strict=True):
+        scaled = low + min(max(at, 0.0), height) / height * (high - low)
+        moved[k] = math.exp(scaled) if log else scaled
+    return moved

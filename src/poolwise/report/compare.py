@@ -3,42 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import numpy as np
 
 from poolwise.comparison.run_comparison import Comparison
 from poolwise.comparison.sentences import GOAL, difference_sentence, population_sentence
 from poolwise.metrics.slowdown import bounded_slowdown, wait_s
+from poolwise.presentation.answer import Answer
 from poolwise.presentation.figure import Axis, Distribution, Figure
-from poolwise.presentation.table import cell_text
-from poolwise.report.page import Page, PageSection, PageTable, TableRow
-from poolwise.report.page import write_page as write_page
+from poolwise.presentation.table import RowMark, Table, cell_text, with_unit
+from poolwise.report.run_parts import slowdown_tail
 from poolwise.units import format_time, shared_time_unit
 
-_MARKS = {"better": "true", "worse": "false"}
+_MARKS: Mapping[str, RowMark] = {"better": "true", "worse": "false"}
 
 
-def write_comparison(found: Comparison, changed: int, provenance: Mapping[str, object], path: Path) -> None:
-    """Write the report of a comparison atomically, with `changed` jobs per run and direction."""
-    write_page(comparison_page(found, changed, provenance), path)
-
-
-def comparison_page(found: Comparison, changed: int, provenance: Mapping[str, object]) -> Page:
-    """Assemble the report of a comparison."""
-    return Page(
+def comparison_answer(found: Comparison, changed: int, provenance: Mapping[str, object]) -> Answer:
+    """Return the answer of a comparison, with the `changed` jobs per run and direction whose wait changed most."""
+    return Answer(
         title=f"Comparison of {len(found.runs)} runs",
-        lead=headline(found),
+        headline=headline(found),
         because=[difference_sentence(found, d) for d in found.differences if d.metric == GOAL],
-        sections=[
-            PageSection(f"{label} compared with {found.labels[0]}", lines)
+        sections={
+            f"{label} compared with {found.labels[0]}": list(_significant(found, k))
             for k, label in enumerate(found.labels)
-            if k and (lines := list(_significant(found, k)))
-        ],
+            if k
+        },
         notes=[f"Intervals (95 %): {found.interval_of}.", population_sentence(found)],
         figures=_figures(found),
         tables=[_metrics(found), _changed(found, changed)],
-        provenance={name: str(value) for name, value in provenance.items()},
+        candidates=found.frame(),
+        content=found.to_dict(changed),
+        provenance=provenance,
     )
 
 
@@ -62,39 +58,31 @@ def _significant(found: Comparison, k: int) -> Iterator[str]:
             yield difference_sentence(found, d)
 
 
-def _metrics(found: Comparison) -> PageTable:
+def _metrics(found: Comparison) -> Table:
     differences = {(d.run, d.metric): d for d in found.differences}
-    rows = []
-    for name in found.metrics[0]:
-        unit = found.described[name].unit
-        cells = [
-            f"{found.described[name].description} ({'%' if unit == 'fraction' else unit})"
-            if unit
-            else found.described[name].description
-        ]
-        cells += [cell_text(float(found.metrics[0][name].mean()), unit)]
-        verdicts = []
-        for k in range(1, len(found.runs)):
-            d = differences[k, name]
-            cells += [cell_text(d.value, unit), d.verdict]
-            verdicts.append(d.verdict)
-        mark = _MARKS.get(verdicts[0], "") if len(set(verdicts)) == 1 else ""
-        rows.append(TableRow(cells, mark))
-    header = ["metric", found.labels[0], *(name for label in found.labels[1:] for name in (label, "verdict"))]
-    return PageTable(
-        "Metrics of all runs", header, rows, "Means over the seeds; verdicts are relative to the first run, at the 95 % level."
-    )
+    rows, marks = [], {}
+    for row, name in enumerate(found.metrics[0]):
+        description, unit, *_ = found.described[name]
+        others = [differences[k, name] for k in range(1, len(found.runs))]
+        if len({d.verdict for d in others}) == 1:
+            marks[row] = _MARKS.get(others[0].verdict, "")
+        first = cell_text(float(found.metrics[0][name].mean()), unit)
+        values = [text for d in others for text in (cell_text(d.value, unit), d.verdict)]
+        rows.append([with_unit(description, unit), first, *values])
+    columns = ["metric", found.labels[0], *(name for label in found.labels[1:] for name in (label, "verdict"))]
+    note = "Means over the seeds; verdicts are relative to the first run, at the 95 % level."
+    return Table("Metrics of all runs", columns, rows, note, marks=marks)
 
 
-def _changed(found: Comparison, count: int) -> PageTable:
+def _changed(found: Comparison, count: int) -> Table:
     rows = [
-        TableRow([found.labels[job.run], str(job.id), f"{job.nodes:,}", *map(format_time, (job.runtime_s, job.first_wait_s)),
-             format_time(job.wait_s), f"{'+' if job.change_s > 0 else '-'}{format_time(abs(job.change_s))}"])
+        [found.labels[job.run], str(job.id), f"{job.nodes:,}", *map(format_time, (job.runtime_s, job.first_wait_s)),
+         format_time(job.wait_s), f"{'+' if job.change_s > 0 else '-'}{format_time(abs(job.change_s))}"]
         for job in found.changed(count)
     ]  # fmt: skip
-    header = ["run", "job", "nodes", "runtime", f"wait, {found.labels[0]}", "wait in the run", "change of the wait"]
-    caption = "" if found.same_jobs else "Each seed draws its own jobs; these are the jobs of the first seed."
-    return PageTable("Jobs that changed most", header, rows, caption)
+    columns = ["run", "job", "nodes", "runtime", f"wait, {found.labels[0]}", "wait in the run", "change of the wait"]
+    note = "" if found.same_jobs else "Each seed draws its own jobs; these are the jobs of the first seed."
+    return Table("Jobs that changed most", columns, rows, note)
 
 
 def _figures(found: Comparison) -> list[Figure]:
@@ -107,15 +95,6 @@ def _figures(found: Comparison) -> list[Figure]:
     differences = {label: waits[k] - waits[0] for k, label in enumerate(found.labels) if k}
     size, unit = shared_time_unit(max(float(np.abs(values).max(initial=0.0)) for values in differences.values()))
     changes = {label: values / size for label, values in differences.items()}
-    tail = Distribution(
-        "tail",
-        "Distribution of slowdowns",
-        "Share of jobs whose bounded slowdown exceeds the value on the x axis.",
-        samples,
-        Axis("bounded slowdown", log=True),
-        "jobs with a higher slowdown",
-        tail=True,
-    )
     change = Distribution(
         "change",
         f"Change of the wait compared with {found.labels[0]}",
@@ -124,4 +103,4 @@ def _figures(found: Comparison) -> list[Figure]:
         Axis(f"change of the wait ({unit})"),
         "jobs",
     )
-    return [tail, change]
+    return [slowdown_tail(samples), change]

@@ -1,49 +1,76 @@
-"""Decision card of a study: the recommended order and size, certainty, rejected jobs and cost, compared with today."""
+"""Decision cards of studies: the recommendation, certainty, rejected jobs and cost, compared with today or another machine."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from poolwise.catalog import PREFIX
 from poolwise.comparison.waits import PairedWaits
-from poolwise.files.cost_items import POWER
+from poolwise.files.cost_items import POWER, CostItem, cost_items
+from poolwise.metrics.intervals import mean_interval
 from poolwise.metrics.slowdown import wait_s
-from poolwise.presentation.cost import money_rows
-from poolwise.presentation.format import order_name
+from poolwise.presentation.answer import DecisionCard
+from poolwise.presentation.cost import Cost, CostLine, money_rows
+from poolwise.presentation.format import format_number, order_name
 from poolwise.report import sentences
-from poolwise.report.answer import Recommendation
-from poolwise.report.cost import cost_of
-from poolwise.report.page import PageTable, TableRow
+from poolwise.report.recommendation import Recommendation
+from poolwise.report.resources import GOAL, Standing, equals, format_interval
 from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult, StudyResult
 from poolwise.studies.results import watts_and_dollars
 from poolwise.units import format_time
 
 
-def decision_card(result: StudyResult, sweep: Sweep, found: Recommendation) -> PageTable:
-    """Return the card; it has a column for today only if the study has a `[today]`."""
+def cost_of(result: StudyResult, cell: CellResult, other: CellResult | None = None) -> Cost | None:
+    """Bill the machine of a run, and that of today or of an `other` run; None if the study has no prices."""
+    here = result.simulated(cell)
+    if here.costs.prices is None:
+        return None
+    reference, watts = result.study.today.get(cell.key), 0.0
+    if other is not None:
+        reference, watts = result.simulated(other), other.watts
+    elif reference is not None:
+        watts = watts_and_dollars(result.facts[reference.key], reference)[0]
+    recommended = cost_items(here.costs.prices, here.machine, cell.watts)
+    current = () if reference is None else cost_items(here.costs.prices, reference.machine, watts)
+    amounts = [{item.name: item.amount for item in items} for items in (recommended, current)]
+    items = {item.name: item for item in (*recommended, *current)}
+    lines = (_line(item, amounts[0].get(name, 0.0), amounts[1].get(name, 0.0)) for name, item in items.items())
+    return Cost(tuple(lines), reference is not None)
+
+
+def _line(item: CostItem, recommended: float, current: float) -> CostLine:
+    return CostLine(item.name, item.unit, recommended, current, (item.least, item.likely, item.most))
+
+
+def study_decision(result: StudyResult, sweep: Sweep, found: Recommendation) -> DecisionCard:
+    """Return the recommended order and size; the reference is today if the study has a `[today]`."""
     cells = sweep.cells[found.series, found.at]
     waits = PairedWaits.of((result.outcomes(cell), result.today(cell), result.population(cell)) for cell in cells)
-    today = waits.reference is not None
-    name = next(iter(result.study.today.values())).parameters["today"] if today else ""
-    rows = [["Queue order", found.series, today_of(result, "scheduler.order")]]
+    today = next(iter(result.study.today.values()), None)
+    choice = [["Queue order", found.series, today_of(result, "scheduler.order")]]
     if sweep.x_name:
-        rows.append(["Size", sweep.amount(found.at), today_of(result, sweep.x_name)])
-    rows.append(["Certainty of the order", sentences.certainty(found), ""])
-    rows += cost_rows(result, cells[0])
-    rows += waits.rows()
-    if not today and result.study.measure.baseline:
+        choice.append(["Size", sweep.amount(found.at), today_of(result, sweep.x_name)])
+    effects = [*cost_rows(result, cells[0]), *waits.rows()]
+    if today is None and result.study.measure.baseline:
         label = "Largest wait added to any job, compared with FCFS without backfilling"
-        rows.append([label, _largest_added_wait(result, sweep, found), ""])
-    caption = result.population_text()
+        effects.append([label, _largest_added_wait(result, sweep, found)])
+    note = population_of(result, cells, waits, "also finish today")
+    note += "" if today else " The study has no [today]; add one to compare the recommendation with your current system."
+    name = "" if today is None else str(today.parameters["today"])
+    return DecisionCard(choice, effects, sentences.certainty(found), name, note, certainty_of="Certainty of the order")
+
+
+def population_of(result: StudyResult, cells: Sequence[CellResult], waits: PairedWaits, condition: str) -> str:
+    """State the measured jobs of a setting's cells, one per seed, and how many of them the waits cover."""
+    text = result.population_text()
     if len(cells) > 1:
-        caption = f"{caption[:-1]}, in each of {len(cells)} seeds."
+        text = f"{text[:-1]}, in each of {len(cells)} seeds."
     measured = sum(int(result.population(cell).sum()) for cell in cells)
     if len(waits.recommended) < measured:
-        caption += f" Waits cover the {len(waits.recommended):,} of {measured:,} jobs that also finish today."
-    caption += "" if today else " The study has no [today]; add one to compare the recommendation with your current system."
-    header = ["", "recommended", *([str(name)] if today else [])]
-    return PageTable("Decision", header, [TableRow(row[: len(header)]) for row in rows], caption)
+        text += f" Waits cover the {len(waits.recommended):,} of {measured:,} jobs that {condition}."
+    return text
 
 
 def today_of(result: StudyResult, path: str) -> str:
@@ -88,3 +115,50 @@ def cost_rows(result: StudyResult, cell: CellResult, other: CellResult | None = 
 def _years(result: StudyResult, cell: CellResult) -> float:
     prices = result.simulated(cell).costs.prices
     return 0.0 if prices is None else prices.years
+
+
+def resources_decision(result: StudyResult, ranked: Sequence[Standing], first: str) -> DecisionCard:
+    """Return the best machine and policies.
+
+    The reference is today if the study has a `[today]`. Otherwise it is the best combination on the machine `first`, unless
+    that is the recommended machine.
+    """
+    best, today = ranked[0], result.study.today
+    base = next((one for one in ranked if one.machine == first != best.machine), None) if not today else None
+    name = str(next(iter(today.values())).parameters["today"]) if today else first if base is not None else ""
+    others = [result.today(cell) if base is None else result.outcomes(base.cells[k]) for k, cell in enumerate(best.cells)]
+    paired = zip(best.cells, others, strict=True)
+    waits = PairedWaits.of((result.outcomes(cell), other, result.population(cell)) for cell, other in paired)
+    choice, effects = [], [["Mean bounded slowdown", _mean(best), "" if base is None else _mean(base)]]
+    if best.machine:
+        choice.append(["Machine", best.machine, today_of(result, "machine") if today else first])
+    if best.policies:
+        choice.append(["Policies", best.policies, "" if base is None else base.policies])
+    effects += cost_rows(result, best.cells[0], None if base is None else base.cells[0], name or "today")
+    if all(watts == watts for watts in best.watts):
+        effects.append(["Mean power", _kilowatts(best), "" if base is None else _kilowatts(base)])
+    effects += waits.rows(name)
+    note = population_of(result, best.cells, waits, "finish under both")
+    if not today:
+        note += " The study has no [today]"
+        note += "." if base is None else f"; the reference is {first} under its best policies."
+    return DecisionCard(choice, effects, _certainty(ranked), name, note)
+
+
+def _certainty(ranked: Sequence[Standing]) -> str:
+    alike = len(equals(ranked))
+    if len(ranked) == 1:
+        return "only one combination was simulated"
+    if len(ranked[0].cells) == 1:
+        return "unknown (one seed)"
+    if alike:
+        return f"not distinguishable from {alike} of {len(ranked) - 1} others (95 % over {len(ranked[0].cells)} seeds)"
+    return f"better than all {len(ranked) - 1} others: the 95 % intervals over {len(ranked[0].cells)} seeds exclude zero"
+
+
+def _mean(one: Standing) -> str:
+    return format_interval(mean_interval(one.metric(GOAL)))
+
+
+def _kilowatts(one: Standing) -> str:
+    return f"{format_number(mean_interval(one.watts).mean / 1000)} kW"

@@ -1,4 +1,4 @@
-"""Gantt chart of the nodes that jobs held around the wait of one job, with the reasons for its wait."""
+"""Gantt chart of the nodes that jobs held around the wait of one job, with the reasons for its wait and the use of pools."""
 
 from __future__ import annotations
 
@@ -8,20 +8,83 @@ from dataclasses import replace
 
 import numpy as np
 
-from poolwise.arrays import BoolArray, IntArray
+from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.explain import Explanation
 from poolwise.explain.sentences import answer_sentence, held_by, memory_sentence
 from poolwise.metrics.slowdown import wait_s
 from poolwise.model import Kind, Machine, Schedule
 from poolwise.model.schedule import Holdings
+from poolwise.presentation.answer import Answer
 from poolwise.presentation.figure import Axis, Box, Boxes, Curves, Figure
-from poolwise.report.page import Page, PageTable, TableRow
-from poolwise.report.pools_over_time import SERIES as POOLS
-from poolwise.report.pools_over_time import pool_ticks, pools_over_time
+from poolwise.presentation.format import format_number
+from poolwise.presentation.table import Table
+from poolwise.report.run_parts import mean_over_parts
 from poolwise.studies import CellResult, StudyResult
 from poolwise.studies.cell_simulation import simulate_again
-from poolwise.units import HOUR, format_time, shared_time_unit, to_seconds
+from poolwise.units import HOUR, format_memory, format_time, shared_time_unit, to_seconds
 from poolwise.version import __version__
+
+PARTS = 120
+"""Number of parts of the displayed period; the bands show their means."""
+MAXPOOLS = 12
+"""Maximum number of pools to draw, in machine order."""
+POOLS = "pool in use"
+_BAND, _GAP = 0.09, 0.025
+"""Height of a band and of the gap between bands, relative to the height of all nodes."""
+
+
+def pools_over_time(schedule: Schedule, window: tuple[int, int], submit: int, top: float) -> Iterator[Box]:
+    """Yield the boxes of each pool's band above `top`; `window` is in ns, and hours count from `submit`."""
+    edges = np.linspace(*window, PARTS + 1)
+    for k, (owner, column) in enumerate(_drawn(schedule.machine)):
+        low, installed = _low(k, top), int(schedule.machine.capacity[owner, column])
+        name = _name(schedule.machine, owner, column)
+        for begin, end, share in zip(edges, edges[1:], _in_use(schedule, owner, column, edges) / installed, strict=False):
+            if share > 0:
+                amount = resource_amount(schedule.machine.resources[column], installed)
+                text = f"{name}: {format_number(100 * share)} % of {amount} in use {_relative_time(begin - submit)}"
+                high = low + _BAND * top * min(1.0, float(share))
+                yield Box(float(begin - submit) / HOUR, float(end - submit) / HOUR, low, high, POOLS, text)
+
+
+def pool_ticks(machine: Machine, top: float) -> dict[float, str]:
+    """Return the name of each pool at the middle of its band."""
+    return {_low(k, top) + _BAND * top / 2: _name(machine, owner, column) for k, (owner, column) in enumerate(_drawn(machine))}
+
+
+def _drawn(machine: Machine) -> list[tuple[int, int]]:
+    """Return (owner, resource) of each pool resource to draw."""
+    pools = np.flatnonzero(machine.kind == Kind.POOL).tolist()
+    return [(owner, k) for owner in pools for k in range(len(machine.resources)) if machine.capacity[owner, k]][:MAXPOOLS]
+
+
+def _in_use(schedule: Schedule, owner: int, column: int, edges: FloatArray) -> FloatArray:
+    """Return (n - 1,) mean amount that runs hold between n instants (ns)."""
+    rows = schedule.holdings
+    mine = (rows.owner == owner) & (rows.resource == column)
+    return mean_over_parts(rows.begin[mine], rows.end[mine], rows.amount[mine].astype(np.float64), edges)
+
+
+def _low(k: int, top: float) -> float:
+    return top * (1 + _GAP + k * (_BAND + _GAP))
+
+
+def _name(machine: Machine, owner: int, column: int) -> str:
+    rack, resource = int(machine.rack[owner]), machine.resources[column]
+    kind = "pool" if machine.type[owner] in ("memory", "pool") and resource == "memory" else f"{machine.type[owner]} pool"
+    several = sum(one == owner for one, _ in _drawn(machine)) > 1
+    return f"{kind}{f' {resource}' if several else ''}{f' {rack}' if rack >= 0 else ''}"
+
+
+def resource_amount(resource: str, amount: float) -> str:
+    """Format an amount of a resource."""
+    return format_memory(int(amount)) if resource in ("memory", "storage") else f"{amount:,.0f}"
+
+
+def _relative_time(ns: float) -> str:
+    duration = format_time(to_seconds(abs(int(ns))))
+    return f"{duration} {'before' if ns < 0 else 'after'} the submission"
+
 
 MAX_BOXES = 500
 """Maximum number of boxes of other jobs: those with the most node time in the displayed period."""
@@ -30,24 +93,14 @@ MARGIN = 0.12
 _JOB, _BLOCKING, _OTHERS, _WAIT = "this job", "blocking jobs", "other jobs", "wait of this job"
 
 
-def wait_page(found: Explanation, schedule: Schedule, what: str) -> Page:
-    """Assemble the report of one job's wait: the answer, the nodes during the wait, and every episode.
-
-    Parameters
-    ----------
-    found
-        Explanation of the wait.
-    schedule
-        Schedule of the explained run.
-    what
-        Name of the run.
-    """
+def wait_answer(found: Explanation, schedule: Schedule, what: str) -> Answer:
+    """Return why one job of a run called `what` waited, with the nodes during the wait and every episode."""
     drawable = _lane_resource(schedule.machine) is not None
     question = f"Why job {found.job.id} waited" if found.passes else f"Job {found.job.id} did not wait"
     totals = [f"{_duration(ns)} {held_by(rule, resource)}." for (rule, resource), ns in found.totals().items()]
-    return Page(
+    return Answer(
         title=f"{question}: {what}",
-        lead=answer_sentence(found),
+        headline=answer_sentence(found),
         because=totals,
         main=gantt(found, schedule) if drawable else None,
         figures=_memory(found),
@@ -188,14 +241,14 @@ def _ticks(machine: Machine, base: IntArray) -> dict[float, str]:
     return found
 
 
-def _episodes(found: Explanation) -> PageTable:
+def _episodes(found: Explanation) -> Table:
     rows = []
     for episode in found.episodes:
         blocker = "" if episode.reason.blocker is None else f"job {int(found.job.table.id[episode.reason.blocker])}"
         times = (_duration(episode.start - found.job.submit), _duration(episode.end - episode.start))
-        rows.append(TableRow([*times, f"{episode.passes:,}", episode.reason.text, blocker]))
+        rows.append([*times, f"{episode.passes:,}", episode.reason.text, blocker])
     header = ["time after submission", "duration", "scheduling passes", "reason", "blocking job"]
-    return PageTable("All episodes of the wait", header, rows, text=True)
+    return Table("All episodes of the wait", header, rows, text=True)
 
 
 def _hours(ns: int) -> float:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from poolwise.diagnostics.leave_out import LeftOut, fewest, largest_jobs, reason_to_skip
-from poolwise.report.answer import answer
+from poolwise.diagnostics.leave_out import LeftOut, largest_jobs, leave_out_few, reason_to_skip
+from poolwise.hashing import Json
+from poolwise.report.recommendation import answer
 from poolwise.report.sweep import Sweep
-from poolwise.runner import Executor, run_missing
+from poolwise.runner import Executor, TaskRunner
 from poolwise.studies import StudyResult
 from poolwise.studies.cell_simulation import Cells
 from poolwise.studies.cell_store import CellStore
@@ -38,29 +39,24 @@ def leave_out(result: StudyResult, executor: Executor) -> LeftOut | None:
         obstacle = "machines and policies are ranked together"
     if obstacle is not None:
         return LeftOut(f"Whether a few jobs decide the size was not tested: {obstacle}.")
-    if not group.counts:
-        return LeftOut(
-            f"More than {len(group.ids)} jobs request the most {group.what}, so no small group of them decides the size."
-        )
     store = CellStore(result.folder / FOLDER)
     without_baseline = study.measure.model_copy(update={"baseline": False})
 
     def again(ids: tuple[int, ...]) -> int | None:
         cells = tuple(cell.without(ids) for cell in study.cells)
         rest = replace(study, cells=cells, measure=without_baseline, memory_machine=None, metrics=(), measures=())
-        run_missing(Cells(), rest.runs, store, executor)
+        TaskRunner(store, executor).run(Cells(), rest.runs)
         run = measure(rest, store)
         other = answer(run, Sweep.of(run))
         return None if other is None else other.at
 
+    def describe(at: int | None) -> tuple[str, Json | None]:
+        if at is None:
+            return "no size is enough", None
+        if at == found.at:
+            return f"the size is the same, {sweep.labels[at]}", None
+        return f"{sweep.labels[at]} is enough instead of {sweep.labels[found.at]}", {sweep.x_name: sweep.labels[at]}
+
     here: int | None = found.at
     with store.writing():
-        changed = fewest(group, here, again)
-    if changed is None:
-        text = f"{group.text(group.counts[-1])}; without them the size is the same, {sweep.labels[found.at]}."
-        return LeftOut(text, tried=True, what=group.what)
-    count, at = changed
-    size = None if at is None else sweep.labels[at]
-    change = "no size is enough" if size is None else f"{size} is enough instead of {sweep.labels[found.at]}"
-    text = f"{group.text(count)}; without them {change}."
-    return LeftOut(text, True, group.ids[:count], group.what, None if size is None else {sweep.x_name: size})
+        return leave_out_few(group, here, again, describe, "size")

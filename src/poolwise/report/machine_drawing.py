@@ -11,9 +11,9 @@ from poolwise.metrics.reach import Reach, reach
 from poolwise.model import Kind, Schedule
 from poolwise.presentation.figure import Axis, Box, Boxes
 from poolwise.presentation.format import format_number
+from poolwise.report.gantt import resource_amount
 from poolwise.studies import CellResult, StudyResult
 from poolwise.studies.cell_simulation import simulate_again
-from poolwise.units import format_memory
 
 MAX_OWNERS = 4000
 """Maximum number of owners of a machine that is drawn."""
@@ -78,7 +78,7 @@ def _bar(here: Sequence[Reach], across: tuple[float, float], k: int, name: str, 
     left, boxes = across[0], []
     for series, share in shares.items():
         right = left + share * (across[1] - across[0])
-        text = f"{name}: {format_number(100 * share)} % {series} of {_amount(resource, total)}"
+        text = f"{name}: {format_number(100 * share)} % {series} of {resource_amount(resource, total)}"
         if share > 0:
             boxes.append(Box(left, right, k + 0.12, k + 0.88, series, text))
         left = right
@@ -88,7 +88,3 @@ def _bar(here: Sequence[Reach], across: tuple[float, float], k: int, name: str, 
 def _label(row: tuple[int, str, str]) -> str:
     _, kind, resource = row
     return resource if kind == resource else f"{kind}: {resource}"
-
-
-def _amount(resource: str, total: float) -> str:
-    return format_memory(int(total)) if resource in ("memory", "storage") else f"{total:,.0f}"

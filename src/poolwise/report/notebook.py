@@ -21,15 +21,13 @@ from poolwise.metrics import Outcomes
 from poolwise.metrics.slowdown import bounded_slowdown, wait_s
 from poolwise.model import Kind
 from poolwise.plans.plan import PlanResult
-from poolwise.presentation.figure import Axis, Curves, Distribution, Figure
-from poolwise.report.compare import comparison_page
-from poolwise.report.embedded_chart import chart_svg
-from poolwise.report.figures import FORMATS, save, write_figure
+from poolwise.presentation.figure import Axis, Curves, Figure
+from poolwise.report.chart_parts import LIGHT
+from poolwise.report.compare import comparison_answer
+from poolwise.report.figures import FORMATS, chart_svg, save, write_figure
 from poolwise.report.gantt import gantt
-from poolwise.report.occupancy import PARTS, jobs_waiting, mean_over_parts, nodes_in_use
-from poolwise.report.plan import plan_page
-from poolwise.report.study import study_page
-from poolwise.report.theme import LIGHT
+from poolwise.report.run_parts import PARTS, jobs_waiting, mean_over_parts, nodes_in_use, slowdown_tail
+from poolwise.report.study import study_answer
 from poolwise.studies.results import StudyResult
 from poolwise.units import SECOND, shared_time_unit
 
@@ -110,11 +108,11 @@ def figures(result: Drawable) -> list[Figure]:
     if isinstance(result, SimulatedRun):
         return _all_figures(result)
     if isinstance(result, StudyResult):
-        return [shown for shown, _ in study_page(result).charts]
+        return [shown for shown, _ in study_answer(result).charts]
     if isinstance(result, PlanResult):
-        return [shown for shown, _ in plan_page(result).charts]
+        return [shown for shown, _ in result.answer.charts]
     if isinstance(result, Comparison):
-        return [shown for shown, _ in comparison_page(result, 0, {}).charts]
+        return [shown for shown, _ in comparison_answer(result, 0, {}).charts]
     if isinstance(result, ForecastAnswer):
         return [result.figure()]
     raise TypeError(f"figures() needs a run or a result of run, plan, compare or forecast, got {type(result).__name__}")
@@ -163,16 +161,7 @@ def _all_figures(run: SimulatedRun) -> list[Figure]:
 
 
 def _slowdown(run: SimulatedRun) -> Figure:
-    done = run.outcomes.finished
-    return Distribution(
-        "tail",
-        "Bounded slowdowns",
-        "Share of jobs whose bounded slowdown exceeds the value on the x axis.",
-        {run.workload.name: bounded_slowdown(run.outcomes)[done]},
-        Axis("bounded slowdown", log=True),
-        "jobs with a larger slowdown",
-        tail=True,
-    )
+    return slowdown_tail({run.workload.name: bounded_slowdown(run.outcomes)[run.outcomes.finished]}, "Bounded slowdowns")
 
 
 def _utilization(run: SimulatedRun) -> Figure:

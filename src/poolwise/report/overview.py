@@ -55,16 +55,7 @@ def overview(
 ) -> str:
     """Return the Markdown of the page.
 
-    Parameters
-    ----------
-    comparisons
-        Name of a reproduction -> its rows.
-    titles
-        Name -> title; by default the name itself.
-    notes
-        Name -> notes on the run.
-    pages
-        Name -> address of its report, to be linked.
+    All arguments map the name of a reproduction: to its rows, its title, notes on the run, and the address of its report.
     """
     header = ("paper", "testable claims", "hold", *(f"hold, {reading}" for reading in READINGS), "undetermined", "fail")
     causes = ("cause verified by a run", "scatter of single runs", "cause inferred", "cause unknown")

@@ -1,25 +1,99 @@
-"""Report of a reproduction: headline claims, the paper's figures from our runs, causes of deviations, and questions."""
+"""Report of a reproduction: headline claims, the paper's figures from our runs, causes of deviations, and commands."""
 
 from __future__ import annotations
 
+import csv
+import io
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
+from poolwise import catalog
 from poolwise.atomic_write import write_whole
 from poolwise.comparison.headlines import JUDGED, SPEC, answer_headlines, count_holding, readings_of
 from poolwise.comparison.published import ClaimRow, claims_csv
+from poolwise.hashing import digest
+from poolwise.presentation.answer import Answer
 from poolwise.presentation.figure import Figure, Panels
 from poolwise.presentation.figure_data import figure_csv
-from poolwise.report.figure_scripts import FigureScript, expected, scripts_csv, scripts_of
+from poolwise.presentation.table import RowMark, Table
 from poolwise.report.figures import save
-from poolwise.report.page import Page, PageSection, PageTable, write_page
-from poolwise.report.page import TableRow as PageRow
+from poolwise.report.page import write_report
 from poolwise.reproductions.reproduction import Reproduced
 
-MARKS = {"reproduced": "true", "partly": "partly", "not": "false", "cannot be tested": ""}
+SCRIPT_COLUMNS = ("figure", "command", "seconds", "sha256")
+
+
+@dataclass(frozen=True)
+class FigureScript:
+    """Command of a figure: its name, the command, CPU seconds (0 if not measured), and the SHA-256 of its CSV.
+
+    A figure whose numbers vary between runs has no hash.
+    """
+
+    figure: str
+    command: str
+    seconds: float
+    sha256: str
+
+
+def scripts_of(done: Reproduced) -> list[FigureScript]:
+    """Return the commands of the drawn figures."""
+    known = expected(done.name)
+    found = []
+    for figure in done.findings.figures:
+        number = figure.artifact.removeprefix("Figure ")
+        option = f' --figure "{number}"' if " " in number else f" --figure {number}" if number else ""
+        recorded = known.get(figure.name)
+        found.append(
+            FigureScript(
+                figure.name,
+                f"poolwise reproduce {done.name}{option}",
+                0.0 if recorded is None else recorded.seconds,
+                "" if figure.varies else digest(figure_csv(figure)),
+            )
+        )
+    return found
+
+
+def expected(name: str) -> Mapping[str, FigureScript]:
+    """Return figure name -> command and recorded hash of a full run of this version."""
+    path = catalog.find("reproductions/figures", f"{name}.csv")
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    return {row["figure"]: FigureScript(row["figure"], row["command"], float(row["seconds"]), row["sha256"]) for row in rows}
+
+
+def scripts_csv(scripts: Sequence[FigureScript]) -> str:
+    """Return the text of figures.csv."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(SCRIPT_COLUMNS)
+    table.writerows((s.figure, s.command, f"{s.seconds:g}", s.sha256) for s in scripts)
+    return text.getvalue()
+
+
+def compare_figures(done: Reproduced) -> list[str]:
+    """Return one line per figure that states whether its numbers match the recorded ones."""
+    known, varies = expected(done.name), {figure.name: figure.varies for figure in done.findings.figures}
+    lines = []
+    for script in scripts_of(done):
+        recorded = known.get(script.figure)
+        if varies[script.figure]:
+            lines.append(f"{script.figure}: not compared, because its numbers are {varies[script.figure]}")
+        elif recorded is None:
+            lines.append(f"{script.figure}: not compared, no recorded hash")
+        else:
+            verdict = (
+                "matches the recorded numbers" if recorded.sha256 == script.sha256 else "differs from the recorded numbers"
+            )
+            lines.append(f"{script.figure}: {verdict}")
+    return lines
+
+
+MARKS: Mapping[str, RowMark] = {"reproduced": "true", "partly": "partly", "not": "false", "cannot be tested": ""}
 CLASSES = {"paper": "claims of the paper", "input": "inputs and arithmetic of the paper", "ours": "our additions"}
 MAX_CAUSES = 16
 """Maximum number of causes on the page; the CSV lists all."""
@@ -35,11 +109,11 @@ def write_reproduction(done: Reproduced, folder: Path) -> None:
         write_whole(folder / "figures" / f"{figure.name}.csv", figure_csv(figure).encode())
     scripts = scripts_of(done)
     write_whole(folder / "figures.csv", scripts_csv(scripts).encode())
-    write_page(reproduction_page(done), folder / "report.html")
+    write_report(reproduction_answer(done), folder / "report.html")
 
 
-def reproduction_page(done: Reproduced) -> Page:
-    """Assemble the report of a reproduction."""
+def reproduction_answer(done: Reproduced) -> Answer:
+    """Return which claims of a paper hold, with its figures from our runs."""
     mine = [row for row in done.rows if row.claim.kind == "paper"]
     parts = []
     for reading in readings_of(done.rows):
@@ -52,21 +126,17 @@ def reproduction_page(done: Reproduced) -> Page:
         f"A claim holds or fails if its whole 95 % interval over seeds does; {count} undetermined.",
         f"Source: {done.paper}.",
     ]
-    sections = [PageSection("Findings", done.findings.explanation)] if done.findings.explanation else []
-    if done.questions:
-        sections.append(PageSection("Questions to the authors", done.questions))
     beyond = done.findings.beyond
-    tables = [PageTable(t.title, t.columns, [PageRow(row) for row in t.rows], t.note) for t in done.findings.tables]
-    return Page(
+    return Answer(
         title=f"Reproduction: {done.title}",
-        lead=lead,
+        headline=lead,
         because=because,
         head=[*_headlines(done), _classes(done.rows), *_causes(mine)],
         notes=done.findings.notes,
         figures=as_printed([figure for figure in done.findings.figures if figure.name not in beyond]),
         further={"Beyond the paper": as_printed([figure for figure in done.findings.figures if figure.name in beyond])},
-        tables=[*tables, *_scripts(scripts_of(done), done)],
-        after=sections,
+        tables=[*done.findings.tables, *_scripts(scripts_of(done), done)],
+        after={"Findings": done.findings.explanation, "Questions to the authors": done.questions},
         links={f"All {len(done.rows)} rows as CSV": "comparison.csv", "Figures with their hashes as CSV": "figures.csv"},
         provenance=done.provenance,
     )
@@ -93,20 +163,21 @@ def _number(figure: Figure) -> str:
     return found[1] if found else ""
 
 
-def _headlines(done: Reproduced) -> list[PageTable]:
+def _headlines(done: Reproduced) -> list[Table]:
     """Return the table of headline claims."""
     readings = readings_of(done.rows)
-    rows = []
-    for found in answer_headlines(done.headlines, done.rows):
+    rows, marks = [], {}
+    for k, found in enumerate(answer_headlines(done.headlines, done.rows)):
         counts = [f"{holds} of {judged}" if judged else "-" for holds, judged in found.counts.values()]
         text = found.headline
-        rows.append(PageRow((text.claim, text.where, found.answer, *counts, text.why), MARKS[found.answer]))
+        rows.append([text.claim, text.where, found.answer, *counts, text.why])
+        marks[k] = MARKS[found.answer]
     header = ("claim", "place in the paper", "answer", *(f"rows that hold, {reading}" for reading in readings), "note")
     caption = "Reproduced: all rows that support the claim hold under one reading. Partly: some of them hold."
-    return [PageTable("Headline claims", header, rows, caption, text=True)] if rows else []
+    return [Table("Headline claims", header, rows, caption, marks=marks, text=True)] if rows else []
 
 
-def _classes(rows: Sequence[ClaimRow]) -> PageTable:
+def _classes(rows: Sequence[ClaimRow]) -> Table:
     """Return a table of verdicts by class of the claims."""
     verdicts = ("holds", "fails", "undetermined", "shown", "not measured")
     table = []
@@ -114,12 +185,12 @@ def _classes(rows: Sequence[ClaimRow]) -> PageTable:
         mine = [row for row in rows if row.claim.kind == kind]
         counts = [str(sum(row.verdict == verdict for row in mine)) for verdict in verdicts]
         others = [str(count_holding(mine, reading)[0]) for reading in readings_of(rows)[1:]]
-        table.append(PageRow((label, *counts, *others)))
+        table.append([label, *counts, *others])
     header = ("class", *verdicts, *(f"holds, {reading}" for reading in readings_of(rows)[1:]))
-    return PageTable("Verdicts by class", header, table)
+    return Table("Verdicts by class", header, table)
 
 
-def _causes(rows: Sequence[ClaimRow]) -> list[PageTable]:
+def _causes(rows: Sequence[ClaimRow]) -> list[Table]:
     """Return a table of the causes of failed and undetermined claims, the most frequent first."""
     groups: dict[tuple[str, str], list[ClaimRow]] = {}
     for row in rows:
@@ -131,26 +202,26 @@ def _causes(rows: Sequence[ClaimRow]) -> list[PageTable]:
         shown = list(dict.fromkeys(row.shown_by for row in found if row.shown_by))
         more = f" and {len(named) - 1} more" if len(named) > 1 else ""
         more_shown = f" and {len(shown) - 1} more" if len(shown) > 1 else ""
-        table.append(PageRow((str(len(found)), named[0] + more, why, basis, (shown[0] + more_shown) if shown else "")))
+        table.append([str(len(found)), named[0] + more, why, basis, (shown[0] + more_shown) if shown else ""])
     caption = "Verified: the named run changes the verdict, or shows what the cause states. Inferred: no run shows it yet."
     header = ("rows", "claims", "cause", "basis", "shown by")
     title = "Claims that do not hold, and their causes"
     if len(table) > MAX_CAUSES:
         caption += f" The table lists the {MAX_CAUSES} most frequent of {len(table)} causes."
-    return [PageTable(title, header, table[:MAX_CAUSES], caption, text=True)] if table else []
+    return [Table(title, header, table[:MAX_CAUSES], caption, text=True)] if table else []
 
 
-def _scripts(scripts: Sequence[FigureScript], done: Reproduced) -> list[PageTable]:
+def _scripts(scripts: Sequence[FigureScript], done: Reproduced) -> list[Table]:
     """Return a table of the commands that reproduce each figure."""
     known = expected(done.name)
     rows = []
     for script in scripts:
         recorded = known.get(script.figure)
         seconds = f"{recorded.seconds:.0f}" if recorded is not None and recorded.seconds else ""
-        rows.append(PageRow((script.figure, script.command, seconds, script.sha256[:16] or "varies")))
+        rows.append([script.figure, script.command, seconds, script.sha256[:16] or "varies"])
     caption = (
         "Approximate CPU seconds of a full run of the figure alone on one core, and the SHA-256 of its CSV (first 16 digits), "
         "which the command compares with the recorded one."
     )
     header = ("figure", "command", "CPU seconds", "SHA-256 of its CSV")
-    return [PageTable("Commands of the figures", header, rows, caption, text=True)] if rows else []
+    return [Table("Commands of the figures", header, rows, caption, text=True)] if rows else []

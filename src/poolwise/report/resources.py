@@ -12,7 +12,7 @@ from poolwise.catalog import PREFIX
 from poolwise.metrics.intervals import Interval, mean_interval
 from poolwise.presentation.figure import Axis, Bars, Figure, Scatter
 from poolwise.presentation.format import format_number
-from poolwise.report.page import PageSection, PageTable, TableRow
+from poolwise.presentation.table import Table
 from poolwise.report.sentences import NAMED, either
 from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult, StudyResult
@@ -64,6 +64,11 @@ class Standing:
         return mean_interval(self.metric(GOAL)).mean
 
     @property
+    def resources(self) -> list[str]:
+        """Names of the measured resources."""
+        return list(self.used[0].use)
+
+    @property
     def watts(self) -> list[float]:
         """Mean power, W, one value per seed."""
         return [used.watts for used in self.used]
@@ -110,8 +115,8 @@ def because(ranked: Sequence[Standing]) -> list[str]:
     seeds = len(best.cells)
     spread = f" Intervals (95 %) are over {seeds} seeds." if seeds > 1 else ""
     sentences = [
-        f"The mean bounded slowdown is {_format(mean_interval(best.metric(GOAL)))}: time from submission to end over the "
-        f"runtime with local resources.{spread}"
+        f"The mean bounded slowdown is {format_interval(mean_interval(best.metric(GOAL)))}: time from submission to end over "
+        f"the runtime with local resources.{spread}"
     ]
     if len(ranked) > 1:
         more = f" (nor from those of {len(alike) - NAMED + 1} more)" if len(alike) >= NAMED else ""
@@ -122,36 +127,30 @@ def because(ranked: Sequence[Standing]) -> list[str]:
             verdict = f"the slowdowns of those in the headline are not distinguishable from each other{more}"
         sentences.append(f"{len(ranked)} combinations were simulated; {verdict}.")
     rivals = [one for one in ranked[1:] if one.machine == best.machine][:1]
-    rivals += [next(one for one in ranked if one.machine == name) for name in _machines(ranked) if name != best.machine]
+    rivals += [top for name, top in _best_by_machine(ranked).items() if name != best.machine]
     for rival in rivals:
         behind = difference(rival.metric(GOAL), best.metric(GOAL))
-        verdict = _verdict(behind)
+        verdict = "" if behind.n < 2 else "; the interval excludes zero" if behind.low > 0 else "; not distinguishable"
         role = "Next on the same machine" if rival.machine == best.machine else f"Best on {rival.machine}"
-        sentences.append(f"{role}: {rival.policies or rival.label}, with {_format(behind)} more{verdict}.")
+        sentences.append(f"{role}: {rival.policies or rival.label}, with {format_interval(behind)} more{verdict}.")
     return sentences
 
 
-def _verdict(behind: Interval) -> str:
-    if behind.n < 2:
-        return ""
-    return "; the interval excludes zero" if behind.low > 0 else "; not distinguishable"
-
-
-def sections(ranked: Sequence[Standing], first: str) -> list[PageSection]:
+def sections(ranked: Sequence[Standing], first: str) -> dict[str, list[str]]:
     """Describe stranded resources on each machine, and costs compared with the `first` one, each under its best policies."""
-    tops = {name: next(one for one in ranked if one.machine == name) for name in _machines(ranked)}
+    tops = _best_by_machine(ranked)
     stranded = [
         f"{name or 'The machine'} under its best policies ({top.policies or 'as written'}): "
-        + ", ".join(f"{resource} {_percent(mean_interval(top.stranded(resource)))}" for resource in _resources(top))
+        + ", ".join(f"{resource} {_percent(mean_interval(top.stranded(resource)))}" for resource in top.resources)
         + "."
         for name, top in tops.items()
     ]
     stranded.append("A resource is stranded while it is free and waiting jobs request at least as much of it.")
-    found = [PageSection("Stranded resources", stranded)]
+    found = {"Stranded resources": stranded}
     base = tops.get(first)
     others = [top for name, top in tops.items() if name != first]
     if base is not None and others:
-        found.append(PageSection("Returns and costs of other machines", [line for top in others for line in _costs(base, top)]))
+        found["Returns and costs of other machines"] = [line for top in others for line in _costs(base, top)]
     return found
 
 
@@ -161,7 +160,7 @@ def _costs(base: Standing, other: Standing) -> list[str]:
     longer = difference(other.metric("mean_degradation"), base.metric("mean_degradation"))
     watts = difference(other.watts, base.watts)
     sentences = [
-        f"{other.description} compared with {base.description}: mean bounded slowdown {_format(slower, '+')}, "
+        f"{other.description} compared with {base.description}: mean bounded slowdown {format_interval(slower, '+')}, "
         f"runtimes {_percent(longer, '+')} relative to local resources."
     ]
     if other.dollars == other.dollars and base.dollars == base.dollars:
@@ -169,7 +168,7 @@ def _costs(base: Standing, other: Standing) -> list[str]:
         sentences.append(f"Purchase price: {more:+,.0f} $ ({100 * more / base.dollars:+.0f} %).")
     if watts.mean == watts.mean:
         share = 100 * watts.mean / mean_interval(base.watts).mean
-        sentences.append(f"Mean power: {_format(watts, '+')} W ({share:+.0f} %), each over its own measured time.")
+        sentences.append(f"Mean power: {format_interval(watts, '+')} W ({share:+.0f} %), each over its own measured time.")
     rejected = [max(sum(cell.rejected.values()) for cell in one.cells) for one in (base, other)]
     if rejected[0] != rejected[1]:
         sentences.append(
@@ -178,24 +177,25 @@ def _costs(base: Standing, other: Standing) -> list[str]:
     return sentences
 
 
-def table(ranked: Sequence[Standing]) -> PageTable:
+def table(ranked: Sequence[Standing]) -> Table:
     """Return a table of every combination, best first."""
     rows = []
     for one in ranked:
-        behind = "" if one is ranked[0] else _format(difference(one.metric(GOAL), ranked[0].metric(GOAL)), "+")
-        worst = max(_resources(one), key=lambda name: mean_interval(one.stranded(name)).mean)
-        cells = [
-            one.label,
-            _format(mean_interval(one.metric(GOAL))),
-            behind,
-            format_time(mean_interval(one.metric("mean_wait_s")).mean),
-            f"{100 * mean_interval(one.metric('mean_degradation')).mean:.1f}",
-            f"{worst} {_percent(mean_interval(one.stranded(worst)))}",
-            f"{mean_interval(one.watts).mean:,.0f}",
-            f"{one.dollars:,.0f}",
-        ]
-        rows.append(TableRow(cells, "chosen" if one is ranked[0] else ""))
-    header = [
+        behind = "" if one is ranked[0] else format_interval(difference(one.metric(GOAL), ranked[0].metric(GOAL)), "+")
+        worst = max(one.resources, key=lambda name: mean_interval(one.stranded(name)).mean)
+        rows.append(
+            [
+                one.label,
+                format_interval(mean_interval(one.metric(GOAL))),
+                behind,
+                format_time(mean_interval(one.metric("mean_wait_s")).mean),
+                f"{100 * mean_interval(one.metric('mean_degradation')).mean:.1f}",
+                f"{worst} {_percent(mean_interval(one.stranded(worst)))}",
+                f"{mean_interval(one.watts).mean:,.0f}",
+                f"{one.dollars:,.0f}",
+            ]
+        )
+    columns = [
         "combination",
         "mean bounded slowdown",
         "difference from the best",
@@ -205,46 +205,42 @@ def table(ranked: Sequence[Standing]) -> PageTable:
         "mean power (W)",
         "price ($)",
     ]
-    return PageTable("Machines and policies", header, rows, _CAPTION)
+    return Table("Machines and policies", columns, rows, _CAPTION, chosen=0)
 
 
-def by_tables(result: StudyResult, ranked: Sequence[Standing]) -> PageTable | None:
+def by_tables(result: StudyResult, ranked: Sequence[Standing]) -> Table | None:
     """Return watts and dollars of each machine's best combination by every power table and price list; None with one each."""
     rows = []
-    for top in (next(one for one in ranked if one.machine == name) for name in _machines(ranked)):
+    for top in _best_by_machine(ranked).values():
         found: dict[str, list[CellResult]] = {}
         keys = {cell.key for cell in top.cells}
         for cell in result.cells:
             if cell.key in keys:
-                found.setdefault(_tables(cell), []).append(cell)
+                chosen = [(path, value) for path, value in cell.parameters.items() if path.startswith(("power", "prices"))]
+                label = ", ".join(f"{path} {str(value).removeprefix(PREFIX)}" for path, value in chosen)
+                found.setdefault(label, []).append(cell)
         if len(found) < 2:
             return None
         for label, cells in found.items():
-            watts = _format(mean_interval([cell.watts for cell in cells]))
-            rows.append(TableRow([top.label, label, watts, f"{cells[0].dollars:,.0f}"]))
+            watts = format_interval(mean_interval([cell.watts for cell in cells]))
+            rows.append([top.label, label, watts, f"{cells[0].dollars:,.0f}"])
     caption = "The same runs, measured with each table: power tables and price lists do not affect the schedule."
-    return PageTable(
-        "Power and price by table", ["combination", "tables", "mean power (W)", "price ($)"], rows, caption, text=True
-    )
-
-
-def _tables(cell: CellResult) -> str:
-    """Return the power tables and price lists of a cell, as written in the study."""
-    chosen = [(path, value) for path, value in cell.parameters.items() if path.partition(".")[0] in ("power", "prices")]
-    return ", ".join(f"{path} {str(value).removeprefix(PREFIX)}" for path, value in chosen)
+    return Table("Power and price by table", ["combination", "tables", "mean power (W)", "price ($)"], rows, caption, text=True)
 
 
 def figures(ranked: Sequence[Standing]) -> list[Figure]:
     """Return stranded resources of each machine under its best policies, and power by slowdown of all combinations."""
-    tops = {name: next(one for one in ranked if one.machine == name) for name in _machines(ranked)}
-    names = _resources(ranked[0])
+    tops = _best_by_machine(ranked)
+    names = ranked[0].resources
     bars = Bars(
         "stranded",
         "Stranded resources",
         "Share of each resource that is free while waiting jobs request at least as much, under the best policies of each "
         "machine.",
         groups=names,
-        series={machine or "all": [_share(top, name) for name in names] for machine, top in tops.items()},
+        series={
+            machine or "all": [100 * mean_interval(top.stranded(name)).mean for name in names] for machine, top in tops.items()
+        },
         y_axis=Axis("stranded share (%)"),
     )
     if any(watts != watts for one in ranked for watts in one.watts):
@@ -277,20 +273,15 @@ def _bounds(pairs: Sequence[tuple[Interval, Interval]]) -> tuple[list[float], li
     return [x.low for x in slow], [x.high for x in slow], [y.low for y in power], [y.high for y in power]
 
 
-def _share(one: Standing, resource: str) -> float:
-    """Return the percentage of a resource that is stranded."""
-    return 100 * mean_interval(one.stranded(resource)).mean
+def _best_by_machine(ranked: Sequence[Standing]) -> dict[str, Standing]:
+    found: dict[str, Standing] = {}
+    for one in ranked:
+        found.setdefault(one.machine, one)
+    return found
 
 
-def _machines(ranked: Sequence[Standing]) -> list[str]:
-    return list(dict.fromkeys(one.machine for one in ranked))
-
-
-def _resources(one: Standing) -> list[str]:
-    return list(one.used[0].use)
-
-
-def _format(value: Interval, sign: str = "") -> str:
+def format_interval(value: Interval, sign: str = "") -> str:
+    """Format a mean with its 95 % interval."""
     return _interval(value, lambda x: format_number(x, sign))
 
 

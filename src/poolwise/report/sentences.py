@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from poolwise.metrics import METRICS
-from poolwise.presentation.format import format_number
-from poolwise.report.answer import ENOUGH, Alternative, Recommendation
+from poolwise.presentation.format import capitalize, format_number
+from poolwise.report.recommendation import ENOUGH, Alternative, Recommendation
 from poolwise.report.sweep import Sweep
 from poolwise.units import format_memory, format_time
 
@@ -154,7 +154,7 @@ def tradeoffs(found: Recommendation, sweep: Sweep) -> list[str]:
         if not order:
             continue
         mine, best = sweep.value(metric, found.series, found.at), sweep.value(metric, order[0], found.at)
-        name = _upper(_name(metric))
+        name = capitalize(_name(metric))
         if order[0] == found.series or math.isclose(mine, best, rel_tol=SAME):
             sentences.append(f"{name}: {_amount(metric, mine)}; no other order is better.")
         elif math.isfinite(mine):
@@ -270,10 +270,6 @@ def _and(names: Sequence[str]) -> str:
 
 def _jobs(count: int) -> str:
     return f"{count:,} job{'' if count == 1 else 's'}"
-
-
-def _upper(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _lower(text: str) -> str:

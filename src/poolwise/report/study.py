@@ -3,36 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from poolwise.catalog import PREFIX
+from poolwise.comparison.compare import compare_with_today
 from poolwise.comparison.run_comparison import Comparison
 from poolwise.comparison.sentences import today_heading, today_sentences
-from poolwise.comparison.today import compare_with_today
 from poolwise.metrics import METRICS
 from poolwise.metrics.intervals import paired_block_bootstrap
 from poolwise.metrics.slowdown import bounded_slowdown
-from poolwise.presentation.cost import Cost, cost_sentences, cost_table, tornado
-from poolwise.presentation.figure import Axis, Curves, Distribution, Figure
-from poolwise.presentation.table import cell_text
+from poolwise.presentation.answer import Answer
+from poolwise.presentation.cost import cost_sentences
+from poolwise.presentation.figure import Axis, Curves, Figure
+from poolwise.presentation.table import Table, cell_text, with_unit
 from poolwise.report import resources, sentences
-from poolwise.report.affected_jobs import TITLE as WAITS
-from poolwise.report.affected_jobs import waits_by_group
-from poolwise.report.answer import ENOUGH, GOAL, Recommendation, answer, slowdowns
-from poolwise.report.compromise import compromise, compromise_over_sizes
-from poolwise.report.cost import cost_of
-from poolwise.report.decision_card import decision_card
+from poolwise.report.decision_card import cost_of, resources_decision, study_decision
 from poolwise.report.gantt import longest_wait
 from poolwise.report.machine_drawing import machine_of_run
-from poolwise.report.memory import memory_figures
-from poolwise.report.occupancy import occupancy
-from poolwise.report.page import Page, PageSection, PageTable, TableRow
-from poolwise.report.page import write_page as write_page
-from poolwise.report.resources_card import resources_card
+from poolwise.report.page import write_report
+from poolwise.report.recommendation import ENOUGH, GOAL, Recommendation, answer, slowdowns
+from poolwise.report.run_parts import (
+    WAITS,
+    compromise,
+    compromise_over_sizes,
+    memory_figures,
+    occupancy,
+    slowdown_tail,
+    waits_by_group,
+)
 from poolwise.report.sweep import Sweep
-from poolwise.studies import CellResult, StudyResult
+from poolwise.studies import StudyResult
 from poolwise.studies.diagnostics import diagnostic_sentences
 from poolwise.studies.notes import seed_text
 from poolwise.units import shared_time_unit
@@ -40,48 +42,49 @@ from poolwise.units import shared_time_unit
 
 def write_study_report(result: StudyResult, path: Path, first: Sequence[str] | None = None) -> None:
     """Write the report of a study atomically. `first` are sentences to read with the answer."""
-    write_page(study_page(result, first), path)
+    write_report(study_answer(result, first), path)
 
 
-def study_page(result: StudyResult, first: Sequence[str] | None = None) -> Page:
-    """Assemble the report of a study; by default, diagnostics of its workload are the sentences to read with the answer."""
+def study_answer(result: StudyResult, first: Sequence[str] | None = None) -> Answer:
+    """Return the answer of a study; by default, diagnostics of its workload are the sentences to read with it."""
     sweep = Sweep.of(result)
     found = answer(result, sweep)
     sample = sweep.sample(GOAL, 0 if found is None else found.at)
     omitted = len(sweep.series) - len(sample.series)
-    sections: list[PageSection] = []
-    cost: Cost | None = None
-    if found is not None:
-        seeds = len(sweep.cells[found.series, found.at])
-        changes = changes_against_today(result)
-        cost = cost_of(result, sweep.cells[found.series, found.at][0])
-        sections = [
-            *([] if changes is None else [PageSection(today_heading(changes), today_sentences(changes))]),
-            *([] if cost is None else [PageSection("Cost", [*cost_sentences(cost), _FIXED])]),
-            PageSection("Tradeoffs of the choice", sentences.tradeoffs(found, sweep)),
-            PageSection("Certainty", sentences.certainty_sentences(found, sweep, seeds)),
-        ]
-    waits = [] if found is None else [waits_by_group(result, sweep.cells[found.series, found.at][0])]
-    bills = [] if cost is None else [PageTable.of(cost_table(cost))]
-    price_effects = None if cost is None else tornado(cost)
-    provenance = {**result.provenance(), "seeds": seed_text(cell.seed for cell in result.cells)}
-    no_answer = "No answer: none of the jobs that every run can run has finished."
-    page = Page(
+    whole = Answer(
         title=result.study.title,
+        headline="No answer: none of the jobs that every run can run has finished.",
+        status="infeasible",
         first=diagnostic_sentences(result.diagnostics()) if first is None else first,
-        lead=sentences.headline(found, sweep) if found else no_answer,
-        because=[line for line in (sentences.separation(found, sweep), *sentences.because(found, sweep)) if line]
-        if found
-        else (),
-        card=decision_card(result, sweep, found) if found else None,
-        main=main_chart(result, sample, found) if found else None,
-        sections=sections,
         notes=[*result.notes(), *([sentences.sampled(sample, omitted)] if omitted else [])],
-        figures=[*([] if price_effects is None else [price_effects]), *_figures(result, sample, found)],
-        tables=[*bills, *waits, _results(result, sample, found), _workload(result), _rejections(sweep), _glossary(result)],
-        provenance={name: str(value) for name, value in provenance.items()},
+        figures=_size_figures(sample, found),
+        tables=[_results(result, sample, found), _workload(result), _rejections(sweep), _metrics(result)],
+        provenance={**result.provenance(), "seeds": seed_text(cell.seed for cell in result.cells)},
     )
-    return _with_resources(page, result, sweep)
+    return _with_resources(whole if found is None else _recommend(whole, result, sweep, sample, found), result, sweep)
+
+
+def _recommend(whole: Answer, result: StudyResult, sweep: Sweep, sample: Sweep, found: Recommendation) -> Answer:
+    """Add the recommendation to an answer; charts show a sample of the sweep."""
+    cells = sweep.cells[found.series, found.at]
+    changes, cost = changes_against_today(result), cost_of(result, cells[0])
+    return replace(
+        whole,
+        headline=sentences.headline(found, sweep),
+        status="decided",
+        decision=study_decision(result, sweep, found),
+        cost=cost,
+        because=[line for line in (sentences.separation(found, sweep), *sentences.because(found, sweep)) if line],
+        main=main_chart(result, sample, found),
+        sections={
+            **({} if changes is None else {today_heading(changes): today_sentences(changes)}),
+            "Cost": [] if cost is None else [*cost_sentences(cost), _FIXED],
+            "Tradeoffs of the choice": sentences.tradeoffs(found, sweep),
+            "Certainty": sentences.certainty_sentences(found, sweep, len(cells)),
+        },
+        figures=[*whole.figures, *_recommended_figures(result, sample, found)],
+        tables=[waits_by_group(result, cells[0]), *whole.tables],
+    )
 
 
 _FIXED = "The order and the size are chosen by slowdown, so they do not depend on prices."
@@ -94,24 +97,25 @@ def changes_against_today(result: StudyResult) -> Comparison | None:
     return None if found is None else compare_with_today(result, sweep.cells[found.series, found.at])
 
 
-def _with_resources(page: Page, result: StudyResult, sweep: Sweep) -> Page:
+def _with_resources(whole: Answer, result: StudyResult, sweep: Sweep) -> Answer:
     """Replace the answer by that on machines and policies together, if the resources of shared nodes were measured."""
     ranked = resources.standings(result, sweep)
     if not ranked:
-        return page
+        return whole
     first = str(next(iter(result.study.vary.get("machine", ("",))))).removeprefix(PREFIX)
     tables = resources.by_tables(result, ranked)
     columns = [name.replace("bounded_slowdown", "bounded_slowdown_local") for name in _COLUMNS]  # as in the answer
     results = _results(result, sweep, None, columns)
-    rest = [found for found in page.tables if found.title not in (WAITS, RESULTS)]
+    rest = [found for found in whole.tables if found.title not in (WAITS, RESULTS)]
     return replace(
-        page,
-        lead=resources.lead(ranked),
-        card=resources_card(result, ranked, first),
+        whole,
+        headline=resources.lead(ranked),
+        decision=resources_decision(result, ranked, first),
+        cost=cost_of(result, ranked[0].cells[0]),
         main=None,
         because=resources.because(ranked),
         sections=resources.sections(ranked, first),
-        figures=[*resources.figures(ranked), *(figure for figure in page.figures if figure.name != "degradation_bins")],
+        figures=[*resources.figures(ranked), *(figure for figure in whole.figures if figure.name != "degradation_bins")],
         tables=[resources.table(ranked), *([] if tables is None else [tables]), results, *rest],
     )
 
@@ -136,28 +140,26 @@ _CURVES = (
 )  # fmt: skip
 
 
-def _figures(result: StudyResult, sweep: Sweep, found: Recommendation | None) -> list[Figure]:
-    figures: list[Figure] = []
-    if len(sweep.x) > 1:
-        figures += [c for c in (_curve(sweep, found, *curve) for curve in _CURVES) if c is not None]
-    if found is not None:
-        samples = {}
-        for series in sweep.series:
-            for cell in sweep.cells.get((series, found.at), ())[:1]:
-                samples[series] = bounded_slowdown(result.outcomes(cell))[result.population(cell)]
-        where = sweep.where(found.at)
-        caption = "Share of jobs whose bounded slowdown exceeds the value on the x axis."
-        x_axis = Axis("bounded slowdown", log=True)
-        title = f"Distribution of slowdowns{where}"
-        fronts = (compromise(result, sweep, found.at, where), compromise_over_sizes(result, sweep))
-        figures += [front for front in fronts if front is not None]
-        figures.append(Distribution("tail", title, caption, samples, x_axis, "jobs with a higher slowdown", tail=True))
-        first = sweep.cells[found.series, found.at][0]
-        figures += occupancy(result, first, found.series)
-        drawings = (machine_of_run(result, first, where), longest_wait(result, first))
-        figures += [drawn for drawn in drawings if drawn is not None]
-        figures += memory_figures(result, sweep, found)
-    return figures
+def _size_figures(sweep: Sweep, found: Recommendation | None) -> list[Figure]:
+    """Return metrics by size; empty for a single size."""
+    if len(sweep.x) == 1:
+        return []
+    return [curve for curve in (_curve(sweep, found, *one) for one in _CURVES) if curve is not None]
+
+
+def _recommended_figures(result: StudyResult, sweep: Sweep, found: Recommendation) -> Iterator[Figure]:
+    """Yield figures at the recommended size, and of the recommended run."""
+    samples = {}
+    for series in sweep.series:
+        for cell in sweep.cells.get((series, found.at), ())[:1]:
+            samples[series] = bounded_slowdown(result.outcomes(cell))[result.population(cell)]
+    where, first = sweep.where(found.at), sweep.cells[found.series, found.at][0]
+    fronts = (compromise(result, sweep, found.at, where), compromise_over_sizes(result, sweep))
+    yield from (front for front in fronts if front is not None)
+    yield slowdown_tail(samples, f"Distribution of slowdowns{where}")
+    yield from occupancy(result, first, found.series)
+    yield from (drawn for drawn in (machine_of_run(result, first, where), longest_wait(result, first)) if drawn is not None)
+    yield from memory_figures(result, sweep, found)
 
 
 def main_chart(result: StudyResult, sweep: Sweep, found: Recommendation) -> Curves | None:
@@ -225,29 +227,23 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def _results(result: StudyResult, sweep: Sweep, found: Recommendation | None, standard: Sequence[str] = _COLUMNS) -> PageTable:
-    rows, metrics, columns = [], result.described, (*standard, *result.more_metrics)
-    for at, label in enumerate(sweep.labels):
-        for series in sweep.series:
-            if (series, at) in sweep.cells:
-                cells = [
-                    label,
-                    series,
-                    *(cell_text(sweep.value(name, series, at), metrics[name].unit) for name in columns),
-                ]
-                chosen = found is not None and (series, at) == (found.series, found.at)
-                rows.append(TableRow(cells[0 if sweep.x_name else 1 :], "chosen" if chosen else ""))
-    labels = [
-        f"{metrics[n].description} ({_unit(metrics[n].unit)})" if metrics[n].unit else metrics[n].description for n in columns
-    ]
+def _results(result: StudyResult, sweep: Sweep, found: Recommendation | None, standard: Sequence[str] = _COLUMNS) -> Table:
+    metrics, columns = result.described, (*standard, *result.more_metrics)
+    shown = [(at, series) for at in range(len(sweep.x)) for series in sweep.series if (series, at) in sweep.cells]
+    rows = []
+    for at, series in shown:
+        values = (cell_text(sweep.value(name, series, at), metrics[name].unit) for name in columns)
+        rows.append([*([sweep.labels[at]] if sweep.x_name else []), series, *values])
+    labels = [with_unit(metrics[name].description, metrics[name].unit) for name in columns]
     header = [*([sweep.noun.noun] if sweep.x_name else []), "order", *labels]
-    caption = "Means over seeds." if found is None else "Means over seeds. The recommended row is in bold."
-    return PageTable(RESULTS, header, rows, caption)
+    if found is None:
+        return Table(RESULTS, header, rows, "Means over seeds.")
+    chosen = shown.index((found.at, found.series)) if (found.at, found.series) in shown else None
+    return Table(RESULTS, header, rows, "Means over seeds. The recommended row is in bold.", chosen)
 
 
-def _workload(result: StudyResult) -> PageTable:
-    rows = [TableRow([name, value]) for name, value in result.description()]
-    return PageTable("Configuration", ["", ""], rows, text=True)
+def _workload(result: StudyResult) -> Table:
+    return Table("Configuration", ["", ""], result.description(), text=True)
 
 
 _REJECTIONS = (
@@ -255,29 +251,22 @@ _REJECTIONS = (
 )
 
 
-def _rejections(sweep: Sweep) -> PageTable:
+def _rejections(sweep: Sweep) -> Table:
     """Return a table of the jobs that never ran, by size."""
     rows = []
     for at, label in enumerate(sweep.labels):
-        cells: list[CellResult] = [c for s in sweep.series for c in sweep.cells.get((s, at), ())]
         reasons: dict[str, int] = {}
-        for cell in cells:
+        for cell in (cell for series in sweep.series for cell in sweep.cells.get((series, at), ())):
             for reason, count in cell.rejected.items():
                 reasons[reason] = max(reasons.get(reason, 0), count)
-        for reason, count in sorted(reasons.items()):
-            rows.append(TableRow([label or "all runs", f"{count:,}", reason]))
-    if not rows:
-        rows = [TableRow(["all runs", "0", "every job fits the empty machine"])]
-    return PageTable("Rejected jobs", [sweep.noun.noun or "runs", "jobs", "reason"], rows, _REJECTIONS, text=True)
+        rows += [[label or "all runs", f"{count:,}", reason] for reason, count in sorted(reasons.items())]
+    rows = rows or [["all runs", "0", "every job fits the empty machine"]]
+    return Table("Rejected jobs", [sweep.noun.noun or "runs", "jobs", "reason"], rows, _REJECTIONS, text=True)
 
 
-def _glossary(result: StudyResult) -> PageTable:
+def _metrics(result: StudyResult) -> Table:
     rows = [
-        TableRow([m.description, _unit(m.unit), "" if m.better == "neither" else f"{m.better} is better", name])
+        [m.description, "%" if m.unit == "fraction" else m.unit, "" if m.better == "neither" else f"{m.better} is better", name]
         for name, m in result.described.items()
     ]
-    return PageTable("Metrics", ["metric", "unit", "direction", "name in the results files"], rows, text=True)
-
-
-def _unit(unit: str) -> str:
-    return "%" if unit == "fraction" else unit
+    return Table("Metrics", ["metric", "unit", "direction", "name in the results files"], rows, text=True)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from poolwise import catalog
-from poolwise.comparison.agreement import agreement_figures
-from poolwise.comparison.headlines import Headline, read_headlines
-from poolwise.comparison.published import ClaimRow, Key, compare, read_claims
-from poolwise.comparison.verdicts import Measured
+from poolwise.comparison.headlines import Headline, agreement_figures, read_headlines
+from poolwise.comparison.published import ClaimRow, Key, Measured, compare, read_claims
 from poolwise.errors import UnknownNameError
 from poolwise.presentation.figure import Figure
 from poolwise.presentation.table import Table
+from poolwise.reproductions.measurements import Measurer
+from poolwise.reproductions.results import KeyedRow, without_nan
 from poolwise.runner import Executor, Local, Progress
 
 
@@ -44,6 +44,43 @@ class ReproductionResult:
     switches: Mapping[str, Mapping[Key, Measured]] = field(default_factory=dict)
     beyond: frozenset[str] = frozenset()
 
+    def restricted(self, keys: Collection[Key]) -> ReproductionResult:
+        """Return the same findings with only some of the rows."""
+        measured, *others = ({k: v for k, v in f.items() if k in keys} for f in (self.measured, *self.readings.values()))
+        return replace(self, measured=measured, readings=dict(zip(self.readings, others, strict=True)))
+
+
+@dataclass(frozen=True)
+class Part:
+    """Figures, tables or sections of a paper that share their runs.
+
+    Attributes
+    ----------
+    artifacts : figures, tables or sections, such as "Figure 8"
+    cases : function from the plan to the cases to measure
+    rows : functions from the results to measured rows of the claims file
+    draw : functions from the results to figures
+    """
+
+    artifacts: tuple[str, ...]
+    cases: Callable[[Any], Iterable[Any]] = lambda plan: ()
+    rows: tuple[Callable[[Any], Iterable[KeyedRow]], ...] = ()
+    draw: tuple[Callable[[Any], Iterable[Figure]], ...] = ()
+
+    def concerns(self, figure: str) -> bool:
+        """Return whether a figure, or one of its panels, is one of the artifacts; every part concerns "", all figures."""
+        return not figure or any(about(artifact, figure) or about(figure, artifact) for artifact in self.artifacts)
+
+
+def rows_of(parts: Sequence[Part], results: Any) -> dict[Key, Measured]:
+    """Return the measured rows of some parts."""
+    return without_nan(row for part in parts for rows in part.rows for row in rows(results))
+
+
+def figures_of(parts: Sequence[Part], results: Any) -> list[Figure]:
+    """Return the figures of some parts."""
+    return [figure for part in parts for draw in part.draw for figure in draw(results)]
+
 
 class Reproduction(Protocol):
     """Reproduction of the results of a published system. Register with `@register("reproductions", NAME)`.
@@ -55,24 +92,11 @@ class Reproduction(Protocol):
     paper: ClassVar[str]
     drawn: ClassVar[tuple[str, ...]] = ()
 
-    def run(
-        self, out: Path, *, quick: bool, executor: Executor, progress: Progress | None = None, figure: str = ""
-    ) -> ReproductionResult:
+    def run(self, measure: Measurer, *, quick: bool, figure: str = "") -> ReproductionResult:
         """Measure everything.
 
-        Parameters
-        ----------
-        out
-            Folder for resumable intermediate results.
-        quick
-            Use fewer seeds and sizes; rows that this does not cover are omitted.
-        executor
-            Where the measurements run.
-        progress
-            Receives progress reports.
-        figure
-            Single figure or table of the paper to measure, such as "Figure 8"; anything that it does not need may be
-            omitted.
+        With `quick`, use fewer seeds and sizes, and omit the rows that this does not cover. With the name of one figure or
+        table of the paper, such as "Figure 8", anything that it does not need may be omitted.
         """
         ...
 
@@ -90,13 +114,6 @@ class Reproduced:
     headlines: Sequence[Headline] = ()
     questions: Sequence[str] = ()
 
-    def count(self) -> dict[str, int]:
-        """Return the number of rows that hold, do not hold, were not measured, and are only shown."""
-        counts = dict.fromkeys(("true", "false", "not_measured", "shown"), 0)
-        for row in self.rows:
-            counts[row.holds] += 1
-        return counts
-
 
 def reproduce(
     name: str,
@@ -111,43 +128,20 @@ def reproduce(
 ) -> Reproduced:
     """Run a reproduction and judge each of its claims, reusing the measurements that its folder already holds.
 
-    Parameters
-    ----------
-    name
-        Registered name; selects the files of claims, headlines and questions.
-    reproduction
-        The reproduction to run.
-    out
-        Folder for resumable intermediate results.
-    quick
-        Use fewer seeds and sizes.
-    jobs
-        Number of worker processes if no `executor` is given; -1 uses all cores.
-    progress
-        Receives progress reports.
-    figure
-        Single figure or table ("8", "Figure 8", "Table III"): only its runs are made, and the result holds only its claims and
-        figures.
-    executor
-        Where the measurements run.
-
-    Raises
-    ------
-    UnknownNameError
-        If no claim refers to `figure` and it is not drawn.
+    `name` selects the files of claims, headlines and questions. With a figure or table ("8", "Figure 8", "Table III"), only its
+    runs are made, and the result holds only its claims and figures. Raises UnknownNameError if no claim refers to the figure
+    and it is not drawn.
     """
-    executor = Local(jobs) if executor is None else executor
+    measure = Measurer(out, Local(jobs) if executor is None else executor, progress)
     claims = read_claims(catalog.find("reproductions", f"{name}.csv"))
     wanted = _artifact(figure, [*(claim.artifact for claim in claims), *reproduction.drawn]) if figure else ""
-    findings = reproduction.run(out, quick=quick, executor=executor, progress=progress, figure=wanted)
+    findings = reproduction.run(measure, quick=quick, figure=wanted)
+    if wanted:  # the runs of one figure may measure other rows at fewer settings, which no claim names
+        findings = findings.restricted({claim.key for claim in claims})
     rows = compare(claims, findings.measured, findings.readings, findings.switches)
-    if wanted:
-        rows = [row for row in rows if _about(wanted, row.claim.artifact)]
-    figures = [*findings.figures, *agreement_figures(rows)]
-    if wanted:
-        findings = replace(findings, figures=[f for f in figures if _about(wanted, f.artifact)], tables=[])
-    else:
-        findings = replace(findings, figures=figures)
+    rows = [row for row in rows if not wanted or about(wanted, row.claim.artifact)]
+    figures = [f for f in (*findings.figures, *agreement_figures(rows)) if not wanted or about(wanted, f.artifact)]
+    findings = replace(findings, figures=figures, tables=[] if wanted else findings.tables)
     title = f"{reproduction.title}, quick run" if quick else reproduction.title
     headlines = read_headlines(catalog.find("reproductions/headlines", f"{name}.csv"))
     questions = catalog.find("reproductions/questions", f"{name}.txt").read_text(encoding="utf-8").splitlines()
@@ -158,11 +152,11 @@ def _artifact(figure: str, known: Sequence[str]) -> str:
     """Return the full name of a requested figure, which may be abbreviated: "8" for "Figure 8"."""
     names = list(dict.fromkeys(known))
     for name in (figure, f"Figure {figure}", f"Table {figure}"):
-        if any(_about(name, artifact) for artifact in names):
+        if any(about(name, artifact) for artifact in names):
             return name
     raise UnknownNameError.of("figure", figure, names, field="figure")
 
 
-def _about(wanted: str, artifact: str) -> bool:
+def about(wanted: str, artifact: str) -> bool:
     """Return whether an artifact is the wanted one or one of its panels, such as Figure 5a of Figure 5."""
     return artifact == wanted or (artifact.startswith(wanted) and artifact[len(wanted) :].isalpha())

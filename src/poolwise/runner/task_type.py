@@ -1,10 +1,10 @@
-"""Task interface: key, label, run."""
+"""Task interface: key, label, group, run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 from poolwise.hashing import Json
 
@@ -26,7 +26,14 @@ class Record:
 
 
 class TaskType(Protocol[Task]):
-    """A type of task. Instances are pickled and sent to worker processes."""
+    """A type of task. Instances are pickled and sent to worker processes.
+
+    Attributes
+    ----------
+    min_tasks_per_process : number of tasks that justifies starting another local process; more than 1 for short tasks
+    """
+
+    min_tasks_per_process: ClassVar[int] = 1
 
     def key(self, task: Task) -> str:
         """Return the SHA-256 of everything that the result depends on; the key of the task's record."""
@@ -39,6 +46,10 @@ class TaskType(Protocol[Task]):
     def run(self, task: Task) -> Record:
         """Run one task. The caller measures its run time."""
         ...
+
+    def group(self, task: Task) -> str | None:
+        """Return a name shared by tasks that are cheaper one after another in one process; None for a task of its own."""
+        return None
 
     def prepare(self, tasks: Sequence[Task]) -> None:
         """Do work needed once before these tasks run, such as compiling kernels; not called in workers."""

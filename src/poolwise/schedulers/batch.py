@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -150,7 +150,10 @@ class BatchDispatcher(Dispatcher):
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
         """Plan the whole queue if a round is due."""
-        return self.plan_on(queue, snapshot, snapshot.free)
+        plan = self.plan_on(queue, snapshot, snapshot.free)
+        state = snapshot.with_starts(plan.starts) if changes.explain else snapshot
+        left = changes.explain.difference((start.job for start in plan.starts), plan.rejected)
+        return replace(plan, reasons={job: self._reason(job, state) for job in left if job in queue})
 
     def plan_on(self, queue: Queue, snapshot: Snapshot, free: IntArray) -> Plan:
         """Plan the whole queue on free amounts, (n_owner, n_resource), if a round is due."""
@@ -172,11 +175,10 @@ class BatchDispatcher(Dispatcher):
         waiting = len(starts) < len(jobs)
         return Plan((*rejects, *starts), wake if waiting else None)
 
-    def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
-        """Return the resource that is short after the plan, or that the plan omitted a job that fits alone."""
-        if not Rounds(self.scheduler.every_s).due(snapshot.now):
+    def _reason(self, job: int, state: Snapshot) -> Reason:
+        """Return the resource that is short in the state after the plan, or that the plan omitted a job that fits alone."""
+        if not Rounds(self.scheduler.every_s).due(state.now):
             return BETWEEN
-        state = snapshot.with_starts(plan.starts)
         short = _shortage(self.problem(np.array([job], dtype=np.int64), state, state.free))
         if short is not None:
             return Reason.of(Rule.SHORT, short.reason, short)

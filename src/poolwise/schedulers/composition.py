@@ -10,31 +10,13 @@ from numpy.typing import NDArray
 from poolwise.arrays import IntArray, arrays_equal, immutable
 from poolwise.errors import InputError, PolicyError
 from poolwise.interfaces import Dispatcher, PlacementPolicy, QueuePolicy, Scheduler
-from poolwise.model import (
-    Changes,
-    Decision,
-    JobTable,
-    Kind,
-    Machine,
-    Placement,
-    Plan,
-    Queue,
-    Reason,
-    Refusal,
-    Reject,
-    Snapshot,
-    Start,
-    Wait,
-)
-from poolwise.policies.backfill.skip import Skip
-from poolwise.policies.order.edf import EDF
+from poolwise.model import Changes, JobTable, Kind, Machine, Plan, Queue, Reason, Refusal, Reject, Rule, Snapshot, Start, Wait
+from poolwise.policies.order.priorities import EDF
 from poolwise.policies.placement.nvme.composition import CompositionPolicy, refused
 from poolwise.policies.placement.nvme.compositions import Compositions
-from poolwise.policies.placement.nvme.disaggregation_aware import NvmeDisaggregationAware
-from poolwise.policies.placement.nvme.need import Need
+from poolwise.policies.placement.nvme.policies import NvmeDisaggregationAware
 from poolwise.registry import register
 from poolwise.schedulers.fitting import NEVER_FITS
-from poolwise.schedulers.list import ListDispatcher, ListScheduler
 from poolwise.short_repr import short_repr
 from poolwise.units import NEVER
 
@@ -87,11 +69,11 @@ class CompositionDispatcher(Dispatcher):
         never = self._impossible(jobs, shapes, snapshot)
         if never and not snapshot.may_grow:
             return Plan(tuple(Reject(job, f"{NEVER_FITS}: {refusal.reason}") for job, refusal in never.items()))
-        decisions: list[Decision] = [Wait(job, refusal) for job, refusal in never.items()]
+        decisions: list[Wait | Start] = [Wait(job, refusal) for job, refusal in never.items()]
         keep = ~np.isin(jobs, list(never)) if never else np.ones(len(jobs), dtype=np.bool_)
         likes = 2 * shapes[jobs] + _late(snapshot.table, jobs, snapshot.now)
-        waiting = set(likes[keep].tolist())
-        if waiting <= self._blocked:
+        waiting, explain = set(likes[keep].tolist()), changes.explain
+        if waiting <= self._blocked and not explain:
             return Plan(tuple(decisions))
         priority = self.order.priority(queue, snapshot)
         if priority.shape != jobs.shape or bool(np.isnan(priority).any()):
@@ -100,21 +82,19 @@ class CompositionDispatcher(Dispatcher):
             view.waiting = _demand(snapshot.table, jobs[keep])
         order = np.argsort(-priority, kind="stable")
         order = order[keep[order]]
+        reasons, ahead = dict[int, Reason](), 0
         for job, like in zip(jobs[order].tolist(), likes[order].tolist(), strict=True):
-            if like not in self._blocked:
-                decisions.extend(self._try(job, like, view))
-                if waiting <= self._blocked:
+            if like not in self._blocked or job in explain:
+                found = self._try(job, like, view)
+                if isinstance(found, Start):
+                    decisions.append(found)
+                    continue
+                if job in explain:
+                    reasons[job] = Reason.of(Rule.SHORT, found.reason, found, ahead=ahead)
+                if waiting <= self._blocked and not explain:
                     break
-        return Plan(tuple(decisions))
-
-    def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
-        """Return the reason of the equivalent list scheduling, given the demand of the queue if the placement counts it."""
-        placement = self.placement
-        if placement.counts_waiting:
-            never = self._impossible(queue.jobs, _shapes(snapshot.table), snapshot)
-            waiting = _demand(snapshot.table, np.setdiff1d(queue.jobs, list(never)))
-            placement = _QueueAware(placement, waiting, tuple(Compositions(snapshot).demand))
-        return ListDispatcher(ListScheduler(self.order, Skip(), placement)).why(job, queue, snapshot, plan)
+            ahead += 1
+        return Plan(tuple(decisions), reasons=reasons)
 
     def _refreshed(self, snapshot: Snapshot, changes: Changes) -> Compositions:
         """Update the index: only owners touched by starts, ends and capacity changes are read again.
@@ -160,8 +140,8 @@ class CompositionDispatcher(Dispatcher):
         found_never = ((job, self._possible[shape]) for job, shape in zip(jobs.tolist(), requested, strict=True))
         return {job: refusal for job, refusal in found_never if refusal is not None}
 
-    def _try(self, job: int, like: int, view: Compositions) -> list[Start]:
-        """Start a job if it fits; otherwise block its class until something else starts on devices.
+    def _try(self, job: int, like: int, view: Compositions) -> Start | Refusal:
+        """Start a job if it fits; otherwise return why not, and block its class until something else starts on devices.
 
         A class contains jobs with the same request that are all late or all not late (`like` is twice the shape, plus 1 if
         late). A job that is not late blocks its class only if it would not fit without its deadline either.
@@ -173,33 +153,13 @@ class CompositionDispatcher(Dispatcher):
                 self._blocked.add(like)
             elif not need.nvme or isinstance(self.placement.choose(replace(need, deadline=NEVER), view), Refusal):
                 self._blocked.update((like, like | 1))
-            return []
+            return found
         view.allocate(need, found)
         if need.nvme:
             if view.waiting is not None:
                 view.waiting = (view.waiting[0] - need.bandwidth, view.waiting[1] - need.storage)
             self._blocked.clear()  # a new composition, or a changed speed of an old one, may suit other jobs
-        return [Start(job, (0,), found)]
-
-
-@dataclass(frozen=True)
-class _QueueAware(CompositionPolicy):
-    """Wraps a placement that counts the demand of the queue; jobs started during the pass no longer count as waiting.
-
-    `waiting` is the demand of the queue before the pass, `running` that of the runs, each as (bandwidth, storage).
-    """
-
-    policy: CompositionPolicy
-    waiting: tuple[int, int]
-    running: tuple[int, ...]
-
-    def choose(self, need: Need, view: Compositions) -> Placement | Refusal:
-        """Delegate to the policy with the demand that waits at this point of the pass."""
-        bandwidth, storage = (
-            waits - (now - before) for waits, now, before in zip(self.waiting, view.demand, self.running, strict=True)
-        )
-        view.waiting = (bandwidth, storage)
-        return self.policy.choose(need, view)
+        return Start(job, (0,), found)
 
 
 _SHAPE = ("cores", "bandwidth", "storage")
@@ -221,8 +181,7 @@ def _late(table: JobTable, jobs: IntArray, now: int) -> IntArray:
     deadline = table.attributes.get("deadline")
     if deadline is None:
         return np.zeros(len(jobs), dtype=np.int64)
-    late: IntArray = (deadline[jobs].astype(np.int64, copy=False) <= now).astype(np.int64)
-    return late
+    return (deadline[jobs].astype(np.int64, copy=False) <= now).astype(np.int64)
 
 
 def _demand(table: JobTable, jobs: IntArray) -> tuple[int, int]:

@@ -6,17 +6,17 @@ Source: VineSim, sections 4.5 and 5.1; specs of the accelerators, "Policies".
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from poolwise.errors import InputError, PolicyError
+from poolwise.errors import InputError
 from poolwise.interfaces import Dispatcher, PlacementPolicy, QueuePolicy, Scheduler
 from poolwise.model import Changes, JobTable, Machine, Plan, Queue, Reason, Refusal, Reject, Rule, Run, Snapshot, Start, Wait
 from poolwise.policies.order.priorities import FCFS
-from poolwise.policies.placement.units.choices import Choices
-from poolwise.policies.placement.units.high import High
-from poolwise.policies.placement.units.layout import UnitLayout
+from poolwise.policies.placement.units.layout import Choices, UnitLayout
+from poolwise.policies.placement.units.policies import High
 from poolwise.policies.placement.units.policy import WAIT, UnitPolicy
 from poolwise.policies.placement.units.view import Task, Units
 from poolwise.registry import register
@@ -102,29 +102,27 @@ class DispatchDispatcher(Dispatcher):
         units.ask_at = NEVER
         plan = self._cache.plan(starts + self._cache.serve())
         waits = tuple(Wait(job, refusal) for job, refusal in rejected)
-        return Plan((*waits, *plan), units.ask_at if units.ask_at < NEVER else None)
+        reasons = self._reasons(changes.explain, queue, snapshot, plan) if changes.explain else {}
+        return Plan((*waits, *plan), units.ask_at if units.ask_at < NEVER else None, reasons)
 
-    def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
-        """Return a shortage if no idle unit may run the job's tasks, or that the policy waits for a better unit.
-
-        Raises PolicyError if such a unit is idle and the policy never leaves an idle unit unused.
-        """
-        state, starts = snapshot.with_starts(plan.starts), Counter[int]()
-        for start in plan.starts:
+    def _reasons(self, explain: Collection[int], queue: Queue, snapshot: Snapshot, plan: list[Start]) -> dict[int, Reason]:
+        """Return that no idle unit may run the job's tasks after the plan, or that the policy waits for a better unit."""
+        assert self._cache is not None
+        units, starts, reasons, ahead = self._cache.units, Counter[int](), dict[int, Reason](), 0
+        for start in plan:
             starts[start.job] += len(start.tasks)
-        units = Units(state)
-        idle = sum(units.idle.count(low, high) for low, high in self.policy.allowed(job, units))
-        order = queue.jobs[np.argsort(-self.order.priority(queue, snapshot), kind="stable")].tolist()
-        ahead = sum(starts[row] < len(queue.tasks(row)) for row in order[: order.index(job)])
-        if not idle:
-            short = Refusal("no unit that may run its tasks is idle", "slots", len(queue.tasks(job)) - starts[job], 0)
-            return Reason.of(Rule.SHORT, short.reason, short, ahead=ahead)
-        if not self.policy.may_wait:
-            name = int(state.table.id[job])
-            raise PolicyError(
-                f"tasks of job {name} were left waiting at {state.now} ns although a unit that may run them is idle"
-            )
-        return Reason(Rule.POSTPONED, "units that may run its tasks are idle, but it waits for a better one", ahead=ahead)
+        for job in queue.jobs[np.argsort(-self.order.priority(queue, snapshot), kind="stable")].tolist():
+            left = len(queue.tasks(job)) - starts[job]
+            if job in explain and left:
+                idle = any(units.idle.count(low, high) for low, high in self.policy.allowed(job, units))
+                if not idle:
+                    short = Refusal("no unit that may run its tasks is idle", "slots", left, 0)
+                    reasons[job] = Reason.of(Rule.SHORT, short.reason, short, ahead=ahead)
+                elif self.policy.may_wait:
+                    text = "units that may run its tasks are idle, but it waits for a better one"
+                    reasons[job] = Reason(Rule.POSTPONED, text, ahead=ahead)
+            ahead += left > 0
+        return reasons
 
 
 class _Cache:

@@ -27,7 +27,6 @@ class Fitting:
 
     def __init__(self) -> None:
         self._capacity: IntArray | None = None
-        self._edition = -1
         self._evaluated = np.zeros(0, dtype=np.bool_)  # by row
         self._refusals: dict[int, Refusal] = {}
         self._by_class: dict[int, Refusal | None] = {}  # class of jobs -> refusal of its first job
@@ -35,9 +34,8 @@ class Fitting:
 
     def refusals(self, queue: Queue, snapshot: Snapshot, judge: FitJudge, alike: Alike | None = None) -> dict[int, Refusal]:
         """Return the waiting jobs that do not fit on the empty machine, in queue order, each with the reason."""
-        edition, capacity = queue.table.edition, self._capacity
-        if capacity is None or self._edition != edition or not arrays_equal(capacity, snapshot.capacity):
-            self._capacity, self._edition = immutable(snapshot.capacity), edition
+        if self._capacity is None or not arrays_equal(self._capacity, snapshot.capacity):
+            self._capacity = immutable(snapshot.capacity)
             self._evaluated, self._refusals, self._by_class, self._complete = np.zeros(0, dtype=np.bool_), {}, {}, None
         if self._complete is None or self._complete[0] is not queue or self._complete[1] != queue.joined:
             self._evaluate(queue, snapshot, judge, alike)

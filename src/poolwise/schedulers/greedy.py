@@ -12,29 +12,13 @@ from typing import ClassVar
 import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
-from poolwise.errors import PolicyError
 from poolwise.interfaces import Dispatcher, Scheduler
-from poolwise.model import (
-    Changes,
-    Decision,
-    JobTable,
-    Machine,
-    Placement,
-    Plan,
-    Queue,
-    Reason,
-    Reject,
-    Rule,
-    Snapshot,
-    Start,
-    Wait,
-)
+from poolwise.model import Changes, JobTable, Machine, Placement, Plan, Queue, Reason, Reject, Rule, Snapshot, Start, Wait
 from poolwise.random import uniform
 from poolwise.registry import register
 from poolwise.schedulers.flow.flow_layout import FlowLayout, room
-from poolwise.schedulers.flow.idle import IdleMachine
+from poolwise.schedulers.flow.idle import IdleMachine, shortage
 from poolwise.schedulers.flow.shapes import ANYWHERE, Requests, ShapeTable
-from poolwise.schedulers.flow.shortage import shortage
 
 
 @dataclass(frozen=True)
@@ -89,40 +73,28 @@ class GreedyDispatcher(Dispatcher):
         never = self.idle.refusals(queue, snapshot)
         if never and not snapshot.may_grow:
             return Plan(tuple(Reject(job, refusal.reason) for job, refusal in never.items()))
-        decisions: list[Decision] = [Wait(job, refusal) for job, refusal in never.items()]
+        decisions: list[Wait | Start] = [Wait(job, refusal) for job, refusal in never.items()]
+        reasons, ahead = dict[int, Reason](), 0
         free = self.layout.amounts(snapshot.free)
         stock = {kind: self.layout.free_devices(snapshot.free, kind) for kind in self.layout.kinds}
         failed: set[tuple[int, int]] = set()
         jobs, shapes = queue.jobs.tolist(), self.shapes.of(queue.table, queue.jobs).tolist()
         for job, shape in zip(jobs, shapes, strict=True):
             tasks = queue.tasks(job)
-            if job in never or (shape, len(tasks)) in failed:
+            if job in never:
                 continue
-            found = self._place(shape, int(queue.table.draw[job]), tasks, free, stock)
-            if found is None:
-                failed.add((shape, len(tasks)))  # what is free only shrinks within a pass
-            else:
+            known = (shape, len(tasks)) in failed
+            found = None if known else self._place(shape, int(queue.table.draw[job]), tasks, free, stock)
+            if found is not None:
                 decisions.append(Start(job, tasks, found))
-        return Plan(tuple(decisions))
-
-    def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
-        """Return the resource that was short at the job's turn, oldest job first.
-
-        Raises PolicyError if nothing was short.
-        """
-        never = self.idle.refusals(queue, snapshot)
-        if job in never:
-            return super().why(job, queue, snapshot, plan)
-        jobs: list[int] = queue.jobs.tolist()
-        older = set(jobs[: jobs.index(job)])
-        before = [start for start in plan.starts if start.job in older]
-        amounts = self.layout.amounts(snapshot.with_starts(before).free)
-        shape = self.shapes.of(queue.table, np.array([job]))
-        found = shortage(self.shapes, shape, len(queue.tasks(job)), amounts, pooled=self.pooled)
-        if found is None:
-            name = int(queue.table.id[job])
-            raise PolicyError(f"job {name} was left waiting at {snapshot.now} ns, although it fits")
-        return Reason.of(Rule.SHORT, found.reason, found, ahead=len(older.difference(never, (s.job for s in before))))
+                continue
+            failed.add((shape, len(tasks)))  # what is free only shrinks within a pass
+            explain = job in changes.explain
+            short = shortage(self.shapes, np.array([shape]), len(tasks), free, pooled=self.pooled) if explain else None
+            if short is not None:
+                reasons[job] = Reason.of(Rule.SHORT, short.reason, short, ahead=ahead)
+            ahead += 1
+        return Plan(tuple(decisions), reasons=reasons)
 
     def _place(
         self, shape: int, draw: int, tasks: tuple[int, ...], free: IntArray, stock: dict[str, BoolArray]

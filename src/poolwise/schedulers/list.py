@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Self
 
 import numpy as np
 
@@ -17,26 +17,13 @@ from poolwise.interfaces import (
     PreparedOrder,
     QueuePolicy,
     Scheduler,
-    backfill_reason,
+    SchedulingPass,
     checked_priorities,
     opened,
 )
 from poolwise.interfaces.placement import alike_of
-from poolwise.model import (
-    Changes,
-    Decision,
-    JobTable,
-    Machine,
-    Plan,
-    Queue,
-    Reason,
-    Refusal,
-    Reject,
-    Rule,
-    Snapshot,
-    Start,
-    Wait,
-)
+from poolwise.interfaces.scheduling_pass import check_takes_pass
+from poolwise.model import Changes, JobTable, Machine, Plan, Queue, Reason, Refusal, Reject, Rule, Snapshot, Start, Wait
 from poolwise.model.eligibility import has_tiers, tiers
 from poolwise.policies.admission.machine_limits import MachineLimits
 from poolwise.policies.backfill.easy import Easy
@@ -95,7 +82,13 @@ class ListScheduler(Scheduler):
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
         """Start a run; list scheduling uses no random numbers."""
-        return ListDispatcher(replace(self, order=opened(self.order), backfill=self.backfill.open()))
+        return ListDispatcher(self._opened())
+
+    def _opened(self) -> Self:
+        """Return the scheduler with the order and the backfill of one run."""
+        check_takes_pass(self.backfill, "select")
+        check_takes_pass(self.admission, "admits")
+        return replace(self, order=opened(self.order), backfill=self.backfill.open())
 
     def rule(self) -> ListRule | None:
         """Return order, backfill and placement; None with an admission other than the machine's limits."""
@@ -129,45 +122,64 @@ class ListDispatcher(Dispatcher):
         if rejects:
             again = self._wake_at(snapshot) if len(rejects) < len(queue) else None
             return Plan(tuple(Reject(job, reason) for job, reason in rejects.items()), again)
-        unfit: list[Decision] = [Wait(job, refusal) for job, refusal in never.items()]
+        unfit = [Wait(job, refusal) for job, refusal in never.items()]
         if never:
             queue = queue.only(np.setdiff1d(queue.jobs, list(never)))
         if not len(queue):
             return Plan(tuple(unfit))
-        if not self.scheduler.backfill.sees_every_pass:
-            able = _placement(self.scheduler, snapshot).screen(queue.jobs, snapshot.free[None], snapshot)
-            if not able.any():  # no job fits, so no order can start any
-                return Plan(tuple(unfit), _window_end(snapshot))
-        starts = self._starts(queue, snapshot)
-        return Plan((*unfit, *starts), self._wake_at(snapshot) if len(starts) < len(queue) else None)
+        backfill, placement = self.scheduler.backfill, _placement(self.scheduler, snapshot)
+        fits = backfill.sees_every_pass or bool(placement.screen(queue.jobs, snapshot.free[None], snapshot).any())
+        if not fits and not changes.explain:  # no job fits, so no order can start any
+            return Plan(tuple(unfit), _window_end(snapshot))
+        pass_ = SchedulingPass(queue, self._priority(queue, snapshot), snapshot, placement, changes.explain)
+        starts = self._starts(pass_)
+        reasons = {job: self._reason(pass_, job, starts) for job in pass_.to_explain(starts)}
+        if not fits:
+            return Plan(tuple(unfit), _window_end(snapshot), reasons)
+        return Plan((*unfit, *starts), self._wake_at(snapshot) if len(starts) < len(queue) else None, reasons)
 
     def _wake_at(self, snapshot: Snapshot) -> int | None:
         """Return the next time at which the backfill needs a pass or a maintenance window ends."""
         times = (self.scheduler.backfill.wake_at(snapshot.now), _window_end(snapshot))
         return min((time for time in times if time is not None), default=None)
 
-    def _starts(self, queue: Queue, snapshot: Snapshot) -> tuple[Start, ...]:
+    def _starts(self, pass_: SchedulingPass) -> tuple[Start, ...]:
         """Return the backfill's choice among admitted jobs; it chooses again once a start bars another of them."""
-        backfill, placement = self.scheduler.backfill, _placement(self.scheduler, snapshot)
-        considered = _Considered(queue, self._priority(queue, snapshot), snapshot)
-        admitted = self.scheduler.admission.admits(queue, snapshot)
+        select = self.scheduler.backfill.select
+        admitted = self._admitted(pass_)
         if admitted is None:
-            return tuple(backfill.select(*considered, placement))
-        considered, starts, again = considered.only(admitted), list[Start](), True
-        while again and len(considered.queue):
+            return tuple(select(pass_))
+        pass_, starts, again = _only(pass_, admitted), list[Start](), True
+        while again and len(pass_.queue):
             again = False
-            for start in backfill.select(*considered, placement):
+            for start in select(pass_):
                 starts.append(start)
-                considered, again = self._after_start(considered, start)
-                if again:
+                rest = _only(pass_, pass_.queue.jobs != start.job)
+                pass_ = replace(rest, snapshot=pass_.snapshot.with_started(start.job, start.placement, start.tasks))
+                admitted = self._admitted(pass_)
+                if admitted is not None and not admitted.all():
+                    pass_, again = _only(pass_, admitted), True
                     break
         return tuple(starts)
 
-    def _after_start(self, considered: _Considered, start: Start) -> tuple[_Considered, bool]:
-        """Return the jobs that are still admitted after a start, and whether the start bars any of them."""
-        rest = considered.started(start)
-        admitted = self.scheduler.admission.admits(rest.queue, rest.snapshot)
-        return (rest, False) if admitted is None or admitted.all() else (rest.only(admitted), True)
+    def _admitted(self, pass_: SchedulingPass) -> BoolArray | None:
+        """Return which waiting jobs are admitted, (n_queued,), None for all; record why others are not."""
+        admission = self.scheduler.admission
+        admitted = admission.admits(pass_)
+        if admitted is not None and pass_.explain:
+            for job in pass_.explain.intersection(pass_.queue.jobs[~admitted].tolist()):
+                if job not in pass_.reasons or pass_.reasons[job].rule is not Rule.LIMIT:
+                    pass_.record(job, Rule.LIMIT, f"{type(admission).__name__} does not admit it")
+        return admitted
+
+    def _reason(self, pass_: SchedulingPass, job: int, starts: tuple[Start, ...]) -> Reason:
+        """Return the recorded reason, by default what the job lacks after all starts, with the number of jobs ahead of it."""
+        if job not in pass_.reasons and not isinstance(pass_.place(job, pass_.snapshot.with_starts(starts)), Refusal):
+            pass_.record(job, Rule.UNSAID, f"it fits, and {type(self.scheduler.backfill).__name__} gives no reason")
+        ranked = pass_.ranked()
+        before = ranked[: int(np.flatnonzero(ranked == job)[0])]
+        ahead = np.count_nonzero(~np.isin(before, [start.job for start in starts]))
+        return replace(pass_.reasons[job], ahead=int(ahead))
 
     def _priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
         """Return (n_queued,) priorities; if partitions have different tiers, ranks by tier and priority."""
@@ -180,34 +192,6 @@ class ListDispatcher(Dispatcher):
         found[ranked] = -np.arange(n)
         return found
 
-    def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
-        """Return the limit that bars the job, or the backfill's reason for the jobs that fit and are admitted."""
-        unfit = plan.waits
-        if job in unfit:
-            return super().why(job, queue, snapshot, plan)
-        if unfit or plan.rejected:
-            queue = queue.only(np.setdiff1d(queue.jobs, [*unfit, *plan.rejected]))
-        considered, starts = _Considered(queue, self._priority(queue, snapshot), snapshot), plan.starts
-        ahead = considered.ahead(job, starts)
-        admitted = self.scheduler.admission.admits(queue, snapshot)
-        if admitted is not None:
-            considered, starts = self._last_choice(considered.only(admitted), starts)
-            if job not in considered.queue:
-                short = self.scheduler.admission.why(job, queue, considered.snapshot)
-                return Reason.of(Rule.LIMIT, short.reason, short, ahead=ahead)
-        placement = _placement(self.scheduler, snapshot)
-        reason = backfill_reason(self.scheduler.backfill, job, *considered, placement, starts)
-        return replace(reason, ahead=ahead)
-
-    def _last_choice(self, considered: _Considered, starts: tuple[Start, ...]) -> tuple[_Considered, tuple[Start, ...]]:
-        """Return the input of the backfill's last choice in a pass, and the starts that it chose then."""
-        shown, chosen = considered, starts
-        for k, start in enumerate(starts, start=1):
-            considered, again = self._after_start(considered, start)
-            if again:
-                shown, chosen = considered, starts[k:]
-        return shown, chosen
-
     def _alike(self, snapshot: Snapshot) -> IntArray | None:
         return alike_of(self.scheduler.placement, snapshot.machine, snapshot.table)
 
@@ -216,29 +200,9 @@ class ListDispatcher(Dispatcher):
         return found if isinstance(found, Refusal) else None
 
 
-class _Considered(NamedTuple):
-    """Input of a backfill: (n_queued,) jobs, their priorities, and the state after the starts decided so far."""
-
-    queue: Queue
-    priority: FloatArray
-    snapshot: Snapshot
-
-    def only(self, which: BoolArray) -> _Considered:
-        """Return the selected jobs, (n_queued,)."""
-        return _Considered(self.queue.only(self.queue.jobs[which]), self.priority[which], self.snapshot)
-
-    def started(self, start: Start) -> _Considered:
-        """Return the other jobs, in the state after a start."""
-        rest = self.only(self.queue.jobs != start.job)
-        return rest._replace(snapshot=self.snapshot.with_started(start.job, start.placement, start.tasks))
-
-    def ahead(self, job: int, starts: tuple[Start, ...]) -> int:
-        """Return the number of jobs before this one that the starts leave waiting."""
-        jobs, priority = self.queue.jobs, self.priority
-        position = int(np.flatnonzero(jobs == job)[0])
-        before = priority > priority[position]
-        before[:position] |= priority[:position] == priority[position]
-        return int(np.count_nonzero(before & ~np.isin(jobs, [start.job for start in starts])))
+def _only(pass_: SchedulingPass, which: BoolArray) -> SchedulingPass:
+    """Return the pass with the selected jobs only, (n_queued,)."""
+    return replace(pass_, queue=pass_.queue.only(pass_.queue.jobs[which]), priority=pass_.priority[which])
 
 
 def _placement(scheduler: ListScheduler, snapshot: Snapshot) -> PlacementPolicy:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from poolwise.arrays import IntArray
 from poolwise.errors import InputError
-from poolwise.interfaces import BackfillPolicy, Dispatcher, PlacementPolicy, QueuePolicy, Scheduler, reason_of
-from poolwise.model import Changes, Decision, JobTable, Machine, Plan, Queue, Reason, Refusal, Snapshot, Start
+from poolwise.interfaces import BackfillPolicy, Dispatcher, PlacementPolicy, QueuePolicy, Scheduler
+from poolwise.model import Changes, Decision, JobTable, Machine, Plan, Queue, Refusal, Snapshot, Start
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.order.priorities import FCFS
-from poolwise.policies.placement.devices.completion import CompletionPolicy
-from poolwise.policies.placement.devices.pooled import Pooled
-from poolwise.registry import register
+from poolwise.policies.placement.devices.pooled import CompletionPolicy, Pooled
+from poolwise.registry import SettingsOf, register
 from poolwise.schedulers.flow.phases import solve_gangs
 from poolwise.schedulers.flow.scheduler import FlowDispatcher, FlowScheduler
 from poolwise.schedulers.flow.shapes import ON_LINKS, Requests, Rows
@@ -48,7 +47,7 @@ class ListFlow(Scheduler):
     backfill: BackfillPolicy = field(default_factory=Easy)
     placement: PlacementPolicy = field(default_factory=Pooled)
     costs: str = "cpu_mem"
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Annotated[Mapping[str, Any], SettingsOf("costs", "costs")] = field(default_factory=dict)
 
     @property
     def remembers(self) -> str:
@@ -65,7 +64,7 @@ class ListFlow(Scheduler):
         flow = FlowScheduler(self.costs, self.settings, pooled=shared, kinds=tuple(kinds))
         requests = _InNode(self.placement, ("cores", "memory", *ON_LINKS, *kinds))
         listed = ListScheduler(self.order, self.backfill, self.placement)
-        return ListFlowDispatcher(listed, listed.open(machine, seed), self.placement, flow.reading(machine, requests))
+        return ListFlowDispatcher(listed.open(machine, seed), self.placement, flow.reading(machine, requests))
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
         """Raise InputError as list and flow scheduling do."""
@@ -95,25 +94,19 @@ class _InNode(Requests):
 class ListFlowDispatcher(Dispatcher):
     """State of a run of `ListFlow`; it can be rebuilt at any time."""
 
-    listed: ListScheduler
-    whole: Dispatcher
+    listed: Dispatcher
     placement: CompletionPolicy
     flow: FlowDispatcher
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
         """Choose the jobs to start, then place them together."""
-        plan = self.whole.schedule(queue, snapshot, changes)
+        plan = self.listed.schedule(queue, snapshot, changes)
         starts = [decision for decision in plan.decisions if isinstance(decision, Start)]
         moved = self._moved(starts, queue, snapshot) if starts else None
         if moved is None:
             return plan
         others: list[Decision] = [decision for decision in plan.decisions if not isinstance(decision, Start)]
-        return Plan((*others, *moved), plan.wake_at)
-
-    def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
-        """Return the reason of list scheduling, given the starts before the flow moved them, as the backfill saw them."""
-        listed = self.listed.open(snapshot.machine, 0)
-        return reason_of(listed, job, queue, snapshot, listed.schedule(queue, snapshot, Changes()))
+        return Plan((*others, *moved), plan.wake_at, plan.reasons)
 
     def _moved(self, starts: list[Start], queue: Queue, snapshot: Snapshot) -> list[Start] | None:
         """Return starts of the same jobs with the placements of the flow; None if it cannot place them all."""

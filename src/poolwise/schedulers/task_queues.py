@@ -125,5 +125,4 @@ def lanes_of(table: JobTable, columns: Iterable[str]) -> IntArray:
     known = [table.attributes[name] for name in columns if name in table.attributes]
     if not known or not len(table):
         return np.zeros(len(table), dtype=np.int64)
-    lanes: IntArray = np.unique(np.stack(known, axis=1), axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
-    return lanes
+    return np.unique(np.stack(known, axis=1), axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)

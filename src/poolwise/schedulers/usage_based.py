@@ -14,8 +14,8 @@ from typing import Literal
 import numpy as np
 
 from poolwise.errors import InputError
-from poolwise.interfaces import Dispatcher, opened
-from poolwise.model import Changes, JobTable, Machine, Placement, Plan, Queue, Reason, Resize, Run, Snapshot, Stop
+from poolwise.interfaces import Dispatcher
+from poolwise.model import Changes, JobTable, Machine, Placement, Plan, Queue, Resize, Run, Snapshot, Stop
 from poolwise.policies.placement.memory.racks import RackPlacement
 from poolwise.registry import register
 from poolwise.schedulers.list import ListDispatcher, ListScheduler
@@ -62,7 +62,7 @@ class UsageBased(ListScheduler):
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
         """Start a run of the scheduler."""
-        return UsageBasedDispatcher(replace(self, order=opened(self.order), backfill=self.backfill.open()))
+        return UsageBasedDispatcher(self._opened())
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
         """Raise InputError for settings out of range, a placement other than that of racks, and shared nodes."""
@@ -73,7 +73,9 @@ class UsageBased(ListScheduler):
         if not isinstance(self.placement, RackPlacement):
             problem = "memory is allocated by use on racks of whole nodes only"
             raise InputError(problem, field="placement", remedy='set placement = "racks"')
-        _ = machine.racks
+        if not machine.racks.uniform:
+            problem = "memory is allocated by use on nodes with the same local memory only"
+            raise InputError(problem, field="machine", remedy="use nodes of one size, or another scheduler")
         super().check(machine, jobs)
 
 
@@ -91,10 +93,6 @@ class UsageBasedDispatcher(ListDispatcher):
         plan = Plan(decisions) if decisions else super().schedule(queue, snapshot, changes)
         wake_times = [*self._wake_times(snapshot, plan), *([] if plan.wake_at is None else [plan.wake_at])]
         return replace(plan, wake_at=min(wake_times, default=None))
-
-    def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
-        """Return the reason of list scheduling; a pass that reallocates memory is followed by one that schedules."""
-        return super().why(job, queue, snapshot, plan)
 
     def _wake_times(self, snapshot: Snapshot, plan: Plan) -> Iterator[int]:
         """Yield the next measurement (ns), and the times (ns) at which the patience with stalled runs ends."""

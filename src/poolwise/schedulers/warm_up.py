@@ -7,12 +7,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from poolwise.arrays import BoolArray
-from poolwise.interfaces import Dispatcher, ListRule, Scheduler, reason_of, rule_of
+from poolwise.interfaces import Dispatcher, ListRule, Scheduler, rule_of
 from poolwise.model import Changes, JobTable, Machine, Plan, Queue, Reason, Reject, Rule, Snapshot, Start
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.order.priorities import FCFS
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import NEVER
 
 
 @dataclass(frozen=True)
@@ -68,21 +67,22 @@ class _WarmUpDispatcher(Dispatcher):
     jobs: int
     first: Dispatcher
     then: Dispatcher
-    _over: int = -1  # cache: edition of the job table in which the warm-up ended
-    _since: int = NEVER  # ns of the pass in which it ended
+    _over: bool = False
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
         """Delegate to a scheduler; in the pass that starts the last warm-up job, `then` schedules what remains."""
         table = queue.table
-        if self._over == table.edition:
+        if self._over:
             return self.then.schedule(queue, snapshot, changes)
         early = _first(table, self.jobs)
         warm, later = _parts(queue, early)
         plan = self.first.schedule(warm, snapshot, _of(changes, early))
         settled = {d.job for d in plan.decisions if isinstance(d, Start | Reject)}
+        reasons = {job: plan.reason(job, self.first) for job in changes.explain if job in warm and job not in settled}
         if len(table) < self.jobs or settled < set(warm.jobs.tolist()):
-            return plan
-        self._over, self._since = table.edition, snapshot.now
+            filling = Reason(Rule.WARM_UP, "warm-up jobs have not all started", ahead=len(warm) - len(settled))
+            return replace(plan, reasons=reasons | dict.fromkeys(changes.explain.intersection(later.jobs.tolist()), filling))
+        self._over = True
         snapshot = snapshot.with_starts(plan.starts)
         late = _of(changes, ~early)
         rest = self.then.schedule(later, snapshot, late)
@@ -90,21 +90,8 @@ class _WarmUpDispatcher(Dispatcher):
         if rejects:
             stay = np.setdiff1d(later.jobs, [decision.job for decision in rejects])
             rest = self.then.schedule(later.only(stay), snapshot, late)
-        return Plan((*plan.decisions, *rejects, *rest.decisions), rest.wake_at)
-
-    def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
-        """Return the reason of the scheduler in charge; later jobs wait for the warm-up."""
-        if self._over == queue.table.edition and self._since < snapshot.now:
-            return reason_of(self.then, job, queue, snapshot, plan)
-        early = _first(queue.table, self.jobs)
-        warm, later = _parts(queue, early)
-        first = plan.only(warm.jobs)
-        if early[job]:
-            return reason_of(self.first, job, warm, snapshot, first)
-        rest = len(set(warm.jobs.tolist()).difference((start.job for start in first.starts), first.rejected))
-        if rest:
-            return Reason(Rule.WARM_UP, "warm-up jobs have not all started", ahead=rest)
-        return reason_of(self.then, job, later, snapshot.with_starts(first.starts), plan.only(later.jobs))
+        reasons |= {job: rest.reason(job, self.then) for job in changes.explain if job in later}
+        return Plan((*plan.decisions, *rejects, *rest.decisions), rest.wake_at, reasons)
 
 
 def _parts(queue: Queue, early: BoolArray) -> tuple[Queue, Queue]:

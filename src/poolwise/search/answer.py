@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,15 @@ from poolwise.atomic_write import write_whole
 from poolwise.code_fingerprint import sources
 from poolwise.hashing import Json, pretty
 from poolwise.optimize.front import front
-from poolwise.runner import Executor, Store
-from poolwise.search.evaluator import Evaluator
+from poolwise.presentation.answer import Answer, DecisionCard
+from poolwise.presentation.figure import Axis, Scatter
+from poolwise.presentation.table import Table
+from poolwise.runner import Executor, Store, TaskRunner
+from poolwise.search.evaluation import Evaluator, span_s
 from poolwise.search.objectives import FLOOR_S, OBJECTIVE_LABELS, OBJECTIVES
 from poolwise.search.problem import OrderCandidate, OrderSearchProblem, SplitName
 from poolwise.search.sampling import sample, satisfies_constraints
 from poolwise.search.significance import Ratios, best, ratios
-from poolwise.search.workloads import span_of
 from poolwise.version import __version__
 
 OPENINGS = "test-openings.jsonl"
@@ -80,6 +82,65 @@ class SearchResult:
         parts = [f"{OBJECTIVE_LABELS[name]} {ratio} [{ratio.word}]" for name, ratio in self.chosen.on[split].items()]
         return f"{self.chosen.candidate.name}, {split} workloads, relative to {self.search.baseline.name}: {'; '.join(parts)}"
 
+    def answer(self) -> Answer:
+        """Return the answer, with the Pareto front as its figure."""
+        baseline, search = self.search.baseline.name, self.search
+        shown = [(judged, split, found) for judged in self.judged for split, found in judged.on.items()]
+        chosen = next((k for k, (judged, *_) in enumerate(shown) if judged is self.chosen), None)
+        count = f"{len(self.candidates)} candidates were evaluated on {len(search.splits['train'])} training workloads."
+        orders = Table(
+            "Orders",
+            ["order", "role", "workloads", *(OBJECTIVE_LABELS[name] for name in OBJECTIVES)],
+            [
+                [judged.candidate.name, judged.role, split, *(f"{found[name]}, {found[name].word}" for name in OBJECTIVES)]
+                for judged, split, found in shown
+            ],
+            f'Ratios to {baseline} with 95 % intervals over paired workloads. The table states "less" or "more" only if the '
+            "interval excludes 1.",
+            marks={k: "chosen" for k, (judged, *_) in enumerate(shown) if judged is self.chosen},
+        )
+        return Answer(
+            title=search.title,
+            headline=self.headline(),
+            status="infeasible" if self.chosen is None else "decided",
+            decision=None if self.chosen is None else self._decision(self.chosen),
+            because=[count],
+            notes=self.notes,
+            main=self._front(),
+            tables=[orders],
+            candidates=self.frame(),
+            chosen=chosen,
+            content=self._content(),
+            provenance=self.provenance(),
+        )
+
+    def _decision(self, chosen: JudgedOrder) -> DecisionCard:
+        split: SplitName = "test" if "test" in chosen.on else "validation"
+        effects = [[OBJECTIVE_LABELS[name], f"{ratio}, {ratio.word}"] for name, ratio in chosen.on[split].items()]
+        count, baseline = len(self.search.splits[split]), self.search.baseline.name
+        note = f"Ratios to {baseline} on the {split} workloads."
+        return DecisionCard(
+            [["Queue order", chosen.candidate.name]], effects, f"95 % intervals over {count} workloads", note=note
+        )
+
+    def _front(self) -> Scatter:
+        """Draw every candidate on the training workloads, and the known orders and the choice on the validation workloads."""
+        baseline = self.search.baseline.name
+        x, y = (OBJECTIVES.index(name) for name in ("bounded_slowdown", "longest_wait"))
+        series = {"candidates, training": (self.trained[:, x].tolist(), self.trained[:, y].tolist())}
+        for judged in self.judged:
+            if judged.role == "known" or judged is self.chosen:
+                means = [ratio.mean for ratio in judged.on["validation"].values()]
+                series[f"{judged.candidate.name}, validation"] = ([means[x]], [means[y]])
+        return Scatter(
+            "front",
+            "Gains and losses of each order",
+            f"Ratios to {baseline}, geometric means over the workloads; a ratio of 1 equals {baseline}.",
+            series=series,
+            x_axis=Axis(f"{OBJECTIVE_LABELS['bounded_slowdown']}, relative to {baseline}"),
+            y_axis=Axis(f"{OBJECTIVE_LABELS['longest_wait']}, relative to {baseline}", log=True),
+        )
+
     def frame(self) -> pl.DataFrame:
         """Return one row per order and split, with ratios and the bounds of their intervals."""
         rows: list[dict[str, Any]] = []
@@ -94,6 +155,9 @@ class SearchResult:
 
     def to_dict(self) -> Json:
         """Return plain data, as `poolwise search --json` prints it."""
+        return {**self._content(), "notes": list(self.notes)}
+
+    def _content(self) -> Json:
         return {
             "search": self.search.name,
             "title": self.search.title,
@@ -115,7 +179,6 @@ class SearchResult:
                 for judged in self.judged
             ],
             "test_opened": self.opened,
-            "notes": list(self.notes),
         }
 
     def provenance(self) -> Json:
@@ -154,29 +217,19 @@ class SearchResult:
 def run_search(
     search: OrderSearchProblem, out: Path, executor: Executor, *, open_test: bool, report: Callable[[str], None]
 ) -> SearchResult:
-    """Run a search, or resume an interrupted one.
+    """Run a search, or resume an interrupted one, in a folder with one writer at a time.
 
-    Parameters
-    ----------
-    search
-        Resolved search file.
-    out
-        Folder of the search; one writer at a time.
-    executor
-        Executor of the evaluations. The result does not depend on it.
-    open_test
-        True to evaluate the chosen order and the known ones on the test workloads; each use is logged.
-    report
-        Function that receives progress messages.
+    The result does not depend on the executor. With `open_test`, the chosen order and the known ones are evaluated on the test
+    workloads; each use is logged. `report` receives progress messages.
     """
-    with Store(out).writing():
-        evaluator = Evaluator(out, executor, search.objectives.tau / 1e9)
-        base = {split: evaluator.logs([search.baseline], search.splits[split])[0] for split in ("train", "validation")}
-        count = 0
+    store, count = Store(out), 0
+    with store.writing():
+        evaluator = Evaluator(search, TaskRunner(store, executor))
+        baseline = evaluator.logs([search.baseline], "train")
 
         def evaluate(generation: Sequence[OrderCandidate]) -> FloatArray:
             nonlocal count
-            found: FloatArray = (evaluator.logs(generation, search.splits["train"]) - base["train"]).mean(axis=1)
+            found: FloatArray = (evaluator.logs(generation, "train") - baseline).mean(axis=1)
             count += len(generation)
             report(f"{count} of {search.budget.candidates} candidates evaluated on {len(search.splits['train'])} workloads")
             return found
@@ -185,11 +238,16 @@ def run_search(
         found = _distinct(candidates, logs, search)
         judged = _judge(search, evaluator, found)
         chosen = _choose(search, judged)
-        opened = _times_opened(out)
+        log = out / OPENINGS
+        opened = len(log.read_text(encoding="utf-8").splitlines()) if log.exists() else 0
         if open_test:
             opened = _log_opening(out, search, opened, chosen)
-            judged = [_with_test(one, search, evaluator) if one is chosen or one.role == "known" else one for one in judged]
-            chosen = next((one for one in judged if chosen is not None and one.candidate is chosen.candidate), None)
+            at = None if chosen is None else judged.index(chosen)
+            for k, one in enumerate(judged):
+                if one is chosen or one.role == "known":
+                    baseline, tested = evaluator.logs([search.baseline, one.candidate], "test")
+                    judged[k] = replace(one, on={**one.on, "test": ratios(tested, baseline)})
+            chosen = None if at is None else judged[at]
         notes = _notes(search, evaluator, opened, open_test)
         result = SearchResult(search, out, judged, chosen, candidates, np.exp(logs), notes, opened)
         result.write()
@@ -211,7 +269,7 @@ def _judge(search: OrderSearchProblem, evaluator: Evaluator, found: Sequence[Ord
     on: dict[SplitName, list[Ratios]] = {}
     means: dict[SplitName, FloatArray] = {}
     for split in ("train", "validation"):
-        logs = evaluator.logs([search.baseline, *orders], search.splits[split])
+        logs = evaluator.logs([search.baseline, *orders], split)
         on[split] = [ratios(rows, logs[0]) for rows in logs[1:]]
         means[split] = (logs[1:] - logs[0]).mean(axis=1)
     columns = [OBJECTIVES.index(name) for name in search.objectives.minimize]
@@ -231,16 +289,6 @@ def _judge(search: OrderSearchProblem, evaluator: Evaluator, found: Sequence[Ord
 def _choose(search: OrderSearchProblem, judged: Sequence[JudgedOrder]) -> JudgedOrder | None:
     eligible = [one for one in judged if one.role == "found" and one.keeps]
     return min(eligible, key=lambda one: one.on["validation"][search.objectives.minimize[0]].mean, default=None)
-
-
-def _with_test(one: JudgedOrder, search: OrderSearchProblem, evaluator: Evaluator) -> JudgedOrder:
-    logs = evaluator.logs([search.baseline, one.candidate], search.splits["test"])
-    return JudgedOrder(one.candidate, one.role, one.keeps, one.on_front, {**one.on, "test": ratios(logs[1], logs[0])})
-
-
-def _times_opened(out: Path) -> int:
-    path = out / OPENINGS
-    return len(path.read_text(encoding="utf-8").splitlines()) if path.exists() else 0
 
 
 def _log_opening(out: Path, search: OrderSearchProblem, before: int, chosen: JudgedOrder | None) -> int:
@@ -274,11 +322,11 @@ def _notes(search: OrderSearchProblem, evaluator: Evaluator, opened: int, open_t
     if "longest_wait" in weighed and len(search.splits["validation"]) < 10:
         notes.append("the longest wait is that of a single job: fewer than ten validation workloads give a poor estimate of it")
     short = []
-    for split in ("train", "validation"):
-        for cell in search.splits[split]:
-            longest = float(np.exp(evaluator.logs([search.baseline], [cell])[0, 0, OBJECTIVES.index("longest_wait")])) - FLOOR_S
-            span = span_of(cell, objectives.tau / 1e9)
-            if longest > span.seconds / 10:
+    splits: tuple[SplitName, ...] = ("train", "validation")
+    for split in splits:
+        waits = np.exp(evaluator.logs([search.baseline], split)[0, :, OBJECTIVES.index("longest_wait")]) - FLOOR_S
+        for cell, longest in zip(search.splits[split], waits, strict=True):
+            if longest > span_s(cell) / 10:
                 short.append(f"{split}: {cell.trace.path} (seed {cell.seed})")
     if short:
         notes.append(

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from poolwise import catalog
 from poolwise.errors import InputError
-from poolwise.files import scheduler as scheduler_file
 from poolwise.files.document import SET, Document, Origin
 from poolwise.files.factory import scheduler_content
-from poolwise.files.fields import check_version, validate
-from poolwise.files.scheduler import load_scheduler
-from poolwise.files.study import SchedulerSection
+from poolwise.files.scheduler import check_composition, load_scheduler
+from poolwise.files.study import SECTION_FILES, SchedulerSection, inline
+from poolwise.files.validation import find_file, validate
 from poolwise.hashing import Json, canonical, digest
 from poolwise.search.file import BudgetSection, ObjectivesSection, RangeSection, SearchFile, WorkloadsSection
 from poolwise.studies.cells import Cell
 from poolwise.studies.study import resolve
+from poolwise.studies.variants import with_values
 
 SplitName = Literal["train", "validation", "test"]
 SPLITS: tuple[SplitName, ...] = get_args(SplitName)
@@ -81,11 +80,11 @@ class OrderSearchProblem:
 
     def candidate(self, name: str, settings: Settings) -> OrderCandidate:
         """Configure a candidate; raise InputError for settings that the scheduler family lacks."""
-        document = self.document.copy()
-        for path in sorted(settings, key=lambda path: path.count(".")):
-            document.set(path, deepcopy(settings[path]), Origin("space", document.location(("space", path))[1]))
+        document = with_values(self.document, settings, "space")
         section = validate(SchedulerSection, document, ("scheduler",))
-        return OrderCandidate(name, scheduler_file.resolve(section, document, ("scheduler",)), dict(settings))
+        with document.errors_at("scheduler"):
+            check_composition(section)
+        return OrderCandidate(name, section, dict(settings))
 
 
 def load_search(path: str | Path, set: Mapping[str, Any] | None = None) -> OrderSearchProblem:
@@ -93,19 +92,12 @@ def load_search(path: str | Path, set: Mapping[str, Any] | None = None) -> Order
 
     Raises InputError with file, line, field and remedy.
     """
-    file = Path(path)
-    if not (file.is_file() or file.suffix or len(file.parts) > 1):
-        file = catalog.find("searches", str(path))
+    file = catalog.file("searches", path)
     document = Document.read(file)
-    check_version(document)
     for key, value in (set or {}).items():
-        document.set(key, value, Origin(SET))
-    content = deepcopy(document.tables)
-    family = document.tables.get("scheduler")
-    if isinstance(family, str):
-        part = Document.read(_scheduler(document, family, ("scheduler",)))
-        document.tables["scheduler"] = {k: v for k, v in part.tables.items() if k not in ("version", "title")}
-        document.parts["scheduler"] = part
+        document = document.with_value(key, value, Origin(SET))
+    content = document.tables
+    document = inline(document, "scheduler")
     read = validate(SearchFile, document)
     for path_ in read.space:
         if not path_.startswith("scheduler."):
@@ -140,18 +132,9 @@ def load_search(path: str | Path, set: Mapping[str, Any] | None = None) -> Order
     return found
 
 
-def _scheduler(document: Document, reference: str, place: tuple[str, ...]) -> Path:
-    if reference.startswith(catalog.PREFIX):
-        with document.errors_at(*place):
-            return catalog.resolve("schedulers", reference)
-    file = document.resolve_file(place, reference)
-    if not file.is_file():
-        raise document.error(place, f"no such file: {reference}", 'set a scheduler file or "catalog:NAME"')
-    return file
-
-
 def _known(document: Document, reference: str, place: tuple[str, ...]) -> OrderCandidate:
-    file = _scheduler(document, reference, place)
+    with document.errors_at(*place):
+        file = find_file(reference, SECTION_FILES["scheduler"], document.location(place))
     read = load_scheduler(file)
     section = SchedulerSection(**{name: getattr(read, name) for name in SchedulerSection.model_fields})
     return OrderCandidate(file.stem, section, {})
@@ -161,7 +144,7 @@ def _cells(document: Document, split: SplitName, sections: list[WorkloadsSection
     """Resolve a cell for each workload of a split."""
     cells: list[Cell] = []
     for k in range(len(sections)):
-        written = deepcopy(document.tables["splits"][split][k])
+        written = dict(document.tables["splits"][split][k])
         measure = {"warm_up": written.pop("warm_up", 0), "baseline": False}
         tables = {"version": 1, "scheduler": {}, "measure": measure, **written}
         lines = {path[3:]: line for path, line in document.lines.items() if path[:3] == ("splits", split, k)}

@@ -1,6 +1,6 @@
 """Samplers of candidates: Optuna proposes them generation by generation and receives their objectives.
 
-A sampler's state is not stored. Evaluated candidates are (`Evaluator`): a resumed search creates a sampler with the same
+A sampler's state is not stored, but the evaluations of its candidates are. A resumed search creates a sampler with the same
 seed, answers its first proposals from the store, and so reaches the point at which the search stopped.
 """
 

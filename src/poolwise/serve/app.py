@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from poolwise import catalog, registry
 from poolwise.errors import InputError, PoolwiseError
 from poolwise.hashing import canonical, digest
-from poolwise.report.theme import style_sheet
+from poolwise.report.chart_parts import style_sheet
 from poolwise.serve.auth import add_security_headers, guard
 from poolwise.serve.command import Commands
 from poolwise.serve.folder import StudyFolder

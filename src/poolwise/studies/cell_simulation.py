@@ -6,16 +6,17 @@ import io
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
+from poolwise.code_fingerprint import sources
 from poolwise.engines import load_kernels, simulate
 from poolwise.engines.simulate import Result
 from poolwise.errors import InputError
 from poolwise.files import costs
 from poolwise.files.factory import models_of, scheduler_of
-from poolwise.hashing import Json, plain
+from poolwise.hashing import Json, canonical, digest, plain
 from poolwise.metrics import Outcomes, Window
 from poolwise.metrics.power import load_of, mean_watts, price
 from poolwise.metrics.resource_use import resource_use
@@ -46,6 +47,15 @@ class Cells(TaskType[Cell]):
         load_kernels((cell.machine, scheduler_of(cell.scheduler, cell.warm_up)) for cell in tasks)
 
 
+@dataclass(frozen=True)
+class CellMeasurement(Cells):
+    """Base of task types that measure something else of cells; results depend on the fields and the module of a subclass."""
+
+    def key(self, task: Cell) -> str:
+        """Return the SHA-256 of a cell and of what is measured."""
+        return digest(canonical([task.key, asdict(self), sources(type(self).__module__)]))
+
+
 def simulate_cell(cell: Cell) -> Record:
     """Simulate one cell, and return its facts and the per-job outcomes as Parquet.
 
@@ -62,7 +72,7 @@ def simulate_cell(cell: Cell) -> Record:
         )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        result = _simulate(cell, workload)
+        result = run_cell(cell, workload)
     if replace(cell).key != cell.key:
         raise InputError("a file named by the study changed during the run", remedy="run the study again")
     schedule = result.schedule
@@ -93,7 +103,7 @@ def simulate_again(cell: Cell, outcomes: Outcomes | None = None) -> Schedule:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the cell's facts already contain the warnings
-        schedule = _simulate(cell, workload_of(cell)).schedule
+        schedule = run_cell(cell, workload_of(cell)).schedule
     found = Outcomes.of(schedule)
     if outcomes is not None and not (np.array_equal(found.start, outcomes.start) and np.array_equal(found.end, outcomes.end)):
         raise InputError(
@@ -104,7 +114,8 @@ def simulate_again(cell: Cell, outcomes: Outcomes | None = None) -> Schedule:
     return schedule
 
 
-def _simulate(cell: Cell, workload: Workload) -> Result:
+def run_cell(cell: Cell, workload: Workload) -> Result:
+    """Simulate a cell with its workload."""
     truth, estimate = models_of(cell.performance, cell.seed)
     return simulate(
         cell.machine,

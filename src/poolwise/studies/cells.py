@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -45,10 +45,13 @@ class Trace:
 
     def content(self) -> Json:
         """Return everything that a result depends on."""
+        options, form = json.loads(self.options), {}
+        if self.format != "auto":
+            form = Component(name=self.format, **options).identity("formats")
         return {
             "sha256": self.sha256,
-            "format": "auto" if self.format == "auto" else Component(name=self.format).identity("formats"),
-            "options": Component(name=self.format, **json.loads(self.options)).hashed_settings,
+            "format": {**form, "settings": {}} if form else "auto",
+            "options": form.get("settings", options),
             "first": self.first,
             "jobs": self.jobs,
             "clock": self.clock,
@@ -104,7 +107,7 @@ class Generated:
         """Return everything that a result depends on."""
         return {
             "generator": Component(name=self.generator).identity("generators"),
-            "settings": Component(name=self.generator, **json.loads(self.settings)).hashed_settings,
+            "settings": Component(name=self.generator, **json.loads(self.settings)).identity("generators")["settings"],
             "first": self.first,
             "jobs": self.jobs,
             **_left_out(self.without),
@@ -116,6 +119,38 @@ class Generated:
         if self.first or self.jobs is not None:
             whole = stretch(whole, self.first, self.jobs or len(whole) - self.first)
         return without(whole, self.without)
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Jobs that a function draws for the machine of a cell.
+
+    Attributes
+    ----------
+    path : name in messages
+    settings : everything that the jobs depend on, except the code of the function and the machine
+    draw : picklable function of the machine
+    """
+
+    path: str
+    settings: Json
+    draw: Callable[[Machine], Workload]
+    first: int = 0
+    jobs: int | None = None
+    without: tuple[int, ...] = ()
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the settings, in place of the hash of a trace file."""
+        return digest(canonical(self.settings))
+
+    def content(self) -> Json:
+        """Return everything that a result depends on."""
+        return {**self.settings, **_left_out(self.without)}
+
+    def read(self, machine: Machine) -> Workload:
+        """Draw the jobs."""
+        return without(self.draw(machine), self.without)
 
 
 def _left_out(ids: tuple[int, ...]) -> Json:
@@ -143,7 +178,7 @@ class Cell:
     machine: Machine
     machine_content: Json
     machine_tables: Json
-    trace: Trace | Generated | SavedState
+    trace: Trace | Generated | SavedState | Drawn
     scheduler: SchedulerSection
     performance: PerformanceSection
     warm_up: int
@@ -221,7 +256,7 @@ class _Nodes:
 
 
 @lru_cache(maxsize=2)
-def _workload(trace: Trace | Generated | SavedState, nodes: _Nodes) -> Workload:
+def _workload(trace: Trace | Generated | SavedState | Drawn, nodes: _Nodes) -> Workload:
     return trace.read(nodes.machine)
 
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,9 +20,12 @@ from poolwise.errors import InputError
 from poolwise.files.component import Component
 from poolwise.files.document import Document
 from poolwise.files.factory import models_of, scheduler_of
+from poolwise.files.machine import machine_with_files
+from poolwise.files.study import RunFile
+from poolwise.files.validation import map_files
 from poolwise.hashing import Json, digest
 from poolwise.interfaces import PerformanceModel, Scheduler
-from poolwise.studies.cells import Cell, Generated
+from poolwise.studies.cells import Cell, Drawn, Generated
 from poolwise.studies.initial_state import SavedState
 from poolwise.studies.study import resolve
 
@@ -86,13 +88,14 @@ class RecordedRun:
         if names:
             problem = f"{', '.join(Path(name).name for name in names)} changed since the run was simulated"
             raise InputError(problem, file=self.file, field="files", remedy="simulate the run again")
-        (cell,) = resolve(Document(self.file, deepcopy(self.run)), settings).cells
+        (cell,) = resolve(Document(self.file, self.run), settings).cells
         return replace(cell, parameters=self.parameters)
 
 
 def describe(cell: Cell, folder: Path) -> Json:
     """Describe a cell for a file in a folder: `run`, the sections, and `files`, the hashes of the files that they name."""
     trace = cell.trace
+    assert not isinstance(trace, Drawn)  # plans draw jobs, studies do not
     if isinstance(trace, SavedState):
         source: Json = {"state": trace.path, "unsaid": f"{trace.unsaid} ns"}
     else:
@@ -104,8 +107,8 @@ def describe(cell: Cell, folder: Path) -> Json:
     run = {
         "version": 1,
         "machine": cell.machine_tables,
-        "workload": {**source, **_memory_use(cell)},
-        "scheduler": cell.scheduler.model_dump(mode="json", include=cell.scheduler.model_fields_set),
+        "workload": {**source, **({} if cell.memory_use is None else {"memory_use": cell.memory_use.model_dump(mode="json")})},
+        "scheduler": cell.scheduler.model_dump(mode="json", include={*cell.scheduler.model_fields_set, "settings"}),
         "performance": cell.performance.model_dump(mode="json", include=cell.performance.model_fields_set),
         "measure": {"warm_up": cell.warm_up, "baseline": False},
         "seeds": {"values": [cell.seed]},
@@ -114,23 +117,18 @@ def describe(cell: Cell, folder: Path) -> Json:
     files = {_relative(Path(path), folder): sha256 for path, sha256 in known.items() if isinstance(trace, SavedState)}
 
     def note(text: str) -> str:
-        written, path = _portable(text, folder)
-        if path is not None:
+        path = Path(text)
+        if path.is_absolute() and path.is_file() and not path.is_relative_to(catalog.FOLDER):
             files[_relative(path, folder)] = known[text] if text in known else digest(path.read_bytes())
-        return written
+        return _portable(text, folder)
 
-    return {"run": _each_text(run, note), "files": dict(sorted(files.items()))}
-
-
-def _memory_use(cell: Cell) -> Json:
-    """Return the memory use section of a cell; empty without a model of memory use."""
-    return {} if cell.memory_use is None else {"memory_use": cell.memory_use.model_dump(mode="json")}
+    written = {**map_files(RunFile, run, note), "machine": machine_with_files(cell.machine_tables, note)}
+    return {"run": written, "files": dict(sorted(files.items()))}
 
 
 def describe_metrics(metrics: Sequence[Component], folder: Path) -> list[Json]:
     """Describe requested metrics for a file in a folder; no run depends on them."""
-    tables = [{"name": component.name, **component.settings} for component in metrics]
-    return [_each_text(table, lambda text: _portable(text, folder)[0]) for table in tables]
+    return [metric.with_files("metrics", lambda text: _portable(text, folder)).model_dump() for metric in metrics]
 
 
 def read_descriptions(file: Path, *, today: bool = False) -> list[RecordedRun]:
@@ -145,7 +143,9 @@ def read_descriptions(file: Path, *, today: bool = False) -> list[RecordedRun]:
     except ValueError as error:
         raise InputError(f"not valid JSON: {error}", file=file, remedy="run the command again") from error
     try:
-        metrics = tuple(Component.model_validate(metric).resolve_paths(file.parent) for metric in known.get("metrics", ()))
+        metrics = tuple(
+            Component.model_validate(metric).in_folder("metrics", file.parent) for metric in known.get("metrics", ())
+        )
         if "runs" in known:
             return [_recorded(file, saved, metrics) for saved in (known["today"]["runs"] if today else known["runs"])]
         return [RecordedRun(file, known["run"], known["files"], {}, known["run"]["seeds"]["values"][0], "", metrics)]
@@ -159,15 +159,12 @@ def _recorded(file: Path, saved: Json, metrics: tuple[Component, ...]) -> Record
     return RecordedRun(file, saved["run"], saved["files"], saved["parameters"], seed, saved["key"], metrics)
 
 
-def _portable(text: str, folder: Path) -> tuple[str, Path | None]:
-    """Return a string as a file in `folder` should contain it, and the user's file that it names, if any."""
-    module, colon, attribute = text.rpartition(":")
-    path, end = (Path(module), f":{attribute}") if colon and module.endswith(".py") else (Path(text), "")
+def _portable(text: str, folder: Path) -> str:
+    """Return the path of a file as a file in `folder` should contain it; a missing file's path is unchanged."""
+    path = Path(text)
     if not path.is_absolute() or not path.is_file():
-        return text, None
-    if path.is_relative_to(catalog.FOLDER):
-        return f"{catalog.PREFIX}{path.name}", None
-    return f"{_relative(path, folder)}{end}", path
+        return text
+    return f"{catalog.PREFIX}{path.name}" if path.is_relative_to(catalog.FOLDER) else _relative(path, folder)
 
 
 def _relative(path: Path, folder: Path) -> str:
@@ -180,11 +177,3 @@ def _changed(path: Path, sha256: str) -> bool:
     except FileNotFoundError as error:
         remedy = "restore it, or run the command again"
         raise InputError("an input file of the run is missing", file=path, remedy=remedy) from error
-
-
-def _each_text(value: Any, change: Callable[[str], str]) -> Any:
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, Mapping):
-        return {key: _each_text(inner, change) for key, inner in value.items()}
-    return [_each_text(inner, change) for inner in value] if isinstance(value, list | tuple) else value

@@ -50,7 +50,7 @@ def distributions(result: MeasuredStudy) -> Iterator[pl.DataFrame]:
             edges = histogram.edges.tolist()
             yield from ((name, *bin) for bin in zip(edges, edges[1:], histogram.share.tolist(), strict=False))
 
-    return _tables(result, rows, ("quantity", "low", "high", "share"))
+    return tables(result, rows, ("quantity", "low", "high", "share"))
 
 
 def memory_over_time(result: MeasuredStudy) -> Iterator[pl.DataFrame]:
@@ -61,7 +61,7 @@ def memory_over_time(result: MeasuredStudy) -> Iterator[pl.DataFrame]:
         seconds = (steps.time / SECOND).tolist()
         return zip(seconds, seconds[1:], steps.value.tolist(), strict=False)
 
-    return _tables(result, rows, ("begin_s", "end_s", "memory_utilization"))
+    return tables(result, rows, ("begin_s", "end_s", "memory_utilization"))
 
 
 def as_csv(tables: Iterable[pl.DataFrame]) -> Iterator[bytes]:
@@ -79,7 +79,7 @@ def varied(study: Study, cells: Sequence[CellResult]) -> dict[str, list[Any]]:
     }
 
 
-def _tables(
+def tables(
     result: MeasuredStudy, rows_of: Callable[[CellResult], Iterable[_Row]], names: Sequence[str]
 ) -> Iterator[pl.DataFrame]:
     """Yield tables of rows for `AT_ONCE` cells at a time; columns for varied values, seed and key come first."""

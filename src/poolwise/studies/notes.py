@@ -7,6 +7,7 @@ from pathlib import Path
 
 from poolwise.api import SPARSE_SHARE
 from poolwise.files.factory import warms_up_under_fcfs
+from poolwise.metrics import Outcomes
 from poolwise.studies.measured import CellResult, MeasuredStudy
 from poolwise.studies.study import Study
 from poolwise.units import format_memory
@@ -22,7 +23,7 @@ def notes(result: MeasuredStudy) -> list[str]:
         first = cells[0]
         outcomes = result.outcomes(first)
         suffix = f" ({machine})" if machine else ""
-        share = float((outcomes.memory > outcomes.local_memory).mean())
+        share = float(outcomes.needs_remote_memory.mean())
         if outcomes.pool_memory and outcomes.whole_nodes and share < SPARSE_SHARE:
             found.append(f"Only {100 * share:.2g} % of the jobs need remote memory{suffix}, so pools have little effect.")
         waiting = max(cell.waiting for cell in cells)
@@ -40,6 +41,11 @@ def notes(result: MeasuredStudy) -> list[str]:
     return found + sorted({warning for facts in result.facts.values() for warning in facts.get("warnings", ())})
 
 
+def _node_memory(outcomes: Outcomes) -> str:
+    most = outcomes.most_local_memory
+    return format_memory(outcomes.local_memory) + ("" if most is None else f" to {format_memory(most)}")
+
+
 def description(result: MeasuredStudy) -> list[tuple[str, str]]:
     """Return a summary of workload, machine, schedulers and measurement as (name, value) pairs."""
     study, first = result.study, result.study.cells[0]
@@ -47,7 +53,7 @@ def description(result: MeasuredStudy) -> list[tuple[str, str]]:
     measured = sorted({int(result.population(cell).sum()) for cell in result.cells})
     pairs = [
         ("workload", f"{Path(first.trace.path).name}, {_jobs(len(outcomes))} starting at row {first.trace.first:,}"),
-        ("machine", f"{first.machine.name}: {outcomes.n_nodes:,} nodes with {format_memory(outcomes.local_memory)} each"),
+        ("machine", f"{first.machine.name}: {outcomes.n_nodes:,} nodes with {_node_memory(outcomes)} each"),
         *((f"varied: {path}", ", ".join(str(value) for value in values)) for path, values in study.vary.items()),
         ("runs", f"{len(study.cells)}, and {len(study.runs) - len(study.cells)} under FCFS without backfilling for fairness"),
         ("warm-up", f"{_jobs(first.warm_up)} under FCFS without backfilling{_warm_up_exceptions(study)}"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import polars as pl
 
 from poolwise.hashing import Json
 from poolwise.metrics.resource_use import ResourceUse
-from poolwise.studies.distributions import varied
+from poolwise.studies.distributions import tables
 from poolwise.studies.measured import CellResult, MeasuredStudy
 
 
@@ -40,16 +40,13 @@ def resources(result: MeasuredStudy, cell: CellResult) -> Resources | None:
 
 def resource_frame(result: MeasuredStudy) -> pl.DataFrame | None:
     """Return one row per cell and resource, or None if no cell was measured."""
-    cells: list[CellResult] = []
-    rows: list[Sequence[Any]] = []
-    for cell in result.cells:
+
+    def rows(cell: CellResult) -> Iterator[tuple[Any, ...]]:
         found = resources(result, cell)
-        for use in found.use.values() if found is not None else ():
-            assert found is not None
-            cells.append(cell)
-            rows.append((use.resource, use.installed, use.used, use.stranded, found.watts, found.dollars))
-    if not rows:
-        return None
+        if found is not None:
+            for use in found.use.values():
+                yield use.resource, use.installed, use.used, use.stranded, found.watts, found.dollars
+
     names = ("resource", "installed", "used", "stranded", "mean_watts", "purchase_dollars")
-    leading = {**varied(result.study, cells), "seed": [cell.seed for cell in cells], "key": [cell.key for cell in cells]}
-    return pl.DataFrame({**leading, **{name: [row[k] for row in rows] for k, name in enumerate(names)}})
+    frames = [table for table in tables(result, rows, names) if len(table)]
+    return pl.concat(frames) if frames else None

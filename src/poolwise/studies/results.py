@@ -1,4 +1,4 @@
-"""Results of a study: one row per cell on a common population of jobs, and their provenance."""
+"""Run of a study, and its results: one row per cell on a common population of jobs, and their provenance."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ from poolwise.metrics import METRICS, MeasuredRun, Metric, Window
 from poolwise.metrics.summary import STANDARD, measure_run, metric_columns, metrics_named
 from poolwise.metrics.window import after_warm_up
 from poolwise.presentation.format import population_note
+from poolwise.runner import Executor, Local, Progress, TaskRunner
 from poolwise.short_repr import fit_repr, short_value
-from poolwise.studies.cell_simulation import simulate_again
+from poolwise.studies.cell_simulation import Cells, simulate_again
 from poolwise.studies.cell_store import CellStore
 from poolwise.studies.cells import Cell, workload_of
 from poolwise.studies.description import describe, describe_metrics
@@ -34,7 +35,7 @@ from poolwise.studies.measured import CellResult, MeasuredStudy, Runs, StoredFac
 from poolwise.studies.metric_rows import MetricRows
 from poolwise.studies.notes import description, notes
 from poolwise.studies.resources import resource_frame
-from poolwise.studies.study import Study
+from poolwise.studies.study import Study, load
 from poolwise.traces.parquet import sealed_parquet
 from poolwise.units import SECOND
 from poolwise.version import __version__
@@ -163,6 +164,56 @@ class StudyResult(MeasuredStudy):
         ]
         body = "".join(f"<tr>{row}</tr>" for row in rows)
         return f"<table><caption>{escape(self.study.title)}</caption><tr>{head}</tr>{body}</table>"
+
+
+def run(
+    study: str | Path | Study,
+    out: str | Path | None = None,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+    executor: Executor | None = None,
+) -> StudyResult:
+    """Run the cells of a study that are missing, measure all cells and write the results; re-run to resume.
+
+    Parameters
+    ----------
+    study
+        STUDY.toml, the name of a shipped study, or what `load` returned.
+    out
+        Folder for cells, results and provenance, made if it does not exist; cells that it holds are not repeated. By default
+        results/STUDY.
+    jobs
+        Number of processes on this computer; all cores if not given or -1. The results do not depend on it.
+    progress
+        Receives the progress, such as `poolwise.runner.progress.ConsoleProgress`.
+    executor
+        Simulates the cells instead of this computer; see `poolwise.runner.find_executor`.
+
+    Returns
+    -------
+    StudyResult
+
+    Raises
+    ------
+    InputError
+        The study is invalid, a cell cannot run (the error names the cell), or another process writes to the same folder.
+
+    Examples
+    --------
+    >>> import poolwise
+    >>> settings = {"workload.jobs": 600, "scheduler.order": "fm", "machine.pool.memory.memory": "768 GiB"}
+    >>> result = poolwise.run(poolwise.load("cerit-pools", settings), "results/fm", jobs=1)
+    >>> result.frame().select("key", "mean_bounded_slowdown").shape
+    (1, 2)
+    """
+    study = study if isinstance(study, Study) else load(study)
+    executor = Local(jobs) if executor is None else executor
+    store = CellStore(Path("results") / study.name if out is None else Path(out))
+    with store.writing():
+        TaskRunner(store, executor, progress).run(Cells(), study.runs)
+        result = measure(study, store)
+        result.write()
+    return result
 
 
 def measure(study: Study, store: CellStore) -> StudyResult:

@@ -16,7 +16,7 @@ from poolwise.arrays import IntArray
 from poolwise.errors import InputError
 from poolwise.model import Machine, Workload
 from poolwise.performance.affinity import compute_times, rates
-from poolwise.registry import register
+from poolwise.registry import InputFile, register
 from poolwise.traces import time_of_day
 from poolwise.traces.affinity.splitwise import PROMPT, TOKEN
 from poolwise.traces.affinity.tables import OPERATIONS
@@ -24,8 +24,7 @@ from poolwise.traces.format import TraceFormat
 from poolwise.traces.numbers import NotANumber, are_whole
 from poolwise.traces.selection import select
 from poolwise.traces.table_checks import refuse, require
-from poolwise.traces.table_columns import Source, columns_of_csv
-from poolwise.traces.text_files import beginning
+from poolwise.traces.table_columns import Source, columns_of_csv, csv_header
 from poolwise.traces.vinesim.tasks import TaskList
 from poolwise.traces.vinesim.types import UNITS, Types
 from poolwise.traces.vinesim.workload import workload_of_tasks
@@ -54,12 +53,11 @@ class AzureLLM(TraceFormat):
         Table of type names: a file, or "catalog:NAME".
     """
 
-    types: str = "catalog:splitwise-types.toml"
+    types: InputFile = "catalog:splitwise-types.toml"
 
     def recognizes(self, path: Path) -> bool:
         """Return whether the header has the columns of this trace."""
-        header = beginning(path).partition(b"\n")[0].decode("utf-8-sig", "replace").strip()
-        return {*_COLUMNS} <= {*header.split(",")}
+        return {*_COLUMNS} <= csv_header(path)
 
     def read(self, path: Path, machine: Machine) -> Workload:
         """Read requests as tasks; "parent" is the number of the request, so job latency covers both of its tasks."""
@@ -91,12 +89,8 @@ class AzureLLM(TraceFormat):
             if name.startswith(PROMPT) and are_whole([name.removeprefix(PROMPT)])
         }
         if not sizes or TOKEN not in names:
-            raise InputError(
-                f"no task types {PROMPT}SIZE and {TOKEN}",
-                file=file,
-                field="task_types",
-                remedy="generate the table with `poolwise affinity splitwise`",
-            )
+            remedy = "generate the table with `poolwise affinity splitwise`"
+            raise InputError(f"no task types {PROMPT}SIZE and {TOKEN}", file=file, field="task_types", remedy=remedy)
         ascending = sorted(sizes)
         return np.array([sizes[size] for size in ascending]), np.array(ascending), names.index(TOKEN)
 
@@ -104,35 +98,23 @@ class AzureLLM(TraceFormat):
 def _workload(arrival: IntArray, prompt: IntArray, size: IntArray, rest: IntArray, token: int, machine: Machine) -> Workload:
     """Build two tasks per request, or one if the request generates only one token.
 
-    Parameters
-    ----------
-    arrival
-        (n,) ns.
-    prompt, size
-        (n,) task type and operations of the prompts.
-    rest
-        (n,) operations of the tokens after the first.
+    (n,) each: arrival in ns; task type and operations of the prompt; operations of the tokens after the first.
     """
     n = len(arrival)
     fastest = rates(machine).max(axis=1, initial=0.0)
     if not len(fastest) or int(max(token, prompt.max())) >= len(fastest) or not (fastest[prompt] > 0).all():
-        raise InputError(
-            "this machine has no units for prompts and tokens",
-            field="machine",
-            remedy="build it with an affinity table from `poolwise affinity splitwise`",
-        )
+        remedy = "build it with an affinity table from `poolwise affinity splitwise`"
+        raise InputError("this machine has no units for prompts and tokens", field="machine", remedy=remedy)
     token_arrival = arrival + compute_times(size.astype(np.float64), fastest[prompt])
     has_rest = rest > 0
     request = np.concatenate([np.arange(n), np.flatnonzero(has_rest)])
     order = np.argsort(request, kind="stable")
-    columns = {
-        "kind": np.concatenate([prompt, np.full(int(has_rest.sum()), token)])[order],
-        "operations": np.concatenate([size, rest[has_rest]])[order],
-        "at": np.concatenate([arrival, token_arrival[has_rest]])[order],
-    }
+    kind = np.concatenate([prompt, np.full(int(has_rest.sum()), token)])[order]
+    operations = np.concatenate([size, rest[has_rest]])[order]
     none = np.zeros(len(order), dtype=np.int64)
-    table = [columns["kind"], none, none, none, columns["operations"], none + UNITS.index("unspecified"), np.arange(len(order))]
-    workload = workload_of_tasks(TaskList.of(np.stack(table, axis=1)), machine, columns["at"])
+    table = [kind, none, none, none, operations, none + UNITS.index("unspecified"), np.arange(len(order))]
+    at = np.concatenate([arrival, token_arrival[has_rest]])[order]
+    workload = workload_of_tasks(TaskList.of(np.stack(table, axis=1)), machine, at)
     parent = request[order][workload.attributes["parent"].astype(np.int64)]
     return replace(workload, attributes={**workload.attributes, "parent": parent})
 

@@ -17,7 +17,7 @@ from poolwise.traces.column_map import ColumnMap, MappedColumn, size_of
 from poolwise.traces.memory import LARGEST
 from poolwise.traces.numbers import NotANumber, are_whole, reals, wholes
 from poolwise.traces.table_columns import Source
-from poolwise.traces.unreadable_rows import UnreadableRows
+from poolwise.traces.unreadable_rows import UnreadableRows, unreadable
 from poolwise.units import DAY, HOUR, MINUTE, SECOND, UNITS
 
 LONGEST = 2**31 * SECOND
@@ -46,13 +46,8 @@ class Times(NamedTuple):
 class JobCells:
     """Columns of a table, addressed by the field that a map assigns to them.
 
-    Attributes
-    ----------
-    source : the table
-    column_map : field -> column and unit
-    local : time zone of dates without an offset
-    in_seconds : time fields without a unit, read as seconds
-    repeated : number of times in the hour that a clock repeats when summer time ends
+    `local` is the time zone of dates without an offset; `in_seconds` collects the time fields without a unit, read as seconds,
+    and `repeated` counts the times in the hour that a clock repeats when summer time ends.
     """
 
     source: Source
@@ -168,7 +163,7 @@ class JobCells:
             return reader(words)
         except NotANumber as error:
             bad = np.zeros(len(known), dtype=np.bool_)
-            bad[known] = [not _can_read(word, reader) for word in words]
+            bad[known] = unreadable(words, reader)
             self._fail(bad, name, error.problem, remedy)
 
     def _ticks(self, name: str, unit: str) -> Callable[[Sequence[str]], IntArray]:
@@ -200,14 +195,6 @@ def _fill_known(values: N, known: BoolArray) -> N:
     found = np.zeros_like(values, shape=len(known))
     found[known] = values
     return found
-
-
-def _can_read(word: str, reader: Callable[[list[str]], object]) -> bool:
-    try:
-        reader([word])
-    except NotANumber:
-        return False
-    return True
 
 
 def _ticks_to_ns(words: Sequence[str], size: int) -> IntArray:

@@ -16,12 +16,9 @@ CellKind = Literal["whole", "instant", "length", "count", "memory", "text"]
 
 @dataclass(frozen=True)
 class ColumnField:
-    """A job field that a column of a table may hold.
+    """A job field that a column of a table may hold: type of its cells, and common names of the column.
 
-    Attributes
-    ----------
-    kind : type of its cells
-    names : common names of its column, in lower case without spaces and underscores
+    The names are in lower case without spaces and underscores.
     """
 
     kind: CellKind
@@ -156,16 +153,10 @@ def size_of(unit: str, dimension: Literal["time", "memory"]) -> float:
 
 
 def guess_columns(names: Sequence[str], given: ColumnMap) -> tuple[dict[str, MappedColumn], list[str]]:
-    """Guess the columns of unmapped fields from unambiguous column names.
+    """Guess the columns of unmapped fields from unambiguous column names, with the unit that the name states, if any.
 
-    If the map names any time field, only missing required ones are guessed, because the table may count in ticks.
-
-    Returns
-    -------
-    guessed
-        Field -> column, and its unit if the column's name states one.
-    doubts
-        One sentence for each field that several columns match; such fields stay unmapped.
+    If the map names any time field, only missing required ones are guessed, because the table may count in ticks. Also returns
+    one sentence for each field that several columns match; such fields stay unmapped.
     """
     taken = {mapped.column for mapped in given.values()}
     timed = {name for name in given if kind_of_field(name) in ("instant", "length") and given[name].column}

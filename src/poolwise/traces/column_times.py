@@ -9,7 +9,8 @@ import numpy as np
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.traces import time_of_day
 from poolwise.traces.column_cells import LONGEST, JobCells, Times
-from poolwise.units import SECOND
+from poolwise.traces.selection import occurring
+from poolwise.units import SECOND, UNKNOWN
 
 _NEAR = 0.01
 """Relative difference allowed between a duration and the time from start to end."""
@@ -17,22 +18,18 @@ _NEAR = 0.01
 
 @dataclass(frozen=True, eq=False)
 class JobTimes:
-    """Times of the jobs of a table, (n_row,) each.
+    """Times of the jobs of a table, (n_row,) each, in ns.
 
-    Attributes
-    ----------
-    submit : ns since any zero
-    duration : ns, 0 where unknown
-    requested : ns, at least the duration
-    attributes : "wait_s", the waits that the log recorded, NaN where unknown; empty if it recorded none
-    repairs : reason -> rows whose values are replaced for it
-    messages : sentences for the user
-    mismatched : rows whose duration differs from the time between start and end
+    Submissions are since any zero, durations 0 where unknown, `requested` times at least the duration, and `recorded` ones
+    those of the log, `units.UNKNOWN` without one. `attributes` has "wait_s", the recorded waits, NaN where unknown, if there
+    are any. `repairs` maps reasons to the rows whose values are replaced for them; `mismatched` rows have a duration that
+    differs from the time between start and end.
     """
 
     submit: Times
     duration: Times
     requested: IntArray
+    recorded: IntArray
     attributes: dict[str, FloatArray]
     repairs: dict[str, BoolArray]
     messages: tuple[str, ...]
@@ -40,8 +37,7 @@ class JobTimes:
 
     def repaired(self, keep: BoolArray) -> dict[str, int]:
         """Count the repaired rows by reason, among those for which (n_row,) `keep` is true."""
-        counts = {reason: int((rows & keep).sum()) for reason, rows in self.repairs.items()}
-        return {reason: count for reason, count in counts.items() if count}
+        return occurring({reason: int((rows & keep).sum()) for reason, rows in self.repairs.items()})
 
     def notes(self, keep: BoolArray) -> tuple[str, ...]:
         """Return the messages about the rows for which (n_row,) `keep` is true."""
@@ -86,7 +82,9 @@ def read_times(cells: JobCells) -> JobTimes:
     if ran is not None and "duration" in lengths:
         difference = np.abs(ran.ns - duration.ns)
         mismatched = ran.known & duration.known & (difference > np.maximum(_NEAR * np.abs(ran.ns), 60 * SECOND))
-    return JobTimes(submit, duration, np.maximum(requested.ns, duration.ns), attributes, repairs, tuple(messages), mismatched)
+    recorded = np.where(requested.known, requested.ns, UNKNOWN)
+    planned = np.maximum(requested.ns, duration.ns)
+    return JobTimes(submit, duration, planned, recorded, attributes, repairs, tuple(messages), mismatched)
 
 
 def _submit_from_start(start: Times, wait: Times | None) -> Times:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from poolwise.traces.selection import occurring
 from poolwise.traces.swf_rows import FIELDS, REQUESTED_MEMORY, USED_MEMORY, SwfRows, read_rows, write_swf_rows
 
 
@@ -21,23 +22,10 @@ def to_swf(
 ) -> tuple[int, dict[str, int]]:
     """Write the rows of a log, 18 fields each, after its header, `comments` and notes on what was changed.
 
-    Parameters
-    ----------
-    source, target
-        Files; the target is gzip if its name ends in ".gz".
-    extra_columns
-        Number of columns after the 18th in every row; they are dropped.
-    memory_bytes_per_job
-        Convert field 10 from bytes per job to KB per processor, and set field 7, which has no meaning then, to -1.
-    comments
-        Additional header lines, without the ";".
+    The target is gzip if its name ends in ".gz". The `extra_columns` after the 18th are dropped. With `memory_bytes_per_job`,
+    field 10 is converted from bytes per job to KB per processor, and field 7, which has no meaning then, set to -1.
 
-    Returns
-    -------
-    rows
-        Number of rows written, which is all of them.
-    changed
-        Change -> number of rows.
+    Returns the number of rows, and change -> number of rows.
     """
     log = read_rows(source, extra_columns)
     changed: dict[str, int] = {}
@@ -57,15 +45,7 @@ def to_swf(
 
 
 def with_memory_per_processor(log: SwfRows) -> tuple[SwfRows, dict[str, int]]:
-    """Convert field 10 from bytes per job to KB per processor, rounded up, and set field 7 to unknown.
-
-    Returns
-    -------
-    log
-        The converted rows.
-    changed
-        Change -> number of rows.
-    """
+    """Convert field 10 from bytes per job to KB per processor, rounded up, and set field 7 to unknown; count the changes."""
     requested, processors = log.values[:, REQUESTED_MEMORY], log.processors
     known = (requested > 0) & (processors > 0)
     values = log.values.copy()
@@ -76,4 +56,4 @@ def with_memory_per_processor(log: SwfRows) -> tuple[SwfRows, dict[str, int]]:
         "requested memory set to unknown, because the processors are unknown": int(((requested > 0) & ~known).sum()),
         "used memory set to unknown": int((log.values[:, USED_MEMORY] != -1).sum()),
     }
-    return replace(log, values=values), {change: count for change, count in counts.items() if count}
+    return replace(log, values=values), occurring(counts)

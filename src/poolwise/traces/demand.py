@@ -9,7 +9,9 @@ import numpy as np
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.errors import InputError
 from poolwise.model import Kind, Machine
+from poolwise.model.eligibility import TIME_LIMIT
 from poolwise.traces.numbers import round_up
+from poolwise.units import SECOND, UNKNOWN
 
 _MILLI = 1000
 
@@ -18,11 +20,8 @@ _MILLI = 1000
 class Request:
     """Requests of jobs on a machine, in the form that `Workload` uses.
 
-    Attributes
-    ----------
-    tasks : (n_job,) tasks of each job
-    amounts : resource -> (n_job,) amounts of each task, per node on machines with whole nodes
-    repaired : reason -> number of jobs whose request differs from the log
+    `tasks` (n_job,) are the tasks of each job, and `amounts` maps resources to (n_job,) amounts of each task, per node on
+    machines with whole nodes. `repaired` counts the jobs whose request differs from the log, by reason.
     """
 
     tasks: IntArray
@@ -34,12 +33,8 @@ class Request:
 class Demand:
     """Resources of jobs in a log, (n_job,) each.
 
-    Attributes
-    ----------
-    parts : nodes that the job was spread over, at least 1; a part stays on one node where nodes are shared
-    cpu_milli : thousandths of a CPU, total of all parts
-    memory : MiB of each part
-    gpu_milli : thousandths of a GPU, total of all parts
+    A job was spread over `parts` >= 1 nodes; a part stays on one node where nodes are shared. Thousandths of CPUs and GPUs are
+    totals of all parts, MiB of memory those of each part.
     """
 
     parts: IntArray
@@ -55,15 +50,11 @@ class Demand:
         """Convert the demand to resources of the machine.
 
         On whole nodes, a job takes as many nodes as its CPUs and GPUs need, and on each node the share of its memory that
-        belongs to the CPUs and GPUs there. On shared nodes, each part is a task that requests "cpu_milli" or else "cores",
-        "memory", and "gpu_milli" or else "gpu", whichever the nodes or devices have. Resources that the machine lacks are
+        belongs to the CPUs and GPUs there. If only some nodes have GPUs, jobs with GPUs request "gpu" of each node. On shared
+        nodes, each part is a task that requests "cpu_milli" or else "cores", "memory", and "gpu_milli" or else "gpu",
+        whichever the nodes or devices have; with `separate_nodes`, the parts of a job are the "nodes" of one task instead, and
+        a part with more cores than any node has is divided as in `split_over_nodes`. Resources that the machine lacks are
         ignored and counted. Raises InputError for a job that would request only memory.
-
-        Parameters
-        ----------
-        separate_nodes
-            On shared nodes, keep the parts of a job on different nodes, as the "nodes" of one task. A part with more cores
-            than any node has is divided as in `split_over_nodes`.
         """
         if "nodes" in machine.resources:
             return self._on_whole_nodes(machine)
@@ -83,17 +74,23 @@ class Demand:
     def _on_whole_nodes(self, machine: Machine) -> Request:
         nodes = np.zeros(len(self.parts), dtype=np.int64)
         share = np.ones(len(self.parts), dtype=np.float64)
-        repaired: dict[str, int] = {}
+        amounts, repaired = dict[str, IntArray](), dict[str, int]()
         for kind, name, milli in (("CPUs", "cores", self.cpu_milli), ("GPUs", "gpu", self.gpu_milli)):
             each = _min_per_node(machine, name)
-            if each:
+            if name == "gpu" and not each and milli.any() and (some := _smallest(machine, name)):
+                # Jobs with GPUs run on the nodes that have some.
+                wanting = milli > 0
+                nodes = np.maximum(nodes, _ceil(milli, some * _MILLI))
+                share = np.where(wanting, np.minimum(share, some * _MILLI / np.maximum(milli, 1)), share)
+                amounts[name] = np.where(wanting, _ceil(milli, np.maximum(nodes, 1) * _MILLI), 0)
+            elif each:
                 nodes = np.maximum(nodes, _ceil(milli, each * _MILLI))
                 share = np.minimum(share, each * _MILLI / np.maximum(milli, 1))
             else:
                 _count_ignored(kind, milli, repaired)
         _check(nodes, machine, "cores, and gpu in its resources (--machine-cores, --machine-gpus)")
         memory = round_up(self.memory * self.parts * share).astype(np.int64)
-        return Request(np.ones_like(nodes), {"nodes": nodes, "memory": memory}, repaired)
+        return Request(np.ones_like(nodes), {"nodes": nodes, "memory": memory, **amounts}, repaired)
 
     def _on_shared_nodes(self, machine: Machine) -> Request:
         amounts: dict[str, IntArray] = {}
@@ -138,6 +135,23 @@ def max_per_node(machine: Machine, resource: str) -> int:
     return int(machine.capacity[machine.of_kind(Kind.NODE), machine.resource(resource)].max(initial=0))
 
 
+def recorded_limits(machine: Machine, recorded: IntArray, requested: IntArray) -> dict[str, FloatArray]:
+    """Return the attribute `TIME_LIMIT` of jobs; empty if it does not matter, or equals the requested times.
+
+    Parameters
+    ----------
+    machine
+        Machine of the jobs; it matters if partitions or QOS limit run times.
+    recorded
+        (n_job,) limits in the log, ns; `units.UNKNOWN` without one.
+    requested
+        (n_job,) requested times with which schedulers plan, ns.
+    """
+    if not (machine.partitions or machine.qos) or np.array_equal(recorded, requested):
+        return {}
+    return {TIME_LIMIT: np.where(recorded == UNKNOWN, np.nan, recorded / SECOND)}
+
+
 def has_devices(machine: Machine, name: str) -> bool:
     """Return whether the machine has devices of this type, or devices with a resource of this name."""
     devices = machine.of_kind(Kind.DEVICE)
@@ -150,6 +164,12 @@ def _min_per_node(machine: Machine, name: str) -> int:
     """Return the smallest amount of a resource on any whole node, 0 if some nodes lack it."""
     found, groups = machine.per_node.get(name), machine.racks.nodes
     return int(found[groups].min()) if found is not None and len(groups) else 0
+
+
+def _smallest(machine: Machine, name: str) -> int:
+    """Return the smallest amount of a resource on the whole nodes that have some, 0 if none has."""
+    found, groups = machine.per_node.get(name), machine.racks.nodes
+    return int(min((amount for amount in found[groups].tolist() if amount), default=0)) if found is not None else 0
 
 
 def _count_ignored(kind: str, milli: IntArray, repaired: dict[str, int]) -> None:

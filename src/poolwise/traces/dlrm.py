@@ -20,10 +20,9 @@ from poolwise.traces.dlrm_whole import whole_instances
 from poolwise.traces.format import TraceFormat
 from poolwise.traces.memory import LARGEST
 from poolwise.traces.numbers import array_to_ns, round_up
-from poolwise.traces.selection import select
+from poolwise.traces.selection import occurring, select
 from poolwise.traces.table_checks import known_numbers, numbered, refuse, require
-from poolwise.traces.table_columns import Source, columns_of_csv
-from poolwise.traces.text_files import beginning
+from poolwise.traces.table_columns import Source, columns_of_csv, csv_header
 from poolwise.units import SECOND
 
 ROLES = {"CN": "cn", "HN": "hn"}
@@ -77,8 +76,7 @@ class DLRM(TraceFormat):
 
     def recognizes(self, path: Path) -> bool:
         """Return whether the header has the columns of this trace."""
-        header = beginning(path).partition(b"\n")[0].decode("utf-8-sig", "replace").strip()
-        return {"instance_sn", "role", "rdma_request"} <= {*header.split(",")}
+        return {"instance_sn", "role", "rdma_request"} <= csv_header(path)
 
     def read(self, path: Path, machine: Machine) -> Workload:
         """Read instances for a machine of shared nodes; raise InputError for a machine of whole nodes."""
@@ -121,7 +119,7 @@ class DLRM(TraceFormat):
                 "wait_s": (began - created)[keep] / SECOND,
             },
             excluded=excluded,
-            repaired={reason: count for reason, count in repaired.items() if count},
+            repaired=occurring(repaired),
             name=path.name.removesuffix(".gz").removesuffix(".csv"),
         )
 

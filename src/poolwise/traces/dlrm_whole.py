@@ -19,19 +19,8 @@ def whole_instances(
     application. An application thus uses as much as in the trace, though not at the same moments. A whole instance has at most
     `most_cores`; the CPU instances that exceed this, the last ones in row order, remain separate.
 
-    Parameters
-    ----------
-    app, is_gpu, seconds
-        (n_row,) application, role and runtime of each instance.
-    amounts
-        Resource -> (n_row,) base units, including "cores".
-
-    Returns
-    -------
-    amounts
-        Resource -> (n_row,) base units, with the shares added, rounded up.
-    merged
-        (n_row,) CPU instances that are part of GPU instances.
+    `app`, `is_gpu` and `seconds` are the application, role and runtime (n_row,); `amounts` maps resources, including "cores",
+    to base units. Returns the amounts with the shares added, rounded up, and an (n_row,) mask of the merged CPU instances.
     """
     names, number = np.unique(app, return_inverse=True)
     gpu_time = np.bincount(number, seconds * is_gpu, len(names))

@@ -20,5 +20,5 @@ class TraceFormat(Protocol):
         ...
 
     def recognizes(self, path: Path) -> bool:
-        """Return whether an existing file looks like this format; never raise."""
-        ...
+        """Return whether an existing file looks like this format; never raise. By default, the format is selected by name."""
+        return False

@@ -17,9 +17,9 @@ from poolwise.traces import time_of_day
 from poolwise.traces.column_cells import JobCells, has_unit
 from poolwise.traces.column_map import FIELDS, ColumnMap, guess_columns, nearest, parse_map
 from poolwise.traces.column_times import read_times
-from poolwise.traces.demand import Demand, Request
+from poolwise.traces.demand import Demand, Request, recorded_limits
 from poolwise.traces.format import TraceFormat
-from poolwise.traces.memory import LARGEST, check_scale, parse_memory_unknown
+from poolwise.traces.memory import LARGEST, check_scale, parse_memory_unknown, with_unknown
 from poolwise.traces.numbers import round_up
 from poolwise.traces.selection import select
 from poolwise.traces.table_checks import check_unique
@@ -72,10 +72,6 @@ class MappedTable(TraceFormat):
     timezone: str = "UTC"
     closed_loop: bool = False
 
-    def recognizes(self, path: Path) -> bool:
-        """Return False: `choose_format` falls back to this format for tables that no other format recognizes."""
-        return False
-
     def read(self, path: Path, machine: Machine) -> Workload:
         """Read a table for a machine of whole or shared nodes."""
         check_scale(self.memory_scale)
@@ -125,18 +121,14 @@ class MappedTable(TraceFormat):
         if "nodes" in counts and "nodes" in machine.resources:
             reasons["nodes unknown or 0"] = counts["nodes"] == 0
         memory, per_node = self._memory(cells, counts)
-        unknown = parse_memory_unknown(self.memory_unknown)
-        if unknown is None:
+        if self.memory_unknown == "exclude":
             reasons["memory unknown or 0"] = memory <= 0
         keep, excluded = select(reasons, source.path, "map the columns that hold submit time, runtime and nodes")
         ids, names = _ids(cells, notes)
         kept_counts = {name: column[keep] for name, column in counts.items()}
         request = _request(kept_counts, memory[keep], per_node, machine)
         known, repaired = memory[keep] > 0, dict(request.repaired)
-        amounts = dict(request.amounts)
-        if unknown is not None and not known.all():
-            amounts["memory"] = np.where(known, amounts["memory"], unknown)
-            repaired[f"memory unknown or 0, taken as {self.memory_unknown}"] = int((~known).sum())
+        amounts = {**request.amounts, "memory": with_unknown(request.amounts["memory"], known, self.memory_unknown, repaired)}
         others = {name: cells.numbers_or_texts(name) for name in columns if name not in FIELDS}
         texts = {name: cells.texts(name) for name in columns if name in FIELDS and FIELDS[name].kind == "text"}
         submit = times.submit.ns[keep]
@@ -150,6 +142,7 @@ class MappedTable(TraceFormat):
             attributes={
                 **{name: column[keep] for name, column in {**others, **texts, **names, **times.attributes}.items()},
                 **({name: column[keep] for name, column in _feedback(cells).items()} if self.closed_loop else {}),
+                **recorded_limits(machine, times.recorded[keep], times.requested[keep]),
                 "memory_known": known.astype(np.int64),
             },
             excluded=excluded,
@@ -204,13 +197,9 @@ def _require(source: Source, columns: ColumnMap, notes: list[str]) -> None:
     similar = {name: nearest(name, free) or "COLUMN" for name in missing}
     written = ", ".join(f"{name}={column}" for name, column in similar.items())
     doubts = f" ({'; '.join(notes)})" if notes else ""
-    raise InputError(
-        f"no column is mapped to {' or '.join(missing)}{doubts}; the table has {', '.join(source.names)}",
-        file=source.path,
-        line=source.header_line,
-        field="map",
-        remedy=f'map them, with units unless they are in seconds: --map "{written}"',
-    )
+    problem = f"no column is mapped to {' or '.join(missing)}{doubts}; the table has {', '.join(source.names)}"
+    remedy = f'map them, with units unless they are in seconds: --map "{written}"'
+    raise InputError(problem, file=source.path, line=source.header_line, field="map", remedy=remedy)
 
 
 def _feedback(cells: JobCells) -> dict[str, NDArray[np.generic]]:

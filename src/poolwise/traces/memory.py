@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import Literal
 
+import numpy as np
+
+from poolwise.arrays import BoolArray, IntArray
 from poolwise.errors import InputError
 from poolwise.units import parse
 
@@ -37,3 +40,12 @@ def parse_memory_unknown(unknown: str) -> int | None:
     if amount > LARGEST:
         raise InputError(f"{unknown} per node is too large", field="memory_unknown", remedy="use at most 2 PiB")
     return amount
+
+
+def with_unknown(memory: IntArray, known: BoolArray, unknown: str, repaired: dict[str, int]) -> IntArray:
+    """Return (n_job,) MiB with the substitute where the memory is not known, and count these jobs as repaired."""
+    amount = parse_memory_unknown(unknown)
+    if amount is None or known.all():
+        return memory
+    repaired[f"memory unknown or 0, taken as {unknown}"] = int((~known).sum())
+    return np.where(known, memory, amount)

@@ -16,10 +16,9 @@ from poolwise.registry import register
 from poolwise.traces.demand import Demand
 from poolwise.traces.format import TraceFormat
 from poolwise.traces.memory import LARGEST
-from poolwise.traces.selection import select
+from poolwise.traces.selection import occurring, select
 from poolwise.traces.table_checks import known_numbers, numbered, refuse, require
-from poolwise.traces.table_columns import Source, columns_of_csv
-from poolwise.traces.text_files import beginning
+from poolwise.traces.table_columns import Source, columns_of_csv, csv_header
 from poolwise.units import SECOND
 
 _COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "creation_time", "deletion_time", "scheduled_time")
@@ -43,8 +42,7 @@ class OpenB(TraceFormat):
 
     def recognizes(self, path: Path) -> bool:
         """Return whether the header has the columns of this trace."""
-        header = beginning(path).partition(b"\n")[0].decode("utf-8-sig", "replace").strip()
-        return {"cpu_milli", "gpu_milli", "creation_time"} <= {*header.split(",")}
+        return {"cpu_milli", "gpu_milli", "creation_time"} <= csv_header(path)
 
     def read(self, path: Path, machine: Machine) -> Workload:
         """Read pods for a machine of whole or shared nodes."""
@@ -79,7 +77,7 @@ class OpenB(TraceFormat):
                 "memory_known": known.astype(np.int64),
             },
             excluded=excluded,
-            repaired={**{reason: count for reason, count in counts.items() if count}, **request.repaired},
+            repaired={**occurring(counts), **request.repaired},
             name=path.name.removesuffix(".gz").removesuffix(".csv"),
         )
 

@@ -20,8 +20,7 @@ from poolwise.traces.format import TraceFormat
 from poolwise.traces.numbers import NotANumber, array_to_ns
 from poolwise.traces.selection import select
 from poolwise.traces.table_checks import known_numbers, refuse, require
-from poolwise.traces.table_columns import Source, columns_of_csv
-from poolwise.traces.text_files import beginning
+from poolwise.traces.table_columns import Source, columns_of_csv, csv_header
 from poolwise.units import SECOND
 
 _COLUMNS = ("timestamp", "duration", "num_gpus")
@@ -49,8 +48,7 @@ class Philly(TraceFormat):
 
     def recognizes(self, path: Path) -> bool:
         """Return whether the header has the columns of this trace."""
-        header = beginning(path).partition(b"\n")[0].decode("utf-8-sig", "replace").strip()
-        return {*_COLUMNS} <= {*header.split(",")}
+        return {*_COLUMNS} <= csv_header(path)
 
     def read(self, path: Path, machine: Machine) -> Workload:
         """Read jobs for a machine of whole or shared nodes with GPUs."""

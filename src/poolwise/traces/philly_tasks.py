@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from poolwise.arrays import FloatArray, IntArray
+from poolwise.arrays import FloatArray
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.model import Kind, Machine, Workload
 from poolwise.performance.affinity import rates
-from poolwise.random import uniform
 from poolwise.registry import register
 from poolwise.traces.format import TraceFormat
+from poolwise.traces.generators.variates import whole_below
 from poolwise.traces.philly import Philly
 from poolwise.traces.vinesim.tasks import LARGEST, TaskList
 from poolwise.traces.vinesim.types import UNITS
@@ -48,10 +48,6 @@ class PhillyTasks(TraceFormat):
     seed: int = 0
     timezone: str = "UTC"
 
-    def recognizes(self, path: Path) -> bool:
-        """Return False: the format `philly` recognizes these files."""
-        return False
-
     def read(self, path: Path, machine: Machine) -> Workload:
         """Read jobs as tasks; raise InputError as `Philly` does, and if the machine lacks the reference unit."""
         rate = self._reference(machine)
@@ -60,25 +56,16 @@ class PhillyTasks(TraceFormat):
         alone = np.flatnonzero(jobs.nodes == 1)
         if not len(alone):
             raise InputError("no job has one GPU", file=path, field="num_gpus", remedy="use a trace with such jobs")
-        kind = able[_number(self.seed, jobs.id[alone], len(able))]
+        kind = able[whole_below(len(able), self.seed, "philly.kind", jobs.id[alone])]
         operations = np.maximum(np.rint(jobs.duration[alone] / US * rate[kind]), 1.0)
         if float(operations.max()) >= LARGEST:
-            raise InputError(
-                "a job has more than 2**53 operations", file=path, field="duration", remedy="use lower rates or shorter jobs"
-            )
+            problem, remedy = "a job has more than 2**53 operations", "use lower rates or shorter jobs"
+            raise InputError(problem, file=path, field="duration", remedy=remedy)
         none = np.zeros_like(alone)
-        columns = [
-            kind,
-            none,
-            none,
-            none,
-            operations.astype(np.int64),
-            none + UNITS.index("unspecified"),
-            none + jobs.id[alone],
-        ]
-        workload = workload_of_tasks(
-            TaskList.of(np.stack(columns, axis=1)), machine, jobs.submit[alone] - jobs.submit[alone[0]]
-        )
+        unit = none + UNITS.index("unspecified")
+        columns = [kind, none, none, none, operations.astype(np.int64), unit, none + jobs.id[alone]]
+        submit = jobs.submit[alone] - jobs.submit[alone[0]]
+        workload = workload_of_tasks(TaskList.of(np.stack(columns, axis=1)), machine, submit)
         excluded = {"more than one GPU": len(jobs) - len(alone)} if len(alone) < len(jobs) else {}
         repaired = {name: count for name, count in jobs.repaired.items() if not name.startswith("requested time")}
         return replace(workload, excluded={**jobs.excluded, **excluded}, repaired=repaired, name=jobs.name)
@@ -96,12 +83,6 @@ class PhillyTasks(TraceFormat):
                 f"'{self.reference}' cannot run any task type", field="reference", remedy="give the machine an affinity table"
             )
         return rate
-
-
-def _number(seed: int, job: IntArray, count: int) -> IntArray:
-    """Return (n,) whole numbers below `count`, each of which depends only on its job."""
-    drawn: IntArray = np.minimum(np.floor(count * uniform(seed, "philly.kind", job)), count - 1).astype(np.int64)
-    return drawn
 
 
 def _one_gpu_each() -> Machine:

@@ -134,12 +134,10 @@ def stretch(workload: Workload, first: int, jobs: int) -> Workload:
     array([ 0, 60])
     """
     if first < 0 or jobs < 1 or first + jobs > len(workload):
-        raise InputError(
-            f"'{workload.name}' has {len(workload)} jobs, not {jobs} starting at row {first}",
-            field="stretch",
-            remedy=f"rows are numbered from 0: first + jobs must be at most {len(workload)}",
-        )
-    subset = _subset(workload, slice(first, first + jobs))
+        problem = f"'{workload.name}' has {len(workload)} jobs, not {jobs} starting at row {first}"
+        remedy = f"rows are numbered from 0: first + jobs must be at most {len(workload)}"
+        raise InputError(problem, field="stretch", remedy=remedy)
+    subset = select_jobs(workload, slice(first, first + jobs))
     return replace(subset, submit=subset.submit - workload.submit[first])
 
 
@@ -156,10 +154,11 @@ def without(workload: Workload, ids: Collection[int]) -> Workload:
         raise InputError(problem, field="without", remedy="use the job ids of the workload")
     if not keep.any():
         raise InputError("no job remains", field="without", remedy="remove fewer jobs")
-    return _subset(workload, keep)
+    return select_jobs(workload, keep)
 
 
-def _subset(workload: Workload, rows: slice | BoolArray) -> Workload:
+def select_jobs(workload: Workload, rows: slice | BoolArray) -> Workload:
+    """Return the jobs of some rows; their times are unchanged."""
     return replace(
         workload,
         id=workload.id[rows],
@@ -207,11 +206,8 @@ def _demand(workload: Workload, machine: Machine, span_s: float) -> dict[str, An
     fits = workload.nodes <= nodes
     offered = nodes * span_s
     work = float(workload.node_seconds[fits].sum())
-    return {
-        "machine": machine.name,
-        "load": work / offered if offered else None,
-        "larger_than_machine": int((~fits).sum()),
-    }
+    load = work / offered if offered else None
+    return {"machine": machine.name, "load": load, "larger_than_machine": int((~fits).sum())}
 
 
 def _quantiles(column: NDArray[Any]) -> dict[str, float]:

@@ -14,12 +14,12 @@ from poolwise.errors import InputError, UnknownNameError
 from poolwise.model import Machine, Workload
 from poolwise.registry import register
 from poolwise.traces import sacct_rows, time_of_day
-from poolwise.traces.demand import Demand
+from poolwise.traces.demand import Demand, recorded_limits
 from poolwise.traces.format import TraceFormat
-from poolwise.traces.memory import LARGEST, MemoryField, check_scale, parse_memory_unknown
+from poolwise.traces.memory import LARGEST, MemoryField, check_scale, parse_memory_unknown, with_unknown
 from poolwise.traces.sacct_jobs import add_missing_columns, split_jobs_and_steps
 from poolwise.traces.sacct_rows import SacctRows
-from poolwise.traces.selection import select
+from poolwise.traces.selection import occurring, select
 from poolwise.traces.text_files import beginning
 from poolwise.traces.unreadable_rows import read_readable
 from poolwise.units import MINUTE, SECOND, UNKNOWN
@@ -115,7 +115,7 @@ class Sacct(TraceFormat):
                 raise InputError(f"the export lacks {name}", file=path, field="memory_field", remedy=remedy)
 
         def read(rows: SacctRows) -> Workload:
-            return self._read(replace(rows, whole=rows.lines), local, machine)
+            return self._read(replace(rows, whole=rows.line), local, machine)
 
         workload, skipped = read_readable(export, read, strict=self.strict)
         return replace(workload, excluded={**skipped.counts, **workload.excluded}, notes=tuple(skipped.notes))
@@ -124,23 +124,20 @@ class Sacct(TraceFormat):
         sacct_rows.check_width(rows)
         jobs, steps, duplicates = split_jobs_and_steps(rows, local)
         steps = add_missing_columns(steps, local, jobs=False)
-        path, unknown = rows.path, parse_memory_unknown(self.memory_unknown)
+        path = rows.path
         states = _states(jobs)
         jobs = add_missing_columns(jobs, local, jobs=True)
         keep, excluded = _select(jobs, states)
         jobs = jobs.filter_rows(keep)
         memory, repaired = self._memory(jobs, steps)
-        if unknown is None:
+        if self.memory_unknown == "exclude":
             keep, more = select({"memory unknown or 0": memory <= 0}, path, 'read it with memory_unknown="zero"')
             jobs, memory, excluded = jobs.filter_rows(keep), memory[keep], {**excluded, **more}
         known = memory > 0
         request = _demand(jobs, memory).to_request(machine, separate_nodes=True)
-        amounts = dict(request.amounts)
-        if unknown is not None and not known.all():
-            amounts["memory"] = np.where(known, amounts["memory"], unknown)
-            repaired[f"memory unknown or 0, taken as {self.memory_unknown}"] = int((~known).sum())
+        amounts = {**request.amounts, "memory": with_unknown(request.amounts["memory"], known, self.memory_unknown, repaired)}
         submit, waited, times = _submit(jobs, local)
-        runtime, requested, limits = _times(jobs, keep=self.keep_requests)
+        runtime, requested, recorded, limits = _times(jobs, keep=self.keep_requests)
         return Workload.of(
             submit,
             runtime,
@@ -148,7 +145,12 @@ class Sacct(TraceFormat):
             requested=requested,
             tasks=request.tasks,
             requests=amounts,
-            attributes={**_texts(jobs), **waited, "memory_known": known.astype(np.int64)},
+            attributes={
+                **_texts(jobs),
+                **waited,
+                **recorded_limits(machine, recorded, requested),
+                "memory_known": known.astype(np.int64),
+            },
             excluded={**duplicates, **excluded},
             repaired={**limits, **repaired, **times, **request.repaired},
             name=path.name.removesuffix(".gz").removesuffix(".txt"),
@@ -254,8 +256,11 @@ def _demand(jobs: SacctRows, memory: FloatArray) -> Demand:
     return Demand(_nodes(jobs), _cpus(jobs) * 1000, memory, gpus * 1000)
 
 
-def _times(jobs: SacctRows, *, keep: bool = False) -> tuple[IntArray, IntArray, dict[str, int]]:
-    """Return (n_job,) runtimes and requested times in ns, and counts of repaired requested times, empty if `keep` is set."""
+def _times(jobs: SacctRows, *, keep: bool = False) -> tuple[IntArray, IntArray, IntArray, dict[str, int]]:
+    """Return (n_job,) runtimes, requested times and recorded limits in ns, and counts of repaired requested times.
+
+    A recorded limit that is missing is `units.UNKNOWN`. With `keep`, requested times are the recorded limits.
+    """
     runtime = jobs.wholes("ElapsedRaw")
     jobs.refuse(runtime > _LONGEST, "ElapsedRaw", "{value} s exceeds 68 years", _CORRECT)
     words = jobs.words("TimelimitRaw")
@@ -269,11 +274,12 @@ def _times(jobs: SacctRows, *, keep: bool = False) -> tuple[IntArray, IntArray, 
     bad = (minutes < 0) | (minutes > _LONGEST // 60)
     limited.refuse(bad, "TimelimitRaw", "{value} is not a time limit in minutes", _CORRECT)
     limit[given] = minutes * MINUTE
+    recorded = np.where(given & (limit > 0), limit, UNKNOWN)
     if keep:
-        return runtime * SECOND, np.where(given & (limit > 0), limit, UNKNOWN), {}
+        return runtime * SECOND, recorded, recorded, {}
     if below := int((limit < runtime * SECOND).sum()):
         repaired["time limit below the runtime, taken as the runtime"] = below
-    return runtime * SECOND, np.maximum(limit, runtime * SECOND), repaired
+    return runtime * SECOND, np.maximum(limit, runtime * SECOND), recorded, repaired
 
 
 def _submit(jobs: SacctRows, local: tzinfo) -> tuple[IntArray, dict[str, FloatArray], dict[str, int]]:
@@ -290,7 +296,7 @@ def _submit(jobs: SacctRows, local: tzinfo) -> tuple[IntArray, dict[str, FloatAr
     early = waited < 0
     waited[early] = np.nan
     counts = {time_of_day.REPEATED: twice + more, "start before the submission, wait unknown": int(early.sum())}
-    return since * SECOND, {"wait_s": waited}, {reason: count for reason, count in counts.items() if count}
+    return since * SECOND, {"wait_s": waited}, occurring(counts)
 
 
 def _texts(jobs: SacctRows) -> dict[str, NDArray[np.str_]]:

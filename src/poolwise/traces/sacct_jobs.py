@@ -13,6 +13,7 @@ from poolwise.errors import InputError
 from poolwise.traces import time_of_day
 from poolwise.traces.numbers import NotANumber
 from poolwise.traces.sacct_rows import UNKNOWN, SacctRows, lengths
+from poolwise.traces.selection import occurring
 
 _RAW = re.compile(r"(?P<job>[0-9]{1,18})(?P<step>\..+)?")
 _NAME = re.compile(r"(?P<job>[0-9]{1,9})(?:_(?P<task>[0-9]{1,7})|\+(?P<part>[0-9]{1,4}))?(?P<waits>_\[.*\])?(?P<step>\..+)?")
@@ -23,21 +24,15 @@ EARLIER = "earlier row of a job that was requeued, or that was still active in a
 
 
 def split_jobs_and_steps(rows: SacctRows, local: tzinfo) -> tuple[SacctRows, SacctRows, dict[str, int]]:
-    """Separate jobs and steps, and keep one row of each.
+    """Separate jobs and steps, keep one row of each, and count the excluded rows by reason.
 
     If a job has several rows, because of --duplicates or overlapping exports, the row with the latest submission is kept, then
     the latest start, then the longest runtime; sacct reports that row without --duplicates. Steps are kept if they did not
     start before that row.
 
-    Returns
-    -------
-    jobs, steps
-        Rows with a column JobIDRaw: a whole number, followed by a step if any, as in "17.batch" or "17.0". If only JobID was
-        exported, task 4 of array 17 becomes 1700000004 and part 1 of heterogeneous job 17 becomes 1750000001.
-    excluded
-        Reason -> number of excluded rows.
-
-    Raises UnreadableRows; and InputError if two jobs have the same number, or the export has no jobs.
+    The rows have a column JobIDRaw: a whole number, followed by a step if any, as in "17.batch" or "17.0". If only JobID was
+    exported, task 4 of array 17 becomes 1700000004 and part 1 of heterogeneous job 17 becomes 1750000001. Raises
+    UnreadableRows; and InputError if two jobs have the same number, or the export has no jobs.
     """
     names, tasks_waiting = _names(rows)
     by_name: dict[str, list[int]] = defaultdict(list)
@@ -84,11 +79,7 @@ def split_jobs_and_steps(rows: SacctRows, local: tzinfo) -> tuple[SacctRows, Sac
     }
     if "JobIDRaw" not in rows.names:
         rows = rows.with_words("JobIDRaw", [name or "" for name in names])
-    return (
-        rows.select_rows(sorted(jobs)),
-        rows.select_rows(sorted(steps)),
-        {reason: count for reason, count in excluded.items() if count},
-    )
+    return rows.select_rows(sorted(jobs)), rows.select_rows(sorted(steps)), occurring(excluded)
 
 
 def _names(rows: SacctRows) -> tuple[list[str | None], int]:
@@ -121,9 +112,9 @@ def _check_same_job(rows: SacctRows, name: str, candidates: list[int]) -> None:
             index = rows.names.index(column)
             other = next((row for row in candidates if rows.cells[row][index] != rows.cells[candidates[0]][index]), None)
             if other is not None:
-                problem = f"job {name} is already in line {rows.lines[candidates[0]]}, with another {column}"
+                problem = f"job {name} is already in line {rows.line[candidates[0]]}, with another {column}"
                 remedy = "export one cluster, and a period in which its job numbers did not restart"
-                raise InputError(problem, file=rows.path, line=int(rows.lines[other]), field=column, remedy=remedy)
+                raise InputError(problem, file=rows.path, line=int(rows.line[other]), field=column, remedy=remedy)
 
 
 def _recency(rows: SacctRows, row: int, local: tzinfo) -> tuple[int, int, int]:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from itertools import compress
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.errors import InputError
 from poolwise.traces.numbers import NotANumber, wholes
 from poolwise.traces.text_files import read_text
-from poolwise.traces.unreadable_rows import UnreadableRows
+from poolwise.traces.unreadable_rows import NumberedRows, unreadable
 
 REQUIRED: tuple[tuple[str, ...], ...] = (
     ("JobIDRaw", "JobID"),
@@ -49,26 +50,11 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
-class SacctRows:
-    """Rows of an export, all of them or a part.
+class SacctRows(NumberedRows):
+    """Rows of an export, all of them or a part: column names, and n_row rows of cells with one text per column."""
 
-    Attributes
-    ----------
-    path : file that was read
-    names : column names
-    lines : (n_row,) line of the file, from 1
-    cells : n_row rows with one text per column
-    whole : lines of all rows of the export, for the masks of unreadable rows in errors
-    """
-
-    path: Path
     names: tuple[str, ...]
-    lines: IntArray
     cells: Sequence[Sequence[str]]
-    whole: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-
-    def __len__(self) -> int:
-        return len(self.cells)
 
     def words(self, name: str) -> list[str]:
         """Return the (n_row,) texts of a column."""
@@ -82,18 +68,12 @@ class SacctRows:
 
     def filter_rows(self, keep: BoolArray) -> SacctRows:
         """Return the rows for which (n_row,) `keep` is true."""
-        return replace(self, lines=self.lines[keep], cells=[row for row, kept in zip(self.cells, keep, strict=True) if kept])
+        return replace(self, line=self.line[keep], cells=list(compress(self.cells, keep)))
 
     def select_rows(self, indices: Sequence[int]) -> SacctRows:
         """Return the rows with these indices, in that order."""
         rows = np.array(indices, dtype=np.int64)
-        return replace(self, lines=self.lines[rows], cells=[self.cells[row] for row in indices])
-
-    def fail(self, bad: BoolArray, name: str | None, problem: str, remedy: str) -> NoReturn:
-        """Raise UnreadableRows for the (n_row,) bad rows, at the line of the first."""
-        line = int(self.lines[np.argmax(bad)])
-        rows = np.isin(self.whole, self.lines[bad])
-        raise UnreadableRows.of(rows, problem, file=self.path, line=line, field=name, remedy=remedy)
+        return replace(self, line=self.line[rows], cells=[self.cells[row] for row in indices])
 
     def refuse(self, bad: BoolArray, name: str, problem: str, remedy: str) -> None:
         """Raise UnreadableRows if any of the (n_row,) rows is bad; "{value}" in `problem` becomes the first bad value."""
@@ -107,20 +87,11 @@ class SacctRows:
         try:
             return reader(words)
         except NotANumber as error:
-            bad = np.array([not _can_read(word, reader) for word in words], dtype=np.bool_)
-            self.fail(bad, name, error.problem, remedy)
+            self.fail(unreadable(words, reader), name, error.problem, remedy)
 
     def wholes(self, name: str) -> IntArray:
         """Return (n_row,) whole numbers of a column."""
         return self.read(name, wholes, "write a whole number; export it with --parsable2")
-
-
-def _can_read(word: str, reader: Callable[[list[str]], object]) -> bool:
-    try:
-        reader([word])
-    except NotANumber:
-        return False
-    return True
 
 
 def read_export(path: Path) -> SacctRows:
@@ -144,7 +115,7 @@ def read_export(path: Path) -> SacctRows:
         lines.append(number)
     if not cells:
         raise InputError("the export contains no jobs", file=path, remedy=f"export with sacct --parsable2 {_FORMAT_OPTION}")
-    return SacctRows(path, names, np.array(lines, dtype=np.int64), cells)
+    return SacctRows(path, np.array(lines, dtype=np.int64), names, cells)
 
 
 def check_width(rows: SacctRows) -> None:
@@ -217,14 +188,10 @@ def used_mib(words: Sequence[str]) -> FloatArray:
 
 
 def requested_mib(words: Sequence[str]) -> tuple[FloatArray, NDArray[np.str_]]:
-    """Parse ReqMem; raise NotANumber for text, and for numbers without a unit, which may be bytes or MB.
+    """Parse ReqMem to MiB; raise NotANumber for text, and for numbers without a unit, which may be bytes or MB.
 
-    Returns
-    -------
-    mebibytes
-        (n_word,) MiB; 0 if empty, 0 (all memory of a node), or marked "?" as a number that sacct could not write.
-    per
-        (n_word,) "n" per node, "c" per CPU, "" for the whole job, as Slurm 21.08 and later write it.
+    An amount is 0 if empty, 0 (all memory of a node), or marked "?" as a number that sacct could not write. It is "n" per node,
+    "c" per CPU, or "" for the whole job, as Slurm 21.08 and later write it.
     """
     return _memory(words, lambda match: bool(match[2]) or float(match[1]) == 0)
 

@@ -11,24 +11,16 @@ from poolwise.arrays import BoolArray
 from poolwise.errors import InputError
 
 
+def occurring(counts: Mapping[str, int]) -> dict[str, int]:
+    """Return the reasons with at least one row."""
+    return {reason: count for reason, count in counts.items() if count}
+
+
 def select(reasons: Mapping[str, BoolArray], path: Path, remedy: str) -> tuple[BoolArray, dict[str, int]]:
     """Keep the rows to which no reason applies; count an excluded row under the first reason that applies.
 
-    Parameters
-    ----------
-    reasons
-        Reason -> (n_row,) mask of the rows to exclude for it.
-    path, remedy
-        For the error if no row remains.
-
-    Returns
-    -------
-    keep
-        (n_row,) bool.
-    excluded
-        Reason -> number of rows, for the reasons that apply.
-
-    Raises InputError if no row remains.
+    `reasons` maps each reason to an (n_row,) mask of the rows to exclude for it. Returns an (n_row,) mask of the kept rows, and
+    reason -> number of rows for the reasons that apply. Raises InputError, with the path and the remedy, if no row remains.
     """
     keep = np.logical_not(np.zeros_like(next(iter(reasons.values()))))
     excluded = {}

@@ -13,11 +13,11 @@ from poolwise.errors import InputError, UnknownNameError
 from poolwise.model import Machine, Workload
 from poolwise.registry import register
 from poolwise.traces import swf_rows as swf
-from poolwise.traces.demand import split_over_nodes
+from poolwise.traces.demand import recorded_limits, split_over_nodes
 from poolwise.traces.format import TraceFormat
-from poolwise.traces.memory import LARGEST, MemoryField, check_scale, parse_memory_unknown
+from poolwise.traces.memory import LARGEST, MemoryField, check_scale, parse_memory_unknown, with_unknown
 from poolwise.traces.numbers import array_to_ns, round_up
-from poolwise.traces.selection import select
+from poolwise.traces.selection import occurring, select
 from poolwise.traces.swf_rows import SwfLines, SwfRows
 from poolwise.traces.text_files import beginning
 from poolwise.traces.unreadable_rows import read_readable
@@ -30,6 +30,7 @@ _COLUMNS: dict[MemoryField, tuple[int, ...]] = {
 }
 _NAMES = {"user": swf.USER, "group": swf.GROUP, "queue": swf.QUEUE, "partition": swf.PARTITION}
 _LONGEST = 2**31  # seconds: submit + runtime stay below 2**63 ns
+_IN_SECONDS = "times are in seconds; correct the row"
 _LARGEST = 2**31  # processors; multiplied by the MiB on each, they stay below 2**63
 
 
@@ -98,18 +99,16 @@ class SWF(TraceFormat):
         return replace(found, excluded={**skipped.counts, **found.excluded}, notes=tuple(skipped.notes))
 
     def _read(self, log: SwfRows, machine: Machine) -> Workload:
-        path, unknown = log.path, parse_memory_unknown(self.memory_unknown)
+        path = log.path
         kilobytes = self._memory(log)
-        log, kilobytes, excluded = _keep(log, kilobytes, exclude_unknown=unknown is None)
-        runtime, requested, repaired = _times(log, keep=self.keep_requests)
+        log, kilobytes, excluded = _keep(log, kilobytes, exclude_unknown=self.memory_unknown == "exclude")
+        runtime, requested, recorded, repaired = _times(log, keep=self.keep_requests)
         nodes, cores, rounded = split_processors(machine, self._processors(log))
         memory = self._memory_per_node(log, kilobytes, cores)
         repaired = {**repaired, **rounded}
         shared = {} if "nodes" in machine.resources else {"cores": cores}
         known = kilobytes > 0
-        if unknown is not None and not known.all():
-            memory = np.where(known, memory, unknown)
-            repaired[f"memory unknown or 0, taken as {self.memory_unknown}"] = int((~known).sum())
+        memory = with_unknown(memory, known, self.memory_unknown, repaired)
         found = Workload.of(
             _submit(log),
             runtime,
@@ -119,6 +118,7 @@ class SWF(TraceFormat):
             attributes={
                 **_attributes(log),
                 **(_feedback(log) if self.closed_loop else {}),
+                **recorded_limits(machine, recorded, requested),
                 "memory_known": known.astype(np.int64),
             },
             excluded=excluded,
@@ -165,7 +165,7 @@ def split_processors(machine: Machine, processors: IntArray) -> tuple[IntArray, 
         "processors rounded up to the same number on each of several nodes": int((surplus > 0).sum()),
         "cores of these jobs in excess of their processors": int(surplus.sum()),
     }
-    return nodes, on_each, {reason: count for reason, count in counts.items() if count}
+    return nodes, on_each, occurring(counts)
 
 
 def cores_per_node(machine: Machine) -> int:
@@ -173,9 +173,8 @@ def cores_per_node(machine: Machine) -> int:
     cores, groups = machine.per_node.get("cores"), machine.racks.nodes
     least = int(cores[groups].min()) if cores is not None and len(groups) else 0
     if least < 1:
-        raise InputError(
-            f"machine '{machine.name}' does not state the cores of a node", field="cores", remedy="give its nodes cores"
-        )
+        problem = f"machine '{machine.name}' does not state the cores of a node"
+        raise InputError(problem, field="cores", remedy="give its nodes cores")
     return least
 
 
@@ -191,33 +190,31 @@ def _keep(log: SwfRows, kilobytes: FloatArray, *, exclude_unknown: bool) -> tupl
     return log.filter_rows(keep), kilobytes[keep], excluded
 
 
-def _times(log: SwfRows, *, keep: bool = False) -> tuple[IntArray, IntArray, dict[str, int]]:
-    """Return (n_row,) runtimes and requested times in ns, and counts of repaired requested times, empty if `keep` is set."""
+def _times(log: SwfRows, *, keep: bool = False) -> tuple[IntArray, IntArray, IntArray, dict[str, int]]:
+    """Return (n_row,) runtimes, requested times and recorded limits in ns, and counts of repaired requested times.
+
+    A recorded limit that is missing is `units.UNKNOWN`. With `keep`, requested times are the recorded limits.
+    """
     runtime, requested = log.values[:, swf.RUN], log.values[:, swf.REQUESTED_TIME]
     for field, column in ((swf.RUN, runtime), (swf.REQUESTED_TIME, requested)):
         log.refuse(column > _LONGEST, field, "{value} s exceeds 68 years", "times are in seconds; correct or remove the row")
+    recorded = np.where(requested > 0, array_to_ns(np.maximum(requested, 0)), UNKNOWN)
     if keep:
-        return array_to_ns(runtime), np.where(requested > 0, array_to_ns(np.maximum(requested, 0)), UNKNOWN), {}
+        return array_to_ns(runtime), recorded, recorded, {}
     unknown = requested < 0
     below = ~unknown & (requested < runtime)
     counts = {
         "requested time unknown, taken as the runtime": int(unknown.sum()),
         "requested time below the runtime, taken as the runtime": int(below.sum()),
     }
-    repaired = {reason: count for reason, count in counts.items() if count}
-    return array_to_ns(runtime), array_to_ns(np.maximum(requested, runtime)), repaired
+    return array_to_ns(runtime), array_to_ns(np.maximum(requested, runtime)), recorded, occurring(counts)
 
 
 def _submit(log: SwfRows) -> IntArray:
     """Return (n_row,) ns since the first submission."""
     seconds = log.values[:, swf.SUBMIT]
     since = seconds - seconds.min()
-    log.refuse(
-        since > _LONGEST,
-        swf.SUBMIT,
-        "{value} is more than 68 years after the first job",
-        "times are in seconds; correct the row",
-    )
+    log.refuse(since > _LONGEST, swf.SUBMIT, "{value} is more than 68 years after the first job", _IN_SECONDS)
     return array_to_ns(since)
 
 
@@ -236,12 +233,7 @@ def _attributes(log: SwfRows) -> dict[str, IntArray | FloatArray]:
 
 def _feedback(log: SwfRows) -> dict[str, IntArray | FloatArray]:
     """Return the predecessor of each job (-1 for none) and the think time after it in s (-1 if unknown)."""
-    log.refuse(
-        log.values[:, swf.THINK] > _LONGEST,
-        swf.THINK,
-        "{value} s exceeds 68 years",
-        "times are in seconds; correct the row",
-    )
+    log.refuse(log.values[:, swf.THINK] > _LONGEST, swf.THINK, "{value} s exceeds 68 years", _IN_SECONDS)
     return {"preceding": log.values[:, swf.PRECEDING].astype(np.int64), "think_s": log.values[:, swf.THINK]}
 
 

@@ -7,16 +7,17 @@ Parallel Workloads Archive.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from itertools import compress
 from pathlib import Path
 
 import numpy as np
 
-from poolwise.arrays import BoolArray, FloatArray, IntArray, frozen
+from poolwise.arrays import BoolArray, FloatArray, frozen
 from poolwise.errors import InputError
 from poolwise.traces.numbers import NotANumber, are_real, number_text, reals
 from poolwise.traces.text_files import read_text, write_text
-from poolwise.traces.unreadable_rows import UnreadableRows
+from poolwise.traces.unreadable_rows import NumberedRows
 
 FIELDS = (
     "Job Number",
@@ -51,32 +52,22 @@ _BLOCK = 20_000  # lines split at once, which bounds the memory for their words
 
 
 @dataclass(frozen=True, eq=False)
-class SwfRows:
+class SwfRows(NumberedRows):
     """The header and the parsed rows of a log, unknown values -1.
 
     Attributes
     ----------
-    path : file that was read
     comments : header lines without the ";"
-    line : (n_row,) line of the file, from 1
     values : (n_row, 18) float64, exact because numbers above 2**53 are rejected; columns as in `FIELDS`
-    whole : lines of all rows of the log, for the masks of unreadable rows in errors; by default those of these rows
     """
 
-    path: Path
     comments: tuple[str, ...]
-    line: IntArray
     values: FloatArray
-    whole: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         frozen(self.line)
         frozen(self.values)
-        if not len(self.whole):
-            object.__setattr__(self, "whole", self.line)
-
-    def __len__(self) -> int:
-        return len(self.line)
 
     @property
     def processors(self) -> FloatArray:
@@ -88,7 +79,7 @@ class SwfRows:
         if bad.any():
             row = int(np.argmax(bad))
             message = problem.format(value=number_text(float(self.values[row, field])))
-            raise _unreadable(self.path, self.whole, self.line[bad], message, remedy, FIELDS[field])
+            self.fail(bad, FIELDS[field], message, remedy)
 
     def filter_rows(self, keep: BoolArray) -> SwfRows:
         """Return the rows for which (n_row,) `keep` is true."""
@@ -96,28 +87,15 @@ class SwfRows:
 
 
 @dataclass(frozen=True, eq=False)
-class SwfLines:
-    """The header and the unparsed rows of a log.
+class SwfLines(NumberedRows):
+    """The header and the unparsed rows of a log: header lines without the ";", and the text of each row."""
 
-    Attributes
-    ----------
-    path : file that was read
-    comments : header lines without the ";"
-    line : (n_row,) line of the file, from 1
-    text : (n_row,) text of the line
-    """
-
-    path: Path
     comments: tuple[str, ...]
-    line: IntArray
     text: list[str]
 
-    def __len__(self) -> int:
-        return len(self.text)
-
     def filter_rows(self, keep: BoolArray) -> SwfLines:
-        """Return the rows for which (n_row,) `keep` is true."""
-        return replace(self, line=self.line[keep], text=[text for text, kept in zip(self.text, keep, strict=True) if kept])
+        """Return the rows for which (n_row,) `keep` is true, as all rows of the log."""
+        return SwfLines(self.path, self.line[keep], self.comments, list(compress(self.text, keep)))
 
 
 def read_lines(path: Path) -> SwfLines:
@@ -134,7 +112,7 @@ def read_lines(path: Path) -> SwfLines:
             rows.append(stripped)
     if not rows:
         raise InputError("the trace contains no jobs", file=path, remedy="use a file with rows of 18 numbers")
-    return SwfLines(path, tuple(comments), np.array(numbers, dtype=np.int64), rows)
+    return SwfLines(path, np.array(numbers, dtype=np.int64), tuple(comments), rows)
 
 
 def read_rows(path: Path, extra_columns: int = 0) -> SwfRows:
@@ -150,7 +128,7 @@ def parse_rows(lines: SwfLines, extra_columns: int = 0) -> SwfRows:
     if extra_columns < 0:
         raise InputError(f"extra_columns is {extra_columns}", field="extra_columns", remedy="use 0 or more")
     blocks = [_numbers(lines, low, extra_columns) for low in range(0, len(lines), _BLOCK)]
-    log = SwfRows(lines.path, lines.comments, lines.line, np.concatenate(blocks))
+    log = SwfRows(lines.path, lines.line, lines.comments, np.concatenate(blocks))
     _check(log)
     return log
 
@@ -162,27 +140,22 @@ def _numbers(lines: SwfLines, low: int, extra_columns: int) -> FloatArray:
     for row in lines.text[low : low + _BLOCK]:
         fields = row.split()
         if len(fields) != expected:
-            raise _wrong_width(lines, extra_columns)
+            _refuse_widths(lines, extra_columns)
         words.extend(fields[: len(FIELDS)] if extra_columns else fields)
     try:
         return reals(words).reshape(-1, len(FIELDS))
     except NotANumber as error:
-        position, field = divmod(error.position, len(FIELDS))
-        bad = [low + k for k in range(len(words) // len(FIELDS)) if not are_real(words[18 * k : 18 * k + 18])]
-        problem, remedy = f"{error.problem} (field {field + 1})", "write a number, or -1 if it is unknown"
-        assert bad[0] == low + position
-        raise _unreadable(lines.path, lines.line, lines.line[bad], problem, remedy, FIELDS[field]) from error
+        field, bad = error.position % len(FIELDS), np.zeros(len(lines), dtype=np.bool_)
+        rows = range(len(words) // len(FIELDS))
+        bad[low : low + len(rows)] = [not are_real(words[18 * k : 18 * k + 18]) for k in rows]
+        lines.fail(bad, FIELDS[field], f"{error.problem} (field {field + 1})", "write a number, or -1 if it is unknown")
 
 
-def _unreadable(path: Path, whole: IntArray, bad: IntArray, problem: str, remedy: str, field: str | None) -> UnreadableRows:
-    """Build the error for the rows in lines `bad`, a subset of the lines `whole`."""
-    return UnreadableRows.of(np.isin(whole, bad), problem, file=path, line=int(bad[0]), field=field, remedy=remedy)
-
-
-def _wrong_width(lines: SwfLines, extra_columns: int) -> UnreadableRows:
+def _refuse_widths(lines: SwfLines, extra_columns: int) -> None:
+    """Raise UnreadableRows for the rows with more or fewer fields than expected."""
     widths = np.array([len(row.split()) for row in lines.text], dtype=np.int64)
-    bad = lines.line[widths != len(FIELDS) + extra_columns]
-    found = int(widths[lines.line == bad[0]][0])
+    bad = widths != len(FIELDS) + extra_columns
+    found = int(widths[bad][0])
     more = found - len(FIELDS)
     expected = f"18 fields and {extra_columns} extra columns" if extra_columns else "18 fields"
     if more < 0:
@@ -191,7 +164,7 @@ def _wrong_width(lines: SwfLines, extra_columns: int) -> UnreadableRows:
         remedy = f"if every row has {more} additional columns, ignore them with extra_columns={more} (--extra-columns {more})"
     else:
         remedy = "read it without extra_columns (--extra-columns 0)"
-    return _unreadable(lines.path, lines.line, bad, f"the row has {found} fields, expected {expected}", remedy, None)
+    lines.fail(bad, None, f"the row has {found} fields, expected {expected}", remedy)
 
 
 def _check(log: SwfRows) -> None:
@@ -208,10 +181,11 @@ def _check(log: SwfRows) -> None:
     order = np.argsort(values[:, JOB], kind="stable")
     same = values[order[1:], JOB] == values[order[:-1], JOB]
     if same.any():
-        k = int(np.argmax(same))
-        problem = f"job {number_text(float(values[order[k], JOB]))} is already in line {int(log.line[order[k]])}"
-        repeated = log.line[order[1:][same]]  # the first of them is the line in the message
-        raise _unreadable(log.path, log.whole, repeated, problem, "renumber the jobs, or keep one row of each", FIELDS[JOB])
+        before = np.full(len(log), -1)  # row with the same job number
+        before[order[1:][same]] = order[:-1][same]
+        first = int(before[np.argmax(before >= 0)])
+        problem = f"job {number_text(float(values[first, JOB]))} is already in line {int(log.line[first])}"
+        log.fail(before >= 0, FIELDS[JOB], problem, "renumber the jobs, or keep one row of each")
 
 
 def write_swf_rows(log: SwfRows, path: Path) -> None:

@@ -19,13 +19,9 @@ def require(source: Source, names: Sequence[str]) -> None:
     """Raise InputError if the table lacks any of the columns."""
     missing = [name for name in names if name not in source.names]
     if missing:
-        raise InputError(
-            f"the table lacks {', '.join(missing)}; it has {', '.join(source.names)}",
-            file=source.path,
-            line=source.header_line,
-            field=missing[0],
-            remedy=f"the required columns are {', '.join(names)}",
-        )
+        problem = f"the table lacks {', '.join(missing)}; it has {', '.join(source.names)}"
+        remedy = f"the required columns are {', '.join(names)}"
+        raise InputError(problem, file=source.path, line=source.header_line, field=missing[0], remedy=remedy)
 
 
 def refuse(source: Source, name: str, bad: BoolArray, problem: str) -> None:

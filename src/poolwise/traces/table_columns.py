@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -27,60 +27,9 @@ _QUOTED = re.compile(r'"[^"]*"')
 _KEY = "poolwise"  # key of the row counts in a Parquet file's metadata
 
 
-class Source(Protocol):
-    """A table that was read, with access to its columns by name, (n_row,) each."""
-
-    def __len__(self) -> int:
-        """Return the number of rows."""
-        ...
-
-    def filter_rows(self, keep: BoolArray) -> Self:
-        """Return the rows for which (n_row,) `keep` is true."""
-        ...
-
-    @property
-    def path(self) -> Path:
-        """File that the table was read from."""
-        ...
-
-    @property
-    def names(self) -> Sequence[str]:
-        """Names of the columns."""
-        ...
-
-    @property
-    def header_line(self) -> int | None:
-        """Line of the header, or None for a file without lines."""
-        ...
-
-    @property
-    def counts(self) -> Counts:
-        """Reason -> rows, for "excluded" and "repaired"; empty if the file does not store them."""
-        ...
-
-    def wholes(self, name: str) -> IntArray:
-        """Return whole numbers; raise InputError for anything else."""
-        ...
-
-    def numbers(self, name: str) -> IntArray | FloatArray:
-        """Return whole numbers if all are, else float64 with NaN for empty cells; raise InputError for text and NaN."""
-        ...
-
-    def texts(self, name: str) -> NDArray[np.str_]:
-        """Return text, empty for empty cells."""
-        ...
-
-    def location(self, row: int) -> str:
-        """Describe the location of a row in the file."""
-        ...
-
-    def line(self, row: int) -> int | None:
-        """Return the line of a row, or None for a file without lines."""
-        ...
-
-    def error(self, row: int, name: str, problem: str, remedy: str) -> InputError:
-        """Build the error for a value."""
-        ...
+def csv_header(path: Path) -> set[str]:
+    """Return the words between the commas of the first line of a file, plain or gzip."""
+    return {*beginning(path).partition(b"\n")[0].decode("utf-8-sig", "replace").strip().split(",")}
 
 
 def is_parquet(start: bytes) -> bool:
@@ -296,6 +245,15 @@ class _Parquet:
     def _refuse(self, name: str, bad: pl.Series, problem: str, remedy: str) -> None:
         if bad.any():
             raise self.error(int(bad.arg_max() or 0), name, problem, remedy)
+
+
+Source = _CSV | _Parquet
+"""A table that was read, with access to its columns by name, (n_row,) each.
+
+`wholes` returns whole numbers, `numbers` float64 with NaN for empty cells unless all are whole, `texts` "" for empty cells;
+they raise InputError for other cells. `line` and `header_line` are None for a file without lines, where `location` describes
+a row. `counts` are the rows by reason, for "excluded" and "repaired"; empty if the file does not store them.
+"""
 
 
 def columns_of_parquet(path: Path) -> Source:

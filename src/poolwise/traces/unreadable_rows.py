@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, Self, TypeVar
+from typing import NoReturn, Protocol, Self, TypeVar
 
 import numpy as np
 
-from poolwise.arrays import BoolArray
+from poolwise.arrays import BoolArray, IntArray
 from poolwise.errors import InputError
+from poolwise.traces.numbers import NotANumber
 
 MAX_NOTES = 3
 """Number of parse errors that are reported in full; the others are only counted."""
@@ -19,9 +20,7 @@ MAX_NOTES = 3
 class UnreadableRows(InputError):
     """Some rows cannot be read; the message describes the first.
 
-    Attributes
-    ----------
-    bad : (n_row,) mask of these rows; None after the error has been passed to another process
+    `bad` is an (n_row,) mask of these rows; None after the error has been passed to another process.
     """
 
     bad: BoolArray | None = None
@@ -48,15 +47,50 @@ class LogRows(Protocol):
         ...
 
 
-@dataclass
-class SkippedRows:
-    """Counts and examples of the skipped rows.
+@dataclass(frozen=True, eq=False)
+class NumberedRows:
+    """Rows of a log with line numbers, all rows or a part.
 
     Attributes
     ----------
-    counts : reason -> number of rows
-    notes : one sentence for each of the first parse errors
+    path : file that was read
+    line : (n_row,) line of the file, from 1
+    whole : lines of all rows of the log, for the masks of unreadable rows in errors; by default those of these rows
     """
+
+    path: Path
+    line: IntArray
+    whole: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64), kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not len(self.whole):
+            object.__setattr__(self, "whole", self.line)
+
+    def __len__(self) -> int:
+        return len(self.line)
+
+    def fail(self, bad: BoolArray, name: str | None, problem: str, remedy: str) -> NoReturn:
+        """Raise UnreadableRows for the (n_row,) bad rows, at the line of the first."""
+        line, rows = int(self.line[np.argmax(bad)]), np.isin(self.whole, self.line[bad])
+        raise UnreadableRows.of(rows, problem, file=self.path, line=line, field=name, remedy=remedy)
+
+
+def unreadable(words: list[str], reader: Callable[[list[str]], object]) -> BoolArray:
+    """Return an (n_word,) mask of the texts for which a reader raises NotANumber."""
+
+    def fails(word: str) -> bool:
+        try:
+            reader([word])
+        except NotANumber:
+            return True
+        return False
+
+    return np.array([fails(word) for word in words], dtype=np.bool_)
+
+
+@dataclass
+class SkippedRows:
+    """Number of the skipped rows by reason, and one sentence for each of the first parse errors."""
 
     counts: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)

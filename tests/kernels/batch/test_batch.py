@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from poolwise.batch.search.costs import costs_of
 from poolwise.batch.search.packing import BinPacking, Guide, assignment_of, fit, improve, most_items, rebuild
-from poolwise.kernels.batch.price import price_out
+from poolwise.kernels.batch.price import BestSets, price_out
 from poolwise.kernels.batch.search import total
 from tests.helpers.batch_problems import fill, problems, set_cost
 
@@ -46,15 +46,15 @@ def test_pricing_finds_the_most_valuable_set(problem, data):
             items = np.array(chosen)
             if fill(problem, 0, list(chosen)) is not None:
                 best = max(best, float(prize[items].sum()) - set_cost(costs, 0, items)[0])
-    sets, sizes, values = np.empty((9, n), dtype=np.int64), np.empty(9, dtype=np.int64), np.empty(9)
+    found = BestSets(np.empty((9, n), dtype=np.int64), np.empty(9, dtype=np.int64), np.empty(9))
     price = np.array([data.draw(st.sampled_from([0.0, 1e-4, 0.01, 1.0]))])  # the result is exact from any initial price
-    most, kept, looked = price_out(costs, 0, prize, 0.0, 10_000, 5, price, sets, sizes, values)
+    most, kept, looked = price_out(costs, 0, prize, 0.0, 10_000, 5, price, found)
     assert looked <= 10_000
     assert most == pytest.approx(best, abs=1e-7)
     for k in range(kept):
-        items = sets[k, : sizes[k]]
-        assert values[k] == pytest.approx(float(prize[items].sum()) - set_cost(costs, 0, items)[0], abs=1e-9)
-    cut, _, _ = price_out(costs, 0, prize, 0.0, data.draw(st.integers(0, 9)), 5, price, sets, sizes, values)
+        items = found.items[k, : found.size[k]]
+        assert found.value[k] == pytest.approx(float(prize[items].sum()) - set_cost(costs, 0, items)[0], abs=1e-9)
+    cut, _, _ = price_out(costs, 0, prize, 0.0, data.draw(st.integers(0, 9)), 5, price, found)
     assert cut >= best - 1e-9  # a valid bound even if the search stops early
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from poolwise.kernels.common.state import EASY, EASY_NO_EXTRA, LEAF, WORST, record
 from poolwise.kernels.jit import entry
 from poolwise.kernels.list_scheduling.closed_form import prepare_bounds
 from poolwise.kernels.list_scheduling.indexed import _classify_subtree
@@ -12,16 +13,12 @@ from poolwise.kernels.list_scheduling.racks import fits
 from poolwise.kernels.list_scheduling.reservation import compute_extra, may_start
 from poolwise.kernels.list_scheduling.state import (
     BLOCKED,
-    EASY,
-    EASY_NO_EXTRA,
-    LEAF,
-    N_NOW,
-    SHADOW,
     STARTABLE,
     UNDECIDED,
-    WORST,
     JobArrays,
     RackArrays,
+    RackNow,
+    RackState,
     Rules,
 )
 
@@ -31,24 +28,25 @@ WINDOW = 5
 
 
 @entry
-def _judge(rows, jobs, rules, racks, now, answers, truth):
+def _judge(rows, state, answers, truth):
     """Write the verdict on each node (the jobs' leaves, then their common root) and the jobs that may start.
 
     The first job is the head. Returns False for states that never occur in a search: the head fits now, or does not fit at
     its shadow time.
     """
+    jobs, rules, racks = state.jobs, state.rules, state.racks
     n, remote = jobs.nodes[0], jobs.remote[0]
     if not fits(n, remote, rules.anywhere, racks.shadow_free, racks.shadow_pool):
         return False
     if fits(n, remote, rules.anywhere, racks.free, racks.pool):
         return False
-    compute_extra(0, jobs, rules, racks, now)
+    compute_extra(0, state)
     if not rules.anywhere:
-        prepare_bounds(0, jobs, rules, racks, now)
+        prepare_bounds(0, state)
     for k in range(answers.size):
-        answers[k] = _classify_subtree(0, rows[k], jobs, rules, racks, now)
+        answers[k] = _classify_subtree(0, rows[k], state)
     for job in range(1, jobs.nodes.size):
-        truth[job - 1] = may_start(job, 0, jobs, rules, racks, now)
+        truth[job - 1] = may_start(job, 0, state)
     return True
 
 
@@ -105,13 +103,14 @@ def _draw(g: np.random.Generator) -> tuple[np.ndarray, JobArrays, Rules, RackArr
 def test_closed_form_verdicts_match_exact_placement() -> None:
     """A STARTABLE job may start and a BLOCKED one may not; if a subtree is BLOCKED, none of its jobs may start."""
     g = np.random.default_rng(4)
-    now = np.zeros(N_NOW, dtype=np.int64)
-    now[SHADOW] = WINDOW
+    now = record(RackNow)
+    now.shadow = WINDOW
     counts: dict[tuple[str, int], int] = {}
     for _ in range(40_000):
         rows, jobs, rules, racks = _draw(g)
         answers, truth = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows) - 1, dtype=np.bool_)
-        if not _judge(rows, jobs, rules, racks, now, answers, truth):
+        state = RackState(jobs, None, None, rules, racks, None, None, None, None, now)
+        if not _judge(rows, state, answers, truth):
             continue
         case = (rows, jobs.nodes, jobs.remote, rules, racks)
         for k, may in enumerate(truth):

@@ -8,23 +8,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from poolwise.kernels.common.state import MEAN, PAPER, WORST, record
 from poolwise.kernels.list_scheduling import candidate_filter, racks
 from poolwise.kernels.list_scheduling import earliest as search
 from poolwise.kernels.list_scheduling import profile as kernels
-from poolwise.kernels.list_scheduling.state import (
-    INSTANT_COUNT,
-    LENGTH_FOUND,
-    MEAN,
-    N_NOW,
-    PAPER,
-    PRESENT,
-    STEP_COUNT,
-    TIME,
-    WORST,
-    ProfileArrays,
-    ReservationCacheArrays,
-    StepArrays,
-)
+from poolwise.kernels.list_scheduling.state import ProfileArrays, ProfileStatus, RackNow, ReservationCacheArrays, StepArrays
 from poolwise.kernels.python_code import python_code
 from poolwise.units import HORIZON, NEVER
 
@@ -32,6 +20,12 @@ earliest, change, drop_instant = map(python_code, (search.earliest, kernels.chan
 merge, advance = map(python_code, (kernels.merge, kernels.advance))
 last_candidate, remains_candidate = map(python_code, (candidate_filter.last_candidate, candidate_filter.remains_candidate))
 place, expected, fits = map(python_code, (racks.place, racks.expected, racks.fits))
+
+
+def _status(instants: int) -> ProfileStatus:
+    status = record(ProfileStatus)
+    status.instants, status.single_rack = instants, -1
+    return status
 
 
 class _Jobs(NamedTuple):
@@ -70,7 +64,7 @@ def _draw(g: np.random.Generator):
     cache = ReservationCacheArrays(*(np.zeros(0, np.int64) for _ in ReservationCacheArrays._fields))
     steps = StepArrays(*(np.zeros(room, np.int64) for _ in range(3)), wide(), wide())
     profile = ProfileArrays(
-        time, free.sum(axis=0), pool.sum(axis=0), free, pool, _decreases(free, pool), np.array([count, 0, 0, 0, 0, 0, -1]),
+        time, free.sum(axis=0), pool.sum(axis=0), free, pool, _decreases(free, pool), _status(count),
         narrow(), narrow(), np.full(room, -7), narrow(), narrow(), wide(), wide(), steps, cache,
     )  # fmt: skip
     n, remote, expected_work = int(g.integers(1, 2 * n_rack + 1)), int(g.choice([0, 1, 3, 5])), int(g.integers(0, 16))
@@ -91,7 +85,7 @@ def _decreases(free, pool):
 
 def _try_each_instant(first, limit, profile, jobs, rules, found):
     """Try each instant, extending the interval until the job placed in it ends within it."""
-    count = int(profile.size[INSTANT_COUNT])
+    count = int(profile.status.instants)
     for k in range(first, count):
         if profile.time[k] >= limit:
             break
@@ -117,7 +111,7 @@ def test_earliest_interval_matches_exhaustive_search(seed):
     g = np.random.default_rng(seed)
     for _ in range(20):
         profile, jobs, rules, found = _draw(g)
-        count = int(profile.size[INSTANT_COUNT])
+        count = int(profile.status.instants)
         first = int(g.integers(0, count)) if g.random() < 0.5 else 0
         limit = int(profile.time[g.integers(0, count)]) if g.random() < 0.5 else NEVER
         k = earliest(0, first, limit, jobs, rules, found, profile)
@@ -125,7 +119,7 @@ def test_earliest_interval_matches_exhaustive_search(seed):
         wanted, length, least = _try_each_instant(first, limit, profile, jobs, rules, also)
         assert k == wanted
         if k >= 0:
-            assert int(profile.size[LENGTH_FOUND]) == length
+            assert int(profile.status.length_found) == length
             assert (found.take.tolist(), found.borrow.tolist()) == (also.take.tolist(), also.borrow.tolist())
             assert (profile.least_free.tolist(), profile.least_pool.tolist()) == tuple(some.tolist() for some in least)
 
@@ -136,7 +130,7 @@ def test_reserve_and_release_restore_the_profile(seed):
     for _ in range(5):
         profile, _, _, found = _draw(g)
         time, before = profile.time, _steps(profile)
-        begin = int(time[g.integers(profile.size[INSTANT_COUNT])])
+        begin = int(time[g.integers(profile.status.instants)])
         end = min(begin + int(g.integers(0, 30)), HORIZON)
         found.take[:], found.borrow[:] = g.integers(0, 3), g.integers(0, 9)
         change(begin, end, found.take, found.borrow, -1, profile)
@@ -153,21 +147,21 @@ def test_advancing_a_profile_keeps_its_future(seed):
     g = np.random.default_rng(seed)
     for _ in range(5):
         profile, _, _, found = _draw(g)
-        now = np.zeros(N_NOW, np.int64)
-        count = int(profile.size[INSTANT_COUNT])
-        now[TIME] = int(profile.time[g.integers(count)]) + int(g.integers(0, 3))
+        now = record(RackNow)
+        count = int(profile.status.instants)
+        now.time = int(profile.time[g.integers(count)]) + int(g.integers(0, 3))
         advance(profile, now)
-        assert int(profile.time[profile.size[PRESENT]]) == int(now[TIME])
+        assert int(profile.time[profile.status.present]) == int(now.time)
         before = _steps(profile)
         for _ in range(int(g.integers(0, 2))):  # instants at which nothing changes
-            begin = int(now[TIME]) + int(g.integers(0, 9))
+            begin = int(now.time) + int(g.integers(0, 9))
             found.take[:], found.borrow[:] = 1, 1
             if begin < profile.time[count - 1] - 1:
                 for sign in (-1, 1):
                     change(begin, begin + 1, found.take, found.borrow, sign, profile)
         assert _steps(profile) == before
         merge(profile)
-        assert _steps(profile) == before and int(profile.size[INSTANT_COUNT]) == len(before)
+        assert _steps(profile) == before and int(profile.status.instants) == len(before)
         _check_sums(profile)
 
 
@@ -181,18 +175,18 @@ def test_candidate_filter_matches_exhaustive_check(seed):
         jobs = _Jobs(*column, *np.zeros((3, count)))
         take, borrow = np.zeros((2, count, n_rack), np.int64)
         cache = profile.cache._replace(ranked=g.permutation(count), start=np.zeros(count, np.int64), take=take, borrow=borrow)
-        now = np.zeros(N_NOW, np.int64)
-        now[TIME] = profile.time[g.integers(profile.size[INSTANT_COUNT])]
+        now = record(RackNow)
+        now.time = profile.time[g.integers(profile.status.instants)]
         advance(profile, now)
         profile = profile._replace(cache=cache)
-        profile.size[STEP_COUNT], last = 0, count
+        profile.status.steps, last = 0, count
         while last >= 0:
             able = [k for k in range(last) if _fits_from_now_on(cache.ranked[k], jobs, rules, profile)]
             last = last_candidate(last - 1, 0, jobs, rules, profile)
             assert last == max(able, default=-1)
             while last >= 0:
                 other, job = g.integers(count), cache.ranked[last]
-                begin, end = _reserve(other, g, now[TIME], profile)
+                begin, end = _reserve(other, g, now.time, profile)
                 cache.start[other] = begin
                 change(begin, end, take[other], borrow[other], -1, profile)
                 still = remains_candidate(job, other, jobs, rules, profile)
@@ -203,12 +197,12 @@ def test_candidate_filter_matches_exhaustive_check(seed):
 
 def _reserve(job, g, now, profile):
     """Draw an interval and a placement that is free in it."""
-    room = profile.time.size - int(profile.size[INSTANT_COUNT])
+    room = profile.time.size - int(profile.status.instants)
     begin = min(int(g.choice([now, now + g.integers(0, 20)])), HORIZON)
     end = min(begin + int(g.integers(0, 9)), HORIZON)
     begin = end if room < 2 else begin  # the arrays are full
-    time, some = profile.time, range(profile.size[PRESENT], profile.size[INSTANT_COUNT])
-    met = [m for m in some if time[m] < end and (m + 1 not in some or time[m + 1] > begin)] or [profile.size[PRESENT]]
+    time, some = profile.time, range(profile.status.present, profile.status.instants)
+    met = [m for m in some if time[m] < end and (m + 1 not in some or time[m + 1] > begin)] or [profile.status.present]
     rack = g.integers(0, 2, profile.free.shape[0])
     profile.cache.take[job] = np.minimum(g.integers(0, 3) * rack, profile.free[:, met].min(axis=1))
     profile.cache.borrow[job] = np.minimum(g.integers(0, 9) * rack, profile.pool[:, met].min(axis=1))
@@ -217,7 +211,7 @@ def _reserve(job, g, now, profile):
 
 def _fits_from_now_on(job, jobs, rules, profile):
     """Check each instant of the interval."""
-    first, count = int(profile.size[PRESENT]), int(profile.size[INSTANT_COUNT])
+    first, count = int(profile.status.present), int(profile.status.instants)
     length = int(
         jobs.expected_work[job] if rules.anywhere and jobs.remote[job] > 0 else max(jobs.expected_work[job], jobs.length[job])
     )
@@ -229,13 +223,13 @@ def _fits_from_now_on(job, jobs, rules, profile):
 
 def _check_sums(profile):
     """Check the stored sums against the amounts."""
-    some = slice(profile.size[PRESENT], profile.size[INSTANT_COUNT])
+    some = slice(profile.status.present, profile.status.instants)
     assert profile.nodes[some].tolist() == profile.free[:, some].sum(axis=0).tolist()
     assert profile.memory[some].tolist() == profile.pool[:, some].sum(axis=0).tolist()
 
 
 def _steps(profile):
     """Return (time, amounts) of the instants from now on at which amounts change."""
-    some = range(profile.size[PRESENT], profile.size[INSTANT_COUNT])
+    some = range(profile.status.present, profile.status.instants)
     states = [(int(profile.time[k]), profile.free[:, k].tolist(), profile.pool[:, k].tolist()) for k in some]
     return [state for k, state in enumerate(states) if k == 0 or state[1:] != states[k - 1][1:]]

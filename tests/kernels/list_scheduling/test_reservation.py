@@ -12,7 +12,6 @@ from poolwise.kernels.jit import entry
 from poolwise.kernels.list_scheduling.racks import fits, place
 from poolwise.kernels.list_scheduling.reservation import reserve
 from poolwise.kernels.list_scheduling.runs import end_first, start
-from poolwise.kernels.list_scheduling.state import HEAD, RUNNING, SHADOW, SHADOW_TRACKED, TIME, WINDOW
 from poolwise.model import Machine, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.schedulers.list import ListScheduler
@@ -24,28 +23,29 @@ LOCAL, RACKS = 100, 3
 
 
 @entry
-def _reserve_both_ways(heads, jobs, rules, racks, runs, now, tracked, found):
+def _reserve_both_ways(heads, state, tracked, found):
     """Start each job at its submission if it fits then, and reserve for a head at that instant in both ways.
 
     Records whether the search could resume from the last reservation and, for each way, the shadow time, the window and the
     free capacity of each rack at that time; nothing if the head does not wait.
     """
+    jobs, rules, racks, runs, now = state.jobs, state.rules, state.racks, state.runs, state.now
     for k in range(heads.size):
-        now[TIME] = jobs.submit[k]
-        while now[RUNNING] > 0 and runs.end[runs.ending[0]] <= now[TIME]:
-            end_first(rules, racks, runs, now)
+        now.time = jobs.submit[k]
+        while now.running > 0 and runs.end[runs.ending[0]] <= now.time:
+            end_first(state)
         if place(jobs.nodes[k], jobs.remote[k], rules.anywhere, racks.free, racks.pool, racks.take, racks.borrow):
-            start(k, jobs, rules, racks, runs, now)
-            now[HEAD] = -1
+            start(k, state)
+            now.head = -1
         head = heads[k]
         if fits(jobs.nodes[head], jobs.remote[head], rules.anywhere, racks.free, racks.pool):
             continue
-        tracked[k] = now[SHADOW_TRACKED]
+        tracked[k] = now.shadow_tracked
         for way in range(2):
             if way == 1:
-                now[HEAD], now[SHADOW_TRACKED] = -1, 0
-            reserve(head, jobs, rules, racks, runs, now)
-            found[k, way, 0], found[k, way, 1] = now[SHADOW], now[WINDOW]
+                now.head, now.shadow_tracked = -1, 0
+            reserve(head, state)
+            found[k, way, 0], found[k, way, 1] = now.shadow, now.window
             for r in range(racks.free.size):
                 found[k, way, 2 + 2 * r], found[k, way, 3 + 2 * r] = racks.shadow_free[r], racks.shadow_pool[r]
 
@@ -70,12 +70,12 @@ def test_resumed_reservation_search_matches_a_search_from_scratch() -> None:
         rule = rule_of(scheduler)
         assert rule is not None
         arrays = RunColumns(RunSpec(machine, load, scheduler, Ideal(), Ideal()), rule).arrays()
-        able = np.flatnonzero(arrays.jobs.able)
+        able = np.flatnonzero(arrays.state.jobs.able)
         if not len(able):
             continue
         heads = np.repeat(g.choice(able, n), int(g.integers(1, 4)))[:n]
         tracked, found = np.zeros(n, dtype=np.int64), np.zeros((n, 2, 2 + 2 * RACKS), dtype=np.int64)
-        _reserve_both_ways(heads, arrays.jobs, arrays.rules, arrays.racks, arrays.runs, arrays.now, tracked, found)
+        _reserve_both_ways(heads, arrays.state, tracked, found)
         assert np.array_equal(found[:, 0], found[:, 1])
         resumed += int(tracked.sum())
         moved += int((np.diff(found[:, 0, 0][tracked > 0]) < 0).sum())

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from poolwise.errors import PoolwiseError
-from poolwise.runner import Local, Store, find_executor, records, run_missing
+from poolwise.runner import Local, Store, TaskRunner, find_executor
 from poolwise.studies import load, run
 from tests.helpers.kept_trials import content
 from tests.helpers.small_study import write
@@ -34,14 +34,14 @@ def test_results_are_unchanged_while_workers_are_killed(tmp_path: Path) -> None:
     killed, draw, progress = [], random.Random(1), Count()
     local, store = Store(tmp_path / "here"), Store(tmp_path / "there")
     with local.writing():
-        expected = records(Squares(), range(60), local, Local(1))
+        expected = TaskRunner(local, Local(1)).records(Squares(), range(60))
     with (
         DaskProcesses(tmp_path / "cluster") as cluster,
         find_executor("dask", cluster.address) as executor,
         store.writing(),
         every(3.0, lambda: kill_one(cluster.processes(), killed, draw)),
     ):
-        assert records(Squares(seconds=1.0), range(60), store, executor, progress) == expected
+        assert TaskRunner(store, executor, progress).records(Squares(seconds=1.0), range(60)) == expected
     print(f"{len(killed)} workers killed")
     assert len(killed) >= 5 and progress.done == 60
     assert content(tmp_path / "there") == content(tmp_path / "here")
@@ -61,19 +61,19 @@ def test_run_survives_a_restart_of_the_scheduler(tmp_path: Path) -> None:
                     cluster.start_worker(number)
 
         with (store := Store(tmp_path / "out")).writing(), every(0.2, restart):
-            found = records(Squares(seconds=0.5), range(30), store, executor, progress)
+            found = TaskRunner(store, executor, progress).records(Squares(seconds=0.5), range(30))
     assert scheduler.poll() is not None and progress.done == 30, "a cell was saved twice"
     assert [one["square"] for one in found] == [n**2 for n in range(30)]
 
 
 def test_restarted_client_computes_only_missing_cells(tmp_path: Path) -> None:
     code = f"""
-from poolwise.runner import Store, run_missing, find_executor
+from poolwise.runner import TaskRunner, Store, find_executor
 from tests.helpers.task_types import Squares
 import pathlib, sys
 store = Store(pathlib.Path({str(tmp_path / "out")!r}))
 with find_executor("dask", sys.argv[1]) as executor, store.writing():
-    run_missing(Squares(seconds=0.5), range(30), store, executor)
+    TaskRunner(store, executor).run(Squares(seconds=0.5), range(30))
 """
     store = Store(tmp_path / "out")
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"}
@@ -84,7 +84,7 @@ with find_executor("dask", sys.argv[1]) as executor, store.writing():
         client.wait()
         saved, progress = sum(store.holds(Squares().key(n)) for n in range(30)), Count()
         with find_executor("dask", cluster.address) as executor, store.writing():
-            run_missing(Squares(), range(30), store, executor, progress)
+            TaskRunner(store, executor, progress).run(Squares(), range(30))
     assert 5 <= saved < 30 and (progress.before, progress.done) == (saved, 30 - saved)
 
 
@@ -95,4 +95,4 @@ def test_error_names_the_cell_that_kills_its_workers(tmp_path: Path) -> None:
         (store := Store(tmp_path / "out")).writing(),
         pytest.raises(PoolwiseError, match=r"workers repeatedly died while running cell n=7"),
     ):
-        run_missing(Deadly(), [7], store, executor)
+        TaskRunner(store, executor).run(Deadly(), [7])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from poolwise.errors import InputError, PoolwiseError
-from poolwise.runner import Local, Store, find_executor, records, run_missing
+from poolwise.runner import Local, Store, TaskRunner, find_executor
 from poolwise.runner.executors import cluster as cluster_module
 from poolwise.studies import load, run
 from tests.helpers.kept_trials import content
@@ -31,14 +31,14 @@ def test_results_are_unchanged_while_workers_are_killed(tmp_path: Path) -> None:
     killed, draw, progress = [], random.Random(1), Count()
     local, store = Store(tmp_path / "here"), Store(tmp_path / "there")
     with local.writing():
-        expected = records(Squares(), range(60), local, Local(1))
+        expected = TaskRunner(local, Local(1)).records(Squares(), range(60))
     with (
         RayProcesses(tmp_path / "cluster") as cluster,
         find_executor("ray", cluster.address) as executor,
         store.writing(),
         every(3.0, lambda: kill_one(cluster.processes(), killed, draw)),
     ):
-        assert records(Squares(seconds=1.0), range(60), store, executor, progress) == expected
+        assert TaskRunner(store, executor, progress).records(Squares(seconds=1.0), range(60)) == expected
     print(f"{len(killed)} workers killed")
     assert len(killed) >= 5 and progress.done == 60
     assert content(tmp_path / "there") == content(tmp_path / "here")
@@ -48,7 +48,7 @@ def test_run_survives_a_restart_of_the_head(tmp_path: Path) -> None:
     """The run waits for the head; only cells in progress are computed again."""
     progress, local, store = Count(), Store(tmp_path / "here"), Store(tmp_path / "there")
     with local.writing():
-        expected = records(Squares(), range(30), local, Local(1))
+        expected = TaskRunner(local, Local(1)).records(Squares(), range(30))
     with RayProcesses(tmp_path / "cluster") as cluster, find_executor("ray", cluster.address) as executor:
         head = cluster.started[0]
 
@@ -59,7 +59,7 @@ def test_run_survives_a_restart_of_the_head(tmp_path: Path) -> None:
                 cluster.start_head()
 
         with store.writing(), every(0.2, restart):
-            assert records(Squares(seconds=0.5), range(30), store, executor, progress) == expected
+            assert TaskRunner(store, executor, progress).records(Squares(seconds=0.5), range(30)) == expected
     assert head.poll() is not None and progress.done == 30, "a cell was saved twice"
     assert content(tmp_path / "there") == content(tmp_path / "here")
 
@@ -68,7 +68,7 @@ def test_lost_head_is_an_error_and_a_new_head_resumes(tmp_path: Path, monkeypatc
     monkeypatch.setattr(cluster_module, "PATIENCE_S", 3.0)
     progress, resumed, local, store = Count(), Count(), Store(tmp_path / "here"), Store(tmp_path / "there")
     with local.writing():
-        records(Squares(), range(30), local, Local(1))
+        TaskRunner(local, Local(1)).records(Squares(), range(30))
     with RayProcesses(tmp_path / "cluster") as cluster:
         head = cluster.started[0]
         with (
@@ -77,11 +77,11 @@ def test_lost_head_is_an_error_and_a_new_head_resumes(tmp_path: Path, monkeypatc
             every(0.2, lambda: end(head) if progress.done >= 5 else None),
             pytest.raises(InputError, match=r"(?s)no Ray cluster answers.*ray start --head, then give the same command again"),
         ):
-            run_missing(Squares(seconds=0.5), range(30), store, executor, progress)
+            TaskRunner(store, executor, progress).run(Squares(seconds=0.5), range(30))
         cluster.start_head()
         wait_until(lambda: is_listening(cluster.port), 60)
         with find_executor("ray", cluster.address) as executor, store.writing():
-            run_missing(Squares(seconds=0.5), range(30), store, executor, resumed)
+            TaskRunner(store, executor, resumed).run(Squares(seconds=0.5), range(30))
     assert 5 <= progress.done < 30 and (resumed.before, resumed.done) == (progress.done, 30 - progress.done)
     assert content(tmp_path / "there") == content(tmp_path / "here")
 
@@ -100,4 +100,4 @@ def test_error_names_the_cell_that_kills_its_workers(tmp_path: Path) -> None:
         (store := Store(tmp_path / "out")).writing(),
         pytest.raises(PoolwiseError, match=r"workers died again and again while they ran one cell, n=7"),
     ):
-        run_missing(Deadly(), [7], store, executor)
+        TaskRunner(store, executor).run(Deadly(), [7])

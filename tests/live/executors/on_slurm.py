@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from dask_jobqueue import SLURMCluster
 
-from poolwise.runner import Local, Store, find_executor, records
+from poolwise.runner import Local, Store, TaskRunner, find_executor
 from tests.helpers.kept_trials import content
 from tests.helpers.task_types import Squares
 from tests.live.executors.clusters import ROOT, end, free_port, start, wait_until
@@ -34,7 +34,7 @@ def expected(tmp_path_factory) -> Path:
     """Results computed on this computer."""
     folder = tmp_path_factory.mktemp("here")
     with (store := Store(folder)).writing():
-        records(Squares(), range(20), store, Local(1))
+        TaskRunner(store, Local(1)).records(Squares(), range(20))
     return folder
 
 
@@ -47,7 +47,7 @@ def test_job_array_of_workers_finds_the_scheduler_by_file(slurm, expected, tmp_p
         worker = f"{sys.executable} -m dask worker --scheduler-file {file} --nthreads 1 --memory-limit 2GB --no-dashboard"
         slurm.call("sbatch", "--array=1-2", "--cpus-per-task=1", "--time=0:10:00", f"--chdir={tmp_path}", "--wrap", worker)
         with find_executor("dask", str(file)) as executor, store.writing():
-            records(Squares(seconds=0.2), range(20), store, executor)
+            TaskRunner(store, executor).records(Squares(seconds=0.2), range(20))
     finally:
         slurm.call("scancel", "--user=root", check=False)
         end(scheduler)
@@ -69,5 +69,5 @@ def test_workers_started_by_dask_jobqueue_compute_the_cells(slurm, expected, tmp
     ) as cluster:
         cluster.scale(jobs=2)
         with find_executor("dask", cluster.scheduler_address) as executor, store.writing():
-            records(Squares(seconds=0.2), range(20), store, executor)
+            TaskRunner(store, executor).records(Squares(seconds=0.2), range(20))
     assert content(tmp_path / "there") == content(expected)

@@ -206,7 +206,7 @@ EVICTING = '''
 from dataclasses import dataclass, field
 
 from poolwise.model import Plan, Stop
-from poolwise.policies.order.classes import Classes
+from poolwise.policies.order.priorities import Classes
 from poolwise.policies.placement.nodes import placement
 from poolwise.schedulers.list import ListScheduler
 
@@ -232,10 +232,7 @@ class Dispatcher:
             return plan
         highest = priority[queue.jobs].max()
         lower = [Stop(run.id, False, "a higher class waits") for run in snapshot.runs() if priority[run.job] < highest]
-        return Plan((*plan.decisions, *lower), plan.wake_at)
-
-    def why(self, job, queue, snapshot, plan):
-        return self.inner.why(job, queue, snapshot, plan)
+        return Plan((*plan.decisions, *lower), plan.wake_at, plan.reasons)
 '''
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from poolwise.live.slurm.poller import SlurmSettings
+from poolwise.live.slurm.platform import SlurmSettings
 from poolwise.live.slurm.shadow_mode import ShadowPlatform
 from poolwise.slurm import hostlist
 from tests.live.slurm.cluster import Cluster, missing_programs

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from poolwise.live.slurm import poller
+from poolwise.live.slurm import platform
 from poolwise.live.slurm.place_mode import PlacePlatform
-from poolwise.live.slurm.poller import SlurmSettings
+from poolwise.live.slurm.platform import SlurmSettings
 from poolwise.loop import Loop
 from poolwise.model import Continuation
 from poolwise.schedulers.list import ListScheduler
@@ -91,7 +91,7 @@ def test_unplaceable_job_is_given_back_with_the_reason(slurm: FakeSlurm) -> None
 def test_nodes_that_form_no_machine_do_not_end_the_run(slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
     """With mixed nodes in a rack, the old machine is kept without the changed nodes until the racks are uniform again."""
     logged: list[str] = []
-    monkeypatch.setattr(poller, "log_event", lambda event, *_, **__: logged.append(event))
+    monkeypatch.setattr(platform, "log_event", lambda event, *_, **__: logged.append(event))
     run = SteppedRun(slurm)
     slurm.cpus |= {"n0": 8, "n1": 32, "n99": 16}
     slurm.jobs = {str(k): make_job(str(k), nodes=3) for k in (1, 2, 3)}

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from poolwise.errors import InputError
 from poolwise.live.slurm import parsing
-from poolwise.live.slurm.job_request import JobRequest
+from poolwise.live.slurm.job_rows import JobRequest, JobRows
 from poolwise.live.slurm.machine import SlurmLayout
 from poolwise.live.slurm.parsing import JOB_FIELDS, ClusterListing, SlurmNode, parse_licenses, read_jobs
-from poolwise.model import Placement
+from poolwise.model import Placement, job_table
 from poolwise.units import HOUR, SECOND
 from tests.helpers.fake_slurm import make_job
 
@@ -130,3 +130,17 @@ def test_changed_cluster_requires_a_new_machine() -> None:
     assert whole.matches(ClusterListing((), listing.nodes, {**listing.licenses, "pool_rack0": 50})), (
         "a pool that shrinks keeps the machine"
     )
+
+
+def test_rows_of_finished_jobs_are_given_to_later_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waiting and running jobs keep their rows, and a refused start returns with its request."""
+    monkeypatch.setattr(job_table, "SPARE_ROWS", 2)
+    rows, request = JobRows(("nodes", "memory"), 0, None), JobRequest(1, 60, 0, 7, {"nodes": 2, "memory": 1024})
+    assert [rows.append_waiting(str(k), request) for k in range(6)] == [*range(6)]
+    for k in range(5):
+        rows.stop_waiting(str(k))
+    rows.recycle([3])
+    assert [rows.append_waiting(name, request) for name in ("7", "8", "9", "10")] == [0, 1, 2, 4]
+    assert [rows.table.name(row) for row in range(6)] == ["7", "8", "9", "3", "10", "5"]
+    rows.requeue("3", 3)
+    assert rows.is_waiting("3") and len(rows.table) == 6

@@ -16,7 +16,7 @@ from poolwise.model import Kind, Machine, Wait, Workload
 from poolwise.optimize.min_cost_flow import Flow
 from poolwise.performance.device_network import DeviceNetwork
 from poolwise.platforms.simulated import Simulation
-from poolwise.policies.cost.best_fit import BestFit
+from poolwise.policies.cost.baselines import BestFit
 from poolwise.registry import make
 from poolwise.schedulers.flow import Firmament, FlowScheduler, graph
 from poolwise.schedulers.greedy import LeastAllocated, LocalFirstRandom

@@ -12,9 +12,9 @@ from poolwise import traces
 from poolwise.errors import InputError
 from poolwise.model import Machine
 from poolwise.traces import vinesim
-from poolwise.traces.vinesim.affinity import count_columns
-from poolwise.traces.vinesim.deployment import FIELDS as UNIT_FIELDS
+from poolwise.traces.vinesim.tables import count_columns
 from poolwise.traces.vinesim.tasks import FIELDS
+from poolwise.traces.vinesim.units import FIELDS as UNIT_FIELDS
 
 few = settings(max_examples=20)
 rates = st.one_of(st.just(0.0), st.floats(1e-9, 1e12))

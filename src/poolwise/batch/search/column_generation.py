@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from poolwise.arrays import FloatArray, IntArray
+from poolwise.arrays import FloatArray
 from poolwise.batch.search.packing import BinPacking, Guide, Late, most_items
 from poolwise.kernels.batch.fill import FillCosts
 from poolwise.kernels.batch.master import (
@@ -28,6 +28,7 @@ from poolwise.kernels.batch.master import (
     optimize,
     uncovered_costs,
 )
+from poolwise.kernels.batch.price import BestSets
 from poolwise.random import uniform
 
 STEP = 0.5
@@ -122,7 +123,7 @@ def generate_columns(found: GeneratedColumns, effort: float, late: Late, looks_m
         if value - bound <= CLOSED * max(1.0, abs(value)) and uncovered <= UNCOVERED:
             closed = True
             break
-        proven, added = generate(costs, charged, master, looks, ROUNDS, price, *scratch)
+        proven, added = generate(costs, charged, master, looks, ROUNDS, price, scratch)
         if proven > bound:
             bound, duals = proven, master.dual.copy()
         uncovered_items = -1 - master.basis[(master.basis < 0) & (master.basis >= -n) & (master.level > UNCOVERED)]
@@ -171,7 +172,7 @@ def dive(found: GeneratedColumns, effort: float, late: Late, turn: int = 0) -> B
         if _has_room(master, found.costs):
             optimize(master)
             charged = found.costs._replace(outside=np.zeros(1), allowed=found.costs.allowed & ~covered)
-            generate(found.costs, charged, master, LOOKS, ROUNDS, price, *scratch)
+            generate(found.costs, charged, master, LOOKS, ROUNDS, price, scratch)
     base.charge[before : base.used[0]] = base.cost[before : base.used[0]]
     return _packed(found, fixed)
 
@@ -188,9 +189,9 @@ def _packed(found: GeneratedColumns, columns: list[int]) -> BinPacking:
     return BinPacking(slot, kind, math.inf, int((slot < 0).sum()))
 
 
-def _scratch(n: int) -> tuple[IntArray, IntArray, FloatArray]:
+def _scratch(n: int) -> BestSets:
     """Return work arrays for the sets found by a pricing."""
-    return np.empty((KEEP, n), dtype=np.int64), np.empty(KEEP, dtype=np.int64), np.empty(KEEP)
+    return BestSets(np.empty((KEEP, n), dtype=np.int64), np.empty(KEEP, dtype=np.int64), np.empty(KEEP))
 
 
 def _has_room(master: Master, costs: FillCosts) -> bool:

@@ -14,7 +14,7 @@ from poolwise.batch.problem.definition import Problem
 from poolwise.kernels.batch.exchange import exchange
 from poolwise.kernels.batch.fill import FillCosts
 from poolwise.kernels.batch.guide import guide, priced
-from poolwise.kernels.batch.search import Bins, anneal, best_fit, empty_bins, put_all, split, total
+from poolwise.kernels.batch.search import Annealing, Bins, anneal, best_fit, empty_bins, put_all, split, total
 
 TRIES = (0.99, 0.95)
 """Fractions of the guiding prices at which best fit is tried: the full price causes ties."""
@@ -112,14 +112,14 @@ def improve(
     slot, kind = start.slot.copy(), start.kind.copy()
     n_bin = max(1, int(bins.open[-1]))
     per_bin = max(abs(start.cost) / n_bin, 1e-9)
-    state = _random(seed)
-    block, best, done, hand = 4096, start.cost, 0, np.empty(bins.items.shape[1], dtype=np.int64)
+    run = Annealing(_random(seed), slot, kind, np.empty(bins.items.shape[1], dtype=np.int64))
+    block, best, done = 4096, start.cost, 0
     while done < moves:
         if late():
             return BinPacking(slot, kind, best, 0), False
         now = min(block, moves - done)
         here, there = (hot * (COLD / hot) ** (at / moves) * per_bin for at in (done, done + now))
-        best = anneal(costs, bins, state, now, here, there, slot, kind, best, hand)
+        best = anneal(costs, bins, run, now, here, there, best)
         done += now
     return BinPacking(slot, kind, best, 0), True
 

@@ -95,12 +95,6 @@ class Relaxation:
             lp.add_column(0.0, 0, math.inf, [row, self.room[g], self.outside], [1, 1, -1])
 
 
-def linear_bound(problem: Problem, *, fixed: bool) -> float:
-    """Return the optimum of the aggregated relaxation; infinity if it is infeasible, NaN if the solver failed."""
-    answer = Relaxation.of(problem, fixed=fixed).program.solve()
-    return math.inf if answer.status == "infeasible" else answer.objective if answer.status == "optimal" else math.nan
-
-
 def shortages(problem: Problem) -> list[Shortage] | None:
     """Return the shortages of the batch even if workloads could be split over modules: constraints that no assignment meets.
 

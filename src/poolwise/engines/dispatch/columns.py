@@ -2,54 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
 import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.engines.dispatch.star import StarNetwork
 from poolwise.engines.kernel_arrays import blank, read_only
 from poolwise.interfaces import PerformanceModel
+from poolwise.kernels.common.state import record
+from poolwise.kernels.dispatch import state
 from poolwise.model import Machine, Workload
 from poolwise.model.snapshot import model_parts
 from poolwise.performance.affinity import Affinity, compute_times, rates
 from poolwise.performance.transfer import Transfer
-from poolwise.policies.placement.units.choices import Choices
-from poolwise.policies.placement.units.layout import UnitLayout
+from poolwise.policies.placement.units.layout import Choices, UnitLayout
 from poolwise.policies.placement.units.policy import TieredPolicy
 from poolwise.random import uniform
 from poolwise.schedulers.dispatch import LANE, Dispatch
 from poolwise.schedulers.task_queues import lanes_of
-
-if TYPE_CHECKING:
-    from poolwise.kernels.dispatch import state
+from poolwise.units import NEVER
 
 EXACT = 2**51
 """Times (ns) below which a slowdown in float64 reproduces them exactly."""
 
 
-class DispatchArrays(NamedTuple):
-    """Arguments of the kernel `replay`."""
-
-    jobs: state.TaskArrays
-    units: state.UnitArrays
-    idle: state.IdleArrays
-    ends: state.Ends
-    tiers: state.Tiers
-    lanes: state.TaskQueueArrays
-    runs: state.TaskRunArrays
-    now: IntArray
-
-
-def arrays(machine: Machine, workload: Workload, scheduler: Dispatch, truth: PerformanceModel, seed: int) -> DispatchArrays:
+def arrays(
+    machine: Machine, workload: Workload, scheduler: Dispatch, truth: PerformanceModel, seed: int
+) -> state.DispatchState:
     """Build the initial arrays of a run; a replay modifies them."""
-    from poolwise.kernels.dispatch import state
-
     assert isinstance(scheduler.placement, TieredPolicy)
     shape, tiers = _tiers(scheduler.placement, machine, workload)
     lane = lanes_of(workload.table, LANE)
     n, n_lane, layout = len(workload), int(lane.max()) + 1, UnitLayout.of(machine)
-    return DispatchArrays(
+    return state.DispatchState(
         jobs=_jobs(machine, workload, truth, lane, shape, _draws(scheduler.placement, workload, seed)),
         units=_units(machine, layout),
         idle=all_idle(len(layout.owner)),
@@ -57,14 +41,12 @@ def arrays(machine: Machine, workload: Workload, scheduler: Dispatch, truth: Per
         tiers=tiers,
         lanes=state.TaskQueueArrays(np.full(n_lane, -1), np.full(n_lane, -1), np.full(n, -1), blank(n), blank(n_lane)),
         runs=state.TaskRunArrays(*(blank(int(workload.tasks.sum())) for _ in range(4))),
-        now=blank(state.N_NOW),
+        now=record(state.DispatchNow),
     )
 
 
 def _units(machine: Machine, layout: UnitLayout) -> state.UnitArrays:
     """Build the arrays of the units."""
-    from poolwise.kernels.dispatch import state
-
     kind = np.zeros(len(layout.owner), dtype=np.int64)
     for k, (low, high) in enumerate(layout.of_type):
         kind[low:high] = k
@@ -74,34 +56,27 @@ def _units(machine: Machine, layout: UnitLayout) -> state.UnitArrays:
 
 def all_idle(n: int) -> state.IdleArrays:
     """Build the counts of n idle units."""
-    from poolwise.kernels.dispatch.state import RADIX, IdleArrays
-
-    n_block = n // RADIX + 1  # one unit more than there are, because the end of the last range is looked up
-    n_region = (n_block - 1) // RADIX + 1
-    regions = np.minimum(np.arange(max(n_region, RADIX)) * RADIX**2, n)
-    blocks = np.minimum(np.arange(n_region * RADIX) * RADIX, n)
-    units = np.minimum(np.arange(n_block * RADIX), n)
-    return IdleArrays(
+    n_block = n // state.RADIX + 1  # one unit more than there are, because the end of the last range is looked up
+    n_region = (n_block - 1) // state.RADIX + 1
+    regions = np.minimum(np.arange(max(n_region, state.RADIX)) * state.RADIX**2, n)
+    blocks = np.minimum(np.arange(n_region * state.RADIX) * state.RADIX, n)
+    units = np.minimum(np.arange(n_block * state.RADIX), n)
+    return state.IdleArrays(
         regions=regions.astype(np.int32),
-        blocks=(blocks.reshape(-1, RADIX) - regions[:n_region, None]).astype(np.int16),
-        units=(units.reshape(-1, RADIX) - blocks[:n_block, None]).astype(np.int8),
+        blocks=(blocks.reshape(-1, state.RADIX) - regions[:n_region, None]).astype(np.int16),
+        units=(units.reshape(-1, state.RADIX) - blocks[:n_block, None]).astype(np.int8),
         total=np.array([n]),
     )
 
 
 def no_ends(n: int) -> state.Ends:
     """Build an empty heap of ends for n units."""
-    from poolwise.kernels.dispatch.state import N_DIGIT, RADIX, Ends
-    from poolwise.units import NEVER
-
-    slots = N_DIGIT, RADIX
-    return Ends(blank(n), blank(n), np.full(slots, -1), np.full(slots, NEVER), np.full(N_DIGIT, NEVER), blank(1))
+    slots = state.N_DIGIT, state.RADIX
+    return state.Ends(blank(n), blank(n), np.full(slots, -1), np.full(slots, NEVER), np.full(state.N_DIGIT, NEVER), blank(1))
 
 
 def _tiers(policy: TieredPolicy, machine: Machine, workload: Workload) -> tuple[IntArray, state.Tiers]:
     """Return (n_job,) the shape of each job, and the policy's tiers of each shape."""
-    from poolwise.kernels.dispatch import state
-
     choices = Choices(UnitLayout.of(machine), workload.table)
     shape = lanes_of(workload.table, policy.key)
     tier, part, low, high = [0], [0], list[int](), list[int]()
@@ -119,8 +94,6 @@ def _jobs(
     machine: Machine, workload: Workload, truth: PerformanceModel, lane: IntArray, shape: IntArray, draws: FloatArray
 ) -> state.TaskArrays:
     """Build the arrays of the jobs."""
-    from poolwise.kernels.dispatch import state
-
     parts = model_parts(truth)
     transfer = next((model for model in parts if isinstance(model, Transfer)), None)
     compute = _compute(machine, workload) if any(isinstance(model, Affinity) for model in parts) else None

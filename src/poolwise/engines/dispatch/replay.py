@@ -16,15 +16,16 @@ from poolwise.engines.compiled_engine import RunSpec, no_engine_for, unsupported
 from poolwise.engines.dispatch.columns import arrays
 from poolwise.engines.dispatch.star import StarNetwork
 from poolwise.engines.progress import Obstacle
-from poolwise.interfaces import PerformanceModel, QueuePolicy
+from poolwise.interfaces import PerformanceModel
+from poolwise.kernels.dispatch.state import LATE
 from poolwise.model import Kind, Machine, MachineBuilder, Outcome, Schedule, Workload
 from poolwise.model.snapshot import model_parts
 from poolwise.performance.affinity import Affinity
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.transfer import Transfer, places
 from poolwise.platforms.simulated import beyond_horizon
-from poolwise.policies.placement.units.high import High
 from poolwise.policies.placement.units.layout import UnitLayout
+from poolwise.policies.placement.units.policies import High
 from poolwise.policies.placement.units.policy import TieredPolicy
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.schedulers.task_queues import keeps_arrivals
@@ -53,19 +54,22 @@ def unsupported(spec: RunSpec) -> Obstacle | None:
 
 def _reason(spec: RunSpec, scheduler: Dispatch) -> str:
     """Return why the kernel does not support a run under a dispatcher; empty if it does."""
+    machine, workload, policy, order = spec.machine, spec.workload, scheduler.placement, scheduler.order
     if spec.pass_per_event:
         return "pass_per_event is set"
-    policy = scheduler.placement
     if not isinstance(policy, TieredPolicy) or type(policy).choose is not TieredPolicy.choose:
         return f"placement {type(policy).__name__} has no kernel"
-    if not len(spec.workload):
+    if not len(workload):
         return "the workload is empty"
-    return (
-        _unsupported_model(spec.truth)
-        or _unsupported_machine(spec.machine, spec.workload)
-        or _unsupported_network(spec.machine, spec.workload, spec.truth)
-        or _not_arrival_order(spec.machine, spec.workload, scheduler.order)
-    )
+    if why := _unsupported_model(spec.truth):
+        return why
+    if int(machine.capacity[machine.kind == Kind.NODE, UnitLayout.of(machine).column].max()) > 1:
+        return "a unit has several slots"
+    if why := _unsupported_network(machine, workload, spec.truth):
+        return why
+    if order.kind != "static" or not keeps_arrivals(order, machine, workload.table):
+        return f"order {type(order).__name__} has no kernel: it is not arrival order"
+    return ""
 
 
 def _unsupported_model(truth: PerformanceModel) -> str:
@@ -74,19 +78,6 @@ def _unsupported_model(truth: PerformanceModel) -> str:
     for kind in {type(model) for model in models} - {Affinity, Transfer}:
         return f"performance model {kind.__name__} has no kernel"
     return "a performance model is given twice" if len({type(model) for model in models}) < len(models) else ""
-
-
-def _unsupported_machine(machine: Machine, workload: Workload) -> str:
-    """Return what in a machine or workload the kernel does not support; empty if nothing."""
-    if int(machine.capacity[machine.kind == Kind.NODE, UnitLayout.of(machine).column].max()) > 1:
-        return "a unit has several slots"
-    return ""
-
-
-def _not_arrival_order(machine: Machine, workload: Workload, order: QueuePolicy) -> str:
-    """Return why an order is not arrival order, the only one that the kernel implements; empty if it is."""
-    why = f"order {type(order).__name__} has no kernel: it is not arrival order"
-    return "" if order.kind == "static" and keeps_arrivals(order, machine, workload.table) else why
 
 
 def _unsupported_network(machine: Machine, workload: Workload, truth: PerformanceModel) -> str:
@@ -118,14 +109,13 @@ def replay(spec: RunSpec) -> tuple[Schedule, float]:
 
 
 def _replay(spec: RunSpec) -> Schedule:
-    from poolwise.kernels.dispatch import state
     from poolwise.kernels.dispatch.replay import replay as run_kernel
 
     machine, workload, scheduler = spec.machine, spec.workload, spec.scheduler
     assert isinstance(scheduler, Dispatch)
     scheduler.check(machine, workload.table)  # raises for tasks that no unit can run
     built = arrays(machine, workload, scheduler, spec.truth, spec.seed)
-    if run_kernel(*built) == state.LATE:
+    if run_kernel(built) == LATE:
         raise beyond_horizon()
     layout, runs, count = UnitLayout.of(machine), built.runs, len(built.runs.job)
     return Schedule(
@@ -142,7 +132,7 @@ def _replay(spec: RunSpec) -> Schedule:
         amount=np.ones(count, dtype=np.int64),
         rejected={},
         waiting=(),
-        passes=int(built.now[state.PASSES]),
+        passes=int(built.now.passes),
         refused={},
     )
 

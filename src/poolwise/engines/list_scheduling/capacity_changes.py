@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,11 +11,9 @@ from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.kernel_arrays import blank
 from poolwise.engines.list_columns import IN_KERNELS
 from poolwise.interfaces import ListRule, rule_of
+from poolwise.kernels.list_scheduling.state import ChangeArrays, JobArrays
 from poolwise.model import Machine
 from poolwise.platforms.simulated import Disturbance
-
-if TYPE_CHECKING:
-    from poolwise.kernels.list_scheduling.state import ChangeArrays, JobArrays
 
 
 def why_unsupported(spec: RunSpec, rule: ListRule) -> str:
@@ -74,8 +71,6 @@ def change_arrays(
     machine: Machine, disturbances: Sequence[Disturbance], requeues: bool, jobs: JobArrays
 ) -> tuple[ChangeArrays, int]:
     """Return the changes for a replay, and how many there are up to the last that adds capacity."""
-    from poolwise.kernels.list_scheduling.state import ChangeArrays
-
     layout, changes, n = machine.racks, in_order(disturbances), len(jobs.submit)
     rack = {int(owner): r for owners in (layout.nodes, layout.pools) for r, owner in enumerate(owners) if owner >= 0}
     nodes, memory = _of_racks(machine, machine.capacity)

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from poolwise.arrays import IntArray
-from poolwise.engines.list_scheduling.columns import ListArrays
+from poolwise.engines.list_replay import start_from
 from poolwise.engines.list_scheduling.loading import load_resume
 from poolwise.engines.progress import MISMATCH, Obstacle
+from poolwise.kernels.list_scheduling.state import RackState
 from poolwise.model import Initial, Machine, Workload
 from poolwise.model.rules import PoolScope
-from poolwise.platforms.simulated import ended_before
 
 
 class RackHoldings(NamedTuple):
@@ -60,31 +60,9 @@ def why_not_initial(machine: Machine, workload: Workload, initial: Initial, scop
     return None if alike else MISMATCH
 
 
-def resume_racks(initial: Initial, held: RackHoldings, workload: Workload, arrays: ListArrays) -> None:
+def resume_racks(initial: Initial, held: RackHoldings, workload: Workload, state: RackState) -> None:
     """Start a new replay from the initial runs; raise InputError if one of them would have ended before."""
-    from poolwise.kernels.list_scheduling import state
     from poolwise.kernels.list_scheduling.resume import resume
 
     load_resume()
-    jobs, queue, runs, now = arrays.jobs, arrays.queue, arrays.runs, arrays.now
-    count = len(initial.runs)
-    runs.job[:count] = [run.job for run in initial.runs]
-    runs.start[:count] = [run.start for run in initial.runs]
-    now[state.TIME] = initial.now
-    if not resume(jobs, arrays.rules, arrays.racks, runs, held.take, held.borrow, now):
-        raise ended_before(workload, int(runs.job[:count][runs.end[:count] < initial.now][0]))
-    arrived = int(np.searchsorted(jobs.submit, initial.now, side="right"))
-    waits = np.ones(arrived, dtype=np.bool_)
-    waits[runs.job[:count][runs.job[:count] < arrived]] = False
-    able = jobs.able[:arrived]
-    rows, never = np.flatnonzero(waits & able), np.flatnonzero(waits & ~able)
-    n = len(rows)
-    queue.job[:n], queue.where[rows] = rows, np.arange(n)
-    queue.nodes[:n], queue.remote[:n], queue.length[:n] = jobs.nodes[rows], jobs.remote[rows], jobs.length[rows]
-    queue.since[:n] = 0
-    runs.rejected[: len(never)] = never
-    ended = count > int(now[state.RUNNING])
-    now[state.NEXT], now[state.WAITING], now[state.REJECTED] = arrived, n, len(never)
-    now[state.QUIET] = int(not (ended or n))
-    if ended or n or len(never):
-        now[state.PASSES], now[state.PHASE] = 1, state.MAKE_PASS
+    start_from(initial, workload, state, lambda: resume(state, held.take, held.borrow))

@@ -13,6 +13,7 @@ from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.compiling import compile_in_background, wait_for_background
 from poolwise.engines.list_scheduling.columns import ListArrays, RunColumns
 from poolwise.interfaces import CappedOrder, ListRule, rule_of
+from poolwise.kernels.common.index import empty_tree
 from poolwise.model import Machine, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import Disturbance
@@ -86,12 +87,10 @@ def _resume_empty() -> bool:
     from poolwise.kernels.list_scheduling.resume import resume
 
     arrays, nothing = _arguments("short queues"), np.zeros((0, 1), dtype=np.int64)
-    return bool(resume(arrays.jobs, arrays.rules, arrays.racks, arrays.runs, nothing, nothing, arrays.now))
+    return bool(resume(arrays.state, nothing, nothing))
 
 
 def _arguments(kind: KernelKind) -> ListArrays:
-    from poolwise.kernels.list_scheduling.index import empty_tree
-
     scheduler = ListScheduler(backfill=Conservative(kind == "kept reservations") if "reservations" in kind else Easy())
     second = np.full(2, SECOND, dtype=np.int64)
     two = RunSpec(Machine.flat(1), Workload.of(second, second), scheduler, Ideal(), Ideal())
@@ -100,4 +99,6 @@ def _arguments(kind: KernelKind) -> ListArrays:
     rule = scheduler.rule()
     assert rule is not None
     arrays = RunColumns(two, rule).arrays()
-    return arrays._replace(tree=empty_tree(2), heads=empty_tree(2)) if kind == "deep queues" else arrays
+    jobs = arrays.state.jobs
+    tree = empty_tree(jobs.nodes, jobs.remote, jobs.length)
+    return arrays._replace(tree=tree, heads=tree) if kind == "deep queues" else arrays

@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import time
 
-from poolwise.arrays import IntArray
 from poolwise.engines.compiled_engine import RunSpec, no_engine_for, unsupported_by_all
 from poolwise.engines.compiling import SHORT, InterimKernel, compile_in_background
 from poolwise.engines.list_columns import IN_KERNELS
+from poolwise.engines.list_replay import run_to_end
 from poolwise.engines.list_scheduling.capacity_changes import why_unsupported
 from poolwise.engines.list_scheduling.columns import ListArrays, RunColumns, Trees
 from poolwise.engines.list_scheduling.initial import RackHoldings, resume_racks, why_not_initial
 from poolwise.engines.list_scheduling.loading import FOLDER, kinds_of, load_kernels
-from poolwise.engines.list_scheduling.priority_callback import PriorityCallback
-from poolwise.engines.progress import Obstacle, ProgressListener, Stride
-from poolwise.engines.run_record import larger_columns, longer, schedule_of
+from poolwise.engines.priority_callback import PriorityCallback
+from poolwise.engines.progress import Obstacle, ProgressListener
+from poolwise.engines.run_record import longer, schedule_of, with_more_rows, with_more_runs
 from poolwise.errors import InputError
 from poolwise.interfaces import ListRule, fixed_slowdown, rule_of
+from poolwise.kernels.common.index import empty_tree, lay_out
+from poolwise.kernels.common.state import DEEP, EMPTY, FORK, INSTANTS, RENEW_KEYS, SHALLOW
 from poolwise.model import Machine, Schedule, Workload
 from poolwise.model.rules import RackRule
-from poolwise.platforms.simulated import beyond_horizon
 
 
 def unsupported(spec: RunSpec) -> Obstacle | None:
@@ -50,7 +51,7 @@ def unsupported(spec: RunSpec) -> Obstacle | None:
         return Obstacle(
             f"backfill order {type(backfill_order).__name__} has no kernel", "supported: orders of a kind other than opaque"
         )
-    if why := _unsupported_machine(spec.machine) or _unsupported_workload(spec.workload):
+    if why := _unsupported_machine(spec.machine, spec.workload) or _unsupported_workload(spec.workload):
         return why
     if spec.disturbances and (problem := why_unsupported(spec, rule)):
         return Obstacle(problem, "supported without changes of capacity")
@@ -73,13 +74,18 @@ KNOWN = {
 """Built-in policies and models that kernels support."""
 
 
-def _unsupported_machine(machine: Machine) -> Obstacle | None:
-    """Return why a machine is not one of racks; None if it is."""
+def _unsupported_machine(machine: Machine, workload: Workload) -> Obstacle | None:
+    """Return why a machine is not one of racks of nodes that are identical for a workload; None if it is."""
     try:
         layout = machine.racks
     except InputError as problem:
         return Obstacle(problem.message, problem.remedy or "supported: racks of whole nodes")
-    return None if len(layout.nodes) else Obstacle("the machine has no whole nodes", "add whole nodes")
+    if not len(layout.nodes):
+        return Obstacle("the machine has no whole nodes", "add whole nodes")
+    if layout.distinguishes(workload.requests):
+        mixed = "nodes differ in local memory or in a resource that jobs request"
+        return Obstacle(mixed, "supported: nodes with the same local memory")
+    return None
 
 
 def _unsupported_workload(workload: Workload) -> Obstacle | None:
@@ -94,8 +100,6 @@ def _unsupported_workload(workload: Workload) -> Obstacle | None:
 
 def replay(spec: RunSpec) -> tuple[Schedule, float]:
     """Replay a supported run; return the schedule and the seconds without compiling or loading."""
-    from poolwise.kernels.list_scheduling import state
-
     rule = rule_of(spec.scheduler)
     assert rule is not None
     kernel = rack_kernel(rule, len(spec.workload), changing=bool(spec.disturbances))
@@ -105,16 +109,15 @@ def replay(spec: RunSpec) -> tuple[Schedule, float]:
     if spec.initial is not None:
         held = RackHoldings.of(spec.machine, spec.initial)
         assert held is not None
-        resume_racks(spec.initial, held, spec.workload, arrays)
+        resume_racks(spec.initial, held, spec.workload, arrays.state)
     if spec.watch is not None:
         spec.watch.begin(None)
     arrays, _ = replay_racks(columns, arrays, None, kernel, spec.watch)
-    now, runs, changes = arrays.now, arrays.runs, arrays.changes
-    started, count, after, lost = int(now[state.STARTED]), int(now[state.REJECTED]), None, None
+    state, changes, after, lost = arrays.state, arrays.changes, None, None
+    rejected = state.runs.rejected[: state.now.rejected]
     if changes is not None:
-        after, lost = changes.rejected_after[:count], changes.lost[:started]
-    rejected = columns.refusals(runs.rejected[:count], after)
-    schedule = schedule_of(columns, runs, arrays.queue.where, started, int(now[state.PASSES]), rejected, lost)
+        after, lost = changes.rejected_after[: len(rejected)], changes.lost
+    schedule = schedule_of(columns, state, columns.refusals(rejected, after), lost)
     return schedule, time.perf_counter() - begun - kernel.loading_s
 
 
@@ -136,62 +139,46 @@ def replay_racks(
 
     Returns the arrays, some of which may have grown, and the trees, which are created when first needed.
     """
-    from poolwise.kernels.list_scheduling import state
-    from poolwise.kernels.list_scheduling.index import empty_tree, lay_out
-
     first, *deep = kinds_of(columns.scheduler, arrays.changes is not None)
-    callback, stride = PriorityCallback(columns), Stride(watch)
-    arrays.now[state.PAUSE] = stride.next(0.0, 0)
-    while (request := kernel(deep[0] if deep and arrays.tree is not None else first, arrays)) != state.DONE:
-        if request == state.COMPUTE_KEYS:
-            callback.compute_keys(arrays.order.key, arrays.queue, arrays.runs, arrays.now)
-        elif request == state.RENEW_KEYS:
-            callback.recalculate(arrays.order.key, arrays.queue, arrays.runs, arrays.now)
-            arrays.now[state.INDEXED] = 0
+
+    def call(arrays: ListArrays) -> int:
+        return kernel(deep[0] if deep and arrays.tree is not None else first, arrays)
+
+    def serve(request: int, arrays: ListArrays, callback: PriorityCallback) -> ListArrays:
+        nonlocal trees
+        state = arrays.state
+        if request == RENEW_KEYS:
+            callback.recalculate(state)
+            state.now.indexed = 0
             if trees is not None:
                 clear_trees(trees)
-        elif request == state.PAUSED:
-            arrays.now[state.PAUSE] = stride.next(_share(arrays.now, len(columns.workload)), int(arrays.now[state.PASSES]))
-        elif request == state.INSTANTS:
-            arrays = arrays._replace(profile=columns.profile(2 * int(arrays.now[state.ROWS])))
-            arrays.now[[state.RANKED, state.PROFILE_VALID]] = 0
-        elif request == state.LATE:
-            raise beyond_horizon()
-        elif request == state.DEEP:
+            return arrays
+        if request == INSTANTS:
+            state.now.ranked = state.now.profile_valid = 0
+            return arrays._replace(profile=columns.profile(2 * int(state.now.rows)))
+        if request == DEEP:
             if trees is None:
-                tree = lay_out(arrays.jobs.nodes, arrays.jobs.remote, arrays.jobs.length, arrays.jobs.able)
-                trees = tree, empty_tree(len(tree.path))
-            arrays = arrays._replace(tree=trees[0], heads=trees[int(arrays.rules.separate_order)])
-        elif request == state.SHALLOW:
-            arrays = arrays._replace(tree=None, heads=None)
-        else:
-            larger = larger_columns(arrays.runs, int(arrays.now[state.STARTED]), int(arrays.now[state.ROWS]))
-            arrays = _with_more_runs(arrays._replace(runs=arrays.runs._replace(**larger)))
-    return arrays, trees
+                demands = state.jobs.nodes, state.jobs.remote, state.jobs.length
+                trees = lay_out(*demands, state.jobs.able), empty_tree(*demands)
+            return arrays._replace(tree=trees[0], heads=trees[int(state.rules.separate_order)])
+        if request == SHALLOW:
+            return arrays._replace(tree=None, heads=None)
+        return _with_more_runs(arrays)
+
+    return run_to_end(columns, arrays, call, serve, watch), trees
 
 
 def _with_more_runs(arrays: ListArrays) -> ListArrays:
-    """Return the same arrays; if runs may be lost, with space for the runs that the waiting jobs may start."""
-    from poolwise.kernels.list_scheduling.state import STARTED, WAITING
-
-    runs, changes = arrays.runs, arrays.changes
-    if changes is None:
-        return arrays
-    more = int(arrays.now[STARTED] + arrays.now[WAITING]) - len(changes.lost)
-    columns = {name: longer(getattr(runs, name), more) for name in ("job", "start", "end", "expected", "offset")}
-    return arrays._replace(runs=runs._replace(**columns), changes=changes._replace(lost=longer(changes.lost, more)))
+    """Return the arrays with more rows and, if runs may be lost, with space for the runs that the waiting jobs may start."""
+    runs, now, changes = arrays.state.runs, arrays.state.now, arrays.changes
+    runs = with_more_rows(runs, int(now.started), int(now.rows))
+    if changes is not None:
+        more = int(now.started + now.waiting) - len(changes.lost)
+        runs, changes = with_more_runs(runs, more), changes._replace(lost=longer(changes.lost, more))
+    return arrays.with_state(runs=runs)._replace(changes=changes)
 
 
 def clear_trees(trees: Trees) -> None:
     """Remove all jobs from the trees."""
-    from poolwise.kernels.list_scheduling import state
-
     for tree in trees:
-        tree.node[1, state.FORK], tree.forks[:] = state.EMPTY, 0
-
-
-def _share(now: IntArray, jobs: int) -> float:
-    """Return the share of processed events, arrivals and ends; a rejected job ends at once."""
-    from poolwise.kernels.list_scheduling import state
-
-    return float(now[state.NEXT] + now[state.STARTED] - now[state.RUNNING] + now[state.REJECTED]) / (2 * jobs)
+        tree.node[1, FORK], tree.forks[:] = EMPTY, 0

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.engines.compiled_engine import RunSpec
-from poolwise.engines.kernel_arrays import blank, read_only
-from poolwise.engines.list_columns import ListColumns, rows_held, stretched
+from poolwise.engines.kernel_arrays import blank, read_only, zeros_of
+from poolwise.engines.list_columns import SPREADS, ListColumns, backfill_code, stretched
 from poolwise.engines.shared_nodes.kinds import JobKinds, job_kinds
 from poolwise.engines.shared_nodes.node_arrays import node_arrays, separate_nodes
 from poolwise.engines.shared_nodes.outages import node_changes, outage_arrays
 from poolwise.engines.shared_nodes.windows import kinds_and_windows
 from poolwise.interfaces import ListRule, QueuePolicy, rule_of
+from poolwise.kernels.common.index import empty_tree
+from poolwise.kernels.common.state import CONSERVATIVE, Order, record
+from poolwise.kernels.shared_nodes.state import (
+    CORES,
+    KindArrays,
+    NodeArrays,
+    OutageArrays,
+    PartArrays,
+    ProfileSteps,
+    ShadowArrays,
+    SharedJobs,
+    SharedNow,
+    SharedRules,
+    SharedState,
+    TimelineArrays,
+    WindowArrays,
+)
 from poolwise.model import Refusal
 from poolwise.model.eligibility import has_tiers, tiers
 from poolwise.model.rules import NodeRule
@@ -23,42 +40,20 @@ from poolwise.policies.placement.nodes.layout import node_layout
 from poolwise.schedulers.fitting import NEVER_FITS
 from poolwise.units import NEVER
 
-if TYPE_CHECKING:
-    from poolwise.kernels.list_scheduling.state import Order, Tree
-    from poolwise.kernels.shared_nodes.state import (
-        KindArrays,
-        NodeArrays,
-        OutageArrays,
-        ProfileSteps,
-        ShadowArrays,
-        SharedJobs,
-        SharedQueue,
-        SharedRules,
-        SharedRuns,
-        TimelineArrays,
-        WindowArrays,
-    )
-
 
 class SharedArrays(NamedTuple):
     """Arguments of the kernel `replay`."""
 
-    jobs: SharedJobs
-    kinds: KindArrays
-    order: Order
-    rules: SharedRules
-    nodes: NodeArrays
+    state: SharedState
     ahead: NodeArrays | None
     empty: NodeArrays | None
-    timeline: TimelineArrays
-    at_shadow: ShadowArrays
     profile: ProfileSteps | None
     outages: OutageArrays | None
     windows: WindowArrays | None
-    queue: SharedQueue
-    tree: Tree
-    runs: SharedRuns
-    now: IntArray
+
+    def with_state(self, **arrays: Any) -> SharedArrays:
+        """Return the arguments with other arrays of the state."""
+        return self._replace(state=self.state._replace(**arrays))
 
 
 PREFERENCES = ("first", "fullest", "emptiest", "packed")
@@ -74,9 +69,6 @@ class SharedColumns(ListColumns):
 
     def arrays(self, per_event: bool) -> SharedArrays:
         """Build the initial arrays of a replay."""
-        from poolwise.kernels.list_scheduling.index import empty_tree
-        from poolwise.kernels.list_scheduling.state import CONSERVATIVE
-        from poolwise.kernels.shared_nodes import state
         from poolwise.kernels.shared_nodes.replay import screen
 
         n, layout = len(self.workload), node_layout(self.machine)
@@ -92,17 +84,11 @@ class SharedColumns(ListColumns):
         able = fits[grouped.of]
         able[barred(self.machine, self.workload.table)] = False
         jobs = self._jobs(grouped, able, bool(len(nodes.pool)))
-        tree = empty_tree(n)
+        tree = empty_tree(jobs.kind, read_only(grouped.request[grouped.of, CORES]), jobs.length)
         tree.path[np.lexsort((jobs.length, grouped.of))] = np.arange(n)
-        now = blank(state.N_NOW)
-        now[state.HEAD], now[state.READY_KIND], now[state.SHADOW_KIND], now[state.WARM] = -1, -1, -1, int(rules.warm_up > 0)
-        now[state.AWAITED], now[state.STOP] = -1, NEVER
-        queue = state.SharedQueue(blank(n), blank(n), np.full(n, -1), blank(min(rules.warm_up, n)))
-        timeline = self._timeline(grouped, nodes, able, windows)
-        runs = self._runs(
-            int(grouped.parts[grouped.of[able]].sum()), max(rules.rows * rules.parts, 2 * n) + rows_held(self.initial)
-        )
-        at_shadow, order = self._shadow(nodes), self.order(self.scheduler.order, able)
+        now = record(SharedNow)
+        now.head, now.ready_kind, now.shadow_kind, now.warm = -1, -1, -1, int(rules.warm_up > 0)
+        now.awaited, now.stop = -1, NEVER
         ahead, profile, empty, outages = None, None, None, None
         if rules.backfill == CONSERVATIVE:
             ahead, profile = separate_nodes(nodes), self.profile(nodes, 0)
@@ -110,11 +96,23 @@ class SharedColumns(ListColumns):
             changes = node_changes(self.machine, nodes.owner, self._disturbances)
             assert changes is not None
             empty, outages = separate_nodes(nodes), outage_arrays(changes, self._requeue, nodes, len(grouped.parts), n)
-            now[state.LAST_REPAIR] = len(changes)  # every failed node is repaired
-        optional = (outages, windows)
-        return SharedArrays(
-            jobs, kinds, order, rules, nodes, ahead, empty, timeline, at_shadow, profile, *optional, queue, tree, runs, now
+            now.last_gain = len(changes)  # every failed node is repaired
+        parts = int(grouped.parts[grouped.of[able]].sum())
+        state = SharedState(
+            jobs=jobs,
+            kinds=kinds,
+            order=self.order(self.scheduler.order, able),
+            rules=rules,
+            nodes=nodes,
+            timeline=self._timeline(grouped, nodes, able, windows),
+            at_shadow=self._shadow(nodes),
+            queue=self.queue_arrays(),
+            tree=tree,
+            runs=self.run_arrays(max(rules.rows * rules.parts, 2 * n)),
+            parts=PartArrays(first=blank(n + 1), node=blank(parts), borrow=blank(parts)),
+            now=now,
         )
+        return SharedArrays(state, ahead, empty, profile, outages, windows)
 
     def refusals(self, jobs: IntArray) -> dict[int, str]:
         """Return the reasons why jobs (k,) never run: limits that they exceed, or the shortage on the empty machine."""
@@ -139,7 +137,6 @@ class SharedColumns(ListColumns):
         return found
 
     def _jobs(self, grouped: JobKinds, able: BoolArray, pools: bool) -> SharedJobs:
-        from poolwise.kernels.shared_nodes.state import CORES, SharedJobs
 
         workload = self.workload
         slowed = pools and any(self.slowdown(model, slice(0, 0)).per_part for model in (self.truth, self.estimate))
@@ -150,49 +147,32 @@ class SharedColumns(ListColumns):
             for k, model in enumerate((self.truth, self.estimate)):
                 factors[2 * k : 2 * k + 2] = self.slowdown(model, slice(None))[:2]
             length = stretched(requested, np.minimum(factors[2:].min(axis=0), 0.0) * (1 + 1e-12))
-        cores = grouped.request[grouped.of, CORES]
-        columns: Any = (grouped.of, cores, length, able, work, requested, *factors, np.zeros(0, dtype=np.bool_))
+        columns: Any = (grouped.of, length, able, work, requested, *factors, np.zeros(0, dtype=np.bool_))
         return SharedJobs(read_only(workload.submit), *map(read_only, columns))
 
     def _shadow(self, nodes: NodeArrays) -> ShadowArrays:
-        from poolwise.kernels.shared_nodes.state import ShadowArrays
 
         pools = len(nodes.pool)
         size, n = (len(nodes.owner), len(self.workload)) if pools else (0, 0)
-        return ShadowArrays(np.zeros((size, nodes.top.shape[1]), np.int64), blank(pools), blank(pools), blank(n), blank(n))
+        return ShadowArrays(blank(size, nodes.top.shape[1]), blank(pools), blank(pools), blank(n), blank(n))
 
     def profile(self, nodes: NodeArrays, steps: int) -> ProfileSteps:
         """Return a profile with space for a number of steps; used only under conservative backfilling."""
-        from poolwise.kernels.shared_nodes.state import ProfileSteps
-
-        n, dims = len(nodes.owner), nodes.top.shape[1]
-        free = np.zeros((steps, dims), dtype=np.int64)
-        requested, count = self.workload.requested, len(self.workload)
+        n, requested, count = len(nodes.owner), self.workload.requested, len(self.workload)
         hold = np.maximum(requested, stretched(requested, np.zeros(count)))  # rounded as float64 where that is longer
+        free = blank(steps, nodes.top.shape[1])
         return ProfileSteps(blank(n), blank(steps), blank(steps), free, blank(1), hold, blank(n), blank(count))
 
     def _rules(self, grouped: JobKinds, nodes: NodeArrays, per_event: bool) -> SharedRules:
-        from poolwise.kernels.list_scheduling.state import (
-            CONSERVATIVE,
-            EASY,
-            EASY_NO_EXTRA,
-            MEAN,
-            NONE,
-            PAPER,
-            WORST,
-        )
-        from poolwise.kernels.shared_nodes.state import CORES, SharedRules
 
         rule, placed = rule_of(self.scheduler.backfill), rule_of(self.scheduler.placement)
         assert rule is not None and isinstance(placed, NodeRule)
-        code = {"none": NONE, "head": EASY if rule.extra else EASY_NO_EXTRA, "all": CONSERVATIVE}
-        spreads = {"worst": WORST, "mean": MEAN, "paper": PAPER}
-        spread, believed = (spreads[self.slowdown(model, slice(0, 0)).spread] for model in (self.truth, self.estimate))
+        spread, believed = (SPREADS[self.slowdown(model, slice(0, 0)).spread] for model in (self.truth, self.estimate))
         owners = nodes.owner
         devices = grouped.request[:, len(nodes.order) :].sum(axis=1).max(initial=0)
         return SharedRules(
             placement=PREFERENCES.index(placed.prefers),
-            backfill=code[rule.reserves],
+            backfill=backfill_code(rule),
             spread=spread,
             believed_spread=believed,
             warm_up=self.scheduler.warm_up,
@@ -203,54 +183,42 @@ class SharedColumns(ListColumns):
         )
 
     def _kinds(self, grouped: JobKinds) -> KindArrays:
-        from poolwise.kernels.shared_nodes.state import KindArrays
 
         n = len(grouped.parts)
-        return KindArrays(
+        return zeros_of(
+            KindArrays,
+            n,
             request=read_only(grouped.request),
             parts=read_only(grouped.parts),
             eligible=read_only(grouped.eligible),
             group=read_only(grouped.group),
             fits=np.zeros(n, dtype=np.bool_),
             fits_at=np.full(n, -1),
-            short=blank(n),
-            short_at=blank(n),
             first_node=np.full(n, -1),
             room=np.zeros(n, dtype=np.bool_),
             room_at=np.full(n, -1),
         )
 
     def _timeline(self, grouped: JobKinds, nodes: NodeArrays, able: BoolArray, windows: WindowArrays | None) -> TimelineArrays:
-        from poolwise.kernels.shared_nodes.state import CORES, TimelineArrays
 
         n, size = len(nodes.owner), len(nodes.top)
         least = int(grouped.request[grouped.of[able], CORES].min(initial=int(nodes.top[1, CORES])))
         slots = max(int(nodes.top[1, CORES]) // max(least, 1), 1)
-        until, run_of, kind, local = (np.zeros((n, slots), dtype=np.int64) for _ in range(4))
-        first_end, ready = np.full(size, NEVER), np.full(size, NEVER)
-        exact, is_stale = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
         sets = np.arange(1 if windows is None else (1 << windows.coming.shape[1]) + 1)
-        counts = (np.full(len(sets), -1), sets, blank(len(sets)), blank(len(sets)))
-        return TimelineArrays(
-            blank(n), until, run_of, kind, local, first_end, ready, exact, *counts, blank(n), is_stale, blank(size)
-        )
-
-    def _runs(self, parts: int, rows: int) -> SharedRuns:
-        from poolwise.kernels.shared_nodes.state import SharedRuns
-
-        n = len(self.workload)
-        return SharedRuns(
-            job=blank(n),
-            start=blank(n),
-            end=blank(n),
-            expected=blank(n),
-            part=blank(n + 1),
-            node=blank(parts),
-            borrow=blank(parts),
-            offset=blank(n + 1),
-            owner=blank(rows),
-            resource=blank(rows),
-            amount=blank(rows),
-            ending=blank(n),
-            rejected=blank(n),
+        return zeros_of(
+            TimelineArrays,
+            n,
+            until=blank(n, slots),
+            run_of=blank(n, slots),
+            kind=blank(n, slots),
+            local=blank(n, slots),
+            first_end=np.full(size, NEVER),
+            ready=np.full(size, NEVER),
+            exact=np.zeros(n, dtype=np.bool_),
+            instant=np.full(len(sets), -1),
+            closed=sets,
+            earlier=blank(len(sets)),
+            holding=blank(len(sets)),
+            is_stale=np.zeros(n, dtype=np.bool_),
+            front=blank(size),
         )

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from poolwise.engines.kernel_arrays import blank
 from poolwise.engines.shared_nodes.kinds import JobKinds
 from poolwise.engines.shared_nodes.windows import open_sets, window_groups
+from poolwise.kernels.shared_nodes.state import CORES, WORD, NodeArrays
 from poolwise.model import JobTable, Machine
 from poolwise.model.eligibility import eligible_owners, eligible_sets
 from poolwise.model.rules import NodeRule
 from poolwise.policies.placement.nodes.layout import NodeLayout
-
-if TYPE_CHECKING:
-    from poolwise.kernels.shared_nodes.state import NodeArrays
 
 MAX_RELEASED = 64
 """Nodes with released capacity that are tested one by one for a job that did not fit; if more, all nodes are searched."""
@@ -23,8 +19,6 @@ MAX_RELEASED = 64
 
 def node_arrays(machine: Machine, jobs: JobTable, layout: NodeLayout, grouped: JobKinds, placed: NodeRule) -> NodeArrays:
     """Build the arrays of empty nodes for kinds of jobs and a placement; a packing placement orders them by rack."""
-    from poolwise.kernels.shared_nodes.state import CORES, WORD, NodeArrays
-
     n = len(layout.nodes)
     place = np.arange(n)
     if placed.prefers == "packed":

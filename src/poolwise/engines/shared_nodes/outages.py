@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from poolwise.arrays import IntArray
 from poolwise.engines.kernel_arrays import blank, read_only
+from poolwise.kernels.shared_nodes.state import NodeArrays, OutageArrays
 from poolwise.model import Machine
 from poolwise.platforms.simulated import Disturbance
-
-if TYPE_CHECKING:
-    from poolwise.kernels.shared_nodes.state import NodeArrays, OutageArrays
 
 
 class NodeChange(NamedTuple):
@@ -61,8 +59,6 @@ def _whole(machine: Machine, node: int) -> dict[tuple[int, int], int]:
 
 def outage_arrays(changes: Sequence[NodeChange], requeues: bool, nodes: NodeArrays, kinds: int, jobs: int) -> OutageArrays:
     """Build the arrays of changes for a replay that begins on empty nodes."""
-    from poolwise.kernels.shared_nodes.state import OutageArrays
-
     leaves, n = len(nodes.top) // 2, len(nodes.owner)
     number = {owner: k for k, owner in enumerate(nodes.owner.tolist())}
     return OutageArrays(

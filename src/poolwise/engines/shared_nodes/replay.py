@@ -9,31 +9,30 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
-from poolwise.arrays import IntArray
 from poolwise.engines import compiled_engine
 from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.compiling import InterimKernel, Kernel, wait_for_background
-from poolwise.engines.list_scheduling.priority_callback import PriorityCallback
-from poolwise.engines.progress import ProgressListener, Stride
-from poolwise.engines.run_record import larger_columns, longer, schedule_of
+from poolwise.engines.list_replay import run_to_end
+from poolwise.engines.priority_callback import PriorityCallback
+from poolwise.engines.progress import ProgressListener
+from poolwise.engines.run_record import longer, schedule_of, with_more_rows, with_more_runs
 from poolwise.engines.shared_nodes.columns import SharedArrays, SharedColumns
 from poolwise.engines.shared_nodes.initial import NodeHoldings, resume_nodes
 from poolwise.interfaces import ListRule, rule_of
+from poolwise.kernels.common.state import INSTANTS
+from poolwise.kernels.shared_nodes.state import PartArrays
 from poolwise.model import Initial, Kind, Machine, ReservedWindow, Schedule, Workload
 from poolwise.performance.ideal import Ideal
-from poolwise.platforms.simulated import Disturbance, beyond_horizon
+from poolwise.platforms.simulated import Disturbance
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
-
-if TYPE_CHECKING:
-    from poolwise.kernels.shared_nodes.state import OutageArrays
 
 FOLDER = "shared_nodes"
 """Folder of the kernel package."""
@@ -59,70 +58,48 @@ def node_kernel(spec: RunSpec) -> InterimKernel:
 
 
 def _replay(spec: RunSpec, rule: ListRule, kernel: Kernel) -> Schedule:
-    from poolwise.kernels.shared_nodes import state
-
     columns = SharedColumns(spec, rule)
     arrays = columns.arrays(spec.pass_per_event)
     if spec.initial is not None:
-        held = NodeHoldings.of(arrays, spec.initial)
+        held = NodeHoldings.of(arrays.state, spec.initial)
         assert held is not None
-        resume_nodes(spec.initial, held, spec.workload, arrays)
+        resume_nodes(spec.initial, held, spec.workload, arrays.state)
     if spec.watch is not None:
         spec.watch.begin(None)
     arrays = replay_nodes(columns, arrays, kernel, spec.watch)
-    now, runs = arrays.now, arrays.runs
-    rejected = columns.refusals(runs.rejected[: int(now[state.REJECTED])])
-    started, passes = int(now[state.STARTED]), int(now[state.PASSES])
-    lost = None if arrays.outages is None else arrays.outages.lost[:started]
-    return schedule_of(columns, runs, arrays.queue.where, started, passes, rejected, lost)
+    state = arrays.state
+    rejected = columns.refusals(state.runs.rejected[: state.now.rejected])
+    return schedule_of(columns, state, rejected, None if arrays.outages is None else arrays.outages.lost)
 
 
 def replay_nodes(
     columns: SharedColumns, arrays: SharedArrays, kernel: Kernel, watch: ProgressListener | None = None
 ) -> SharedArrays:
     """Call a kernel until the replay ends and serve its requests; return the arrays, some of which may have grown."""
-    from poolwise.kernels.list_scheduling import state
-    from poolwise.kernels.shared_nodes.state import PASSES, PAUSE, ROWS, STARTED
+    kind = _kind_of(columns.scheduler, arrays)
 
-    callback, stride, kind = PriorityCallback(columns), Stride(watch), _kind_of(columns.scheduler, arrays)
-    arrays.now[PAUSE] = stride.next(0.0, 0)
-    while (request := kernel(kind, arrays)) != state.DONE:
-        if request == state.COMPUTE_KEYS:
-            callback.compute_keys(arrays.order.key, arrays.queue, arrays.runs, arrays.now)
-        elif request == state.PAUSED:
-            arrays.now[PAUSE] = stride.next(_share(arrays.now, len(columns.workload)), int(arrays.now[PASSES]))
-        elif request == state.INSTANTS:
-            arrays = arrays._replace(profile=columns.profile(arrays.nodes, 2 * int(arrays.now[ROWS])))
-        elif request == state.LATE:
-            raise beyond_horizon()
-        else:
-            larger = larger_columns(arrays.runs, int(arrays.now[STARTED]), int(arrays.now[ROWS]))
-            arrays = arrays._replace(runs=arrays.runs._replace(**larger))
-            if arrays.outages is not None:
-                arrays = _with_more_runs(arrays, arrays.outages)
-    return arrays
+    def serve(request: int, arrays: SharedArrays, _: PriorityCallback) -> SharedArrays:
+        if request == INSTANTS:
+            return arrays._replace(profile=columns.profile(arrays.state.nodes, 2 * int(arrays.state.now.rows)))
+        return _with_more_runs(arrays)
+
+    return run_to_end(columns, arrays, lambda arrays: kernel(kind, arrays), serve, watch)
 
 
-def _with_more_runs(arrays: SharedArrays, outages: OutageArrays) -> SharedArrays:
-    """Return the same arrays, with space for the runs that the waiting jobs may start, and for their parts."""
-    from poolwise.kernels.shared_nodes.state import STARTED, WAITING
-
-    runs, rules, waiting = arrays.runs, arrays.rules, int(arrays.now[WAITING])
-    more = max(0, int(arrays.now[STARTED]) + waiting - len(outages.lost))
-    parts = max(0, int(runs.part[arrays.now[STARTED]]) + min(waiting * rules.parts, rules.cores) - len(runs.node))
-    more_runs = {name: longer(getattr(runs, name), more) for name in ("job", "start", "end", "expected", "part", "offset")}
-    more_runs |= {name: longer(getattr(runs, name), parts) for name in ("node", "borrow")}
-    at_shadow = arrays.at_shadow._replace(ends=longer(arrays.at_shadow.ends, more))
-    return arrays._replace(
-        runs=runs._replace(**more_runs), at_shadow=at_shadow, outages=outages._replace(lost=longer(outages.lost, more))
-    )
-
-
-def _share(now: IntArray, jobs: int) -> float:
-    """Return the share of processed events, arrivals and ends; a rejected job ends at once."""
-    from poolwise.kernels.shared_nodes import state
-
-    return float(now[state.NEXT] + now[state.STARTED] - now[state.RUNNING] + now[state.REJECTED]) / (2 * jobs)
+def _with_more_runs(arrays: SharedArrays) -> SharedArrays:
+    """Return the arrays with more rows and, if runs may be lost, with space for the runs and parts that may start."""
+    state, rules, now, outages = arrays.state, arrays.state.rules, arrays.state.now, arrays.outages
+    runs = with_more_rows(state.runs, int(now.started), int(now.rows))
+    if outages is None:
+        return arrays.with_state(runs=runs)
+    waiting, parts = int(now.waiting), state.parts
+    more = max(0, int(now.started) + waiting - len(outages.lost))
+    more_parts = int(parts.first[now.started]) + min(waiting * rules.parts, rules.cores) - len(parts.node)
+    return arrays.with_state(
+        runs=with_more_runs(runs, more),
+        parts=PartArrays(longer(parts.first, more), longer(parts.node, more_parts), longer(parts.borrow, more_parts)),
+        at_shadow=state.at_shadow._replace(ends=longer(state.at_shadow.ends, more)),
+    )._replace(outages=outages._replace(lost=longer(outages.lost, more)))
 
 
 SharedKind = Literal["queues", "reservations", "failing nodes", "failing nodes, reservations", "windows", "from a state"]

@@ -48,7 +48,7 @@ def unsupported(spec: RunSpec) -> Obstacle | None:
         why := _unsupported_windows(spec, scheduler) or _unsupported_with("the machine has reserved windows", spec, scheduler)
     ):
         return Obstacle(why, "supported without windows")
-    if spec.initial is not None and NodeHoldings.of(SharedColumns(spec, scheduler).arrays(False), spec.initial) is None:
+    if spec.initial is not None and NodeHoldings.of(SharedColumns(spec, scheduler).arrays(False).state, spec.initial) is None:
         return MISMATCH
     return None
 

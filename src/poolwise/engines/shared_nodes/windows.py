@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.engines.shared_nodes.kinds import JobKinds, job_kinds
+from poolwise.kernels.shared_nodes.state import WindowArrays
 from poolwise.model import Machine, Workload
 from poolwise.policies.placement.avoid_windows import users_of
 from poolwise.policies.placement.nodes.layout import NodeLayout
 from poolwise.units import NEVER
-
-if TYPE_CHECKING:
-    from poolwise.kernels.shared_nodes.state import WindowArrays
 
 MAX_GROUPS = 4
 """Most groups of nodes with windows: each kind of job has a number for each set of them."""
@@ -54,8 +51,6 @@ def open_sets(within: BoolArray, groups: BoolArray) -> BoolArray:
 
 def kinds_and_windows(machine: Machine, workload: Workload, layout: NodeLayout) -> tuple[JobKinds, WindowArrays]:
     """Return the kinds of jobs, numbered for each set of closed groups, and the windows for a replay."""
-    from poolwise.kernels.shared_nodes.state import WindowArrays
-
     groups, of = window_groups(machine, layout.nodes)
     start, end = (np.array([getattr(window, name) for window in machine.windows]) for name in ("start", "end"))
     rows = np.argsort(start, kind="stable")

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from poolwise import catalog
 from poolwise.model import Machine
-from poolwise.registry import register
+from poolwise.registry import InputFile, register
 from poolwise.traces import vinesim
-from poolwise.traces.vinesim.affinity import AffinityKind, check_kind, count_columns
+from poolwise.traces.vinesim.tables import count_columns
 
 
 @register("machine_formats", "vinesim")
@@ -30,26 +30,24 @@ class VineSimMachine:
         Whether transfers share links; rack uplinks are then as fast as the ports.
     """
 
-    deployment: str
-    affinity: str
+    deployment: InputFile
+    affinity: InputFile
     affinity_kind: str = "absolute"
-    prices: str | None = None
-    power: str | None = None
-    types: str | None = None
-    data: str | None = None
+    prices: InputFile | None = None
+    power: InputFile | None = None
+    types: InputFile | None = None
+    data: InputFile | None = None
     contended: bool = False
 
     def build(self) -> Machine:
         """Build the machine; raises InputError with file, line and field."""
-        check_kind(self.affinity_kind)
-        kind: AffinityKind = "relative" if self.affinity_kind == "relative" else "absolute"
-        types = vinesim.Types() if self.types is None else vinesim.Types.read(catalog.resolve("affinities", self.types))
-        deployment, affinity = catalog.resolve("deployments", self.deployment), catalog.resolve("affinities", self.affinity)
-        units = vinesim.read_deployment(deployment, types)
+        types, affinity = vinesim.Types.of(self.types), catalog.resolve("affinities", self.affinity)
+        deployment = catalog.resolve("deployments", self.deployment)
+        units, speeds = vinesim.read_deployment(deployment, types), vinesim.read_affinity(affinity, self.affinity_kind, types)
         places = () if self.data is None else vinesim.read_tasks(catalog.resolve("traces", self.data), types).places
-        speeds = vinesim.read_affinity(affinity, kind, types)
-        prices = None if self.prices is None else vinesim.read_prices(catalog.resolve("affinities", self.prices), types)
-        power = None
+        prices, power = None, None
+        if self.prices is not None:
+            prices = vinesim.read_prices(catalog.resolve("affinities", self.prices), types)
         if self.power is not None:
             power = vinesim.read_power(catalog.resolve("affinities", self.power), types, count_columns(affinity))
         network = vinesim.Bandwidths(uplink=vinesim.Bandwidths.port) if self.contended else vinesim.Bandwidths()

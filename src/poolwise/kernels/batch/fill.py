@@ -14,39 +14,32 @@ from poolwise.kernels.jit import entry, step
 
 
 class FillCosts(NamedTuple):
-    """Costs of n items on g kinds of bins, with p steps per item.
+    """Costs of n items on g kinds of bins, with p steps per item."""
 
-    Attributes
-    ----------
-    load : (n,) share of a bin's capacity that an item uses (cores)
-    size : (n,) most room that an item uses
-    need : (g, n) least room that it uses
-    base : (g, n) cost of an item at its least room
-    allowed : (g, n) whether an item may be on a bin of the kind
-    rank : (g, n, p) ranks of an item's steps, ascending
-    width, gain : (g, n * p) by rank: room that a step uses, cost saved per unit of it
-    owner : (g, n * p) by rank: the item
-    available : (g,) number of bins
-    capacity : (g,) load that a bin can hold
-    room : (g,) room of a bin
-    opening : (g,) cost of a bin that has items
-    outside : (1,) cost per unit of size beyond the room
-    """
-
-    load: IntArray
-    size: FloatArray
-    need: FloatArray
-    base: FloatArray
-    allowed: BoolArray
-    rank: IntArray
+    load: IntArray  # (n,) share of a bin's capacity that an item uses (cores)
+    size: FloatArray  # (n,) most room that an item uses
+    need: FloatArray  # (g, n) least room that it uses
+    base: FloatArray  # (g, n) cost of an item at its least room
+    allowed: BoolArray  # (g, n) whether an item may be on a bin of the kind
+    rank: IntArray  # (g, n, p) ranks of an item's steps, ascending
+    # (g, n * p) by rank: room that a step uses, cost saved per unit of it
     width: FloatArray
     gain: FloatArray
-    owner: IntArray
-    available: IntArray
-    capacity: IntArray
-    room: FloatArray
-    opening: FloatArray
-    outside: FloatArray
+    owner: IntArray  # (g, n * p) by rank: the item
+    available: IntArray  # (g,) number of bins
+    capacity: IntArray  # (g,) load that a bin can hold
+    room: FloatArray  # (g,) room of a bin
+    opening: FloatArray  # (g,) cost of a bin that has items
+    outside: FloatArray  # (1,) cost per unit of size beyond the room
+
+
+class Totals(NamedTuple):
+    """Totals of the items on a bin: their number, least room, cost at it, and most room."""
+
+    items: int
+    need: float
+    base: float
+    size: float
 
 
 @step
@@ -73,16 +66,13 @@ def saved(c: FillCosts, g: int, steps: IntArray, n_step: int, room: float, witho
 
 
 @entry
-def cost(
-    c: FillCosts, g: int, n_item: int, need: float, base: float, size: float,
-    steps: IntArray, n_step: int, without: int, extra: int,
-) -> float:  # fmt: skip
+def cost(c: FillCosts, g: int, of: Totals, steps: IntArray, n_step: int, without: int, extra: int) -> float:
     """Return the cost of a bin whose totals already include the change by `without` and `extra`; 0 if it is empty."""
-    if n_item == 0:
+    if of.items == 0:
         return 0.0
-    value: float = c.opening[g] + base - saved(c, g, steps, n_step, c.room[g] - need, without, extra)
-    if size > c.room[g]:
-        value += c.outside[0] * (size - c.room[g])
+    value: float = c.opening[g] + of.base - saved(c, g, steps, n_step, c.room[g] - of.need, without, extra)
+    if of.size > c.room[g]:
+        value += c.outside[0] * (of.size - c.room[g])
     return value
 
 

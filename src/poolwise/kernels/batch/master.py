@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
-from poolwise.kernels.batch.fill import FillCosts, cost
-from poolwise.kernels.batch.price import price_out
+from poolwise.kernels.batch.fill import FillCosts, Totals, cost
+from poolwise.kernels.batch.price import BestSets, price_out
 from poolwise.kernels.batch.search import alone
 from poolwise.kernels.jit import entry, kernel, step
 
@@ -36,43 +36,26 @@ PIVOTS = 20_000
 
 
 class Master(NamedTuple):
-    """Columns and a basis: m rows, space for k columns, r for their items.
+    """Columns and a basis: m rows, space for k columns, r for their items."""
 
-    Attributes
-    ----------
-    n : items; rows from n on are those of the kinds, the last that of the size beyond the room
-    first : (k + 1,) position in `items` of the first item of a column
-    items : (r,)
-    kind : (k,) kind of bin
-    cost : (k,) cost of the bin, and `charge` : (k,) the cost that the program uses for it
-    far : (k,) size beyond the room, in units of `unit`
-    used : (1,) number of columns
-    limit : (m,) right-hand sides
-    dear : (m,) cost of the unit column of a row: an uncovered item, 0 for rows that may have slack
-    inverse : (m, m) of the basis, transposed
-    basis : (m,) column, or -1 - row for a unit column
-    level, dual : (m,) primal and dual values of the basis
-    spent : (1,) operations so far, about a nanosecond each
-    unit : (1,)
-    way, left, steps, wanted : scratch
-    """
-
-    n: int
-    first: IntArray
-    items: IntArray
-    kind: IntArray
-    cost: FloatArray
-    charge: FloatArray
-    far: FloatArray
-    used: IntArray
-    limit: FloatArray
-    dear: FloatArray
-    inverse: FloatArray
-    basis: IntArray
+    n: int  # items; rows from n on are those of the kinds, the last that of the size beyond the room
+    first: IntArray  # (k + 1,) position in `items` of the first item of a column
+    items: IntArray  # (r,)
+    kind: IntArray  # (k,) kind of bin
+    cost: FloatArray  # (k,) cost of the bin
+    charge: FloatArray  # (k,) the cost that the program uses for it
+    far: FloatArray  # (k,) size beyond the room, in units of `unit`
+    used: IntArray  # (1,) number of columns
+    limit: FloatArray  # (m,) right-hand sides
+    dear: FloatArray  # (m,) cost of the unit column of a row: an uncovered item, 0 for rows that may have slack
+    inverse: FloatArray  # (m, m) of the basis, transposed
+    basis: IntArray  # (m,) column, or -1 - row for a unit column
+    # (m,) primal and dual values of the basis
     level: FloatArray
     dual: FloatArray
-    spent: IntArray
-    unit: FloatArray
+    spent: IntArray  # (1,) operations so far, about a nanosecond each
+    unit: FloatArray  # (1,)
+    # scratch
     way: FloatArray
     left: FloatArray
     steps: IntArray
@@ -137,7 +120,7 @@ def add(c: FillCosts, m: Master, g: int, items: IntArray) -> int:
     m.first[k + 1] = at
     m.kind[k] = g
     over = max(0.0, size - c.room[g])
-    m.cost[k] = cost(c, g, n, need, base, size, steps, n_step, -1, -1) - c.outside[0] * over
+    m.cost[k] = cost(c, g, Totals(n, need, base, size), steps, n_step, -1, -1) - c.outside[0] * over
     m.charge[k] = m.cost[k]
     m.far[k] = over / m.unit[0]
     m.used[0] = k + 1
@@ -301,13 +284,12 @@ def levels(m: Master, out: FloatArray) -> tuple[float, float]:
 
 @kernel
 def generate(
-    c: FillCosts, charged: FillCosts, m: Master, looks: int, rounds: int, price: FloatArray,
-    sets: IntArray, sizes: IntArray, values: FloatArray,
-) -> tuple[float, int]:  # fmt: skip
+    c: FillCosts, charged: FillCosts, m: Master, looks: int, rounds: int, price: FloatArray, found: BestSets
+) -> tuple[float, int]:
     """Price out columns at the current duals, and add those with negative reduced cost.
 
-    `charged` are the same costs; its cost of size beyond the room is overwritten. `sets`, `sizes`, `values` are scratch
-    as in `price_out`, which also uses `looks`, `rounds`, `price`.
+    `charged` are the same costs; its cost of size beyond the room is overwritten. `found` is scratch for `price_out`, which
+    also uses `looks`, `rounds`, `price`.
 
     Returns
     -------
@@ -322,12 +304,12 @@ def generate(
         rent = max(0.0, -at[n + g])
         least = rent + TOLERANCE
         bound -= rent * c.available[g]
-        most, kept, looked = price_out(charged, g, at[:n], least, looks, rounds, price, sets, sizes, values)
+        most, kept, looked = price_out(charged, g, at[:n], least, looks, rounds, price, found)
         m.spent[0] += (rounds + 2) * n * (c.capacity[g] // 5 + 10) + LOOK * looked
         if most > least:
             bound -= min(c.available[g], n) * (most - rent)
         for k in range(kept):
-            new = add(c, m, g, np.sort(sets[k, : sizes[k]]))
+            new = add(c, m, g, np.sort(found.items[k, : found.size[k]]))
             if reduced(m, new) < -TOLERANCE:
                 added += 1
             else:

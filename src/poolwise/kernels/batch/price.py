@@ -6,10 +6,12 @@ table that bounds every partial set. Source: Lagrangian bound for two-dimensiona
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.kernels.batch.fill import FillCosts
+from poolwise.kernels.batch.fill import FillCosts, saved
 from poolwise.kernels.jit import kernel, step
 
 STRIDE = 0.1
@@ -76,11 +78,18 @@ def tightest(c: FillCosts, g: int, prize: FloatArray, value: FloatArray, table: 
     return price
 
 
+class BestSets(NamedTuple):
+    """The k most valuable sets of items found, in any order."""
+
+    items: IntArray  # (k, n), the first `size` of each set
+    size: IntArray  # (k,)
+    value: FloatArray  # (k,)
+
+
 @kernel
 def price_out(
-    c: FillCosts, g: int, prize: FloatArray, least: float, looks: int, rounds: int, price: FloatArray,
-    sets: IntArray, sizes: IntArray, values: FloatArray,
-) -> tuple[float, int, int]:  # fmt: skip
+    c: FillCosts, g: int, prize: FloatArray, least: float, looks: int, rounds: int, price: FloatArray, found: BestSets
+) -> tuple[float, int, int]:
     """Find the most valuable sets on a bin of kind g.
 
     Parameters
@@ -95,8 +104,8 @@ def price_out(
         Steps of the search for the price of room: the better the price, the fewer looks are needed.
     price
         (g,) price of room at which that search begins, and where it ends.
-    sets, sizes, values
-        (k, n), (k,), (k,) receive the k best sets found.
+    found
+        Receives the best sets.
 
     Returns
     -------
@@ -154,11 +163,11 @@ def price_out(
         gross[depth + 1] = gross[depth] + prize[w] - c.base[g, w]
         depth += 1
         i += 1
-        exact = gross[depth] + _filled(c, g, steps[depth], depth * p, room - need[depth])
+        exact = gross[depth] + saved(c, g, steps[depth], depth * p, room - need[depth], -1, -1)
         if size[depth] > room:
             exact -= c.outside[0] * (size[depth] - room)
         if exact > least:
-            kept = _keep(exact, order, pick, depth, sets, sizes, values, kept)
+            kept = _keep(exact, order, pick, depth, found, kept)
             if exact > best:
                 best = exact
     return best, kept, looked
@@ -179,30 +188,16 @@ def _merge(c: FillCosts, g: int, w: int, steps: IntArray, depth: int, n_step: in
 
 
 @step
-def _filled(c: FillCosts, g: int, steps: IntArray, n_step: int, room: float) -> float:
-    total = 0.0
-    for k in range(n_step):
-        if room <= 0.0:
-            break
-        take = min(room, c.width[g, steps[k]])
-        total += take * c.gain[g, steps[k]]
-        room -= take
-    return total
-
-
-@step
-def _keep(
-    exact: float, order: IntArray, pick: IntArray, depth: int, sets: IntArray, sizes: IntArray, values: FloatArray, kept: int
-) -> int:
+def _keep(exact: float, order: IntArray, pick: IntArray, depth: int, found: BestSets, kept: int) -> int:
     """Store a set if it is among the best; return the number of sets stored."""
     at = kept
-    if kept == len(sizes):
-        at = int(np.argmin(values))
-        if values[at] >= exact:
+    if kept == len(found.size):
+        at = int(np.argmin(found.value))
+        if found.value[at] >= exact:
             return kept
     else:
         kept += 1
-    values[at], sizes[at] = exact, depth
+    found.value[at], found.size[at] = exact, depth
     for k in range(depth):
-        sets[at, k] = order[pick[k]]
+        found.items[at, k] = order[pick[k]]
     return kept

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.kernels.batch.fill import FillCosts, cost, shares
+from poolwise.kernels.batch.fill import FillCosts, Totals, cost, shares
 from poolwise.kernels.jit import entry, step
 
 FREE = 1e-9
@@ -20,34 +20,22 @@ FREE = 1e-9
 
 
 class Bins(NamedTuple):
-    """Bins in use: s slots, at most k items in each.
+    """Bins in use: s slots, at most k items in each."""
 
-    Attributes
-    ----------
-    where : (n,) slot of each item, -1 outside
-    kind : (s,) kind of bin in each slot
-    items : (s, k) items, the first n_item of them
-    steps : (s, k * p) ranks of their steps, sorted
-    n_item, load : (s,)
-    need, base, size, cost : (s,) totals of the items, and the cost of the bin
-    used : (g,) bins in use of each kind
-    open : (s + 1,) slots with items, the first open[s] of them
-    place : (s,) position of a slot in `open`, -1 if it is empty
-    """
-
-    where: IntArray
-    kind: IntArray
-    items: IntArray
-    steps: IntArray
+    where: IntArray  # (n,) slot of each item, -1 outside
+    kind: IntArray  # (s,) kind of bin in each slot
+    items: IntArray  # (s, k) items, the first n_item of them
+    steps: IntArray  # (s, k * p) ranks of their steps, sorted
+    # (s,) number of items and their totals, and the cost of the bin
     n_item: IntArray
     load: IntArray
     need: FloatArray
     base: FloatArray
     size: FloatArray
     cost: FloatArray
-    used: IntArray
-    open: IntArray
-    place: IntArray
+    used: IntArray  # (g,) bins in use of each kind
+    open: IntArray  # (s + 1,) slots with items, the first open[s] of them
+    place: IntArray  # (s,) position of a slot in `open`, -1 if it is empty
 
 
 def empty_bins(c: FillCosts, most: int) -> Bins:
@@ -84,13 +72,13 @@ def changed(c: FillCosts, b: Bins, s: int, without: int, extra: int) -> float:
     if extra >= 0:
         n, need, base, size = n + 1, need + c.need[g, extra], base + c.base[g, extra], size + c.size[extra]
     p = c.rank.shape[2]
-    return cost(c, g, n, need, base, size, b.steps[s], b.n_item[s] * p, without, extra)
+    return cost(c, g, Totals(n, need, base, size), b.steps[s], b.n_item[s] * p, without, extra)
 
 
 @step
 def alone(c: FillCosts, g: int, w: int) -> float:
     """Return the cost of a new bin of kind g with one item."""
-    return cost(c, g, 1, c.need[g, w], c.base[g, w], c.size[w], c.rank[g, w], 0, -1, w)
+    return cost(c, g, Totals(1, c.need[g, w], c.base[g, w], c.size[w]), c.rank[g, w], 0, -1, w)
 
 
 @step
@@ -110,7 +98,7 @@ def refresh(c: FillCosts, b: Bins, s: int) -> None:
             steps[at] = step
             n_step += 1
     b.load[s], b.need[s], b.base[s], b.size[s] = load, need, base, size
-    b.cost[s] = cost(c, g, b.n_item[s], need, base, size, steps, n_step, -1, -1)
+    b.cost[s] = cost(c, g, Totals(b.n_item[s], need, base, size), steps, n_step, -1, -1)
 
 
 @step
@@ -368,16 +356,19 @@ def dissolve(c: FillCosts, b: Bins, heat: float, state: NDArray[np.uint64], hand
     return 0.0
 
 
-@entry
-def anneal(
-    c: FillCosts, b: Bins, state: NDArray[np.uint64], moves: int, hot: float, cold: float,
-    best_where: IntArray, best_kind: IntArray, best: float, hand: IntArray,
-) -> float:  # fmt: skip
-    """Anneal for a number of moves from temperature `hot` to `cold`; write the best assignment to `best_*`, return its cost.
+class Annealing(NamedTuple):
+    """Arrays of an annealing run."""
 
-    `hand` is scratch for the items of one bin.
-    """
-    value = total(b)
+    random: NDArray[np.uint64]  # (1,) state of the random numbers
+    where: IntArray  # (n,) slot of each item in the best assignment
+    kind: IntArray  # (s,) kind of bin in each slot of it
+    hand: IntArray  # scratch: items of one bin
+
+
+@entry
+def anneal(c: FillCosts, b: Bins, run: Annealing, moves: int, hot: float, cold: float, best: float) -> float:
+    """Anneal for a number of moves from temperature `hot` to `cold`; return the cost of the best assignment so far."""
+    state, value = run.random, total(b)
     fall = (cold / hot) ** (1.0 / max(1, moves)) if hot > 0.0 else 1.0
     heat = hot
     for _ in range(moves):
@@ -389,12 +380,12 @@ def anneal(
         elif which < 0.995:
             value += exchange_kind(c, b, heat, state)
         else:
-            value += dissolve(c, b, heat, state, hand)
+            value += dissolve(c, b, heat, state, run.hand)
         if value < best - 1e-12:
             best = value
-            for w in range(len(best_where)):
-                best_where[w] = b.where[w]
-            for s in range(len(best_kind)):
-                best_kind[s] = b.kind[s]
+            for w in range(len(run.where)):
+                run.where[w] = b.where[w]
+            for s in range(len(run.kind)):
+                run.kind[s] = b.kind[s]
         heat *= fall
     return best

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from poolwise.arrays import IntArray
 from poolwise.kernels.dispatch.ends import lowest, pop, push
 from poolwise.kernels.dispatch.idle import at, before, first, mark
 from poolwise.kernels.dispatch.state import (
     DONE,
     LATE,
-    NEXT,
-    PASSES,
-    STARTED,
-    TIME,
+    DispatchState,
     Ends,
     IdleArrays,
     TaskArrays,
     TaskQueueArrays,
-    TaskRunArrays,
     Tiers,
     UnitArrays,
 )
@@ -25,33 +20,25 @@ from poolwise.units import HORIZON, NEVER
 
 
 @entry
-def replay(
-    jobs: TaskArrays,
-    units: UnitArrays,
-    idle: IdleArrays,
-    ends: Ends,
-    tiers: Tiers,
-    lanes: TaskQueueArrays,
-    runs: TaskRunArrays,
-    now: IntArray,
-) -> int:
+def replay(state: DispatchState) -> int:
     """Run until no event is left (DONE) or the clock is beyond `HORIZON` (LATE)."""
+    jobs, ends, now = state.jobs, state.ends, state.now
     while True:
-        arrival = jobs.submit[now[NEXT]] if now[NEXT] < jobs.submit.size else NEVER
+        arrival = jobs.submit[now.next] if now.next < jobs.submit.size else NEVER
         row = lowest(ends)
         time = min(arrival, ends.soonest[row])
         if time == NEVER:
             return DONE
         if time > HORIZON:
             return LATE
-        now[TIME] = time
+        now.time = time
         if ends.soonest[row] == time:
-            _end(pop(ends, row), time, idle, ends)
-        while now[NEXT] < jobs.submit.size and jobs.submit[now[NEXT]] == time:
-            _join(now[NEXT], jobs, lanes)
-            now[NEXT] += 1
-        now[PASSES] += 1
-        _pass(jobs, units, idle, ends, tiers, lanes, runs, now)
+            _end(pop(ends, row), time, state.idle, ends)
+        while now.next < jobs.submit.size and jobs.submit[now.next] == time:
+            _join(now.next, jobs, state.lanes)
+            now.next += 1
+        now.passes += 1
+        _pass(state)
 
 
 @step
@@ -78,44 +65,37 @@ def _join(job: int, jobs: TaskArrays, lanes: TaskQueueArrays) -> None:
 
 
 @step
-def _pass(
-    jobs: TaskArrays,
-    units: UnitArrays,
-    idle: IdleArrays,
-    ends: Ends,
-    tiers: Tiers,
-    lanes: TaskQueueArrays,
-    runs: TaskRunArrays,
-    now: IntArray,
-) -> None:
+def _pass(state: DispatchState) -> None:
     """Start tasks of the oldest queue head that has not failed in this pass, until none is left or no unit is idle."""
-    while idle.total[0] > 0:
+    lanes, now = state.lanes, state.now
+    while state.idle.total[0] > 0:
         job, lane = -1, -1
         for k in range(lanes.head.size):
             head = lanes.head[k]
-            if head >= 0 and lanes.closed[k] != now[PASSES] and (job < 0 or head < job):
+            if head >= 0 and lanes.closed[k] != now.passes and (job < 0 or head < job):
                 job, lane = head, k
         if job < 0:
             return
-        unit = _choose(job, jobs, units, idle, tiers, lanes)
+        unit = _choose(job, state)
         if unit < 0:
-            lanes.closed[lane] = now[PASSES]
+            lanes.closed[lane] = now.passes
             continue
-        _start(job, unit, jobs, units, idle, ends, runs, now)
+        _start(job, unit, state)
         lanes.served[job] += 1
-        if lanes.served[job] == jobs.tasks[job]:
+        if lanes.served[job] == state.jobs.tasks[job]:
             lanes.head[lane] = lanes.next[job]
 
 
 @step
-def _choose(job: int, jobs: TaskArrays, units: UnitArrays, idle: IdleArrays, tiers: Tiers, lanes: TaskQueueArrays) -> int:
+def _choose(job: int, state: DispatchState) -> int:
     """Return an idle unit of the first tier that has one, -1 if none has."""
+    jobs, idle, tiers = state.jobs, state.idle, state.tiers
     for tier in range(tiers.tier[jobs.shape[job]], tiers.tier[jobs.shape[job] + 1]):
         low, high = tiers.part[tier], tiers.part[tier + 1]
         if jobs.draw.size > 0:
-            unit = _random(jobs.draw[jobs.first[job] + lanes.served[job]], low, high, idle, tiers)
+            unit = _random(jobs.draw[jobs.first[job] + state.lanes.served[job]], low, high, idle, tiers)
         else:
-            unit = _first(low, high, units, idle, tiers)
+            unit = _first(low, high, state.units, idle, tiers)
         if unit >= 0:
             return unit
     return -1
@@ -148,16 +128,15 @@ def _random(draw: float, low: int, high: int, idle: IdleArrays, tiers: Tiers) ->
 
 
 @step
-def _start(
-    job: int, unit: int, jobs: TaskArrays, units: UnitArrays, idle: IdleArrays, ends: Ends, runs: TaskRunArrays, now: IntArray
-) -> None:
+def _start(job: int, unit: int, state: DispatchState) -> None:
     """Start the next task of a row on a unit."""
+    jobs, units, runs, now = state.jobs, state.units, state.runs, state.now
     distance = 2
     if units.x[unit] == jobs.x[job]:
         distance = 0 if units.y[unit] == jobs.y[job] else 1
-    end = now[TIME] + jobs.transfer[job, distance] + jobs.compute[job, units.kind[unit]]
-    mark(idle, unit, -1)
-    push(ends, unit, end)
-    k = now[STARTED]
-    runs.job[k], runs.start[k], runs.end[k], runs.unit[k] = job, now[TIME], end, unit
-    now[STARTED] += 1
+    end = now.time + jobs.transfer[job, distance] + jobs.compute[job, units.kind[unit]]
+    mark(state.idle, unit, -1)
+    push(state.ends, unit, end)
+    k = now.started
+    runs.job[k], runs.start[k], runs.end[k], runs.unit[k] = job, now.time, end, unit
+    now.started += 1

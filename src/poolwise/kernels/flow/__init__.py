@@ -1,1 +1,1 @@
-"""Kernels of minimum-cost flow: shortest paths in a residual graph, augmentation, negative cycles, push-relabel."""
+"""Kernels of minimum-cost flow: shortest paths in a residual graph, and augmentation."""

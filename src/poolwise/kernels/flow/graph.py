@@ -21,27 +21,17 @@ LEAVING, ENTERING = range(2)
 
 
 class ResidualGraph(NamedTuple):
-    """A residual graph and the state of its flow, n nodes, m arcs.
+    """A residual graph and the state of its flow, n nodes, m arcs."""
 
-    Attributes
-    ----------
-    head : (2 m,) node that a residual arc enters; head[a ^ 1] is the node that it leaves; -1 both for an unused arc
-    cost : (2 m,) per unit; cost[a ^ 1] = -cost[a]
-    room : (2 m,) residual capacity
-    first : (2, n) first residual arc with capacity that leaves a node, that enters it, -1 for none
-    next, before : (2, 2 m) the next and the previous one in these lists, -1 for none
-    excess : (n,) units that a node still has to send; negative: a deficit
-    price : (n,)
-    """
-
-    head: IntArray
-    cost: IntArray
-    room: IntArray
-    first: IntArray
+    head: IntArray  # (2 m,) node that a residual arc enters; head[a ^ 1] is the node that it leaves; -1 both for an unused arc
+    cost: IntArray  # (2 m,) per unit; cost[a ^ 1] = -cost[a]
+    room: IntArray  # (2 m,) residual capacity
+    first: IntArray  # (2, n) first residual arc with capacity that leaves a node, that enters it, -1 for none
+    # (2, 2 m) the next and the previous one in these lists, -1 for none
     next: IntArray
     before: IntArray
-    excess: IntArray
-    price: IntArray
+    excess: IntArray  # (n,) units that a node still has to send; negative: a deficit
+    price: IntArray  # (n,)
 
 
 @entry

@@ -11,16 +11,7 @@ from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling.earliest import shortest
 from poolwise.kernels.list_scheduling.profile import before
 from poolwise.kernels.list_scheduling.racks import fits
-from poolwise.kernels.list_scheduling.state import (
-    INSTANT_COUNT,
-    PRESENT,
-    SINGLE_RACK,
-    STEP_COUNT,
-    STEPS_UNTIL,
-    JobArrays,
-    ProfileArrays,
-    Rules,
-)
+from poolwise.kernels.list_scheduling.state import JobArrays, ProfileArrays, Rules
 from poolwise.units import HORIZON
 
 
@@ -28,9 +19,9 @@ from poolwise.units import HORIZON
 def last_candidate(last: int, first: int, jobs: JobArrays, rules: Rules, profile: ProfileArrays) -> int:
     """Return the position, from `last` back to `first`, of a job that fits from now until its expected end; else `first` - 1.
 
-    `profile.size[SINGLE_RACK]` is a rack that can hold the entire job for that time, -1 if there is none.
+    `profile.status.single_rack` is a rack that can hold the entire job for that time, -1 if there is none.
     """
-    present, ranked = profile.size[PRESENT], profile.cache.ranked
+    present, ranked = profile.status.present, profile.cache.ranked
     nodes, memory = profile.nodes[present], profile.memory[present]
     while last >= first:
         job = ranked[last]
@@ -44,12 +35,12 @@ def last_candidate(last: int, first: int, jobs: JobArrays, rules: Rules, profile
 @step
 def remains_candidate(job: int, other: int, jobs: JobArrays, rules: Rules, profile: ProfileArrays) -> bool:
     """Return whether a candidate still fits now that another job's reservation has been made."""
-    cache, whole = profile.cache, profile.size[SINGLE_RACK]
+    cache, whole = profile.cache, profile.status.single_rack
     begin = cache.start[other]
     if begin < 0:
         return True
     _invalidate_steps(begin, profile)
-    if begin >= _earliest_end(job, jobs, rules, profile) and begin > profile.time[profile.size[PRESENT]]:
+    if begin >= _earliest_end(job, jobs, rules, profile) and begin > profile.time[profile.status.present]:
         return True
     if whole >= 0 and cache.take[other, whole] == 0 and cache.borrow[other, whole] == 0:
         return True
@@ -59,16 +50,16 @@ def remains_candidate(job: int, other: int, jobs: JobArrays, rules: Rules, profi
 @inlined
 def _invalidate_steps(time: int, profile: ProfileArrays) -> None:
     """Drop the steps at or after a time (ns); all of them if it is not later than now."""
-    if time < profile.size[STEPS_UNTIL]:
-        profile.size[STEPS_UNTIL] = time
-        while profile.size[STEP_COUNT] > 0 and profile.steps.time[profile.size[STEP_COUNT] - 1] >= time:
-            profile.size[STEP_COUNT] -= 1
+    if time < profile.status.steps_until:
+        profile.status.steps_until = time
+        while profile.status.steps > 0 and profile.steps.time[profile.status.steps - 1] >= time:
+            profile.status.steps -= 1
 
 
 @inlined
 def _earliest_end(job: int, jobs: JobArrays, rules: Rules, profile: ProfileArrays) -> int:
     """Return the earliest time (ns) at which a job that starts now could end."""
-    time = profile.time[profile.size[PRESENT]]
+    time = profile.time[profile.status.present]
     return int(time + min(shortest(job, jobs, rules), HORIZON - time))
 
 
@@ -76,9 +67,9 @@ def _earliest_end(job: int, jobs: JobArrays, rules: Rules, profile: ProfileArray
 def _fits_throughout(job: int, jobs: JobArrays, rules: Rules, profile: ProfileArrays) -> bool:
     """Return whether a job fits from now until its expected end."""
     n, remote, until, steps = jobs.nodes[job], jobs.remote[job], _earliest_end(job, jobs, rules, profile), profile.steps
-    if profile.size[STEP_COUNT] == 0:
+    if profile.status.steps == 0:
         _first_step(profile)
-    at = profile.size[STEP_COUNT] - 1
+    at = profile.status.steps - 1
     while at > 0 and steps.time[at] >= until:
         at -= 1
     while True:
@@ -86,31 +77,31 @@ def _fits_throughout(job: int, jobs: JobArrays, rules: Rules, profile: ProfileAr
             return False
         if not fits(n, remote, rules.anywhere, steps.free[at], steps.pool[at]):
             return False
-        if profile.size[STEPS_UNTIL] >= until or not _next_step(until, profile):
-            profile.size[SINGLE_RACK] = -1
+        if profile.status.steps_until >= until or not _next_step(until, profile):
+            profile.status.single_rack = -1
             for r in range(steps.free.shape[1]):
                 if steps.free[at, r] >= n and steps.pool[at, r] >= n * remote:
-                    profile.size[SINGLE_RACK] = r
+                    profile.status.single_rack = r
             return True
-        at = profile.size[STEP_COUNT] - 1
+        at = profile.status.steps - 1
 
 
 @inlined
 def _first_step(profile: ProfileArrays) -> None:
     """Write the capacity that is free now."""
-    steps, present = profile.steps, profile.size[PRESENT]
+    steps, present = profile.steps, profile.status.present
     for r in range(steps.free.shape[1]):
         steps.free[0, r], steps.pool[0, r] = profile.free[r, present], profile.pool[r, present]
     steps.time[0], steps.nodes[0], steps.memory[0] = profile.time[present], profile.nodes[present], profile.memory[present]
-    profile.size[STEP_COUNT], profile.size[STEPS_UNTIL] = 1, profile.time[present] + 1
+    profile.status.steps, profile.status.steps_until = 1, profile.time[present] + 1
 
 
 @step
 def _next_step(until: int, profile: ProfileArrays) -> bool:
     """Find the next step before a time (ns); return whether there is one."""
-    steps, last = profile.steps, profile.size[STEP_COUNT] - 1
-    m = before(profile.size[STEPS_UNTIL], profile)
-    while m < profile.size[INSTANT_COUNT] and profile.time[m] < until:
+    steps, last = profile.steps, profile.status.steps - 1
+    m = before(profile.status.steps_until, profile)
+    while m < profile.status.instants and profile.time[m] < until:
         if profile.begins[m] > 0:
             nodes, memory = 0, 0
             for r in range(steps.free.shape[1]):
@@ -120,8 +111,8 @@ def _next_step(until: int, profile: ProfileArrays) -> bool:
                 memory += pool
             if nodes < steps.nodes[last] or memory < steps.memory[last]:
                 steps.time[last + 1], steps.nodes[last + 1], steps.memory[last + 1] = profile.time[m], nodes, memory
-                profile.size[STEP_COUNT], profile.size[STEPS_UNTIL] = last + 2, profile.time[m] + 1
+                profile.status.steps, profile.status.steps_until = last + 2, profile.time[m] + 1
                 return True
         m += 1
-    profile.size[STEPS_UNTIL] = until
+    profile.status.steps_until = until
     return False

@@ -13,50 +13,46 @@ count alone shows that the head would have too few. Other candidates over severa
 from __future__ import annotations
 
 from poolwise.arrays import IntArray
+from poolwise.kernels.common.state import EASY
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling.racks import offer
 from poolwise.kernels.list_scheduling.state import (
     BLOCKED,
-    EASY,
-    FREE,
     LONG_MEMORY,
     LONG_NODES,
-    LONG_SPLIT,
     MEMORY_NOW,
     NODES_NOW,
-    POOL_PER_NODE,
     STARTABLE,
-    SURPLUS,
     UNDECIDED,
-    JobArrays,
     RackArrays,
-    Rules,
+    RackState,
 )
 
 MAX_POOL_PER_NODE = 2**32
-"""Upper bound (MiB per node) of `now[POOL_PER_NODE]`; also its value if no rack has free nodes."""
+"""Upper bound (MiB per node) of `now.pool_per_node`; also its value if no rack has free nodes."""
 
 
 @step
-def prepare_bounds(head: int, jobs: JobArrays, rules: Rules, racks: RackArrays, now: IntArray) -> None:
+def prepare_bounds(head: int, state: RackState) -> None:
     """Compute what `classify` reads, given the head's extra nodes and memory (`reservation.compute_extra`).
 
-    It writes `racks.rank`, `racks.whole` and three rows of `now`: FREE, the free nodes; POOL_PER_NODE, the MiB per node that
-    every pool can lend to all free nodes of its rack; LONG_SPLIT, the most nodes of a long candidate over several racks that
+    It writes `racks.rank`, `racks.whole` and three scalars: `now.free`, the free nodes; `.pool_per_node`, the MiB per node that
+    every pool can lend to all free nodes of its rack; `.long_split`, the most nodes of a long candidate over several racks that
     leave the head room if it uses no memory.
     """
-    remote, rank, whole = jobs.remote[head], racks.rank, racks.whole
+    racks, now = state.racks, state.now
+    remote, rank, whole = state.jobs.remote[head], racks.rank, racks.whole
     _sort(rank, racks.free)
-    now[FREE], now[POOL_PER_NODE], now[LONG_SPLIT] = 0, MAX_POOL_PER_NODE, 0
-    long_allowed = rules.backfill == EASY and now[SURPLUS] >= 0
-    more, room = long_allowed, now[SURPLUS]
+    now.free, now.pool_per_node, now.long_split = 0, MAX_POOL_PER_NODE, 0
+    long_allowed = state.rules.backfill == EASY and now.surplus >= 0
+    more, room = long_allowed, now.surplus
     for i in range(rank.size):
         r = rank[i]
         free, pool, required = racks.free[r], racks.pool[r], racks.required[r]
         whole[i, NODES_NOW], whole[i, MEMORY_NOW] = free, pool
-        now[FREE] += free
-        if pool < free * now[POOL_PER_NODE]:
-            now[POOL_PER_NODE] = pool // free
+        now.free += free
+        if pool < free * now.pool_per_node:
+            now.pool_per_node = pool // free
         if not long_allowed:
             whole[i, LONG_NODES], whole[i, LONG_MEMORY] = -1, 0
             continue
@@ -65,7 +61,7 @@ def prepare_bounds(head: int, jobs: JobArrays, rules: Rules, racks: RackArrays, 
         if more:
             unused = racks.shadow_free[r] - racks.offered[r]  # nodes that the head cannot use, for lack of memory
             more = free <= unused + room
-            now[LONG_SPLIT] += min(free, unused + room)
+            now.long_split += min(free, unused + room)
             room -= max(free - unused, 0)
 
 
@@ -81,12 +77,18 @@ def _sort(rank: IntArray, free: IntArray) -> None:
 
 
 @inlined
-def classify(n: int, remote: int, short: bool, head: int, jobs: JobArrays, racks: RackArrays, now: IntArray) -> int:
-    """Classify a job of n nodes with `remote` MiB each as STARTABLE, BLOCKED or UNDECIDED; `short`: ends by the shadow time."""
-    if remote <= now[POOL_PER_NODE]:
+def classify(n: int, remote: int, short: bool, head: int, state: RackState) -> int:
+    """Classify a job of n nodes with `remote` MiB each as STARTABLE, BLOCKED or UNDECIDED; `short`: ends by the shadow time.
+
+    In scope "system" all jobs are undecided.
+    """
+    racks, now = state.racks, state.now
+    if state.rules.anywhere:
+        return UNDECIDED
+    if remote <= now.pool_per_node:
         if n <= racks.whole[0, NODES_NOW]:
             return STARTABLE if short or _long_fits(0, n, n * remote, racks) else BLOCKED
-        if n > now[FREE] or not (short or (n <= now[LONG_SPLIT] and _leaves_room(n, remote, head, jobs, racks))):
+        if n > now.free or not (short or (n <= now.long_split and _leaves_room(n, remote, head, state))):
             return BLOCKED
         return STARTABLE
     for i in range(racks.whole.shape[0]):
@@ -98,11 +100,12 @@ def classify(n: int, remote: int, short: bool, head: int, jobs: JobArrays, racks
 
 
 @step
-def _leaves_room(n: int, remote: int, head: int, jobs: JobArrays, racks: RackArrays) -> bool:
+def _leaves_room(n: int, remote: int, head: int, state: RackState) -> bool:
     """Return whether a long job that fills racks, most free nodes first, leaves the head room at its shadow time.
 
     No rack has fewer free nodes at the shadow time than now: a long run reduces both, a short one only the latter.
     """
+    jobs, racks = state.jobs, state.racks
     nodes, head_remote = 0, jobs.remote[head]
     for i in range(racks.rank.size):
         r = racks.rank[i]
@@ -113,18 +116,19 @@ def _leaves_room(n: int, remote: int, head: int, jobs: JobArrays, racks: RackArr
 
 
 @inlined
-def classify_all(n: int, remote: int, most_nodes: int, most_remote: int, short: bool, racks: RackArrays, now: IntArray) -> int:
+def classify_all(n: int, remote: int, most_nodes: int, most_remote: int, short: bool, state: RackState) -> int:
     """Return BLOCKED or UNDECIDED for jobs of n to `most_nodes` nodes that use `remote` to `most_remote` MiB each.
 
     `short`: some may end by the shadow time. A rack that holds the most demanding job entirely holds each of them, unless a
     rack tested before does.
     """
-    if n > now[FREE]:
+    racks, now = state.racks, state.now
+    if n > now.free:
         return BLOCKED
     largest = racks.whole[0, NODES_NOW]
-    if most_remote <= now[POOL_PER_NODE]:
+    if most_remote <= now.pool_per_node:
         whole = n <= largest and _long_fits(0, n, n * remote, racks)
-        split = most_nodes > largest and max(n, largest + 1) <= now[LONG_SPLIT]
+        split = most_nodes > largest and max(n, largest + 1) <= now.long_split
         return UNDECIDED if short or whole or split else BLOCKED
     for i in range(racks.whole.shape[0]):
         if n > racks.whole[i, NODES_NOW]:

@@ -7,12 +7,11 @@ Source: specs of the memory pools, "Backfilling".
 
 from __future__ import annotations
 
-from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling.candidate_filter import last_candidate, remains_candidate
 from poolwise.kernels.list_scheduling.earliest import earliest, shortest
 from poolwise.kernels.list_scheduling.profile import advance, before, build_profile, merge
-from poolwise.kernels.list_scheduling.racks import copy, fits, total
+from poolwise.kernels.list_scheduling.racks import fits, total
 from poolwise.kernels.list_scheduling.reservation_cache import (
     adjust_profile,
     drop,
@@ -28,52 +27,26 @@ from poolwise.kernels.list_scheduling.reservation_cache import (
     release_early,
     store,
 )
-from poolwise.kernels.list_scheduling.runs import start
-from poolwise.kernels.list_scheduling.state import (
-    EARLY,
-    INSTANT_COUNT,
-    MERGED,
-    PRESENT,
-    PROFILE_VALID,
-    RUNNING,
-    STARTED,
-    STEP_COUNT,
-    TIME,
-    WAITING,
-    JobArrays,
-    Order,
-    ProfileArrays,
-    QueueArrays,
-    RackArrays,
-    Rules,
-    RunArrays,
-)
+from poolwise.kernels.list_scheduling.runs import is_overdue, start_at
+from poolwise.kernels.list_scheduling.state import JobArrays, ProfileArrays, RackArrays, RackState, Rules
 from poolwise.kernels.list_scheduling.waiting import leave
 from poolwise.units import NEVER
 
 
 @step
-def conservative_pass(
-    jobs: JobArrays,
-    order: Order,
-    rules: Rules,
-    racks: RackArrays,
-    queue: QueueArrays,
-    profile: ProfileArrays,
-    runs: RunArrays,
-    now: IntArray,
-) -> None:
+def conservative_pass(state: RackState, profile: ProfileArrays) -> None:
     """Reserve the earliest free interval for each job in priority order; start the jobs whose interval begins now.
 
     Reservations before the first that may have changed remain valid. The later ones are taken off the profile and added again
     one by one, recomputed where necessary. This stops once no remaining job fits from now until its expected end: the other
     reservations stay as they are, and the changes in front of them are noted.
     """
-    cache, waiting, at = profile.cache, now[WAITING], 0
-    rank(order, queue, cache, now)
-    _refresh_profile(rules, racks, profile, runs, now)
+    jobs, rules, racks, now = state.jobs, state.rules, state.racks, state.now
+    cache, waiting, at = profile.cache, now.waiting, 0
+    rank(state.order, state.queue, cache, now)
+    _refresh_profile(state, profile)
     while at < waiting and cache.counted[cache.ranked[at]] and is_unchanged(cache.ranked[at], now, cache):
-        _start_if_due(at, jobs, rules, racks, queue, profile, runs, now)
+        _start_if_due(at, state, profile)
         at += 1
     last, free = waiting - 1, total(racks.free)
     while last >= at and not _fits_now(cache.ranked[last], free, jobs, rules, racks):
@@ -83,7 +56,7 @@ def conservative_pass(
     for k in range(at, waiting):
         if cache.counted[cache.ranked[k]]:
             adjust_profile(cache.ranked[k], 1, now, profile)
-    profile.size[STEP_COUNT] = 0
+    profile.status.steps = 0
     last = last_candidate(last, at, jobs, rules, profile)
     gained, free_until, lost, taken_until, on = NEVER, 0, NEVER, 0, 0  # changes in front of `at`
     while at <= last:
@@ -91,13 +64,13 @@ def conservative_pass(
         note_gain(job, gained, free_until, cache)
         note_loss(job, lost, taken_until, on, cache)
         begin, end = cache.start[job], cache.end[job]
-        changed = _reserve(job, jobs, rules, racks, profile, now)
+        changed = _reserve(job, state, profile)
         if changed and begin >= 0:
             gained, free_until = min(gained, begin), max(free_until, end)
         if changed and cache.start[job] >= 0:
             lost, taken_until = min(lost, cache.start[job]), max(taken_until, cache.end[job])
             on |= racks_used(job, cache)
-        _start_if_due(at, jobs, rules, racks, queue, profile, runs, now)
+        _start_if_due(at, state, profile)
         if at == last or not remains_candidate(cache.ranked[last], job, jobs, rules, profile):
             last = last_candidate(last - 1, at + 1, jobs, rules, profile)
         at += 1
@@ -107,41 +80,43 @@ def conservative_pass(
 
 
 @inlined
-def _refresh_profile(rules: Rules, racks: RackArrays, profile: ProfileArrays, runs: RunArrays, now: IntArray) -> None:
+def _refresh_profile(state: RackState, profile: ProfileArrays) -> None:
     """Advance the profile and the reservations of the last pass to now, or rebuild them where they are not valid.
 
     They are not valid after a change of capacity, nor while a run is overdue (each pass expects its end at another time),
     nor in scope "system", where the length of an interval depends on the placement.
     """
-    late = now[RUNNING] > 0 and runs.expected[runs.due[now[RUNNING] - 1]] <= now[TIME]
-    if late or rules.anywhere or now[PROFILE_VALID] == 0 or profile.size[INSTANT_COUNT] == 0:
-        build_profile(racks, profile, runs, now)
-        for k in range(now[WAITING]):
+    rules, now = state.rules, state.now
+    late = is_overdue(state)
+    if late or rules.anywhere or now.profile_valid == 0 or profile.status.instants == 0:
+        build_profile(state, profile)
+        for k in range(now.waiting):
             drop(profile.cache.ranked[k], profile.cache)
     else:
         advance(profile, now)
-        count, merged = profile.size[INSTANT_COUNT], profile.size[MERGED]
-        if count > merged + (merged >> 2) + 16 or count + now[EARLY] + 4 * now[WAITING] + 4 > profile.time.size:
+        count, merged = profile.status.instants, profile.status.merged
+        if count > merged + (merged >> 2) + 16 or count + now.early + 4 * now.waiting + 4 > profile.time.size:
             merge(profile)
-        release_early(racks, profile, runs, now)
-    now[EARLY] = 0
-    now[PROFILE_VALID] = int(not (late or rules.anywhere))
+        release_early(state, profile)
+    now.early = 0
+    now.profile_valid = int(not (late or rules.anywhere))
 
 
 @step
-def _reserve(job: int, jobs: JobArrays, rules: Rules, racks: RackArrays, profile: ProfileArrays, now: IntArray) -> bool:
+def _reserve(job: int, state: RackState, profile: ProfileArrays) -> bool:
     """Add a job's reservation to the profile; return whether it differs from the previous one."""
+    jobs, rules, racks, now = state.jobs, state.rules, state.racks, state.now
     cache = profile.cache
-    begin, k, known = cache.start[job], -1, cache.start[job] >= now[TIME]
+    begin, k, known = cache.start[job], -1, cache.start[job] >= now.time
     if known and may_begin_earlier(job, now, cache):
-        first = before(max(cache.gain_from[job] - shortest(job, jobs, rules) + 1, now[TIME]), profile)
+        first = before(max(cache.gain_from[job] - shortest(job, jobs, rules) + 1, now.time), profile)
         k = earliest(job, first, min(cache.gain_until[job], begin), jobs, rules, racks, profile)
     if known and k < 0 and not may_be_affected(job, cache):
         mark_current(job, cache)
         adjust_profile(job, -1, now, profile)
         return False
     if k < 0:
-        k = earliest(job, before(begin, profile) if known else profile.size[PRESENT], NEVER, jobs, rules, racks, profile)
+        k = earliest(job, before(begin, profile) if known else profile.status.present, NEVER, jobs, rules, racks, profile)
     changed = k < 0 or profile.time[k] != begin
     for r in range(racks.take.size):
         changed |= racks.take[r] != cache.take[job, r]
@@ -153,27 +128,17 @@ def _reserve(job: int, jobs: JobArrays, rules: Rules, racks: RackArrays, profile
 
 
 @inlined
-def _start_if_due(
-    at: int,
-    jobs: JobArrays,
-    rules: Rules,
-    racks: RackArrays,
-    queue: QueueArrays,
-    profile: ProfileArrays,
-    runs: RunArrays,
-    now: IntArray,
-) -> None:
+def _start_if_due(at: int, state: RackState, profile: ProfileArrays) -> None:
     """Start the job at a position of the ranking if its reservation begins now."""
+    now = state.now
     cache = profile.cache
     job = cache.ranked[at]
-    if cache.start[job] == now[TIME]:
-        copy(cache.take[job], racks.take)
-        copy(cache.borrow[job], racks.borrow)
-        start(job, jobs, rules, racks, runs, now)
-        leave(job, queue, now)
+    if cache.start[job] == now.time:
+        start_at(job, cache.take[job], cache.borrow[job], state)
+        leave(job, state)
         note_start_behind(job, at, now, cache)
-        if runs.expected[now[STARTED] - 1] != cache.end[job]:
-            now[PROFILE_VALID] = 0  # it is expected to end before its reservation: the profile subtracts too much
+        if state.runs.expected[now.started - 1] != cache.end[job]:
+            now.profile_valid = 0  # it is expected to end before its reservation: the profile subtracts too much
 
 
 @inlined

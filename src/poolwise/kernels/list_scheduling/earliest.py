@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling.racks import expected, fits, place
-from poolwise.kernels.list_scheduling.state import INSTANT_COUNT, LENGTH_FOUND, JobArrays, ProfileArrays, RackArrays, Rules
+from poolwise.kernels.list_scheduling.state import JobArrays, ProfileArrays, RackArrays, Rules
 from poolwise.units import HORIZON
 
 
@@ -23,15 +23,15 @@ def shortest(job: int, jobs: JobArrays, rules: Rules) -> int:
 def earliest(job: int, first: int, limit: int, jobs: JobArrays, rules: Rules, racks: RackArrays, profile: ProfileArrays) -> int:
     """Find the earliest instant, from position `first` and before the time `limit` (ns), at which a job fits; -1 if none.
 
-    The placement is written to `racks.take` and `racks.borrow`, the length of the interval to `profile.size`, the minimum over
-    it to `profile.least_free` and `.least_pool`.
+    The placement is written to `racks.take` and `racks.borrow`, the length of the interval to `profile.status`, and the minimum
+    over it to `profile.least_free` and `.least_pool`.
 
     Free capacity decreases only where reservations begin. So the minimum over an interval is the minimum over its first instant
     and those instants, its lows. The interval begins at instant k, instants before m have been read, and positions a to b - 1
     of `profile.low` hold its lows. The minimum over this sliding window is kept in two parts (see `_drop`), so that each low
     is read a few times, however many intervals contain it.
     """
-    n, remote, count, low = jobs.nodes[job], jobs.remote[job], profile.size[INSTANT_COUNT], profile.low
+    n, remote, count, low = jobs.nodes[job], jobs.remote[job], profile.status.instants, profile.low
     length = shortest(job, jobs, rules)
     k, m, a, middle, b = first, first, 0, 0, 0
     while True:
@@ -54,8 +54,8 @@ def earliest(job: int, first: int, limit: int, jobs: JobArrays, rules: Rules, ra
         _lengthen(known, middle, b, profile)
         _least(k, a, middle, b, profile)
         if fits(n, remote, rules.anywhere, profile.least_free, profile.least_pool):
-            profile.size[LENGTH_FOUND] = _length(job, k, m, length, jobs, rules, racks, profile)
-            if profile.size[LENGTH_FOUND] >= 0:
+            profile.status.length_found = _length(job, k, m, length, jobs, rules, racks, profile)
+            if profile.status.length_found >= 0:
                 return int(k)
         elif a < b:
             _least(low[a], a, middle, b, profile)
@@ -132,7 +132,7 @@ def _length(
     most = HORIZON - profile.time[k]
     length = min(length, most)
     while True:
-        while m < profile.size[INSTANT_COUNT] and profile.time[m] - profile.time[k] < length:
+        while m < profile.status.instants and profile.time[m] - profile.time[k] < length:
             for r in range(racks.free.size):
                 profile.least_free[r] = min(profile.least_free[r], profile.free[r, m])
                 profile.least_pool[r] = min(profile.least_pool[r], profile.pool[r, m])

@@ -6,222 +6,175 @@ candidates before exact tests. Source: specs of the memory pools, "Backfilling";
 
 from __future__ import annotations
 
-from poolwise.arrays import IntArray
+from poolwise.kernels.common.order import comes_before, precedes, precedes_until
+from poolwise.kernels.common.state import NONE, Order
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling.closed_form import classify, prepare_bounds
-from poolwise.kernels.list_scheduling.order import comes_before, precedes, precedes_until
-from poolwise.kernels.list_scheduling.racks import fits, place, total
-from poolwise.kernels.list_scheduling.reservation import may_start, reserve, try_start
+from poolwise.kernels.list_scheduling.racks import fits, place_job, total
+from poolwise.kernels.list_scheduling.reservation import backfill, may_start, reserve
 from poolwise.kernels.list_scheduling.runs import start
-from poolwise.kernels.list_scheduling.state import (
-    BLOCKED,
-    EXTRA_MEMORY,
-    EXTRA_NODES,
-    EXTRA_PER_NODE,
-    FIRST,
-    FIRST_UNTIL,
-    FRONT,
-    HEAD,
-    NONE,
-    PASSES,
-    SETTLED,
-    STARTABLE,
-    TIME,
-    UNDECIDED,
-    WAITING,
-    WINDOW,
-    JobArrays,
-    Order,
-    QueueArrays,
-    RackArrays,
-    Rules,
-    RunArrays,
-)
+from poolwise.kernels.list_scheduling.state import BLOCKED, STARTABLE, RackNow, RackState
 from poolwise.kernels.list_scheduling.waiting import leave, oldest
 from poolwise.units import NEVER
 
 
 @step
-def any_fits(rules: Rules, racks: RackArrays, queue: QueueArrays, now: IntArray) -> bool:
+def any_fits(state: RackState) -> bool:
     """Return whether some waiting job fits now; if none does, no order can start anything."""
-    count = _prefilter(rules, racks, queue, now)
+    racks, waiting = state.racks, state.waiting
+    count = _prefilter(state)
     for k in range(count):
-        at = queue.chosen[k]
-        if fits(queue.nodes[at], queue.remote[at], rules.anywhere, racks.free, racks.pool):
+        at = waiting.chosen[k]
+        if fits(waiting.nodes[at], waiting.remote[at], state.rules.anywhere, racks.free, racks.pool):
             return True
     return False
 
 
 @step
-def _prefilter(rules: Rules, racks: RackArrays, queue: QueueArrays, now: IntArray) -> int:
+def _prefilter(state: RackState) -> int:
     """Choose the positions of waiting jobs that may fit now, by necessary conditions; return how many.
 
     One branch-free loop, because the branches would be mispredicted too often.
     """
+    racks, waiting = state.racks, state.waiting
     free, most, memory = total(racks.free), 0, 0  # upper bounds: nodes, MiB of one node, MiB of a job
     for r in range(racks.free.size):
         memory += racks.pool[r]
         if racks.free[r] > 0:
             most = max(most, racks.pool[r])
-    if rules.anywhere:
+    if state.rules.anywhere:
         most = memory
     count = 0
-    for k in range(now[WAITING]):
-        n, remote = queue.nodes[k], queue.remote[k]
-        queue.chosen[count] = k
+    for k in range(state.now.waiting):
+        n, remote = waiting.nodes[k], waiting.remote[k]
+        waiting.chosen[count] = k
         count += int((n <= free) & (remote <= most) & (n * remote <= memory))
     return count
 
 
 @step
-def scan(
-    jobs: JobArrays,
-    order: Order,
-    backfill_order: Order,
-    rules: Rules,
-    racks: RackArrays,
-    queue: QueueArrays,
-    runs: RunArrays,
-    now: IntArray,
-) -> None:
+def scan(state: RackState) -> None:
     """Start jobs in order until one does not fit, the head; backfill the others in `backfill_order`."""
-    if now[SETTLED] and is_settled(_first(order, rules, queue, now), jobs, rules, racks, queue, runs, now):
+    now = state.now
+    if now.settled and is_settled(_first(state), state):
         return
     head = -1
-    while now[WAITING] > 0 and (now[FIRST] >= 0 or any_fits(rules, racks, queue, now)):
-        head = _first(order, rules, queue, now)
-        if not place(jobs.nodes[head], jobs.remote[head], rules.anywhere, racks.free, racks.pool, racks.take, racks.borrow):
+    while now.waiting > 0 and (now.first >= 0 or any_fits(state)):
+        head = _first(state)
+        if not place_job(head, state):
             break
-        start(head, jobs, rules, racks, runs, now)
-        leave(head, queue, now)
-        now[HEAD] = now[FIRST] = head = -1
-    if rules.backfill != NONE and head >= 0 and now[WAITING] > 1 and total(racks.free) > 0:
-        _backfill(head, jobs, backfill_order, rules, racks, queue, runs, now)
+        start(head, state)
+        leave(head, state)
+        now.head = now.first = head = -1
+    if state.rules.backfill != NONE and head >= 0 and now.waiting > 1 and total(state.racks.free) > 0:
+        _backfill(head, state)
 
 
 @inlined
-def _first(order: Order, rules: Rules, queue: QueueArrays, now: IntArray) -> int:
+def _first(state: RackState) -> int:
     """Return the first waiting job by priority, and update the time until which it certainly stays first."""
-    time = now[TIME]
-    if rules.capped:
+    order, queue, now = state.order, state.queue, state.now
+    time = now.time
+    if state.rules.capped:
         first = oldest(queue, now)
-        if order.submit[first] <= now[FRONT]:
-            now[FIRST], now[FIRST_UNTIL] = first, time - 1  # the cap depends on the waiting jobs
+        if order.submit[first] <= now.front:
+            now.first, now.first_until = first, time - 1  # the cap depends on the waiting jobs
             return first
-    if now[FIRST] < 0 or now[FIRST_UNTIL] < time:
-        now[FIRST], now[FIRST_UNTIL] = queue.job[0], NEVER
-        for k in range(1, now[WAITING]):
-            if comes_before(queue.job[k], now[FIRST], time, order):
-                now[FIRST] = queue.job[k]
-        for k in range(now[WAITING]):
+    if now.first < 0 or now.first_until < time:
+        now.first, now.first_until = queue.job[0], NEVER
+        for k in range(1, now.waiting):
+            if comes_before(queue.job[k], now.first, time, order):
+                now.first = queue.job[k]
+        for k in range(now.waiting):
             challenge(queue.job[k], order, now)
-    return int(now[FIRST])
+    return int(now.first)
 
 
 @inlined
-def challenge(job: int, order: Order, now: IntArray) -> None:
+def challenge(job: int, order: Order, now: RackNow) -> None:
     """Update the time until which the first job by priority stays before another one."""
-    if now[FIRST] >= 0 and job != now[FIRST]:
-        if comes_before(job, now[FIRST], now[TIME], order):
-            now[FIRST] = -1
+    if now.first >= 0 and job != now.first:
+        if comes_before(job, now.first, now.time, order):
+            now.first = -1
         else:
-            now[FIRST_UNTIL] = min(now[FIRST_UNTIL], precedes_until(now[FIRST], job, now[TIME], order))
+            now.first_until = min(now.first_until, precedes_until(now.first, job, now.time, order))
 
 
 @inlined
-def _backfill(
-    head: int,
-    jobs: JobArrays,
-    order: Order,
-    rules: Rules,
-    racks: RackArrays,
-    queue: QueueArrays,
-    runs: RunArrays,
-    now: IntArray,
-) -> None:
+def _backfill(head: int, state: RackState) -> None:
     """Start jobs that do not delay the head; test each candidate once, in order."""
-    count = _prefilter(rules, racks, queue, now)
+    now, waiting = state.now, state.waiting
+    count = _prefilter(state)
     if count > 0:
-        reserve(head, jobs, rules, racks, runs, now)
-    now[SETTLED] = int(now[HEAD] == head)  # a start resets it
-    count, last = _filter_by_extra(count, queue, now), -1
+        reserve(head, state)
+    now.settled = int(now.head == head)  # a start resets it
+    count, last = _filter_by_extra(count, state), -1
     while count > 0:
-        if not rules.anywhere:
-            prepare_bounds(head, jobs, rules, racks, now)
-        k = _next(head, last, count, jobs, order, rules, racks, queue, now)
+        if not state.rules.anywhere:
+            prepare_bounds(head, state)
+        k = _next(head, last, count, state)
         if k < 0:
             return
-        last = queue.job[queue.chosen[k]]
-        try_start(last, head, jobs, rules, racks, runs, now)
+        last = state.queue.job[waiting.chosen[k]]
+        backfill(last, head, state)
         count -= 1
-        queue.chosen[k] = queue.chosen[count]
-        leave(last, queue, now)  # the job moved into the gap also keeps its old position until the pass ends
+        waiting.chosen[k] = waiting.chosen[count]
+        leave(last, state)  # the job moved into the gap also keeps its old position until the pass ends
 
 
 @inlined
-def _next(
-    head: int,
-    last: int,
-    count: int,
-    jobs: JobArrays,
-    order: Order,
-    rules: Rules,
-    racks: RackArrays,
-    queue: QueueArrays,
-    now: IntArray,
-) -> int:
+def _next(head: int, last: int, count: int, state: RackState) -> int:
     """Return the position in `chosen` of the first startable job by priority after `last` (-1: of all); -1 if there is none."""
-    best, first, by = -1, -1, now[FRONT]
-    if rules.separate_order:
+    order, now, waiting = state.backfill_order, state.now, state.waiting
+    best, first, by = -1, -1, now.front
+    if state.rules.separate_order:
         by = -NEVER
     for k in range(count):
-        at = queue.chosen[k]
-        answer = UNDECIDED
-        if not rules.anywhere:
-            answer = classify(queue.nodes[at], queue.remote[at], queue.length[at] <= now[WINDOW], head, jobs, racks, now)
+        at = waiting.chosen[k]
+        answer = classify(waiting.nodes[at], waiting.remote[at], waiting.length[at] <= now.window, head, state)
         if answer == BLOCKED:
             continue
-        job = queue.job[at]
-        if (last >= 0 and not precedes(last, job, by, now[TIME], order)) or (
-            best >= 0 and not precedes(job, first, by, now[TIME], order)
+        job = state.queue.job[at]
+        if (last >= 0 and not precedes(last, job, by, now.time, order)) or (
+            best >= 0 and not precedes(job, first, by, now.time, order)
         ):
             continue
-        if answer == STARTABLE or may_start(job, head, jobs, rules, racks, now):
+        if answer == STARTABLE or may_start(job, head, state):
             best, first = k, job
     return best
 
 
 @inlined
-def is_settled(
-    head: int, jobs: JobArrays, rules: Rules, racks: RackArrays, queue: QueueArrays, runs: RunArrays, now: IntArray
-) -> bool:
+def is_settled(head: int, state: RackState) -> bool:
     """Return whether nothing can be backfilled because nothing could at the end of the last pass.
 
     The head is the same, and so is the machine now and at the shadow time. The passing of time alone admits no candidate, since
     less is left until the shadow time. So only jobs that joined the queue at this instant are tested.
     """
-    if now[SETTLED] == 0 or now[HEAD] != head:
+    queue, now = state.queue, state.now
+    if now.settled == 0 or now.head != head:
         return False
-    reserve(head, jobs, rules, racks, runs, now)
-    if now[HEAD] != head:  # a run has become overdue
+    reserve(head, state)
+    if now.head != head:  # a run has become overdue
         return False
-    k = now[WAITING] - 1
-    while k >= 0 and queue.since[k] == now[PASSES] - 1:
+    k = now.waiting - 1
+    while k >= 0 and queue.since[k] == now.passes - 1:
         job = queue.job[k]
-        if job != head and may_start(job, head, jobs, rules, racks, now):
+        if job != head and may_start(job, head, state):
             return False
         k -= 1
     return True
 
 
 @inlined
-def _filter_by_extra(count: int, queue: QueueArrays, now: IntArray) -> int:
+def _filter_by_extra(count: int, state: RackState) -> int:
     """Keep those of the first `count` chosen positions whose jobs might not delay the head; return how many."""
-    window, nodes, memory, most = now[WINDOW], now[EXTRA_NODES], now[EXTRA_MEMORY], now[EXTRA_PER_NODE]
+    now, waiting = state.now, state.waiting
+    window, nodes, memory, most = now.window, now.extra_nodes, now.extra_memory, now.extra_per_node
     kept = 0
     for k in range(count):
-        at = queue.chosen[k]
-        n, remote = queue.nodes[at], queue.remote[at]
-        queue.chosen[kept] = at
-        kept += int((queue.length[at] <= window) | ((n <= nodes) & (n * remote <= memory) & (remote <= most)))
+        at = waiting.chosen[k]
+        n, remote = waiting.nodes[at], waiting.remote[at]
+        waiting.chosen[kept] = at
+        kept += int((waiting.length[at] <= window) | ((n <= nodes) & (n * remote <= memory) & (remote <= most)))
     return kept

@@ -9,54 +9,43 @@ from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling.racks import copy
 from poolwise.kernels.list_scheduling.runs import release
-from poolwise.kernels.list_scheduling.state import (
-    EARLY,
-    INSTANT_COUNT,
-    MERGED,
-    PRESENT,
-    ROWS,
-    RUNNING,
-    TIME,
-    WAITING,
-    ProfileArrays,
-    RackArrays,
-    RunArrays,
-)
+from poolwise.kernels.list_scheduling.state import ProfileArrays, RackNow, RackState
 from poolwise.units import OVERDUE
 
 
 @step
-def has_instants(profile: ProfileArrays, now: IntArray) -> bool:
-    """Return whether the profile has room for the instants that a pass may add; write the number needed to `now[ROWS]`."""
-    now[ROWS] = now[RUNNING] + 2 * now[EARLY] + 6 * now[WAITING] + 8
-    return bool(now[ROWS] <= profile.time.size)
+def has_instants(profile: ProfileArrays, now: RackNow) -> bool:
+    """Return whether the profile has room for the instants that a pass may add; write the number needed to `now.rows`."""
+    now.rows = now.running + 2 * now.early + 6 * now.waiting + 8
+    return bool(now.rows <= profile.time.size)
 
 
 @step
-def build_profile(racks: RackArrays, profile: ProfileArrays, runs: RunArrays, now: IntArray) -> None:
+def build_profile(state: RackState, profile: ProfileArrays) -> None:
     """Fill the profile from the current runs."""
+    racks, runs, now, due = state.racks, state.runs, state.now, state.due
     free, pool = profile.least_free, profile.least_pool
     copy(racks.free, free)
     copy(racks.pool, pool)
-    profile.time[0], k = now[TIME], 0
+    profile.time[0], k = now.time, 0
     _write(k, profile)
-    soon = now[RUNNING] - 1
-    while soon >= 0 and runs.expected[runs.due[soon]] <= now[TIME]:
+    soon = now.running - 1
+    while soon >= 0 and runs.expected[due.run[soon]] <= now.time:
         soon -= 1
-    late = now[RUNNING] - 1  # the runs at positions soon + 1 to late are overdue
+    late = now.running - 1  # the runs at positions soon + 1 to late are overdue
     first_late = soon + 1
     while soon >= 0 or late >= first_late:
-        if late >= first_late and (soon < 0 or now[TIME] + OVERDUE <= runs.expected[runs.due[soon]]):
-            end, run = now[TIME] + OVERDUE, runs.due[late]
+        if late >= first_late and (soon < 0 or now.time + OVERDUE <= runs.expected[due.run[soon]]):
+            end, run = now.time + OVERDUE, due.run[late]
             late -= 1
         else:
-            end, run = runs.expected[runs.due[soon]], runs.due[soon]
+            end, run = runs.expected[due.run[soon]], due.run[soon]
             soon -= 1
         k += int(end > profile.time[k])
         profile.time[k] = end
-        release(run, racks, runs, free, pool)
+        release(run, 1, free, pool, state)
         _write(k, profile)
-    profile.size[INSTANT_COUNT], profile.size[PRESENT], profile.size[MERGED] = k + 1, 0, k + 1
+    profile.status.instants, profile.status.present, profile.status.merged = k + 1, 0, k + 1
 
 
 @inlined
@@ -74,7 +63,7 @@ def _write(k: int, profile: ProfileArrays) -> None:
 @step
 def before(time: int, profile: ProfileArrays) -> int:
     """Return the number of instants before a time (ns)."""
-    low, high = profile.size[PRESENT], profile.size[INSTANT_COUNT]
+    low, high = profile.status.present, profile.status.instants
     while low < high:
         middle = (low + high) >> 1
         if profile.time[middle] < time:
@@ -112,7 +101,7 @@ def change(begin: int, end: int, take: IntArray, borrow: IntArray, sign: int, pr
 @step
 def _instant(time: int, profile: ProfileArrays) -> int:
     """Return the position of an instant, inserting it if necessary; free capacity does not change at an inserted one."""
-    at, count = before(time, profile), profile.size[INSTANT_COUNT]
+    at, count = before(time, profile), profile.status.instants
     if at < count and profile.time[at] == time:
         return at
     for m in range(count, at, -1):
@@ -130,7 +119,7 @@ def _instant(time: int, profile: ProfileArrays) -> int:
         for m in range(count, at - 1, -1):
             profile.pool[r, m] = profile.pool[r, m - 1]
     profile.time[at] = time
-    profile.size[INSTANT_COUNT] = count + 1
+    profile.status.instants = count + 1
     return at
 
 
@@ -166,25 +155,25 @@ def _changes_nothing(m: int, profile: ProfileArrays) -> bool:
 @step
 def drop_instant(time: int, profile: ProfileArrays) -> None:
     """Drop an instant, other than now, at which nothing changes any more."""
-    at, count = before(time, profile), profile.size[INSTANT_COUNT]
-    if at > profile.size[PRESENT] and at < count and profile.time[at] == time and _changes_nothing(at, profile):
+    at, count = before(time, profile), profile.status.instants
+    if at > profile.status.present and at < count and profile.time[at] == time and _changes_nothing(at, profile):
         _move(at + 1, count, 1, profile)
-        profile.size[INSTANT_COUNT] = count - 1
+        profile.status.instants = count - 1
 
 
 @step
-def advance(profile: ProfileArrays, now: IntArray) -> None:
+def advance(profile: ProfileArrays, now: RackNow) -> None:
     """Advance the start of the profile to now."""
-    profile.size[PRESENT] = before(now[TIME] + 1, profile) - 1
-    profile.time[profile.size[PRESENT]] = now[TIME]
+    profile.status.present = before(now.time + 1, profile) - 1
+    profile.time[profile.status.present] = now.time
 
 
 @step
 def merge(profile: ProfileArrays) -> None:
     """Drop past instants and those at which nothing changes."""
-    present, kept = profile.size[PRESENT], 1
-    _move(present, profile.size[INSTANT_COUNT], present, profile)
-    count = profile.size[INSTANT_COUNT] - present
+    present, kept = profile.status.present, 1
+    _move(present, profile.status.instants, present, profile)
+    count = profile.status.instants - present
     first = 1
     while first < count:  # keep the instants from `first` up to the next one at which nothing changes
         last = first
@@ -193,4 +182,4 @@ def merge(profile: ProfileArrays) -> None:
         _move(first, last, first - kept, profile)
         kept += last - first
         first = last + 1
-    profile.size[INSTANT_COUNT], profile.size[PRESENT], profile.size[MERGED] = kept, 0, kept
+    profile.status.instants, profile.status.present, profile.status.merged = kept, 0, kept

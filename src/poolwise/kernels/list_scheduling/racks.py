@@ -6,12 +6,11 @@ Source: specs of the memory pools, "Placement" and "Job". Equals `policies.place
 
 from __future__ import annotations
 
-import math
-
 from poolwise.arrays import BoolArray, IntArray
+from poolwise.kernels.common.events import stretch
+from poolwise.kernels.common.state import MEAN, PAPER
 from poolwise.kernels.jit import entry, inlined, step
-from poolwise.kernels.list_scheduling.state import MEAN, PAPER, JobArrays
-from poolwise.units import LONGEST
+from poolwise.kernels.list_scheduling.state import JobArrays, RackState
 
 
 @step
@@ -88,6 +87,13 @@ def place(n: int, remote: int, anywhere: bool, free: IntArray, pool: IntArray, t
     return True
 
 
+@inlined
+def place_job(job: int, state: RackState) -> bool:
+    """Find nodes (`racks.take`) and MiB (`racks.borrow`) for a job now; return False if it does not fit."""
+    jobs, racks = state.jobs, state.racks
+    return place(jobs.nodes[job], jobs.remote[job], state.rules.anywhere, racks.free, racks.pool, racks.take, racks.borrow)
+
+
 @step
 def _fill(n: int, free: IntArray, take: IntArray, filled: IntArray) -> None:
     """Turn offers into allocated nodes: racks by (offer, free nodes) descending, then index. `filled` starts as zeros."""
@@ -144,13 +150,6 @@ def slowdown(near: float, far: float, weight: float, share: float, spread: int) 
     else:
         factor = share * near + (1 - share) * far
     return factor * weight
-
-
-@step
-def stretch(work: int, slow: float) -> int:
-    """Return the ns that work takes at a slowdown, as `units.with_slowdown` computes them; saturates at `LONGEST`."""
-    whole = min(float(work), float(LONGEST))
-    return int(whole) + math.ceil(min(whole * slow, float(LONGEST) - whole))
 
 
 @step

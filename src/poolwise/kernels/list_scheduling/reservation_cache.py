@@ -13,27 +13,21 @@ does not use, its placement is the same: a chosen rack stays the choice if other
 
 from __future__ import annotations
 
-from poolwise.arrays import IntArray
+from poolwise.kernels.common import heap
+from poolwise.kernels.common.state import Order, QueueArrays
 from poolwise.kernels.jit import inlined, step
-from poolwise.kernels.list_scheduling import heap
-from poolwise.kernels.list_scheduling.order import key_in_front
 from poolwise.kernels.list_scheduling.profile import change
 from poolwise.kernels.list_scheduling.racks import copy
 from poolwise.kernels.list_scheduling.runs import release
 from poolwise.kernels.list_scheduling.state import (
-    EARLY,
-    LENGTH_FOUND,
-    RANKED,
-    TIME,
-    WAITING,
     JobArrays,
-    Order,
     ProfileArrays,
-    QueueArrays,
     RackArrays,
+    RackNow,
+    RackState,
     ReservationCacheArrays,
-    RunArrays,
 )
+from poolwise.kernels.list_scheduling.waiting import key_in_front
 from poolwise.units import NEVER
 
 MAX_MOVES = 16
@@ -41,14 +35,14 @@ MAX_MOVES = 16
 
 
 @step
-def rank(order: Order, queue: QueueArrays, cache: ReservationCacheArrays, now: IntArray) -> None:
+def rank(order: Order, queue: QueueArrays, cache: ReservationCacheArrays, now: RackNow) -> None:
     """Update the ranking of the waiting jobs, and note gains and losses of the jobs whose order changed."""
     _gather(queue, cache, now)
-    moves, most = 0, MAX_MOVES * (now[WAITING] + MAX_MOVES)
-    for k in range(now[WAITING]):
+    moves, most = 0, MAX_MOVES * (now.waiting + MAX_MOVES)
+    for k in range(now.waiting):
         job = cache.ranked[k]
         cache.key[job] = key_in_front(job, order, now)
-    for k in range(1, now[WAITING]):
+    for k in range(1, now.waiting):
         job, at = cache.ranked[k], k
         while at > 0 and heap.before(job, cache.ranked[at - 1], cache.key):
             other = cache.ranked[at - 1]
@@ -65,44 +59,39 @@ def rank(order: Order, queue: QueueArrays, cache: ReservationCacheArrays, now: I
 
 
 @inlined
-def _gather(queue: QueueArrays, cache: ReservationCacheArrays, now: IntArray) -> None:
+def _gather(queue: QueueArrays, cache: ReservationCacheArrays, now: RackNow) -> None:
     """Make the ranking hold exactly the waiting jobs; jobs new since the last pass come last."""
     count = 0
-    for k in range(now[RANKED]):
+    for k in range(now.ranked):
         job = cache.ranked[k]
         if queue.where[job] >= 0:
             cache.ranked[count], cache.place[job] = job, count
             count += 1
     held = count
-    if held < now[WAITING]:
-        for k in range(now[WAITING]):
+    if held < now.waiting:
+        for k in range(now.waiting):
             job = queue.job[k]
             at = cache.place[job]
             if at >= held or cache.ranked[at] != job:
                 cache.ranked[count], cache.place[job] = job, count
                 count += 1
                 drop(job, cache)
-    now[RANKED] = count
+    now.ranked = count
 
 
 @step
-def _rank_from_scratch(cache: ReservationCacheArrays, now: IntArray) -> None:
+def _rank_from_scratch(cache: ReservationCacheArrays, now: RackNow) -> None:
     """Sort all waiting jobs by their keys, and assume that each one may have moved relative to any other."""
     begin, end = NEVER, 0
-    for k in range(now[WAITING]):
+    for k in range(now.waiting):
         job = cache.ranked[k]
         if cache.start[job] >= 0:
             begin, end = min(begin, cache.start[job]), max(end, cache.end[job])
-    for k in range(now[WAITING]):
+    for k in range(now.waiting):
         note_gain(cache.ranked[k], begin, end, cache)
         note_loss(cache.ranked[k], begin, end, -1, cache)
-    heap.arrange(cache.ranked, now[WAITING], cache.key)
-    for k in range(now[WAITING] - 1, 0, -1):
-        cache.ranked[k] = heap.pop(cache.ranked, k + 1, cache.key)
-    for k in range(now[WAITING] // 2):  # heap sort yields descending order
-        other = now[WAITING] - 1 - k
-        cache.ranked[k], cache.ranked[other] = cache.ranked[other], cache.ranked[k]
-    for k in range(now[WAITING]):
+    heap.sort(cache.ranked, now.waiting, cache.key)
+    for k in range(now.waiting):
         cache.place[cache.ranked[k]] = k
 
 
@@ -146,9 +135,9 @@ def racks_used(job: int, cache: ReservationCacheArrays) -> int:
 
 
 @inlined
-def may_begin_earlier(job: int, now: IntArray, cache: ReservationCacheArrays) -> bool:
+def may_begin_earlier(job: int, now: RackNow, cache: ReservationCacheArrays) -> bool:
     """Return whether more may be free in a job's interval or in one of its length that begins before it."""
-    return bool(cache.gain_until[job] > now[TIME] and cache.gain_from[job] < cache.end[job])
+    return bool(cache.gain_until[job] > now.time and cache.gain_from[job] < cache.end[job])
 
 
 @inlined
@@ -162,42 +151,43 @@ def may_be_affected(job: int, cache: ReservationCacheArrays) -> bool:
 
 
 @inlined
-def is_unchanged(job: int, now: IntArray, cache: ReservationCacheArrays) -> bool:
+def is_unchanged(job: int, now: RackNow, cache: ReservationCacheArrays) -> bool:
     """Return whether a reservation is certainly unchanged."""
-    if cache.start[job] < now[TIME] or may_begin_earlier(job, now, cache):
+    if cache.start[job] < now.time or may_begin_earlier(job, now, cache):
         return False
     return not may_be_affected(job, cache)
 
 
 @inlined
-def adjust_profile(job: int, sign: int, now: IntArray, profile: ProfileArrays) -> None:
+def adjust_profile(job: int, sign: int, now: RackNow, profile: ProfileArrays) -> None:
     """Subtract a job's reservation from the profile (sign -1), or add it back (sign 1)."""
     cache = profile.cache
     cache.counted[job] = sign < 0
-    begin = max(cache.start[job], now[TIME])
+    begin = max(cache.start[job], now.time)
     change(begin, max(cache.end[job], begin), cache.take[job], cache.borrow[job], sign, profile)
 
 
 @step
-def release_early(racks: RackArrays, profile: ProfileArrays, runs: RunArrays, now: IntArray) -> None:
+def release_early(state: RackState, profile: ProfileArrays) -> None:
     """Release in the profile the capacity of runs that ended early, from now until their expected end."""
+    racks, runs, now = state.racks, state.runs, state.now
     until = 0
-    for k in range(now[EARLY]):
-        run = runs.early[k]
-        if runs.expected[run] > now[TIME]:
+    for k in range(now.early):
+        run = state.due.early[k]
+        if runs.expected[run] > now.time:
             until = max(until, runs.expected[run])
             for r in range(racks.take.size):
                 racks.take[r], racks.borrow[r] = 0, 0
-            release(run, racks, runs, racks.take, racks.borrow)
-            change(now[TIME], runs.expected[run], racks.take, racks.borrow, 1, profile)
-    now[EARLY] = 0
+            release(run, 1, racks.take, racks.borrow, state)
+            change(now.time, runs.expected[run], racks.take, racks.borrow, 1, profile)
+    now.early = 0
     if until > 0:
-        for k in range(now[WAITING]):
-            note_gain(profile.cache.ranked[k], now[TIME], until, profile.cache)
+        for k in range(now.waiting):
+            note_gain(profile.cache.ranked[k], now.time, until, profile.cache)
 
 
 @step
-def note_start_behind(job: int, before: int, now: IntArray, cache: ReservationCacheArrays) -> None:
+def note_start_behind(job: int, before: int, now: RackNow, cache: ReservationCacheArrays) -> None:
     """Note that the jobs in front of a position now see a job, whose reservation begins now, as a run.
 
     It fitted together with their reservations. A job on the same rack is placed elsewhere only if that rack loses its lead over
@@ -211,7 +201,7 @@ def note_start_behind(job: int, before: int, now: IntArray, cache: ReservationCa
             if cache.take[job, r] > 0 and cache.take[other, r] > 0:
                 cache.margin[other] -= cache.take[job, r]
                 if cache.margin[other] < 0:
-                    note_loss(other, now[TIME], cache.end[job], racks_used(job, cache), cache)
+                    note_loss(other, now.time, cache.end[job], racks_used(job, cache), cache)
                     break
 
 
@@ -222,7 +212,7 @@ def store(job: int, k: int, jobs: JobArrays, racks: RackArrays, profile: Profile
     if k < 0:
         cache.start[job] = -1
         return
-    cache.start[job], cache.end[job] = profile.time[k], profile.time[k] + profile.size[LENGTH_FOUND]
+    cache.start[job], cache.end[job] = profile.time[k], profile.time[k] + profile.status.length_found
     copy(racks.take, cache.take[job])
     copy(racks.borrow, cache.borrow[job])
     cache.margin[job] = _rack_margin(job, jobs, profile)

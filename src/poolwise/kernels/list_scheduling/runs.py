@@ -3,49 +3,35 @@
 from __future__ import annotations
 
 from poolwise.arrays import IntArray
+from poolwise.kernels.common import heap
+from poolwise.kernels.common.events import begin_run
+from poolwise.kernels.common.state import NONE, RunArrays
 from poolwise.kernels.jit import inlined, step
-from poolwise.kernels.list_scheduling import heap
-from poolwise.kernels.list_scheduling.racks import expected, runtime, total
-from poolwise.kernels.list_scheduling.state import (
-    AWAITED,
-    EARLY,
-    HEAD,
-    NONE,
-    PROFILE_VALID,
-    ROWS,
-    RUNNING,
-    SETTLED,
-    SHADOW,
-    STARTED,
-    TIME,
-    JobArrays,
-    RackArrays,
-    Rules,
-    RunArrays,
-)
-from poolwise.units import HORIZON
+from poolwise.kernels.list_scheduling.racks import copy, expected, runtime, total
+from poolwise.kernels.list_scheduling.state import RackArrays, RackState
 
 
 @step
-def start(job: int, jobs: JobArrays, rules: Rules, racks: RackArrays, runs: RunArrays, now: IntArray) -> None:
+def start(job: int, state: RackState) -> None:
     """Start a job at the placement in `racks.take` and `racks.borrow`."""
-    now[SETTLED] = 0
-    k = now[STARTED]
+    jobs, rules, racks, runs = state.jobs, state.rules, state.racks, state.runs
+    actual = runtime(job, jobs, racks.take, racks.borrow, rules.anywhere, rules.spread)
+    believed = expected(job, jobs, racks.take, racks.borrow, rules.anywhere, rules.believed_spread)
+    k = begin_run(job, actual, believed, state)
     _record(k, jobs.remote[job] > 0, racks, runs)
-    runs.job[k], runs.start[k] = job, now[TIME]
-    length = runtime(job, jobs, racks.take, racks.borrow, rules.anywhere, rules.spread)
-    runs.end[k] = now[TIME] + min(length, HORIZON + 1 - now[TIME])  # saturates just beyond the horizon
-    heap.push(runs.ending, now[RUNNING], k, runs.end)
-    length = expected(job, jobs, racks.take, racks.borrow, rules.anywhere, rules.believed_spread)
-    runs.expected[k] = now[TIME] + min(length, HORIZON - now[TIME])
     if rules.backfill != NONE:
-        _insert_due(k, now[RUNNING], runs)
-        if runs.expected[k] > now[SHADOW]:
-            reoccupy(k, racks, runs, racks.shadow_free, racks.shadow_pool)
-    now[RUNNING] += 1
-    now[STARTED] += 1
-    if jobs.awaited.size > 0:
-        now[AWAITED] -= int(jobs.awaited[job])
+        _insert_due(k, state)
+        if runs.expected[k] > state.now.shadow:
+            release(k, -1, racks.shadow_free, racks.shadow_pool, state)
+
+
+@inlined
+def start_at(job: int, take: IntArray, borrow: IntArray, state: RackState) -> None:
+    """Start a job at a placement, (n_rack,) nodes and MiB."""
+    racks = state.racks
+    copy(take, racks.take)
+    copy(borrow, racks.borrow)
+    start(job, state)
 
 
 @inlined
@@ -71,55 +57,53 @@ def _record(k: int, borrows: bool, racks: RackArrays, runs: RunArrays) -> None:
 
 
 @inlined
-def end_first(rules: Rules, racks: RackArrays, runs: RunArrays, now: IntArray) -> None:
+def end_first(state: RackState) -> None:
     """End the run at the top of the heap."""
-    now[SETTLED] = 0
-    k = heap.pop(runs.ending, now[RUNNING], runs.end)
-    release(k, racks, runs, racks.free, racks.pool)
-    if rules.backfill != NONE:
-        remove_due(k, now[RUNNING], runs)
-        if runs.expected[k] > now[SHADOW]:
-            release(k, racks, runs, racks.shadow_free, racks.shadow_pool)
+    racks, runs, now = state.racks, state.runs, state.now
+    now.settled = 0
+    k = heap.pop(runs.ending, now.running, runs.end)
+    release(k, 1, racks.free, racks.pool, state)
+    if state.rules.backfill != NONE:
+        remove_due(k, state)
+        if runs.expected[k] > now.shadow:
+            release(k, 1, racks.shadow_free, racks.shadow_pool, state)
         if runs.expected[k] != runs.end[k]:
-            now[HEAD] = -1  # the release came at another time than the reservation assumed
-            if now[PROFILE_VALID] and runs.expected[k] > now[TIME]:
-                runs.early[now[EARLY]] = k
-                now[EARLY] += 1
-    now[RUNNING] -= 1
+            now.head = -1  # the release came at another time than the reservation assumed
+            if now.profile_valid and runs.expected[k] > now.time:
+                state.due.early[now.early] = k
+                now.early += 1
+    now.running -= 1
 
 
 @inlined
-def release(k: int, racks: RackArrays, runs: RunArrays, free: IntArray, pool: IntArray) -> int:
-    """Release the capacity of run k; return its number of nodes."""
-    nodes = 0
+def release(k: int, sign: int, free: IntArray, pool: IntArray, state: RackState) -> int:
+    """Release the capacity of run k (sign 1), or subtract it again (sign -1); return its number of nodes."""
+    racks, runs, nodes = state.racks, state.runs, 0
     for row in range(runs.offset[k], runs.offset[k + 1]):
         r, amount = racks.of_owner[runs.owner[row]], runs.amount[row]
         if runs.resource[row] == racks.node_column:
-            free[r] += amount
+            free[r] += sign * amount
             nodes += amount
         else:
-            pool[r] += amount
+            pool[r] += sign * amount
     return nodes
 
 
 @inlined
-def reoccupy(k: int, racks: RackArrays, runs: RunArrays, free: IntArray, pool: IntArray) -> None:
-    """Subtract the capacity of run k again; undoes `release`."""
-    for row in range(runs.offset[k], runs.offset[k + 1]):
-        r, amount = racks.of_owner[runs.owner[row]], runs.amount[row]
-        if runs.resource[row] == racks.node_column:
-            free[r] -= amount
-        else:
-            pool[r] -= amount
+def is_overdue(state: RackState) -> bool:
+    """Return whether a current run is overdue."""
+    now = state.now
+    last = now.running - 1
+    return bool(last >= 0 and state.runs.expected[state.due.run[last]] <= now.time)
 
 
 @step
-def first_due(time: int, count: int, runs: RunArrays) -> int:
-    """Return the position in `due`, of `count` runs, of the first that is expected to end before a time; `count` if none."""
+def first_due(time: int, count: int, state: RackState) -> int:
+    """Return the position in `due.run`, of `count`, of the first run expected to end before a time; `count` if none."""
     low, high = 0, count
     while low < high:
         middle = (low + high) >> 1
-        if runs.expected[runs.due[middle]] < time:
+        if state.runs.expected[state.due.run[middle]] < time:
             high = middle
         else:
             low = middle + 1
@@ -127,26 +111,29 @@ def first_due(time: int, count: int, runs: RunArrays) -> int:
 
 
 @inlined
-def _insert_due(k: int, count: int, runs: RunArrays) -> None:
-    """Insert run k into `due`, latest first: the earliest are removed first, from the end."""
-    low = first_due(runs.expected[k], count, runs)
-    for i in range(count, low, -1):
-        runs.due[i] = runs.due[i - 1]
-    runs.due[low] = k
+def _insert_due(k: int, state: RackState) -> None:
+    """Insert the last run, k, latest expected end first: the earliest are removed first, from the end."""
+    due, last = state.due.run, state.now.running - 1
+    low = first_due(state.runs.expected[k], last, state)
+    for i in range(last, low, -1):
+        due[i] = due[i - 1]
+    due[low] = k
 
 
 @inlined
-def remove_due(k: int, count: int, runs: RunArrays) -> None:
-    """Remove run k from `due`."""
-    at = first_due(runs.expected[k], count, runs) - 1
-    while runs.due[at] != k:  # other runs may have the same expected end
+def remove_due(k: int, state: RackState) -> None:
+    """Remove run k, which `now.running` still counts, from the runs by expected end."""
+    due, count = state.due.run, state.now.running
+    at = first_due(state.runs.expected[k], count, state) - 1
+    while due[at] != k:  # other runs may have the same expected end
         at -= 1
     for i in range(at, count - 1):
-        runs.due[i] = runs.due[i + 1]
+        due[i] = due[i + 1]
 
 
 @inlined
-def has_rows(starts: int, racks: RackArrays, runs: RunArrays, now: IntArray) -> bool:
-    """Return whether the record has rows for `starts` placements; write the rows needed to `now[ROWS]`."""
-    now[ROWS] = runs.offset[now[STARTED]] + min(starts, total(racks.free)) * 2 * racks.free.size
-    return bool(now[ROWS] <= runs.owner.size)
+def has_rows(starts: int, state: RackState) -> bool:
+    """Return whether the record has rows for `starts` placements; write the rows needed to `now.rows`."""
+    racks, runs, now = state.racks, state.runs, state.now
+    now.rows = runs.offset[now.started] + min(starts, total(racks.free)) * 2 * racks.free.size
+    return bool(now.rows <= runs.owner.size)

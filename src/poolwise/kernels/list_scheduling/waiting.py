@@ -2,49 +2,74 @@
 
 from __future__ import annotations
 
-from poolwise.arrays import IntArray
-from poolwise.kernels.jit import inlined
-from poolwise.kernels.list_scheduling.state import BACKLOG, OLDEST, PASSES, WAITING, JobArrays, QueueArrays
+import math
+
+from poolwise.kernels.common.events import dequeue, enqueue
+from poolwise.kernels.common.order import key
+from poolwise.kernels.common.state import Order, QueueArrays
+from poolwise.kernels.jit import inlined, step
+from poolwise.kernels.list_scheduling.state import RackNow, RackState, Rules
+from poolwise.units import HORIZON
 
 
 @inlined
-def join(job: int, jobs: JobArrays, queue: QueueArrays, now: IntArray) -> None:
+def join(job: int, state: RackState) -> None:
     """Add a job to the queue."""
-    write_at(job, now[WAITING], jobs, queue)
-    queue.since[now[WAITING]] = now[PASSES] - 1
-    now[WAITING] += 1
-    add_to_backlog(job, 1, queue, now)
+    write_demands(enqueue(job, state.queue, state.now), state)
+    _add_to_backlog(job, 1, state)
 
 
 @inlined
-def write_at(job: int, at: int, jobs: JobArrays, queue: QueueArrays) -> None:
-    """Write a job to a position of the queue."""
-    queue.job[at], queue.where[job] = job, at
-    queue.nodes[at], queue.remote[at], queue.length[at] = jobs.nodes[job], jobs.remote[job], jobs.length[job]
+def write_demands(at: int, state: RackState) -> None:
+    """Write the demands of the job at a position of the queue."""
+    jobs, waiting, job = state.jobs, state.waiting, state.queue.job[at]
+    waiting.nodes[at], waiting.remote[at], waiting.length[at] = jobs.nodes[job], jobs.remote[job], jobs.length[job]
 
 
 @inlined
-def leave(job: int, queue: QueueArrays, now: IntArray) -> None:
+def leave(job: int, state: RackState) -> None:
     """Remove a job from the queue."""
-    now[WAITING] -= 1
-    last, at = now[WAITING], queue.where[job]
-    queue.job[at], queue.where[queue.job[last]] = queue.job[last], at
-    queue.nodes[at], queue.remote[at], queue.length[at] = queue.nodes[last], queue.remote[last], queue.length[last]
-    queue.since[at] = queue.since[last]
-    queue.where[job] = -1
-    add_to_backlog(job, -1, queue, now)
+    now = state.now
+    waiting, at = state.waiting, dequeue(job, state.queue, now)
+    last = now.waiting
+    waiting.nodes[at], waiting.remote[at], waiting.length[at] = waiting.nodes[last], waiting.remote[last], waiting.length[last]
+    _add_to_backlog(job, -1, state)
 
 
 @inlined
-def add_to_backlog(job: int, times: int, queue: QueueArrays, now: IntArray) -> None:
+def _add_to_backlog(job: int, times: int, state: RackState) -> None:
     """Add a job to the backlog (times 1), or remove it (times -1)."""
-    if queue.area.size > 0:
-        now[BACKLOG] += times * queue.area[job]
+    waiting = state.waiting
+    if waiting.area.size > 0:
+        state.now.backlog += times * waiting.area[job]
+
+
+@step
+def restart_queue(state: RackState) -> None:
+    """Write the demands and the backlog of all waiting jobs, after others have been removed."""
+    now = state.now
+    now.backlog = 0
+    for at in range(now.waiting):
+        write_demands(at, state)
+        _add_to_backlog(state.queue.job[at], 1, state)
 
 
 @inlined
-def oldest(queue: QueueArrays, now: IntArray) -> int:
+def oldest(queue: QueueArrays, now: RackNow) -> int:
     """Return the waiting job that was submitted first; requires that one waits and that no started job is requeued."""
-    while queue.where[now[OLDEST]] < 0:
-        now[OLDEST] += 1
-    return int(now[OLDEST])
+    while queue.where[now.oldest] < 0:
+        now.oldest += 1
+    return int(now.oldest)
+
+
+@step
+def front(rules: Rules, now: RackNow) -> int:
+    """Return the submit time (ns) up to which jobs have waited for longer than the cap: `interfaces.capped.cap`."""
+    age = int(min(rules.backlogs * (now.backlog / rules.nodes) * 1_000_000_000, float(HORIZON)))
+    return int(now.time - min(rules.patience + age, HORIZON))
+
+
+@inlined
+def key_in_front(job: int, order: Order, now: RackNow) -> float:
+    """Return the key of a waiting job now; minus infinity if it has waited for longer than the cap."""
+    return -math.inf if order.submit[job] <= now.front else key(job, now.time, order)

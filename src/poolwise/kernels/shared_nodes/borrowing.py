@@ -6,80 +6,57 @@ exact: see `kernels.list_scheduling.reservation.reserve`. Source: `policies.back
 
 from __future__ import annotations
 
-from poolwise.arrays import IntArray
+from poolwise.kernels.common import heap
 from poolwise.kernels.jit import inlined, step
-from poolwise.kernels.list_scheduling import heap
-from poolwise.kernels.shared_nodes.state import (
-    MEMORY,
-    RUNNING,
-    SHADOW,
-    SHADOW_KIND,
-    TIME,
-    KindArrays,
-    NodeArrays,
-    ShadowArrays,
-    SharedJobs,
-    SharedRuns,
-)
+from poolwise.kernels.shared_nodes.state import MEMORY, KindArrays, NodeArrays, ShadowArrays, SharedState
 from poolwise.units import OVERDUE
 
 
 @step
-def find_shadow_time(
-    kind: int,
-    jobs: SharedJobs,
-    kinds: KindArrays,
-    nodes: NodeArrays,
-    at_shadow: ShadowArrays,
-    runs: SharedRuns,
-    is_overdue: bool,
-    now: IntArray,
-) -> None:
+def find_shadow_time(kind: int, state: SharedState, is_overdue: bool) -> None:
     """Find the shadow time of a head that does not fit now, and the machine at that time."""
-    if now[SHADOW_KIND] == kind and not is_overdue:
+    at_shadow, runs, now = state.at_shadow, state.runs, state.now
+    if now.shadow_kind == kind and not is_overdue:
         return
-    now[SHADOW_KIND] = -1 if is_overdue else kind
-    count, due, ends = now[RUNNING], at_shadow.due, at_shadow.ends
+    now.shadow_kind = -1 if is_overdue else kind
+    count, due, ends = now.running, at_shadow.due, at_shadow.ends
     for k in range(count):
         run = runs.ending[k]
         due[k], ends[run] = run, runs.expected[run]
-        if ends[run] <= now[TIME]:
-            ends[run] = now[TIME] + OVERDUE
-    heap.arrange(due, count, ends)
-    for k in range(count - 1, -1, -1):  # heap sort in descending order: the earliest end is last
-        due[k] = heap.pop(due, k + 1, ends)
+        if ends[run] <= now.time:
+            ends[run] = now.time + OVERDUE
+    heap.sort(due, count, ends)
     low, high = 0, count - 1
     while low < high:
         middle = (low + high) // 2
-        _release_until(ends[due[count - 1 - middle]], jobs, kinds, nodes, at_shadow, runs, now)
-        if shadow_holds(kind, kinds, nodes, at_shadow):
+        _release_until(ends[due[middle]], state)
+        if shadow_holds(kind, state.kinds, state.nodes, at_shadow):
             high = middle
         else:
             low = middle + 1
-    now[SHADOW] = ends[due[count - 1 - low]]
-    _release_until(now[SHADOW], jobs, kinds, nodes, at_shadow, runs, now)
+    now.shadow = ends[due[low]]
+    _release_until(now.shadow, state)
 
 
 @step
-def _release_until(
-    time: int, jobs: SharedJobs, kinds: KindArrays, nodes: NodeArrays, at_shadow: ShadowArrays, runs: SharedRuns, now: IntArray
-) -> None:
+def _release_until(time: int, state: SharedState) -> None:
     """Compute the machine once all runs that are expected to end by a time (inclusive) have ended."""
+    nodes, at_shadow, parts = state.nodes, state.at_shadow, state.parts
     leaves, dims = nodes.top.shape[0] // 2, nodes.top.shape[1]
     for n in range(nodes.rack.size):
         for d in range(dims):
             at_shadow.free[n, d] = nodes.top[leaves + n, d]
     for p in range(nodes.pool.size):
         at_shadow.pool[p] = nodes.pool[p]
-    for i in range(now[RUNNING]):
+    for i in range(state.now.running):
         run = at_shadow.due[i]
         if at_shadow.ends[run] > time:
             continue
-        kind = jobs.nodes[runs.job[run]]
-        for part in range(runs.part[run], runs.part[run + 1]):
-            n, borrow = runs.node[part], runs.borrow[part]
+        kind = state.jobs.kind[state.runs.job[run]]
+        for part in range(parts.first[run], parts.first[run + 1]):
+            n, borrow = parts.node[part], parts.borrow[part]
             for d in range(dims):
-                at_shadow.free[n, d] += kinds.request[kind, d] - (borrow if d == MEMORY else 0)
+                at_shadow.free[n, d] += state.kinds.request[kind, d] - (borrow if d == MEMORY else 0)
             if borrow > 0:
                 at_shadow.pool[nodes.pool_of[n]] += borrow
 

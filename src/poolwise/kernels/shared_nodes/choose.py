@@ -6,8 +6,8 @@ nodes ordered by the memory that they would borrow.
 
 from __future__ import annotations
 
+from poolwise.kernels.common import heap
 from poolwise.kernels.jit import inlined, step
-from poolwise.kernels.list_scheduling import heap
 from poolwise.kernels.shared_nodes.nodes import next_fit, next_with_cores
 from poolwise.kernels.shared_nodes.state import (
     BEST_FIT,

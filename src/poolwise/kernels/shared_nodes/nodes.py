@@ -6,7 +6,7 @@ import numpy as np
 
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
-from poolwise.kernels.shared_nodes.state import CORES, MEMORY, RELEASED, WORD, KindArrays, NodeArrays
+from poolwise.kernels.shared_nodes.state import CORES, MEMORY, WORD, KindArrays, NodeArrays, SharedNow
 
 DE_BRUIJN = 0x077CB531
 """De Bruijn sequence: each of its runs of five bits is unique, so its product with a power of two identifies the exponent."""
@@ -36,10 +36,10 @@ def set_free(n: int, free: IntArray, up: bool, nodes: NodeArrays) -> None:
 
 
 @inlined
-def note_released(n: int, nodes: NodeArrays, now: IntArray) -> None:
+def note_released(n: int, nodes: NodeArrays, now: SharedNow) -> None:
     """Note that capacity of a node was released."""
-    nodes.released[now[RELEASED] % nodes.released.size] = n
-    now[RELEASED] += 1
+    nodes.released[now.released % nodes.released.size] = n
+    now.released += 1
 
 
 @inlined
@@ -80,6 +80,14 @@ def _may_hold(t: int, kind: int, skip: int, kinds: KindArrays, nodes: NodeArrays
     return True
 
 
+@inlined
+def next_subtree(t: int) -> int:
+    """Return the root of the next subtree, in the order of the leaves, after that of a node; 0 if there is none."""
+    while t & 1:
+        t >>= 1
+    return t + 1 if t > 0 else 0
+
+
 @step
 def next_fit(n: int, kind: int, skip: int, kinds: KindArrays, nodes: NodeArrays) -> int:
     """Return the first node from n on that holds a part in all dimensions but `skip` (-1: in all), -1 if none does."""
@@ -93,11 +101,9 @@ def next_fit(n: int, kind: int, skip: int, kinds: KindArrays, nodes: NodeArrays)
                 return int(t - leaves)
             t *= 2
             continue
-        while t & 1:
-            t >>= 1
+        t = next_subtree(t)
         if t == 0:
             return -1
-        t += 1
 
 
 @step

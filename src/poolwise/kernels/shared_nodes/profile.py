@@ -7,25 +7,26 @@ start of a job with k parts follows from the k-th available node, without trying
 from __future__ import annotations
 
 from poolwise.arrays import IntArray
+from poolwise.kernels.common import heap
 from poolwise.kernels.jit import inlined, step
-from poolwise.kernels.list_scheduling import heap
-from poolwise.kernels.shared_nodes.state import CORES, TIME, WORD, KindArrays, NodeArrays, ProfileSteps, TimelineArrays
+from poolwise.kernels.shared_nodes.state import CORES, WORD, KindArrays, NodeArrays, ProfileSteps, SharedState
 from poolwise.kernels.shared_nodes.timeline import released_by
 from poolwise.units import HORIZON, NEVER, OVERDUE
 
 
 @step
-def build_profile(kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, profile: ProfileSteps, now: IntArray) -> None:
+def build_profile(state: SharedState, profile: ProfileSteps) -> None:
     """Fill the profile from the current runs."""
-    leaves, dims, late = nodes.top.shape[0] // 2, nodes.top.shape[1], now[TIME] + OVERDUE
+    nodes, timeline, now = state.nodes, state.timeline, state.now
+    leaves, dims, late = nodes.top.shape[0] // 2, nodes.top.shape[1], now.time + OVERDUE
     profile.used[0] = 0
     for n in range(nodes.rack.size):
-        last = _new_step(now[TIME], profile)
+        last = _new_step(now.time, profile)
         profile.first[n] = last
         for d in range(dims):
             profile.free[last, d] = nodes.top[leaves + n, d]
         size, overdue = timeline.size[n], 0
-        while overdue < size and timeline.until[n, overdue] <= now[TIME]:
+        while overdue < size and timeline.until[n, overdue] <= now.time:
             overdue += 1
         at, pending = overdue, overdue > 0
         while at < size or pending:
@@ -39,7 +40,7 @@ def build_profile(kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays
                 last = _after(last, end, profile)
             for k in range(first, behind):
                 for d in range(dims):
-                    profile.free[last, d] += released_by(n, k, d, kinds, timeline)
+                    profile.free[last, d] += released_by(n, k, d, state.kinds, timeline)
 
 
 @inlined
@@ -62,9 +63,10 @@ def _after(step: int, time: int, profile: ProfileSteps) -> int:
 
 
 @step
-def earliest(kind: int, length: int, kinds: KindArrays, nodes: NodeArrays, profile: ProfileSteps, now: IntArray) -> int:
+def earliest(kind: int, length: int, state: SharedState, profile: ProfileSteps) -> int:
     """Return the first time (ns) at which enough nodes can hold one part each for the entire length; NEVER if there is none."""
-    time, wanted, line, count = now[TIME], kinds.parts[kind], nodes.line, nodes.rack.size
+    kinds, nodes = state.kinds, state.nodes
+    time, wanted, line, count = state.now.time, kinds.parts[kind], nodes.line, nodes.rack.size
     leaves, available = nodes.top.shape[0] // 2, profile.available
     for n in range(count):
         available[n] = NEVER

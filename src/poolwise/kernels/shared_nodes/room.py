@@ -5,26 +5,26 @@ If a kind did not fit, only nodes with released capacity can change that; the sa
 
 from __future__ import annotations
 
-from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.shared_nodes.choose import borrows, choose, missing_nodes
 from poolwise.kernels.shared_nodes.nodes import holds_part, next_fit
-from poolwise.kernels.shared_nodes.state import FIRST_FIT, RELEASED, STATE, KindArrays, NodeArrays, SharedRules
+from poolwise.kernels.shared_nodes.state import FIRST_FIT, KindArrays, NodeArrays, SharedState
 
 
 @step
-def finds_room(kind: int, kinds: KindArrays, nodes: NodeArrays, now: IntArray) -> bool:
+def finds_room(kind: int, state: SharedState) -> bool:
     """Return whether a job of a kind fits now; cached until capacity is allocated or released."""
-    if kinds.fits_at[kind] != now[STATE]:
-        kinds.fits_at[kind] = now[STATE]
+    kinds, nodes, now = state.kinds, state.nodes, state.now
+    if kinds.fits_at[kind] != now.version:
+        kinds.fits_at[kind] = now.version
         known = kinds.short[kind] > 0 or kinds.first_node[kind] >= 0
-        if not known or now[RELEASED] - kinds.short_at[kind] > nodes.released.size or borrows(kind, kinds, nodes):
+        if not known or now.released - kinds.short_at[kind] > nodes.released.size or borrows(kind, kinds, nodes):
             _search_all(kind, kinds, nodes)
         elif kinds.parts[kind] == 1:
-            _update_first_node(kind, kinds, nodes, now)
-        elif not _still_short(kind, kinds, nodes, now):
+            _update_first_node(kind, state)
+        elif not _still_short(kind, state):
             _search_all(kind, kinds, nodes)
-        kinds.fits[kind], kinds.short_at[kind] = kinds.short[kind] == 0, now[RELEASED]
+        kinds.fits[kind], kinds.short_at[kind] = kinds.short[kind] == 0, now.released
     return bool(kinds.fits[kind])
 
 
@@ -37,9 +37,10 @@ def _search_all(kind: int, kinds: KindArrays, nodes: NodeArrays) -> None:
 
 
 @inlined
-def _still_short(kind: int, kinds: KindArrays, nodes: NodeArrays, now: IntArray) -> bool:
+def _still_short(kind: int, state: SharedState) -> bool:
     """Return whether a kind that did not fit still does not, since too few nodes released what a part needs."""
-    for k in range(kinds.short_at[kind], now[RELEASED]):
+    kinds, nodes = state.kinds, state.nodes
+    for k in range(kinds.short_at[kind], state.now.released):
         kinds.short[kind] -= int(holds_part(nodes.released[k % nodes.released.size], kind, kinds, nodes))
         if kinds.short[kind] == 0:
             return False
@@ -47,12 +48,13 @@ def _still_short(kind: int, kinds: KindArrays, nodes: NodeArrays, now: IntArray)
 
 
 @inlined
-def _update_first_node(kind: int, kinds: KindArrays, nodes: NodeArrays, now: IntArray) -> None:
+def _update_first_node(kind: int, state: SharedState) -> None:
     """Find the first node that holds a job of one part: the cached one, one with released capacity, or a later one."""
+    kinds, nodes = state.kinds, state.nodes
     first_node = kinds.first_node[kind]
     if first_node >= 0 and not holds_part(first_node, kind, kinds, nodes):
         first_node = next_fit(first_node + 1, kind, -1, kinds, nodes)
-    for k in range(kinds.short_at[kind], now[RELEASED]):
+    for k in range(kinds.short_at[kind], state.now.released):
         n = nodes.released[k % nodes.released.size]
         if (first_node < 0 or n < first_node) and holds_part(n, kind, kinds, nodes):
             first_node = n
@@ -60,8 +62,9 @@ def _update_first_node(kind: int, kinds: KindArrays, nodes: NodeArrays, now: Int
 
 
 @inlined
-def place(kind: int, rules: SharedRules, kinds: KindArrays, nodes: NodeArrays) -> None:
+def place(kind: int, state: SharedState) -> None:
     """Find nodes for all parts of a job that fits, as `choose` does."""
+    rules, kinds, nodes = state.rules, state.kinds, state.nodes
     if rules.placement == FIRST_FIT and kinds.first_node[kind] >= 0:
         nodes.chosen[0], nodes.borrow[0] = kinds.first_node[kind], 0
     else:

@@ -2,80 +2,39 @@
 
 from __future__ import annotations
 
-from poolwise.arrays import IntArray
+from poolwise.kernels.common import heap
+from poolwise.kernels.common.events import begin_run
+from poolwise.kernels.common.state import RunArrays
 from poolwise.kernels.jit import inlined, step
-from poolwise.kernels.list_scheduling import heap
 from poolwise.kernels.shared_nodes.nodes import change, note_released
 from poolwise.kernels.shared_nodes.slowdown import expected, runtime
-from poolwise.kernels.shared_nodes.state import (
-    AWAITED,
-    MEMORY,
-    RESERVATION,
-    ROWS,
-    RUNNING,
-    SETTLED,
-    SHADOW_KIND,
-    STARTED,
-    STATE,
-    TIME,
-    WAITING,
-    WARM_FIRST,
-    WARM_LAST,
-    KindArrays,
-    NodeArrays,
-    SharedJobs,
-    SharedRules,
-    SharedRuns,
-    TimelineArrays,
-)
+from poolwise.kernels.shared_nodes.state import MEMORY, KindArrays, NodeArrays, SharedState
 from poolwise.kernels.shared_nodes.timeline import add_part, remove_part
-from poolwise.units import HORIZON
 
 
 @step
-def start(
-    job: int,
-    rules: SharedRules,
-    jobs: SharedJobs,
-    kinds: KindArrays,
-    nodes: NodeArrays,
-    timeline: TimelineArrays,
-    runs: SharedRuns,
-    now: IntArray,
-) -> None:
+def start(job: int, state: SharedState) -> None:
     """Start a job on the nodes in `nodes.chosen`, with `nodes.borrow` from their pools."""
-    k, kind = now[STARTED], jobs.nodes[job]
-    runs.job[k], runs.start[k] = job, now[TIME]
-    length = runtime(job, rules, jobs, kinds, nodes)
-    runs.end[k] = now[TIME] + min(length, HORIZON + 1 - now[TIME])  # saturates just beyond the horizon
-    length = expected(job, rules, jobs, kinds, nodes)
-    runs.expected[k] = now[TIME] + min(length, HORIZON - now[TIME])
-    first = runs.part[k]
+    kinds, nodes, runs, now, parts = state.kinds, state.nodes, state.runs, state.now, state.parts
+    kind, k = state.jobs.kind[job], begin_run(job, runtime(job, state), expected(job, state), state)
+    first = parts.first[k]
     row = runs.offset[k]
     for part in range(kinds.parts[kind]):
         n, borrow = nodes.chosen[part], nodes.borrow[part]
-        runs.node[first + part], runs.borrow[first + part] = n, borrow
+        parts.node[first + part], parts.borrow[first + part] = n, borrow
         local = kinds.request[kind, MEMORY] - borrow
         row = _record(n, kind, local, borrow, row, kinds, nodes, runs)
         change(n, kind, local, -1, kinds, nodes)
         if borrow > 0:
             nodes.pool[nodes.pool_of[n]] -= borrow
-        add_part(n, k, runs.expected[k], kind, local, timeline, now)
-    runs.part[k + 1], runs.offset[k + 1] = first + kinds.parts[kind], row
-    heap.push(runs.ending, now[RUNNING], k, runs.end)
-    now[RUNNING] += 1
-    now[STARTED] += 1
-    now[STATE] += 1
-    now[RESERVATION] += 1
-    now[SETTLED] = 0
-    if jobs.awaited.size > 0:
-        now[AWAITED] -= int(jobs.awaited[job])
+        add_part(n, k, runs.expected[k], kind, local, state.timeline, now)
+    parts.first[k + 1], runs.offset[k + 1] = first + kinds.parts[kind], row
+    now.version += 1
+    now.reservation += 1
 
 
 @inlined
-def _record(
-    n: int, kind: int, local: int, borrow: int, row: int, kinds: KindArrays, nodes: NodeArrays, runs: SharedRuns
-) -> int:
+def _record(n: int, kind: int, local: int, borrow: int, row: int, kinds: KindArrays, nodes: NodeArrays, runs: RunArrays) -> int:
     """Record what one part uses, from row `row` on; return the next row. Devices are allocated here, the lowest first."""
     for k in range(nodes.order.size):
         d = nodes.order[k]
@@ -100,45 +59,44 @@ def _record(
 
 
 @step
-def end_first(
-    jobs: SharedJobs, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, runs: SharedRuns, now: IntArray
-) -> None:
+def end_first(state: SharedState) -> None:
     """End the run at the top of the heap."""
-    release(heap.pop(runs.ending, now[RUNNING], runs.end), jobs, kinds, nodes, timeline, runs, now)
+    runs = state.runs
+    release(heap.pop(runs.ending, state.now.running, runs.end), state)
 
 
 @step
-def release(
-    k: int, jobs: SharedJobs, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, runs: SharedRuns, now: IntArray
-) -> None:
+def release(k: int, state: SharedState) -> None:
     """Release the capacity of a run that is no longer in the heap."""
-    kind = jobs.nodes[runs.job[k]]
-    for part in range(runs.part[k], runs.part[k + 1]):
-        n, borrow = runs.node[part], runs.borrow[part]
-        change(n, kind, remove_part(n, k, timeline, now), 1, kinds, nodes)
+    nodes, runs, now, parts = state.nodes, state.runs, state.now, state.parts
+    kind = state.jobs.kind[runs.job[k]]
+    for part in range(parts.first[k], parts.first[k + 1]):
+        n, borrow = parts.node[part], parts.borrow[part]
+        change(n, kind, remove_part(n, k, state.timeline, now), 1, state.kinds, nodes)
         note_released(n, nodes, now)
         if borrow > 0:
             nodes.pool[nodes.pool_of[n]] += borrow
     if nodes.idle.shape[1] > 0:
-        _return_devices(k, kind, kinds, nodes, runs)
+        _return_devices(k, kind, state)
     if runs.expected[k] != runs.end[k]:
-        now[SHADOW_KIND] = -1  # the release came at another time than the reservation assumed
-    now[RUNNING] -= 1
-    now[STATE] += 1
-    now[RESERVATION] += 1
-    now[SETTLED] = 0
+        now.shadow_kind = -1  # the release came at another time than the reservation assumed
+    now.running -= 1
+    now.version += 1
+    now.reservation += 1
+    now.settled = 0
 
 
 @step
-def _return_devices(k: int, kind: int, kinds: KindArrays, nodes: NodeArrays, runs: SharedRuns) -> None:
+def _return_devices(k: int, kind: int, state: SharedState) -> None:
     """Release the devices of a run; the rows of a part have the order in which they were recorded."""
+    runs, parts, kinds, nodes = state.runs, state.parts, state.kinds, state.nodes
     row = runs.offset[k]
-    for part in range(runs.part[k], runs.part[k + 1]):
-        n = runs.node[part]
-        local = kinds.request[kind, MEMORY] - runs.borrow[part]
+    for part in range(parts.first[k], parts.first[k + 1]):
+        n = parts.node[part]
+        local = kinds.request[kind, MEMORY] - parts.borrow[part]
         for d in range(nodes.order.size):
             row += int((local if d == MEMORY else kinds.request[kind, d]) > 0)
-        row += int(runs.borrow[part] > 0)
+        row += int(parts.borrow[part] > 0)
         for t in range(nodes.idle.shape[1]):
             bit = 0
             for _ in range(kinds.request[kind, nodes.order.size + t]):
@@ -149,9 +107,10 @@ def _return_devices(k: int, kind: int, kinds: KindArrays, nodes: NodeArrays, run
 
 
 @inlined
-def has_rows(rules: SharedRules, runs: SharedRuns, now: IntArray) -> bool:
-    """Return whether the record has rows for all starts of a pass; write the rows needed to `now[ROWS]`."""
-    now[ROWS] = runs.offset[now[STARTED]] + rules.rows * min(
-        (now[WAITING] + now[WARM_LAST] - now[WARM_FIRST]) * rules.parts, rules.cores
+def has_rows(state: SharedState) -> bool:
+    """Return whether the record has rows for all starts of a pass; write the rows needed to `now.rows`."""
+    rules, runs, now = state.rules, state.runs, state.now
+    now.rows = runs.offset[now.started] + rules.rows * min(
+        (now.waiting + now.warm_last - now.warm_first) * rules.parts, rules.cores
     )
-    return bool(now[ROWS] <= runs.owner.size)
+    return bool(now.rows <= runs.owner.size)

@@ -9,46 +9,16 @@ Source: `policies.backfill.easy`.
 from __future__ import annotations
 
 from poolwise.arrays import IntArray
+from poolwise.kernels.common.events import window
+from poolwise.kernels.common.order import comes_before
+from poolwise.kernels.common.state import EASY, FORK, LEAF, LENGTH, MAJOR, MINOR, MOST_MAJOR, NONE, WINNER
+from poolwise.kernels.common.tournament import decide, push_children
 from poolwise.kernels.jit import inlined, step
-from poolwise.kernels.list_scheduling.order import comes_before
-from poolwise.kernels.list_scheduling.state import (
-    EASY,
-    FORK,
-    LEAF,
-    LENGTH,
-    MOST_NODES,
-    NODES,
-    NONE,
-    REMOTE,
-    WINNER,
-    Order,
-    Tree,
-)
-from poolwise.kernels.list_scheduling.tournament import decide, remove
 from poolwise.kernels.shared_nodes.choose import choose
-from poolwise.kernels.shared_nodes.reservation import backfill, leaves_room, may_start, reserve, window
+from poolwise.kernels.shared_nodes.reservation import backfill, leaves_room, may_start, reserve
 from poolwise.kernels.shared_nodes.room import finds_room
 from poolwise.kernels.shared_nodes.runs import start
-from poolwise.kernels.shared_nodes.state import (
-    CORES,
-    HEAD,
-    NEXT_SHIFT,
-    PASSES,
-    SETTLED,
-    SHADOW_KIND,
-    TIME,
-    WAITING,
-    WINDOW,
-    KindArrays,
-    NodeArrays,
-    ShadowArrays,
-    SharedJobs,
-    SharedQueue,
-    SharedRules,
-    SharedRuns,
-    TimelineArrays,
-    WindowArrays,
-)
+from poolwise.kernels.shared_nodes.state import CORES, SharedNow, SharedState, WindowArrays
 from poolwise.kernels.shared_nodes.timeline import is_overdue
 from poolwise.kernels.shared_nodes.waiting import leave
 from poolwise.kernels.shared_nodes.windows import closed_now, ever_closed, kind_now
@@ -56,105 +26,64 @@ from poolwise.units import NEVER
 
 
 @step
-def search(
-    jobs: SharedJobs,
-    kinds: KindArrays,
-    order: Order,
-    rules: SharedRules,
-    nodes: NodeArrays,
-    timeline: TimelineArrays,
-    at_shadow: ShadowArrays,
-    windows: WindowArrays | None,
-    queue: SharedQueue,
-    tree: Tree,
-    runs: SharedRuns,
-    now: IntArray,
-) -> None:
+def search(state: SharedState, windows: WindowArrays | None) -> None:
     """Start jobs in order until one does not fit, the head; backfill the others."""
-    if _is_settled(jobs, kinds, order, rules, nodes, timeline, at_shadow, windows, queue, tree, now):
+    rules, now = state.rules, state.now
+    if _is_settled(state, windows):
         return
     head = -1
-    while now[WAITING] > 0:
-        head = decide(now[TIME], order, tree)
-        kind = kind_now(head, jobs, windows, now)
-        if (head == now[HEAD] and not finds_room(kind, kinds, nodes, now)) or not choose(kind, rules, kinds, nodes):
+    while now.waiting > 0:
+        head = decide(now.time, state.order, state.tree)
+        kind = kind_now(head, state, windows)
+        if (head == now.head and not finds_room(kind, state)) or not choose(kind, rules, state.kinds, state.nodes):
             break
-        start(head, rules, jobs, kinds, nodes, timeline, runs, now)
-        now[SHADOW_KIND] = -1
-        _remove(head, order, queue, tree, now)
+        start(head, state)
+        now.shadow_kind = -1
+        leave(head, state)
         head = -1
     if head < 0:
         return
-    now[HEAD], now[SETTLED] = head, int(rules.backfill == NONE)
-    if rules.backfill == NONE or now[WAITING] < 2:
+    now.head, now.settled = head, int(rules.backfill == NONE)
+    if rules.backfill == NONE or now.waiting < 2:
         return
-    reserve(head, jobs, kinds, nodes, timeline, at_shadow, windows, runs, now)
-    now[SETTLED], now[NEXT_SHIFT] = 1, NEVER  # a start resets it
+    reserve(head, state, windows)
+    now.settled, now.next_shift = 1, NEVER  # a start resets it
     last = head
     while True:
-        last = _next(head, last, jobs, kinds, order, rules, nodes, timeline, at_shadow, windows, tree, now)
+        last = _next(head, last, state, windows)
         if last < 0:
             return
-        backfill(last, rules, jobs, kinds, nodes, timeline, at_shadow, windows, runs, now)
-        _remove(last, order, queue, tree, now)
+        backfill(last, state, windows)
+        leave(last, state)
 
 
 @inlined
-def _remove(job: int, order: Order, queue: SharedQueue, tree: Tree, now: IntArray) -> None:
-    remove(job, now[TIME], order, tree)
-    leave(job, queue, now)
-
-
-@inlined
-def _is_settled(
-    jobs: SharedJobs,
-    kinds: KindArrays,
-    order: Order,
-    rules: SharedRules,
-    nodes: NodeArrays,
-    timeline: TimelineArrays,
-    at_shadow: ShadowArrays,
-    windows: WindowArrays | None,
-    queue: SharedQueue,
-    tree: Tree,
-    now: IntArray,
-) -> bool:
+def _is_settled(state: SharedState, windows: WindowArrays | None) -> bool:
     """Return whether nothing can start because nothing could at the end of the last pass.
 
     The head is the same, and so is the machine now and at the shadow time. The passing of time alone admits no candidate, since
     less is left until the shadow time. So only jobs that joined the queue at this instant are tested. However, an approaching
     window may move a job to nodes where it leaves the head room.
     """
-    if windows is not None and now[TIME] >= now[NEXT_SHIFT]:
+    queue, now = state.queue, state.now
+    if windows is not None and now.time >= now.next_shift:
         return False
-    if now[SETTLED] == 0 or is_overdue(timeline, now) or now[HEAD] != decide(now[TIME], order, tree):
+    if now.settled == 0 or is_overdue(state) or now.head != decide(now.time, state.order, state.tree):
         return False
-    now[WINDOW] = window(now)
-    k = now[WAITING] - 1
-    while rules.backfill != NONE and k >= 0 and queue.since[k] == now[PASSES] - 1:
+    now.window = window(now)
+    k = now.waiting - 1
+    while state.rules.backfill != NONE and k >= 0 and queue.since[k] == now.passes - 1:
         job = queue.job[k]
-        if job != now[HEAD] and may_start(job, rules, jobs, kinds, nodes, timeline, at_shadow, windows, now):
+        if job != now.head and may_start(job, state, windows):
             return False
         k -= 1
     return True
 
 
 @inlined
-def _next(
-    head: int,
-    last: int,
-    jobs: SharedJobs,
-    kinds: KindArrays,
-    order: Order,
-    rules: SharedRules,
-    nodes: NodeArrays,
-    timeline: TimelineArrays,
-    at_shadow: ShadowArrays,
-    windows: WindowArrays | None,
-    tree: Tree,
-    now: IntArray,
-) -> int:
+def _next(head: int, last: int, state: SharedState, windows: WindowArrays | None) -> int:
     """Return the first job by priority after `last` that may be backfilled now; -1 if there is none."""
+    order, tree, now = state.order, state.tree, state.now
     best = -1
     tree.stack[0] = 1
     height = 1
@@ -163,69 +92,55 @@ def _next(
         node = tree.stack[height]
         row = tree.node[node]
         job = row[WINNER]
-        if best >= 0 and not comes_before(job, best, now[TIME], order):
+        if best >= 0 and not comes_before(job, best, now.time, order):
             continue
-        if not _may_contain_candidate(row, kinds, rules, nodes, windows, now):
+        if not _may_contain_candidate(row, state, windows):
             continue
         if row[FORK] == LEAF:
-            turn = comes_before(last, job, now[TIME], order)
-            if turn and may_start(job, rules, jobs, kinds, nodes, timeline, at_shadow, windows, now):
+            turn = comes_before(last, job, now.time, order)
+            if turn and may_start(job, state, windows):
                 best = job
             continue
-        if _all_long(row, now) and not _any_leaves_room(row, rules, jobs, kinds, nodes, timeline, at_shadow, windows, now):
+        if _all_long(row, now) and not _any_leaves_room(row, state, windows):
             continue
-        left = 2 * row[FORK]
-        winner = left + int(tree.node[left, WINNER] != job)  # visit the winner's side first
-        tree.stack[height], tree.stack[height + 1] = winner ^ 1, winner
-        height += 2
+        height = push_children(row, height, tree)
     return best
 
 
 @inlined
-def _may_contain_candidate(
-    row: IntArray, kinds: KindArrays, rules: SharedRules, nodes: NodeArrays, windows: WindowArrays | None, now: IntArray
-) -> bool:
+def _may_contain_candidate(row: IntArray, state: SharedState, windows: WindowArrays | None) -> bool:
     """Return whether any job at or below a node of the tree may fit, and end by the shadow time where that is required."""
-    short = row[LENGTH] <= now[WINDOW]
-    if row[REMOTE] > nodes.top[1, CORES] or not (short or rules.backfill == EASY):
+    kinds, now = state.kinds, state.now
+    short = row[LENGTH] <= now.window
+    if row[MINOR] > state.nodes.top[1, CORES] or not (short or state.rules.backfill == EASY):
         return False
-    least = row[NODES]
-    if kinds.group[least] != kinds.group[row[MOST_NODES]]:
+    least = row[MAJOR]
+    if kinds.group[least] != kinds.group[row[MOST_MAJOR]]:
         return True
     if windows is not None:
         least += closed_now(least, row[LENGTH], windows, now)  # for the longer jobs below, more groups are closed
-    return finds_room(least, kinds, nodes, now)  # the smallest request of the subtree
+    return finds_room(least, state)  # the smallest request of the subtree
 
 
 @inlined
-def _all_long(row: IntArray, now: IntArray) -> bool:
+def _all_long(row: IntArray, now: SharedNow) -> bool:
     """Return whether all jobs below are of one kind and end after the shadow time."""
-    return bool(row[NODES] == row[MOST_NODES] and row[LENGTH] > now[WINDOW])
+    return bool(row[MAJOR] == row[MOST_MAJOR] and row[LENGTH] > now.window)
 
 
 @inlined
-def _any_leaves_room(
-    row: IntArray,
-    rules: SharedRules,
-    jobs: SharedJobs,
-    kinds: KindArrays,
-    nodes: NodeArrays,
-    timeline: TimelineArrays,
-    at_shadow: ShadowArrays,
-    windows: WindowArrays | None,
-    now: IntArray,
-) -> bool:
+def _any_leaves_room(row: IntArray, state: SharedState, windows: WindowArrays | None) -> bool:
     """Return whether any job below, all of one kind, leaves the head room: windows move longer jobs to other nodes.
 
     Groups that are open to such a job now may be closed to it before a window ends; these cases are tested as well.
     """
-    kind = row[NODES]
+    kind = row[MAJOR]
     if windows is None:
-        return leaves_room(kind, rules, jobs, kinds, nodes, timeline, at_shadow, now)
-    least, most = closed_now(kind, row[LENGTH], windows, now), ever_closed(kind, windows)
+        return leaves_room(kind, state)
+    least, most = closed_now(kind, row[LENGTH], windows, state.now), ever_closed(kind, windows)
     for closed in range(least, most + 1):
-        if closed & least != least or closed & ~most != 0 or not finds_room(kind + closed, kinds, nodes, now):
+        if closed & least != least or closed & ~most != 0 or not finds_room(kind + closed, state):
             continue
-        if leaves_room(kind + closed, rules, jobs, kinds, nodes, timeline, at_shadow, now):
+        if leaves_room(kind + closed, state):
             return True
     return False

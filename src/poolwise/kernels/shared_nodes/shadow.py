@@ -6,17 +6,17 @@ enough nodes by then. Source: `policies.backfill.easy`.
 
 from __future__ import annotations
 
-from poolwise.arrays import IntArray
+from poolwise.kernels.common import heap
 from poolwise.kernels.jit import step
-from poolwise.kernels.list_scheduling import heap
-from poolwise.kernels.shared_nodes.state import KindArrays, NodeArrays, TimelineArrays
+from poolwise.kernels.shared_nodes.state import SharedState
 from poolwise.kernels.shared_nodes.timeline import evaluate_node
 from poolwise.units import NEVER
 
 
 @step
-def time_of_fit(kind: int, closed: int, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray) -> int:
-    """Return the first time (ns) at which the parts of kind `now[READY_KIND]` fit outside closed groups, NEVER if never."""
+def time_of_fit(kind: int, closed: int, state: SharedState) -> int:
+    """Return the first time (ns) at which the parts of kind `now.ready_kind` fit outside closed groups, NEVER if never."""
+    kinds, nodes, timeline = state.kinds, state.nodes, state.timeline
     wanted, shadow = kinds.parts[kind], timeline.instant[closed]
     if shadow >= 0 and timeline.earlier[closed] < wanted and (wanted <= timeline.holding[closed] or shadow == NEVER):
         return int(shadow)
@@ -33,7 +33,7 @@ def time_of_fit(kind: int, closed: int, kinds: KindArrays, nodes: NodeArrays, ti
                     heap.push(front, size, below, ready)
                     size += 1
         elif not timeline.exact[t - leaves]:
-            evaluate_node(t - leaves, kind, kinds, nodes, timeline, now)  # its time is the same or later
+            evaluate_node(t - leaves, kind, state)  # its time is the same or later
             heap.push(front, size, t, ready)
             size += 1
         else:
@@ -48,21 +48,20 @@ def time_of_fit(kind: int, closed: int, kinds: KindArrays, nodes: NodeArrays, ti
 
 
 @step
-def count_until(
-    time: int, kind: int, closed: int, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray
-) -> None:
-    """Set the last count to the nodes outside closed groups that can hold a part of kind `now[READY_KIND]` by a time."""
+def count_until(time: int, kind: int, closed: int, state: SharedState) -> None:
+    """Set the last count to the nodes outside closed groups that can hold a part of kind `now.ready_kind` by a time."""
+    timeline = state.timeline
     last = timeline.instant.size - 1
     if timeline.instant[last] == time and timeline.closed[last] == closed:
         return
-    ready, stack, leaves, within = timeline.ready, timeline.front, timeline.ready.size // 2, kinds.eligible[kind + closed]
+    ready, stack, leaves, within = timeline.ready, timeline.front, timeline.ready.size // 2, state.kinds.eligible[kind + closed]
     stack[0] = 1
     size, found = 1, 0
     timeline.instant[last] = -1
     while size > 0:
         size -= 1
         t = stack[size]
-        if ready[t] > time or not nodes.open[within, t]:
+        if ready[t] > time or not state.nodes.open[within, t]:
             continue
         if t < leaves:
             stack[size], stack[size + 1] = 2 * t, 2 * t + 1
@@ -70,6 +69,6 @@ def count_until(
         elif timeline.exact[t - leaves]:
             found += 1
         else:
-            evaluate_node(t - leaves, kind, kinds, nodes, timeline, now)
+            evaluate_node(t - leaves, kind, state)
             size += 1  # the same entry is still on the stack
     timeline.instant[last], timeline.closed[last], timeline.holding[last] = time, closed, found

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+from poolwise.kernels.common.events import stretch
+from poolwise.kernels.common.state import MEAN, PAPER
 from poolwise.kernels.jit import step
-from poolwise.kernels.list_scheduling.racks import stretch
-from poolwise.kernels.list_scheduling.state import MEAN, PAPER
-from poolwise.kernels.shared_nodes.state import MEMORY, KindArrays, NodeArrays, SharedJobs, SharedRules
+from poolwise.kernels.shared_nodes.state import MEMORY, KindArrays, NodeArrays, SharedState
 
 
 @step
-def runtime(job: int, rules: SharedRules, jobs: SharedJobs, kinds: KindArrays, nodes: NodeArrays) -> int:
+def runtime(job: int, state: SharedState) -> int:
     """Return the true runtime (ns) on `nodes.chosen` with `nodes.borrow` from pools."""
+    jobs = state.jobs
     if jobs.near.size == 0:
         return int(jobs.work[job])
-    slow = _slowdown(jobs.nodes[job], jobs.near[job], jobs.far[job], rules.spread, kinds, nodes)
+    slow = _slowdown(jobs.kind[job], jobs.near[job], jobs.far[job], state.rules.spread, state.kinds, state.nodes)
     return stretch(jobs.work[job], slow)
 
 
 @step
-def expected(job: int, rules: SharedRules, jobs: SharedJobs, kinds: KindArrays, nodes: NodeArrays) -> int:
+def expected(job: int, state: SharedState) -> int:
     """Return the runtime (ns) that the scheduler expects there."""
+    jobs = state.jobs
     if jobs.near.size == 0:
         return int(jobs.expected_work[job])
-    slow = _slowdown(jobs.nodes[job], jobs.believed_near[job], jobs.believed_far[job], rules.believed_spread, kinds, nodes)
+    slow = _slowdown(
+        jobs.kind[job], jobs.believed_near[job], jobs.believed_far[job], state.rules.believed_spread, state.kinds, state.nodes
+    )
     return stretch(jobs.expected_work[job], slow)
 
 

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
-from poolwise.kernels.shared_nodes.nodes import next_fit, update_tree
-from poolwise.kernels.shared_nodes.state import (
-    MEMORY,
-    READY_KIND,
-    STALE,
-    TIME,
-    KindArrays,
-    NodeArrays,
-    TimelineArrays,
-)
+from poolwise.kernels.shared_nodes.nodes import next_fit, next_subtree, update_tree
+from poolwise.kernels.shared_nodes.state import MEMORY, KindArrays, SharedNow, SharedState, TimelineArrays
 from poolwise.units import NEVER, OVERDUE
 
 
 @step
-def add_part(n: int, run: int, end: int, kind: int, local: int, timeline: TimelineArrays, now: IntArray) -> None:
+def add_part(n: int, run: int, end: int, kind: int, local: int, timeline: TimelineArrays, now: SharedNow) -> None:
     """Add a part of a run to a node until its expected end."""
     until, at = timeline.until[n], timeline.size[n]
     while at > 0 and until[at - 1] > end:
@@ -32,7 +23,7 @@ def add_part(n: int, run: int, end: int, kind: int, local: int, timeline: Timeli
 
 
 @step
-def remove_part(n: int, run: int, timeline: TimelineArrays, now: IntArray) -> int:
+def remove_part(n: int, run: int, timeline: TimelineArrays, now: SharedNow) -> int:
     """Remove a part of a run that has ended; return the MiB of the node's own memory that it used."""
     by, at = timeline.run_of[n], 0
     while by[at] != run:
@@ -47,47 +38,49 @@ def remove_part(n: int, run: int, timeline: TimelineArrays, now: IntArray) -> in
 
 
 @inlined
-def touch(n: int, timeline: TimelineArrays, now: IntArray) -> None:
+def touch(n: int, timeline: TimelineArrays, now: SharedNow) -> None:
     """Mark the ready time of a node as outdated."""
     leaf = timeline.first_end.size // 2 + n
     timeline.first_end[leaf] = timeline.until[n, 0] if timeline.size[n] > 0 else NEVER
     update_tree(timeline.first_end, leaf)
-    if now[READY_KIND] >= 0 and not timeline.is_stale[n]:
+    if now.ready_kind >= 0 and not timeline.is_stale[n]:
         timeline.is_stale[n] = True
-        timeline.stale[now[STALE]] = n
-        now[STALE] += 1
+        timeline.stale[now.stale] = n
+        now.stale += 1
 
 
 @inlined
-def is_overdue(timeline: TimelineArrays, now: IntArray) -> bool:
+def is_overdue(state: SharedState) -> bool:
     """Return whether a current run is overdue."""
-    return bool(timeline.first_end[1] <= now[TIME])
+    return bool(state.timeline.first_end[1] <= state.now.time)
 
 
 @step
-def update_ready(kind: int, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray) -> None:
+def update_ready(kind: int, state: SharedState) -> None:
     """Update `timeline.ready` for jobs of a kind.
 
     A node that does not hold a part now will not before a run on it ends. Overdue runs are expected to end a fixed time from
     now, so nodes with such runs are evaluated in each pass.
     """
-    if now[READY_KIND] != kind:
-        _reset_ready(kind, kinds, nodes, timeline, now)
-    for k in range(now[STALE]):
+    timeline, now = state.timeline, state.now
+    if now.ready_kind != kind:
+        _reset_ready(kind, state)
+    for k in range(now.stale):
         n = timeline.stale[k]
         timeline.is_stale[n] = False
-        evaluate_node(n, kind, kinds, nodes, timeline, now)
-    now[STALE] = 0
+        evaluate_node(n, kind, state)
+    now.stale = 0
     n = next_overdue(0, timeline, now)
     while n >= 0:
-        evaluate_node(n, kind, kinds, nodes, timeline, now)
+        evaluate_node(n, kind, state)
         n = next_overdue(n + 1, timeline, now)
 
 
 @inlined
-def _reset_ready(kind: int, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray) -> None:
+def _reset_ready(kind: int, state: SharedState) -> None:
     """Initialize ready times for a kind: now for nodes that hold a part now, a lower bound, their first end, for the others."""
-    now[READY_KIND] = kind
+    kinds, nodes, timeline, now = state.kinds, state.nodes, state.timeline, state.now
+    now.ready_kind = kind
     for count in range(timeline.instant.size):
         timeline.instant[count] = -1
     for t in range(timeline.ready.size):
@@ -97,21 +90,22 @@ def _reset_ready(kind: int, kinds: KindArrays, nodes: NodeArrays, timeline: Time
     leaves = timeline.ready.size // 2
     n = next_fit(0, kind, -1, kinds, nodes)
     while n >= 0:
-        timeline.ready[leaves + n], timeline.exact[n] = now[TIME], True
+        timeline.ready[leaves + n], timeline.exact[n] = now.time, True
         update_tree(timeline.ready, leaves + n)
         n = next_fit(n + 1, kind, -1, kinds, nodes)
 
 
 @step
-def evaluate_node(n: int, kind: int, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray) -> None:
+def evaluate_node(n: int, kind: int, state: SharedState) -> None:
     """Compute when a node can hold a part, and update the counts; a node not evaluated yet is in no count."""
+    timeline = state.timeline
     leaf = timeline.ready.size // 2 + n
     known = timeline.ready[leaf]
-    before, after = known if timeline.exact[n] else NEVER, _ready(n, kind, kinds, nodes, timeline, now)
+    before, after = known if timeline.exact[n] else NEVER, _ready(n, kind, state)
     timeline.exact[n] = True
     if before != after:
         for count in range(timeline.instant.size):
-            if nodes.group[n] & timeline.closed[count] == 0:
+            if state.nodes.group[n] & timeline.closed[count] == 0:
                 instant = timeline.instant[count]
                 timeline.earlier[count] += int(after < instant) - int(before < instant)
                 timeline.holding[count] += int(after <= instant) - int(before <= instant)
@@ -121,45 +115,44 @@ def evaluate_node(n: int, kind: int, kinds: KindArrays, nodes: NodeArrays, timel
 
 
 @step
-def next_overdue(n: int, timeline: TimelineArrays, now: IntArray) -> int:
+def next_overdue(n: int, timeline: TimelineArrays, now: SharedNow) -> int:
     """Return the first node from n on with an overdue run, -1 if there is none."""
     tree, leaves = timeline.first_end, timeline.first_end.size // 2
     if n >= timeline.size.size:
         return -1
     t = leaves + n if n > 0 else 1
     while True:
-        if tree[t] <= now[TIME]:
+        if tree[t] <= now.time:
             if t >= leaves:
                 return int(t - leaves)
             t *= 2
             continue
-        while t & 1:
-            t >>= 1
+        t = next_subtree(t)
         if t == 0:
             return -1
-        t += 1
 
 
 @inlined
-def _ready(n: int, kind: int, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray) -> int:
+def _ready(n: int, kind: int, state: SharedState) -> int:
     """Return when a node is expected to hold a part (ns): now if it already does, NEVER if it cannot."""
+    kinds, nodes, now = state.kinds, state.nodes, state.now
     leaf = nodes.top.shape[0] // 2 + n
     if not nodes.open[kinds.eligible[kind], leaf]:
         return NEVER
-    ready = now[TIME]
+    ready = now.time
     for d in range(nodes.top.shape[1]):
-        ready = max(ready, _time_of_release(n, d, kinds.request[kind, d] - nodes.top[leaf, d], kinds, timeline, now))
+        ready = max(ready, _time_of_release(n, d, kinds.request[kind, d] - nodes.top[leaf, d], kinds, state.timeline, now))
     return int(ready)
 
 
 @step
-def _time_of_release(n: int, d: int, short: int, kinds: KindArrays, timeline: TimelineArrays, now: IntArray) -> int:
+def _time_of_release(n: int, d: int, short: int, kinds: KindArrays, timeline: TimelineArrays, now: SharedNow) -> int:
     """Return when a node has released as much of a dimension as a part is short of."""
     if short <= 0:
-        return int(now[TIME])
-    size, late = timeline.size[n], now[TIME] + OVERDUE
+        return int(now.time)
+    size, late = timeline.size[n], now.time + OVERDUE
     at = 0
-    while at < size and timeline.until[n, at] <= now[TIME]:
+    while at < size and timeline.until[n, at] <= now.time:
         at += 1
     first, released = at, 0
     overdue = at > 0
@@ -184,13 +177,13 @@ def released_by(n: int, at: int, d: int, kinds: KindArrays, timeline: TimelineAr
 
 
 @step
-def released_until(n: int, d: int, time: int, kinds: KindArrays, timeline: TimelineArrays, now: IntArray) -> int:
+def released_until(n: int, d: int, time: int, kinds: KindArrays, timeline: TimelineArrays, now: SharedNow) -> int:
     """Return the amount of a dimension that a node releases up to a time, inclusive."""
     released = 0
     for at in range(timeline.size[n]):
         end = timeline.until[n, at]
-        if end <= now[TIME]:
-            end = now[TIME] + OVERDUE
+        if end <= now.time:
+            end = now.time + OVERDUE
         elif end > time:
             break
         if end <= time:

@@ -1,24 +1,43 @@
-"""Queue of waiting jobs, an unordered list: a job leaves by a swap with the last one."""
+"""Queue of waiting jobs, and the tree over it; conservative backfilling has none, and computed keys rebuild it in each pass."""
 
 from __future__ import annotations
 
-from poolwise.arrays import IntArray
-from poolwise.kernels.jit import inlined
-from poolwise.kernels.shared_nodes.state import PASSES, WAITING, SharedQueue
+from poolwise.kernels.common.events import dequeue, enqueue
+from poolwise.kernels.common.state import CALLBACK, CONSERVATIVE
+from poolwise.kernels.common.tournament import clear, insert, remove
+from poolwise.kernels.jit import inlined, step
+from poolwise.kernels.shared_nodes.state import SharedState
 
 
 @inlined
-def join(job: int, queue: SharedQueue, now: IntArray) -> None:
+def keeps_tree(state: SharedState) -> bool:
+    """Return whether the tree holds the queue between passes."""
+    return bool(state.order.kind != CALLBACK and state.rules.backfill != CONSERVATIVE)
+
+
+@inlined
+def join(job: int, state: SharedState) -> None:
     """Add a job to the queue."""
-    at = now[WAITING]
-    queue.job[at], queue.where[job], queue.since[at] = job, at, now[PASSES] - 1
-    now[WAITING] += 1
+    now = state.now
+    enqueue(job, state.queue, now)
+    if keeps_tree(state) and not now.warm:
+        insert(job, now.time, state.order, state.tree)
 
 
 @inlined
-def leave(job: int, queue: SharedQueue, now: IntArray) -> None:
+def leave(job: int, state: SharedState) -> None:
     """Remove a job from the queue."""
-    now[WAITING] -= 1
-    last, at = now[WAITING], queue.where[job]
-    queue.job[at], queue.where[queue.job[last]], queue.since[at] = queue.job[last], at, queue.since[last]
-    queue.where[job] = -1
+    now = state.now
+    if state.rules.backfill != CONSERVATIVE:
+        remove(job, now.time, state.order, state.tree)
+    dequeue(job, state.queue, now)
+
+
+@step
+def rebuild_tree(state: SharedState) -> None:
+    """Rebuild the tree of all waiting jobs."""
+    tree, now = state.tree, state.now
+    clear(tree)
+    for k in range(now.waiting):
+        insert(state.queue.job[k], now.time, state.order, tree)
+    now.settled = 0

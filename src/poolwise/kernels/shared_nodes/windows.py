@@ -7,40 +7,22 @@ nodes that may be closed to it. Sources: `policies.placement.avoid_windows`, `po
 
 from __future__ import annotations
 
-from poolwise.arrays import IntArray
+from poolwise.kernels.common.events import time_at
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.shared_nodes.shadow import count_until, time_of_fit
-from poolwise.kernels.shared_nodes.state import (
-    COUNTED,
-    ENDED,
-    PASSED,
-    SETTLED,
-    SHADOW,
-    TIME,
-    KindArrays,
-    NodeArrays,
-    SharedJobs,
-    TimelineArrays,
-    WindowArrays,
-)
+from poolwise.kernels.shared_nodes.state import SharedNow, SharedState, WindowArrays
 from poolwise.units import NEVER
 
 
-@inlined
-def next_window_end(windows: WindowArrays, now: IntArray) -> int:
-    """Return the time (ns) of the next end of a window, NEVER if there is none."""
-    return int(windows.ends[now[ENDED]] if now[ENDED] < windows.ends.size else NEVER)
-
-
 @step
-def pass_windows(windows: WindowArrays, now: IntArray) -> None:
+def pass_windows(windows: WindowArrays, now: SharedNow) -> None:
     """Advance to the current time: skip windows that are over."""
-    if next_window_end(windows, now) > now[TIME]:
+    if time_at(windows.ends, now.ended) > now.time:
         return
-    while next_window_end(windows, now) <= now[TIME]:
-        now[ENDED] += 1
-    now[PASSED] = _first_not_over(now[PASSED], now[TIME], windows)
-    now[SETTLED] = 0
+    while time_at(windows.ends, now.ended) <= now.time:
+        now.ended += 1
+    now.passed = _first_not_over(now.passed, now.time, windows)
+    now.settled = 0
     for user in range(windows.coming.shape[0]):
         _update_coming(user, windows, now)
 
@@ -54,25 +36,25 @@ def _first_not_over(w: int, time: int, windows: WindowArrays) -> int:
 
 
 @inlined
-def _update_coming(user: int, windows: WindowArrays, now: IntArray) -> None:
+def _update_coming(user: int, windows: WindowArrays, now: SharedNow) -> None:
     """Find when windows begin on each group that a class of users may not use."""
     coming = windows.coming[user]
     for group in range(coming.size):
         coming[group] = NEVER
-    left, w = coming.size, now[PASSED]
+    left, w = coming.size, now.passed
     while left > 0 and w < windows.start.size:
-        if coming[windows.group[w]] == NEVER and windows.end[w] > now[TIME] and not windows.usable[user, w]:
+        if coming[windows.group[w]] == NEVER and windows.end[w] > now.time and not windows.usable[user, w]:
             coming[windows.group[w]] = windows.start[w]
             left -= 1
         w += 1
 
 
 @inlined
-def closed_now(kind: int, length: int, windows: WindowArrays, now: IntArray) -> int:
+def closed_now(kind: int, length: int, windows: WindowArrays, now: SharedNow) -> int:
     """Return the groups of nodes (bits) on which a job of a kind and of a length in ns cannot start now because of windows."""
     closed, coming = 0, windows.coming[windows.user[kind]]
     for group in range(coming.size):
-        closed |= int(coming[group] < NEVER and coming[group] - now[TIME] < length) << group
+        closed |= int(coming[group] < NEVER and coming[group] - now.time < length) << group
     return int(closed)
 
 
@@ -86,53 +68,48 @@ def ever_closed(kind: int, windows: WindowArrays) -> int:
 
 
 @inlined
-def next_closing(job: int, jobs: SharedJobs, windows: WindowArrays, now: IntArray) -> int:
+def next_closing(job: int, state: SharedState, windows: WindowArrays) -> int:
     """Return the time (ns) from which one more group is closed to a waiting job; NEVER if there is none."""
-    first, length, coming = NEVER, jobs.expected_work[job], windows.coming[windows.user[jobs.nodes[job]]]
+    jobs = state.jobs
+    first, length, coming = NEVER, jobs.expected_work[job], windows.coming[windows.user[jobs.kind[job]]]
     for group in range(coming.size):
-        if coming[group] < NEVER and coming[group] - now[TIME] >= length:
+        if coming[group] < NEVER and coming[group] - state.now.time >= length:
             first = min(first, coming[group] - length + 1)
     return int(first)
 
 
 @inlined
-def kind_now(job: int, jobs: SharedJobs, windows: WindowArrays | None, now: IntArray) -> int:
+def kind_now(job: int, state: SharedState, windows: WindowArrays | None) -> int:
     """Return the kind of a job that would start now."""
-    kind = jobs.nodes[job]
+    jobs = state.jobs
+    kind = jobs.kind[job]
     if windows is not None:
-        kind += closed_now(kind, jobs.expected_work[job], windows, now)
+        kind += closed_now(kind, jobs.expected_work[job], windows, state.now)
     return int(kind)
 
 
 @step
-def shadow_time_with_windows(
-    head: int,
-    jobs: SharedJobs,
-    kinds: KindArrays,
-    nodes: NodeArrays,
-    timeline: TimelineArrays,
-    windows: WindowArrays,
-    now: IntArray,
-) -> None:
-    """Find the shadow time of a head of kind `now[READY_KIND]`, and count the nodes that can hold a part of it then.
+def shadow_time_with_windows(head: int, state: SharedState, windows: WindowArrays) -> None:
+    """Find the shadow time of a head of kind `now.ready_kind`, and count the nodes that can hold a part of it then.
 
     With time more nodes can hold a part, while approaching windows close groups until one ends. So the head starts when enough
     nodes that are open to it can hold its parts, or when a window ends.
     """
-    kind, time, end, first = jobs.nodes[head], now[TIME], now[ENDED], now[PASSED]
+    jobs, now = state.jobs, state.now
+    kind, time, end, first = jobs.kind[head], now.time, now.ended, now.passed
     while True:
         closed = _closed_at(time, first, kind, jobs.expected_work[head], windows)
-        ready = time_of_fit(kind, closed, kinds, nodes, timeline, now)
+        ready = time_of_fit(kind, closed, state)
         if ready <= time:
             break
         while end < windows.ends.size and windows.ends[end] <= time:
             end += 1
         time = min(ready, windows.ends[end]) if end < windows.ends.size else ready
         first = _first_not_over(first, time, windows)
-    now[SHADOW], now[COUNTED] = time, closed
+    now.shadow, now.counted = time, closed
     if ready < time:
-        now[COUNTED] = timeline.instant.size - 1
-        count_until(time, kind, closed, kinds, nodes, timeline, now)
+        now.counted = state.timeline.instant.size - 1
+        count_until(time, kind, closed, state)
 
 
 @inlined

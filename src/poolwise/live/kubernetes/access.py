@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import os
 import ssl
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import yaml
 
 from poolwise.errors import InputError
+from poolwise.live.kubernetes.login import Login, exec_login, load_pair, oidc_login
 
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -27,6 +27,7 @@ class Access:
     tls : context that verifies the server; None for plain HTTP on this host, such as a proxy in tests
     token : bearer token, unless `token_file` is set
     token_file : file with the bearer token, read for each request because the token expires
+    login : source of credentials that are renewed, such as an exec plugin; None for the credentials above
     namespace : default namespace of this client
     """
 
@@ -34,6 +35,7 @@ class Access:
     tls: ssl.SSLContext | None
     token: str = ""
     token_file: Path | None = None
+    login: Login | None = None
     namespace: str = "default"
 
     @classmethod
@@ -72,25 +74,41 @@ class Access:
                 field="current-context",
                 remedy="compare with `kubectl config view`",
             ) from None
-        if unsupported := sorted({"exec", "auth-provider", "username"} & set(user)):
+        if "username" in user:
             raise InputError(
-                f"the user's '{unsupported[0]}' is not supported",
+                "the user's 'username' is not supported",
                 file=file,
-                field=f"users.user.{unsupported[0]}",
-                remedy="use a token or a client certificate, such as those of a service account",
+                field="users.user.username",
+                remedy="use a token, a client certificate, an exec plugin or an OIDC provider",
             )
-        token_file = user.get("tokenFile")
+        token_file, tls = user.get("tokenFile"), _tls(cluster, user, file)
+        login = (
+            exec_login(user["exec"], cluster, tls, file)
+            if "exec" in user
+            else oidc_login(user["auth-provider"], file)
+            if "auth-provider" in user
+            else None
+        )
         return cls(
             server.rstrip("/"),
-            _tls(cluster, user, file),
+            tls,
             token=user.get("token", ""),
             token_file=file.parent / token_file if token_file else None,
+            login=login,
             namespace=context.get("namespace", "default"),
         )
 
-    def bearer_token(self) -> str:
-        """Return the current bearer token, "" if there is none."""
+    async def bearer_token(self) -> str:
+        """Return the current bearer token, "" if there is none; raise InputError if it expired and cannot be renewed."""
+        if self.login is not None:
+            return await self.login.bearer_token()
         return self.token if self.token_file is None else self.token_file.read_text().strip()
+
+    def reject(self, token: str) -> bool:
+        """Report that the server rejected a token; return whether the next one may differ."""
+        if self.login is not None:
+            self.login.reject(token)
+        return self.login is not None
 
 
 def _find(content: Any, group: str, name: str) -> Any:
@@ -115,11 +133,5 @@ def _tls(cluster: Any, user: Any, file: Path) -> ssl.SSLContext | None:
     if certificate and key:
         tls.load_cert_chain(file.parent / certificate, file.parent / key)
     elif user.get("client-certificate-data") and user.get("client-key-data"):
-        with tempfile.TemporaryDirectory() as folder:  # the ssl module loads certificates from files only
-            pair = Path(folder) / "pair.pem"
-            pair.touch(mode=0o600)
-            pair.write_bytes(
-                b"\n".join(base64.b64decode(user[name]) for name in ("client-certificate-data", "client-key-data"))
-            )
-            tls.load_cert_chain(pair)
+        load_pair(tls, *(base64.b64decode(user[name]) for name in ("client-certificate-data", "client-key-data")))
     return tls

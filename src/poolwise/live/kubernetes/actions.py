@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
 from poolwise.live.kubernetes.api_writer import CLAIM, MESSAGE
 from poolwise.live.kubernetes.cache import ClusterCache
@@ -20,35 +20,29 @@ _RETRY_DELAY = 60.0
 """Seconds after which a refused claim is created again."""
 
 
-class Actions(Protocol):
-    """Receiver of the scheduler's decisions."""
+class Actions:
+    """Receiver of the scheduler's decisions. This one writes nothing, for shadow mode: decisions appear in the record only."""
 
     def start(self, run: int, pods: Sequence[PodStart]) -> None:
         """Bind the pods of a run; the outcome arrives as a cluster event."""
-        ...
 
     def stop(self, pods: Sequence[Pod], reason: str) -> None:
         """Evict pods."""
-        ...
 
     def release_claim(self, claim: ResourceClaim, consumer: str) -> None:
         """Remove a pod (uid) from a claim's reservations; the last removal also deallocates the devices."""
-        ...
 
     def create_claim(self, claim: ExtendedClaim) -> None:
         """Create the claim for the extended resources of a pod."""
-        ...
 
     def report_unschedulable(self, pod: Pod, why: str) -> None:
         """Report to a pod's user why it waits."""
-        ...
 
     def report_messages(self, cache: ClusterCache, messages: Mapping[str, str]) -> None:
         """Report why pods are not scheduled, unless the pod already carries the same message."""
-        ...
 
 
-class ClusterActions:
+class ClusterActions(Actions):
     """Actions that are written to the cluster in the background."""
 
     def __init__(self, watch_client: WatchClient, name: str) -> None:
@@ -172,25 +166,3 @@ class ClusterActions:
             self._reported.pop(meta.key, None)
             if error.status not in (404, 409):
                 log_event("condition_write_failed", pod=meta.key, error=str(error))
-
-
-class ShadowActions:
-    """Actions of shadow mode: writes nothing; decisions appear in the record only."""
-
-    def start(self, run: int, pods: Sequence[PodStart]) -> None:
-        """Write nothing."""
-
-    def stop(self, pods: Sequence[Pod], reason: str) -> None:
-        """Write nothing."""
-
-    def release_claim(self, claim: ResourceClaim, consumer: str) -> None:
-        """Write nothing."""
-
-    def create_claim(self, claim: ExtendedClaim) -> None:
-        """Write nothing."""
-
-    def report_unschedulable(self, pod: Pod, why: str) -> None:
-        """Write nothing."""
-
-    def report_messages(self, cache: ClusterCache, messages: Mapping[str, str]) -> None:
-        """Write nothing."""

@@ -11,8 +11,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-import msgspec
-
 from poolwise.live.kubernetes.client import MERGE, ApiError, Client
 from poolwise.live.kubernetes.objects import Pod, ResourceClaim
 from poolwise.live.kubernetes.starts import StartFailed, claim_path, pod_path
@@ -64,14 +62,10 @@ class ApiWriter:
 
     Parameters
     ----------
-    client
-        Sends the requests.
-    check_leader
-        Raises if this process may not write because another one leads.
-    retry_timeout
-        Seconds for which temporarily failing requests are retried.
-    writes
-        Maximum number of concurrent writes.
+    client : sends the requests
+    check_leader : raises if this process may not write because another one leads
+    retry_timeout : seconds for which temporarily failing requests are retried
+    writes : maximum number of concurrent writes
     """
 
     def __init__(
@@ -120,9 +114,7 @@ class ApiWriter:
         return found
 
     async def _read(self, path: str, what: str, kind: type[Answer]) -> Answer:
-        try:
-            return msgspec.json.decode(await self._client.get(path), type=kind)
-        except ApiError as error:
-            if error.status == 404:
-                raise StartFailed(f"{what} was deleted") from error
-            raise
+        found = await self._client.read(path, kind)
+        if found is None:
+            raise StartFailed(f"{what} was deleted")
+        return found

@@ -21,10 +21,8 @@ class Binder:
 
     Parameters
     ----------
-    writer, reservations
-        Write pods and claims.
-    report
-        Receives the outcome of each start.
+    writer, reservations : write pods and claims
+    report : receives the outcome of each start
 
     Attributes
     ----------

@@ -42,8 +42,7 @@ class ClusterCache:
 
     Parameters
     ----------
-    name
-        Scheduler name of the pods that are managed.
+    name : scheduler name of the pods that are managed
 
     Attributes
     ----------

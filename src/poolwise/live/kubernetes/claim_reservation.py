@@ -21,15 +21,7 @@ from poolwise.live.kubernetes.starts import ClaimWrite, PodStart, StartFailed, c
 
 
 class Reservations:
-    """Allocates and releases the devices of claims.
-
-    Parameters
-    ----------
-    writer
-        Writes to the API server.
-    attach_timeout
-        Timeout (s) for device binding conditions.
-    """
+    """Allocates and releases the devices of claims. `attach_timeout` (s) is that of device binding conditions."""
 
     def __init__(self, writer: ApiWriter, *, attach_timeout: float = 600.0) -> None:
         self._writer, self.attach_timeout = writer, attach_timeout

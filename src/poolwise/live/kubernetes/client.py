@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import aiohttp
 import msgspec
 from yarl import URL
 
-from poolwise.errors import PoolwiseError
+from poolwise.errors import InputError, PoolwiseError
 from poolwise.live.kubernetes.access import Access
 from poolwise.version import __version__
 
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
+_UNAUTHORIZED = 401
+T = TypeVar("T")
 
 
 class ApiError(PoolwiseError):
@@ -47,12 +49,9 @@ class Client:
 
     Parameters
     ----------
-    access
-        Address and credentials.
-    connections
-        Maximum number of concurrent connections.
-    timeout
-        Timeout (s) of a request.
+    access : address and credentials
+    connections : maximum number of concurrent connections
+    timeout : timeout (s) of a request
     """
 
     def __init__(self, access: Access, *, connections: int = 40, timeout: float = 30.0) -> None:
@@ -71,6 +70,15 @@ class Client:
         """Read an object or a list and return the response body."""
         return await self.send("GET", path, params=params)
 
+    async def read(self, path: str, kind: type[T]) -> T | None:
+        """Return an object, None if it does not exist; raise ApiError."""
+        try:
+            return msgspec.json.decode(await self.get(path), type=kind)
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+
     async def send(
         self,
         method: str,
@@ -80,16 +88,27 @@ class Client:
         params: Mapping[str, str] | None = None,
         content: str = "application/json",
     ) -> bytes:
-        """Send a request and return the response body; raise ApiError."""
-        self.requests += 1
+        """Send a request, again if the server rejects credentials that can be renewed; return the body or raise ApiError."""
         data = None if body is None else msgspec.json.encode(body)
+        token = await self._token()
+        try:
+            return await self._send(method, path, data, params, content, token)
+        except ApiError as error:
+            if error.status != _UNAUTHORIZED or not self.access.reject(token):
+                raise
+        return await self._send(method, path, data, params, content, await self._token())
+
+    async def _send(
+        self, method: str, path: str, data: bytes | None, params: Mapping[str, str] | None, content: str, token: str
+    ) -> bytes:
+        self.requests += 1
         try:
             async with self._session.request(
                 method,
                 self._url(path),
                 data=data,
                 params=params or None,
-                headers=self._headers(content if data is not None else ""),
+                headers=_headers(token, content if data is not None else ""),
                 timeout=aiohttp.ClientTimeout(total=self.timeout),
             ) as answer:
                 payload = await answer.read()
@@ -102,14 +121,17 @@ class Client:
     async def lines(self, path: str, params: Mapping[str, str], idle_timeout: float) -> AsyncIterator[bytes]:
         """Yield the lines of a streamed response until it ends; raise ApiError after `idle_timeout` seconds without data."""
         self.requests += 1
+        token = await self._token()
         try:
             async with self._session.get(
                 self._url(path),
                 params=params,
-                headers=self._headers(""),
+                headers=_headers(token),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=self.timeout, sock_read=idle_timeout),
             ) as answer:
                 if answer.status >= 400:
+                    if answer.status == _UNAUTHORIZED:
+                        self.access.reject(token)
                     raise _error(answer.status, await answer.read(), answer.headers.get("Retry-After", ""))
                 rest: list[bytes] = []
                 async for block in answer.content.iter_any():
@@ -124,13 +146,20 @@ class Client:
     def _url(self, path: str) -> URL:
         return URL(self.access.server + path, encoded=True)  # Kubernetes names need no quoting, which is slow
 
-    def _headers(self, content: str) -> dict[str, str]:
-        headers = {"Accept": "application/json"}
-        if token := self.access.bearer_token():
-            headers["Authorization"] = f"Bearer {token}"
-        if content:
-            headers["Content-Type"] = content
-        return headers
+    async def _token(self) -> str:
+        try:
+            return await self.access.bearer_token()
+        except InputError as error:
+            raise ApiError(0, "CredentialsExpired", error.message) from error
+
+
+def _headers(token: str, content: str = "") -> dict[str, str]:
+    headers = {"Accept": "application/json"}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    if content:
+        headers["Content-Type"] = content
+    return headers
 
 
 def _error(status: int, payload: bytes, retry: str) -> ApiError:

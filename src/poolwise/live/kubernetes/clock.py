@@ -13,10 +13,8 @@ class LiveClock:
 
     Parameters
     ----------
-    epoch
-        Ns since 1970.
-    wall, steady
-        Sources of ns since 1970 and of monotonic ns.
+    epoch : ns since 1970
+    wall, steady : sources of ns since 1970 and of monotonic ns
 
     Attributes
     ----------

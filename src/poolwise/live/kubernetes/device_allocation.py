@@ -162,14 +162,10 @@ def allocate(
 
     Parameters
     ----------
-    claims
-        Claims without an allocation.
-    node
-        The node that the devices must serve.
-    devices
-        Devices that can be allocated.
-    preferred
-        Devices to try first.
+    claims : claims without an allocation
+    node : the node that the devices must serve
+    devices : devices that can be allocated
+    preferred : devices to try first
 
     Returns
     -------

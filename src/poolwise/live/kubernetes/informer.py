@@ -64,16 +64,11 @@ class Informer(Generic[Object]):
 
     Parameters
     ----------
-    client
-        Client of the API server.
-    path
-        Path of the objects, such as `/api/v1/pods`.
-    kind
-        Type to decode objects as.
-    emit
-        Receives events in their order.
-    idle_timeout
-        Seconds without data after which a stream is reopened; the server sends bookmarks about once a minute.
+    client : client of the API server
+    path : path of the objects, such as `/api/v1/pods`
+    kind : type to decode objects as
+    emit : receives events in their order
+    idle_timeout : seconds without data after which a stream is reopened; the server sends bookmarks about once a minute
     """
 
     def __init__(

@@ -30,17 +30,7 @@ from poolwise.model import JobTable
 
 
 class JobColumns:
-    """Builds job tables.
-
-    Parameters
-    ----------
-    cache
-        The cluster.
-    scheduler
-        Resources that it does not model get no column.
-    epoch
-        Ns since 1970 of time 0.
-    """
+    """Builds job tables. Resources that the scheduler does not model get no column; `epoch` is ns since 1970 of time 0."""
 
     def __init__(self, cache: ClusterCache, scheduler: Scheduler, epoch: int) -> None:
         self._cache, self._scheduler, self._epoch = cache, scheduler, epoch
@@ -49,12 +39,11 @@ class JobColumns:
         self._known: dict[str, bool] = {}  # resource -> whether the scheduler models it on the current machine
         self._logged: set[str] = set()
 
-    def rebuild(self, mapping: MachineMapping, classes: Mapping[str, str], jobs: Sequence[PodJob], edition: int) -> JobTable:
-        """Rebuild the table with the columns that these jobs need; `classes` maps each device class to its type."""
+    def rebuild(self, mapping: MachineMapping, classes: Mapping[str, str], jobs: Sequence[PodJob]) -> None:
+        """Use the columns that these jobs need on a machine; `classes` maps each device class to its type."""
         self._mapping, self._classes = mapping, dict(classes)
         self._known.clear()
         self._columns = self._resources(jobs)
-        return self.table(jobs, edition)
 
     def supports(self, jobs: Sequence[PodJob]) -> bool:
         """Return whether the columns and node sets cover the requests of more jobs."""
@@ -62,7 +51,7 @@ class JobColumns:
             return False
         return set(self._resources(jobs)) <= set(self._columns)
 
-    def table(self, jobs: Sequence[PodJob], edition: int) -> JobTable:
+    def table(self, jobs: Sequence[PodJob]) -> JobTable:
         """Return the rows of jobs."""
 
         def column(values: Iterable[int]) -> IntArray:
@@ -92,7 +81,6 @@ class JobColumns:
             draw=column(job.draw for job in jobs),
             name=[job.name for job in jobs],
             epoch=self._epoch,
-            edition=edition,
         )
 
     def _has_single_types(self, jobs: Sequence[PodJob]) -> bool:

@@ -14,8 +14,6 @@ import uuid
 from datetime import UTC, datetime
 from typing import Any
 
-import msgspec
-
 from poolwise.errors import PoolwiseError
 from poolwise.live.kubernetes.client import ApiError, Client
 from poolwise.live.kubernetes.objects import Lease
@@ -27,15 +25,7 @@ class NotLeading(PoolwiseError):
 
 
 class Leadership:
-    """A lease that this process holds or waits for.
-
-    Parameters
-    ----------
-    namespace, name
-        Name of the lease.
-    seconds
-        Duration of the lease after each renewal (s).
-    """
+    """A lease that this process holds or waits for. It lasts for some seconds after each renewal."""
 
     def __init__(self, namespace: str, name: str, seconds: float = 15.0) -> None:
         self.namespace, self.name, self.seconds = namespace, name, seconds
@@ -100,12 +90,7 @@ class Leadership:
             log_event("lease_release_failed", error=str(error))
 
     async def _read(self, client: Client) -> Lease | None:
-        try:
-            return msgspec.json.decode(await client.get(f"{self._path}/{self.name}"), type=Lease)
-        except ApiError as error:
-            if error.status == 404:
-                return None
-            raise
+        return await client.read(f"{self._path}/{self.name}", Lease)
 
     async def _write(self, client: Client, lease: Lease | None, begun: float) -> None:
         body = self._body(self.identity, lease)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import tomllib
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 
@@ -21,6 +23,7 @@ from poolwise.live.kubernetes.quantity import available_amount
 from poolwise.model import Changes, JobTable, Kind, Machine, MachineBuilder, Queue, Snapshot
 from poolwise.model.run_table import RunTable
 from poolwise.performance.ideal import Ideal
+from poolwise.units import parse
 
 RACK_LABEL = "topology.kubernetes.io/rack"
 BANDWIDTH, STORAGE, DEVICES, MEMORY, NODES = "bandwidth", "storage", "devices", "memory", "nodes"
@@ -358,3 +361,27 @@ def probe_job(requests: Mapping[str, int]) -> JobTable:
     one, text = np.ones(1, dtype=np.int64), np.array([""], dtype=object)
     attributes = {CONSTRAINT: text, PRIORITY: one - 1, CLASS: one - 1, KIND: text}
     return JobTable(one, one - 1, one, one, {name: one * amount for name, amount in requests.items()}, attributes)
+
+
+_KNOWN = ("allocation", "rack_label", "link", "version")
+
+
+def read_layout(file: Path | None) -> ClusterLayout:
+    """Read an overlay file; raise InputError with file and field."""
+    if file is None:
+        return ClusterLayout()
+    try:
+        content: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"cannot read the file: {error}", file=file, field="--machine", remedy="write a TOML file") from None
+    for key in content:
+        if key not in _KNOWN:
+            raise InputError(f"unknown key '{key}'", file=file, field=key, remedy=f"use: {', '.join(_KNOWN)}")
+    view = content.get("allocation")
+    if view not in (None, "shared", "whole"):
+        raise InputError(f"invalid allocation '{view}'", file=file, field="allocation", remedy='write "shared" or "whole"')
+    try:
+        link = parse(content["link"], "bandwidth") if "link" in content else 0
+    except ValueError as error:
+        raise InputError(str(error), file=file, field="link", remedy='write a bandwidth, such as "10 GB/s"') from None
+    return ClusterLayout(view, str(content.get("rack_label", RACK_LABEL)), link)

@@ -78,23 +78,10 @@ class PlacementFailures:
 
 
 def place(start: Start, job: PodJob, cache: ClusterCache, state: ClusterState, failures: PlacementFailures) -> Placed | Refused:
-    """Place the pods of a job as decided and assume their devices, or return why they do not fit.
+    """Place the pods of a job as decided and assume their devices in the cache, or return why they do not fit.
 
     Devices that the decision names are tried first. Failures are added to `failures`, so that of a thousand pods with equal
     requests only the first is tried on every node.
-
-    Parameters
-    ----------
-    start
-        Decision of the scheduler.
-    job
-        Job to start.
-    cache
-        The cluster; the devices are assumed there.
-    state
-        The machine and the runs.
-    failures
-        Known placement failures.
     """
     return _attempt(_Placing(start, job, cache, state, failures), _Placing.place)
 

@@ -17,10 +17,9 @@ from poolwise.live.kubernetes.placement import PlacementFailures, Refused, match
 from poolwise.live.kubernetes.pod_jobs import JobChanges, PodJob, PodJobs, timestamp_ns
 from poolwise.live.kubernetes.pod_runs import LONGEST_RETRY, PodRuns
 from poolwise.live.kubernetes.reconciler import Reconciler
-from poolwise.live.kubernetes.renumbering import merge_renumberings
 from poolwise.live.kubernetes.starts import BindFailed, Bound
 from poolwise.live.kubernetes.state import ClusterState
-from poolwise.live.kubernetes.watch_client import ClusterEvent, ClusterEvents, Stopped
+from poolwise.live.kubernetes.watch_client import ClusterEvent, Stopped, WatchClient
 from poolwise.live.logs import log_event
 from poolwise.live.wait_reasons import INTERVAL
 from poolwise.model import (
@@ -34,7 +33,6 @@ from poolwise.model import (
     JobTable,
     Plan,
     Reject,
-    Renumbered,
     Resize,
     Snapshot,
     Start,
@@ -53,8 +51,6 @@ REBUILD_PAUSE = 3.0
 
 Nodes become ready one by one, and each changes the machine; with the pause, rebuilding takes at most a quarter of the time.
 """
-SPARE_ROWS = 2000
-"""Number of finished jobs above which the job table is rebuilt (in addition to the number of pods with jobs)."""
 
 
 class KubernetesPlatform:
@@ -62,27 +58,19 @@ class KubernetesPlatform:
 
     Parameters
     ----------
-    watch_client
-        Source of cluster events; must be open.
-    name
-        Scheduler name of the pods that are managed.
-    scheduler
-        Determines the view of the cluster (`ClusterState`).
-    actions
-        Receives decisions; shadow mode writes nothing.
-    layout
-        Operator settings for the machine.
-    estimate
-        Performance model for expected run times.
-    continued
-        State that an earlier run saved.
-    gang_limit
-        Time limit (s) for a gang of which only some pods have nodes.
+    watch_client : source of cluster events; must be open
+    name : scheduler name of the pods that are managed
+    scheduler : determines the view of the cluster (`ClusterState`)
+    actions : receives decisions; shadow mode writes nothing
+    layout : operator settings for the machine
+    estimate : performance model for expected run times
+    continued : state that an earlier run saved
+    gang_limit : time limit (s) for a gang of which only some pods have nodes
     """
 
     def __init__(
         self,
-        watch_client: ClusterEvents,
+        watch_client: WatchClient,
         name: str,
         scheduler: Scheduler,
         actions: Actions,
@@ -122,7 +110,7 @@ class KubernetesPlatform:
 
     @table.setter
     def table(self, table: JobTable) -> None:
-        raise AttributeError("the table follows the cluster")
+        self.state.table = table
 
     def events(self) -> Iterator[EventBatch]:
         """Yield batches of events until the run stops; the first one reports all waiting jobs."""
@@ -137,7 +125,7 @@ class KubernetesPlatform:
                 return
         first = [Arrival(job.row) for job in self._in_order() if job.run is None]
         pending, self._pending = self._pending, []
-        yield EventBatch(self.clock.now, (*(e for e in pending if not isinstance(e, Arrival | Renumbered)), *first))
+        yield EventBatch(self.clock.now, (*(e for e in pending if not isinstance(e, Arrival)), *first))
         for received in self._receive():
             if (batch := self.batch(received)) is not None:
                 self._request_report_passes(batch)
@@ -151,10 +139,12 @@ class KubernetesPlatform:
     def batch(self, received: Sequence[ClusterEvent]) -> EventBatch | None:
         """Apply cluster events and return the events for the loop; None if there are none, or no nodes."""
         self.clock.tick()
+        if not self._pending:  # the loop has handled all earlier events
+            self._recycle_rows()
         self._pending += self._apply_received(received)
         if not self._pending or not self.has_nodes:
             return None
-        pending, self._pending = merge_renumberings(self._pending), []
+        pending, self._pending = self._pending, []
         return EventBatch(self.clock.now, tuple(pending))
 
     def snapshot(self) -> Snapshot:
@@ -275,7 +265,7 @@ class KubernetesPlatform:
         return received
 
     def _apply_received(self, received: Sequence[ClusterEvent]) -> list[Event]:
-        """Apply cluster events and return the events for the loop, those with rows before a renumbering first."""
+        """Apply cluster events and return the events for the loop."""
         due = self.clock.pop_due()  # before later steps request another pass
         self._placement_failures = PlacementFailures()
         events: list[Event] = []
@@ -328,32 +318,35 @@ class KubernetesPlatform:
         return found
 
     def _apply_job_changes(self, job_changes: list[JobChanges], adopted: list[PodJob], machine_changed: bool) -> list[Event]:
-        """Add and remove jobs; if the machine changes, rebuild the state and renumber the jobs."""
+        """Add and remove jobs; if the machine changes, rebuild the state."""
         arrived = [job for part in job_changes for job in part.arrived if self.pod_jobs.by_pod.get(job.pods[0]) is job]
         altered = [now for part in job_changes for _, now in part.altered if self.pod_jobs.by_pod.get(now.pods[0]) is now]
         withdrawn = [job for part in job_changes for job in (*part.withdrawn, *(before for before, _ in part.altered))]
         events: list[Event] = [Withdrawn(job.row) for job in withdrawn if job.row >= 0]
-        self.runs.ended_rows += len(withdrawn)
         for job in (*arrived, *adopted):
             known = self.continued.draw(job.name)
             job.submitted = min(job.submitted, self.clock.epoch + self.clock.now)  # the server's clock may be ahead
             job.draw = self._next_draw if known is None else known
             self._next_draw += known is None
         new = sorted((*arrived, *adopted, *altered), key=lambda job: (job.submitted, job.name))
-        crowded = self.runs.ended_rows >= SPARE_ROWS + len(self.pod_jobs.by_pod)
-        if machine_changed or crowded or (new and not self.state.add_jobs(new)):
+        if machine_changed or (new and not self.state.add_jobs(new)):
             begun = time.monotonic()
-            rows = self.state.rebuild_machine(self._in_order())
+            self.state.rebuild_machine(self._in_order())
             self._rebuild_after = time.monotonic() + REBUILD_PAUSE * (time.monotonic() - begun)
-            self._by_row = {job.row: job for job in self._in_order()}
-            self.runs.ended_rows, self.runs.freed_at = 0, self.clock.now
-            events += [Renumbered(rows), Wake()]
+            self.runs.freed_at = self.clock.now
+            events.append(Wake())
         self._by_row.update((job.row, job) for job in new)
         for job in adopted:
             self.runs.adopt(job)
         for job in arrived:
             self.resume_start(job)
         return events + [Arrival(job.row) for job in new if job.run is None]
+
+    def _recycle_rows(self) -> None:
+        """Give rows of jobs that are gone to later jobs, once there are many."""
+        if self.table.crowded(len(self.pod_jobs.by_pod)):
+            self._by_row = {job.row: job for job in self._in_order()}
+            self.table = self.table.recycled(self._by_row)
 
     def _in_order(self) -> list[PodJob]:
         return sorted(
@@ -374,3 +367,19 @@ class KubernetesPlatform:
         job = self._by_row[row]
         self.pod_jobs.messages.record(job.pods, reason)
         self.pod_jobs.end(job)
+
+
+class ShadowKubernetes(KubernetesPlatform):
+    """A cluster that another scheduler manages. Starts and stops are refused, and appear in the record only."""
+
+    def commit(self, plan: Plan) -> CommitResult:
+        """Refuse starts and stops; rejected jobs leave the queue."""
+        refused: tuple[tuple[Decision, str], ...] = tuple(
+            (decision, "shadow mode") for decision in plan.decisions if isinstance(decision, Start | Stop)
+        )
+        rest = tuple(decision for decision in plan.decisions if not isinstance(decision, Start | Stop))
+        committed = super().commit(Plan(rest, plan.wake_at)).committed
+        return CommitResult(committed, refused, (), self.unplaceable(plan.starts))
+
+    def resume_start(self, job: PodJob) -> None:
+        """Do nothing: the other scheduler completes its own starts."""

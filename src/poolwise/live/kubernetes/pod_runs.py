@@ -58,7 +58,6 @@ class PodRuns:
     ----------
     active : run number -> run
     freed_at : time (ns) at which a run last ended or the machine changed, -1 before
-    ended_rows : number of rows of the job table whose jobs have ended
     """
 
     def __init__(
@@ -73,7 +72,7 @@ class PodRuns:
         self._cache, self._pod_jobs, self._state, self._actions = cache, pod_jobs, state, actions
         self._clock, self._estimate = clock, estimate
         self.active: dict[int, ActiveRun] = {}
-        self.freed_at, self.ended_rows = -1, 0
+        self.freed_at = -1
         self._next = 0
         self._awaiting_release: dict[str, set[str]] = {}  # claim -> terminated pods whose runs wait for its release
 
@@ -205,7 +204,7 @@ class PodRuns:
                 self._actions.report_unschedulable(pod, failed.reason)
         whole = not failed.bound and all(self._cache.pending_pod(key) is not None for key in job.pods)
         if not whole:
-            self._remove_job(job)
+            self._pod_jobs.end(job)
             self._cache.changes.pods.update(job.pods)
         tasks = tuple(range(int(self._state.table.tasks[job.row])))
         return [Ended(failed.run, job.row, tasks, Outcome.REFUSED, whole, failed.reason)]
@@ -239,7 +238,7 @@ class PodRuns:
         if any(node not in self._cache.nodes for node in active.nodes):
             outcome = Outcome.LOST
         self._end(number)
-        self._remove_job(job)
+        self._pod_jobs.end(job)
         return [Ended(number, job.row, tuple(range(len(job.pods))), outcome)]
 
     def _reserved(self, key: str, uid: str) -> bool:
@@ -249,10 +248,6 @@ class PodRuns:
     def _has_terminated(self, key: str, uid: str) -> bool:
         pod = self._cache.pods.get(key)
         return pod is None or pod.metadata.uid != uid or pod.terminated
-
-    def _remove_job(self, job: PodJob) -> None:
-        self._pod_jobs.end(job)
-        self.ended_rows += 1
 
     def _begin(self, job: PodJob, placed: Placed, began: int, view: Snapshot) -> int:
         number = self._next

@@ -21,14 +21,10 @@ class Reconciler:
 
     Parameters
     ----------
-    cache, pod_jobs, state, runs
-        The cluster, its jobs, its machine and its runs.
-    actions
-        Receives evictions and releases.
-    clock
-        Schedules the next check.
-    gang_limit
-        Time limit (s) for a gang of which only some pods have nodes.
+    cache, pod_jobs, state, runs : the cluster, its jobs, its machine and its runs
+    actions : receives evictions and releases
+    clock : schedules the next check
+    gang_limit : time limit (s) for a gang of which only some pods have nodes
     """
 
     def __init__(

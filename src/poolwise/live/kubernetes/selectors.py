@@ -20,15 +20,7 @@ _VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za
 
 
 class DescribedDevice:
-    """A device as CEL expressions see it, with cached results.
-
-    Parameters
-    ----------
-    driver
-        Name of the device's driver.
-    device
-        The published device.
-    """
+    """A device as CEL expressions see it, with cached results."""
 
     __slots__ = ("_results", "_variables", "device", "driver")
 

@@ -11,7 +11,6 @@ import numpy as np
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.interfaces import Scheduler
 from poolwise.live.kubernetes.cache import ClusterCache
-from poolwise.live.kubernetes.device_types import device_types
 from poolwise.live.kubernetes.devices import DeviceId, DeviceShare, InventoryDevice
 from poolwise.live.kubernetes.job_columns import JobColumns
 from poolwise.live.kubernetes.machine import (
@@ -45,14 +44,10 @@ class ClusterState:
 
     Parameters
     ----------
-    cache
-        The cluster.
-    scheduler
-        Determines the view, shared or whole nodes, and the resources of the job table.
-    layout
-        Operator settings for the machine.
-    epoch
-        Ns since 1970 of time 0.
+    cache : the cluster
+    scheduler : determines the view, shared or whole nodes, and the resources of the job table
+    layout : operator settings for the machine
+    epoch : ns since 1970 of time 0
 
     Attributes
     ----------
@@ -73,7 +68,7 @@ class ClusterState:
         self.classes: dict[str, str] = {}  # class -> type of its devices
         self._columns = JobColumns(cache, scheduler, epoch)
         self.mapping = MachineMapping.empty()
-        self.table = self._columns.rebuild(self.mapping, {}, [], 0)
+        self.table = self._columns.table([])
         self.capacity = self.mapping.machine.capacity.copy()
         self.held = np.zeros_like(self.capacity)
         self.runs = RunTable(self.capacity.size)
@@ -91,16 +86,15 @@ class ClusterState:
 
     # Machine
 
-    def rebuild_machine(self, jobs: Sequence[PodJob]) -> dict[int, int]:
-        """Rebuild machine, table and runs for the current jobs; return old row -> new row."""
+    def rebuild_machine(self, jobs: Sequence[PodJob]) -> None:
+        """Rebuild machine, table and runs for the current jobs; jobs keep their rows, new ones get theirs."""
         before, constraint_sets = self.mapping, {job.demand.constraints for job in jobs}
         self.mapping = self._build_mapping(constraint_sets)
-        rows = {job.row: k for k, job in enumerate(jobs) if job.row >= 0}
-        for k, job in enumerate(jobs):
-            job.row = k
-        self.table = self._columns.rebuild(self.mapping, self.classes, jobs, self.table.edition + 1)
-        self._transfer_runs(before, rows)
-        return rows
+        self._columns.rebuild(self.mapping, self.classes, jobs)
+        known = [job for job in jobs if job.row >= 0]
+        self.table = self.table.replaced([job.row for job in known], self._columns.table(known))
+        self._append([job for job in jobs if job.row < 0])
+        self._transfer_runs(before)
 
     def _build_mapping(self, constraint_sets: Iterable[NodeConstraints]) -> MachineMapping:
         cache = self.cache
@@ -119,7 +113,7 @@ class ClusterState:
                 log_event("resource_excluded", logging.WARNING, name=name, why=why)
         return mapping
 
-    def _transfer_runs(self, before: MachineMapping, rows: Mapping[int, int]) -> None:
+    def _transfer_runs(self, before: MachineMapping) -> None:
         """Transfer runs and capacities to the new machine, matching owners by name."""
         machine, old = self.mapping.machine, before.machine
         owners = {k: new for k, name in enumerate(old.owners) if (new := machine._numbers.get(name)) is not None}
@@ -133,7 +127,7 @@ class ClusterState:
                 for task, owner, resource, amount in run.placement.rows()
                 if owner in owners and resource in columns
             ]
-            self.add(replace(run, job=rows[run.job], placement=Placement.of(transferred)))
+            self.add(replace(run, placement=Placement.of(transferred)))
         for name in self.mapping.node_owner:
             self.refresh_node(name)
         for id, owner in self.mapping.device_owner.items():
@@ -151,11 +145,12 @@ class ClusterState:
         """
         if not self._columns.supports(jobs) or not self._tolerations(jobs) <= self._tolerated:
             return False
-        first = len(self.table)
-        for k, job in enumerate(jobs):
-            job.row = first + k
-        self.table.append(self._columns.table(jobs, self.table.edition))
+        self._append(jobs)
         return True
+
+    def _append(self, jobs: Sequence[PodJob]) -> None:
+        for job, row in zip(jobs, self.table.append(self._columns.table(jobs)), strict=True):
+            job.row = row
 
     def _tolerations(self, jobs: Iterable[PodJob]) -> frozenset[Toleration]:
         keys = (key for job in jobs for keys in job.claims for key in keys)
@@ -308,3 +303,39 @@ def tolerations(claims: Iterable[ResourceClaim]) -> frozenset[Toleration]:
     """Return the device taints that claims tolerate."""
     requests = (request for claim in claims for request in claim.spec.devices.requests)
     return frozenset(one for request in requests for wanted in request.alternatives for one in wanted.tolerations)
+
+
+def device_types(cache: ClusterCache) -> tuple[dict[DeviceId, str], dict[str, str]]:
+    """Return device -> type, for all devices of requested classes, and class -> type."""
+    together = [
+        [wanted.device_class_name for wanted in request.alternatives]
+        for claim in cache.claims.values()
+        for request in claim.spec.devices.requests
+    ]
+    asked = sorted({name for names in together for name in names if name in cache.classes})
+    members = {
+        name: {
+            id for id, device in cache.inventory.devices.items() if device.described.matches(cache.classes[name].spec.selectors)
+        }
+        for name in asked
+    }
+    leader = {name: name for name in asked}
+
+    def find(name: str) -> str:
+        while leader[name] != name:
+            name = leader[name]
+        return name
+
+    for names in together:
+        known = [name for name in names if name in members]
+        for name in known[1:]:
+            leader[find(name)] = find(known[0])
+    first: dict[DeviceId, str] = {}
+    for name in asked:
+        for id in members[name]:
+            leader[find(name)] = find(first.setdefault(id, name))
+    groups: dict[str, list[str]] = {}
+    for name in asked:
+        groups.setdefault(find(name), []).append(name)
+    classes = {name: min(group, key=lambda k: (-len(members[k]), k)) for group in groups.values() for name in group}
+    return {id: classes[name] for name in asked for id in members[name]}, classes

@@ -7,7 +7,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol
+from typing import Any
 
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.access import Access
@@ -43,28 +43,15 @@ class Stopped:
 ClusterEvent = WatchEvent[Any] | Synced | Bound | BindFailed | Stopped
 
 
-class ClusterEvents(Protocol):
-    """Source of cluster events."""
-
-    @property
-    def events(self) -> queue.SimpleQueue[ClusterEvent]:
-        """Queue of events for one reader."""
-        ...
-
-
 class WatchClient:
     """Watches a cluster and writes to it, in its own thread.
 
     Parameters
     ----------
-    access
-        Address and credentials of the API server.
-    leadership
-        Lease that writes require; None without leader election.
-    client
-        Creates the client; tests pass one that fails.
-    attach_timeout
-        Timeout (s) for device binding conditions.
+    access : address and credentials of the API server
+    leadership : lease that writes require; None without leader election
+    client : creates the client; tests pass one that fails
+    attach_timeout : timeout (s) for device binding conditions
 
     Attributes
     ----------

@@ -80,19 +80,10 @@ class ObservedWorkload:
 def decide_limits(memory: int, swap_free: int, workloads: Sequence[ObservedWorkload]) -> list[int] | None:
     """Return new limits (bytes) whose sum is at most `memory`, or None to keep the current ones.
 
-    Parameters
-    ----------
-    memory
-        Local memory for all workloads (bytes).
-    swap_free
-        Free swap (bytes).
-    workloads
-        Current state of the workloads.
-
     Limits move in three cases: a limit is missing or the limits exceed `memory`; a workload is beyond its tolerance, and a move
     is expected to help it without pushing others beyond theirs, or to help much more than it harms; a workload can get more
-    memory at no cost to others. If swap is too small for a move, the move is scaled down; if that would exceed `memory`, it is
-    dropped.
+    memory at no cost to others. If the free swap (bytes) is too small for a move, the move is scaled down; if that would exceed
+    `memory`, it is dropped.
     """
     now = [one.held if one.limit is None else one.limit for one in workloads]
     must = sum(now) > memory or any(one.limit is None for one in workloads)

@@ -10,7 +10,8 @@ from pydantic import Field
 
 from poolwise.errors import InputError, Problems
 from poolwise.files.document import Document
-from poolwise.files.fields import Label, Memory, Section, Time, check_version, validate
+from poolwise.files.fields import Label, Memory, Section, Time
+from poolwise.files.validation import validate
 from poolwise.live.memory_agent.estimate import SlowdownClock
 from poolwise.performance.profiles import Profile, find_profile, read_profiles
 from poolwise.units import MS, SECOND, US
@@ -80,7 +81,6 @@ class MemoryAgentConfig:
 def load_memory_agent(path: Path) -> MemoryAgentConfig:
     """Read the configuration of a memory agent; raises InputError for all problems, with lines and remedies."""
     document = Document.read(path)
-    check_version(document, model=MemoryAgentFile)
     file = validate(MemoryAgentFile, document)
     own = [] if file.profiles is None else [*read_profiles(path.parent / file.profiles).values()]
     profiles, problems = dict[str, Profile](), Problems()

@@ -87,12 +87,9 @@ class LocalPace:
 
         Parameters
         ----------
-        window
-            Counter differences.
-        clock
-            "wall", or "cpu" if page-ins use the processor (zram) and other programs compete for it.
-        page_in_s
-            Seconds per page-in; with the wall clock, the stall time of PSI is used if it is longer.
+        window : counter differences
+        clock : "wall", or "cpu" if page-ins use the processor (zram) and other programs compete for it
+        page_in_s : seconds per page-in; with the wall clock, the stall time of PSI is used if it is longer
         """
         time = window.seconds if clock == "wall" else window.cpu_s
         by_faults = window.major_faults * page_in_s

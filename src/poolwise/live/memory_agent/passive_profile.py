@@ -9,7 +9,7 @@ from pathlib import Path
 
 from poolwise.atomic_write import write_whole
 from poolwise.errors import InputError
-from poolwise.performance.profiles import number
+from poolwise.performance.csv_table import number
 
 COLUMNS = ("workload", "remote", "frequency", "seconds", "windows", "source")
 _BINS = 20

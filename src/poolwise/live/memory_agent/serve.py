@@ -11,14 +11,13 @@ from pathlib import Path
 
 from poolwise.atomic_write import check_writable
 from poolwise.errors import InputError
+from poolwise.live.control_loop import exclusive_lock, stopped_by_signals
 from poolwise.live.endpoints import serve_endpoints
 from poolwise.live.logs import log_event
 from poolwise.live.memory_agent.agent import MIB, Host, MemoryAgent
 from poolwise.live.memory_agent.config import MemoryAgentConfig
-from poolwise.live.memory_agent.limits import LimitMover
+from poolwise.live.memory_agent.limits import LimitMover, LimitsRecord, SavedLimit
 from poolwise.live.memory_agent.metrics import MemoryAgentMetrics
-from poolwise.live.memory_agent.saved_limits import LimitsRecord, SavedLimit
-from poolwise.live.single_instance import exclusive_lock
 
 _STALL_CHECK_S = 0.1
 """Interval at which stalled workloads are checked for (s)."""
@@ -41,7 +40,8 @@ def serve_memory_agent(
     """
     host = host or Host()
     with ExitStack() as stack:
-        stop = stack.enter_context(_stop_event())
+        stop = threading.Event()
+        stack.enter_context(stopped_by_signals(stop.set, signal.SIGHUP))
         record = None if dry_run else stack.enter_context(_locked_record(config.file.state))
         agent = _agent(config, record, host)
         if port is not None:
@@ -91,19 +91,6 @@ def _locked_record(folder: Path) -> Iterator[LimitsRecord]:
         raise InputError(f"cannot create the folder: {error.strerror}", file=folder, remedy=remedy) from error
     with exclusive_lock(folder, "memory agent"):
         yield LimitsRecord(folder)
-
-
-@contextmanager
-def _stop_event() -> Iterator[threading.Event]:
-    """Yield an event that SIGTERM, SIGINT and SIGHUP set."""
-    stop = threading.Event()
-    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    before = {number: signal.signal(number, lambda *_: stop.set()) for number in numbers}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _run(agent: MemoryAgent, stop: threading.Event, measurements: Path | None, seconds: float | None) -> None:

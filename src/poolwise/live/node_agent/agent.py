@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections import Counter as Tally
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from poolwise.errors import InputError, PoolwiseError
 from poolwise.live.kubernetes.informer import Synced, WatchEvent
 from poolwise.live.kubernetes.objects import ResourceClaim
 from poolwise.live.logs import log_event
+from poolwise.live.metrics import SHORT
 from poolwise.live.node_agent.cluster import AgentCluster
 from poolwise.live.node_agent.conditions import (
     DeviceConditions,
@@ -23,11 +27,39 @@ from poolwise.live.node_agent.conditions import (
 )
 from poolwise.live.node_agent.config import NodeAgentFile
 from poolwise.live.node_agent.connector import Connector
-from poolwise.live.node_agent.metrics import NodeAgentMetrics
 from poolwise.live.node_agent.records import ClaimRecord, ClaimState
 from poolwise.live.node_agent.required_attachments import allocated_devices, pinned_node, published_devices, required_record
 from poolwise.live.node_agent.template import validate_value
 from poolwise.live.node_agent.work_queue import KeyedWorkQueue
+
+
+class NodeAgentMetrics:
+    """Metrics of one node agent, in their own registry.
+
+    Attributes
+    ----------
+    registry : registry that `endpoints.serving` exposes
+    """
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        self._claims = Gauge("poolwise_node_claims", "Claims with devices on this node, by state", ["state"], registry=registry)
+        self.seconds = Histogram(
+            "poolwise_node_work_seconds", "Duration of operations on claims", ["work"], buckets=SHORT, registry=registry
+        )
+        self.failures = Counter("poolwise_node_failures", "Failures, by operation", ["work"], registry=registry)
+        self.writes = Counter("poolwise_node_slice_writes", "Slices written or deleted", registry=registry)
+        self.registered = Gauge("poolwise_node_registered", "1 once the kubelet has registered the plugin", registry=registry)
+        self.link_load = Gauge("poolwise_node_link_load_ratio", "Measured load of a link, 0 to 1", ["link"], registry=registry)
+        self.link_bytes = Gauge(
+            "poolwise_node_link_bytes_per_second", "Measured traffic of a link", ["link"], registry=registry
+        )
+
+    def update(self, records: Iterable[ClaimRecord]) -> None:
+        """Count claims by state."""
+        count = Tally(record.state for record in records)
+        for state in ClaimState:
+            self._claims.labels(state.value).set(count[state])
 
 
 class NodeAgent:
@@ -35,17 +67,6 @@ class NodeAgent:
 
     Reconciliation depends only on the current claim and the saved record, never on the event that triggered it: events may be
     repeated, delayed or lost.
-
-    Parameters
-    ----------
-    file
-        Configuration of the agent.
-    node
-        Name of the node that it runs on.
-    cluster
-        Access to the API server.
-    connector
-        Attaches and detaches devices.
     """
 
     def __init__(self, file: NodeAgentFile, node: str, cluster: AgentCluster, connector: Connector) -> None:

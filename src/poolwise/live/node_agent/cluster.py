@@ -5,7 +5,7 @@ Writes use server-side apply: repeating a write has no effect, and fields of oth
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -20,70 +20,36 @@ _APPLY = "application/apply-patch+yaml"
 _MANAGER = {"fieldManager": "poolwise-node-agent", "force": "true"}
 
 
-class AgentCluster(Protocol):
-    """The part of a cluster that a node agent uses; all methods raise ApiError."""
-
-    async def claim(self, namespace: str, name: str) -> ResourceClaim | None:
-        """Return a claim, None if it does not exist."""
-        ...
-
-    async def node_uid(self, node: str) -> str:
-        """Return the uid of a node."""
-        ...
-
-    async def slices(self, driver: str) -> list[ResourceSlice]:
-        """Return all slices of a driver."""
-        ...
-
-    async def apply_slice(self, content: dict[str, Any]) -> None:
-        """Create or replace a slice."""
-        ...
-
-    async def delete_slice(self, name: str) -> None:
-        """Delete a slice if it exists."""
-        ...
-
-    async def report(self, claim: ResourceClaim, devices: list[dict[str, Any]]) -> None:
-        """Write the driver's device conditions to a claim's status; fails with 409 if the claim has changed."""
-        ...
-
-
 class _Slices(msgspec.Struct):
     items: list[ResourceSlice] = []
 
 
-class ServerCluster:
-    """`AgentCluster` of a real API server."""
+class AgentCluster:
+    """The part of a cluster that a node agent uses; all methods raise ApiError."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
 
     async def claim(self, namespace: str, name: str) -> ResourceClaim | None:
-        """Read a claim."""
-        try:
-            text = await self.client.get(f"{GROUP}/namespaces/{namespace}/resourceclaims/{name}")
-        except ApiError as error:
-            if error.status == 404:
-                return None
-            raise
-        return msgspec.json.decode(text, type=ResourceClaim)
+        """Return a claim, None if it does not exist."""
+        return await self.client.read(f"{GROUP}/namespaces/{namespace}/resourceclaims/{name}", ResourceClaim)
 
     async def node_uid(self, node: str) -> str:
-        """Read a node's uid."""
+        """Return the uid of a node."""
         return msgspec.json.decode(await self.client.get(f"/api/v1/nodes/{node}"), type=Node).metadata.uid
 
     async def slices(self, driver: str) -> list[ResourceSlice]:
-        """List a driver's slices."""
+        """Return all slices of a driver."""
         text = await self.client.get(_SLICES, fieldSelector=f"spec.driver={driver}")
         return msgspec.json.decode(text, type=_Slices).items
 
     async def apply_slice(self, content: dict[str, Any]) -> None:
-        """Apply a slice."""
+        """Create or replace a slice."""
         body = {"apiVersion": VERSION, "kind": "ResourceSlice", **content}
         await self.client.send("PATCH", f"{_SLICES}/{content['metadata']['name']}", body, params=_MANAGER, content=_APPLY)
 
     async def delete_slice(self, name: str) -> None:
-        """Delete a slice."""
+        """Delete a slice if it exists."""
         try:
             await self.client.send("DELETE", f"{_SLICES}/{name}")
         except ApiError as error:
@@ -91,7 +57,7 @@ class ServerCluster:
                 raise
 
     async def report(self, claim: ResourceClaim, devices: list[dict[str, Any]]) -> None:
-        """Apply the status of devices; uid and resourceVersion ensure that it describes the current allocation."""
+        """Write the driver's device conditions to a claim's status; fails with 409 if the claim has changed."""
         meta = claim.metadata
         path = f"{GROUP}/namespaces/{meta.namespace}/resourceclaims/{meta.name}/status"
         named = {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid, "resourceVersion": meta.resource_version}

@@ -10,7 +10,8 @@ from pydantic import Field, field_validator
 
 from poolwise.errors import Problems
 from poolwise.files.document import Document
-from poolwise.files.fields import Bandwidth, Label, Section, Time, check_version, validate
+from poolwise.files.fields import Bandwidth, Label, Section, Time
+from poolwise.files.validation import validate
 from poolwise.live.node_agent.template import check_placeholders, placeholders
 from poolwise.units import SECOND
 
@@ -198,7 +199,6 @@ class NodeAgentFile(Section):
 def load_node_agent(file: Path) -> NodeAgentFile:
     """Read the configuration of a node agent; raises InputError for all problems, with lines and remedies."""
     document = Document.read(file)
-    check_version(document, model=NodeAgentFile)
     found = validate(NodeAgentFile, document)
     problems = Problems()
     for name, template in found.template.items():

@@ -32,17 +32,7 @@ class AttachError(PoolwiseError):
 
 
 class Connector:
-    """Moves claims from nothing to prepared and back. Calls for one claim are serialized; different claims run concurrently.
-
-    Parameters
-    ----------
-    records
-        Saved state of claims.
-    cdi
-        CDI files of the driver.
-    run
-        Runs commands.
-    """
+    """Moves claims from nothing to prepared and back. Calls for one claim are serialized; different claims run concurrently."""
 
     def __init__(self, records: Records, cdi: CdiFolder, run: Runner) -> None:
         self.records, self.cdi, self.run = records, cdi, run

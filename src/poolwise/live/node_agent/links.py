@@ -29,17 +29,7 @@ class CounterError(PoolwiseError):
 
 
 class LinkMeter:
-    """Measures links with increasing counters; rates are averages since the last sample.
-
-    Parameters
-    ----------
-    section
-        The links to measure.
-    clock
-        Monotonic time (s).
-    system
-        Folder of network interfaces.
-    """
+    """Measures links with increasing counters; rates are averages since the last sample. `clock` is monotonic (s)."""
 
     def __init__(
         self, section: MeasureLinksSection, clock: Callable[[], float] = time.monotonic, system: Path = _SYSTEM

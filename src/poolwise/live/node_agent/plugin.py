@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import grpc
 
@@ -25,14 +26,10 @@ class KubeletPlugin:
 
     Parameters
     ----------
-    driver
-        Name of the driver.
-    prepare
-        Prepares the devices of a claim (namespace, name, uid); returns the record and the CDI names of each device.
-    unprepare
-        Releases the devices of a claim (uid), if any.
-    registered
-        Called with the result of the registration: "" or an error.
+    driver : name of the driver
+    prepare : prepares the devices of a claim (namespace, name, uid); returns the record and the CDI names of each device
+    unprepare : releases the devices of a claim (uid), if any
+    registered : called with the result of the registration: "" or an error
     """
 
     def __init__(
@@ -84,20 +81,10 @@ class KubeletPlugin:
                     response.claims[claim.uid].error = str(error)
             return response
 
-        return grpc.method_handlers_generic_handler(
+        return _service(
             DRA,
-            {
-                "NodePrepareResources": grpc.unary_unary_rpc_method_handler(
-                    prepare,
-                    dra_pb2.NodePrepareResourcesRequest.FromString,
-                    dra_pb2.NodePrepareResourcesResponse.SerializeToString,
-                ),
-                "NodeUnprepareResources": grpc.unary_unary_rpc_method_handler(
-                    unprepare,
-                    dra_pb2.NodeUnprepareResourcesRequest.FromString,
-                    dra_pb2.NodeUnprepareResourcesResponse.SerializeToString,
-                ),
-            },
+            NodePrepareResources=(prepare, dra_pb2.NodePrepareResourcesRequest, dra_pb2.NodePrepareResourcesResponse),
+            NodeUnprepareResources=(unprepare, dra_pb2.NodeUnprepareResourcesRequest, dra_pb2.NodeUnprepareResourcesResponse),
         )
 
     async def _prepare_claim(self, claim: dra_pb2.Claim) -> dra_pb2.NodePrepareResourceResponse:
@@ -129,19 +116,21 @@ class KubeletPlugin:
             self._registered("" if status.plugin_registered else status.error or "the kubelet gave no reason")
             return registration_pb2.RegistrationStatusResponse()
 
-        return grpc.method_handlers_generic_handler(
+        status, response = registration_pb2.RegistrationStatus, registration_pb2.RegistrationStatusResponse
+        return _service(
             REGISTRATION,
-            {
-                "GetInfo": grpc.unary_unary_rpc_method_handler(
-                    get_info, registration_pb2.InfoRequest.FromString, registration_pb2.PluginInfo.SerializeToString
-                ),
-                "NotifyRegistrationStatus": grpc.unary_unary_rpc_method_handler(
-                    notify,
-                    registration_pb2.RegistrationStatus.FromString,
-                    registration_pb2.RegistrationStatusResponse.SerializeToString,
-                ),
-            },
+            GetInfo=(get_info, registration_pb2.InfoRequest, registration_pb2.PluginInfo),
+            NotifyRegistrationStatus=(notify, status, response),
         )
+
+
+def _service(name: str, **methods: tuple[Callable[..., Any], Any, Any]) -> grpc.GenericRpcHandler:
+    """Return a service: name of each method -> function, message of the request, message of the response."""
+    handlers = {
+        method: grpc.unary_unary_rpc_method_handler(function, request.FromString, response.SerializeToString)
+        for method, (function, request, response) in methods.items()
+    }
+    return grpc.method_handlers_generic_handler(name, handlers)
 
 
 def _bind(server: grpc.aio.Server, socket: Path) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from poolwise.errors import InputError, PoolwiseError
+from poolwise.live.control_loop import exclusive_lock
 from poolwise.live.endpoints import serve_endpoints
 from poolwise.live.kubernetes.access import Access
 from poolwise.live.kubernetes.client import Client
@@ -18,7 +19,7 @@ from poolwise.live.kubernetes.objects import ResourceClaim
 from poolwise.live.logs import log_event
 from poolwise.live.node_agent.agent import NodeAgent
 from poolwise.live.node_agent.cdi import CdiFolder
-from poolwise.live.node_agent.cluster import CLAIMS, ServerCluster
+from poolwise.live.node_agent.cluster import CLAIMS, AgentCluster
 from poolwise.live.node_agent.commands import run_command
 from poolwise.live.node_agent.config import NodeAgentFile
 from poolwise.live.node_agent.connector import Connector
@@ -26,11 +27,10 @@ from poolwise.live.node_agent.links import LinkMeter, link_specs
 from poolwise.live.node_agent.plugin import KubeletPlugin
 from poolwise.live.node_agent.records import Records
 from poolwise.live.node_agent.slices import Specs, desired_specs, publish_slices
-from poolwise.live.single_instance import exclusive_lock
 from poolwise.units import to_seconds
 
 _PUBLISH_S = 30.0
-"""Interval at which slices are validate_value (s), since kubelets delete the slices of an unavailable plugin."""
+"""Interval at which slices are checked (s), since kubelets delete the slices of an unavailable plugin."""
 
 
 def serve_node_agent(file: NodeAgentFile, node: str, access: Access, port: int | None) -> None:
@@ -53,7 +53,7 @@ def _make_folders(file: NodeAgentFile) -> None:
 
 async def _serve(file: NodeAgentFile, node: str, access: Access, port: int | None) -> None:
     client = Client(access, connections=8)
-    cluster = ServerCluster(client)
+    cluster = AgentCluster(client)
     records, cdi = Records(file.folders.state), CdiFolder(file.folders.cdi, file.driver)
     agent = NodeAgent(file, node, cluster, Connector(records, cdi, run_command))
     published = asyncio.Event()

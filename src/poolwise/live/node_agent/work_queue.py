@@ -17,10 +17,8 @@ class KeyedWorkQueue:
 
     Parameters
     ----------
-    work
-        Work for a key. After a PoolwiseError it is retried.
-    failed
-        Called with the key and the error.
+    work : work for a key, retried after a PoolwiseError
+    failed : called with the key and the error
     """
 
     def __init__(self, work: Callable[[str], Awaitable[None]], failed: Callable[[str, PoolwiseError], None]) -> None:

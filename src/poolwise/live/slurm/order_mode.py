@@ -15,11 +15,9 @@ import numpy as np
 from poolwise.errors import InputError
 from poolwise.interfaces import Dispatcher, QueuePolicy, Scheduler, opened, rule_of
 from poolwise.live.logs import log_event
-from poolwise.live.slurm.client_calls import SlurmTimeoutError
+from poolwise.live.slurm.client_calls import ScontrolPool, SlurmTimeoutError
 from poolwise.live.slurm.parsing import max_cpus, read_jobs
-from poolwise.live.slurm.platform import SlurmPlatform
-from poolwise.live.slurm.poller import HetComponents
-from poolwise.live.slurm.session import ScontrolPool
+from poolwise.live.slurm.platform import HetComponents, SlurmPlatform
 from poolwise.live.slurm.shadow_mode import may_start
 from poolwise.model import Changes, CommitResult, Machine, Plan, Queue, Refusal, Snapshot, Wait
 from poolwise.units import SECOND
@@ -113,12 +111,7 @@ class OrderPlatform(SlurmPlatform):
 
 
 def priorities(current: Sequence[int]) -> list[int]:
-    """Return strictly decreasing priorities that change as few of the current ones as possible.
-
-    Parameters
-    ----------
-    current
-        Current priorities of jobs in the order in which they are to start.
+    """Return strictly decreasing priorities that change as few of the current ones as possible; jobs are in order of start.
 
     A longest strictly decreasing subsequence between `LOWEST` and `HIGHEST` is kept; the other priorities are spaced evenly
     in between. If a gap is too small, all priorities are spaced again.

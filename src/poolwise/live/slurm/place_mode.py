@@ -1,7 +1,7 @@
 """Place mode: waiting jobs are held; a job to start is assigned nodes and licenses, verified, released, and verified again.
 
 Neither Slurm's return codes nor earlier reads are trusted, since users and administrators change jobs at any time. A start that
-does not take effect is withdrawn: the job is held again, and its nodes and licenses are clear_commands.
+does not take effect is withdrawn: the job is held again, and its nodes and licenses are cleared.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from poolwise.live.logs import log_event
-from poolwise.live.slurm.client_calls import SlurmTimeoutError, run_client
+from poolwise.live.slurm.client_calls import ScontrolSession, SlurmTimeoutError, run_client
 from poolwise.live.slurm.commands import (
     RETURNED_MARK,
     SUBMIT_HOLD_MARK,
@@ -22,25 +23,92 @@ from poolwise.live.slurm.commands import (
     leader_id,
     mark_command,
 )
-from poolwise.live.slurm.parsing import NOTE_SEPARATOR, group_components, max_cpus, read_cluster, read_jobs
-from poolwise.live.slurm.pending_starts import PendingStart
-from poolwise.live.slurm.platform import SlurmPlatform
-from poolwise.live.slurm.poller import CommittedRun, HetComponents
-from poolwise.live.slurm.session import ScontrolSession
+from poolwise.live.slurm.parsing import ALLOCATED_STATES, NOTE_SEPARATOR, group_components, max_cpus, read_cluster, read_jobs
+from poolwise.live.slurm.platform import CommittedRun, HetComponents, SlurmPlatform
 from poolwise.live.slurm.shadow_mode import may_start
 from poolwise.model import (
     CommitResult,
     Decision,
+    Ended,
     Event,
+    Outcome,
+    Placement,
     Plan,
     Reject,
     Resize,
     Start,
+    Started,
     Stop,
     Wait,
     Withdrawn,
 )
 from poolwise.units import SECOND
+
+BLOCKED_REASONS = ("ReqNodeNotAvail", "Licenses", "Nodes_required", "BadConstraints", "PartitionNodeLimit", "Resources")
+"""Prefixes of wait reasons for which a released job will not start soon."""
+
+
+@dataclass
+class PendingStart(CommittedRun):
+    """The start of a released job that does not run yet.
+
+    Attributes
+    ----------
+    run, row : its run id and job row
+    nodes : names of the assigned nodes
+    since : time of the release (monotonic s)
+    withdrawn : whether the job was held again since
+    """
+
+    platform: PlacePlatform
+    run: int
+    row: int
+    placement: Placement
+    nodes: frozenset[str]
+    since: float = field(default_factory=time.monotonic)
+    withdrawn: bool = False
+
+    def resolve(self, name: str, gang: HetComponents | None) -> Event | None:
+        """Return the outcome of the start if the job runs, was held or is gone; withdraw the start if it is overdue."""
+        platform = self.platform
+        if gang is None:  # cancelled, or already finished
+            del platform.released[name]
+            return Ended(self.run, self.row, tuple(platform.tasks_of(self.row)), Outcome.FINISHED)
+        if all(job.state in ALLOCATED_STATES for job in gang):
+            nodes = {node for job in gang for node in job.allocated}
+            if nodes != self.nodes:
+                log_event("placement_mismatch", logging.WARNING, job=name, decided=sorted(self.nodes), runs=sorted(nodes))
+            del platform.released[name]
+            platform.refused.pop(name, None)
+            return Started(self.run, self.row)
+        if all(job.held for job in gang):
+            del platform.released[name]
+            return self._refusal(name, gang)
+        age = time.monotonic() - self.since
+        if age > platform.grace or (age > platform.grace / 4 and gang[0].reason.startswith(BLOCKED_REASONS)):
+            self._withdraw(name, gang)
+        return None
+
+    def _withdraw(self, name: str, gang: HetComponents) -> None:
+        """Hold the job again and clear its assignment; the next poll shows whether Slurm had already started it."""
+        log_event("start_withdrawn", logging.WARNING, job=name, why=gang[0].reason)
+        self.withdrawn = True
+        try:
+            self.platform.session.send([f"hold {leader_id(name, gang)}", *clear_commands(name, gang, self.platform.layout)])
+        except SlurmTimeoutError as error:
+            log_event("controller_unreachable", logging.WARNING, why=str(error))
+
+    def _refusal(self, name: str, gang: HetComponents) -> Ended:
+        """Requeue a job that did not start, or give it back after too many refusals."""
+        platform = self.platform
+        count = platform.refused[name] = platform.refused.get(name, 0) + 1
+        why = "Slurm did not start the job in time" if self.withdrawn else "another user held the job"
+        requeue = platform.is_schedulable(gang)
+        if count >= platform.refusals:
+            requeue = False
+            platform.give_back(name, f"Slurm refused {count} starts that Poolwise requested")
+        return Ended(self.run, self.row, tuple(platform.tasks_of(self.row)), Outcome.REFUSED, requeue, why)
+
 
 RETRY_DELAY = 2 * SECOND
 """Delay of the next pass after a refused start (ns)."""
@@ -51,12 +119,9 @@ class PlacePlatform(SlurmPlatform):
 
     Parameters
     ----------
-    grace
-        Seconds that Slurm has to start a released job before the start is withdrawn.
-    limit
-        Seconds after submission at which a job that could not be placed is given back to Slurm.
-    refusals
-        Consecutive refused starts after which a job is given back.
+    grace : seconds that Slurm has to start a released job before the start is withdrawn
+    limit : seconds after submission at which a job that could not be placed is given back to Slurm
+    refusals : consecutive refused starts after which a job is given back
     """
 
     def __init__(self, *args: Any, grace: float = 8.0, limit: float = 7 * 86400.0, refusals: int = 5, **options: Any) -> None:

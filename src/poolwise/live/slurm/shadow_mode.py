@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from poolwise.live.slurm.platform import SlurmPlatform
-from poolwise.live.slurm.poller import HetComponents
+from poolwise.live.slurm.platform import HetComponents, SlurmPlatform
 from poolwise.model import CommitResult, Decision, Plan, Reject, Start, Stop
 from poolwise.units import SECOND
 

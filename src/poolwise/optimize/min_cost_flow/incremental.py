@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.kernels.flow.graph import add_capacity, link, restore_optimality, set_new_prices
 from poolwise.kernels.flow.shortest_path import settle
-from poolwise.optimize.min_cost_flow.flow import Flow
-from poolwise.optimize.min_cost_flow.network import MOST, check_range, refuse_entry, whole_numbers
+from poolwise.optimize.min_cost_flow.network import MOST, Flow, arc_columns, check_range, refuse_entry, whole_numbers
 from poolwise.optimize.min_cost_flow.residual import empty_graph, flow_of, scratch
 
 T = TypeVar("T", bound=np.generic)
@@ -59,18 +58,12 @@ class IncrementalFlow:
 
     def add_arcs(self, tail: ArrayLike, head: ArrayLike, capacity: ArrayLike, cost: ArrayLike) -> IntArray:
         """Add arcs between nodes in use; return their numbers, (k,)."""
-        start = whole_numbers("tail", tail)
-        k = len(start)
-        end, most, price = (
-            whole_numbers("head", head, k),
-            whole_numbers("capacity", capacity, k),
-            whole_numbers("cost", cost, k),
-        )
+        start, end, most, price = arc_columns(tail, head=head, capacity=capacity, cost=cost)
         for name, nodes in (("tail", start), ("head", end)):
             refuse_entry(name, ~_known(self._used, nodes), nodes, "is not a node", "add nodes before their arcs")
         refuse_entry("head", start == end, end, "is also the arc's tail", "remove the arc")
         refuse_entry("capacity", most < 0, most, "is less than 0", "reverse the arc")
-        arcs = _free(self._graph.head[0::2] < 0, k)
+        arcs = _free(self._graph.head[0::2] < 0, len(start))
         self._grow(0, int(arcs.max(initial=-1)) + 1)
         g = self._graph
         g.head[2 * arcs], g.head[2 * arcs + 1] = end, start

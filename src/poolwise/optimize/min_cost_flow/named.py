@@ -7,9 +7,8 @@ from numpy.typing import ArrayLike
 
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.errors import InputError
-from poolwise.optimize.min_cost_flow.flow import Flow
 from poolwise.optimize.min_cost_flow.incremental import IncrementalFlow
-from poolwise.optimize.min_cost_flow.network import refuse_entry, whole_numbers
+from poolwise.optimize.min_cost_flow.network import Flow, arc_columns, refuse_entry, whole_numbers
 
 _BITS = 31  # bits of a node's number in the key of an arc
 
@@ -34,24 +33,14 @@ class NamedFlow:
     def solve(
         self, names: ArrayLike, tail: ArrayLike, head: ArrayLike, capacity: ArrayLike, cost: ArrayLike, supply: ArrayLike
     ) -> Flow:
-        """Return the cheapest flow of the problem.
+        """Return the cheapest flow of the problem; capacity, cost and supply are as in `min_cost_flow`.
 
-        Parameters
-        ----------
-        names
-            (n_node,) an integer for each node that identifies it in all rounds.
-        tail, head
-            (n_arc,) rows of `names`; no two arcs may share both ends.
-        capacity, cost, supply
-            As in `min_cost_flow`.
+        (n_node,) integers `names` identify the nodes in all rounds; tail and head are rows of them. No two arcs may share both
+        ends.
         """
         names = whole_numbers("names", names)
         supply = whole_numbers("supply", supply, len(names))
-        start = whole_numbers("tail", tail)
-        end, most, price = (
-            whole_numbers(field, values, len(start))
-            for field, values in (("head", head), ("capacity", capacity), ("cost", cost))
-        )
+        start, end, most, price = arc_columns(tail, head=head, capacity=capacity, cost=cost)
         for field, rows in (("tail", start), ("head", end)):
             outside = (rows < 0) | (rows >= len(names))
             refuse_entry(field, outside, rows, f"is not a node: there are {len(names)}", "use rows of the names")
@@ -119,7 +108,6 @@ def _find(wanted: IntArray, known: IntArray) -> tuple[BoolArray, IntArray]:
 
 def _distinct(field: str, ascending: IntArray) -> None:
     if (ascending[1:] == ascending[:-1]).any():
-        remedy = "name each node once" if field == "names" else "merge the arcs, with the sum of their capacities"
-        raise InputError(
-            "two nodes have the same name" if field == "names" else "two arcs share both ends", field=field, remedy=remedy
-        )
+        if field == "names":
+            raise InputError("two nodes have the same name", field=field, remedy="name each node once")
+        raise InputError("two arcs share both ends", field=field, remedy="merge the arcs, with the sum of their capacities")

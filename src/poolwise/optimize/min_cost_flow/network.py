@@ -1,8 +1,9 @@
-"""Normalized flow problems for the solvers: validated, without lower bounds or self-loops, costs divided by their gcd."""
+"""Flow problems, normalized for the solvers (no lower bounds or self-loops, costs divided by their gcd), and their results."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,39 +19,24 @@ MOST = 1 << 59
 
 
 def scaled(cost: FloatArray) -> IntArray:
-    """Convert real costs to integers: times `SCALE`, rounded to the nearest, ties to even.
-
-    Raises
-    ------
-    InputError
-        A cost is NaN, infinite, or too large to be counted in units of 1 / SCALE.
-    """
+    """Convert real costs to integers: times `SCALE`, rounded to the nearest, ties to even; raise InputError out of range."""
     cost = np.asarray(cost, dtype=np.float64)
     with np.errstate(over="ignore"):
         whole = np.rint(cost * SCALE)
     wrong = np.flatnonzero(~(np.abs(whole) < MOST))
     if len(wrong):
-        raise InputError(
-            f"cost {cost.flat[wrong[0]]} of arc {wrong[0]} cannot be counted in units of 1 / {SCALE}",
-            field="cost",
-            remedy=f"keep costs within +-{MOST // SCALE:.0e}; remove an arc that must not be used",
-        )
+        problem = f"cost {cost.flat[wrong[0]]} of arc {wrong[0]} cannot be counted in units of 1 / {SCALE}"
+        remedy = f"keep costs within +-{MOST // SCALE:.0e}; remove an arc that must not be used"
+        raise InputError(problem, field="cost", remedy=remedy)
     return whole.astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """The residual decision problem: flow between zero and `capacity` on each arc, above a fixed `base`.
+    """The residual decision problem: flow between zero and `capacity` on each arc, (n_arc,), above a fixed `base`.
 
-    Attributes
-    ----------
-    n_node : number of nodes
-    tail, head : (n_arc,)
-    capacity : (n_arc,) maximum flow above the base
-    cost : (n_arc,) integer costs divided by `divisor`
-    supply : (n_node,) supply of a node (negative for demand), net of the base
-    base : (n_arc,) the lower bound; for a self-loop, which no node balance includes, all of its flow
-    divisor : greatest common divisor of the costs, so that they need as few bits as possible
+    The base is the lower bound; for a self-loop, which no node balance includes, all of its flow. `supply` (n_node,) is net of
+    the base. Costs are divided by `divisor`, their greatest common one, so that they need as few bits as possible.
     """
 
     n_node: int
@@ -69,18 +55,10 @@ class Network:
         """Validate a problem and remove its lower bounds; the arguments are those of `min_cost_flow`."""
         need = whole_numbers("supply", supply)
         n_node = len(need)
-        start = whole_numbers("tail", tail)
-        n_arc = len(start)
-        end = whole_numbers("head", head, n_arc)
-        low, high, price = (
-            whole_numbers("lower", lower, n_arc),
-            whole_numbers("capacity", capacity, n_arc),
-            whole_numbers("cost", cost, n_arc),
-        )
+        start, end, low, high, price = arc_columns(tail=tail, head=head, lower=lower, capacity=capacity, cost=cost)
         for name, nodes in (("tail", start), ("head", end)):
-            refuse_entry(
-                name, (nodes < 0) | (nodes >= n_node), nodes, f"is not a node: there are {n_node}", "number nodes from 0"
-            )
+            outside = (nodes < 0) | (nodes >= n_node)
+            refuse_entry(name, outside, nodes, f"is not a node: there are {n_node}", "number nodes from 0")
         refuse_entry("lower", low < 0, low, "is less than 0", "reverse the arc")
         refuse_entry("capacity", high < low, high, "is less than the arc's lower bound", "raise it or lower the bound")
         check_range(n_node, high, price, need)
@@ -101,17 +79,11 @@ def check_range(n_node: int, capacity: IntArray, cost: IntArray, supply: IntArra
     """Reject numbers whose sums could exceed 64 bits. The sums are of floats; the limit allows for their rounding."""
     for name, values in (("capacity", capacity), ("supply", supply)):
         if np.abs(values.astype(np.float64)).sum() >= MOST:
-            raise InputError(
-                "the sum over the graph exceeds 64 bits",
-                field=name,
-                remedy="cap capacities at the sum of all supplies and lower bounds, which an arc never exceeds",
-            )
+            remedy = "cap capacities at the sum of all supplies and lower bounds, which an arc never exceeds"
+            raise InputError("the sum over the graph exceeds 64 bits", field=name, remedy=remedy)
     if np.abs(cost.astype(np.float64)).max(initial=0.0) * max(n_node, 1) >= MOST:
-        raise InputError(
-            f"a path through {n_node} nodes could cost more than 64 bits can represent",
-            field="cost",
-            remedy="use smaller costs, or merge equal nodes",
-        )
+        problem = f"a path through {n_node} nodes could cost more than 64 bits can represent"
+        raise InputError(problem, field="cost", remedy="use smaller costs, or merge equal nodes")
 
 
 def whole_numbers(name: str, values: ArrayLike, n: int | None = None) -> IntArray:
@@ -122,11 +94,8 @@ def whole_numbers(name: str, values: ArrayLike, n: int | None = None) -> IntArra
     if n is not None and array.ndim == 0:
         array = np.broadcast_to(array, n)
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise InputError(
-            f"shape {array.shape} of type {array.dtype} is not a list of integers",
-            field=name,
-            remedy="convert real costs with `scaled`" if name == "cost" else "give one integer per entry",
-        )
+        remedy = "convert real costs with `scaled`" if name == "cost" else "give one integer per entry"
+        raise InputError(f"shape {array.shape} of type {array.dtype} is not a list of integers", field=name, remedy=remedy)
     if n is not None and len(array) != n:
         raise InputError(f"{len(array)} values for {n} entries", field=name, remedy="give one value per entry")
     if array.dtype == np.uint64 and array.size and array.max() >= MOST:
@@ -134,8 +103,47 @@ def whole_numbers(name: str, values: ArrayLike, n: int | None = None) -> IntArra
     return array.astype(np.int64)
 
 
+def arc_columns(tail: ArrayLike, **others: ArrayLike) -> list[IntArray]:
+    """Convert the columns of arcs to int64, (n_arc,) each; raise InputError as `whole_numbers` does."""
+    start = whole_numbers("tail", tail)
+    return [start, *(whole_numbers(name, values, len(start)) for name, values in others.items())]
+
+
 def refuse_entry(name: str, wrong: BoolArray, values: NDArray[np.int64], what: str, remedy: str) -> None:
     """Raise an InputError about the first wrong entry, if there is one."""
     if wrong.any():
         entry = int(np.flatnonzero(wrong)[0])
         raise InputError(f"{values[entry]} at entry {entry} {what}", field=name, remedy=remedy)
+
+
+FlowStatus = Literal["optimal", "infeasible", "unbalanced"]
+"""unbalanced: the supplies do not sum to zero; infeasible: the arcs cannot carry them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Flow:
+    """Result of a solver: the flow on each arc (n_arc,), lower bounds included, and the sum of flow x cost, exact for any size.
+
+    Both are zeros without meaning unless the status is "optimal".
+    """
+
+    status: FlowStatus
+    flow: IntArray
+    cost: int
+
+    @classmethod
+    def of(cls, flow: IntArray, cost: IntArray) -> Flow:
+        """Build the result of an optimal flow on arcs with these costs."""
+        most = float(np.abs(cost).max(initial=0)) * float(flow.sum(dtype=np.float64))
+        fits = most < 1 << 62
+        return cls("optimal", flow, int(flow @ cost) if fits else int(flow.astype(object) @ cost.astype(object)))
+
+    @classmethod
+    def none(cls, status: FlowStatus, n_arc: int) -> Flow:
+        """Build a result without a flow, with the reason."""
+        return cls(status, np.zeros(n_arc, dtype=np.int64), 0)
+
+    @property
+    def optimal(self) -> bool:
+        """True if the flow may be used."""
+        return self.status == "optimal"

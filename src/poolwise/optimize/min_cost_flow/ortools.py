@@ -18,10 +18,7 @@ _LIMITS = {
 def solve(network: Network) -> IntArray | None:
     """Return the cheapest flow above the base, (n_arc,), or None if the problem is infeasible.
 
-    Raises
-    ------
-    InputError
-        The library's prices, up to n_node times the cost of a path, or its sums of capacities would exceed 64 bits.
+    Raises InputError if the library's prices, up to n_node times the cost of a path, or its sums would exceed 64 bits.
     """
     problem = SimpleMinCostFlow()
     ends = (end.astype(np.int32) for end in (network.tail, network.head))
@@ -33,9 +30,6 @@ def solve(network: Network) -> IntArray | None:
     if status == SimpleMinCostFlow.Status.INFEASIBLE:
         return None
     if status in _LIMITS:
-        raise InputError(
-            f"numbers too large for OR-Tools on a graph of {network.n_node} nodes ({status.name})",
-            field=_LIMITS[status],
-            remedy="use the solver successive_shortest_path",
-        )
+        problem = f"numbers too large for OR-Tools on a graph of {network.n_node} nodes ({status.name})"
+        raise InputError(problem, field=_LIMITS[status], remedy="use the solver successive_shortest_path")
     raise PoolwiseError(f"OR-Tools failed on a minimum-cost flow: {status.name}")

@@ -24,25 +24,20 @@ def scratch(n_node: int) -> Scratch:
     return Scratch(np.zeros(1, dtype=np.int64), *np.zeros((len(Scratch._fields) - 1, n_node), dtype=np.int64))
 
 
-def feasible(network: Network, cost: IntArray) -> ResidualGraph | None:
-    """Return a graph with a minimum-cost flow under the given costs (n_arc,), None if the problem is infeasible.
+def solve(network: Network) -> IntArray | None:
+    """Return the cheapest flow above the base, (n_arc,), or None if the problem is infeasible.
 
-    With costs of zero it contains any feasible flow.
+    Shortest paths with node prices lead from each source to the nearest node with a deficit (Edmonds, Karp 1972).
     """
     g = empty_graph(network.n_node, network.n_arc)
     g.head[0::2], g.head[1::2] = network.head, network.tail
     g.room[0::2] = network.capacity
     g.excess[:] = network.supply
-    put_costs(g, cost)
+    g.cost[0::2], g.cost[1::2] = network.cost, -network.cost
     link(g)
     restore_optimality(g)
     sources = np.flatnonzero(g.excess > 0)
-    return g if settle(g, scratch(network.n_node), sources, 0) == 0 else None
-
-
-def put_costs(g: ResidualGraph, cost: IntArray) -> None:
-    """Set the costs (n_arc,) of a graph's arcs."""
-    g.cost[0::2], g.cost[1::2] = cost, -cost
+    return flow_of(g) if settle(g, scratch(network.n_node), sources, 0) == 0 else None
 
 
 def flow_of(g: ResidualGraph) -> IntArray:

@@ -14,9 +14,9 @@ import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.errors import InputError, UnknownNameError
-from poolwise.interfaces import AdmissionPolicy
-from poolwise.model import JobTable, Machine, QualityOfService, Queue, Refusal, Run, Snapshot
-from poolwise.model.eligibility import NO_PARTITION, exceeded_limits, taking_partitions
+from poolwise.interfaces import AdmissionPolicy, SchedulingPass
+from poolwise.model import JobTable, Machine, QualityOfService, Refusal, Rule, Run, Snapshot
+from poolwise.model.eligibility import NO_PARTITION, exceeded_limits, taking_partitions, time_limits
 from poolwise.model.partition import default_of
 from poolwise.registry import register
 from poolwise.units import NEVER, UNKNOWN, format_time, to_seconds
@@ -52,7 +52,7 @@ class MachineLimits(AdmissionPolicy):
         table, machine = snapshot.table, snapshot.machine
         if why := exceeded_limits(machine, table, job):
             return Refusal(why)
-        qos, requested = qos_of(machine, table, job), int(table.requested[job])
+        qos, requested = qos_of(machine, table, job), int(time_limits(table, slice(job, job + 1))[0])
         if qos is None:
             return None
         if qos.max_time < requested < UNKNOWN:
@@ -63,17 +63,18 @@ class MachineLimits(AdmissionPolicy):
                 return Refusal(f"QOS '{qos.name}' allows at most {most} {name} {whose}", name, requested_amount, most)
         return None
 
-    def admits(self, queue: Queue, snapshot: Snapshot) -> BoolArray | None:
+    def admits(self, pass_: SchedulingPass) -> BoolArray | None:
         """Return a mask of the waiting jobs whose QOS has room for them, (n_queued,); None if no QOS has such limits."""
+        queue, snapshot = pass_.queue, pass_.snapshot
         if not any(qos.per_user or qos.total for qos in snapshot.machine.qos):
             return None
-        usage = _LimitUsage(snapshot.machine, queue.table, snapshot.runs())
-        return np.array([usage.exceeded(job, len(queue.tasks(job))) is None for job in queue.jobs.tolist()], dtype=np.bool_)
-
-    def why(self, job: int, queue: Queue, snapshot: Snapshot) -> Refusal:
-        """Return the limit that the job would exceed."""
-        found = _LimitUsage(snapshot.machine, queue.table, snapshot.runs()).exceeded(job, len(queue.tasks(job)))
-        return found if found is not None else super().why(job, queue, snapshot)
+        usage, admitted = _LimitUsage(snapshot.machine, queue.table, snapshot.runs()), np.ones(len(queue), dtype=np.bool_)
+        for k, job in enumerate(queue.jobs.tolist()):
+            exceeded = usage.exceeded(job, len(queue.tasks(job)))
+            if exceeded is not None:
+                admitted[k] = False
+                pass_.record(job, Rule.LIMIT, exceeded.reason, exceeded)
+        return admitted
 
 
 def barred(machine: Machine, table: JobTable) -> IntArray:
@@ -81,10 +82,11 @@ def barred(machine: Machine, table: JobTable) -> IntArray:
     found = np.zeros(len(table), dtype=np.bool_)
     if machine.partitions:
         found |= taking_partitions(machine, table, slice(0, len(table))) == NO_PARTITION
-    limited = (table.requested > min((qos.max_time for qos in machine.qos), default=NEVER)) & (table.requested < UNKNOWN)
+    requested = time_limits(table, slice(0, len(table)))
+    limited = (requested > min((qos.max_time for qos in machine.qos), default=NEVER)) & (requested < UNKNOWN)
     for job in np.flatnonzero(limited & ~found).tolist():
         qos = qos_of(machine, table, job)
-        found[job] = qos is not None and qos.max_time < table.requested[job]
+        found[job] = qos is not None and qos.max_time < requested[job]
     return np.flatnonzero(found)
 
 

@@ -6,18 +6,17 @@ each job in the earliest interval where it fits along with the reservations befo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from poolwise.arrays import FloatArray, IntArray
+from poolwise.arrays import IntArray
 from poolwise.errors import PolicyError
-from poolwise.interfaces import BackfillPolicy, PlacementPolicy
-from poolwise.model import Job, Placement, Queue, Reason, Refusal, Rule, Snapshot, Start
+from poolwise.interfaces import BackfillPolicy, PlacementPolicy, SchedulingPass
+from poolwise.model import Job, Placement, Queue, Refusal, Rule, Snapshot, Start
 from poolwise.model.rules import BackfillRule
-from poolwise.policies.backfill.passed_over import PassedOver
 from poolwise.registry import register
 from poolwise.units import HORIZON, NEVER
 
@@ -44,57 +43,48 @@ class Conservative(BackfillPolicy):
         """Kept reservations, if the policy keeps them."""
         return "kept reservations" if self.keep_reservations else ""
 
-    def select(self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
+    def select(self, pass_: SchedulingPass) -> Iterable[Start]:
         """Select the starts, with reservations built from scratch.
 
         Reservations only take capacity, so a job that does not fit from now on never will in the same pass. Behind the last
-        job that may still start now, reservations have no effect and are skipped; most passes end after a few jobs.
+        job that may still start now, or that is to be explained, reservations have no effect and are skipped; most passes end
+        after a few jobs.
         """
         if self.keep_reservations:
-            return IncrementalConservative().select(queue, priority, snapshot, placement)
-        jobs, profile = queue.jobs, AvailabilityProfile(snapshot)
-        waiting = jobs[np.argsort(-priority, kind="stable")]
-        starts: list[Start] = []
+            return IncrementalConservative().select(pass_)
+        queue, placement, profile = pass_.queue, pass_.placement, AvailabilityProfile(pass_.snapshot)
+        waiting, starts, unblocked = pass_.ranked(), list[Start](), pass_.to_explain()
+        last = int(np.flatnonzero(np.isin(waiting, unblocked))[-1]) if unblocked else -1
         able, at = profile.startable(waiting, np.arange(len(waiting)), placement), 0
-        while len(able):
+        while len(able) or at <= last:
             job = int(waiting[at])
+            if job in pass_.explain:
+                pass_.place(job, pass_.snapshot.with_starts(starts))  # a shortage at its turn replaces an overlap
             reserved = profile.reserve(queue.job(job), placement)
-            if reserved is not None and reserved.start == snapshot.now:
+            if reserved is not None and reserved.start == pass_.snapshot.now:
                 starts.append(Start(job, queue.tasks(job), reserved.placement))
+            unblocked = [k for k in unblocked if k != job and not _record_overlap(pass_, profile, k, job, reserved)]
             able, at = profile.startable(waiting, able[np.searchsorted(able, at, side="right") :], placement), at + 1
         return starts
-
-    def why(
-        self,
-        job: int,
-        queue: Queue,
-        priority: FloatArray,
-        snapshot: Snapshot,
-        placement: PlacementPolicy,
-        starts: Sequence[Start],
-    ) -> Reason:
-        """Name the first reservation, in priority order, that keeps a job that fits now from fitting for its whole run."""
-        if self.keep_reservations:
-            return super().why(job, queue, priority, snapshot, placement, starts)
-        passed = PassedOver.of(job, queue, priority, snapshot, placement, starts)
-        if (short := passed.shortage()) is not None:
-            return short
-        profile = AvailabilityProfile(snapshot)
-        for row in passed.ranked[: passed.rank[job]]:
-            reserved = profile.reserve(queue.job(row), placement)
-            if profile.fit(queue.job(job), 0, placement)[0] is None:
-                begins = None if reserved is None else reserved.start
-                text = "it fits, but would overlap the reservation of a job of higher priority"
-                if begins == snapshot.now:
-                    text = "it fits, but once a job of higher priority starts, it would overlap reservations"
-                return Reason.of(
-                    Rule.RESERVATION, text, profile.first_shortage(queue.job(job), placement), blocker=row, reserved=begins
-                )
-        raise passed.inconsistency()
 
     def rule(self) -> BackfillRule:
         """Return the rule: every waiting job has a reservation, rebuilt at each pass or kept."""
         return BackfillRule("all", keeps=self.keep_reservations)
+
+
+def _record_overlap(
+    pass_: SchedulingPass, profile: AvailabilityProfile, job: int, blocker: int, reserved: Reservation | None
+) -> bool:
+    """Record the reservation of a job of higher priority if a job that starts now would overlap it; return whether it would."""
+    row, begins = pass_.queue.job(job), None if reserved is None else reserved.start
+    if profile.fit(row, 0, pass_.placement)[0] is not None:
+        return False
+    text = "it fits, but would overlap the reservation of a job of higher priority"
+    if begins == pass_.snapshot.now:
+        text = "it fits, but once a job of higher priority starts, it would overlap reservations"
+    short = profile.first_shortage(row, pass_.placement)
+    pass_.record(job, Rule.RESERVATION, text, short, blocker=blocker, reserved=begins)
+    return True
 
 
 class Reservation(NamedTuple):
@@ -123,13 +113,13 @@ class IncrementalConservative(BackfillPolicy):
     def __init__(self) -> None:
         self.reservations: dict[int, Reservation] = {}  # by row, of waiting jobs
 
-    def select(self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
+    def select(self, pass_: SchedulingPass) -> Iterable[Start]:
         """Compress the reservations, make those of new jobs, and select the starts."""
-        jobs, profile = queue.jobs, AvailabilityProfile(snapshot)
-        ranked: list[int] = jobs[np.argsort(-priority, kind="stable")].tolist()
+        queue, snapshot, profile = pass_.queue, pass_.snapshot, AvailabilityProfile(pass_.snapshot)
+        ranked: list[int] = pass_.ranked().tolist()
         self.reservations = self._restore_valid(ranked, profile)
         order = sorted(ranked, key=lambda job: job not in self.reservations)  # stable: in priority order, new jobs last
-        while self._compress(order, queue, profile, placement):
+        while self._compress(order, queue, profile, pass_.placement):
             order = ranked
         starting = [job for job in ranked if job in self.reservations and self.reservations[job].start == snapshot.now]
         return [Start(job, queue.tasks(job), self.reservations.pop(job).placement) for job in starting]

@@ -6,17 +6,16 @@ Source: Lifka 1995; the tests follow the definition in the memory-pool spec, "Ba
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from poolwise.arrays import FloatArray, IntArray
-from poolwise.interfaces import BackfillPolicy, PlacementPolicy, QueuePolicy, opened
-from poolwise.model import Job, Queue, Reason, Refusal, Rule, Snapshot, Start
+from poolwise.arrays import IntArray
+from poolwise.interfaces import BackfillPolicy, PlacementPolicy, QueuePolicy, SchedulingPass, opened
+from poolwise.model import Job, Kind, Machine, Refusal, Rule, Snapshot, Start
 from poolwise.model.rules import BackfillRule
 from poolwise.policies.backfill.none import start_in_order
-from poolwise.policies.backfill.passed_over import PassedOver
 from poolwise.registry import register
 
 WIDE = 8192
@@ -53,84 +52,46 @@ class Easy(BackfillPolicy):
         """Return the policy of one run, with its order opened."""
         return self if self.order is None else replace(self, order=opened(self.order))
 
-    def select(self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
+    def select(self, pass_: SchedulingPass) -> Iterable[Start]:
         """Select the starts."""
-        jobs = queue.jobs
-        starts, head, state = start_in_order(queue, priority, snapshot, placement)
+        jobs = pass_.queue.jobs
+        starts, head, state = start_in_order(pass_)
         if head < 0:
             return starts
         started = np.isin(jobs, [start.job for start in starts]) if starts else np.zeros(len(jobs), dtype=np.bool_)
         started[head] = True
         able = np.flatnonzero(~started)
-        able = able[placement.screen(jobs[able], state.free[None], state)]
+        able = able[pass_.may_fit(jobs[able], state)]
         if not len(able):
             return starts
-        backfill_priority = priority if self.order is None else self.order.priority(queue, snapshot)
-        candidates = able[np.argsort(-backfill_priority[able], kind="stable")]
-        starts.extend(self._backfill(queue, int(jobs[head]), jobs[candidates], state, placement))
+        priority = pass_.priority if self.order is None else self.order.priority(pass_.queue, pass_.snapshot)
+        candidates = able[np.argsort(-priority[able], kind="stable")]
+        starts.extend(self._backfill(pass_, int(jobs[head]), jobs[candidates], state))
         return starts
 
-    def _backfill(
-        self, queue: Queue, head: int, candidates: IntArray, state: Snapshot, placement: PlacementPolicy
-    ) -> Iterable[Start]:
-        reserved = queue.job(head)
+    def _backfill(self, pass_: SchedulingPass, head: int, candidates: IntArray, state: Snapshot) -> Iterable[Start]:
+        placement, reserved = pass_.placement, pass_.queue.job(head)
         then = reservation(reserved, self.reservation_state(state), placement)
         shadow = then.now
         for job in candidates.tolist():
-            found = placement.place(queue.job(job), state)
+            found = pass_.place(job, state)
             if isinstance(found, Refusal):
                 continue
             end = state.expected_end(job, found)
             if end > shadow:
                 if not self.extra:
+                    text = "it fits, but would end after the shadow time, when the head job's reservation begins"
+                    pass_.record(job, Rule.RESERVATION, text, blocker=head, reserved=shadow)
                     continue
                 delayed = then.with_started(job, found, end=end)
-                if isinstance(placement.place(reserved, delayed), Refusal):
+                lack = placement.place(reserved, delayed)
+                if isinstance(lack, Refusal):
+                    text = f"it fits, but would delay the head job's reservation: {lack.reason}"
+                    pass_.record(job, Rule.RESERVATION, text, lack, blocker=head, reserved=shadow)
                     continue
                 then = delayed
-            yield Start(job, queue.tasks(job), found)
+            yield Start(job, pass_.queue.tasks(job), found)
             state = state.with_started(job, found, end=end)
-
-    def why(
-        self,
-        job: int,
-        queue: Queue,
-        priority: FloatArray,
-        snapshot: Snapshot,
-        placement: PlacementPolicy,
-        starts: Sequence[Start],
-    ) -> Reason:
-        """Name the condition that a job that fits does not meet."""
-        if self.order is not None:
-            priority = _combined_priority(queue, priority, self.order.priority(queue, snapshot), starts)
-        passed = PassedOver.of(job, queue, priority, snapshot, placement, starts)
-        if (short := passed.shortage()) is not None:
-            return short
-        if not passed.ahead:
-            raise passed.inconsistency()
-        head = passed.ahead[0]
-        state = snapshot.with_starts(passed.starts_between(0, passed.rank[head]))
-        then = reservation(queue.job(head), self.reservation_state(state), placement)
-        shadow = then.now
-        for start in passed.starts_between(passed.rank[head], passed.rank[job]):
-            end = state.expected_end(start.job, start.placement)
-            if end > shadow:
-                then = then.with_started(start.job, start.placement, end=end)
-            state = state.with_started(start.job, start.placement, end=end)
-        found = placement.place(queue.job(job), state)
-        if isinstance(found, Refusal):
-            return Reason.of(Rule.SHORT, found.reason, found)
-        end = state.expected_end(job, found)
-        if end <= shadow:
-            raise passed.inconsistency()
-        if not self.extra:
-            text = "it fits, but would end after the shadow time, when the head job's reservation begins"
-            return Reason.of(Rule.RESERVATION, text, blocker=head, reserved=shadow)
-        lack = passed.refusal(head, then.with_started(job, found, end=end))
-        if lack is None:
-            raise passed.inconsistency()
-        text = f"it fits, but would delay the head job's reservation: {lack.reason}"
-        return Reason.of(Rule.RESERVATION, text, lack, blocker=head, reserved=shadow)
 
     def reservation_state(self, state: Snapshot) -> Snapshot:
         """Return the state on which the head's reservation is computed; here the true one."""
@@ -141,30 +102,12 @@ class Easy(BackfillPolicy):
         return BackfillRule("head", self.extra)
 
 
-def _combined_priority(
-    queue: Queue, priority: FloatArray, backfill_priority: FloatArray, starts: Sequence[Start]
-) -> FloatArray:
-    """Return (n_queued,) priorities that rank by the queue's order up to the head and by the backfill order behind it."""
-    ranked = np.argsort(-priority, kind="stable")
-    waits = ~np.isin(queue.jobs[ranked], [start.job for start in starts])
-    behind = int(np.argmax(waits)) + 1
-    ranked[behind:] = np.sort(ranked[behind:])
-    ranked[behind:] = ranked[behind:][np.argsort(-backfill_priority[ranked[behind:]], kind="stable")]
-    found = np.empty(len(priority))
-    found[ranked] = -np.arange(len(priority))
-    return found
-
-
 @register("backfills", "easy_no_extra")
 @dataclass(frozen=True)
 class EasyNoExtra(Easy):
     """EASY with the first condition only: backfilled jobs end by the shadow time, when the head's reservation begins."""
 
     extra: bool = False
-
-    def rule(self) -> BackfillRule:
-        """Return the rule: EASY without the second condition, unless `extra` is set."""
-        return BackfillRule("head", self.extra)
 
 
 def reservation(head: Job, state: Snapshot, placement: PlacementPolicy) -> Snapshot:
@@ -197,3 +140,28 @@ def _reservation_by_bisection(head: Job, row: IntArray, state: Snapshot, placeme
         if placement.screen(row, then.free[None], state)[0] and not isinstance(placement.place(head, then), Refusal):
             return then
     return state.at(int(ends[-1])) if len(ends) else state.at(state.now)
+
+
+@register("backfills", "easy_nodes_only")
+@dataclass(frozen=True)
+class EasyNodesOnly(Easy):
+    """EASY whose reservation assumes inexhaustible pools; jobs that start now must still fit, pool memory included.
+
+    It exists to reproduce the numbers of some publications (memory-pool spec, "Parity"). The head may be delayed without bound:
+    enough nodes are free at its shadow time, but perhaps not enough pool memory.
+    """
+
+    def reservation_state(self, state: Snapshot) -> Snapshot:
+        """Return the state with inexhaustible pools."""
+        free = state.free.copy()
+        free[state.machine.of_kind(Kind.POOL)] = inexhaustible(state.machine)
+        return state.imagined(state.now, free)
+
+    def rule(self) -> BackfillRule:
+        """Return the rule: EASY that ignores pools in the head's reservation."""
+        return BackfillRule("head", self.extra, counts_pools=False)
+
+
+def inexhaustible(machine: Machine) -> int:
+    """Return an amount that no pool runs out of, while the sum over all pools still fits 64 bits."""
+    return int(np.iinfo(np.int64).max) // (4 * max(1, len(machine.of_kind(Kind.POOL))))

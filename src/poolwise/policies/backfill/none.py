@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from poolwise.arrays import FloatArray
-from poolwise.interfaces import BackfillPolicy, PlacementPolicy
-from poolwise.model import Queue, Reason, Refusal, Rule, Snapshot, Start
+from poolwise.interfaces import BackfillPolicy, SchedulingPass
+from poolwise.model import Refusal, Rule, Snapshot, Start
 from poolwise.model.rules import BackfillRule
-from poolwise.policies.backfill.passed_over import PassedOver
 from poolwise.registry import register
 
 
@@ -20,38 +18,23 @@ from poolwise.registry import register
 class NoBackfill(BackfillPolicy):
     """Start jobs in priority order until one does not fit."""
 
-    def select(self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
+    def select(self, pass_: SchedulingPass) -> Iterable[Start]:
         """Select the starts."""
-        starts, _, _ = start_in_order(queue, priority, snapshot, placement)
+        starts, at, state = start_in_order(pass_)
+        for job in pass_.to_explain(starts):
+            head = int(pass_.queue.jobs[at])
+            lack = pass_.place(head, state)
+            if not isinstance(pass_.place(job, state), Refusal) and isinstance(lack, Refusal):
+                text = f"it fits, but the policy does not backfill, and the head job waits: {lack.reason}"
+                pass_.record(job, Rule.ORDER, text, lack, blocker=head)
         return starts
-
-    def why(
-        self,
-        job: int,
-        queue: Queue,
-        priority: FloatArray,
-        snapshot: Snapshot,
-        placement: PlacementPolicy,
-        starts: Sequence[Start],
-    ) -> Reason:
-        """Name the head of the queue if the job itself would fit."""
-        passed = PassedOver.of(job, queue, priority, snapshot, placement, starts)
-        if (short := passed.shortage()) is not None:
-            return short
-        lack = passed.refusal(passed.ahead[0], snapshot.with_starts(starts)) if passed.ahead else None
-        if lack is None:
-            raise passed.inconsistency()
-        text = f"it fits, but the policy does not backfill, and the head job waits: {lack.reason}"
-        return Reason.of(Rule.ORDER, text, lack, blocker=passed.ahead[0])
 
     def rule(self) -> BackfillRule:
         """Return the rule: no job has a reservation."""
         return BackfillRule("none")
 
 
-def start_in_order(
-    queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy
-) -> tuple[list[Start], int, Snapshot]:
+def start_in_order(pass_: SchedulingPass) -> tuple[list[Start], int, Snapshot]:
     """Start jobs in priority order until one does not fit.
 
     Returns
@@ -64,14 +47,14 @@ def start_in_order(
     snapshot
         The state with these starts.
     """
-    jobs = queue.jobs
-    left = np.arange(len(jobs))
+    queue, priority, snapshot = pass_.queue, pass_.priority, pass_.snapshot
+    jobs, left = queue.jobs, np.arange(len(queue))
     starts: list[Start] = []
     while len(left):
         at = int(np.argmax(priority[left]))
         head = int(left[at])
         job = int(jobs[head])
-        found = placement.place(queue.job(job), snapshot)
+        found = pass_.place(job, snapshot)
         if isinstance(found, Refusal):
             return starts, head, snapshot
         starts.append(Start(job, queue.tasks(job), found))

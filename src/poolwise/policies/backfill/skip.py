@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from poolwise.arrays import FloatArray
-from poolwise.interfaces import BackfillPolicy, PlacementPolicy
-from poolwise.model import Queue, Reason, Refusal, Snapshot, Start
-from poolwise.policies.backfill.passed_over import PassedOver
+from poolwise.interfaces import BackfillPolicy, SchedulingPass
+from poolwise.model import Refusal, Start
 from poolwise.registry import register
 
 
@@ -23,28 +21,12 @@ class Skip(BackfillPolicy):
     rest).
     """
 
-    def select(self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
+    def select(self, pass_: SchedulingPass) -> Iterable[Start]:
         """Select the starts."""
-        jobs = queue.jobs
-        able = np.flatnonzero(placement.screen(jobs, snapshot.free[None], snapshot))
-        for job in jobs[able[np.argsort(-priority[able], kind="stable")]].tolist():
-            found = placement.place(queue.job(job), snapshot)
+        jobs, snapshot = pass_.queue.jobs, pass_.snapshot
+        able = np.flatnonzero(pass_.may_fit(jobs, snapshot))
+        for job in jobs[able[np.argsort(-pass_.priority[able], kind="stable")]].tolist():
+            found = pass_.place(job, snapshot)
             if not isinstance(found, Refusal):
-                yield Start(job, queue.tasks(job), found)
+                yield Start(job, pass_.queue.tasks(job), found)
                 snapshot = snapshot.with_started(job, found)
-
-    def why(
-        self,
-        job: int,
-        queue: Queue,
-        priority: FloatArray,
-        snapshot: Snapshot,
-        placement: PlacementPolicy,
-        starts: Sequence[Start],
-    ) -> Reason:
-        """Return the job's shortage given the starts of higher priority; nothing else can hold a job back."""
-        passed = PassedOver.of(job, queue, priority, snapshot, placement, starts)
-        short = passed.shortage()
-        if short is None:
-            raise passed.inconsistency()
-        return short

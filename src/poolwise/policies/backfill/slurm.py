@@ -12,14 +12,12 @@ from typing import Final
 
 import numpy as np
 
-from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import InputError
-from poolwise.interfaces import BackfillPolicy, PlacementPolicy
-from poolwise.model import Queue, Reason, Rule, Snapshot, Start
+from poolwise.interfaces import BackfillPolicy, SchedulingPass
+from poolwise.model import Refusal, Rule, Snapshot, Start
 from poolwise.policies.backfill.none import start_in_order
-from poolwise.policies.backfill.passed_over import PassedOver
 from poolwise.policies.backfill.slurm_plan import BackfillPlan
-from poolwise.registry import register
+from poolwise.registry import InputFile, register
 from poolwise.slurm.conf import SlurmConf
 from poolwise.units import MINUTE, NEVER, SECOND
 
@@ -66,7 +64,7 @@ class SlurmBackfill(BackfillPolicy):
         Time of one pass of the main scheduler, in seconds from time 0.
     """
 
-    conf: str | None = None
+    conf: InputFile | None = None
     settings: Mapping[str, int] = field(default_factory=dict)
     begun: float = 0.0
     every: float = 0.0
@@ -126,75 +124,63 @@ class SlurmBackfill(BackfillPolicy):
         """Return whether a backfill pass runs at a time (ns)."""
         return self.next_backfill(now - 1) == now
 
-    def _main_pass(
-        self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy
-    ) -> tuple[list[Start], bool, Snapshot]:
-        """Return the main scheduler's starts, whether any job may still wait, and the state after them."""
-        if not self.runs_main(snapshot.now):
-            return [], True, snapshot
-        starts, head, state = start_in_order(queue, priority, snapshot, placement)
-        return starts, head >= 0, state
-
-    def select(self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
+    def select(self, pass_: SchedulingPass) -> Iterable[Start]:
         """Select the starts of the main scheduler, then those of the backfill if a backfill pass is due."""
-        starts, waits, state = self._main_pass(queue, priority, snapshot, placement)
-        if not waits or not self.backfills(snapshot.now):
+        now = pass_.snapshot.now
+        starts, head, state = start_in_order(pass_) if self.runs_main(now) else (list[Start](), 0, pass_.snapshot)
+        if head < 0:
             return starts
-        plan = self.plan(state)
-        for job in self._tested(queue, priority, starts).tolist():
+        tested = list[int]()
+        if self.backfills(now):
+            ranked = pass_.ranked()
+            tested = ranked[~np.isin(ranked, [start.job for start in starts])][: self.parameters.depth].tolist()
+            self._backfill(pass_, tested, starts, self.plan(state))
+        self._record_rounds(pass_, tested, starts)
+        return starts
+
+    def _backfill(self, pass_: SchedulingPass, tested: list[int], starts: list[Start], plan: BackfillPlan) -> None:
+        """Add the starts of a backfill pass, which tests some rows in the order of their priorities."""
+        queue, placement, unblocked = pass_.queue, pass_.placement, pass_.to_explain(starts)
+        for job in tested:
+            if job in pass_.explain:
+                pass_.place(job, pass_.snapshot.with_starts(starts))  # a shortage at its turn replaces an overlap
             found = plan.plan_job(queue.job(job), placement)
             if found is not None and found.start <= plan.now:
                 starts.append(Start(job, queue.tasks(job), found.placement))
-        return starts
-
-    def _tested(self, queue: Queue, priority: FloatArray, starts: Sequence[Start]) -> IntArray:
-        """Return the rows that a backfill pass tests, (k,): the first by priority that the main scheduler did not start."""
-        ranked = queue.jobs[np.argsort(-priority, kind="stable")]
-        return ranked[~np.isin(ranked, [start.job for start in starts])][: self.parameters.depth]
+            unblocked = [other for other in unblocked if other != job]
+            for other in [other for other in unblocked if not plan.starts_now(queue.job(other), placement)]:
+                unblocked.remove(other)
+                text = "it fits, but would overlap the reservation of a job of higher priority"
+                begins = None if found is None else found.start
+                pass_.record(other, Rule.RESERVATION, text, blocker=job, reserved=begins)
 
     def plan(self, state: Snapshot) -> BackfillPlan:
         """Begin a backfill pass."""
         return BackfillPlan(state, self.parameters.window, self.parameters.resolution)
 
-    def why(
-        self,
-        job: int,
-        queue: Queue,
-        priority: FloatArray,
-        snapshot: Snapshot,
-        placement: PlacementPolicy,
-        starts: Sequence[Start],
-    ) -> Reason:
-        """Name the job's shortage, the next backfill pass, or the reservation that the job would overlap."""
-        passed = PassedOver.of(job, queue, priority, snapshot, placement, starts)
-        if (short := passed.shortage()) is not None:
-            return short
-        if not passed.ahead:
-            raise passed.inconsistency()
-        main, _, state = self._main_pass(queue, priority, snapshot, placement)
-        if not self.backfills(snapshot.now):
-            wait = _seconds_to_backfill(self, snapshot.now)
-            text = f"it fits, but the head job does not, and the next backfill pass is in {wait} s"
-            return Reason.of(Rule.ROUND, text, passed.refusal(passed.ahead[0], state), blocker=passed.ahead[0])
-        tested = self._tested(queue, priority, main)
-        if job not in tested:
-            text = f"it fits, but a backfill pass tests only {self.parameters.depth} jobs (bf_max_job_test)"
-            return Reason.of(Rule.ROUND, text, blocker=passed.ahead[0])
-        blocker, reserved, plan = passed.ahead[0], None, self.plan(state)
-        for row in tested[: int(np.flatnonzero(tested == job)[0])].tolist():
-            found = plan.plan_job(queue.job(row), placement)
-            if not plan.starts_now(queue.job(job), placement):
-                blocker, reserved = row, None if found is None else found.start
-                break
-        text = "it fits, but would overlap the reservation of a job of higher priority"
-        return Reason.of(Rule.RESERVATION, text, blocker=blocker, reserved=reserved)
+    def _record_rounds(self, pass_: SchedulingPass, tested: list[int], starts: Sequence[Start]) -> None:
+        """Record why jobs wait that fit now but that no scheduler tests now."""
+        left = set(pass_.to_explain(starts)).difference(tested)
+        if not left:
+            return
+        now, state, started = pass_.snapshot.now, pass_.snapshot.with_starts(starts), {start.job for start in starts}
+        head = next(job for job in pass_.ranked().tolist() if job not in started)
+        for job in left:
+            if isinstance(pass_.place(job, state), Refusal):
+                continue
+            if tested:
+                text, lack = f"it fits, but a backfill pass tests only {self.parameters.depth} jobs (bf_max_job_test)", None
+            elif job == head:
+                text, lack = f"it fits, but the schedulers run next in {(self.wake_at(now) - now) / SECOND:g} s", None
+            else:
+                wait = f"{(self.next_backfill(now) - now) / SECOND:g}"
+                text = f"it fits, but the head job does not, and the next backfill pass is in {wait} s"
+                lack = pass_.placement.place(pass_.queue.job(head), state)
+            short = lack if isinstance(lack, Refusal) else None
+            pass_.record(job, Rule.ROUND, text, short, blocker=None if job == head else head)
 
 
 def _after(now: int, first_s: float, step: int) -> int:
     """Return the first instant (ns) after `now` that is a multiple of `step` (ns) away from `first_s` (s)."""
     first = int(first_s * SECOND)
     return ((now - first) // step + 1) * step + first
-
-
-def _seconds_to_backfill(backfill: SlurmBackfill, now: int) -> str:
-    return f"{(backfill.next_backfill(now) - now) / SECOND:g}"

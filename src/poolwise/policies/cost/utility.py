@@ -12,7 +12,7 @@ import numpy as np
 from poolwise.arrays import BoolArray, FloatArray
 from poolwise.performance.device_profiles import DeviceProfile, read_device_profiles
 from poolwise.policies.cost.model import CostModel, Places, TaskClasses, Waiting
-from poolwise.registry import register
+from poolwise.registry import InputFile, register
 
 MOST_PASSES = 10_000
 """Cap of W, the number of passes in which a job was skipped (assumed)."""
@@ -42,7 +42,7 @@ class Utility(CostModel):
         Make waiting more expensive than all placements together: no task waits that could be placed by moving others.
     """
 
-    profiles: str = "catalog:rodinia"
+    profiles: InputFile = "catalog:rodinia"
     network_aware: bool = False
     slack: float = 0.0
     preference: float = 0.5
@@ -87,8 +87,7 @@ class Utility(CostModel):
         return [known.get(kind) for kind in tasks.kind]
 
     def _missed(self, time: FloatArray, goal: FloatArray) -> BoolArray:
-        missed: BoolArray = time > (1.0 + self.slack) * goal  # False without a profile
-        return missed
+        return time > (1.0 + self.slack) * goal  # False without a profile
 
     def waiting(self, waiting: Waiting) -> FloatArray:
         """Return equation 8, or with `max_placed` a cost so high that waiting is the last resort."""

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import partial
 from typing import ClassVar
 
 from poolwise.registry import register
-from poolwise.reproductions.cached_measurements import measure_all
-from poolwise.reproductions.drmaestro import claims, figures, fit
+from poolwise.reproductions.drmaestro import claims, figures
 from poolwise.reproductions.drmaestro.cells import (
     POLICIES,
     SCENARIOS,
     VARIANTS,
-    WARM_UP_S,
     DrMaestroCase,
     DrMaestroScenario,
+    measure_case,
     measure_rounds,
 )
-from poolwise.reproductions.drmaestro.cells import measure_case as measure_case
 from poolwise.reproductions.drmaestro.changes import CHANGES, FITS, FIXED
-from poolwise.reproductions.drmaestro.fit import FIT_ON
-from poolwise.reproductions.reproduction import Reproduction, ReproductionResult
-from poolwise.runner import Executor, Local, Progress
+from poolwise.reproductions.drmaestro.claims import ANY, FIT_ON, FOUR, MORE, DrMaestroResults, Machines
+from poolwise.reproductions.measurements import Measurer
+from poolwise.reproductions.reproduction import Part, Reproduction, ReproductionResult, figures_of, rows_of
+from poolwise.runner import Local
 
 
 @dataclass(frozen=True)
@@ -36,14 +35,14 @@ class DrMaestroPlan:
     spread : scenarios with the warm-up jobs on every machine -> number of seeds
     timed : scenarios whose rounds are timed, one seed, at a fixed interval
     changed : scenarios in which the assumptions are changed -> number of seeds
-    fit_seeds : number of seeds for fitting the remote times to `FIT_ON` and for the predictions made with the fit
+    fitted : whether the remote times are fitted to `FIT_ON` and the other scenarios predicted with the fit
     """
 
     seeds: dict[DrMaestroScenario, int]
     spread: dict[DrMaestroScenario, int]
     timed: tuple[DrMaestroScenario, ...]
     changed: dict[DrMaestroScenario, int]
-    fit_seeds: dict[DrMaestroScenario, int]
+    fitted: bool
 
     def describe(self) -> list[str]:
         """Return the note that lists the seeds of each scenario and the scenarios that were not run."""
@@ -57,66 +56,86 @@ class DrMaestroPlan:
     def up_to(self, machines: int) -> DrMaestroPlan:
         """Return the plan without scenarios of more than this number of machines."""
 
-        def restrict(part: dict[DrMaestroScenario, int]) -> dict[DrMaestroScenario, int]:
+        def few(part: dict[DrMaestroScenario, int]) -> dict[DrMaestroScenario, int]:
             return {scenario: seeds for scenario, seeds in part.items() if scenario.machines <= machines}
 
         timed = tuple(scenario for scenario in self.timed if scenario.machines <= machines)
-        return DrMaestroPlan(
-            restrict(self.seeds), restrict(self.spread), timed, restrict(self.changed), restrict(self.fit_seeds)
-        )
+        return DrMaestroPlan(few(self.seeds), few(self.spread), timed, few(self.changed), self.fitted)
 
-    def cases(self, figure: str = "") -> list[DrMaestroCase]:
-        """Return all cases, small scenarios first, or the cases of one figure."""
-        if figure in ONE_RUN:
-            return [DrMaestroCase(ONE_RUN[figure], policy, 0) for policy in POLICIES if ONE_RUN[figure] in self.seeds]
-        if figure in TIMES:
-            return []
-        only = OF_MACHINES.get(figure, tuple(WARM_UP_S))
-        seeds_of = {scenario: seeds for scenario, seeds in self.seeds.items() if scenario.machines in only}
-        runs = [(scenario, seed) for scenario, seeds in seeds_of.items() for seed in range(seeds)]
-        found = [DrMaestroCase(scenario, policy, seed) for scenario, seed in runs for policy in reversed(POLICIES)]
-        if figure in ("Experiment 2", "Figures 4 to 9", "Model"):
-            return found
-        found += [DrMaestroCase(s, p, seed, variant=v) for v in VARIANTS if v for s, seed in runs for p in VARIANTS[v].policies]
-        if figure in OF_MACHINES:
-            return found
+    def one_run(self, scenario: DrMaestroScenario) -> list[DrMaestroCase]:
+        """Return the cases of a scenario with seed 0."""
+        return [DrMaestroCase(scenario, policy, 0) for policy in POLICIES if scenario in self.seeds]
+
+    def runs(self, machines: Machines = ANY) -> list[DrMaestroCase]:
+        """Return the cases of the paper's policies."""
+        return [DrMaestroCase(s, policy, seed) for s, seed in self._seeded(machines) for policy in reversed(POLICIES)]
+
+    def variants(self, machines: Machines = ANY) -> list[DrMaestroCase]:
+        """Return the cases of the paper's policies, and those of the variants of the scheduler."""
+        names, seeded = [name for name in VARIANTS if name], self._seeded(machines)
+        varied = [DrMaestroCase(s, p, k, variant=name) for name in names for s, k in seeded for p in VARIANTS[name].policies]
+        return [*self.runs(machines), *varied]
+
+    def everywhere(self) -> list[DrMaestroCase]:
+        """Return the cases with the warm-up jobs on every machine."""
         wide = [(replace(s, spread=True), seed) for s, seeds in self.spread.items() for seed in range(seeds)]
-        found += [DrMaestroCase(s, policy, seed) for s, seed in wide for policy in POLICIES]
+        return [DrMaestroCase(s, policy, seed) for s, seed in wide for policy in POLICIES]
+
+    def changes(self) -> list[DrMaestroCase]:
+        """Return the cases with changed assumptions."""
         varied = [(s, change, seed) for s, seeds in self.changed.items() for change in CHANGES for seed in range(seeds)]
-        return found + [DrMaestroCase(s, policy, seed, change) for s, change, seed in varied for policy in POLICIES]
+        return [DrMaestroCase(s, policy, seed, change) for s, change, seed in varied for policy in POLICIES]
+
+    def timings(self, machines: Machines = ANY) -> list[DrMaestroCase]:
+        """Return the cases whose rounds are timed."""
+        return [DrMaestroCase(s, policy, 0, FIXED) for s in self.timed if s.machines in machines for policy in POLICIES]
 
     def fits(self, scenario: DrMaestroScenario, changes: Iterable[str]) -> list[DrMaestroCase]:
         """Return the cases of a scenario with changed remote times."""
-        seeds = range(self.fit_seeds.get(scenario, 0))
-        names = [fit.run_as(change) for change in changes]
+        seeds = range(self.seeds.get(scenario, 0) if self.fitted else 0)
+        names = [claims.run_as(change) for change in changes]
         return [DrMaestroCase(scenario, policy, seed, name) for name in names for seed in seeds for policy in POLICIES]
 
-    def timings(self, figure: str = "") -> list[DrMaestroCase]:
-        """Return the cases whose rounds are timed, or those of one figure."""
-        only = TIMES.get(figure, () if figure else tuple(WARM_UP_S))
-        return [DrMaestroCase(s, policy, 0, FIXED) for s in self.timed if s.machines in only for policy in POLICIES]
+    def _seeded(self, machines: Machines) -> list[tuple[DrMaestroScenario, int]]:
+        few = {scenario: seeds for scenario, seeds in self.seeds.items() if scenario.machines in machines}
+        return [(scenario, seed) for scenario, seeds in few.items() for seed in range(seeds)]
 
 
-ONE_RUN = {**{figure: scenario for scenario, figure in figures.GPUS_IN.items()}, "Figure 10": SCENARIOS[3]}
-"""Figure that shows a single run -> its scenario."""
-TIMES = {"Figure 6": (4,), "Figure 8": (16, 128)}
-"""Figure of round times -> numbers of machines of its scenarios."""
-OF_MACHINES = {
-    **dict.fromkeys(("Table 2", "Table 3", "Experiment 2"), (4,)),
-    **dict.fromkeys(("Table 4", "Table 5"), (16, 128)),
-}
-"""Table -> numbers of machines of its scenarios."""
-SMALL = dict.fromkeys(SCENARIOS[:3], 10)
 FULL = DrMaestroPlan(
-    {**SMALL, SCENARIOS[3]: 4},
-    {**dict.fromkeys(SCENARIOS[:3], 3), SCENARIOS[3]: 1},
-    SCENARIOS,
-    {SCENARIOS[0]: 10, SCENARIOS[2]: 1},
-    {**SMALL, SCENARIOS[3]: 4},
+    seeds={**dict.fromkeys(SCENARIOS[:3], 10), SCENARIOS[3]: 4},
+    spread={**dict.fromkeys(SCENARIOS[:3], 3), SCENARIOS[3]: 1},
+    timed=SCENARIOS,
+    changed={SCENARIOS[0]: 10, SCENARIOS[2]: 1},
+    fitted=True,
 )
 QUICK = DrMaestroPlan(
-    {**dict.fromkeys(SCENARIOS, 1), SCENARIOS[0]: 2}, {SCENARIOS[0]: 2}, SCENARIOS[2:3], {SCENARIOS[0]: 1}, {}
+    {**dict.fromkeys(SCENARIOS, 1), SCENARIOS[0]: 2}, {SCENARIOS[0]: 2}, SCENARIOS[2:3], {SCENARIOS[0]: 1}, fitted=False
 )
+
+
+PREDICTION = Part(("Prediction",), lambda plan: plan.fits(FIT_ON, FITS), (claims.predictions,))
+PARTS = (
+    Part(("Makespans",), DrMaestroPlan.variants, draw=(figures.makespans,)),
+    *(
+        Part((first, second), partial(DrMaestroPlan.variants, machines=machines), (partial(claims.tables, machines=machines),))
+        for first, second, machines in (("Table 2", "Table 3", FOUR), ("Table 4", "Table 5", MORE))
+    ),
+    Part(("Experiment 2",), lambda plan: plan.runs(FOUR), (claims.experiment_2,)),
+    *(
+        Part((figure,), partial(DrMaestroPlan.one_run, scenario=s), draw=(partial(figures.gpus, scenario=s),))
+        for s, figure in figures.GPUS_IN.items()
+    ),
+    Part(("Figure 10",), lambda plan: plan.one_run(SCENARIOS[3]), draw=(figures.normalized,)),
+    Part(("Figure 6", "Figure 8"), rows=(claims.rounds,), draw=(figures.rounds,)),
+    Part(("Figures 4 to 9", "Model"), DrMaestroPlan.runs, (claims.gpus,)),
+    Part(("Our first phase",), DrMaestroPlan.variants, (claims.our_phase,)),
+    Part(("Warm-up on every machine",), DrMaestroPlan.everywhere, (claims.warm_up_everywhere,)),
+    Part(("Sensitivity",), DrMaestroPlan.changes, (claims.sensitivity,)),
+    PREDICTION,
+)
+"""Tables and figures of the paper and our additions, the cases that they need, their claims, and their drawings."""
+TIMED = {"": ANY, "Figure 6": FOUR, "Figure 8": MORE}
+"""Figure of round times -> numbers of machines of its scenarios; their cases run one at a time."""
 
 
 @register("reproductions", "drmaestro")
@@ -136,31 +155,29 @@ class DRMaestro(Reproduction):
         "Amaral et al., DRMaestro: orchestrating disaggregated resources on virtualized data-centers, Journal of Cloud "
         "Computing 10:22, 2021"
     )
-    drawn: ClassVar[tuple[str, ...]] = tuple(ONE_RUN)
+    drawn: ClassVar[tuple[str, ...]] = (*figures.GPUS_IN.values(), "Figure 10")
 
-    def run(
-        self, out: Path, *, quick: bool, executor: Executor, progress: Progress | None = None, figure: str = ""
-    ) -> ReproductionResult:
+    def run(self, measure: Measurer, *, quick: bool, figure: str = "") -> ReproductionResult:
         """Measure the cases of the plan and the fit; see `Reproduction.run`."""
         plan = (QUICK if quick else FULL).up_to(self.machines)
-        cases = measure_all(plan.cases(figure), measure_case, out, executor, progress=progress)
-        if figure in ("", "Prediction"):
-            cases |= measure_all(plan.fits(FIT_ON, FITS), measure_case, out, executor, progress=progress)
-            best = fit.chosen(claims.DrMaestroResults(cases, {}))
-            if best:
-                rest = [case for scenario in SCENARIOS[1:] for case in plan.fits(scenario, [best])]
-                cases |= measure_all(rest, measure_case, out, executor, progress=progress)
-        timed = plan.timings(figure)
-        rounds = measure_all(timed, measure_rounds, out / "times", Local(1), progress=progress)  # one at a time, for timing
-        results = claims.DrMaestroResults(cases, rounds)
+        parts = [part for part in PARTS if part.concerns(figure)]
+        cases = measure((case for part in parts for case in part.cases(plan)), measure_case)
+        if PREDICTION in parts:
+            best = claims.best_fit(DrMaestroResults(cases, {}))
+            rest = [case for scenario in SCENARIOS[1:] for case in plan.fits(scenario, [best] if best else [])]
+            cases |= measure(rest, measure_case)
+        one_at_a_time = replace(measure, folder=measure.folder / "times", executor=Local(1))
+        rounds = one_at_a_time(plan.timings(TIMED.get(figure, ())), measure_rounds)
+        results = DrMaestroResults(cases, rounds)
+        beyond = list(figures.violations(results))
         return ReproductionResult(
-            {**claims.measure(results), **fit.measure_fit(results)},
-            figures.draw(results),
+            rows_of(parts, results),
+            [*figures_of(parts, results), *beyond],
             [*plan.describe(), *NOTES],
             claims.explain(results),
-            [*fit.tables(results), *figures.tables(results)],
+            [] if figure else [*claims.fit_table(results), *figures.tables(results)],
             switches=claims.switches(results),
-            beyond=frozenset(figure.name for figure in figures.further(results)),
+            beyond=frozenset(one.name for one in beyond),
         )
 
 

@@ -17,7 +17,7 @@ from poolwise.engines import simulate
 from poolwise.errors import PolicyError
 from poolwise.files.machine import load_machine
 from poolwise.interfaces import Dispatcher, Scheduler
-from poolwise.metrics.goals import violated
+from poolwise.metrics.deadlines import violated
 from poolwise.model import JobTable, Kind, Machine, Schedule, Workload
 from poolwise.performance.device_network import DeviceNetwork
 from poolwise.performance.device_profiles import device_profiles_csv, read_device_profiles
@@ -114,13 +114,11 @@ def scheduler(case: DrMaestroCase, profiles: str = PROFILES) -> FlowScheduler:
         raise ValueError(f"variant '{case.variant}' does not apply to policy '{case.policy}'")
     if case.policy == "firmament":
         return Firmament(every_s=change.every_s, at_ends=change.at_ends)
+    settings = {"profiles": profiles, "network_aware": case.policy == "network_aware"}
     return FlowScheduler(
-        settings={"profiles": profiles, "network_aware": case.policy == "network_aware"},
-        every_s=change.every_s,
-        at_ends=change.at_ends,
-        local_first=variant.local_first,
-        solve_again=variant.solve_again,
-    )
+        settings=settings, every_s=change.every_s, at_ends=change.at_ends,
+        local_first=variant.local_first, solve_again=variant.solve_again,
+    )  # fmt: skip
 
 
 def run_case(case: DrMaestroCase, clock: Clock | None = None) -> Schedule:
@@ -129,17 +127,13 @@ def run_case(case: DrMaestroCase, clock: Clock | None = None) -> Schedule:
     with tempfile.TemporaryDirectory() as folder:
         profiles = PROFILES
         if case.change:
-            file = Path(folder) / "changed.csv"
-            file.write_text(
-                device_profiles_csv(change.apply(profile) for profile in read_device_profiles(PROFILES).values()),
-                encoding="utf-8",
-            )
-            profiles = str(file)
+            profiles = str(Path(folder) / "changed.csv")
+            text = device_profiles_csv(change.apply(profile) for profile in read_device_profiles(PROFILES).values())
+            Path(profiles).write_text(text, encoding="utf-8")
         flow = scheduler(case, profiles)
         policy: Scheduler = flow if clock is None else _Timed(flow, clock)
-        truth = DeviceNetwork(profiles)
-        machine_ = machine(case.scenario.machines)
-        schedule = simulate(machine_, workload(case, profiles), policy, truth=truth, engine="reference").schedule
+        jobs, gpus = workload(case, profiles), machine(case.scenario.machines)
+        schedule = simulate(gpus, jobs, policy, truth=DeviceNetwork(profiles), engine="reference").schedule
     if not schedule.done.all():
         raise PolicyError(f"{case}: {int(np.count_nonzero(~schedule.done))} jobs did not run")
     return schedule
@@ -179,12 +173,8 @@ def measure_rounds(case: DrMaestroCase) -> dict[str, Any]:
     clock = Clock()
     run_case(case, clock)
     total, solver = (np.array(column) for column in zip(*clock.rounds, strict=True))
-    return {
-        "total_s": total.tolist(),
-        "solver_s": solver.tolist(),
-        "solved": clock.solved,
-        "solving": int(np.count_nonzero(solver > 0)),
-    }
+    solving = int(np.count_nonzero(solver > 0))
+    return {"total_s": total.tolist(), "solver_s": solver.tolist(), "solved": clock.solved, "solving": solving}
 
 
 def gpus_in_use(schedule: Schedule) -> tuple[FloatArray, IntArray]:

@@ -84,13 +84,5 @@ CHANGES: Mapping[str, Change] = {
 
 FIXED = "a round every 5 s, none at ends"
 """The change under which rounds are timed: the paper runs its scheduler at a fixed interval."""
-FACTORS = (0.8, 0.85, 0.9, 0.95, 1.0, 1.05)
+FITS: Mapping[str, Change] = {f"remote times x {k:g}": Change(remote=k) for k in (0.8, 0.85, 0.9, 0.95, 1.0, 1.05)}
 """Candidate factors of the remote times, one of which is fitted to one setting of the paper."""
-
-
-def fitted(factor: float) -> str:
-    """Return the name of the change that applies a factor to the remote times."""
-    return f"remote times x {factor:g}"
-
-
-FITS: Mapping[str, Change] = {fitted(factor): Change(remote=factor) for factor in FACTORS}

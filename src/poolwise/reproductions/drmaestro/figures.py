@@ -3,44 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 
+from poolwise.comparison.published import Measured
 from poolwise.presentation.figure import Axis, Bars, Curves, Distribution, Figure
 from poolwise.presentation.table import Table
-from poolwise.reproductions.drmaestro.cells import BEYOND, OUR_PHASE, POLICIES, SCENARIOS, DrMaestroScenario
+from poolwise.reproductions.drmaestro.cells import BEYOND, OUR_PHASE, POLICIES, SCENARIOS, DrMaestroCase, DrMaestroScenario
 from poolwise.reproductions.drmaestro.changes import CHANGES
-from poolwise.reproductions.drmaestro.claims import NAMES, DrMaestroResults
+from poolwise.reproductions.drmaestro.claims import NAMES, SPEEDUP, DrMaestroResults, rounds_figure
 
 SHOWN = 200
 GPUS_IN = dict(zip(SCENARIOS, ("Figure 4", "Figure 5", "Figure 7", "Figure 9"), strict=True))
 """Setting -> the paper's figure of its GPUs in use."""
 VIOLATED = dict(zip(SCENARIOS, ((106, 117, 112), (445, 463, 431), (377, 382, 272), (2160, 1310, 818)), strict=True))
 """Published numbers of jobs that violate their goals (Tables 3 and 5), in the order of `POLICIES`."""
-SPEEDUP = dict(zip(SCENARIOS, ((1.5057, 1.5379), (1.2688, 1.3161), (1.2098, 1.2499), (1.1188, 1.1990)), strict=True))
-"""Published makespan of Firmament over those of the other two policies (Tables 2 and 4)."""
 
 
-def draw(results: DrMaestroResults) -> list[Figure]:
-    """Draw all figures."""
-    return [*_makespans(results), *_gpus(results), *_normalized(results), *_rounds(results), *further(results)]
-
-
-def further(results: DrMaestroResults) -> list[Figure]:
-    """Draw the figures that the paper does not have."""
-    return list(_violations(results))
-
-
-def _makespans(results: DrMaestroResults) -> Iterator[Figure]:
+def makespans(results: DrMaestroResults) -> Iterator[Figure]:
     """Draw the makespan ratios of Tables 2 and 4 under the paper's first phase and under ours."""
     shown = results.scenarios()
     series, published = {}, {}
-    for column, policy in enumerate(POLICIES[1:]):
-        for variant, words in (("", "the paper's first phase"), (OUR_PHASE, OUR_PHASE)):
-            name = f"{NAMES[policy]}, {words}"
-            ratios = [results.ratio(s, "firmament", policy, variant=variant) for s in shown]
-            series[name] = [float(values.mean()) if len(values) else np.nan for values in ratios]
-            published[name] = [SPEEDUP[s][column] for s in shown]
+    phases = {"the paper's first phase": "", OUR_PHASE: OUR_PHASE}
+    for (column, policy), (words, variant) in product(enumerate(POLICIES[1:]), phases.items()):
+        ratios = [results.ratio(s, "firmament", policy, variant=variant) for s in shown]
+        series[f"{NAMES[policy]}, {words}"] = [Measured.over_seeds(values).value for values in ratios]
+        published[f"{NAMES[policy]}, {words}"] = [SPEEDUP[s][column] for s in shown]
     yield Bars(
         name="makespans",
         title="Makespan of Firmament over the makespans of DRMaestro and its network-aware policy",
@@ -52,19 +41,23 @@ def _makespans(results: DrMaestroResults) -> Iterator[Figure]:
     )
 
 
-def _violations(results: DrMaestroResults) -> Iterator[Figure]:
+def violations(results: DrMaestroResults) -> Iterator[Figure]:
     """Draw the jobs beyond multiples of their goals, since the counts depend on a definition that the paper does not state."""
     for s in results.scenarios():
         table = "Table 3" if s.machines == 4 else "Table 5"
-        counts = {p: [float(results.seeds(s, p, f"beyond:{k}").mean()) for k in range(len(BEYOND))] for p in POLICIES}
-        given = ", ".join(f"{NAMES[p]} {count}" for p, count in zip(POLICIES, VIOLATED[s], strict=True))
+        counts = {
+            NAMES[p]: [Measured.over_seeds(results.seeds(s, p, f"beyond:{k}")).value for k in range(len(BEYOND))]
+            for p in POLICIES
+        }
+        printed = dict(zip(counts, VIOLATED[s], strict=True))
+        given = ", ".join(f"{name} {count}" for name, count in printed.items())
         yield Curves(
             name=f"violations_{_name(s)}",
             title=f"Jobs that take longer from submission to end than a multiple of their goal, {s}",
             caption=f"Means over the seeds. {table} prints one count per policy without defining it: {given}.",
             x=list(BEYOND),
-            series={NAMES[p]: values for p, values in counts.items()},
-            published={NAMES[p]: [float(count)] * len(BEYOND) for p, count in zip(POLICIES, VIOLATED[s], strict=True)},
+            series=counts,
+            published={name: [float(count)] * len(BEYOND) for name, count in printed.items()},
             x_axis=Axis("multiple of the goal"),
             y_axis=Axis("jobs"),
             artifact=table,
@@ -77,12 +70,13 @@ def _name(scenario: DrMaestroScenario) -> str:
 
 def _first(results: DrMaestroResults, scenario: DrMaestroScenario, metric: str) -> dict[str, np.ndarray]:
     """Return policy -> values of a list metric with seed 0."""
-    cases = {c.policy: c for c in results.cases if c.scenario == scenario and not c.seed and not c.change and not c.variant}
-    return {NAMES[policy]: np.array(results.cases[cases[policy]][metric], dtype=np.float64) for policy in POLICIES}
+    cases = {policy: DrMaestroCase(scenario, policy, 0) for policy in POLICIES}
+    return {NAMES[policy]: np.array(results.cases[case][metric], dtype=np.float64) for policy, case in cases.items()}
 
 
-def _gpus(results: DrMaestroResults) -> Iterator[Figure]:
-    for scenario in results.scenarios():
+def gpus(results: DrMaestroResults, scenario: DrMaestroScenario) -> Iterator[Figure]:
+    """Draw Figure 4, 5, 7 or 9."""
+    if scenario in results.scenarios():
         grid, used = _first(results, scenario, "grid_s"), _first(results, scenario, "used")
         x = np.linspace(0.0, max(float(times[-1]) for times in grid.values()), SHOWN)
         series = {name: used[name][np.maximum(np.searchsorted(times, x, side="right") - 1, 0)] for name, times in grid.items()}
@@ -98,59 +92,45 @@ def _gpus(results: DrMaestroResults) -> Iterator[Figure]:
         )
 
 
-def _normalized(results: DrMaestroResults) -> Iterator[Figure]:
+def normalized(results: DrMaestroResults) -> Iterator[Figure]:
+    """Draw Figure 10."""
     for scenario in results.scenarios()[-1:]:
-        values = _first(results, scenario, "normalised")
         x = np.linspace(0.0, 1.0, SHOWN)
+        sorted_ = _first(results, scenario, "normalised").items()
         yield Curves(
             name=f"normalised_{_name(scenario)}",
             title=f"Execution time over goal, worst to best, {scenario}",
             caption="Seed 0; Figure 10. Above 1 the goal is violated; queueing is excluded.",
             x=(100 * x).tolist(),
-            series={name: _along(found, x).tolist() for name, found in values.items()},
+            series={name: v[np.minimum((x * len(v)).astype(np.int64), len(v) - 1)].tolist() for name, v in sorted_},
             x_axis=Axis("percent of the jobs"),
             y_axis=Axis("execution time / goal"),
             artifact="Figure 10",
         )
 
 
-def _along(values: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Sample a list at fractions of its length."""
-    return values[np.minimum((x * len(values)).astype(np.int64), len(values) - 1)]
-
-
-def _rounds(results: DrMaestroResults) -> Iterator[Figure]:
-    for scenario in sorted({case.scenario for case in results.rounds}, key=lambda s: (s.machines, s.jobs)):
-        of = {case.policy: found for case, found in results.rounds.items() if case.scenario == scenario}
-        series = {f"{NAMES[p]}, {what}": 1e3 * np.array(of[p][f"{what}_s"]) for p in of for what in ("total", "solver")}
+def rounds(results: DrMaestroResults) -> Iterator[Figure]:
+    """Draw Figures 6 and 8."""
+    for scenario, of in results.timed().items():
         yield Distribution(
             name=f"rounds_{_name(scenario)}",
             title=f"Time of a scheduling round, {scenario}",
             caption="A round every 5 s and at no other time. CPU time, which varies from run to run; Figures 6 and 8.",
-            series=series,
+            series={f"{NAMES[p]}, {what}": 1e3 * np.array(of[p][f"{what}_s"]) for p in of for what in ("total", "solver")},
             x_axis=Axis("milliseconds", log=True),
             y_label="share of the rounds",
-            artifact="Figure 6" if scenario.machines == 4 else "Figure 8",
+            artifact=rounds_figure(scenario),
             varies="CPU times",
         )
 
 
 def tables(results: DrMaestroResults) -> list[Table]:
     """Return the tables of makespan ratios and violations under each changed assumption."""
+    header = ("changed assumption", "Firmament / DRMaestro", "Firmament / network-aware", "violations, plain", "network-aware")
+    note = "Makespan ratios, and number of jobs whose execution takes longer than their goal; means over the seeds."
     return [
-        Table(
-            f"Sensitivity: {scenario}",
-            (
-                "changed assumption",
-                "Firmament / DRMaestro",
-                "Firmament / network-aware",
-                "violations, plain",
-                "network-aware",
-            ),
-            [_row(results, scenario, change) for change in ("", *CHANGES)],
-            "Makespan ratios, and number of jobs whose execution takes longer than their goal; means over the seeds.",
-        )
-        for scenario in results.changed()
+        Table(f"Sensitivity: {s}", header, [_row(results, s, change) for change in ("", *CHANGES)], note)
+        for s in results.changed()
     ]
 
 

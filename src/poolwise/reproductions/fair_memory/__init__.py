@@ -7,23 +7,55 @@ Values that depend on the exact trace are judged with a tolerance; orders and sh
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
+import polars as pl
+
 from poolwise import catalog
-from poolwise.comparison.published import read_claims
+from poolwise.comparison.published import Key, Measured, read_claims
 from poolwise.engines.list_scheduling.loading import load_all
 from poolwise.registry import register
-from poolwise.reproductions.cached_measurements import measure_all
-from poolwise.reproductions.fair_memory import causes, claims, figures
-from poolwise.reproductions.fair_memory.extensions import measure_extensions
-from poolwise.reproductions.fair_memory.plan import FULL, QUICK
-from poolwise.reproductions.fair_memory.readings import AS_RUN
-from poolwise.reproductions.fair_memory.runs import MACHINES, FairMemoryResults, GroupResult, simulate_group
+from poolwise.reproductions.fair_memory import claims, figures
+from poolwise.reproductions.fair_memory.claims import FairMemoryCells, FairMemoryResults
+from poolwise.reproductions.fair_memory.plan import FULL, QUICK, FairMemoryPlan
+from poolwise.reproductions.fair_memory.readings import AS_RUN, SPEC, FairMemoryReading, ablations
+from poolwise.reproductions.fair_memory.runs import MACHINES, RunGroup, simulate_group
 from poolwise.reproductions.fair_memory.traces import TRACES
-from poolwise.reproductions.reproduction import Reproduction, ReproductionResult
-from poolwise.runner import Executor, Progress
+from poolwise.reproductions.measurements import Measurer
+from poolwise.reproductions.reproduction import Part, Reproduction, ReproductionResult, figures_of, rows_of
+
+PAPER = (
+    Part(("Figure 5", "Section III-A"), rows=(claims.kernels,), draw=(figures.figure_5,)),
+    Part(("Figure 6",), draw=(figures.figure_6,)),
+    Part(("Section IV-C",), rows=(claims.memory_saved,)),
+    Part(("Figure 7",), FairMemoryPlan.pools, (claims.figure_7,), (figures.figure_7,)),
+    Part(("Figure 8",), FairMemoryPlan.two_sizes, (claims.figure_8,), (figures.figure_8,)),
+    Part(("Figure 9",), FairMemoryPlan.scopes, (claims.figure_9,), (figures.figure_9,)),
+    Part(("Figure 10",), FairMemoryPlan.costs, (claims.figure_10,), (figures.figure_10,)),
+    Part(("Figure 11",), FairMemoryPlan.optimum, (claims.figure_11,), (figures.figure_11,)),
+    Part(("Figure 12",), FairMemoryPlan.optimum, (claims.figure_12,), (figures.figure_12,)),
+)
+"""Figures of the paper, the groups of runs that they need, their claims on each machine, and their drawings."""
+OURS = (
+    Part(("Parity", "Discrimination"), FairMemoryPlan.two_sizes, (claims.parity, claims.discrimination)),
+    Part(("Backfilling",), FairMemoryPlan.pools, (claims.backfills,), (figures.backfills,)),
+    Part(("Sensitivity",), FairMemoryPlan.other_traces, (claims.sensitivity,), (figures.sensitivity,)),
+)
+"""Additions to the paper: differences of the authors' runs, and other traces."""
+
+
+def groups(plan: FairMemoryPlan, figure: str = "") -> list[RunGroup]:
+    """Return every group of runs, or those of one figure, seed by seed."""
+    wanted = {group for part in (*PAPER, *OURS) if part.concerns(figure) for group in part.cases(plan)}
+    return [group for group in plan.groups() if group in wanted]
+
+
+def measured(parts: Sequence[Part], results: FairMemoryResults, reading: FairMemoryReading = SPEC) -> dict[Key, Measured]:
+    """Return the measured rows of some parts under a reading, on both machines."""
+    cells = [FairMemoryCells(results, machine, reading) for machine in MACHINES]
+    return {key: value for each in cells for key, value in rows_of(parts, each).items()}
 
 
 @register("reproductions", "fair-memory")
@@ -38,20 +70,18 @@ class FairMemory(Reproduction):
         "Computing Systems with Disaggregated Memory Resources"
     )
 
-    def run(
-        self, out: Path, *, quick: bool, executor: Executor, progress: Progress | None = None, figure: str = ""
-    ) -> ReproductionResult:
+    def run(self, measure: Measurer, *, quick: bool, figure: str = "") -> ReproductionResult:
         """Simulate both machines over all seeds (`quick`: one seed, every third pool size) and measure the claims."""
         plan = QUICK if quick else FULL
-        groups = plan.groups(figure)
-        done = measure_all(groups, simulate_group, out, executor, load_all, progress)
-        results = FairMemoryResults.of([GroupResult.of(done[group]) for group in groups])
-        results.frame.write_parquet(out / "runs.parquet")
-        wanted = read_claims(catalog.find("reproductions", "fair-memory.csv"))
+        paper, ours = ([part for part in parts if part.concerns(figure)] for parts in (PAPER, OURS))
+        results = FairMemoryResults.of(list(measure(groups(plan, figure), simulate_group, load_all).values()))
+        pl.DataFrame(results.rows, infer_schema_length=None).write_parquet(measure.folder / "runs.parquet")
+        known = read_claims(catalog.find("reproductions", "fair-memory.csv"))
+        ablated = {label: measured(paper, results, reading) for label, reading in ablations().items()}
         return ReproductionResult(
-            measured=claims.measure_claims(results) | measure_extensions(results),
-            readings={"as run": claims.measure_claims(results, AS_RUN)},
-            figures=[*figures.draw(results), *causes.draw_causes(results, wanted)],
+            measured=measured([*paper, *ours], results),
+            readings={"as run": measured(paper, results, AS_RUN)},
+            figures=[*figures_of(paper, results), figures.ablation(known, ablated), *figures_of(ours, results)],
             notes=notes(results, plan.seeds, quick),
             explanation=claims.explain(results),
         )
@@ -75,7 +105,7 @@ def notes(results: FairMemoryResults, seeds: int, quick: bool) -> list[str]:
     else:
         sentences.append("A quick run: one seed and every third pool size, so intervals and some rows are missing.")
     for name in MACHINES:
-        counts = results.rejected(name)
+        counts = {size: float(results.seeds("rejected", name, "fm", size).mean()) for size in results.sizes(name)}
         shown = ", ".join(f"{size} TB: {count:.0f}" for size, count in counts.items() if count)
         sentences.append(f"{name}: jobs rejected because they never fit, by pool size per rack: {shown or 'none'}.")
     return sentences

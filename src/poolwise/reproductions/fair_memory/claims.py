@@ -1,41 +1,67 @@
-"""Measured values of the claims of the Fair Memory paper."""
+"""Results of the Fair Memory runs, and the measured values of the claims: those of the paper, and the rows that we add."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+from typing import Any
 
 import numpy as np
 
 from poolwise.arrays import FloatArray
-from poolwise.comparison.published import Key
-from poolwise.comparison.verdicts import Measured
-from poolwise.metrics.intervals import mean_interval
+from poolwise.comparison.published import Measured
+from poolwise.hashing import Json
 from poolwise.model import Machine
 from poolwise.performance.remote_memory import FAR, NEAR, sld_factor
-from poolwise.reproductions.fair_memory.readings import AS_RUN, SPEC, FairMemoryReading
-from poolwise.reproductions.fair_memory.runs import FAIRNESS, MACHINES, ORDERS, TB, FairMemoryResults, PaperMachine
+from poolwise.reproductions.fair_memory.readings import AS_RUN, BACKFILLS, SPEC, FairMemoryReading
+from poolwise.reproductions.fair_memory.runs import FAIRNESS, MACHINES, ORDERS, TB, PaperMachine
+from poolwise.reproductions.fair_memory.traces import TRACES
+from poolwise.reproductions.results import KeyedRow
 
 DOLLARS_PER_GB = 4.9
 SLOWDOWN, THROUGHPUT = "mean_bounded_slowdown", "throughput_per_100s"
+PER_DOLLAR = "throughput_per_100s_per_memory_dollar"
+BY_NODES = FairMemoryReading("nodes only, no extra")
+over_seeds = Measured.over_seeds
 
 
-def measure_claims(results: FairMemoryResults, reading: FairMemoryReading = SPEC) -> dict[Key, Measured]:
-    """Return the measured value of every claim that the runs cover under a reading."""
-    found: dict[Key, Measured] = _kernels()
-    for machine in MACHINES:
-        cells = FairMemoryCells(results, machine, reading)
-        if cells.sizes:
-            for part in (_figure_7, _figure_8, _figure_9, _figure_10, _figures_11_12):
-                found |= part(cells)
-    return {key: value for key, value in found.items() if not math.isnan(value.value)}
+@dataclass(frozen=True)
+class FairMemoryResults:
+    """Rows of all runs, and samples of the first seed by (machine, backfill, distribution, ...)."""
 
+    rows: Sequence[Mapping[str, Any]]
+    samples: Mapping[tuple[str, ...], FloatArray] = field(default_factory=dict)
 
-def over_seeds(values: FloatArray) -> Measured:
-    """Return the mean over seeds with its 95 % interval."""
-    interval = mean_interval(values)
-    return Measured(interval.mean, interval.low, interval.high)
+    @classmethod
+    def of(cls, groups: Sequence[Json]) -> FairMemoryResults:
+        """Combine what `simulate_group` returned for some groups."""
+        samples: dict[tuple[str, ...], FloatArray] = {}
+        for group in reversed(groups):
+            samples.update({tuple(name): np.array(values, dtype=np.float64) for name, values in group["samples"]})
+        return cls([dict(row) for group in groups for row in group["rows"]], samples)
+
+    @cached_property
+    def _runs(self) -> dict[tuple[Any, ...], list[Mapping[str, Any]]]:
+        """Rows of each setting in the order of the seeds."""
+        found: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+        for row in sorted(self.rows, key=lambda row: int(row["seed"])):
+            key = (row["machine"], row["order"], row["size_tb"], row["scope"], row["backfill"], row["trace"])
+            found.setdefault(key, []).append(row)
+        return found
+
+    def seeds(
+        self, metric: str, machine: str, order: str, size_tb: int, scope: str = "rack", backfill: str = "easy", trace: str = ""
+    ) -> FloatArray:
+        """Return (n_seed,) values of a metric; empty where nothing ran."""
+        rows = self._runs.get((machine, order, size_tb, scope, backfill, trace), [])
+        return np.array([row.get(metric, math.nan) for row in rows], dtype=np.float64)
+
+    def sizes(self, machine: str, trace: str = "") -> list[int]:
+        """Return the pool sizes that were run, TB per rack."""
+        return sorted({key[2] for key in self._runs if key[2] > 0 and (key[0], key[5]) == (machine, trace)})
 
 
 @dataclass(frozen=True)
@@ -62,8 +88,7 @@ class FairMemoryCells:
         order = self.reading.f1 if order == "f1" else order
         if self.reading.baseline == "512 GB" and metric in (*FAIRNESS.values(), "compared_jobs"):
             metric = f"plain_{metric}"
-        where = {"machine": self.machine, "backfill": self.reading.backfill, "trace": self.trace}
-        found = self.results.seeds(metric, order=order, size_tb=size, scope=scope, **where)
+        found = self.results.seeds(metric, self.machine, order, size, scope, self.reading.backfill, self.trace)
         return found if len(found) else np.full(1, np.nan)
 
     def others(self, metric: str, order: str, size: int, best: Callable[..., FloatArray]) -> FloatArray:
@@ -76,181 +101,212 @@ class FairMemoryCells:
         return found
 
 
-def _kernels() -> dict[Key, Measured]:
-    found: dict[Key, Measured] = {}
-    for ns, kernels in (("180 ns", NEAR), ("280 ns", FAR)):
-        for what, value in (("mean", float(np.mean(kernels))), ("least", min(kernels)), ("greatest", max(kernels))):
-            found["Figure 5", ns, f"{what} slowdown of the 11 kernels"] = Measured(value)
-    found["Section III-A", "190 ns", "slowdown of Canneal"] = Measured(100 * sld_factor(10.5 / 11, 190))
-    found["Section III-A", "190 ns", "slowdown of Streamcluster"] = Measured(100 * sld_factor(9.5 / 11, 190))
-    return found
+def kernels(cells: FairMemoryCells) -> Iterator[KeyedRow]:
+    """Measure Figure 5 and Section III-A, which are inputs: the slowdown of single programs on any machine."""
+    for ns, found in (("180 ns", NEAR), ("280 ns", FAR)):
+        for what, value in (("mean", float(np.mean(found))), ("least", min(found)), ("greatest", max(found))):
+            yield ("Figure 5", ns, f"{what} slowdown of the 11 kernels"), Measured(value)
+    yield ("Section III-A", "190 ns", "slowdown of Canneal"), Measured(100 * sld_factor(10.5 / 11, 190))
+    yield ("Section III-A", "190 ns", "slowdown of Streamcluster"), Measured(100 * sld_factor(9.5 / 11, 190))
 
 
-def _figure_7(cells: FairMemoryCells) -> dict[Key, Measured]:
-    machine, found = cells.machine, {}
-    first, last = cells.sizes[0], cells.sizes[-1]
+def figure_7(cells: FairMemoryCells) -> Iterator[KeyedRow]:
+    """Measure Figure 7: every order at every pool size."""
+    machine, first, last = cells.machine, cells.sizes[0], cells.sizes[-1]
     for order in ORDERS:
-        where = ("Figure 7", f"{machine}, {order}")
+        where = f"{machine}, {order}"
         fall = cells(SLOWDOWN, order, first) / cells(SLOWDOWN, order, last) - 1
-        found[*where, "fall of mean bounded slowdown from the smallest to the largest pool"] = over_seeds(fall)
+        metric = "fall of mean bounded slowdown from the smallest to the largest pool"
+        yield ("Figure 7", where, metric), over_seeds(fall)
         for metric, name in ((THROUGHPUT, "throughput"), ("utilization", "utilisation")):
             rise = cells(metric, order, last) / cells(metric, order, first) - 1
-            found[*where, f"rise of {name} from the smallest to the largest pool"] = over_seeds(rise)
+            yield ("Figure 7", where, f"rise of {name} from the smallest to the largest pool"), over_seeds(rise)
     for size in cells.sizes:
         if machine == "perlmutter" or size < cells.paper.limited:
             for which, metric in ((f"{machine}, {size} TB", SLOWDOWN), (f"{machine}, {size} TB, all jobs", f"all_{SLOWDOWN}")):
                 name = "lead of FM in mean bounded slowdown over the best other order"
-                found["Figure 7", which, name] = over_seeds(cells.lead(size, metric))
+                yield ("Figure 7", which, name), over_seeds(cells.lead(size, metric))
     last_place = cells.others(THROUGHPUT, "fcfs", last, np.min) / cells(THROUGHPUT, "fcfs", last) - 1
-    found["Figure 7", machine, "how far FCFS is the last in throughput at the largest pool"] = over_seeds(last_place)
+    yield ("Figure 7", machine, "how far FCFS is the last in throughput at the largest pool"), over_seeds(last_place)
     for metric, name in ((THROUGHPUT, "throughput"), ("utilization", "utilisation")):
         fm, least, most = cells(metric, "fm", last), *(cells.others(metric, "fm", last, f) for f in (np.min, np.max))
         inside = np.minimum(fm / least, most / fm) - 1
-        key = ("Figure 7", machine, f"how far FM is from the first and the last in {name} at the largest pool")
-        found[key] = over_seeds(inside)
-    return found | (_figure_7_perlmutter(cells) if machine == "perlmutter" else _figure_7_juwels(cells))
+        name = f"how far FM is from the first and the last in {name} at the largest pool"
+        yield ("Figure 7", machine, name), over_seeds(inside)
+    yield from _figure_7_perlmutter(cells) if machine == "perlmutter" else _figure_7_juwels(cells)
 
 
-def _figure_7_perlmutter(cells: FairMemoryCells) -> dict[Key, Measured]:
+def _figure_7_perlmutter(cells: FairMemoryCells) -> Iterator[KeyedRow]:
     last, where = cells.sizes[-1], ("Figure 7", "perlmutter")
     lead = [100 * (1 - cells(SLOWDOWN, "fm", s) / cells(SLOWDOWN, "sjf", s)) for s in cells.sizes]
+    yield (*where, "greatest lead of FM over SJF in mean bounded slowdown"), over_seeds(np.max(lead, axis=0))
     fair = np.max([cells(THROUGHPUT, "fair", s) for s in cells.sizes], axis=0)
+    yield (*where, "throughput of FAIR at its best"), over_seeds(fair)
+    yield (*where, "throughput of FCFS at the largest pool"), over_seeds(cells(THROUGHPUT, "fcfs", last))
     first_place = cells(THROUGHPUT, "fair", last) / cells.others(THROUGHPUT, "fair", last, np.max) - 1
-    found = {
-        (*where, "greatest lead of FM over SJF in mean bounded slowdown"): over_seeds(np.max(lead, axis=0)),
-        (*where, "throughput of FAIR at its best"): over_seeds(fair),
-        (*where, "throughput of FCFS at the largest pool"): over_seeds(cells(THROUGHPUT, "fcfs", last)),
-        (*where, "lead of FAIR in throughput at the largest pool"): over_seeds(first_place),
-    }
+    yield (*where, "lead of FAIR in throughput at the largest pool"), over_seeds(first_place)
     if 44 in cells.sizes:
-        found |= _utilizations(cells, 44, "fair", "sjf")
-    return found
+        yield from _utilizations(cells, 44, "fair", "sjf")
 
 
-def _figure_7_juwels(cells: FairMemoryCells) -> dict[Key, Measured]:
-    least = _first_size(cells)
-    name = "least pool from which SJF beats FM in mean bounded slowdown"
-    return _utilizations(cells, cells.sizes[-1], "fcfs", "f1") | {("Figure 7", "juwels", name): over_seeds(least)}
-
-
-def _utilizations(cells: FairMemoryCells, size: int, first: str, last: str) -> dict[Key, Measured]:
-    """Measure the utilization of the orders that the paper ranks first and last, and their margins in percentage points."""
-    where, metric = ("Figure 7", f"{cells.machine}, {size} TB"), "utilization"
-    found = {
-        (*where, f"utilisation of {order.upper()}"): over_seeds(100 * cells(metric, order, size)) for order in (first, last)
-    }
-    ahead = 100 * (cells(metric, first, size) - cells.others(metric, first, size, np.max))
-    behind = 100 * (cells.others(metric, last, size, np.min) - cells(metric, last, size))
-    found[*where, f"lead of {first.upper()} in utilisation"] = over_seeds(ahead)
-    found[*where, f"how far {last.upper()} is the last in utilisation"] = over_seeds(behind)
-    return found
-
-
-def _first_size(cells: FairMemoryCells) -> FloatArray:
-    """Return (n_seed,) smallest pools at which SJF has the lower mean bounded slowdown; NaN for seeds without one."""
+def _figure_7_juwels(cells: FairMemoryCells) -> Iterator[KeyedRow]:
+    yield from _utilizations(cells, cells.sizes[-1], "fcfs", "f1")
     ahead = np.array([cells(SLOWDOWN, "sjf", s) < cells(SLOWDOWN, "fm", s) for s in cells.sizes])
     sizes = np.array(cells.sizes, dtype=np.float64)
-    return np.where(ahead.any(axis=0), sizes[ahead.argmax(axis=0)], np.nan)
+    least = np.where(ahead.any(axis=0), sizes[ahead.argmax(axis=0)], np.nan)  # NaN for seeds in which SJF never leads
+    yield ("Figure 7", "juwels", "least pool from which SJF beats FM in mean bounded slowdown"), over_seeds(least)
 
 
-def _figure_8(cells: FairMemoryCells) -> dict[Key, Measured]:
-    """Measure the fairness margins in hours per job, so that they are comparable with waits."""
-    machine, found = cells.machine, {}
+def _utilizations(cells: FairMemoryCells, size: int, first: str, last: str) -> Iterator[KeyedRow]:
+    """Yield the utilization of the orders that the paper ranks first and last, and their margins in percentage points."""
+    where, metric = ("Figure 7", f"{cells.machine}, {size} TB"), "utilization"
+    for order in (first, last):
+        yield (*where, f"utilisation of {order.upper()}"), over_seeds(100 * cells(metric, order, size))
+    ahead = 100 * (cells(metric, first, size) - cells.others(metric, first, size, np.max))
+    yield (*where, f"lead of {first.upper()} in utilisation"), over_seeds(ahead)
+    behind = 100 * (cells.others(metric, last, size, np.min) - cells(metric, last, size))
+    yield (*where, f"how far {last.upper()} is the last in utilisation"), over_seeds(behind)
+
+
+def figure_8(cells: FairMemoryCells) -> Iterator[KeyedRow]:
+    """Measure Figure 8: the fairness margins in hours per job, so that they are comparable with waits."""
     for size in (cells.paper.limited, cells.paper.sufficient):
-        jobs = cells("compared_jobs", "fm", size) * 3600
+        jobs, where = cells("compared_jobs", "fm", size) * 3600, ("Figure 8", f"{cells.machine}, {size} TB")
         for short, metric in FAIRNESS.items():
-            where = ("Figure 8", f"{machine}, {size} TB")
             lead = (cells.others(metric, "fm", size, np.min) - cells(metric, "fm", size)) / jobs
-            found[*where, f"lead of FM in {short}"] = over_seeds(lead)
-            worst = _most_discriminating(machine, size, short)
+            yield (*where, f"lead of FM in {short}"), over_seeds(lead)
+            worst = _most_discriminating(cells.machine, size, short)
             if worst is not None:
                 behind = (cells(metric, worst, size) - cells.others(metric, worst, size, np.max)) / jobs
-                found[*where, f"how far {worst.upper()} is the last in {short}"] = over_seeds(behind)
-    return found
+                yield (*where, f"how far {worst.upper()} is the last in {short}"), over_seeds(behind)
 
 
 def _most_discriminating(machine: str, size: int, metric: str) -> str | None:
     """Return the order that the paper calls least fair, or None if it names none."""
-    if machine == "juwels":
-        return "f1"
-    if metric in ("D", "MD"):
+    if machine == "perlmutter" and metric in ("D", "MD"):
         return "fcfs"
-    return "f1" if size == MACHINES[machine].sufficient else None
+    return "f1" if machine == "juwels" or size == MACHINES[machine].sufficient else None
 
 
-def _figure_9(cells: FairMemoryCells) -> dict[Key, Measured]:
+def figure_9(cells: FairMemoryCells) -> Iterator[KeyedRow]:
+    """Measure Figure 9: pools for the whole system over pools for each rack."""
+
     def over(metric: str, size: int) -> FloatArray:
         found: FloatArray = cells(metric, "fm", size, scope="system") / cells(metric, "fm", size)
         return found
 
     machine, limited, sufficient = cells.machine, cells.paper.limited, cells.paper.sufficient
-    tail = "99.9th percentile of bounded slowdown: system over rack"
-    mean = "mean bounded slowdown: system over rack"
-    return {
-        ("Figure 9", f"{machine}, {limited} TB", tail): over_seeds(over("all_p999_bounded_slowdown", limited) - 1),
-        ("Figure 9", f"{machine}, {sufficient} TB", mean): over_seeds(over(f"all_{SLOWDOWN}", sufficient)),
-    }
+    tail = over_seeds(over("all_p999_bounded_slowdown", limited) - 1)
+    yield ("Figure 9", f"{machine}, {limited} TB", "99.9th percentile of bounded slowdown: system over rack"), tail
+    mean = over_seeds(over(f"all_{SLOWDOWN}", sufficient))
+    yield ("Figure 9", f"{machine}, {sufficient} TB", "mean bounded slowdown: system over rack"), mean
 
 
-def _figure_10(cells: FairMemoryCells) -> dict[Key, Measured]:
-    paper, machine = cells.paper, cells.machine
-    metric = "throughput_per_100s_per_memory_dollar"
-    gain = {s: cells(metric, "fm", s) / cells(metric, "fm", 0) for s in cells.sizes}
+def figure_10(cells: FairMemoryCells) -> Iterator[KeyedRow]:
+    """Measure Figure 10: throughput per memory dollar."""
+    paper, here = cells.paper, ("Figure 10", cells.machine)
+    gain = {s: cells(PER_DOLLAR, "fm", s) / cells(PER_DOLLAR, "fm", 0) for s in cells.sizes}
     all_gains = np.array(list(gain.values()))
     best = np.array(cells.sizes)[all_gains.argmax(axis=0)].astype(np.float64)
-    where, here = ("Section IV-C", machine), ("Figure 10", machine)
-    installed, pooled = (_terabytes(m) for m in (paper.baseline(), paper.pooled(paper.optimum)))
-    found = {
-        (*here, "pool per rack with the best throughput per memory dollar"): over_seeds(best),
-        (*here, "best throughput per memory dollar over the 512 GB baseline"): over_seeds(all_gains.max(axis=0)),
-        (*where, "total memory of the baseline"): Measured(installed),
-        (*where, "total memory at the published optimum"): Measured(pooled),
-        (*where, "memory saved at the published optimum"): Measured(100 * (1 - pooled / installed)),
-        (*where, "memory cost saved at the published optimum"): Measured((installed - pooled) * 1024 * DOLLARS_PER_GB / 1e6),
-    }
-    steps = (("rise", paper.sizes[0], paper.plateau), ("decline", paper.sizes[-1], paper.optimum))
-    for word, outer, inner in steps:
+    yield (*here, "pool per rack with the best throughput per memory dollar"), over_seeds(best)
+    yield (*here, "best throughput per memory dollar over the 512 GB baseline"), over_seeds(all_gains.max(axis=0))
+    for word, outer, inner in (("rise", paper.sizes[0], paper.plateau), ("decline", paper.sizes[-1], paper.optimum)):
         if outer in gain and inner in gain:
-            name = f"{word} of throughput per memory dollar, {inner} TB over {outer} TB"
-            found[*here, name] = over_seeds(gain[inner] / gain[outer] - 1)
+            metric = f"{word} of throughput per memory dollar, {inner} TB over {outer} TB"
+            yield (*here, metric), over_seeds(gain[inner] / gain[outer] - 1)
     if paper.plateau != paper.optimum and paper.plateau in gain:
-        name = f"throughput per memory dollar, {paper.plateau} TB over {paper.optimum} TB"
-        found[*here, name] = over_seeds(gain[paper.plateau] / gain[paper.optimum])
-    return found
+        metric = f"throughput per memory dollar, {paper.plateau} TB over {paper.optimum} TB"
+        yield (*here, metric), over_seeds(gain[paper.plateau] / gain[paper.optimum])
+
+
+def memory_saved(cells: FairMemoryCells) -> Iterator[KeyedRow]:
+    """Measure the arithmetic of Section IV-C, which needs no runs."""
+    where, paper = ("Section IV-C", cells.machine), cells.paper
+    installed, pooled = (_terabytes(m) for m in (paper.baseline(), paper.pooled(paper.optimum)))
+    yield (*where, "total memory of the baseline"), Measured(installed)
+    yield (*where, "total memory at the published optimum"), Measured(pooled)
+    yield (*where, "memory saved at the published optimum"), Measured(100 * (1 - pooled / installed))
+    dollars = (installed - pooled) * 1024 * DOLLARS_PER_GB / 1e6
+    yield (*where, "memory cost saved at the published optimum"), Measured(dollars)
 
 
 def _terabytes(machine: Machine) -> float:
     """Return the memory of all nodes and pools, TB."""
     layout = machine.racks
-    nodes = int(machine.capacity[layout.nodes, layout.node_column].sum())
+    nodes = int(machine.capacity[layout.nodes, layout.node_column] @ layout.local)
     pools = sum(int(machine.capacity[p, layout.memory_column]) for p in layout.pools.tolist() if p >= 0)
-    return (nodes * machine.local_memory + pools) / TB
+    return (nodes + pools) / TB
 
 
-def _figures_11_12(cells: FairMemoryCells) -> dict[Key, Measured]:
-    machine, size = cells.machine, cells.paper.optimum
-    at, memory, mode = f"{machine}, {size} TB", "mean_memory_utilization", "modal_memory_bin"
-    extreme = 0.01 - 100 * cells("share_150pct_degradation", "fm", size)
-    found = {
-        ("Figure 12", at, "jobs degraded by less than 5 %"): over_seeds(
-            100 * cells("share_under_5pct_degradation", "fm", size)
-        ),
-        ("Figure 12", at, "mean degradation"): over_seeds(100 * cells("mean_degradation", "fm", size)),
-        ("Figure 12", at, "how far jobs degraded by 150 % or more stay below 0.01 %"): over_seeds(extreme),
-    }
-    for where, pool in ((f"{machine}, baseline", 0), (at, size)):
-        found["Figure 11", where, "mean memory utilisation"] = over_seeds(100 * cells(memory, "fm", pool))
-        found["Figure 11", where, "middle of the most frequent 10 % bin"] = over_seeds(cells(mode, "fm", pool))
-    return found
+def figure_11(cells: FairMemoryCells) -> Iterator[KeyedRow]:
+    """Measure Figure 11: memory utilization."""
+    size = cells.paper.optimum
+    for where, pool in ((f"{cells.machine}, baseline", 0), (f"{cells.machine}, {size} TB", size)):
+        memory, mode = (cells(metric, "fm", pool) for metric in ("mean_memory_utilization", "modal_memory_bin"))
+        yield ("Figure 11", where, "mean memory utilisation"), over_seeds(100 * memory)
+        yield ("Figure 11", where, "middle of the most frequent 10 % bin"), over_seeds(mode)
+
+
+def figure_12(cells: FairMemoryCells) -> Iterator[KeyedRow]:
+    """Measure Figure 12: degradation."""
+    names = ("share_under_5pct_degradation", "mean_degradation", "share_150pct_degradation")
+    few, mean, extreme = (100 * cells(name, "fm", cells.paper.optimum) for name in names)
+    at = f"{cells.machine}, {cells.paper.optimum} TB"
+    yield ("Figure 12", at, "jobs degraded by less than 5 %"), over_seeds(few)
+    yield ("Figure 12", at, "mean degradation"), over_seeds(mean)
+    yield ("Figure 12", at, "how far jobs degraded by 150 % or more stay below 0.01 %"), over_seeds(0.01 - extreme)
+
+
+def parity(cells: FairMemoryCells) -> Iterator[KeyedRow]:
+    """Measure how much each deviation of the authors' own runs changes the mean bounded slowdown."""
+    printed = FairMemoryCells(cells.results, cells.machine, FairMemoryReading(f1="f1_as_printed"))
+    for size in (cells.paper.limited, cells.paper.sufficient):
+        at = f"{cells.machine}, {size} TB"
+        inverted = printed(SLOWDOWN, "f1", size) / cells(SLOWDOWN, "f1", size)
+        name = "F1 as printed over F1 as its authors defined it: mean bounded slowdown"
+        yield ("Parity", at, name), over_seeds(inverted)
+        for order in ("sjf", "fm"):
+            curved = cells.results.seeds(SLOWDOWN, cells.machine, order, size, backfill="easy, quadratic slowdown")
+            if len(curved):
+                name = "quadratic over empirical slowdown curve: mean bounded slowdown"
+                yield ("Parity", f"{at}, {order}", name), over_seeds(curved / cells(SLOWDOWN, order, size))
+
+
+def discrimination(cells: FairMemoryCells) -> Iterator[KeyedRow]:
+    """Measure what the reasons of Figure 8 state: the margin of FCFS in discrimination, and the benefit of SJF over FM."""
+    for size in (cells.paper.limited, cells.paper.sufficient):
+        jobs, where = cells("compared_jobs", "fm", size) * 3600, ("Discrimination", f"{cells.machine}, {size} TB")
+        least = (cells.others(FAIRNESS["D"], "fcfs", size, np.min) - cells(FAIRNESS["D"], "fcfs", size)) / jobs
+        yield (*where, "lead of FCFS in D against the same machine"), over_seeds(least)
+        more = (cells("benefit_s", "sjf", size) - cells("benefit_s", "fm", size)) / jobs
+        yield (*where, "benefit of SJF less that of FM"), over_seeds(more)
+
+
+def backfills(cells: FairMemoryCells) -> Iterator[KeyedRow]:
+    """Measure the lead of FM over SJF under each backfilling, to find the part of the authors' backfilling that decides it."""
+    for size in cells.sizes:
+        for backfill in BACKFILLS:
+            under = FairMemoryCells(cells.results, cells.machine, FairMemoryReading(backfill))
+            lead = under(SLOWDOWN, "sjf", size) / under(SLOWDOWN, "fm", size) - 1
+            where = f"{cells.machine}, {size} TB, {backfill}"
+            yield ("Backfilling", where, "lead of FM over SJF in mean bounded slowdown"), over_seeds(lead)
+
+
+def sensitivity(cells: FairMemoryCells) -> Iterator[KeyedRow]:
+    """Measure the lead of FM over the best other order on other traces, with the backfilling that the authors ran."""
+    for trace in TRACES:
+        other = FairMemoryCells(cells.results, cells.machine, BY_NODES, trace)
+        for size in other.sizes:
+            where = f"{cells.machine}, {size} TB, {trace}, {BY_NODES.backfill}"
+            yield ("Sensitivity", where, "lead of FM over the best other order"), over_seeds(other.lead(size))
 
 
 def explain(results: FairMemoryResults) -> list[str]:
     """Describe which order has the lowest mean bounded slowdown at each pool size, in both readings."""
     paragraphs = []
-    for machine in MACHINES:
-        for name, reading in (("spec", SPEC), ("as run", AS_RUN)):
-            cells = FairMemoryCells(results, machine, reading)
-            best = {size: min(ORDERS, key=lambda order: float(cells(SLOWDOWN, order, size).mean())) for size in cells.sizes}
-            words = ", ".join(f"{size} TB {order.upper()}" for size, order in best.items())
-            paragraphs.append(f"{machine}, {name}: the order with the lowest mean bounded slowdown at each pool size: {words}.")
+    for machine, (name, reading) in product(MACHINES, (("spec", SPEC), ("as run", AS_RUN))):
+        cells = FairMemoryCells(results, machine, reading)
+        best = {size: min(ORDERS, key=lambda order: float(cells(SLOWDOWN, order, size).mean())) for size in cells.sizes}
+        words = ", ".join(f"{size} TB {order.upper()}" for size, order in best.items())
+        paragraphs.append(f"{machine}, {name}: the order with the lowest mean bounded slowdown at each pool size: {words}.")
     return paragraphs

@@ -1,18 +1,22 @@
-"""Figures 5 to 12 of the Fair Memory paper drawn from our runs, in both readings."""
+"""Figures 5 to 12 of the Fair Memory paper from our runs in both readings, and figures of the causes that decide claims."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import wraps
+from itertools import pairwise, product
 
 import numpy as np
 
-from poolwise.metrics.intervals import mean_interval
+from poolwise.comparison.published import Claim, Key, Measured
 from poolwise.performance.remote_memory import FAR, NEAR
 from poolwise.presentation.figure import Axis, Bars, Curves, Distribution, Figure, Panels
-from poolwise.reproductions.fair_memory.claims import FairMemoryCells
-from poolwise.reproductions.fair_memory.readings import AS_RUN, SPEC, FairMemoryReading
-from poolwise.reproductions.fair_memory.runs import FAIRNESS, MACHINES, ORDERS, FairMemoryResults
+from poolwise.reproductions.fair_memory.claims import BY_NODES, PER_DOLLAR, SLOWDOWN, FairMemoryCells, FairMemoryResults
+from poolwise.reproductions.fair_memory.readings import AS_RUN, BACKFILLS, SPEC, FairMemoryReading
+from poolwise.reproductions.fair_memory.runs import FAIRNESS, MACHINES, ORDERS
+from poolwise.reproductions.fair_memory.traces import TRACES
+from poolwise.reproductions.results import bands
 from poolwise.traces.generators import generate
 
 NAMES = {"perlmutter": "Perlmutter-like", "juwels": "JUWELS-like"}
@@ -32,23 +36,23 @@ PUBLISHED = {
 }
 """Values that the text states about Figure 7: (machine, metric, order, TB) -> value."""
 GAINS = {("perlmutter", 28): 2.1, ("juwels", 6): 2.3}
+LEAD_AXIS = Axis("lead of FM (%)", limits=(-60, None))
 UNDER_5 = {"perlmutter": 88.0, "juwels": 89.0}
 
 
-def draw(results: FairMemoryResults) -> list[Figure]:
-    """Draw all figures that the runs cover, in the order of the paper."""
-    machines = [machine for machine in MACHINES if results.sizes(machine)]
-    figures = [_figure_5(), _figure_6()]
-    for machine in machines:
-        figures += [*_figure_7(results, machine), *_figure_8(results, machine), *_figure_9(results, machine)]
-    figures += [*_figure_10(results, machines)]
-    for machine in machines:
-        figures += [*_figure_11(results, machine), *_figure_12(results, machine)]
-    return sorted(figures, key=lambda figure: int(figure.artifact.split()[1]))
+def of_each_machine(draw: Callable[[FairMemoryResults, str], Iterable[Figure]]) -> Callable[[FairMemoryResults], list[Figure]]:
+    """Return a function that draws a figure for each machine that was run."""
+
+    @wraps(draw)
+    def drawn(results: FairMemoryResults) -> list[Figure]:
+        return [figure for machine in MACHINES if results.sizes(machine) for figure in draw(results, machine)]
+
+    return drawn
 
 
-def _figure_5() -> Figure:
-    return Bars(
+def figure_5(results: FairMemoryResults) -> Iterator[Figure]:
+    """Draw the slowdown of single programs, an input."""
+    yield Bars(
         "figure5",
         "Figure 5: slowdown of the 11 PARSEC kernels by remote memory",
         "An input: the paper's fitted values at both latencies, in ascending order.",
@@ -59,13 +63,14 @@ def _figure_5() -> Figure:
     )
 
 
-def _figure_6() -> Figure:
+def figure_6(results: FairMemoryResults) -> Iterator[Figure]:
+    """Draw the memory per node of the jobs, an input."""
     edges = [0, 32, 64, 128, 256, 512]
     series = {}
     for machine, paper in MACHINES.items():
         memory = generate(paper.generator, seed=0).request("memory") / 1024
         series[NAMES[machine]] = (100 * np.histogram(memory, edges)[0] / len(memory)).tolist()
-    return Bars(
+    yield Bars(
         "figure6",
         "Figure 6: memory per node of the jobs",
         "An input: the generated workloads, first seed. The paper states only the most frequent bin: 32 to 64 GB on "
@@ -81,7 +86,9 @@ def _pool_axis(sizes: Sequence[int]) -> Axis:
     return Axis("memory pool per rack (TB)", ticks={float(s): str(s) for s in sizes})
 
 
-def _figure_7(results: FairMemoryResults, machine: str) -> Iterator[Figure]:
+@of_each_machine
+def figure_7(results: FairMemoryResults, machine: str) -> Iterator[Figure]:
+    """Draw every order at every pool size."""
     panels = [
         _curves(results, machine, metric, label, scale, log, reading)
         for metric, label, scale, log in _METRICS
@@ -100,44 +107,36 @@ def _figure_7(results: FairMemoryResults, machine: str) -> Iterator[Figure]:
 
 def _curves(results: FairMemoryResults, machine: str, metric: str, label: str, scale: float, log: bool, reading: str) -> Curves:
     cells = FairMemoryCells(results, machine, READINGS[reading])
-    series, bands, published = {}, {}, {}
-    for order in ORDERS:
-        found = [mean_interval(scale * cells(metric, order, size)) for size in cells.sizes]
-        series[order.upper()] = [interval.mean for interval in found]
-        if all(np.isfinite(interval.low) for interval in found):
-            least = 1.0 if log else 0.0  # no bounded slowdown lies below 1
-            bands[order.upper()] = ([max(i.low, least) for i in found], [i.high for i in found])
-        printed = [PUBLISHED.get((machine, metric, order.upper(), size), np.nan) for size in cells.sizes]
-        if not np.isnan(printed).all():
-            published[order.upper()] = printed
+    lines = {o.upper(): [Measured.over_seeds(scale * cells(metric, o, size)) for size in cells.sizes] for o in ORDERS}
+    least = 1.0 if log else 0.0  # no bounded slowdown lies below 1
+    interval = {
+        name: ([max(each.low, least) for each in line], [each.high for each in line])
+        for name, line in lines.items()
+        if all(np.isfinite(each.low) for each in line)
+    }
+    printed = {name: [PUBLISHED.get((machine, metric, name, size), np.nan) for size in cells.sizes] for name in lines}
     return Curves(
         f"{metric}-{reading.replace(' ', '-')}",
         f"{label.partition(' (')[0]}, {reading}",
         x=[float(size) for size in cells.sizes],
-        series=series,
-        interval=bands,
-        published=published,
+        series=bands(lines)["series"],
+        interval=interval,
+        published={name: values for name, values in printed.items() if not np.isnan(values).all()},
         x_axis=_pool_axis(cells.sizes),
         y_axis=Axis(label, log=log),
     )
 
 
-def _figure_8(results: FairMemoryResults, machine: str) -> Iterator[Figure]:
+@of_each_machine
+def figure_8(results: FairMemoryResults, machine: str) -> Iterator[Figure]:
+    """Draw fairness."""
     paper, panels = MACHINES[machine], []
-    for size in (paper.limited, paper.sufficient):
-        for name, reading in READINGS.items():
-            cells = FairMemoryCells(results, machine, reading)
-            hours = 3600 * cells("compared_jobs", "fm", size)
-            series = {o.upper(): [float((cells(m, o, size) / hours).mean()) for m in FAIRNESS.values()] for o in ORDERS}
-            panels.append(
-                Bars(
-                    f"{size}-{name.replace(' ', '-')}",
-                    f"{size} TB per rack, {name}",
-                    groups=list(FAIRNESS),
-                    series=series,
-                    y_axis=Axis("discrimination (h per job)"),
-                )
-            )
+    for size, (name, reading) in product((paper.limited, paper.sufficient), READINGS.items()):
+        cells = FairMemoryCells(results, machine, reading)
+        hours = 3600 * cells("compared_jobs", "fm", size)
+        series = {o.upper(): [float((cells(m, o, size) / hours).mean()) for m in FAIRNESS.values()] for o in ORDERS}
+        title, axis = f"{size} TB per rack, {name}", Axis("discrimination (h per job)")
+        panels.append(Bars(f"{size}-{name.replace(' ', '-')}", title, groups=list(FAIRNESS), series=series, y_axis=axis))
     if not all(np.isnan(list(panel.series.values())).any() for panel in panels):
         yield Panels(
             f"figure8-{machine}",
@@ -150,23 +149,18 @@ def _figure_8(results: FairMemoryResults, machine: str) -> Iterator[Figure]:
         )
 
 
-def _figure_9(results: FairMemoryResults, machine: str) -> Iterator[Figure]:
+@of_each_machine
+def figure_9(results: FairMemoryResults, machine: str) -> Iterator[Figure]:
+    """Draw the bounded slowdown by the scope of the pools."""
     paper, panels = MACHINES[machine], []
-    for size, word in ((paper.sufficient, "sufficient"), (paper.limited, "limited")):
-        for name, reading in READINGS.items():
-            where = (machine, reading.backfill, "slowdown")
-            shown = {"512 GB per node": ("rack", "0"), "rack": ("rack", str(size)), "system": ("system", str(size))}
-            series = {label: results.samples[*where, *key] for label, key in shown.items() if (*where, *key) in results.samples}
-            panels.append(
-                Distribution(
-                    f"{size}-{name.replace(' ', '-')}",
-                    f"{word} pool of {size} TB, {name}",
-                    series=series,
-                    x_axis=Axis("bounded slowdown", log=True),
-                    y_label="share of jobs above",
-                    tail=True,
-                )
-            )
+    sizes = ((paper.sufficient, "sufficient"), (paper.limited, "limited"))
+    for (size, word), (name, reading) in product(sizes, READINGS.items()):
+        where = (machine, reading.backfill, "slowdown")
+        shown = {"512 GB per node": ("rack", "0"), "rack": ("rack", str(size)), "system": ("system", str(size))}
+        series = {label: results.samples[*where, *key] for label, key in shown.items() if (*where, *key) in results.samples}
+        title, axis = f"{word} pool of {size} TB, {name}", Axis("bounded slowdown", log=True)
+        label = f"{size}-{name.replace(' ', '-')}"
+        panels.append(Distribution(label, title, series=series, x_axis=axis, y_label="share of jobs above", tail=True))
     if all(panel.series for panel in panels):
         yield Panels(
             f"figure9-{machine}",
@@ -177,25 +171,26 @@ def _figure_9(results: FairMemoryResults, machine: str) -> Iterator[Figure]:
         )
 
 
-def _figure_10(results: FairMemoryResults, machines: Sequence[str]) -> Iterator[Figure]:
-    metric, panels = "throughput_per_100s_per_memory_dollar", []
-    for machine in machines:
-        for name, reading in READINGS.items():
-            cells = FairMemoryCells(results, machine, reading)
-            found = [mean_interval(cells(metric, "fm", s) / cells(metric, "fm", 0)) for s in cells.sizes]
-            panels.append(
-                Curves(
-                    f"{machine}-{name.replace(' ', '-')}",
-                    f"{NAMES[machine]}, {name}",
-                    x=[float(s) for s in cells.sizes],
-                    series={"FM": [i.mean for i in found], "512 GB in every node": [1.0] * len(found)},
-                    interval={"FM": ([i.low for i in found], [i.high for i in found])},
-                    published={"FM": [GAINS.get((machine, s), np.nan) for s in cells.sizes]},
-                    x_axis=_pool_axis(cells.sizes),
-                    y_axis=Axis("ratio to 512 GB per node"),
-                    highlight=float(MACHINES[machine].optimum),
-                )
+def figure_10(results: FairMemoryResults) -> Iterator[Figure]:
+    """Draw throughput per memory dollar."""
+    panels = []
+    for machine, (name, reading) in product([m for m in MACHINES if results.sizes(m)], READINGS.items()):
+        cells = FairMemoryCells(results, machine, reading)
+        lines = {"FM": [Measured.over_seeds(cells(PER_DOLLAR, "fm", s) / cells(PER_DOLLAR, "fm", 0)) for s in cells.sizes]}
+        drawn = bands(lines)
+        panels.append(
+            Curves(
+                f"{machine}-{name.replace(' ', '-')}",
+                f"{NAMES[machine]}, {name}",
+                x=[float(s) for s in cells.sizes],
+                series={**drawn["series"], "512 GB in every node": [1.0] * len(cells.sizes)},
+                interval=drawn["interval"],
+                published={"FM": [GAINS.get((machine, s), np.nan) for s in cells.sizes]},
+                x_axis=_pool_axis(cells.sizes),
+                y_axis=Axis("ratio to 512 GB per node"),
+                highlight=float(MACHINES[machine].optimum),
             )
+        )
     if panels and not any(np.isnan(list(panel.series["FM"])).any() for panel in panels) and len(panels[0].x) > 1:
         yield Panels(
             "figure10",
@@ -207,7 +202,9 @@ def _figure_10(results: FairMemoryResults, machines: Sequence[str]) -> Iterator[
         )
 
 
-def _figure_11(results: FairMemoryResults, machine: str) -> Iterator[Figure]:
+@of_each_machine
+def figure_11(results: FairMemoryResults, machine: str) -> Iterator[Figure]:
+    """Draw the memory utilization."""
     size = MACHINES[machine].optimum
     where = (machine, SPEC.backfill, "memory")
     if (*where, "0") in results.samples and (*where, str(size)) in results.samples:
@@ -226,7 +223,9 @@ def _figure_11(results: FairMemoryResults, machine: str) -> Iterator[Figure]:
         )
 
 
-def _figure_12(results: FairMemoryResults, machine: str) -> Iterator[Figure]:
+@of_each_machine
+def figure_12(results: FairMemoryResults, machine: str) -> Iterator[Figure]:
+    """Draw the degradation by remote memory."""
     degraded = results.samples.get((machine, SPEC.backfill, "degradation", str(MACHINES[machine].optimum)))
     if degraded is not None:
         edges = [0.0, 5.0, 25.0, 50.0, 75.0, 100.0, 150.0, np.inf]
@@ -241,4 +240,63 @@ def _figure_12(results: FairMemoryResults, machine: str) -> Iterator[Figure]:
             series={"jobs": (100 * counts).tolist()},
             published={"jobs": [UNDER_5[machine], *[np.nan] * 6]},
             y_axis=Axis("share of the jobs (%)", log=True, limits=(0.005, 150.0)),
+        )
+
+
+def ablation(claims: Sequence[Claim], measured: Mapping[str, Mapping[Key, Measured]]) -> Figure:
+    """Draw how many claims hold under each difference of the authors' runs; `measured` maps a label to the rows under it."""
+    published = [claim for claim in claims if claim.kind == "paper"]
+    counts = {}
+    for label, found in measured.items():
+        counts[label] = Counter(c.artifact for c in published if c.criterion.verdict(found.get(c.key)) == "holds")
+    judged = Counter(claim.artifact for claim in published if claim.rule != "shown")
+    names = dict.fromkeys(claim.artifact for claim in published)
+    return Bars(
+        "ablation",
+        "Claims that hold under each difference of the authors' runs",
+        "Number of the paper's claims that hold, by figure: in the specification's reading, with each difference alone, with "
+        "all but one, and with all three.",
+        groups=list(counts),
+        series={f"{name} (of {judged[name]})": [float(count[name]) for count in counts.values()] for name in names},
+        y_axis=Axis("claims that hold"),
+    )
+
+
+def backfills(results: FairMemoryResults) -> Iterator[Figure]:
+    """Draw the lead of FM over SJF under each backfilling."""
+    sizes = results.sizes("perlmutter")
+    lines: dict[str, list[Measured]] = {}
+    for backfill in BACKFILLS:
+        cells = FairMemoryCells(results, "perlmutter", FairMemoryReading(backfill))
+        leads = [100 * (cells(SLOWDOWN, "sjf", s) / cells(SLOWDOWN, "fm", s) - 1) for s in sizes]
+        lines[backfill] = [Measured.over_seeds(lead) for lead in leads]
+    if len(sizes) > 1 and not any(np.isnan(each.value) for line in lines.values() for each in line):
+        yield Curves(
+            "backfilling",
+            "Lead of FM over SJF under each backfilling, Perlmutter-like",
+            "By how much the mean bounded slowdown of SJF exceeds that of FM, with 95 % intervals.",
+            artifact="Backfilling",
+            x=[float(s) for s in sizes],
+            x_axis=_pool_axis(sizes),
+            y_axis=LEAD_AXIS,
+            **bands(lines),
+        )
+
+
+def sensitivity(results: FairMemoryResults) -> Iterator[Figure]:
+    """Draw the lead of FM on other traces."""
+    shown = {"as generated": "", **{name: name for name in TRACES}}
+    sizes = results.sizes("perlmutter", next(iter(TRACES)))
+    cells = {label: FairMemoryCells(results, "perlmutter", BY_NODES, trace) for label, trace in shown.items()}
+    if sizes:
+        yield Curves(
+            "sensitivity",
+            "Lead of FM over the best other order on other traces, backfilling on nodes alone, no extra nodes",
+            "Perlmutter-like, means over seeds. All traces but the last two keep the published marginals and weighted mean "
+            "memory; on the last two the pool binds at sizes where it does not bind on the others.",
+            artifact="Sensitivity",
+            x=[float(size) for size in sizes],
+            series={label: [float(100 * each.lead(size).mean()) for size in sizes] for label, each in cells.items()},
+            x_axis=_pool_axis(sizes),
+            y_axis=LEAD_AXIS,
         )

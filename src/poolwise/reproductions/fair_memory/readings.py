@@ -8,8 +8,7 @@ from itertools import combinations
 from typing import Literal
 
 from poolwise.interfaces import BackfillPolicy
-from poolwise.policies.backfill.easy import Easy
-from poolwise.policies.backfill.easy_nodes_only import EasyNodesOnly
+from poolwise.policies.backfill.easy import Easy, EasyNodesOnly
 
 BackfillName = Literal["easy", "no extra", "nodes only", "nodes only, no extra"]
 BACKFILLS: Mapping[BackfillName, BackfillPolicy] = {
@@ -40,11 +39,7 @@ class FairMemoryReading:
 
 SPEC = FairMemoryReading()
 AS_RUN = FairMemoryReading("nodes only, no extra", "f1_as_printed", "512 GB")
-SWITCHES = {
-    "backfill by nodes, no extra": "backfill",
-    "F1 as printed": "f1",
-    "fairness against 512 GB": "baseline",
-}
+SWITCHES = {"backfill by nodes, no extra": "backfill", "F1 as printed": "f1", "fairness against 512 GB": "baseline"}
 """Cause -> the field of a reading that it switches."""
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from poolwise.arrays import BoolArray, FloatArray
 from poolwise.engines import simulate
@@ -102,67 +101,8 @@ class RunGroup:
         return TRACES[self.trace].workload(generator, self.seed) if self.trace else generate(generator, seed=self.seed)
 
 
-@dataclass(frozen=True)
-class GroupResult:
-    """Results of a run group: one row per run, and samples of the runs that figures show."""
-
-    rows: Sequence[Mapping[str, Any]]
-    samples: Mapping[tuple[str, ...], FloatArray]
-
-    def content(self) -> Json:
-        """Return the result as plain data for the cache."""
-        rows = [[[name, value] for name, value in row.items()] for row in self.rows]  # JSON objects lose the column order
-        return {"rows": rows, "samples": [[list(name), values.tolist()] for name, values in self.samples.items()]}
-
-    @classmethod
-    def of(cls, content: Json) -> GroupResult:
-        """Read the output of `content`."""
-        return cls(
-            [dict(row) for row in content["rows"]],
-            {tuple(name): np.array(values, dtype=np.float64) for name, values in content["samples"]},
-        )
-
-
-@dataclass(frozen=True)
-class FairMemoryResults:
-    """Rows of all groups, and samples of the first seed by (machine, backfill, distribution, ...)."""
-
-    frame: pl.DataFrame
-    samples: Mapping[tuple[str, ...], FloatArray] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, groups: Sequence[GroupResult]) -> FairMemoryResults:
-        """Combine the results of groups."""
-        samples: dict[tuple[str, ...], FloatArray] = {}
-        for group in reversed(groups):
-            samples.update(group.samples)
-        return cls(pl.DataFrame([row for group in groups for row in group.rows], infer_schema_length=None), samples)
-
-    def seeds(self, metric: str, **where: Any) -> FloatArray:
-        """Return (n_seed,) values of a metric of the matching runs; of the generated trace unless `trace` is given."""
-        found = self.frame.filter(**{"trace": "", **where}).sort("seed")
-        return found[metric].to_numpy()
-
-    def mean(self, metric: str, **where: Any) -> float:
-        """Return the mean over seeds; NaN where nothing ran."""
-        values = self.seeds(metric, **where)
-        return float(values.mean()) if len(values) else float("nan")
-
-    def sizes(self, machine: str, trace: str = "") -> list[int]:
-        """Return the pool sizes that were run, TB per rack."""
-        if self.frame.is_empty():
-            return []
-        ran = self.frame.filter((pl.col("size_tb") > 0) & (pl.col("machine") == machine) & (pl.col("trace") == trace))
-        return [int(size) for size in ran["size_tb"].unique().sort().to_list()]
-
-    def rejected(self, machine: str) -> dict[int, float]:
-        """Return the number of rejected jobs at each pool size, mean over seeds."""
-        where = {"machine": machine, "order": "fm", "scope": "rack", "backfill": "easy"}
-        return {size: self.mean("rejected", size_tb=size, **where) for size in self.sizes(machine)}
-
-
 def simulate_group(group: RunGroup) -> Json:
-    """Simulate the runs of a group and return the content of a `GroupResult`."""
+    """Simulate the runs of a group; return one row per run, and samples of the runs that figures show."""
     paper, workload = MACHINES[group.machine], group.workload()
     machine = paper.pooled(group.size_tb) if group.size_tb else paper.baseline()
     fair = _run(workload, machine, _list(FCFS(), group.scope, NoBackfill()), group.seed)
@@ -176,7 +116,8 @@ def simulate_group(group: RunGroup) -> Json:
             if name == "fm" and not group.seed and not group.trace:
                 samples.update(_samples(group, backfill, outcomes))
     rows.extend(_quadratic(group, workload, machine))
-    return GroupResult(rows, samples).content()
+    ordered = [[[name, value] for name, value in row.items()] for row in rows]  # JSON objects lose the column order
+    return {"rows": ordered, "samples": [[list(name), values.tolist()] for name, values in samples.items()]}
 
 
 def _quadratic(group: RunGroup, workload: Workload, machine: Machine) -> Iterator[dict[str, Any]]:
@@ -198,15 +139,8 @@ def _run(workload: Workload, machine: Machine, scheduler: WarmUp, seed: int, mod
 
 
 def _key(group: RunGroup, backfill: str, order: str) -> dict[str, Any]:
-    return {
-        "machine": group.machine,
-        "seed": group.seed,
-        "scope": group.scope,
-        "trace": group.trace,
-        "backfill": backfill,
-        "order": order,
-        "size_tb": group.size_tb,
-    }
+    where = {"machine": group.machine, "seed": group.seed, "scope": group.scope, "trace": group.trace}
+    return {**where, "backfill": backfill, "order": order, "size_tb": group.size_tb}
 
 
 def _measure(outcomes: Outcomes, fair: Outcomes | None, plain: Outcomes | None) -> dict[str, float]:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import ClassVar
 
-from poolwise.comparison.published import Key
-from poolwise.comparison.verdicts import Measured
-from poolwise.presentation.figure import Figure
+from poolwise.batch.methods.place import Place
 from poolwise.registry import register
-from poolwise.reproductions.irop import causes, claims, figures
-from poolwise.reproductions.irop.memory_time import MemoryTimeCase, measure_memory_time
-from poolwise.reproductions.irop.plan import AT_SIZE, SMALLER, THETAS, Grid
-from poolwise.reproductions.irop.runs import measure_placement
-from poolwise.reproductions.reproduction import Reproduction, ReproductionResult
-from poolwise.runner import Executor, Progress
+from poolwise.reproductions.irop import claims, figures
+from poolwise.reproductions.irop.plan import QUICK, THETAS, Grid
+from poolwise.reproductions.irop.runs import IropCase, MemoryTimeCase
+from poolwise.reproductions.measurements import Measurer
+from poolwise.reproductions.reproduction import Part, Reproduction, ReproductionResult, rows_of
 
-QUICK = Grid((0.05, 0.25), (0.0, 0.8, 1.0), 2, 2, (15, 30), 5.0, (4, 10), (6, 15), 1, 20.0)
+AT_SIZE = Part(
+    ("Figure 4", "Figure 5", "Figure 6", "Section V-B", "Ours"),
+    Grid.at_size,
+    (
+        claims.figure_4, claims.figure_5, claims.figure_6, claims.longest, claims.ours, claims.witnesses,
+        claims.against_memory_time,
+    ),
+)  # fmt: skip
+SMALLER = Part(("Figure 7", "Ours"), Grid.smaller, (claims.figure_7, claims.optimum_witnesses, claims.growth))
+"""Figures at the paper's size and at smaller sizes, the cases that they need, and their claims under each reading of theta."""
 
 
 @register("reproductions", "irop")
@@ -26,31 +31,17 @@ class IropReproduction(Reproduction):
     title: ClassVar[str] = "Workload placement with bounded slowdown (IRoP)"
     paper: ClassVar[str] = "Sefati, Dolati, Ghaderi: Workload Placement with Bounded Slowdown in Disaggregated Datacenters"
 
-    def run(
-        self, out: Path, *, quick: bool, executor: Executor, progress: Progress | None = None, figure: str = ""
-    ) -> ReproductionResult:
+    def run(self, measure: Measurer, *, quick: bool, figure: str = "") -> ReproductionResult:
         """Measure the placements of the grid; see `Reproduction.run`."""
-        grid = QUICK if quick else Grid()
-        runs = measure_placement(grid.cases(figure), out, executor, progress)
-        views = [claims.View(grid, runs, theta) for theta in THETAS]
-        measured: dict[Key, Measured] = {}
-        drawn: list[Figure] = []
-        switches: dict[str, dict[Key, Measured]] = {}
-        if figure not in SMALLER:
-            memory_time = measure_memory_time([MemoryTimeCase(seed) for seed in range(grid.seeds)], out, executor, progress)
-            for view in views:
-                for part in (
-                    claims.slowdown, claims.energy, claims.objective, claims.longest, claims.our_rows, causes.witness_rows,
-                ):  # fmt: skip
-                    measured |= part(view)
-                measured |= causes.against_memory_time(view, memory_time)
-            drawn += figures.at_size(grid, runs)
-            switches = causes.switches(grid, runs)
-        if figure not in AT_SIZE:
-            for view in views:
-                measured |= claims.optimum(view) | causes.optimum_witness_rows(view)
-            measured |= claims.runtime(grid, runs)
-            drawn += figures.times(grid, runs)
+        grid, parts = QUICK if quick else Grid(), [part for part in (AT_SIZE, SMALLER) if part.concerns(figure)]
+        runs = measure((case for part in parts for case in part.cases(grid)), IropCase.run, Place().prepare)
+        by_memory_time = [MemoryTimeCase(seed) for seed in range(grid.seeds if AT_SIZE in parts else 0)]
+        memory_time = measure(by_memory_time, MemoryTimeCase.run)
+        views = [claims.View(grid, runs, theta, memory_time) for theta in THETAS]
+        measured = {key: value for view in views for key, value in rows_of(parts, view).items()}
+        drawn = list(figures.at_size(grid, runs)) if AT_SIZE in parts else []
+        drawn += figures.times(grid, runs) if SMALLER in parts else []
+        switches = claims.switches(grid, runs) if AT_SIZE in parts else {}
         return ReproductionResult(measured, drawn, _notes(grid), EXPLANATION, switches=switches)
 
 

@@ -1,23 +1,23 @@
-"""Measured values of the claims of the IRoP paper, one function per figure."""
+"""Measured values of the claims of the IRoP paper, and the runs that verify why some do not hold."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from poolwise.batch.problem.definition import Theta
-from poolwise.comparison.published import Key
-from poolwise.comparison.verdicts import Measured
-from poolwise.metrics.intervals import mean_interval
-from poolwise.reproductions.irop.plan import FEW, SMALL, TIMED, Grid, case
-from poolwise.reproductions.irop.runs import IropCase
+from poolwise.comparison.published import Key, Measured
+from poolwise.reproductions.irop.plan import FEW, LOOSE, SMALL, TENTH, THETAS, TIMED, Grid
+from poolwise.reproductions.irop.runs import FILLED_UP, HEEP_BY_MODULE, LARGEST_FIRST, IropCase, MemoryTimeCase
+from poolwise.reproductions.results import KeyedRow
 
 IropRuns = Mapping[IropCase, dict[str, Any]]
+WORKLOADS = 150
 SHORTEST_S = 1e-3
 """CPU seconds to which shorter times are rounded up."""
 
@@ -29,13 +29,14 @@ class View:
     grid: Grid
     runs: IropRuns
     theta: Theta
+    memory_time: Mapping[MemoryTimeCase, dict[str, Any]] = field(default_factory=dict)
     substitutes: Mapping[str, str] = field(default_factory=dict)
 
     def value(self, method: str, metric: str, tolerance: float, eta: float) -> np.ndarray:
         """Return (n_seed,) values of a metric."""
         method = self.substitutes.get(method, method)
-        cases = (case(method, self.theta, eta, tolerance, seed) for seed in range(self.grid.seeds))
-        return np.array([self.runs[c].get(metric, math.nan) for c in cases], dtype=np.float64)
+        cases = (IropCase(method, self.theta, eta, tolerance, seed) for seed in range(self.grid.seeds))
+        return np.array([self.runs[case].get(metric, math.nan) for case in cases], dtype=np.float64)
 
     def points(self) -> list[tuple[float, float]]:
         """Return all pairs (Delta, eta)."""
@@ -45,11 +46,15 @@ class View:
         """Return (n_point, n_seed) differences: the metric of `one` less that of `other`."""
         return np.array([self.value(one, metric, *p) - self.value(other, metric, *p) for p in points])
 
+    def reduction(self, metric: str, below: str, above: str, tolerance: float, eta: float) -> np.ndarray:
+        """Return (n_seed,) percentages by which the metric of `below` is less than that of `above`."""
+        found: np.ndarray = 100 * (1 - self.value(below, metric, tolerance, eta) / self.value(above, metric, tolerance, eta))
+        return found
+
 
 def finite_mean(values: np.ndarray, note: str = "") -> Measured:
     """Return the mean of the finite values, one per seed, with its interval by Student's t."""
-    found = mean_interval(values[np.isfinite(values)])
-    return Measured(found.mean, found.low, found.high, note)
+    return Measured.over_seeds(values[np.isfinite(values)], note)
 
 
 def factor(values: np.ndarray) -> Measured:
@@ -58,77 +63,69 @@ def factor(values: np.ndarray) -> Measured:
     return Measured(math.exp(found.value), math.exp(found.low), math.exp(found.high))
 
 
-def extremes_and_mean(artifact: str, condition: str, metric: str, values: np.ndarray) -> dict[Key, Measured]:
-    """Return the greatest, mean and least of all values as three rows."""
-    return {
-        (artifact, condition, f"greatest {metric}"): Measured(float(values.max())),
-        (artifact, condition, f"mean {metric}"): finite_mean(values),
-        (artifact, condition, f"least {metric}"): Measured(float(values.min())),
-    }
+def _extremes(artifact: str, condition: str, metric: str, values: np.ndarray, means: np.ndarray) -> Iterator[KeyedRow]:
+    """Yield the greatest and least of all values, and the mean of independent means, as three rows."""
+    yield (artifact, condition, f"greatest {metric}"), Measured(float(values.max()))
+    yield (artifact, condition, f"mean {metric}"), finite_mean(means)
+    yield (artifact, condition, f"least {metric}"), Measured(float(values.min()))
 
 
-def slowdown(view: View, pooled: bool = False) -> dict[Key, Measured]:
-    """Measure Figure 4; with `pooled` only the rows over all accepted slowdowns together."""
+def figure_4(view: View) -> Iterator[KeyedRow]:
+    """Measure the completion of workloads against CFM."""
+    yield from _reductions(view)
     grid, theta = view.grid, view.theta
-    pairs = [(view.value("irop", "completion", t, 0.0), view.value("cfm", "completion", t, 0.0)) for t in grid.tolerances]
-    reduction = np.concatenate([100 * (1 - irop / cfm) for irop, cfm in pairs])
-    found = extremes_and_mean("Figure 4", f"eta 0, theta {theta}", "reduction of the completion ratio against CFM", reduction)
-    if pooled:
-        return found
-    for tolerance, (irop, cfm) in zip(grid.tolerances, pairs, strict=True):
-        key = f"eta 0, Delta {tolerance:.2f}, theta {theta}"
-        found["Figure 4", key, "mean reduction of the completion ratio against CFM"] = finite_mean(100 * (1 - irop / cfm))
+    for tolerance in grid.tolerances:
+        key = "Figure 4", f"eta 0, Delta {tolerance:.2f}, theta {theta}", "mean reduction of the completion ratio against CFM"
+        yield key, finite_mean(view.reduction("completion", "irop", "cfm", tolerance, 0.0))
     rise = np.mean([view.value("irop", "theta", t, 1.0) - view.value("irop", "theta", t, 0.0) for t in grid.tolerances], axis=0)
-    found["Figure 4", f"theta {theta}", "sum theta at eta 1 less at eta 0"] = finite_mean(rise)
-    late = [(0.25, eta) for eta in grid.etas if eta > 0.3]
-    above = view.margin("completion", "irop", "cfm", late).mean(axis=0)
-    key = f"Delta 0.25, eta above 0.3, theta {theta}"
-    found["Figure 4", key, "completion ratio of IRoP less that of CFM"] = finite_mean(above)
-    return found
+    yield ("Figure 4", f"theta {theta}", "sum theta at eta 1 less at eta 0"), finite_mean(rise)
+    above = view.margin("completion", "irop", "cfm", [(0.25, eta) for eta in grid.etas if eta > 0.3]).mean(axis=0)
+    condition = f"Delta 0.25, eta above 0.3, theta {theta}"
+    yield ("Figure 4", condition, "completion ratio of IRoP less that of CFM"), finite_mean(above)
 
 
-def energy(view: View) -> dict[Key, Measured]:
-    """Measure Figure 5."""
-    grid, theta = view.grid, view.theta
-    fall = [view.value("irop", "energy", 0.05, eta) - view.value("irop", "energy", 0.25, eta) for eta in grid.etas]
-    found = {("Figure 5", f"theta {theta}", "energy at Delta 0.05 less at Delta 0.25"): finite_mean(np.mean(fall, axis=0))}
-    pair = view.value("irop", "energy", 0.25, 1.0), view.value("heep", "energy", 0.25, 1.0)
-    found |= extremes_and_mean(
-        "Figure 5", f"Delta above 0.20, eta 1, theta {theta}", "reduction of energy against HEEP", 100 * (1 - pair[0] / pair[1])
-    )
-    heep = view.value("heep", "theta", 0.25, 1.0) / 150
-    return found | {("Figure 5", f"Delta 0.25, theta {theta}", "mean theta of HEEP"): finite_mean(heep)}
+def _reductions(view: View) -> Iterator[KeyedRow]:
+    """Yield the reduction of the completion ratio over all accepted slowdowns together."""
+    found = [view.reduction("completion", "irop", "cfm", tolerance, 0.0) for tolerance in view.grid.tolerances]
+    values, metric = np.concatenate(found), "reduction of the completion ratio against CFM"
+    yield from _extremes("Figure 4", f"eta 0, theta {view.theta}", metric, values, values)
 
 
-def objective(view: View) -> dict[Key, Measured]:
-    """Measure Figure 6."""
+def figure_5(view: View) -> Iterator[KeyedRow]:
+    """Measure the energy against HEEP."""
+    theta = view.theta
+    fall = [view.value("irop", "energy", 0.05, eta) - view.value("irop", "energy", 0.25, eta) for eta in view.grid.etas]
+    yield ("Figure 5", f"theta {theta}", "energy at Delta 0.05 less at Delta 0.25"), finite_mean(np.mean(fall, axis=0))
+    less = view.reduction("energy", "irop", "heep", 0.25, 1.0)
+    yield from _extremes("Figure 5", f"Delta above 0.20, eta 1, theta {theta}", "reduction of energy against HEEP", less, less)
+    heep = view.value("heep", "theta", 0.25, 1.0) / WORKLOADS
+    yield ("Figure 5", f"Delta 0.25, theta {theta}", "mean theta of HEEP"), finite_mean(heep)
+
+
+def figure_6(view: View) -> Iterator[KeyedRow]:
+    """Measure the objective against the other methods."""
     theta, points = view.theta, view.points()
     least = min(float((-view.margin("objective", "irop", other, points)).mean(axis=1).min()) for other in ("first-fit", "cfm"))
+    yield ("Figure 6", f"theta {theta}", "least margin of IRoP's objective to first fit and CFM"), Measured(least)
     below = (view.margin("objective", "irop", "heep", points).mean(axis=1) < 0).mean() - 0.5
-    strict = [(0.05, eta) for eta in view.grid.etas if eta >= 0.7]
-    above = view.margin("objective", "irop", "heep", strict).mean(axis=0)
     half = "share of eta and Delta where IRoP's objective is below HEEP's, less one half"
-    return {
-        ("Figure 6", f"theta {theta}", "least margin of IRoP's objective to first fit and CFM"): Measured(least),
-        ("Figure 6", f"theta {theta}", half): Measured(float(below)),
-        ("Figure 6", f"Delta 0.05, eta from 0.7, theta {theta}", "objective of IRoP less that of HEEP"): finite_mean(above),
-    }
+    yield ("Figure 6", f"theta {theta}", half), Measured(float(below))
+    above = view.margin("objective", "irop", "heep", [(0.05, eta) for eta in view.grid.etas if eta >= 0.7]).mean(axis=0)
+    condition = f"Delta 0.05, eta from 0.7, theta {theta}"
+    yield ("Figure 6", condition, "objective of IRoP less that of HEEP"), finite_mean(above)
 
 
-def optimum(view: View) -> dict[Key, Measured]:
-    """Measure the comparison of Figure 7 with OPT."""
-    condition = f"30 x 30, theta {view.theta}"
-    return {
-        ("Figure 7", condition, "slowdown of IRoP above OPT"): above_optimum(view, "irop", "completion"),
-        ("Figure 7", condition, "energy of IRoP above OPT"): above_optimum(view, "irop", "energy"),
-    }
-
-
-def longest(view: View) -> dict[Key, Measured]:
+def longest(view: View) -> Iterator[KeyedRow]:
     """Measure how far the longest run of IRoP at the paper's size stays below 30 s."""
     seconds = max(float(view.value("irop", "cpu_s", *point).max()) for point in view.points())
-    key = "Section V-B", f"150 x 1200, theta {view.theta}", "30 s less the longest run of IRoP"
-    return {key: Measured(30 - seconds)}
+    yield ("Section V-B", f"150 x 1200, theta {view.theta}", "30 s less the longest run of IRoP"), Measured(30 - seconds)
+
+
+def figure_7(view: View) -> Iterator[KeyedRow]:
+    """Measure the comparison with OPT."""
+    condition = f"30 x 30, theta {view.theta}"
+    yield ("Figure 7", condition, "slowdown of IRoP above OPT"), above_optimum(view, "irop", "completion")
+    yield ("Figure 7", condition, "energy of IRoP above OPT"), above_optimum(view, "irop", "energy")
 
 
 def above_optimum(view: View, method: str, metric: str) -> Measured:
@@ -144,43 +141,28 @@ def above_optimum(view: View, method: str, metric: str) -> Measured:
     return finite_mean(np.array(found), f"the optimum is the better of OPT and place, proven within {max(gaps):.2g} %")
 
 
-def our_rows(view: View) -> dict[Key, Measured]:
-    """Measure the margin of our method `place`, and the workloads beyond their accepted slowdown under CFM and first fit."""
-    found: dict[Key, Measured] = {}
-    points, condition = view.points(), f"theta {view.theta}"
-    for other, name in (("irop", "IRoP"), ("heep", "HEEP"), ("cfm", "CFM"), ("first-fit", "first fit")):
-        margin = view.margin("objective", other, "place", points)
-        found["Ours", condition, f"least margin of place to {name}"] = Measured(float(margin.min()))
-    for method, name in (("cfm", "CFM"), ("first-fit", "first fit")):
-        broken = np.concatenate([view.value(method, "violations", *p) for p in points]) / 1.5
-        found["Ours", condition, f"workloads beyond their accepted slowdown under {name}"] = finite_mean(broken)
-    return found
+def growth(view: View) -> Iterator[KeyedRow]:
+    """Measure the growth of the times of OPT and IRoP with the size, at the paper's sizes and at sizes that OPT can solve.
 
-
-def runtime(grid: Grid, runs: IropRuns) -> dict[Key, Measured]:
-    """Measure the growth of the times of OPT and IRoP with the size, at the paper's sizes and at sizes that OPT can solve."""
-    metric = "growth of OPT's time over growth of IRoP's"
-    ends = grid.sizes[0], SMALL
-    found = {
-        ("Figure 7", "workloads 15 to 30 on 30 modules", metric): Measured(
-            _growth([runs[grid.sized(method, (size, SMALL))] for method in TIMED for size in ends])
-        ),
-        ("Figure 7", "modules 15 to 30 with 30 workloads", metric): Measured(
-            _growth([runs[grid.sized(method, (SMALL, size))] for method in TIMED for size in ends])
-        ),
-    }
-    few = (
-        (f"workloads {grid.few_workloads[0]} to {grid.few_workloads[-1]} on {SMALL} modules", grid.few_workloads, False),
-        (f"modules {grid.few_modules[0]} to {grid.few_modules[-1]} with {FEW} workloads", grid.few_modules, True),
-    )
-    for condition, sizes, of_modules in few:
-        pairs = [(FEW, size) if of_modules else (size, SMALL) for size in (sizes[0], sizes[-1])]
-        each = [
-            _growth([runs[grid.few(method, pair, seed)] for method in TIMED for pair in pairs])
-            for seed in range(grid.few_seeds)
-        ]
-        found["Figure 7", condition, metric] = factor(np.array(each))
-    return found
+    These runs do not depend on the reading of theta.
+    """
+    grid, runs, metric = view.grid, view.runs, "growth of OPT's time over growth of IRoP's"
+    least = grid.sizes[0]
+    for condition, small in (
+        ("workloads 15 to 30 on 30 modules", (least, SMALL)),
+        ("modules 15 to 30 with 30 workloads", (SMALL, least)),
+    ):
+        four = [runs[grid.sized(method, size)] for method in TIMED for size in (small, (SMALL, SMALL))]
+        yield ("Figure 7", condition, metric), Measured(_growth(four))
+    few, many = grid.few_workloads[0], grid.few_workloads[-1]
+    less, more = grid.few_modules[0], grid.few_modules[-1]
+    for condition, sizes in (
+        (f"workloads {few} to {many} on {SMALL} modules", ((few, SMALL), (many, SMALL))),
+        (f"modules {less} to {more} with {FEW} workloads", ((FEW, less), (FEW, more))),
+    ):
+        seeds = range(grid.few_seeds)
+        each = [_growth([runs[grid.few(method, size, seed)] for method in TIMED for size in sizes]) for seed in seeds]
+        yield ("Figure 7", condition, metric), factor(np.array(each))
 
 
 def _growth(four: Sequence[Mapping[str, Any]]) -> float:
@@ -189,3 +171,74 @@ def _growth(four: Sequence[Mapping[str, Any]]) -> float:
         return math.nan  # the small run of OPT hit its time limit, so its time is unknown
     irop, irop_large, opt, opt_large = (max(float(run["cpu_s"]), SHORTEST_S) for run in four)
     return (opt_large / opt) / (irop_large / irop)
+
+
+def ours(view: View) -> Iterator[KeyedRow]:
+    """Measure the margin of our method `place`, and the workloads beyond their accepted slowdown under CFM and first fit."""
+    points, condition = view.points(), f"theta {view.theta}"
+    for other, name in (("irop", "IRoP"), ("heep", "HEEP"), ("cfm", "CFM"), ("first-fit", "first fit")):
+        least = float(view.margin("objective", other, "place", points).min())
+        yield ("Ours", condition, f"least margin of place to {name}"), Measured(least)
+    for method, name in (("cfm", "CFM"), ("first-fit", "first fit")):
+        broken = np.concatenate([view.value(method, "violations", *p) for p in points]) / 1.5
+        yield ("Ours", condition, f"workloads beyond their accepted slowdown under {name}"), finite_mean(broken)
+
+
+def witnesses(view: View) -> Iterator[KeyedRow]:
+    """Measure the rows at the paper's size that verify causes."""
+    theta = f"theta {view.theta}"
+    strict = [t for t in view.grid.tolerances if t <= TENTH]
+    at_delta = max(float(np.abs(view.value("irop", "theta", t, 0.0) / (WORKLOADS * t) - 1).max()) for t in strict)
+    metric = "largest distance of IRoP's mean theta from Delta"
+    yield ("Ours", f"eta 0, Delta up to 0.10, {theta}", metric), Measured(at_delta)
+    local = max(float(np.abs(view.value(m, "theta", LOOSE, 0.0) / WORKLOADS).max()) for m in ("cfm", "first-fit"))
+    yield ("Ours", f"eta 0, {theta}", "largest mean theta of CFM and first fit"), Measured(local)
+    loose, methods = f"Delta above 0.20, eta 1, {theta}", ("irop", "heep", HEEP_BY_MODULE, LARGEST_FIRST)
+    irop, heep, other, largest = (view.value(method, "energy", LOOSE, 1.0) for method in methods)
+    metric = "reduction of energy against HEEP less that against HEEP by whole modules"
+    yield ("Ours", loose, metric), finite_mean(100 * (irop / other - irop / heep))
+    metric = "energy of IRoP less with large workloads rounded first"
+    yield ("Ours", loose, metric), finite_mean(100 * (1 - largest / irop))
+    used = view.value("heep", "memory_used", LOOSE, 1.0) - view.value("irop", "memory_used", LOOSE, 1.0)
+    yield ("Ours", loose, "local memory in use under HEEP less under IRoP"), finite_mean(100 * used)
+    cores = view.value("heep", "cores_used", LOOSE, 1.0)
+    yield ("Ours", loose, "cores in use under HEEP"), finite_mean(100 * cores)
+
+
+def optimum_witnesses(view: View) -> Iterator[KeyedRow]:
+    """Measure the rows of the comparison with OPT that verify causes."""
+    small = f"30 x 30, theta {view.theta}"
+    alone = above_optimum(view, "irop", "theta")
+    yield ("Ours", small, "slowdown of IRoP above OPT, counted as theta alone"), alone
+    filled, plain = (above_optimum(view, method, "completion") for method in (FILLED_UP, "irop"))
+    yield ("Ours", small, "slowdown of IRoP above OPT, local memory filled up"), filled
+    fall = Measured(plain.value - filled.value, note=plain.note)
+    yield ("Ours", small, "slowdown of IRoP above OPT less that with local memory filled up"), fall
+    by_order, by_size = (above_optimum(view, method, "energy").value for method in ("irop", LARGEST_FIRST))
+    rounded = Measured(by_order - by_size, note=plain.note)
+    yield ("Ours", small, "energy of IRoP above OPT less that with large workloads rounded first"), rounded
+
+
+def against_memory_time(view: View) -> Iterator[KeyedRow]:
+    """Measure the reduction of the completion ratio against CFM as this paper describes it, over all accepted slowdowns."""
+    cfm = np.array([view.memory_time[MemoryTimeCase(seed)]["completion"] for seed in range(view.grid.seeds)])
+    found = np.array([100 * (1 - view.value("irop", "completion", t, 0.0) / cfm) for t in view.grid.tolerances])
+    metric = "reduction of the completion ratio against CFM by memory times time"
+    yield from _extremes("Ours", f"eta 0, theta {view.theta}", metric, found, found.mean(axis=0))
+
+
+def switches(grid: Grid, runs: IropRuns) -> dict[str, dict[Key, Measured]]:
+    """Return switch -> claim -> measurement with that switch alone, for the claims that each switch affects."""
+    found: dict[str, dict[Key, Measured]] = {}
+    strict = tuple(tolerance for tolerance in grid.tolerances if tolerance <= TENTH)
+    some = tuple(eta for eta in grid.etas if eta > 0)
+    for theta in THETAS:
+        heep = View(grid, runs, theta, substitutes={"heep": HEEP_BY_MODULE})
+        found.setdefault("HEEP by whole modules", {}).update([*figure_5(heep), *figure_6(heep)])
+        for name, tolerances in (("Delta 0.05 alone", strict[:1]), ("Delta up to 0.10", strict)):
+            view = View(replace(grid, tolerances=tolerances), runs, theta)
+            found.setdefault(name, {}).update(_reductions(view))
+        margins = figure_6(View(replace(grid, tolerances=strict, etas=some), runs, theta))
+        least = [(key, value) for key, value in margins if "least margin" in key[2]]
+        found.setdefault("eta above 0, Delta up to 0.10", {}).update(least)
+    return found

@@ -17,8 +17,6 @@ FEW = 10
 """Number of workloads that OPT places on a few modules within a minute."""
 TENTH, LOOSE = 0.10, 0.25
 """Accepted slowdowns: one in the middle of the paper's range, up to which its reduction against CFM is checked; the loosest."""
-AT_SIZE, SMALLER = ("Figure 4", "Figure 5", "Figure 6", "Section V-B"), ("Figure 7",)
-"""Artifacts that need only runs at the paper's size, and artifacts that need only smaller runs."""
 
 
 @dataclass(frozen=True)
@@ -45,33 +43,25 @@ class Grid:
     few_seeds: int = 3
     patience_s: float = 60.0
 
-    def cases(self, figure: str = "") -> list[IropCase]:
-        """Return every case, or those of a figure, seed by seed so that an interrupted run has complete seeds."""
-        at_size = [] if figure in SMALLER else [*self._main(), *self._switched()]
-        return at_size if figure in AT_SIZE else [*at_size, *self._small(), *self._growth()]
-
-    def _main(self) -> list[IropCase]:
+    def at_size(self) -> list[IropCase]:
+        """Return the cases at the paper's size, and those in which IRoP rounds large workloads first."""
         points = product(range(self.seeds), THETAS, METHODS, self.tolerances, self.etas)
-        return [case(method, theta, eta, tolerance, seed) for seed, theta, method, tolerance, eta in points]
+        found = [IropCase(method, theta, eta, tolerance, seed) for seed, theta, method, tolerance, eta in points]
+        return found + [IropCase(LARGEST_FIRST, theta, 1.0, LOOSE, seed) for theta, seed in product(THETAS, range(self.seeds))]
 
-    def _switched(self) -> list[IropCase]:
-        """Return the cases in which IRoP rounds large workloads first, at the point where Figure 5 compares it with HEEP."""
-        return [case(LARGEST_FIRST, theta, 1.0, LOOSE, seed) for theta, seed in product(THETAS, range(self.seeds))]
-
-    def _small(self) -> list[IropCase]:
+    def smaller(self) -> list[IropCase]:
+        """Return the smaller cases of Figure 7, seed by seed so that an interrupted run has complete seeds."""
         points = product(THETAS, range(self.small_seeds), ("irop", "opt", "place", LARGEST_FIRST, FILLED_UP))
-        return [self.small(method, theta, seed) for theta, seed, method in points]
+        found = [self.small(method, theta, seed) for theta, seed, method in points]
+        sizes = [(size, SMALL) for size in self.sizes] + [(SMALL, size) for size in self.sizes]
+        found += [self.sized(method, size) for size in sizes for method in TIMED]
+        few = [*((size, SMALL) for size in self.few_workloads), *((FEW, size) for size in self.few_modules)]
+        return found + [self.few(method, size, seed) for seed in range(self.few_seeds) for size in few for method in TIMED]
 
     def small(self, method: str, theta: Theta, seed: int) -> IropCase:
         """Return a case at the size that the paper compares with OPT."""
         seconds = {"opt": self.opt_seconds, "place": 4.0}.get(method, 0.05)
         return IropCase(method, theta, 0.5, None, seed, SMALL, SMALL, seconds)
-
-    def _growth(self) -> list[IropCase]:
-        sizes = [(size, SMALL) for size in self.sizes] + [(SMALL, size) for size in self.sizes]
-        few = [*((size, SMALL) for size in self.few_workloads), *((FEW, size) for size in self.few_modules)]
-        found = [self.sized(method, size) for size in sizes for method in TIMED]
-        return found + [self.few(method, size, seed) for seed in range(self.few_seeds) for size in few for method in TIMED]
 
     def sized(self, method: str, size: tuple[int, int]) -> IropCase:
         """Return a case of a size of Figure 7, of which only the run time is used."""
@@ -82,6 +72,4 @@ class Grid:
         return IropCase(method, "printed", 0.5, None, seed, *size, self.patience_s if method == "opt" else 0.05)
 
 
-def case(method: str, theta: Theta, eta: float, tolerance: float | None, seed: int) -> IropCase:
-    """Return a case at the paper's size."""
-    return IropCase(method, theta, eta, tolerance, seed)
+QUICK = Grid((0.05, 0.25), (0.0, 0.8, 1.0), 2, 2, (15, 30), 5.0, (4, 10), (6, 15), 1, 20.0)

@@ -1,16 +1,15 @@
-"""Cases of the IRoP reproduction: one placement by one method, its check and its measurements."""
+"""Cases of the IRoP reproduction: one placement by one method, or by CFM as the IRoP paper describes it, and its check."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from poolwise import catalog
+from poolwise.batch.methods.cfm import Cfm
 from poolwise.batch.methods.heep import Heep
 from poolwise.batch.methods.irop import Irop
 from poolwise.batch.methods.method import Limit, Method, find_method
@@ -22,8 +21,7 @@ from poolwise.batch.search.costs import costs_of
 from poolwise.batch.search.packing import BinPacking, assignment_of
 from poolwise.errors import PolicyError, PoolwiseError
 from poolwise.files.batch import read_batch
-from poolwise.reproductions import cached_measurements
-from poolwise.runner import Executor, Progress
+from poolwise.performance.profiles import Profile
 
 HEEP_BY_MODULE = "heep, by module"
 """Name of HEEP with modules sorted by their whole energy."""
@@ -94,10 +92,9 @@ class IropCase:
             HEEP_BY_MODULE: _HeepByModule(),
             LARGEST_FIRST: Irop(largest_first=True),
             FILLED_UP: _FilledUp(),
+            "place": Place(guard=self.seconds > 1),
         }
-        if self.method in variants:
-            return variants[self.method]
-        return Place(guard=self.seconds > 1) if self.method == "place" else find_method(self.method)
+        return variants[self.method] if self.method in variants else find_method(self.method)
 
 
 @dataclass(frozen=True)
@@ -139,8 +136,34 @@ def _used(problem: Problem, found: Solution) -> dict[str, float]:
     return {"cores_used": float(problem.batch.cores[placed].sum()) / cores, "memory_used": local / memory}
 
 
-def measure_placement(
-    cases: Iterable[IropCase], folder: Path, executor: Executor, progress: Progress | None = None
-) -> dict[IropCase, dict[str, Any]]:
-    """Measure each case once, in parallel, reusing the measurements in the folder."""
-    return cached_measurements.measure_all(cases, IropCase.run, folder, executor, Place().prepare, progress)
+STEPS = 301
+"""Number of candidate local shares, from the smallest allowed share to 1."""
+
+
+@dataclass(frozen=True)
+class MemoryTimeCase:
+    """Placement at the paper's size on the modules that CFM chooses, each workload with the share that `least_product` finds.
+
+    It does not depend on Delta and eta.
+    """
+
+    seed: int
+
+    def run(self) -> dict[str, Any]:
+        """Return the mean completion ratio and local share; raise PolicyError if a constraint other than Delta is broken."""
+        problem = IropCase("cfm", "relative", 0.0, None, self.seed).problem()
+        found = Cfm().solve(problem, Limit(1.0))
+        least = [max(problem.least_local, 1 - profile.remote[-1]) for profile in problem.batch.profile]
+        local = np.array([least_product(p, x) for p, x in zip(problem.batch.profile, least, strict=True)])
+        solution = Solution(problem, replace(found.assignment, local=local))
+        broken = set(check_assignment(problem, solution.assignment).count()) - {"4j"}
+        if broken:
+            raise PolicyError(f"{self}: constraints {sorted(broken)} are broken")
+        return {"completion": float(np.nanmean(solution.completion)), "local": float(local.mean())}
+
+
+def least_product(profile: Profile, least: float) -> float:
+    """Return the share from `least` to 1 that minimizes x T(x), T = 1 + P^m(1 - x); the largest of several minima."""
+    shares = np.linspace(1.0, least, STEPS)
+    products = [x * (1 + float(profile.at(1 - x))) for x in shares.tolist()]
+    return float(shares[int(np.argmin(products))])

@@ -3,20 +3,44 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import ClassVar
 
 from poolwise.registry import register
-from poolwise.reproductions.nvme_composition import packing
-from poolwise.reproductions.nvme_composition.cells import NvmeCase, NvmeLoad, measure_nvme_case
-from poolwise.reproductions.nvme_composition.claims import claim_rows, switches
-from poolwise.reproductions.nvme_composition.figures import figures
-from poolwise.reproductions.nvme_composition.plan import POLICIES, SOURCES, STEP_LOADS, STEPS, NvmePlan, NvmeResults
-from poolwise.reproductions.nvme_composition.tables import tables
-from poolwise.reproductions.reproduction import Reproduction, ReproductionResult
-from poolwise.runner import Executor, Progress
+from poolwise.reproductions.measurements import Measurer
+from poolwise.reproductions.nvme_composition import claims, figures, packing
+from poolwise.reproductions.nvme_composition.cells import NvmeCase, measure_nvme_case
+from poolwise.reproductions.nvme_composition.claims import NvmeResults
+from poolwise.reproductions.nvme_composition.plan import MODES, QUICK, SOURCES, TABLES, NvmePlan, seeded
+from poolwise.reproductions.reproduction import Part, Reproduction, ReproductionResult, figures_of, rows_of
 
-QUICK = NvmePlan(2, (0.7, 0.8), (1.0, 1.2), (2, 10), sweeps=(), packings=False)
+PARTS = (
+    Part(("Table III", "Abstract"), partial(NvmePlan.table, scenario="high_bandwidth"), (claims.pooling, claims.abstract)),
+    *(
+        Part((name,), partial(NvmePlan.table, scenario=scenario), (partial(claims.table, scenario=scenario),))
+        for scenario, name in TABLES.items()
+    ),
+    Part(("Figure 4",), NvmePlan.tables, (), (figures.figure_4,)),
+    Part(("Figure 5",), NvmePlan.middle, (claims.figure_5,), (figures.figure_5,)),
+    Part(("Figure 6",), NvmePlan.tables, (claims.figure_6,), (figures.figure_6,)),
+    Part(
+        ("Figure 7", "Figure 8", "Figure 9"),
+        NvmePlan.priorities,
+        (claims.figure_7, claims.figures_8_9),
+        (figures.figures_7_to_9,),
+    ),
+    Part(("Figure 10",), NvmePlan.sizes, (claims.figure_10,), (figures.figure_10,)),
+    Part(("Figure 11",), NvmePlan.mixes, (claims.figure_11,), (figures.figure_11,)),
+    Part(("Origin of the gap",), NvmePlan.origins, (claims.origins,)),
+    Part(("Rates",), NvmePlan.rates),
+)
+"""Tables and figures of the paper, the cases that they need, their claims, and their drawings under one physics."""
+
+
+def cases(plan: NvmePlan, figure: str = "") -> list[NvmeCase]:
+    """Return every case with every seed, or those of a figure: an artifact of a claim, "Figure 8" or "Table III"."""
+    found = dict.fromkeys(case for part in PARTS if part.concerns(figure) for case in part.cases(plan))
+    return [seeded(case, seed) for case in found for seed in range(plan.seeds)]
 
 
 @register("reproductions", "nvme-composition")
@@ -35,31 +59,33 @@ class NvmeComposition(Reproduction):
     title: ClassVar[str] = "Placing workloads on pooled, shared and composed NVMe"
     paper: ClassVar[str] = "Call et al., Disaggregation-aware workload placement on pooled NVMe"
 
-    def run(
-        self, out: Path, *, quick: bool, executor: Executor, progress: Progress | None = None, figure: str = ""
-    ) -> ReproductionResult:
+    def run(self, measure: Measurer, *, quick: bool, figure: str = "") -> ReproductionResult:
         """Measure everything, or the runs of one figure; with `quick` two seeds and the middle of each range."""
-        plan = QUICK if quick else NvmePlan(self.seeds)
-        results = NvmeResults(range(plan.seeds), measure_nvme_case(plan.cases(figure), out, executor, progress))
-        packing_cases = packing.cases(plan.seeds if plan.packings and not figure else 0)
-        packed = packing.measure_packings(packing_cases, out, executor, progress)
-        found = {mode: {key: value for key, value in claim_rows(results, mode) if value is not None} for mode in SOURCES}
+        plan, parts = QUICK if quick else NvmePlan(self.seeds), [part for part in PARTS if part.concerns(figure)]
+        runs = measure_nvme_case(cases(plan, figure), measure)
+        packed = packing.measure_packings(packing.cases(plan.seeds if plan.packings and not figure else 0), measure)
+        under = {mode: NvmeResults(runs, plan, mode) for mode in SOURCES}
+        found = {mode: rows_of(parts, results) for mode, results in under.items()}
+        results = under["default"]
+        drawn = [one for mode in MODES for one in figures_of(parts, under[mode])]
+        drawn += [figures.origins(results)] if figure in ("", "Origin of the gap") else []
+        drawn += [figures.rates(results)] if plan.sweeps and not figure else []
         return ReproductionResult(
             found["default"],
-            figures(results, plan, figure),
-            _notes(plan, results),
-            [] if figure else [*_explanation(results), *packing.describe_packing(packed)],
-            [*tables(results, plan), *packing.packing_table(packed)],
+            drawn,
+            _notes(results),
+            [] if figure else [*claims.explain(results), *packing.describe_packing(packed)],
+            [*figures.tables(results), *packing.packing_table(packed)],
             {"as run": found["parity"], "inferred": found["inferred"]},
-            switches(results),
+            claims.switches(results),
         )
 
 
-def _notes(plan: NvmePlan, results: NvmeResults) -> list[str]:
-    unopened = sum(1 for found in results.cases.values() if not found["opened"])
-    unreached = sum(1 for found in results.cases.values() if not found["reached"])
+def _notes(results: NvmeResults) -> list[str]:
+    runs = results.measurements.values()
+    unopened, unreached = (sum(not run[name] for run in runs) for name in ("opened", "reached"))
     return [
-        f"Means and 95 % intervals (Student's t) over {plan.seeds} seeds. Each published value comes from one run.",
+        f"Means and 95 % intervals (Student's t) over {results.plan.seeds} seeds. Each published value comes from one run.",
         "The specification's reading follows the text: Poisson arrivals, independent priorities, running workloads that change "
         "speed, one table of run times for all policies, at most six sharers. As run (parity) adopts six differences of the "
         "authors' simulator.",
@@ -68,24 +94,8 @@ def _notes(plan: NvmePlan, results: NvmeResults) -> list[str]:
         "composition sizes of S1, so the other columns of S1, and S2 and S3, test them.",
         "composition_size and sharing_ratio are the published columns (the ratio at each instant rounded down; 1 and 0 when no "
         "device is in use); the true_ rows are plain ratios over the instants with a composition.",
-        f"In {unopened} of {len(results.cases)} runs the ideal load never reached 0.7, so the whole run was measured; in "
+        f"In {unopened} of {len(runs)} runs the ideal load never reached 0.7, so the whole run was measured; in "
         f"{unreached} the calibration ended more than 0.005 from its target.",
         "The conclusion's 49 % and 18.96 % cannot be derived from the tables: 18.96 is the missed high-priority percentage of "
         "one attached run at load 0.9.",
     ]
-
-
-def _explanation(results: NvmeResults) -> list[str]:
-    """Describe how much each difference changes the gap between the policies at S1."""
-    sentences = []
-    for load in STEP_LOADS:
-        gaps = {}
-        for name, physics in STEPS.items():
-            first, aware = (NvmeCase(NvmeLoad("high_bandwidth", load, 0, physics=physics), policy) for policy in POLICIES)
-            gaps[name] = results.mean(first, "missed_deadlines_pct") - results.mean(aware, "missed_deadlines_pct")
-        parts = ", ".join(f"{name} {gap - gaps['default']:+.1f}" for name, gap in gaps.items() if name != "default")
-        sentences.append(
-            f"S1 at load {load}, disaggregated: first_fit misses {gaps['default']:.1f} points more deadlines than "
-            f"disaggregation_aware under the text's physics. Change of that gap with each difference alone: {parts}."
-        )
-    return sentences

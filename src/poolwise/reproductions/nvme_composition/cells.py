@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -26,12 +25,14 @@ from poolwise.model import Machine, Schedule
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.nvme_sharing import NvmeSharing
 from poolwise.performance.sharing_table import SharingTable
-from poolwise.policies.placement.nvme.disaggregation_aware import NvmeDisaggregationAware, rule
-from poolwise.policies.placement.nvme.first_fit import NvmeFirstFit
-from poolwise.policies.placement.nvme.maximize_composition import NvmeMaximizeComposition
-from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimizeFragmentation
-from poolwise.reproductions import cached_measurements
-from poolwise.runner import Executor, Progress
+from poolwise.policies.placement.nvme.policies import (
+    NvmeDisaggregationAware,
+    NvmeFirstFit,
+    NvmeMaximizeComposition,
+    NvmeMinimizeFragmentation,
+    rule,
+)
+from poolwise.reproductions.measurements import Measurer
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.traces.generators.nvme_mix import MixScenario, NvmeMix
 
@@ -112,23 +113,14 @@ class NvmeCase:
     gap_s: float = 0.0
 
 
-def measure_nvme_case(
-    cases: Iterable[NvmeCase], folder: Path, executor: Executor, progress: Progress | None = None
-) -> dict[NvmeCase, dict[str, Any]]:
-    """Measure each case once, in parallel, after its calibration, reusing the measurements in the folder."""
-    wanted = list(cases)
-    calibrations = calibrate_loads(wanted, folder, executor, progress)
-    run = partial(measured_values, calibrations=calibrations)
-    return cached_measurements.measure_all(wanted, run, folder, executor, progress=progress)
+def measure_nvme_case(cases: Sequence[NvmeCase], measure: Measurer) -> dict[NvmeCase, dict[str, Any]]:
+    """Measure each case after its calibration."""
+    return measure(cases, partial(measured_values, calibrations=calibrate_loads(cases, measure)))
 
 
-def calibrate_loads(
-    cases: Iterable[NvmeCase], folder: Path, executor: Executor, progress: Progress | None = None
-) -> dict[NvmeLoad, dict[str, Any]]:
+def calibrate_loads(cases: Sequence[NvmeCase], measure: Measurer) -> dict[NvmeLoad, dict[str, Any]]:
     """Calibrate the arrival gaps of the loads of some cases."""
-    return cached_measurements.measure_all(
-        [case.load.calibration for case in cases], _calibrate_load, folder, executor, progress=progress
-    )
+    return measure([case.load.calibration for case in cases], _calibrate_load)
 
 
 def _calibrate_load(load: NvmeLoad) -> dict[str, Any]:
@@ -149,8 +141,8 @@ def machine(infrastructure: Infrastructure, devices: int) -> Machine:
     """Return the published machine, with the given number of pooled devices."""
     document = Document.read(catalog.find("machines", MACHINES[infrastructure]))
     if infrastructure == "disaggregated":
-        document.set("device.nvme.count", devices, Origin("devices"))
-    return machine_of(check_machine(document), infrastructure, document)
+        document = document.with_value("device.nvme.count", devices, Origin("devices"))
+    return machine_of(check_machine(document), infrastructure)
 
 
 def model(policy: NvmePolicy, physics: Physics) -> PerformanceModel:

@@ -7,23 +7,24 @@ algorithms choose, for late workloads alone and for all.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from poolwise.policies.placement.nvme.compositions import Compositions
-from poolwise.policies.placement.nvme.disaggregation_aware import NvmeDisaggregationAware
-from poolwise.policies.placement.nvme.maximize_composition import NvmeMaximizeComposition
-from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimizeFragmentation
 from poolwise.policies.placement.nvme.need import Need
+from poolwise.policies.placement.nvme.policies import (
+    NvmeDisaggregationAware,
+    NvmeMaximizeComposition,
+    NvmeMinimizeFragmentation,
+)
 from poolwise.presentation.table import Table
-from poolwise.reproductions import cached_measurements
+from poolwise.reproductions.measurements import Measurer
 from poolwise.reproductions.nvme_composition.cells import NvmeCase, NvmeLoad, calibrate_loads, measured_values
-from poolwise.runner import Executor, Progress
 
 
 @dataclass(frozen=True)
@@ -64,14 +65,10 @@ def cases(seeds: int) -> list[PackingCase]:
     return [PackingCase(name, gap, seed) for gap in GAPS_S for name in PACKINGS for seed in range(seeds)]
 
 
-def measure_packings(
-    wanted: Iterable[PackingCase], folder: Path, executor: Executor, progress: Progress | None = None
-) -> dict[PackingCase, dict[str, Any]]:
-    """Measure each case once, in parallel, after its calibration, reusing the measurements in the folder."""
-    listed = list(wanted)
-    calibrations = calibrate_loads([case.run for case in listed], folder, executor, progress)
-    run = partial(measure_packing, calibrations=calibrations)
-    return cached_measurements.measure_all(listed, run, folder, executor, progress=progress)
+def measure_packings(wanted: Sequence[PackingCase], measure: Measurer) -> dict[PackingCase, dict[str, Any]]:
+    """Measure each case after its calibration."""
+    calibrations = calibrate_loads([case.run for case in wanted], measure)
+    return measure(wanted, partial(measure_packing, calibrations=calibrations))
 
 
 def measure_packing(case: PackingCase, calibrations: Mapping[NvmeLoad, Mapping[str, Any]]) -> dict[str, Any]:
@@ -124,13 +121,7 @@ def packing_table(found: Mapping[PackingCase, Mapping[str, Any]]) -> list[Table]
     """Return the table of missed deadlines by packing and rate."""
     if not found:
         return []
-    rows = []
-    for name in PACKINGS:
-        cells = []
-        for gap in GAPS_S:
-            values = [float(run["missed_deadlines_pct"]) for run in _runs(found, name, gap)]
-            cells.append(f"{float(np.mean(values)):.2f}")
-        rows.append([name, *cells])
+    rows = [[name, *(f"{_missed(found, name, gap):.2f}" for gap in GAPS_S)] for name in PACKINGS]
     header = ("node of a workload", "load 0.9", *(f"one arrival in {gap:g} s" for gap in GAPS_S[1:]))
     note = (
         "Missed deadlines in percent of the workloads, means over the seeds; S1, pooled, the disaggregation-aware policy, the "
@@ -145,10 +136,11 @@ def describe_packing(found: Mapping[PackingCase, Mapping[str, Any]]) -> list[str
         return []
     usual = [run for case, run in found.items() if PACKINGS[case.packing] is None]
     several, one = (sum(int(run[name]) for run in usual) for name in ("several_nodes", "one_node"))
-    greatest = {}
-    for late_alone in (True, False):
-        names = [name for name, packing in PACKINGS.items() if packing is not None and packing.late_alone == late_alone]
-        greatest[late_alone] = max(_difference(found, name, gap) for name in names for gap in GAPS_S)
+    greatest = {True: 0.0, False: 0.0}  # late workloads alone -> points by which a packing changes the mean
+    for (name, packing), gap in product(PACKINGS.items(), GAPS_S):
+        if packing is not None:
+            change = abs(_missed(found, name, gap) - _missed(found, next(iter(PACKINGS)), gap))
+            greatest[packing.late_alone] = max(greatest[packing.late_alone], change)
     return [
         f"S1 at load 0.9: of {several + one} times that a late workload found a node with enough free cores, it found more "
         f"than one {several} times. The choice of node for late workloads changes the mean of the missed deadlines by at most "
@@ -157,12 +149,7 @@ def describe_packing(found: Mapping[PackingCase, Mapping[str, Any]]) -> list[str
     ]
 
 
-def _difference(found: Mapping[PackingCase, Mapping[str, Any]], name: str, gap: float) -> float:
-    """Return the points between the mean missed deadlines of a packing and those with the algorithms' own nodes."""
-    usual = next(iter(PACKINGS))
-    means = [float(np.mean([run["missed_deadlines_pct"] for run in _runs(found, which, gap)])) for which in (name, usual)]
-    return abs(means[0] - means[1])
-
-
-def _runs(found: Mapping[PackingCase, Mapping[str, Any]], name: str, gap: float) -> list[Mapping[str, Any]]:
-    return [run for case, run in found.items() if (case.packing, case.gap_s) == (name, gap)]
+def _missed(found: Mapping[PackingCase, Mapping[str, Any]], name: str, gap: float) -> float:
+    """Return the missed deadlines of a packing at a rate, mean over the seeds."""
+    runs = [run for case, run in found.items() if (case.packing, case.gap_s) == (name, gap)]
+    return float(np.mean([run["missed_deadlines_pct"] for run in runs]))

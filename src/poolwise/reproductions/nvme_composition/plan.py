@@ -1,4 +1,4 @@
-"""Runs of the NVMe composition reproduction, and their results by case, shared by claims, figures and tables."""
+"""Runs of the NVMe composition reproduction: parameter ranges, and the cases that each figure and table needs."""
 
 from __future__ import annotations
 
@@ -7,10 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
-from poolwise.comparison.verdicts import Measured
-from poolwise.metrics.intervals import mean_interval
 from poolwise.reproductions.nvme_composition.cells import (
     DEFAULT,
     INFERRED,
@@ -34,6 +30,20 @@ DEVICES = tuple(range(1, 11))
 MIXES = {"M1": 1.0, "M2": 0.7, "M3": 0.5}
 INFRASTRUCTURES: tuple[Infrastructure, ...] = ("disaggregated", "physically_attached")
 POLICIES: tuple[NvmePolicy, ...] = ("first_fit", "disaggregation_aware")
+CELLS = tuple(itertools.product(INFRASTRUCTURES, POLICIES))
+"""Columns of Tables III to V."""
+COLUMNS: Mapping[str, tuple[str, int]] = {
+    "cpu_load": ("CPU load", 2),
+    "bandwidth_load": ("bandwidth load", 2),
+    "capacity_load": ("capacity load", 2),
+    "missed_deadlines_pct": ("missed deadlines (%)", 2),
+    "missed_high_priority_pct": ("missed high priority (%)", 2),
+    "nvme_usage_pct": ("NVMe usage (%)", 2),
+    "mean_wait_s": ("mean wait (s)", 0),
+    "composition_size": ("composition size", 2),
+    "sharing_ratio": ("sharing ratio", 2),
+}
+"""Metric of Tables III to V -> its heading and the number of decimals that the paper prints."""
 STEPS: Mapping[str, Physics] = {
     "default": DEFAULT,
     "constant gaps": Physics(constant_gaps=True),
@@ -50,14 +60,6 @@ STEPS: Mapping[str, Physics] = {
 STEP_LOADS = (0.7, 0.8)
 MIDDLE = 0.7
 """Load of the figures that vary another parameter."""
-NEEDED: Mapping[str, tuple[str, ...]] = {
-    "Abstract": ("Table III",),
-    **dict.fromkeys(("Figure 4", "Figure 6"), ("Tables",)),
-    "Figure 5": ("Middle",),
-    **dict.fromkeys(("Figure 7", "Figure 8", "Figure 9"), ("Factors", "Middle")),
-    "Figure 10": ("Devices", "Middle"),
-}
-"""Figure -> parts of the runs that it needs, where these are not its own part alone."""
 
 
 @dataclass(frozen=True)
@@ -68,63 +70,64 @@ class NvmePlan:
     loads: Sequence[float] = LOADS
     factors: Sequence[float] = FACTORS
     devices: Sequence[int] = DEVICES
-    steps: Mapping[str, Physics] = field(default_factory=lambda: STEPS)
     sweeps: Sequence[RateSweep] = field(default_factory=lambda: SWEEPS)
     packings: bool = True
 
-    def cases(self, figure: str = "") -> list[NvmeCase]:
-        """Return every case with every seed, or those of a figure: an artifact of a claim, "Figure 8" or "Table III"."""
-        middle = [base(s, MIDDLE, policy, mode=mode) for mode, policy, s in itertools.product(MODES, POLICIES, SHARES)]
-        parts = {
-            "Tables": [case for scenario in SHARES for case in self._table(scenario)],
-            **{table: [*self._table(scenario), *FASTER.values()] for scenario, table in TABLES.items()},
-            "Middle": [case for scenario in SHARES for case in self._table(scenario) if case.load.target == MIDDLE],
-            "Origin of the gap": [
-                NvmeCase(NvmeLoad("high_bandwidth", load, 0, physics=physics), policy)
-                for physics in self.steps.values()
-                for load in STEP_LOADS
-                for policy in POLICIES
-            ],
-            "Factors": [replace(cell, high_priority_factor=f) for cell in middle for f in self.factors],
-            "Devices": [replace(cell, devices=count) for cell in middle for count in self.devices],
-            "Figure 11": [
-                mixed(load, fio, policy, mode)
-                for mode, policy in itertools.product(MODES, POLICIES)
-                for fio in MIXES.values()
-                for load in self.loads
-            ],
-            "Rates": [case for sweep in self.sweeps for policy in POLICIES for case in sweep.cases(policy)],
-        }
-        wanted = NEEDED.get(figure, (figure,)) if figure else tuple(parts)
-        cases = dict.fromkeys(case for part in wanted for case in parts[part])
-        return [seeded(case, seed) for case in cases for seed in range(self.seeds)]
+    def table(self, scenario: MixScenario) -> list[NvmeCase]:
+        """Return the cells of a scenario's table, and those of load 0.9 at another arrival rate."""
+        return [*self._cells(scenario), *FASTER]
 
-    def _table(self, scenario: MixScenario) -> list[NvmeCase]:
-        """Return the cells of a scenario's table."""
-        return [
-            base(scenario, load, policy, infrastructure, mode)
-            for mode in SOURCES
-            for load in self.loads
-            for infrastructure in INFRASTRUCTURES
-            for policy in POLICIES
-        ]
+    def tables(self) -> list[NvmeCase]:
+        """Return the cells of all tables, which Figures 4 and 6 draw."""
+        return [case for scenario in SHARES for case in self._cells(scenario)]
+
+    def middle(self) -> list[NvmeCase]:
+        """Return the cells in the middle of the loads, which Figure 5 draws."""
+        return [case for case in self.tables() if case.load.target == MIDDLE]
+
+    def priorities(self) -> list[NvmeCase]:
+        """Return the cases of Figures 7 to 9: several deadline factors of high priority."""
+        return [*self.middle(), *(replace(case, high_priority_factor=f) for case in self._varied() for f in self.factors)]
+
+    def sizes(self) -> list[NvmeCase]:
+        """Return the cases of Figure 10: several numbers of devices."""
+        return [*self.middle(), *(replace(case, devices=count) for case in self._varied() for count in self.devices)]
+
+    def mixes(self) -> list[NvmeCase]:
+        """Return the cases of Figure 11: several shares of FIO."""
+        points = itertools.product(MODES, POLICIES, MIXES.values(), self.loads)
+        return [base("high_bandwidth", load, policy, mode=mode, fio=fio) for mode, policy, fio, load in points]
+
+    def origins(self) -> list[NvmeCase]:
+        """Return the cases with the differences of the authors' simulator."""
+        return [case for step in STEPS for load in STEP_LOADS for case in step_pair(load, step)]
+
+    def rates(self) -> list[NvmeCase]:
+        """Return the cells of the tables at several arrival rates."""
+        return [case for sweep in self.sweeps for policy in POLICIES for case in sweep.cases(policy)]
+
+    def _cells(self, scenario: MixScenario) -> list[NvmeCase]:
+        points = itertools.product(SOURCES, self.loads, CELLS)
+        return [base(scenario, load, policy, where, mode) for mode, load, (where, policy) in points]
+
+    def _varied(self) -> list[NvmeCase]:
+        """Return the cases in which Figures 7 to 10 vary another parameter than the load."""
+        points = itertools.product(MODES, POLICIES, SHARES)
+        return [base(scenario, MIDDLE, policy, mode=mode) for mode, policy, scenario in points]
+
+
+def step_pair(load: float, step: str) -> tuple[NvmeCase, NvmeCase]:
+    """Return the cases of S1 under both policies with a difference of the authors' simulator, with seed 0."""
+    first, aware = (NvmeCase(NvmeLoad("high_bandwidth", load, 0, physics=STEPS[step]), policy) for policy in POLICIES)
+    return first, aware
 
 
 def base(
-    scenario: MixScenario,
-    target: float,
-    policy: NvmePolicy,
-    infrastructure: Infrastructure = "disaggregated",
-    mode: str = "default",
-    **more: Any,
-) -> NvmeCase:
+    scenario: MixScenario, target: float, policy: NvmePolicy, infrastructure: Infrastructure = "disaggregated",
+    mode: str = "default", fio: float = 0.0, **more: Any,
+) -> NvmeCase:  # fmt: skip
     """Return a case of the tables, with seed 0."""
-    return NvmeCase(NvmeLoad(scenario, target, 0, physics=SOURCES[mode]), policy, infrastructure, **more)
-
-
-def mixed(target: float, fio: float, policy: NvmePolicy, mode: str) -> NvmeCase:
-    """Return a case of Figure 11, with seed 0."""
-    return NvmeCase(NvmeLoad("high_bandwidth", target, 0, fio=fio, physics=SOURCES[mode]), policy)
+    return NvmeCase(NvmeLoad(scenario, target, 0, fio, SOURCES[mode]), policy, infrastructure, **more)
 
 
 def seeded(case: NvmeCase, seed: int) -> NvmeCase:
@@ -134,13 +137,10 @@ def seeded(case: NvmeCase, seed: int) -> NvmeCase:
 
 FASTER_S = 50.0
 """Seconds between arrivals at which runs match the published core loads and waits of load 0.9 under first_fit."""
-FASTER_CELLS: tuple[tuple[MixScenario, Infrastructure, NvmePolicy], ...] = (
-    *(("high_bandwidth", infrastructure, policy) for infrastructure in INFRASTRUCTURES for policy in POLICIES),
-    ("high_capacity", "physically_attached", "first_fit"),
+FASTER: tuple[NvmeCase, ...] = (
+    *(base("high_bandwidth", 0.9, policy, infrastructure, gap_s=FASTER_S) for infrastructure, policy in CELLS),
+    base("high_capacity", 0.9, "first_fit", "physically_attached", gap_s=FASTER_S),
 )
-FASTER: Mapping[tuple[MixScenario, Infrastructure, NvmePolicy], NvmeCase] = {
-    cell: base(cell[0], 0.9, cell[2], cell[1], gap_s=FASTER_S) for cell in FASTER_CELLS
-}
 """Cells of load 0.9 at that arrival rate."""
 
 
@@ -171,34 +171,4 @@ SWEEPS: tuple[RateSweep, ...] = (
 )
 """Cells of the tables that are at a knee of the curve."""
 
-
-@dataclass(frozen=True)
-class NvmeResults:
-    """Measurements of every case, and means over its seeds."""
-
-    seeds: Sequence[int]
-    cases: Mapping[NvmeCase, Mapping[str, Any]]
-
-    def runs(self, case: NvmeCase) -> list[Mapping[str, Any]]:
-        """Return the measurements of a case, one per seed; empty if it was not run."""
-        return [self.cases[run] for seed in self.seeds if (run := seeded(case, seed)) in self.cases]
-
-    def values(self, case: NvmeCase, metric: str) -> list[float]:
-        """Return the values of a metric, one per seed."""
-        return [float(run[metric]) for run in self.runs(case)]
-
-    def mean(self, case: NvmeCase, metric: str) -> float:
-        """Return the mean over the seeds; NaN if the case was not run."""
-        values = self.values(case, metric)
-        return float(np.mean(values)) if values else float("nan")
-
-    def measured(self, *terms: tuple[float, NvmeCase], metric: str) -> Measured | None:
-        """Return a weighted sum of cases, seed by seed on the same workloads, with its interval; None if one was not run."""
-        columns = [[weight * value for value in self.values(case, metric)] for weight, case in terms]
-        return averaged(np.sum(columns, axis=0).tolist()) if all(columns) else None
-
-
-def averaged(values: Sequence[float]) -> Measured | None:
-    """Return the mean and 95 % interval of values, one per seed; None without values."""
-    found = mean_interval(values)
-    return Measured(found.mean, found.low, found.high, runs=len(values)) if values else None
+QUICK = NvmePlan(2, (0.7, 0.8), (1.0, 1.2), (2, 10), sweeps=(), packings=False)

@@ -7,17 +7,34 @@ its code and traces; `VineSimPlan.notes` lists the assumptions.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 from poolwise.registry import register
-from poolwise.reproductions.cached_measurements import measure_all
-from poolwise.reproductions.reproduction import Reproduction, ReproductionResult
-from poolwise.reproductions.vinesim import causes, claims, extensions, figures
-from poolwise.reproductions.vinesim.plan import VineSimPlan
-from poolwise.reproductions.vinesim.results import VineSimResults
-from poolwise.reproductions.vinesim.setups import jobs_of, prepare, run_setup
-from poolwise.runner import Executor, Progress
+from poolwise.reproductions.measurements import Measurer
+from poolwise.reproductions.reproduction import Part, Reproduction, ReproductionResult, figures_of, rows_of
+from poolwise.reproductions.vinesim import claims, extensions, figures
+from poolwise.reproductions.vinesim.claims import VineSimResults
+from poolwise.reproductions.vinesim.plan import QUICK, VineSimPlan
+from poolwise.reproductions.vinesim.setups import prepare, run_setup
+
+PARTS = (
+    Part(("Table 2", "Table 4"), VineSimPlan.single, (claims.tasks, claims.table_4)),
+    Part(("Figure 4",), VineSimPlan.mixes, (claims.figure_4,), (figures.mixes,)),
+    Part(
+        ("Figure 5", "Figure 6", "Figure 7", "Load axis"),
+        VineSimPlan.sizes,
+        (claims.figure_5, claims.figure_6, claims.figure_7),
+        (figures.types, figures.strengths, figures.load_axis),
+    ),
+    Part(("Figure 8",), VineSimPlan.kernels, (claims.figure_8,), (figures.kernels,)),
+    Part(
+        ("Figure 11", "Figure 12", "Figure 13", "Figure 14", "Figure 16", "Figure 18", "Section 8.7"),
+        VineSimPlan.policies,
+        (claims.figure_11, claims.figure_13, claims.figure_14, claims.figure_16, claims.figure_18),
+        (figures.policies, figures.samples, figures.data),
+    ),
+)
+"""Figures and tables of the report, the set-ups that they need, their claims, and their drawings."""
 
 
 @register("reproductions", "vinesim")
@@ -31,22 +48,21 @@ class VineSimReproduction(Reproduction):
         "(FORTH, report of the Vineyard project)"
     )
 
-    def run(
-        self, out: Path, *, quick: bool, executor: Executor, progress: Progress | None = None, figure: str = ""
-    ) -> ReproductionResult:
+    def run(self, measure: Measurer, *, quick: bool, figure: str = "") -> ReproductionResult:
         """Simulate every set-up at every time between arrivals (fewer times and seeds with `quick`)."""
-        plan, jobs = VineSimPlan(quick), jobs_of(figure) if figure else None
-        setups = [setup for setup in plan.setups() if jobs in (None, setup.jobs)]
-        results = VineSimResults(plan, measure_all(setups, run_setup, out, executor, prepare, progress))
-        if jobs is not None:
-            return ReproductionResult(claims.measure(results, jobs), figures.draw(results, jobs), plan.notes())
-        further = extensions.draw(results)
+        plan, parts = QUICK if quick else VineSimPlan(), [part for part in PARTS if part.concerns(figure)]
+        setups = [seeded for part in parts for setup in part.cases(plan) for seeded in plan.seeded(setup)]
+        results = VineSimResults(measure(setups, run_setup, prepare), plan)
+        measured, drawn = rows_of(parts, results), figures_of(parts, results)
+        if figure:
+            return ReproductionResult(measured, drawn, plan.notes())
+        further = list(extensions.draw(results))
         return ReproductionResult(
-            measured=claims.measure(results),
-            figures=[*figures.draw(results), *further],
-            beyond=frozenset(figure.name for figure in further),
+            measured,
+            figures=[*drawn, *further],
+            beyond=frozenset(one.name for one in further),
             tables=extensions.tables(results),
             notes=plan.notes(),
             explanation=[*claims.explain(results), *extensions.explain(results)],
-            switches=causes.switches(results),
+            switches=claims.switches(results),
         )

@@ -13,10 +13,7 @@ import numpy as np
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.engines import simulate
 from poolwise.metrics import MeasuredRun
-from poolwise.metrics.measures.latency import LatencyMeasure, TaskLatency
-from poolwise.metrics.measures.power import Energy
-from poolwise.metrics.measures.throughput import Throughput
-from poolwise.metrics.measures.units import UnitMeasure
+from poolwise.metrics.measures import Energy, LatencyMeasure, TaskLatency, Throughput, UnitMeasure
 from poolwise.metrics.summary import measure_run
 from poolwise.metrics.unit_use import unit_series
 from poolwise.random import uniform
@@ -27,12 +24,14 @@ from poolwise.units import US
 
 CPU, PHI, GPU, DFE = 0, 4, 2, 3  # unit types; the Xeon Phi is modeled as a multi-core CPU, Maxeler's DFE as an FPGA
 INT, FP_BAD, FP_GOOD = 0, 1, 2  # task types
+KINDS = {"INT": INT, "FP_GOOD": FP_GOOD, "FP_BAD": FP_BAD}
 ANY = 5  # no preference
 UNITS = 40
 GPU_SHARES = {0: 0, 20: 8, 33: 13, 50: 20, 66: 26, 80: 32, 100: 40}
 """Printed percentage of GPUs -> number of GPUs among 40 units."""
 KB8, KB64, MB1 = 7812, 62_500, 1_000_000
 """Bytes of the report's task data: the times of Table 4 are those of binary fractions of 10^6 (10^6 / 128 is 7812.5)."""
+SIZES = {"8 KB": KB8, "64 KB": KB64, "1 MB": MB1}
 KERNELS_MS = {PHI: (0.5, 0.75, 0.1), DFE: (0.3, 0.5, 0.01), GPU: (0.1, 2.4, 0.06)}
 """Table 3: unit type -> ms of the kernels SGJ, RGJ and NGJ."""
 WATTS = {CPU: (60.0, 150.0), GPU: (40.0, 300.0)}
@@ -44,16 +43,6 @@ MEASURES = (LatencyMeasure(), TaskLatency(), Throughput(), UnitMeasure(), Energy
 LargeJobs = Literal["five", "even"]
 UnitPlaces = Literal["line", "alternate", "split", "near", "far"]
 JobSet = Literal["single", "thirty", "five", "sizes", "kernels"]
-JOBS_OF: dict[str, JobSet] = {
-    "Table 2": "single", "Table 4": "single", "Figure 4": "thirty", "Figure 5": "sizes", "Figure 6": "sizes",
-    "Figure 7": "sizes", "Load axis": "sizes", "Figure 8": "kernels",
-}  # fmt: skip
-"""Figure or table of the report -> the jobs of its runs; "five" for all others."""
-
-
-def jobs_of(figure: str) -> JobSet:
-    """Return the jobs of a figure or of one of its panels."""
-    return JOBS_OF.get(figure, JOBS_OF.get(figure.rstrip("abcdefgh"), "five"))
 
 
 @dataclass(frozen=True)
@@ -106,15 +95,9 @@ class Setup:
         idle, busy = np.full(6, np.nan), np.full((6, 7), np.nan)
         for unit, (idle_w, busy_w) in WATTS.items():
             idle[unit], busy[unit] = idle_w, busy_w
-        known = not self.neurasmus
-        return vinesim.VineSimCase.of(
-            self.deployment(),
-            self.tasks(),
-            self.affinity(),
-            self.gap,
-            power=vinesim.Power(busy, idle) if known else None,
-            contended=self.contended,
-        )
+        power = None if self.neurasmus else vinesim.Power(busy, idle)
+        units, tasks, rates = self.deployment(), self.tasks(), self.affinity()
+        return vinesim.VineSimCase.of(units, tasks, rates, self.gap, power=power, contended=self.contended)
 
     def deployment(self) -> vinesim.UnitList:
         """Return the units and their positions."""
@@ -224,7 +207,6 @@ def prepare() -> None:
 POLICIES = ("high", "flat", "closer_to_data", "earliest_finish", "delay")
 STRENGTHS = {"1to1": 1e5, "2to1": 2e5, "5to1": 5e5, "10to1": 1e6, "15to1": 1.5e6, "15to1 as printed": 1.5e7}
 """Section 7.4: name -> INT affinity of a GPU; the last is printed as 15,000,000 and called 15 to 1."""
-NEAR_FAR: tuple[UnitPlaces, ...] = ("near", "far")
 PLACES: tuple[tuple[UnitPlaces, Literal["all", "first rack"]], ...] = (
     ("alternate", "all"),
     ("split", "all"),

@@ -3,8 +3,61 @@
 All implement `Executor`. Only the calling process writes records, and every executor returns identical bytes.
 """
 
-from poolwise.runner.executors.executor import Executor
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+
+from poolwise.errors import InputError, UnknownNameError
+from poolwise.runner.execution import Executor
 from poolwise.runner.executors.local import Local, checked_jobs
-from poolwise.runner.executors.lookup import find_executor
 
 __all__ = ["Executor", "Local", "checked_jobs", "find_executor"]
+
+ADDRESS = "POOLWISE_EXECUTOR_ADDRESS"
+"""Environment variable for the address of a cluster."""
+_CLUSTERS = {"dask": ("distributed", "DaskCluster"), "ray": ("ray", "RayCluster")}
+"""Name and module of a cluster -> required package, and class."""
+
+
+@contextmanager
+def find_executor(name: str = "local", address: str | None = None, jobs: int | None = None) -> Iterator[Executor]:
+    """Open an executor, and close it after use.
+
+    Parameters
+    ----------
+    name
+        "local", "dask" or "ray".
+    address
+        Address of the cluster, see `poolwise.runner.executors.dask` and `ray`.
+    jobs
+        Number of local processes, for "local" only; all cores if None or -1.
+
+    Yields
+    ------
+    The executor.
+
+    Raises
+    ------
+    UnknownNameError
+        For another name.
+    InputError
+        For an invalid number of processes, an unreachable cluster or a missing package.
+    """
+    if name == "local":
+        yield Local(jobs)
+        return
+    if name not in _CLUSTERS:
+        raise UnknownNameError.of("executor", name, ["local", *_CLUSTERS], field="--executor")
+    if jobs is not None:
+        problem, remedy = "a cluster determines its number of processes", "remove it, or start more workers"
+        raise InputError(problem, field="--jobs", remedy=remedy)
+    if address is None:
+        raise InputError(f"no address of a {name} cluster", field="--executor-address", remedy=f"give one, or set {ADDRESS}")
+    package, cluster = _CLUSTERS[name]
+    if find_spec(package) is None:
+        raise InputError(f"the package {package} is missing", remedy=f"pip install 'poolwise[{name}]'")
+    with getattr(import_module(f"poolwise.runner.executors.{name}"), cluster)(address) as executor:
+        yield executor

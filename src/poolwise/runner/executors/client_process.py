@@ -17,7 +17,7 @@ from multiprocessing import connection as pipes
 from pathlib import Path
 from typing import Any
 
-from poolwise.runner.execution import FinishedTask
+from poolwise.runner.execution import Finished
 from poolwise.runner.executors.cluster import Connection, ConnectionLost, Ticket
 from poolwise.runner.executors.remote_task import RemoteTask
 
@@ -65,12 +65,12 @@ class ClientProcessConnection(Connection):
         """See `Connection`."""
         return self._request("upload", sha256, content)
 
-    def submit(self, work: Callable[..., FinishedTask | Exception], task: RemoteTask, pieces: Collection[Any]) -> Ticket:
+    def submit(self, work: Callable[..., Finished | Exception], task: RemoteTask, pieces: Collection[Any]) -> Ticket:
         """See `Connection`."""
         ticket: Ticket = self._request("submit", work, task, pieces)
         return ticket
 
-    def finished(self, wait_s: float) -> Iterator[tuple[Ticket, FinishedTask | Exception]]:
+    def finished(self, wait_s: float) -> Iterator[tuple[Ticket, Finished | Exception]]:
         """See `Connection`."""
         yield from self._request("finished", wait_s)
 
@@ -152,13 +152,13 @@ class _ConnectionServer:
         self._handles.append(self._open_connection.upload(sha256, content))
         return len(self._handles) - 1
 
-    def submit(self, work: Callable[..., FinishedTask | Exception], task: RemoteTask, pieces: Collection[int]) -> int:
+    def submit(self, work: Callable[..., Finished | Exception], task: RemoteTask, pieces: Collection[int]) -> int:
         ticket = self._open_connection.submit(work, task, [self._handles[piece] for piece in pieces])
         self._sent += 1
         self._tickets[self._sent], self._numbers[ticket] = ticket, self._sent
         return self._sent
 
-    def finished(self, wait_s: float) -> list[tuple[int, FinishedTask | Exception]]:
+    def finished(self, wait_s: float) -> list[tuple[int, Finished | Exception]]:
         found = []
         for ticket, outcome in self._open_connection.finished(wait_s):
             number = self._numbers.pop(ticket)

@@ -1,4 +1,4 @@
-"""Task execution on a cluster: a few tasks are queued per process, and tasks lost with a worker are submitted again."""
+"""Task execution on a cluster: a few groups of tasks are queued per process, and groups lost with a worker are sent again."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from poolwise.errors import InputError, PoolwiseError
 from poolwise.hashing import digest
-from poolwise.runner.execution import FinishedTask
-from poolwise.runner.executors.executor import Executor
+from poolwise.runner.execution import Executor, Finished, FinishedTask, grouped
 from poolwise.runner.executors.payload import Payload
 from poolwise.runner.executors.remote_task import RemoteTask, run_remote_task, versions
 from poolwise.runner.task_type import TaskType
@@ -51,11 +50,11 @@ class Connection(Protocol):
         """Store bytes on the cluster until disconnection, sent once to each worker that needs them; return a handle."""
         ...
 
-    def submit(self, work: Callable[..., FinishedTask | Exception], task: RemoteTask, pieces: Collection[Any]) -> Ticket:
+    def submit(self, work: Callable[..., Finished | Exception], task: RemoteTask, pieces: Collection[Any]) -> Ticket:
         """Submit the call `work(task, *bytes of the pieces)` to a worker."""
         ...
 
-    def finished(self, wait_s: float) -> Iterator[tuple[Ticket, FinishedTask | Exception]]:
+    def finished(self, wait_s: float) -> Iterator[tuple[Ticket, Finished | Exception]]:
         """Yield finished tasks, and WorkerLost for tasks lost with their worker; waits for one if there is none.
 
         Raises ConnectionLost if the cluster is gone.
@@ -93,48 +92,46 @@ class Cluster(Executor):
             self._connection = None
             self._handles.clear()
 
-    def results(
-        self, task_type: TaskType[Task], tasks: Mapping[str, Task], min_tasks_per_process: int = 1
-    ) -> Generator[FinishedTask, None, None]:
+    def results(self, task_type: TaskType[Task], tasks: Mapping[str, Task]) -> Generator[FinishedTask, None, None]:
         """Yield tasks as they finish; see `Executor`.
 
         Raises InputError if workers have other versions or cannot run Poolwise, or if the cluster is gone for minutes.
         """
-        left, deaths = deque(tasks), Counter[str]()
+        left, deaths = deque(grouped(task_type, tasks)), Counter[str]()
         while left:
             try:
-                yield from self._until_lost(task_type, tasks, left, deaths)
+                yield from self._until_lost(task_type, left, deaths)
             except ConnectionLost:
                 self._reconnect()
 
     def _until_lost(
-        self, task_type: TaskType[Task], tasks: Mapping[str, Task], left: deque[str], deaths: Counter[str]
+        self, task_type: TaskType[Task], left: deque[dict[str, Task]], deaths: Counter[str]
     ) -> Generator[FinishedTask, None, None]:
         connection = self._connection
         if connection is None:
             raise ConnectionLost
-        sender, submitted = _Sender(connection, task_type, self._handles), dict[Ticket, str]()
+        sender, submitted = _Sender(connection, task_type, self._handles), dict[Ticket, dict[str, Task]]()
         processes, checked = connection.processes(), time.monotonic()
         last_result = checked
         try:
             while left or submitted:
                 while left and len(submitted) < AHEAD * max(1, processes):
-                    key = left.popleft()
-                    submitted[sender.submit(key, tasks[key])] = key
+                    group = left.popleft()
+                    submitted[sender.submit(group)] = group
                 for ticket, outcome in connection.finished(1.0):
                     last_result = time.monotonic()
-                    key = submitted.pop(ticket)
+                    group = submitted.pop(ticket)
                     if isinstance(outcome, WorkerLost):
+                        key, task = next(iter(group.items()))
                         deaths[key] += 1
                         if deaths[key] == DEATHS:
-                            label = task_type.label(tasks[key])
-                            problem = f"workers repeatedly died while running cell {label}"
+                            problem = f"workers repeatedly died while running cell {task_type.label(task)}"
                             raise PoolwiseError(f"{problem}; give workers more memory") from outcome
-                        left.appendleft(key)
+                        left.appendleft(group)
                     elif isinstance(outcome, Exception):
                         raise outcome
                     else:
-                        yield outcome
+                        yield from outcome
                 if time.monotonic() - checked > 1.0:
                     processes, checked = connection.processes(), time.monotonic()
                 if not processes and checked - last_result > PATIENCE_S:
@@ -172,15 +169,15 @@ class _Sender:
         if self._task_type not in handles:
             self._upload(self._task_type, content)
 
-    def submit(self, key: str, task: object) -> Ticket:
-        payload = Payload.of(task)
+    def submit(self, tasks: Mapping[str, Any]) -> Ticket:
+        payload = Payload.of(tasks)
         names = {self._task_type: ""}
         for sha256, path in {**self._files, **payload.files}.items():
             names[sha256] = path.name
             if sha256 not in self._handles:
                 self._upload(sha256, path.read_bytes())
         handles = [self._handles[sha256] for sha256 in names]
-        remote = RemoteTask(key, payload, self._task_type, names, [len(part) for part in handles], versions())
+        remote = RemoteTask(payload, self._task_type, names, [len(part) for part in handles], versions())
         return self._connection.submit(run_remote_task, remote, [handle for part in handles for handle in part])
 
     def _upload(self, sha256: str, content: bytes) -> None:

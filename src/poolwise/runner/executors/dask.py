@@ -12,7 +12,7 @@ from typing import Any
 from distributed import Client, Future, KilledWorker
 
 from poolwise.errors import InputError
-from poolwise.runner.execution import FinishedTask
+from poolwise.runner.execution import Finished
 from poolwise.runner.executors.cluster import Cluster, Connection, ConnectionLost, Ticket, WorkerLost
 from poolwise.runner.executors.remote_task import RemoteTask
 
@@ -53,7 +53,7 @@ class _DaskConnection(Connection):
         self._uploaded.append(future)
         return future
 
-    def submit(self, work: Callable[..., FinishedTask | Exception], task: RemoteTask, pieces: Collection[Any]) -> Ticket:
+    def submit(self, work: Callable[..., Finished | Exception], task: RemoteTask, pieces: Collection[Any]) -> Ticket:
         self._sent += 1
         future = self._client.submit(work, task, *pieces, key=f"poolwise-{self._name}-{self._sent}", pure=False)
         self._submitted[future.key] = future
@@ -61,7 +61,7 @@ class _DaskConnection(Connection):
         ticket: Ticket = future.key
         return ticket
 
-    def finished(self, wait_s: float) -> Iterator[tuple[Ticket, FinishedTask | Exception]]:
+    def finished(self, wait_s: float) -> Iterator[tuple[Ticket, Finished | Exception]]:
         try:
             futures = [self._finished.get(timeout=wait_s)]
         except Empty:
@@ -76,7 +76,7 @@ class _DaskConnection(Connection):
                 del self._submitted[future.key]
                 yield future.key, outcome
 
-    def _outcome(self, future: Future[Any]) -> FinishedTask | Exception:
+    def _outcome(self, future: Future[Any]) -> Finished | Exception:
         if future.status in ("cancelled", "lost"):
             raise ConnectionLost
         if future.status == "error":
@@ -85,7 +85,7 @@ class _DaskConnection(Connection):
                 return WorkerLost(str(error))
             return _cannot_run(error)
         try:
-            outcome: FinishedTask | Exception = future.result()
+            outcome: Finished | Exception = future.result()
         except (OSError, TimeoutError) as error:
             raise ConnectionLost from error
         return outcome

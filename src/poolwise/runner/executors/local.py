@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from threading import Thread
@@ -15,8 +15,7 @@ from joblib import Parallel, delayed  # type: ignore[import-untyped]  # joblib s
 from joblib.externals.loky.process_executor import TerminatedWorkerError  # type: ignore[import-untyped]
 
 from poolwise.errors import InputError, PoolwiseError
-from poolwise.runner.execution import FinishedTask, run_task
-from poolwise.runner.executors.executor import Executor
+from poolwise.runner.execution import Executor, Finished, FinishedTask, grouped, run_tasks
 from poolwise.runner.task_type import TaskType
 
 Task = TypeVar("Task")
@@ -41,19 +40,19 @@ class Local(Executor):
     def __post_init__(self) -> None:
         checked_jobs(self.jobs)
 
-    def results(
-        self, task_type: TaskType[Task], tasks: Mapping[str, Task], min_tasks_per_process: int = 1
-    ) -> Generator[FinishedTask, None, None]:
+    def results(self, task_type: TaskType[Task], tasks: Mapping[str, Task]) -> Generator[FinishedTask, None, None]:
         """Yield tasks as they finish; see `Executor`. Raises PoolwiseError if processes die repeatedly."""
         cores = self.jobs if self.jobs is not None and self.jobs > 0 else os.cpu_count() or 1
-        processes = min(cores, len(tasks) // min_tasks_per_process)
+        groups = grouped(task_type, tasks)
+        processes = min(cores, len(groups), len(tasks) // task_type.min_tasks_per_process)
         if processes <= 1:
-            yield from (run_task(task_type, key, task) for key, task in tasks.items())
+            for group in groups:
+                yield from run_tasks(task_type, group)
             return
         left, deaths = dict(tasks), 0
         while left:
             try:
-                for done in _in_processes(task_type, left, processes):
+                for done in _in_processes(task_type, grouped(task_type, left), processes):
                     del left[done.key]
                     deaths = 0
                     yield done
@@ -64,23 +63,24 @@ class Local(Executor):
                     raise PoolwiseError(f"{problem}; try fewer with --jobs") from error
 
 
-def _in_processes(task_type: TaskType[Task], tasks: Mapping[str, Task], processes: int) -> Generator[FinishedTask, None, None]:
+def _in_processes(
+    task_type: TaskType[Task], groups: Sequence[Mapping[str, Task]], processes: int
+) -> Generator[FinishedTask, None, None]:
     """Yield tasks as they finish. Workers only compute; one process writes, so a killed run cannot leave a second writer."""
     workers = Parallel(n_jobs=processes, backend="loky", return_as="generator_unordered", batch_size=1, max_nbytes=None)
-    outputs: Generator[FinishedTask, None, None] = workers(
-        delayed(_in_worker)(task_type, key, task, os.getpid()) for key, task in [*tasks.items()]
-    )
+    outputs: Generator[Finished, None, None] = workers(delayed(_in_worker)(task_type, group, os.getpid()) for group in groups)
     try:
-        yield from (done for done in outputs)  # not `outputs` itself, which must not be closed before warnings are silenced
+        for finished in outputs:
+            yield from finished
     finally:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # joblib warns about cancelled tasks, which are intended here
             outputs.close()
 
 
-def _in_worker(task_type: TaskType[Task], key: str, task: Task, parent: int) -> FinishedTask:
+def _in_worker(task_type: TaskType[Task], tasks: Mapping[str, Task], parent: int) -> Finished:
     exit_with_parent(parent)
-    return run_task(task_type, key, task)
+    return list(run_tasks(task_type, tasks))
 
 
 @lru_cache(maxsize=1)

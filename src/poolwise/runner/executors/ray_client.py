@@ -11,7 +11,7 @@ from ray import cloudpickle
 from ray.exceptions import ObjectLostError, RayError, RaySystemError, RayTaskError, WorkerCrashedError
 
 from poolwise.errors import InputError
-from poolwise.runner.execution import FinishedTask
+from poolwise.runner.execution import Finished
 from poolwise.runner.executors.client_process import serve
 from poolwise.runner.executors.cluster import Connection, ConnectionLost, Ticket, WorkerLost
 from poolwise.runner.executors.ray import no_cluster
@@ -42,7 +42,7 @@ class _RayConnection(Connection):
         """Put an object in the object store of the client's computer; Ray copies it to each computer that needs it."""
         return _call(lambda: ray.put(content))
 
-    def submit(self, work: Callable[..., FinishedTask | Exception], task: RemoteTask, pieces: Collection[Any]) -> Ticket:
+    def submit(self, work: Callable[..., Finished | Exception], task: RemoteTask, pieces: Collection[Any]) -> Ticket:
         if self._function is None:
             self._function = ray.remote(max_retries=3)(work)  # retries after worker deaths, as Dask does
         reference = _call(lambda: self._function.remote(task, *pieces))
@@ -50,7 +50,7 @@ class _RayConnection(Connection):
         ticket: Ticket = reference
         return ticket
 
-    def finished(self, wait_s: float) -> Iterator[tuple[Ticket, FinishedTask | Exception]]:
+    def finished(self, wait_s: float) -> Iterator[tuple[Ticket, Finished | Exception]]:
         references = [*self._submitted]
         done, _ = _call(lambda: ray.wait(references, num_returns=1, timeout=wait_s))
         if done:
@@ -60,9 +60,9 @@ class _RayConnection(Connection):
             del self._submitted[reference]
             yield reference, outcome
 
-    def _outcome(self, reference: Any) -> FinishedTask | Exception:
+    def _outcome(self, reference: Any) -> Finished | Exception:
         try:
-            outcome: FinishedTask | Exception = ray.get(reference)
+            outcome: Finished | Exception = ray.get(reference)
         except (WorkerCrashedError, ObjectLostError) as error:
             return WorkerLost(str(error))
         except RayTaskError as error:

@@ -14,7 +14,7 @@ from typing import Any
 
 from poolwise.code_fingerprint import sources
 from poolwise.errors import InputError, PoolwiseError
-from poolwise.runner.execution import FinishedTask, run_task
+from poolwise.runner.execution import Finished, run_tasks
 from poolwise.runner.executors.payload import Payload, input_folder, store_file
 from poolwise.runner.task_type import TaskType
 
@@ -24,20 +24,18 @@ _one_at_a_time = Lock()  # a worker may have several threads, but warnings are c
 
 @dataclass(frozen=True)
 class RemoteTask:
-    """A task to run on a worker.
+    """A group of tasks to run on a worker.
 
     Attributes
     ----------
-    key : key of the task
-    task : packed task
+    tasks : packed mapping of keys to tasks
     task_type : SHA-256 of the task type, which is shared by all tasks and sent as an input
     inputs : SHA-256 -> file name (empty for the task type), in the order of their bytes
     parts : number of pieces of each input
     versions : versions on the sending computer of everything that results depend on
     """
 
-    key: str
-    task: Payload
+    tasks: Payload
     task_type: str
     inputs: Mapping[str, str]
     parts: Sequence[int]
@@ -51,17 +49,18 @@ def versions() -> Mapping[str, str]:
     return {"Poolwise's sources": sources(), "Python": python, **{name: version(name) for name in _PACKAGES}}
 
 
-def run_remote_task(remote_task: RemoteTask, *pieces: bytes) -> FinishedTask | Exception:
-    """Run a task; errors are returned rather than raised, so that the cluster neither wraps them nor retries."""
+def run_remote_task(remote_task: RemoteTask, *pieces: bytes) -> Finished | Exception:
+    """Run a group of tasks; errors are returned rather than raised, so that the cluster neither wraps them nor retries."""
     with _one_at_a_time:
         try:
             _check_versions(remote_task.versions)
             content = _joined(remote_task, pieces)
             for sha256, name in remote_task.inputs.items():
-                if name:
-                    _store_input(sha256, name, content[sha256])
+                if name and (sha256, name) not in _stored:
+                    store_file(sha256, name, bytes(content[sha256]))
+                    _stored.add((sha256, name))
             task_type = _unpack_task_type(remote_task.task_type, content[remote_task.task_type])
-            return run_task(task_type, remote_task.key, remote_task.task.open())
+            return list(run_tasks(task_type, remote_task.tasks.open()))
         except InputError as error:
             return _with_original_paths(error, remote_task)
         except PoolwiseError as error:
@@ -89,19 +88,7 @@ def _joined(remote_task: RemoteTask, pieces: Sequence[bytes]) -> dict[str, bytes
     return found
 
 
-@lru_cache(maxsize=4096)
-def _stored_marker(sha256: str, name: str) -> list[bool]:
-    return []
-
-
-def _store_input(sha256: str, name: str, content: bytes | memoryview) -> None:
-    """Store an input file once per process."""
-    stored = _stored_marker(sha256, name)
-    if not stored:
-        store_file(sha256, name, bytes(content))
-        stored.append(True)
-
-
+_stored = set[tuple[str, str]]()  # SHA-256 and names of the inputs that this process has stored or verified
 _task_types: dict[str, TaskType[Any]] = {}
 
 
@@ -118,7 +105,7 @@ def _with_original_paths(error: InputError, remote_task: RemoteTask) -> InputErr
     """Return the error with the user's original paths instead of paths on the worker."""
 
     def original(text: str) -> str:
-        for sha256, path in remote_task.task.files.items():
+        for sha256, path in remote_task.tasks.files.items():
             text = text.replace(str(input_folder(sha256) / path.name), str(path))
         return text
 

@@ -131,18 +131,11 @@ def _max_arc_cost(job: IntArray, through: Arcs, sub_class: IntArray, own_cost: F
     np.maximum.at(of_class, through.tail, through.cost)
     of_job = np.zeros(int(job.max()) + 1)
     np.maximum.at(of_job, job, np.maximum(of_class[sub_class], np.where(np.isfinite(own_cost), own_cost, 0.0)))
-    found: FloatArray = of_job[job]
-    return found
+    return of_job[job]
 
 
 def _cost(
-    state: Round,
-    kind: str,
-    shapes: IntArray,
-    home_load: FloatArray,
-    spots: IntArray,
-    free: IntArray,
-    preferred: bool,
+    state: Round, kind: str, shapes: IntArray, home_load: FloatArray, spots: IntArray, free: IntArray, preferred: bool
 ) -> FloatArray:
     """Return the (n_class, n_place) cost of a device at a spot, either on the task's node or over the network."""
     total = np.bincount(state.layout.spot[kind], minlength=state.layout.n_spot)
@@ -156,8 +149,7 @@ def _cost(
         not preferred,
     )
     one = np.ones((len(shapes), 1), dtype=np.int64)
-    cost: FloatArray = state.options.cost.placing(state.asking(shapes, (kind,), one, home_load), places, 1)[:, :, 0]
-    return cost
+    return state.options.cost.placing(state.asking(shapes, (kind,), one, home_load), places, 1)[:, :, 0]
 
 
 def _positions(state: Round) -> IntArray:

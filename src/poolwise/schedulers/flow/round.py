@@ -1,10 +1,13 @@
-"""Input of a round of flow scheduling: admitted jobs, free amounts and link loads."""
+"""Input of a round of flow scheduling: admission, admitted jobs, free amounts and link loads.
+
+Source of the admission: Amaral et al., DRMaestro, Algorithm 1.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +23,36 @@ from poolwise.schedulers.flow.shapes import Shapes
 if TYPE_CHECKING:
     from poolwise.optimize.min_cost_flow.named import NamedFlow
 
-
+Admission = Literal["prefix", "filter"]
 KeyColumns = Sequence[NDArray[np.generic]]
+
+
+def admit(demand: IntArray, free: IntArray, rule: Admission) -> BoolArray:
+    """Admit jobs, longest waiting first, while they fit the free amounts in total.
+
+    Parameters
+    ----------
+    demand
+        (n_job, n_resource) demand of whole jobs, in queue order.
+    free
+        (n_resource,) free amounts, summed over the machine.
+    rule
+        "prefix" stops at the first job that does not fit, so that no job passes it; "filter" continues with later jobs.
+
+    Returns
+    -------
+    (n_job,) True for admitted jobs.
+    """
+    fits: BoolArray = np.all(np.cumsum(demand, axis=0) <= free, axis=1)
+    if rule == "prefix" or bool(fits.all()):
+        return np.logical_and.accumulate(fits)
+    admitted = np.zeros(len(demand), dtype=np.bool_)
+    left = free.copy()
+    for k in np.flatnonzero((demand <= free).all(axis=1)).tolist():
+        if (demand[k] <= left).all():
+            admitted[k] = True
+            left -= demand[k]
+    return admitted
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,48 +7,35 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
 from poolwise import registry
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.interfaces import Dispatcher, Scheduler
-from poolwise.model import (
-    Changes,
-    Decision,
-    JobTable,
-    Machine,
-    Plan,
-    Queue,
-    Reason,
-    Refusal,
-    Reject,
-    Rule,
-    Snapshot,
-    Start,
-    Wait,
-)
+from poolwise.model import Changes, Decision, JobTable, Machine, Plan, Queue, Reason, Refusal, Reject, Rule, Snapshot, Wait
 from poolwise.optimize.min_cost_flow import FlowSolver
 from poolwise.performance.link_load import access_links, link_loads, sites
 from poolwise.policies.cost.model import CostModel
-from poolwise.registry import register
-from poolwise.schedulers.flow.admission import Admission, admit
+from poolwise.registry import SettingsOf, register
 from poolwise.schedulers.flow.flow_layout import FlowLayout
 from poolwise.schedulers.flow.graph import Clock
-from poolwise.schedulers.flow.idle import IdleMachine
+from poolwise.schedulers.flow.idle import IdleMachine, shortage
 from poolwise.schedulers.flow.node_phase import NODES
 from poolwise.schedulers.flow.phases import solve_gangs, starts
-from poolwise.schedulers.flow.round import Options, Round
+from poolwise.schedulers.flow.round import Admission, Options, Round, admit
 from poolwise.schedulers.flow.shapes import Requests, ShapeTable
-from poolwise.schedulers.flow.shortage import shortage
 from poolwise.schedulers.rounds import BETWEEN, Rounds
 from poolwise.short_repr import short_repr
 from poolwise.units import SECOND
 
 if TYPE_CHECKING:
     from poolwise.optimize.min_cost_flow.named import NamedFlow
+
+_Admission = tuple[IntArray, IntArray, BoolArray, BoolArray]
+"""(n_queued, n_resource) demand, (n_resource,) free amounts, and (n_queued,) admitted and patient jobs."""
 
 
 @register("schedulers", "flow")
@@ -91,7 +78,7 @@ class FlowScheduler(Scheduler):
     __repr__ = short_repr
 
     costs: str = "utility"
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Annotated[Mapping[str, Any], SettingsOf("costs", "costs")] = field(default_factory=dict)
     pooled: bool = True
     kinds: tuple[str, ...] = ()
     local_first: bool = True
@@ -164,26 +151,24 @@ class FlowDispatcher(Dispatcher):
             return Plan()
         wake = Rounds(self.scheduler.every_s).after(snapshot.now)
         if not self._due(snapshot):
-            return Plan((), wake)
+            return Plan((), wake, dict.fromkeys(changes.explain, BETWEEN))
         begun, solver = time.process_time(), self.clock.solver_s
         never = self.idle.refusals(queue, snapshot)
         unfit: list[Decision] = [
             Wait(job, refusal) if snapshot.may_grow else Reject(job, refusal.reason) for job, refusal in never.items()
         ]
-        decisions = self._round(queue.only(np.setdiff1d(queue.jobs, list(never))) if never else queue, snapshot)
+        if never:
+            queue = queue.only(np.setdiff1d(queue.jobs, list(never)))
+        admission = self._admission(queue, snapshot)
+        plan = Plan((*unfit, *self._round(queue, snapshot, admission)), wake)
         self.clock.rounds.append((time.process_time() - begun, self.clock.solver_s - solver))
-        settled = sum(isinstance(decision, Start | Reject) for decision in (*unfit, *decisions))
-        return Plan((*unfit, *decisions), wake if settled < len(queue) else None)
+        left = [job for job in changes.explain if job in queue and all(start.job != job for start in plan.starts)]
+        plan = replace(plan, reasons={job: self._reason(job, queue, snapshot, plan, admission) for job in left})
+        return plan if len(plan.starts) + len(plan.rejected) < len(queue) + len(never) else replace(plan, wake_at=None)
 
-    def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
+    def _reason(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan, admission: _Admission) -> Reason:
         """Return the step of a round that left the job waiting: admission, patience of older jobs, or placement."""
-        if not self._due(snapshot):
-            return BETWEEN
-        never = self.idle.refusals(queue, snapshot)
-        if job in never:
-            return super().why(job, queue, snapshot, plan)
-        queue = queue.only(np.setdiff1d(queue.jobs, list(never))) if never else queue
-        jobs, (demand, free, admitted, patient) = queue.jobs, self._admission(queue, snapshot)
+        jobs, (demand, free, admitted, patient) = queue.jobs, admission
         k = int(np.flatnonzero(jobs == job)[0])
         ahead = int(np.count_nonzero(~np.isin(jobs[:k], [start.job for start in plan.starts])))
 
@@ -200,10 +185,8 @@ class FlowDispatcher(Dispatcher):
             first = int(blocking[0])
             text = f"no job may pass an older job that has {shortfall(first).reason}"
             return Reason.of(Rule.ORDER, text, shortfall(first), blocker=int(jobs[first]), ahead=ahead)
-        amounts, shape = (
-            self.layout.amounts(snapshot.with_starts(plan.starts).free),
-            self.shapes.of(queue.table, jobs[k : k + 1]),
-        )
+        amounts = self.layout.amounts(snapshot.with_starts(plan.starts).free)
+        shape = self.shapes.of(queue.table, jobs[k : k + 1])
         found = shortage(self.shapes, shape, len(queue.tasks(job)), amounts, pooled=self.options.pooled)
         if found is not None:
             return Reason.of(Rule.SHORT, found.reason, found, ahead=ahead)
@@ -215,17 +198,19 @@ class FlowDispatcher(Dispatcher):
         ended = self.scheduler.at_ends and snapshot.freed_at == snapshot.now
         return ended or Rounds(self.scheduler.every_s).due(snapshot.now)
 
-    def _admission(self, queue: Queue, snapshot: Snapshot) -> tuple[IntArray, IntArray, BoolArray, BoolArray]:
-        """Return (n_queued, n_resource) demand, (n_resource,) free amounts, and (n_queued,) admitted and patient jobs."""
+    def _admission(self, queue: Queue, snapshot: Snapshot) -> _Admission:
+        """Admit waiting jobs to a round."""
         free = self.layout.amounts(snapshot.free).sum(axis=0)
         demand = self.shapes.demand(self.shapes.of(queue.table, queue.jobs)) * queue.waiting()[:, None]
         patient: BoolArray = snapshot.now - queue.table.submit[queue.jobs] >= self.scheduler.patience_s * SECOND
         return demand, free, admit(demand, free, self.scheduler.admission), patient
 
-    def _round(self, queue: Queue, snapshot: Snapshot) -> list[Decision]:
+    def _round(self, queue: Queue, snapshot: Snapshot, admission: _Admission) -> list[Decision]:
         """Start the jobs that the phases place, and state why other admitted jobs wait."""
-        _, _, admitted, patient = self._admission(queue, snapshot)
-        admitted &= np.logical_and.accumulate(admitted | ~patient)  # no job passes a patient job that was not admitted
+        _, _, admitted, patient = admission
+        admitted = admitted & np.logical_and.accumulate(
+            admitted | ~patient
+        )  # no job passes a patient job that was not admitted
         if not admitted.any():
             return []
         state = self.state(queue.only(queue.jobs[admitted]), snapshot)

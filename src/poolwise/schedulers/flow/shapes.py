@@ -86,13 +86,11 @@ class ShapeTable:
                 self._key = np.concatenate([self._key, np.empty((len(self._kind), self._key.shape[1]), dtype=np.int64)])
             self._key[first : len(self._kind)] = [key for _, *key in fresh]
             self._key[first : len(self._kind), self._n] = self._node(self._key[first : len(self._kind), self._n])
-        found: IntArray = known.of[rows]
-        return found
+        return known.of[rows]
 
     def demand(self, number: IntArray) -> IntArray:
         """Return the (k, n_resource + n_kind) demand of one task of each of (k,) shapes."""
-        found: IntArray = self._key[number, : self._n]
-        return found
+        return self._key[number, : self._n]
 
     def pinned(self, number: IntArray) -> IntArray:
         """Return the (k,) position of the node that each shape must run on, `ANYWHERE` or `NOWHERE`."""
@@ -182,8 +180,7 @@ class ShapeTable:
         number = np.full(n_owner + 2, NOWHERE, dtype=np.int64)
         number[self.layout.nodes] = np.arange(len(self.layout.nodes))
         number[-1] = ANYWHERE  # position of owner -1
-        found: IntArray = number[np.where((owner < -1) | (owner >= n_owner), n_owner, owner)]
-        return found
+        return number[np.where((owner < -1) | (owner >= n_owner), n_owner, owner)]
 
 
 def _pinned(table: JobTable, rows: Rows) -> IntArray:

@@ -55,9 +55,8 @@ class Gavel:
                 known[task] = float(steps[row])
         if not rates:
             sizes = ", ".join(map(str, sorted(set(gpus.tolist()))))
-            raise InputError(
-                f"no rows with {self.gpus} GPUs", file=path, field="num_gpus", remedy=f"set gpus to one of {sizes}"
-            )
+            problem, remedy = f"no rows with {self.gpus} GPUs", f"set gpus to one of {sizes}"
+            raise InputError(problem, file=path, field="num_gpus", remedy=remedy)
         location = "in one server" if self.consolidated else "spread over servers"
         grouping = "" if self.gpus == 1 else f", {self.gpus} GPUs {location} as one unit"
         return UnitTables.of(

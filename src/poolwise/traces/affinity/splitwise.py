@@ -88,19 +88,17 @@ class Splitwise:
         selected: BoolArray = (models == self.model) & (parallel == self.tensor_parallel) & alone
         if not selected.any():
             known = ", ".join(map(str, sorted(set(parallel[models == self.model].tolist()))))
-            raise InputError(
+            problem, remedy = (
                 f"no runs of {self.model} on {self.tensor_parallel} GPUs",
-                file=source.path,
-                field="tensor_parallel",
-                remedy=f"set tensor_parallel to one of {known}",
+                f"set tensor_parallel to one of {known}",
             )
+            raise InputError(problem, file=source.path, field="tensor_parallel", remedy=remedy)
         return selected
 
     def _tables(self, rates: dict[str, dict[str, float]], shares: dict[str, dict[str, float]], path: Path) -> UnitTables:
         if not shares:
-            raise InputError(
-                "no power was measured", file=path, field="peak_power", remedy="include hardware with measured power"
-            )
+            remedy = "include hardware with measured power"
+            raise InputError("no power was measured", file=path, field="peak_power", remedy=remedy)
         measured = next(iter(shares))
         rated = {unit: watts * self.tensor_parallel for unit, watts in self.gpu_watts.items()}
         busy = {
@@ -132,7 +130,6 @@ class _Runs:
         """Return the mean over the rows with a value; raise InputError if no row has one."""
         values = self.columns[name][rows]
         if not (values > 0).any():
-            raise InputError(
-                "not measured in the selected runs", file=self._source.path, field=name, remedy="select other runs"
-            )
+            problem = "not measured in the selected runs"
+            raise InputError(problem, file=self._source.path, field=name, remedy="select other runs")
         return float(np.mean(values[values > 0]))

@@ -12,8 +12,7 @@ import numpy as np
 from poolwise.arrays import FloatArray
 from poolwise.atomic_write import check_writable
 from poolwise.traces.text_files import write_text
-from poolwise.traces.vinesim.affinity import write_affinity
-from poolwise.traces.vinesim.costs import Power, write_power
+from poolwise.traces.vinesim.tables import Power, write_affinity, write_power
 from poolwise.traces.vinesim.types import TASKS, UNITS, Types
 
 OPERATIONS = 1_000_000
@@ -24,12 +23,9 @@ OPERATIONS = 1_000_000
 class UnitTables:
     """Measured rates and power of some unit types.
 
-    Attributes
-    ----------
-    types : names; the measured units and tasks follow the standard ones
-    rates : (n_unit_type, n_task_type) operations per microsecond, 0 where a unit type cannot run a task type
-    power : watts, or None if none were measured
-    notes : comment lines for the readers of the tables
+    The measured units and tasks follow the standard ones in `types`. `rates` (n_unit_type, n_task_type) are operations per
+    microsecond, 0 where a unit type cannot run a task type. `power` is None if none was measured; `notes` are comment lines for
+    the readers of the tables.
     """
 
     types: Types

@@ -25,15 +25,10 @@ def since_first(gaps: FloatArray) -> FloatArray:
 
 
 class DailyCycle:
-    """Daily cycle of the arrival rate.
+    """Daily cycle of the arrival rate, from relative rates > 0 in each bucket of the day (BUCKETS,), from midnight.
 
     Arrivals occur at a constant rate in operational time, which passes faster at busy hours of the day. A day has the same
     length in both times, and both start at midnight.
-
-    Parameters
-    ----------
-    weights
-        (BUCKETS,) > 0, relative arrival rate in each bucket of the day, from midnight.
     """
 
     def __init__(self, weights: FloatArray) -> None:

@@ -12,10 +12,9 @@ import numpy as np
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.model import Workload
 from poolwise.performance.device_profiles import read_device_profiles
-from poolwise.random import uniform
-from poolwise.registry import register
+from poolwise.registry import InputFile, register
 from poolwise.traces.generators.generator import Generator, check_setting_range
-from poolwise.traces.generators.variates import exponential, normal
+from poolwise.traces.generators.variates import exponential, normal, whole_below
 from poolwise.units import SECOND
 
 WARM_UP = "warm-up"
@@ -55,7 +54,7 @@ class DeviceJobs(Generator):
     warm_up_s: float = 700.0
     spread: bool = False
     cores: int = 160
-    profiles: str = "catalog:rodinia"
+    profiles: InputFile = "catalog:rodinia"
     device: str = "gpu"
 
     @property
@@ -70,7 +69,7 @@ class DeviceJobs(Generator):
         check_setting_range(0, warm_up_s=self.warm_up_s)
         known = list(read_device_profiles(self.profiles).values())
         job = np.arange(self.jobs)
-        pick = np.minimum((uniform(self.seed, "device_jobs.kind", job) * len(known)).astype(np.int64), len(known) - 1)
+        pick = whole_below(len(known), self.seed, "device_jobs.kind", job)
         gaps = exponential(self.seed, "device_jobs.gap", job) / self.rate
         mean, spread = (np.array([getattr(p, name) for p in known])[pick] for name in ("local_s", "spread"))
         seconds = lognormal(mean, spread, normal(self.seed, "device_jobs.time", job))

@@ -64,21 +64,10 @@ def generate(name: str, **settings: Any) -> Workload:
 
 
 def configure(name: str, **settings: Any) -> Generator:
-    """Configure the generator with a name.
+    """Configure the generator with a name: a registered one, "module:Name" or "file.py:Name".
 
-    Parameters
-    ----------
-    name
-        A registered generator ("perlmutter_like", "juwels_like", "lublin"), "module:Name" or "file.py:Name".
-    settings
-        Values of its fields, such as `jobs=1000, seed=3`.
-
-    Raises
-    ------
-    UnknownNameError
-        If the generator or a setting does not exist.
-    InputError
-        If a setting has the wrong type. `generate` checks the ranges.
+    Raises UnknownNameError if the generator or a setting does not exist, and InputError if a setting has the wrong type;
+    `generate` checks the ranges.
     """
     found = registry.find("generators", name)
     checked = _checked(found, name, settings) if isinstance(found, type) and is_dataclass(found) else settings

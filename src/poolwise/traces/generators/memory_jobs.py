@@ -20,18 +20,11 @@ PEAK_HOUR = 14.0  # busiest hour of the optional daily cycle
 
 @dataclass(frozen=True)
 class JobDistribution:
-    """Distribution of the jobs of a machine.
+    """Distribution of the jobs of a machine: quantiles of nodes, runtime and memory per node (GB of 1024 MiB).
 
-    Nodes and runtime are independent. The normal score of the memory is rho * (sum of their scores / sqrt 2) plus an
-    independent part, so that rho is the correlation of memory with the size of a job (a Gaussian copula).
-
-    Attributes
-    ----------
-    nodes : quantiles of the nodes per job, rounded up to whole nodes
-    runtime_s : quantiles of the runtime in seconds
-    memory_gb : quantiles of the memory per node in GB of 1024 MiB
-    correlation : rho in [0, 1]
-    node_seconds : mean of nodes x runtime under these quantiles, used to set the load
+    Nodes, rounded up to whole ones, and runtime are independent. The normal score of the memory is rho * (sum of their scores /
+    sqrt 2) plus an independent part, so that rho in [0, 1], `correlation`, is the correlation of memory with the size of a job
+    (a Gaussian copula). `node_seconds` is the mean of nodes x runtime under these quantiles, used to set the load.
     """
 
     nodes: Quantiles

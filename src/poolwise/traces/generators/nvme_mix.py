@@ -25,14 +25,9 @@ DAYS_S = 3 * 86400.0
 
 @dataclass(frozen=True)
 class WorkloadKind:
-    """One kind of workload.
+    """One kind of workload: seconds at reference speed, requests (MB/s and MiB), and its weight among the kinds of a mix.
 
-    Attributes
-    ----------
-    base_s : seconds at reference speed
-    cores, bandwidth, storage : requests; MB/s and MiB
-    peak_bandwidth : MB/s beyond which more bandwidth does not help
-    share : weight among the kinds of a mix
+    More bandwidth than `peak_bandwidth` (MB/s) does not help.
     """
 
     name: str

@@ -18,11 +18,13 @@ from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.errors import InputError
 from poolwise.model import Kind, Machine, MachineBuilder, Workload
 from poolwise.random import uniform
-from poolwise.registry import register
+from poolwise.registry import InputFile, register
 from poolwise.traces.generators.arrivals import poisson
 from poolwise.traces.generators.generator import Generator, check_setting_range
+from poolwise.traces.generators.variates import whole_below
 from poolwise.traces.openb import OpenB
 from poolwise.traces.philly import Philly
+from poolwise.traces.selection import occurring
 from poolwise.units import SECOND
 
 MODELS = {"v100": ("V100M16", "V100M32"), "p100": ("P100",), "t4": ("T4",), "a10": ("A10",), "g2": ("G2",), "g3": ("G3",)}
@@ -74,8 +76,8 @@ class OpenbPhilly(Generator):
 
     jobs: int = 600
     seed: int = 0
-    pods: str = "catalog:openb-gpuspec33.csv.gz"
-    durations: str = "catalog:philly-2017-10.csv.gz"
+    pods: InputFile = "catalog:openb-gpuspec33.csv.gz"
+    durations: InputFile = "catalog:philly-2017-10.csv.gz"
     gpus: Mapping[str, int] = field(default_factory=lambda: {"v100": 16, "p100": 16, "t4": 32})
     mean_gap_s: float = 60.0
     longest_s: float = 21600.0
@@ -142,9 +144,7 @@ class OpenbPhilly(Generator):
             raise InputError(problem, field="gpus", remedy=f"types: {', '.join(MODELS)}")
 
     def _pick(self, stream: str, job: IntArray, n: int) -> IntArray:
-        """Return (n_job,) uniform whole numbers below n."""
-        drawn = np.floor(n * uniform(self.seed, f"openb_philly.{stream}", job)).astype(np.int64)
-        return np.minimum(drawn, n - 1)
+        return whole_below(n, self.seed, f"openb_philly.{stream}", job)
 
     def _log_uniform(self, stream: str, job: IntArray, bounds: tuple[float, float]) -> FloatArray:
         low, high = bounds
@@ -183,8 +183,7 @@ class OpenbPhilly(Generator):
 
     def _repaired(self, pods: Workload, row: IntArray, limited: int) -> dict[str, int]:
         shared = int(pods.attributes["shared_gpu"][row].sum())
-        counts = {"part of a GPU, taken as a whole one": shared, f"duration limited to {self.longest_s:g} s": limited}
-        return {reason: count for reason, count in counts.items() if count}
+        return occurring({"part of a GPU, taken as a whole one": shared, f"duration limited to {self.longest_s:g} s": limited})
 
 
 @lru_cache(maxsize=2)

@@ -20,6 +20,12 @@ def exponential(seed: int, stream: str, job: IntArray) -> FloatArray:
     return -np.log1p(-uniform(seed, stream, job))
 
 
+def whole_below(n: int, seed: int, stream: str, job: IntArray) -> IntArray:
+    """Return (n_job,) uniform whole numbers below n."""
+    drawn = np.floor(n * uniform(seed, stream, job)).astype(np.int64)
+    return np.minimum(drawn, n - 1)
+
+
 def normal(seed: int, stream: str, job: IntArray, attempt: int = 0) -> FloatArray:
     """Return (n,) standard normal variates (Box, Muller 1958)."""
     radius = np.sqrt(-2.0 * np.log1p(-uniform(seed, f"{stream}.radius", job, attempt)))
@@ -29,16 +35,9 @@ def normal(seed: int, stream: str, job: IntArray, attempt: int = 0) -> FloatArra
 
 
 def gamma(seed: int, stream: str, job: IntArray, shape: float | FloatArray, scale: float | FloatArray) -> FloatArray:
-    """Return gamma variates by transforming normals (Marsaglia, Tsang 2000, without their first test, a mere speedup).
+    """Return gamma variates > 0 by transforming normals (Marsaglia, Tsang 2000, without their first test, a mere speedup).
 
-    Parameters
-    ----------
-    shape, scale
-        (n,) or numbers; shape >= 1; the mean is shape * scale.
-
-    Returns
-    -------
-    (n,) float64 > 0.
+    Shape, at least 1, and scale are numbers or (n,); the mean is shape * scale.
     """
     d = np.broadcast_to(np.asarray(shape, dtype=np.float64) - 1.0 / 3.0, job.shape)
     if len(job) and not float(d.min()) >= 2.0 / 3.0:
@@ -69,16 +68,11 @@ def until_accepted(n: int, attempt: Callable[[IntArray, int], tuple[FloatArray, 
 
 
 class Quantiles:
-    """A distribution defined by points of its quantile function.
+    """A distribution defined by points of its quantile function: share of the jobs in (0, 1) -> value > 0, both ascending.
 
     Between two points, the logarithm of the value is linear in the normal score of the share, so two points alone define a
-    lognormal distribution; before the first point and after the last one, the value is constant. The argument is a normal
-    score rather than a share, because a Gaussian copula correlates scores.
-
-    Parameters
-    ----------
-    points
-        Share of the jobs in (0, 1) -> value > 0; shares must ascend, and values must not descend.
+    lognormal distribution; before the first point and after the last one, the value is constant. The argument is a normal score
+    rather than a share, because a Gaussian copula correlates scores.
     """
 
     def __init__(self, points: Mapping[float, float]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,13 +10,15 @@ import numpy as np
 
 from poolwise.errors import InputError
 from poolwise.model import MemoryUse, Workload
-from poolwise.registry import register
+from poolwise.performance.csv_table import number, table_rows
+from poolwise.registry import InputFile, register
 from poolwise.traces.memory import LARGEST
 from poolwise.traces.memory_use.source import MemoryUseSource, with_overestimates
 from poolwise.traces.text_files import read_text
 from poolwise.units import SECOND
 
-COLUMNS = ("job", "seconds", "memory")
+COLUMNS = {"job": 2.0**53, "seconds": 9e9, "memory": float(LARGEST)}
+"""Column -> largest number in it."""
 
 
 @register("memory_uses", "table")
@@ -38,7 +39,7 @@ class UseTable(MemoryUseSource):
         Excess of memory requests over the trace's memory, and the share of the users that overestimate.
     """
 
-    file: str
+    file: InputFile
     seed: int = 0
     overestimate: float = 0.0
     overestimating: float = 1.0
@@ -63,31 +64,14 @@ class UseTable(MemoryUseSource):
 
 def read_steps(file: Path) -> dict[int, list[tuple[int, int]]]:
     """Return job -> ordered (ns, MiB) steps; raise InputError with file, line and column."""
-    rows = csv.DictReader(read_text(file).splitlines())
-    for name in COLUMNS:
-        if name not in (rows.fieldnames or ()):
-            raise InputError(f"no column '{name}'", file=file, line=1, field=name, remedy=f"columns: {', '.join(COLUMNS)}")
     found: dict[int, list[tuple[int, int]]] = {}
-    for row in rows:
-        job, seconds, memory = (_number(row[name], file, rows.line_num, name) for name in COLUMNS)
+    for line, row in table_rows(read_text(file).splitlines(), file, tuple(COLUMNS)):
+        job, seconds, memory = (number(row[name], file, line, name, 0, most) for name, most in COLUMNS.items())
         if job != int(job):
-            raise InputError(f"'{row['job']}' is not a job id", file=file, line=rows.line_num, field="job")
+            raise InputError(f"'{row['job']}' is not a job id", file=file, line=line, field="job")
         steps, at = found.setdefault(int(job), []), math.ceil(seconds * SECOND)
         if (not steps and at) or (steps and at <= steps[-1][0]):
             problem = f"the rows of job {int(job)} must begin at 0 seconds and ascend"
-            raise InputError(problem, file=file, line=rows.line_num, field="seconds", remedy="sort the rows by job and seconds")
+            raise InputError(problem, file=file, line=line, field="seconds", remedy="sort the rows by job and seconds")
         steps.append((at, math.ceil(memory)))
     return found
-
-
-def _number(text: str | None, file: Path, line: int, field: str) -> float:
-    """Read a cell that contains a number from 0 to the largest that its unit allows."""
-    most = {"job": 2.0**53, "seconds": 9e9, "memory": float(LARGEST)}[field]
-    try:
-        value = float(text or "")
-    except ValueError:
-        value = math.nan
-    if not 0 <= value <= most:
-        problem = f"'{text or ''}' is not a number from 0 to {most:g}"
-        raise InputError(problem, file=file, line=line, field=field, remedy="correct it")
-    return value

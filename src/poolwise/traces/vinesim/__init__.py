@@ -1,17 +1,20 @@
-"""VineSim's file formats (deployments, traces, affinities, prices, power), and the machine and workload built from them.
+"""VineSim's file formats (deployments, traces, affinities, prices, power), and the machine and workload built from them."""
 
-`load` reads a complete case; the other functions are for programs that assemble one.
-"""
-
-from poolwise.traces.vinesim.affinity import read_affinity, write_affinity
 from poolwise.traces.vinesim.arrivals import InterArrival
-from poolwise.traces.vinesim.case import VineSimCase, load
-from poolwise.traces.vinesim.costs import Power, read_power, read_prices, write_power, write_prices
-from poolwise.traces.vinesim.deployment import UnitList, read_deployment, write_deployment
+from poolwise.traces.vinesim.case import VineSimCase
 from poolwise.traces.vinesim.format import VineSimFormat
-from poolwise.traces.vinesim.machine import Bandwidths, machine_of_units
+from poolwise.traces.vinesim.tables import (
+    Power,
+    read_affinity,
+    read_power,
+    read_prices,
+    write_affinity,
+    write_power,
+    write_prices,
+)
 from poolwise.traces.vinesim.tasks import TaskList, read_tasks, write_tasks
 from poolwise.traces.vinesim.types import Types
+from poolwise.traces.vinesim.units import Bandwidths, UnitList, machine_of_units, read_deployment, write_deployment
 from poolwise.traces.vinesim.workload import workload_of_tasks
 
 __all__ = [
@@ -23,7 +26,6 @@ __all__ = [
     "UnitList",
     "VineSimCase",
     "VineSimFormat",
-    "load",
     "machine_of_units",
     "read_affinity",
     "read_deployment",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from poolwise.arrays import FloatArray
 from poolwise.model import Machine, Workload
@@ -12,13 +11,11 @@ from poolwise.performance.combined import Combined
 from poolwise.performance.fetching import Fetching
 from poolwise.performance.network_sharing import NetworkSharing
 from poolwise.performance.transfer import Transfer
-from poolwise.traces.vinesim import affinity as tables
 from poolwise.traces.vinesim.arrivals import InterArrival
-from poolwise.traces.vinesim.costs import Power, read_power, read_prices
-from poolwise.traces.vinesim.deployment import UnitList, read_deployment
-from poolwise.traces.vinesim.machine import Bandwidths, machine_of_units
-from poolwise.traces.vinesim.tasks import TaskList, read_tasks
-from poolwise.traces.vinesim.types import Types
+from poolwise.traces.vinesim.tables import Power
+from poolwise.traces.vinesim.tasks import TaskList
+from poolwise.traces.vinesim.types import STANDARD, Types
+from poolwise.traces.vinesim.units import Bandwidths, UnitList, machine_of_units
 from poolwise.traces.vinesim.workload import workload_of_tasks
 
 
@@ -49,7 +46,7 @@ class VineSimCase:
         prices: FloatArray | None = None,
         power: Power | None = None,
         network: Bandwidths | None = None,
-        types: Types | None = None,
+        types: Types = STANDARD,
         contended: bool = False,
         seed: int = 0,
         name: str = "deployment",
@@ -79,35 +76,3 @@ class VineSimCase:
         uncontended = Combined((Affinity(), Transfer()))
         sharing = Combined((Affinity(), NetworkSharing(), Fetching()))
         return cls(machine, workload, sharing if contended else uncontended, uncontended)
-
-
-def load(
-    trace: Path,
-    deployment: Path,
-    affinity: Path,
-    inter_arrival: str | float = 0,
-    *,
-    affinity_kind: tables.AffinityKind = "absolute",
-    prices: Path | None = None,
-    power: Path | None = None,
-    types: Path | None = None,
-    network: Bandwidths | None = None,
-    contended: bool = False,
-    seed: int = 0,
-) -> VineSimCase:
-    """Read a case from its files; raise InputError with file, line and field."""
-    names = Types.read(types) if types is not None else Types()
-    return VineSimCase.of(
-        read_deployment(deployment, names),
-        read_tasks(trace, names),
-        tables.read_affinity(affinity, affinity_kind, names),
-        inter_arrival,
-        prices=None if prices is None else read_prices(prices, names),
-        power=None if power is None else read_power(power, names, tables.count_columns(affinity)),
-        network=network,
-        types=names,
-        contended=contended,
-        seed=seed,
-        name=deployment.stem,
-        trace=trace.stem,
-    )

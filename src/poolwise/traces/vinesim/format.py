@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from poolwise import catalog
 from poolwise.model import Machine, Workload
-from poolwise.registry import register
+from poolwise.registry import InputFile, register
 from poolwise.traces.numbers import are_whole
 from poolwise.traces.text_files import beginning
 from poolwise.traces.vinesim.arrivals import InterArrival
@@ -35,12 +34,11 @@ class VineSimFormat:
 
     inter_arrival: str | float = 0
     seed: int = 0
-    types: str | None = None
+    types: InputFile | None = None
 
     def read(self, path: Path, machine: Machine) -> Workload:
         """Read a trace as a workload; raise InputError with file, line and field."""
-        types = Types.read(catalog.resolve("affinities", self.types)) if self.types is not None else Types()
-        tasks = read_tasks(path, types)
+        tasks = read_tasks(path, Types.of(self.types))
         arrivals = InterArrival.parse(self.inter_arrival).times(int(tasks.first_of_job.sum()), self.seed)
         name = path.name.removesuffix(".gz").rpartition(".")[0] or path.name
         return workload_of_tasks(tasks, machine, arrivals, name)

@@ -17,7 +17,7 @@ from poolwise.arrays import BoolArray, IntArray, frozen
 from poolwise.errors import InputError
 from poolwise.traces.text_files import write_text
 from poolwise.traces.vinesim.rows import Line, line_blocks, whole_column
-from poolwise.traces.vinesim.types import Types
+from poolwise.traces.vinesim.types import STANDARD, Types
 
 FIELDS = ("task_type", "data_size", "data_x", "data_y", "operations", "preferred_type", "parent_job_id")
 LARGEST = 2**53
@@ -80,13 +80,12 @@ class TaskList:
         return np.concatenate([np.ones(min(1, len(job)), dtype=np.bool_), job[1:] != job[:-1]])
 
 
-def read_tasks(path: Path, types: Types | None = None) -> TaskList:
+def read_tasks(path: Path, types: Types = STANDARD) -> TaskList:
     """Read a trace, with types as numbers or names.
 
     Raises InputError with file, line and field for words that are not whole numbers of at least 0, numbers of 2**53 or more,
     jobs whose tasks are not adjacent, and jobs with tasks of several types.
     """
-    types = types if types is not None else Types()
     parts, lines = list[IntArray](), list[int]()
     for block in line_blocks(path, FIELDS):
         parts.append(np.stack([_column(block, k, field, types) for k, field in enumerate(FIELDS)], axis=1))

@@ -9,6 +9,7 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+from poolwise import catalog
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.traces.text_files import read_text
 
@@ -23,6 +24,11 @@ class Types:
 
     units: tuple[str, ...] = UNITS
     tasks: tuple[str, ...] = TASKS
+
+    @classmethod
+    def of(cls, reference: str | Path | None) -> Types:
+        """Read additional names from a file or "catalog:NAME"; without one, return the standard names."""
+        return STANDARD if reference is None else cls.read(catalog.resolve("affinities", reference))
 
     @classmethod
     def read(cls, path: Path) -> Types:
@@ -45,6 +51,10 @@ class Types:
             if len(set(names[section])) != len(names[section]):
                 raise InputError("a name appears twice", file=path, field=section, remedy="give each type a unique name")
         return cls(names["unit_types"], names["task_types"])
+
+
+STANDARD = Types()
+"""The names without additional ones."""
 
 
 def _names(value: object, path: Path, field: str) -> tuple[str, ...]:

@@ -56,7 +56,7 @@ def _fastest(kinds: IntArray, operations: IntArray, machine: Machine) -> IntArra
         raise InputError(
             f"the units of machine '{machine.name}' have no affinities",
             field="affinity",
-            remedy="build the machine from a deployment and an affinity table (traces.vinesim)",
+            remedy="build it from a deployment and an affinity table, as `poolwise simulate vinesim` does",
         )
     best = table.max(axis=1)
     missing = (kinds >= len(best)) | (best[np.minimum(kinds, len(best) - 1)] <= 0)
@@ -77,5 +77,5 @@ def _check_places(tasks: TaskList, machine: Machine) -> None:
             raise InputError(
                 f"data is at x = {x}, y = {y}, which is not on the network",
                 field="data_x",
-                remedy="build the machine with the locations of the trace's data",
+                remedy="build the machine with the locations of the trace's data, as `poolwise simulate vinesim` does",
             )

@@ -122,11 +122,7 @@ class FixedFactors:
         section = self.conf.partitions.get(name)
         if section is not None and section.text("Nodes", "ALL").upper() != "ALL":
             hosts = self.conf.hosts(name)
-            return {
-                "cpu": self.conf.amount(hosts, "CPUs"),
-                "mem": self.conf.amount(hosts, "RealMemory"),
-                "node": len(hosts),
-            }
+            return {"cpu": self.conf.amount(hosts, "CPUs"), "mem": self.conf.amount(hosts, "RealMemory"), "node": len(hosts)}
         size = ClusterSize.of(self.machine)
         return {"cpu": size.cpu, "mem": size.mem, "node": size.nodes}
 

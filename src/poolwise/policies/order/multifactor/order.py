@@ -21,7 +21,7 @@ from poolwise.model import JobTable, Machine, Queue, Snapshot
 from poolwise.policies.order.multifactor.factors import FixedFactors
 from poolwise.policies.order.multifactor.rules import KEYS, PriorityRules
 from poolwise.policies.order.multifactor.shares import ShareTree, Usage
-from poolwise.registry import register
+from poolwise.registry import InputFile, register
 from poolwise.slurm.conf import SlurmConf
 from poolwise.slurm.dumps import QOS_REMEDY, SHARES_REMEDY, read_priorities, read_shares
 from poolwise.units import SECOND
@@ -67,9 +67,9 @@ class Multifactor(PreparedOrder):
         Time of one recalculation in seconds from time 0. The others precede and follow it at multiples of the period.
     """
 
-    conf: str | None = None
-    shares: str | None = None
-    qos: str | None = None
+    conf: InputFile | None = None
+    shares: InputFile | None = None
+    qos: InputFile | None = None
     settings: Mapping[str, str | int | float] = field(default_factory=dict)
     recalculated: float = 0.0
     kind: ClassVar[OrderKind] = "recalculated"
@@ -142,8 +142,7 @@ class Recalculated(RecalculatedOrder):
         """Return the (k,) priorities of jobs from one recalculation (ns) to the next; jobs submitted in between have no age."""
         age, share, size, partition, quality, resources, nice = self.terms(recalculated, jobs, snapshot)
         total = age + share + size + partition + quality + resources - nice  # in Slurm's order of addition
-        whole: FloatArray = np.floor(np.clip(total, 1.0, MOST))
-        return whole
+        return np.floor(np.clip(total, 1.0, MOST))
 
     def terms(self, when: int, jobs: IntArray, snapshot: Snapshot) -> PriorityTerms:
         """Return the weighted contribution of each factor to the priorities of jobs, (k,) rows."""
@@ -164,8 +163,7 @@ class Recalculated(RecalculatedOrder):
         return tuple(self._column(table, make.__name__, make) for make in makes)
 
     def _column(self, table: JobTable, name: str, make: Callable[[JobTable, slice], FloatArray]) -> FloatArray:
-        found: FloatArray = table.derived((self._key, name), make)
-        return found
+        return table.derived((self._key, name), make)
 
     # Fair share
 
@@ -184,8 +182,7 @@ class Recalculated(RecalculatedOrder):
             found = [self.tree.find(None if a is None else str(a), str(u)) for a, u in zip(charged, names, strict=True)]
             return np.array(found, dtype=np.int64)
 
-        found: IntArray = table.derived((self._key, "whose"), make)
-        return found
+        return table.derived((self._key, "whose"), make)
 
     def _share(self, when: int, jobs: IntArray, snapshot: Snapshot) -> FloatArray:
         """Return the fair-share factors, (k,), as of a recalculation (ns)."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -12,14 +14,33 @@ from poolwise.errors import InputError
 from poolwise.interfaces import PlacementPolicy
 from poolwise.model import Job, JobTable, Kind, Machine, Placement, Refusal, Snapshot
 from poolwise.model.shared_nodes import SharedNodes, shared_nodes
-from poolwise.policies.placement.devices.completion import CompletionPolicy
-from poolwise.policies.placement.devices.requests import check_requests, foreign_request
 from poolwise.policies.placement.nvme.composition import CompositionPolicy, refused
 from poolwise.policies.placement.nvme.compositions import Compositions
-from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimizeFragmentation
-from poolwise.policies.placement.request_kinds import once_per_kind, request_kinds
+from poolwise.policies.placement.nvme.policies import NvmeMinimizeFragmentation
+from poolwise.policies.placement.requests import check_requests, foreign_request, once_per_kind, request_kinds
 from poolwise.registry import register
 from poolwise.user_code import class_location
+
+
+@runtime_checkable
+class CompletionPolicy(PlacementPolicy, Protocol):
+    """Placement policy that can complete a placement whose node and devices are given."""
+
+    def whole_devices(self, machine: Machine) -> Mapping[str, IntArray]:
+        """Return device type -> (n,) owners, ascending, of the devices that jobs request by type and use exclusively.
+
+        Raises InputError if the policy does not support the machine.
+        """
+        ...
+
+    def least(self, memory: IntArray) -> IntArray:
+        """Return the MiB that must be in the node, (n,), of (n,) MiB of memory."""
+        ...
+
+    def place_at(self, job: Job, node: int, devices: tuple[int, ...], snapshot: Snapshot) -> Placement | Refusal:
+        """Place a job on a given node with given devices, along with everything else it needs."""
+        ...
+
 
 DEVICES = "devices"
 EVERY_NODE, NO_NODE = -1, -2
@@ -94,8 +115,7 @@ class Pooled(CompletionPolicy):
         if class_location(self.nvme) is not None:
             return None
         composed = (table.request("bandwidth") > 0) | (table.request("storage") > 0)
-        found: IntArray = np.where(composed, -1 - np.arange(len(table)), request_kinds(machine, table))
-        return found
+        return np.where(composed, -1 - np.arange(len(table)), request_kinds(machine, table))
 
     def whole_devices(self, machine: Machine) -> dict[str, IntArray]:
         """Return device type -> (n,) owners, for all devices without bandwidth and storage."""
@@ -193,8 +213,7 @@ def _multi_node_refusal(job: Job) -> Refusal | None:
 def _memory(free: IntArray, layout: PooledLayout) -> IntArray:
     """Return the free local and pool MiB of each node, (k, n_node), from free amounts (k, n_owner, n_resource)."""
     pool = np.where(layout.pool >= 0, np.maximum(free[:, layout.pool, layout.memory], 0), 0)
-    total: IntArray = np.maximum(free[:, layout.nodes, layout.memory], 0) + pool
-    return total
+    return np.maximum(free[:, layout.nodes, layout.memory], 0) + pool
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from poolwise.interfaces import PlacementPolicy
 from poolwise.model import Job, JobTable, Machine, Placement, Refusal, Snapshot
 from poolwise.model.table_columns import Column, Kinds
 from poolwise.policies.placement.devices.layout import ShareLayout, share_layout
-from poolwise.policies.placement.devices.requests import check_requests, foreign_request
+from poolwise.policies.placement.requests import check_requests, foreign_request
 from poolwise.registry import register
 
 _AVOID = 1000.0

@@ -16,7 +16,8 @@ from poolwise.model import Job, JobTable, Machine, Placement, Refusal, Snapshot
 from poolwise.model.eligibility import eligible_nodes
 from poolwise.model.rules import PoolScope as PoolScope
 from poolwise.model.rules import RackRule
-from poolwise.policies.placement.request_kinds import request_kinds
+from poolwise.policies.placement.memory.mixed_racks import MixedRacks, fits_mixed
+from poolwise.policies.placement.requests import request_kinds
 from poolwise.registry import register
 
 
@@ -29,7 +30,8 @@ class RackPlacement(PlacementPolicy):
     and the offer is the free nodes. Among racks whose offer holds the whole job, the one with the most free nodes is chosen,
     then the lowest index. Otherwise racks are filled by (offer, free nodes) in descending order, then by index. In scope
     "system" the pool of a node's own rack is used first, then the pools with the most free memory (lowest index), split
-    freely. Overcommitted resources count as zero.
+    freely. Overcommitted resources count as zero. On nodes that differ in local memory, jobs prefer those on which they need
+    least remote memory, then the smallest (`MixedRacks`).
 
     Parameters
     ----------
@@ -48,6 +50,8 @@ class RackPlacement(PlacementPolicy):
             may = eligible_nodes(snapshot.machine, job.table, np.array([job.index]), layout.nodes)[0].tolist()
             free = [f if here else 0 for f, here in zip(free, may, strict=True)]
         n, remote = job.nodes * job.tasks, max(0, job.memory - snapshot.machine.local_memory)
+        if layout.distinguishes(snapshot.table.requests):
+            return self._place_mixed(n, job, free, snapshot)
         if sum(free) < n:
             return Refusal("not enough free nodes", "nodes", n, sum(free))
         offer, pool = free, self._pool_free(snapshot) if remote else []
@@ -63,6 +67,25 @@ class RackPlacement(PlacementPolicy):
             memory = [k * remote for k in nodes]
             memory = _borrow(memory, pool) if self.scope == "system" else memory
             rows += [(0, layout.pools.item(r), layout.memory_column, m) for r, m in enumerate(memory) if m]
+        return Placement.of(rows)
+
+    def _place_mixed(self, n: int, job: Job, free: list[int], snapshot: Snapshot) -> Placement | Refusal:
+        """Place n nodes on racks of different nodes."""
+        layout = snapshot.machine.racks
+        for name, brought in layout.others.items():
+            free = [f if amount >= job.request(name) else 0 for f, amount in zip(free, brought.tolist(), strict=True)]
+        racks = MixedRacks(layout, job.memory, free, self._pool_free(snapshot), self.scope)
+        chosen = racks.choose(n)
+        if isinstance(chosen, Refusal):
+            return chosen
+        pools = dict(zip(layout.pools.tolist(), racks.pool, strict=True))  # groups of a rack share its pool; -1 holds nothing
+        wanted = dict.fromkeys(pools, 0)
+        for g, count in chosen:
+            wanted[int(layout.pools[g])] += count * racks.remote(g)
+        lists = list(wanted.values()), list(pools.values())
+        given = _borrow(*lists) if self.scope == "system" else lists[0]
+        rows = [(0, int(layout.nodes[g]), layout.node_column, count) for g, count in sorted(chosen)]
+        rows += [(0, owner, layout.memory_column, amount) for owner, amount in zip(pools, given, strict=True) if amount]
         return Placement.of(rows)
 
     def resized(self, placement: Placement, remote: int, free: IntArray, machine: Machine) -> Placement | Refusal:
@@ -88,6 +111,11 @@ class RackPlacement(PlacementPolicy):
         if snapshot.machine.node_sets:
             nodes = np.where(eligible_nodes(snapshot.machine, workload, jobs, layout.nodes), nodes, 0)
         n = workload.nodes[jobs] * workload.tasks[jobs]
+        if layout.distinguishes(workload.requests):
+            for name, brought in layout.others.items():
+                nodes = np.where(workload.request(name)[jobs][:, None] <= brought, nodes, 0)
+            pool = np.where(layout.pools >= 0, np.maximum(free[:, layout.pools, layout.memory_column], 0), 0)
+            return fits_mixed(n, workload.memory[jobs], layout, nodes, pool, self.scope)
         fits: BoolArray = nodes.sum(axis=1) >= n
         remote = np.maximum(workload.memory[jobs] - snapshot.machine.local_memory, 0)
         if not remote.any():

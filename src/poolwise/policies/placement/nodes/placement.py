@@ -22,9 +22,8 @@ from poolwise.interfaces import PlacementPolicy
 from poolwise.model import Job, JobTable, Machine, Placement, Refusal, Snapshot
 from poolwise.model.eligibility import eligible_nodes
 from poolwise.model.rules import NodeRule
-from poolwise.policies.placement.devices.requests import check_requests, foreign_request
 from poolwise.policies.placement.nodes.layout import MEMORY, NODES, NodeLayout, node_layout
-from poolwise.policies.placement.request_kinds import once_per_kind, request_kinds
+from poolwise.policies.placement.requests import check_requests, foreign_request, once_per_kind, request_kinds
 from poolwise.registry import register
 
 

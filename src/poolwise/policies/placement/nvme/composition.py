@@ -6,9 +6,9 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 from poolwise.interfaces import PlacementPolicy
 from poolwise.model import Job, JobTable, Machine, Placement, Refusal, Snapshot
-from poolwise.policies.placement.devices.requests import check_requests
 from poolwise.policies.placement.nvme.compositions import Candidate, Compositions
 from poolwise.policies.placement.nvme.need import Need
+from poolwise.policies.placement.requests import check_requests
 
 _TAKEN = ("cores", "bandwidth", "storage", "nodes")
 """Resources that composition policies allocate; each job uses one node."""

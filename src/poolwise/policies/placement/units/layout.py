@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -10,7 +11,7 @@ import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import InputError
-from poolwise.model import Kind, Machine
+from poolwise.model import JobTable, Kind, Machine
 from poolwise.performance.affinity import rates
 
 LeafRange = tuple[int, int]
@@ -71,7 +72,7 @@ def _layout(machine: Machine) -> UnitLayout:
         raise InputError(
             f"machine '{machine.name}' has no processing units",
             field="slots",
-            remedy="read a deployment (--format vinesim), or give the nodes slots",
+            remedy="use a machine of processing units, or give the nodes slots",
         )
     types = tuple(dict.fromkeys(machine.type[unit] for unit in units.tolist()))
     kind = np.array([types.index(machine.type[unit]) for unit in units.tolist()], dtype=np.int64)
@@ -118,5 +119,40 @@ def _rates(machine: Machine, owner: IntArray, kind: IntArray, types: tuple[str, 
             field="affinity",
             remedy="give units of different affinity different types",
         )
-    by_type: FloatArray = table[:, first]
-    return by_type
+    return table[:, first]
+
+
+class Choices:
+    """Units of a machine and unit preferences of jobs."""
+
+    def __init__(self, layout: UnitLayout, table: JobTable) -> None:
+        self.layout, self.table = layout, table
+        self._able: dict[int, tuple[int, ...]] = {}
+        self._tiers: dict[tuple[int, ...], tuple[Tier, ...]] = {}
+
+    def attribute(self, name: str, job: int, default: int) -> int:
+        """Return an integer attribute of a job; `default` if the table has no such column."""
+        column = self.table.attributes.get(name)
+        return default if column is None else int(column[job])
+
+    def able(self, job: int) -> tuple[int, ...]:
+        """Return the unit types that can run a job's tasks."""
+        kind = self.attribute("task_type", job, 0)
+        if kind not in self._able:
+            self._able[kind] = self.layout.able(kind)
+        return self._able[kind]
+
+    def preferred(self, job: int) -> int | None:
+        """Return the number of the unit type that a job prefers, None if it has no preference."""
+        wanted = self.attribute("preferred_type", job, ANY_TYPE)
+        return None if wanted == ANY_TYPE or not len(self.layout.code) else wanted
+
+    def tiers(self, job: int, columns: Sequence[str], find: Callable[[int, Choices], tuple[Tier, ...]]) -> tuple[Tier, ...]:
+        """Return a job's tiers under a policy, calling `find` once for all jobs with equal values in `columns`.
+
+        A policy brings its own columns and `find`, so one object serves one policy.
+        """
+        key = tuple(self.attribute(name, job, 0) for name in columns)
+        if key not in self._tiers:
+            self._tiers[key] = find(job, self)
+        return self._tiers[key]

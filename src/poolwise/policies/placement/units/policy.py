@@ -9,8 +9,7 @@ from typing import ClassVar, Literal, get_args
 from poolwise.errors import UnknownNameError
 from poolwise.interfaces import PlacementPolicy
 from poolwise.model import Job, JobTable, Machine, Placement, Refusal, Snapshot
-from poolwise.policies.placement.units.choices import Choices
-from poolwise.policies.placement.units.layout import Tier
+from poolwise.policies.placement.units.layout import Choices, Tier
 from poolwise.policies.placement.units.view import Task, Units
 
 Tie = Literal["order", "random"]

@@ -9,8 +9,7 @@ import numpy as np
 
 from poolwise.arrays import FloatArray
 from poolwise.model import Placement, Run, Snapshot
-from poolwise.policies.placement.units.choices import Choices
-from poolwise.policies.placement.units.layout import LeafRange, Tier, UnitLayout
+from poolwise.policies.placement.units.layout import Choices, LeafRange, Tier, UnitLayout
 from poolwise.policies.placement.units.segment_trees import BitTree, MinTree
 from poolwise.random import uniform
 from poolwise.units import HORIZON, NEVER

@@ -1,0 +1,208 @@
+"""Validation of the tables of a file: values, files and registered names, with the location of every error."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from poolwise import catalog, registry
+from poolwise.errors import InputError, ManyErrors, Problems, UnknownNameError
+from poolwise.files.component import Component
+from poolwise.files.document import NO_VERSION, SET, Document, Location, TomlTable
+from poolwise.files.fields import FileName, Registered
+from poolwise.files.locate import Path as FieldPath
+
+Locate = Callable[[FieldPath], Location]
+T = TypeVar("T", bound=BaseModel)
+
+
+def validate(model: type[T], document: Document, path: FieldPath = ()) -> T:
+    """Validate the table at `path` of a document; files become absolute, and components are checked.
+
+    Raises InputError with the location and remedy of every problem, in the order of the lines.
+    """
+    if "version" in model.model_fields:
+        document.check_version(path, required=False)
+    problems, table = Problems(), document.table(path)
+    with problems.attempt():
+        found = _checked(model, _resolved(model, table, path, document.location, problems), table, path, problems)
+    if not problems.errors:
+        return found
+    errors = sorted(map(document.located, problems.errors), key=lambda error: error.line or 0)
+    once = {(one.file, one.line, one.field): one for one in reversed(errors)}  # a value may fail each of its alternatives
+    raise ManyErrors.of([one for one in errors if once[one.file, one.line, one.field] is one])
+
+
+def _resolved(model: type[BaseModel], table: Any, path: FieldPath, locate: Locate, problems: Problems) -> Any:
+    """Return a table with absolute files and checked components, as the annotations of a section declare them."""
+    if not isinstance(table, dict):
+        return table
+    found = dict(table)
+    for key, field in model.model_fields.items():
+        here, value = (*path, key), table.get(key)
+        for mark in field.metadata:
+            with problems.attempt(*here):
+                if isinstance(mark, FileName) and isinstance(value, str):
+                    found[key] = str(find_file(value, mark, locate(here)))
+                elif isinstance(mark, Registered) and mark.settings:
+                    name = value if key in table or mark.settings not in table else field.default
+                    found |= _named(mark, key, name, table, path, locate, problems)
+                elif isinstance(mark, Registered) and value is not None:
+                    found[key] = _components(mark.group, value, locate(here).file.parent)
+        section = _only_section(field.annotation)
+        if section is not None and isinstance(value, list):
+            found[key] = [_resolved(section, entry, (*here, k), locate, problems) for k, entry in enumerate(value)]
+        elif section is not None and value is not None:
+            found[key] = _resolved(section, value, here, locate, problems)
+    return found
+
+
+def find_file(reference: str, mark: FileName, location: Location) -> Path:
+    """Return the existing file that a value names; --set tries the current folder first. Raises InputError."""
+    if mark.folder and reference.startswith(catalog.PREFIX):
+        return catalog.find(mark.folder, reference.removeprefix(catalog.PREFIX))
+    found = Path(reference) if location.label == SET and Path(reference).is_file() else location.file.parent / reference
+    if not found.is_file():
+        raise InputError(f"no such file: {reference}", remedy=mark.remedy)
+    return found
+
+
+def _components(group: str, value: Any, folder: Path) -> Any:
+    """Return the component, or list of components, that a value describes, with absolute paths; check that it can be made."""
+    if isinstance(value, list):
+        return [_components(group, part, folder) for part in value]
+    try:
+        component = Component.model_validate(value).in_folder(group, folder)
+    except ValidationError:
+        return value  # validation of the section reports it
+    made = component.make(group)
+    if group in ("orders", "backfills") and hasattr(made, "open"):
+        made.open()  # reads its files, such as slurm.conf: report errors in them before the run starts
+    return component
+
+
+def _named(
+    mark: Registered, key: str, name: Any, table: TomlTable, path: FieldPath, locate: Locate, problems: Problems
+) -> TomlTable:
+    """Return the name and the settings of a component with absolute paths; the name must be known."""
+    settings = table.get(mark.settings, {})
+    if not isinstance(name, str) or name == mark.none or not isinstance(settings, dict):
+        return {}
+    name = Component(name=name).in_folder(mark.group, locate((*path, key)).file.parent).name
+    registry.find(mark.group, name)
+    with problems.attempt(*path, mark.settings):
+        folder = locate((*path, mark.settings)).file.parent
+        settings = Component.of(name, settings).in_folder(mark.group, folder).settings
+    return {**({key: name} if key in table else {}), **({mark.settings: settings} if settings else {})}
+
+
+def _checked(model: type[T], value: Any, table: Any, path: FieldPath, problems: Problems) -> T:
+    """Validate a resolved table; raises InputError after collecting every problem but the last."""
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+        inside = {e["loc"][:k] for e in details for k in range(len(e["loc"]))}
+        real = [e for e in details if e["type"] != "too_short" or e["loc"] not in inside]
+        *first, last = (_explain(model, table, one).at(*path) for one in real)
+        problems.errors += first
+        raise last from None
+
+
+def map_files(model: type[BaseModel], table: Any, change: Callable[[str], str]) -> Any:
+    """Return a valid table with a function applied to each file that the annotations of its section declare."""
+    found = dict(table)
+    for key, field in model.model_fields.items():
+        value = table.get(key)
+        if value is None:
+            continue
+        for mark in field.metadata:
+            if isinstance(mark, FileName):
+                found[key] = change(value)
+            elif isinstance(mark, Registered) and mark.settings and value != mark.none:
+                component = Component.of(value, table.get(mark.settings, {})).with_files(mark.group, change)
+                found |= {key: component.name, **({mark.settings: component.settings} if mark.settings in table else {})}
+            elif isinstance(mark, Registered) and not mark.settings:
+                parts = value if isinstance(value, list) else [value]
+                made = [Component.model_validate(part).with_files(mark.group, change).model_dump() for part in parts]
+                found[key] = made if isinstance(value, list) else made[0]
+        section = _only_section(field.annotation)
+        if section is not None and isinstance(value, dict):
+            found[key] = map_files(section, value, change)
+    return found
+
+
+def _only_section(annotation: Any) -> type[BaseModel] | None:
+    """Return the section that a field requires, or one of which it requires a list; None for other fields."""
+    kinds = [part for part in get_args(annotation) if part is not type(None)] or [annotation]
+    one = kinds[0] if len(kinds) == 1 and isinstance(kinds[0], type) else None
+    return one if one is not None and issubclass(one, BaseModel) and one is not Component else None
+
+
+def _explain(model: type[BaseModel], table: Any, error: ErrorDetails) -> InputError:
+    where, kind, context = error["loc"], error["type"], error.get("ctx", {})
+    if kind == "extra_forbidden":
+        return UnknownNameError.of("key", str(where[-1]), known_keys(model, where[:-1])).at(*where)
+    if kind == "missing":
+        message, remedy = NO_VERSION if where == ("version",) else ("missing required key", f"add {where[-1]} = ...")
+        return InputError(message, remedy=remedy).at(*where)
+    message, remedy = _EXPECTED.get(kind) or error["msg"][0].lower() + error["msg"][1:], "correct the value"
+    message = f"{message}, got {error['input']!r}"
+    if kind == "literal_error":
+        known = [word.strip("' ") for word in str(context["expected"]).replace(" or ", ", ").split(", ")]
+        near = difflib.get_close_matches(str(error["input"]), known, n=1, cutoff=0.5)
+        hint = f"did you mean '{near[0]}'? " if near else ""
+        message, remedy = f"invalid value {error['input']!r}", f"{hint}valid values: {', '.join(known)}"
+    elif kind == "value_error":
+        message = str(context["error"])
+    elif kind == "string_pattern_mismatch":
+        message, remedy = f"{error['input']!r} is not a valid name", "use letters, digits, _ and -, a letter first"
+    return InputError(message, remedy=remedy).at(*_existing(table, where))
+
+
+_EXPECTED: Mapping[str, str] = {
+    "dict_type": "expected a table",
+    "model_type": "expected a table",
+    "model_attributes_type": "expected a table",
+    "list_type": "expected a list",
+    "tuple_type": "expected a list",
+    "path_type": "expected a string with a file path",
+}
+"""Error type -> message in TOML's terms; pydantic's other messages mention no Python types."""
+
+
+def _existing(value: Any, path: FieldPath) -> FieldPath:
+    """Return the leading part of a path that a table contains; pydantic appends the names of alternatives."""
+    for k, part in enumerate(path):
+        inside = part in value if isinstance(value, dict) else isinstance(value, list) and isinstance(part, int)
+        if not inside:
+            return path[:k]
+        value = value[part]
+    return path
+
+
+def known_keys(model: type[BaseModel], path: FieldPath) -> Mapping[str, Any]:
+    """Return the fields of the section at `path` in a model, or of the innermost section that the path reaches."""
+    found = model
+    for part in path:
+        if isinstance(part, str) and part in found.model_fields:
+            inner = _section(found.model_fields[part].annotation)
+            if inner is None:
+                break
+            found = inner
+    return found.model_fields
+
+
+def _section(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for argument in get_args(annotation):
+        inner = _section(argument)
+        if inner is not None:
+            return inner
+    return None

@@ -1,0 +1,104 @@
+"""One pass of a list scheduler: what its policies decide from, and the reasons that they record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from inspect import signature
+
+import numpy as np
+
+from poolwise.arrays import BoolArray, FloatArray, IntArray
+from poolwise.errors import InputError
+from poolwise.interfaces.placement import PlacementPolicy
+from poolwise.model import Placement, Queue, Reason, Refusal, Rule, Snapshot, Start
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SchedulingPass:
+    """One pass of a list scheduler, from which backfill and admission decide. They must not change it.
+
+    Attributes
+    ----------
+    queue : the waiting jobs
+    priority : (n_queued,) priorities, higher first; ties go to the job that is earlier in the queue
+    snapshot : the state now; `with_started` and `at` return imagined states
+    placement : placement policy of the scheduler
+    explain : rows of the waiting jobs whose wait is to be explained; empty in ordinary passes
+    reasons : row -> reason, as recorded so far; of several reasons for one job, the last counts
+
+    Examples
+    --------
+    A backfill gets it in `select`. This one starts the first job only, and states why the others wait:
+
+    >>> import poolwise
+    >>> from poolwise.interfaces import BackfillPolicy, Refusal, Rule, Start
+    >>> class FirstOnly(BackfillPolicy):
+    ...     def select(self, pass_):
+    ...         first, *others = pass_.ranked().tolist()
+    ...         for job in others:
+    ...             pass_.record(job, Rule.ORDER, "one job per pass", blocker=first)
+    ...         found = pass_.place(first, pass_.snapshot)
+    ...         return [] if isinstance(found, Refusal) else [Start(first, pass_.queue.tasks(first), found)]
+    >>> workload = poolwise.Workload.of(["0 s", "0 s"], "1 min")
+    >>> scheduler = poolwise.ListScheduler(backfill=FirstOnly())
+    >>> poolwise.explain_wait(workload, poolwise.Machine.flat(2), scheduler, job=2).episodes[0].reason.text
+    'one job per pass'
+    """
+
+    queue: Queue
+    priority: FloatArray
+    snapshot: Snapshot
+    placement: PlacementPolicy
+    explain: frozenset[int] = frozenset()
+    reasons: dict[int, Reason] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<SchedulingPass at {self.snapshot.now:,} ns: {len(self.queue):,} jobs wait>"
+
+    def ranked(self) -> IntArray:
+        """Return the rows of the waiting jobs by priority, (n_queued,)."""
+        return self.queue.jobs[np.argsort(-self.priority, kind="stable")]
+
+    def place(self, job: int, state: Snapshot) -> Placement | Refusal:
+        """Place a waiting job in a state; a refusal is recorded as the reason why the job waits."""
+        found = self.placement.place(self.queue.job(job), state)
+        if job in self.explain and isinstance(found, Refusal):
+            self.record(job, Rule.SHORT, found.reason, found)
+        return found
+
+    def may_fit(self, jobs: IntArray, state: Snapshot) -> BoolArray:
+        """Return (k,) False for jobs, (k,) rows, that surely do not fit in a state, except those to explain (see `place`)."""
+        able = self.placement.screen(jobs, state.free[None], state)
+        return able | np.isin(jobs, list(self.explain)) if self.explain else able
+
+    def to_explain(self, starts: Iterable[Start] = ()) -> list[int]:
+        """Return the rows of the jobs to explain that wait in the queue and that no start contains."""
+        if not self.explain:
+            return []
+        left = self.explain.difference(start.job for start in starts)
+        return [job for job in sorted(left) if job in self.queue]
+
+    def record(
+        self,
+        job: int,
+        rule: Rule,
+        text: str,
+        short: Refusal | None = None,
+        *,
+        blocker: int | None = None,
+        reserved: int | None = None,
+    ) -> None:
+        """Record why a job waits, as `Reason.of` does; without effect for jobs that are not to be explained."""
+        if job in self.explain:
+            self.reasons[job] = Reason.of(rule, text, short, blocker=blocker, reserved=reserved)
+
+
+def check_takes_pass(policy: object, method: str) -> None:
+    """Raise InputError unless a method of a policy takes one `SchedulingPass`."""
+    taken = list(signature(getattr(policy, method)).parameters)
+    if len(taken) != 1:
+        raise InputError(
+            f"{type(policy).__name__}.{method} takes ({', '.join(taken)}) instead of one SchedulingPass",
+            remedy=f"define {method}(self, pass_) and read pass_.queue, pass_.priority, pass_.snapshot and pass_.placement",
+        )

@@ -1,0 +1,67 @@
+"""Binary min-heap of items ordered by (key[item], item)."""
+
+from __future__ import annotations
+
+from poolwise.arrays import FloatArray, IntArray
+from poolwise.kernels.jit import step
+
+
+@step
+def before(a: int, b: int, key: IntArray | FloatArray) -> bool:
+    """Return whether item a comes before item b."""
+    return key[a] < key[b] or (key[a] == key[b] and a < b)
+
+
+@step
+def push(heap: IntArray, size: int, item: int, key: IntArray | FloatArray) -> None:
+    """Add an item to a heap of `size` items."""
+    k = size
+    while k > 0:
+        parent = (k - 1) >> 1
+        if not before(item, heap[parent], key):
+            break
+        heap[k] = heap[parent]
+        k = parent
+    heap[k] = item
+
+
+@step
+def sink(heap: IntArray, size: int, k: int, key: IntArray | FloatArray) -> None:
+    """Sift the item at position k down."""
+    item = heap[k]
+    child = 2 * k + 1
+    while child < size:
+        if child + 1 < size and before(heap[child + 1], heap[child], key):
+            child += 1
+        if not before(heap[child], item, key):
+            break
+        heap[k] = heap[child]
+        k = child
+        child = 2 * k + 1
+    heap[k] = item
+
+
+@step
+def pop(heap: IntArray, size: int, key: IntArray | FloatArray) -> int:
+    """Remove and return the first of `size` items; the caller decrements the size."""
+    first = heap[0]
+    heap[0] = heap[size - 1]
+    sink(heap, size - 1, 0, key)
+    return int(first)
+
+
+@step
+def arrange(heap: IntArray, size: int, key: IntArray | FloatArray) -> None:
+    """Turn the first `size` items into a heap."""
+    for k in range(size // 2 - 1, -1, -1):
+        sink(heap, size, k, key)
+
+
+@step
+def sort(items: IntArray, size: int, key: IntArray | FloatArray) -> None:
+    """Sort the first `size` items, smallest first."""
+    arrange(items, size, key)
+    for k in range(size - 1, -1, -1):
+        items[k] = pop(items, k + 1, key)
+    for k in range(size // 2):  # heap sort yields descending order
+        items[k], items[size - 1 - k] = items[size - 1 - k], items[k]
