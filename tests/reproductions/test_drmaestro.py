@@ -193,7 +193,7 @@ def test_switch_with_goals_four_times_as_long_counts_the_fourth_multiple():
         for seed in range(2)
     }
     found = switches(DrMaestroResults(cases, {}))[FOUR_TIMES]
-    less = ("Table 3", str(SMALLEST), "violations of DRMaestro less network-aware; submission to end longer than the goal")
+    less = ("Table 3", str(SMALLEST), "violations of DRMaestro minus network-aware; submission to end longer than the goal")
     times = ("Table 3", str(SMALLEST), "violations of Firmament / network-aware; submission to end longer than the goal")
     assert found[less].value == 10.0
     assert found[times].value == pytest.approx((60 / 30 + 61 / 31) / 2)

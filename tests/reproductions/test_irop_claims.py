@@ -75,26 +75,26 @@ def values(measured, metric: str) -> set[float]:
     ("metric", "value"),
     [
         ("mean reduction of the completion ratio against CFM", 25.0),  # 3 instead of 4
-        ("least reduction of the completion ratio against CFM", 25.0),
-        ("greatest reduction of the completion ratio against CFM", 25.0),
+        ("minimum reduction of the completion ratio against CFM", 25.0),
+        ("maximum reduction of the completion ratio against CFM", 25.0),
         ("mean reduction of the completion ratio against CFM by memory times time", 50.0),  # 3 instead of 6
-        ("completion ratio of IRoP less that of CFM", -1.0),
-        ("sum theta at eta 1 less at eta 0", 6.0),
-        ("energy at Delta 0.05 less at Delta 0.25", 3.0),
+        ("completion ratio of IRoP minus that of CFM", -1.0),
+        ("sum theta at eta 1 minus at eta 0", 6.0),
+        ("energy at Delta 0.05 minus at Delta 0.25", 3.0),
         ("mean reduction of energy against HEEP", 75.0),  # 2 instead of 8
-        ("least reduction of energy against HEEP", 75.0),
-        ("greatest reduction of energy against HEEP", 75.0),
+        ("minimum reduction of energy against HEEP", 75.0),
+        ("maximum reduction of energy against HEEP", 75.0),
         ("mean theta of HEEP", 2.5),  # 1, 2, 3, 4
-        ("least margin of IRoP's objective to first fit and CFM", 2.0),
-        ("objective of IRoP less that of HEEP", -1.0),
-        ("share of eta and Delta where IRoP's objective is below HEEP's, less one half", 0.5),
+        ("minimum margin of IRoP's objective to first fit and CFM", 2.0),
+        ("objective of IRoP minus that of HEEP", -1.0),
+        ("share of eta and Delta where IRoP's objective is below HEEP's, minus one half", 0.5),
         ("slowdown of IRoP above OPT", 20.0),  # 3 instead of 2.5, since place has the lower objective
         ("energy of IRoP above OPT", 25.0),  # 4 instead of 3.2
-        ("30 s less the longest run of IRoP", 28.0),
-        ("least margin of place to IRoP", 2.0),
-        ("least margin of place to HEEP", 3.0),
-        ("least margin of place to CFM", 5.0),
-        ("least margin of place to first fit", 4.0),
+        ("30 s minus the longest run of IRoP", 28.0),
+        ("minimum margin of place to IRoP", 2.0),
+        ("minimum margin of place to HEEP", 3.0),
+        ("minimum margin of place to CFM", 5.0),
+        ("minimum margin of place to first fit", 4.0),
         ("workloads beyond their accepted slowdown under CFM", 20.0),  # 30 of 150
         ("workloads beyond their accepted slowdown under first fit", 30.0),
     ],
@@ -153,7 +153,7 @@ def test_growth_is_nan_if_opt_reached_its_time_limit(tmp_path, monkeypatch) -> N
 def test_switches_measure_the_claims_that_they_affect(measured):
     """HEEP by whole modules has an objective of 9 instead of 11, so IRoP with 10 is above it everywhere."""
     switches = measured[1].switches
-    margin = ("Figure 6", "Delta 0.05, eta from 0.7, theta relative", "objective of IRoP less that of HEEP")
+    margin = ("Figure 6", "Delta 0.05, eta from 0.7, theta relative", "objective of IRoP minus that of HEEP")
     assert measured[0][margin][0] == -1.0 and switches["HEEP by whole modules"][margin].value == 1.0
     known = set(measured[0])
     assert all(set(found) <= known and found for found in switches.values())
@@ -163,10 +163,10 @@ def test_witness_rows_equal_values_computed_by_hand(measured):
     """The completion ratio of IRoP is 3, that of the optimum 2.5, and that of IRoP with its memory filled up 2.6."""
     found = {key[2]: value for key, (value, _, _) in measured[0].items() if key[0] == "Ours" and key[1].endswith("relative")}
     assert found["slowdown of IRoP above OPT, local memory filled up"] == pytest.approx(4.0)
-    assert found["slowdown of IRoP above OPT less that with local memory filled up"] == pytest.approx(16.0)
-    assert found["reduction of energy against HEEP less that against HEEP by whole modules"] == 0.0
-    assert found["energy of IRoP less with large workloads rounded first"] == pytest.approx(-300.0)  # 8 instead of 2
-    assert found["local memory in use under HEEP less under IRoP"] == 0.0
+    assert found["slowdown of IRoP above OPT minus that with local memory filled up"] == pytest.approx(16.0)
+    assert found["reduction of energy against HEEP minus that against HEEP by whole modules"] == 0.0
+    assert found["energy of IRoP minus that with large workloads rounded first"] == pytest.approx(-300.0)  # 8 instead of 2
+    assert found["local memory in use under HEEP minus under IRoP"] == 0.0
     assert found["cores in use under HEEP"] == 25.0
 
 

@@ -107,7 +107,7 @@ def experiment_2(results: DrMaestroResults) -> Iterator[KeyedRow]:
     """Measure how much more disaggregation shortens the makespan with fewer jobs."""
     few, many = (results.ratio(s, "firmament", "drmaestro") for s in SCENARIOS[:2])
     gain = few - many if len(few) and len(many) else few[:0]
-    yield ("Experiment 2", "4 machines", "gain with 128 jobs less gain with 512"), Measured.over_seeds(gain)
+    yield ("Experiment 2", "4 machines", "gain with 128 jobs minus gain with 512"), Measured.over_seeds(gain)
 
 
 def _speedups(results: DrMaestroResults, s: DrMaestroScenario, variant: str = "") -> Iterator[KeyedRow]:
@@ -116,7 +116,7 @@ def _speedups(results: DrMaestroResults, s: DrMaestroScenario, variant: str = ""
     yield from _over_firmament(results, table, s, variant)
     aware = results.ratio(s, "drmaestro", "network_aware", variant=variant)
     yield (table, str(s), "makespan of DRMaestro / network-aware"), Measured.over_seeds(aware)
-    yield (table, str(s), "makespan of DRMaestro / network-aware, less 1"), Measured.over_seeds(aware - 1)
+    yield (table, str(s), "makespan of DRMaestro / network-aware, minus 1"), Measured.over_seeds(aware - 1)
 
 
 def _over_firmament(results: DrMaestroResults, artifact: str, s: DrMaestroScenario, variant: str = "") -> Iterator[KeyedRow]:
@@ -132,7 +132,7 @@ def _compared(results: DrMaestroResults, s: DrMaestroScenario, metric: str, what
     of_plain, of_aware = (results.seeds(s, policy, metric, variant=variant) for policy in (plain, aware))
     both = min(len(of_plain), len(of_aware))
     less = of_plain[:both] - of_aware[:both]
-    yield (table, str(s), f"violations of DRMaestro less network-aware; {what}"), Measured.over_seeds(less)
+    yield (table, str(s), f"violations of DRMaestro minus network-aware; {what}"), Measured.over_seeds(less)
     times = results.ratio(s, "firmament", aware, metric, variant=variant)
     yield (table, str(s), f"violations of Firmament / network-aware; {what}"), Measured.over_seeds(times)
 
@@ -154,7 +154,7 @@ def gpus(results: DrMaestroResults) -> Iterator[KeyedRow]:
     """Measure GPUs in use before the warm-up jobs end, and execution times."""
     for s in results.scenarios():
         spare = 0.5 - results.seeds(s, "firmament", "most_used_before")
-        metric = "half of the GPUs less Firmament's most before the warm-up ends"
+        metric = "half of the GPUs minus Firmament's maximum before the warm-up ends"
         yield ("Figures 4 to 9", str(s), metric), Measured(spare.min())
         most = results.seeds(s, "drmaestro", "most_used_before")
         metric = "share of the GPUs that DRMaestro uses at most before the warm-up ends"
@@ -188,7 +188,7 @@ def rounds(results: DrMaestroResults) -> Iterator[KeyedRow]:
         metric = "flow problems in a round that solves any, DRMaestro / Firmament"
         yield (figure, str(s), metric), Measured(each[0] / max(each[1], 1e-9))
         longest = max(max(run["total_s"]) for run in of.values())
-        yield (figure, str(s), "1 s less the longest round"), Measured(1.0 - longest)
+        yield (figure, str(s), "1 s minus the longest round"), Measured(1.0 - longest)
 
 
 def rounds_figure(scenario: DrMaestroScenario) -> str:
@@ -203,14 +203,17 @@ def sensitivity(results: DrMaestroResults) -> Iterator[KeyedRow]:
         for change in CHANGES:
             plain, aware = (results.seeds(s, policy, "violations", change) for policy in POLICIES[1:])
             for metric, value in (
-                ("makespan of Firmament / DRMaestro, less 1", _speedup(results, s, change) - 1),
-                ("makespan of DRMaestro / network-aware, less 1", _gain_of_network(results, s, change) - 1),
-                ("violations of DRMaestro less network-aware", float((plain - aware).mean())),
+                ("makespan of Firmament / DRMaestro, minus 1", _speedup(results, s, change) - 1),
+                ("makespan of DRMaestro / network-aware, minus 1", _gain_of_network(results, s, change) - 1),
+                ("violations of DRMaestro minus network-aware", float((plain - aware).mean())),
             ):
                 found.setdefault(metric, []).append(value)
         for metric, values in found.items():
             worst = int(np.argmin(values))
-            yield ("Sensitivity", str(s), f"least of all changes: {metric}"), Measured(values[worst], note=list(CHANGES)[worst])
+            yield (
+                ("Sensitivity", str(s), f"minimum of all changes: {metric}"),
+                Measured(values[worst], note=list(CHANGES)[worst]),
+            )
 
 
 def _speedup(results: DrMaestroResults, s: DrMaestroScenario, change: str) -> float:

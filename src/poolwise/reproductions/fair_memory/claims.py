@@ -104,7 +104,7 @@ class FairMemoryCells:
 def kernels(cells: FairMemoryCells) -> Iterator[KeyedRow]:
     """Measure Figure 5 and Section III-A, which are inputs: the slowdown of single programs on any machine."""
     for ns, found in (("180 ns", NEAR), ("280 ns", FAR)):
-        for what, value in (("mean", float(np.mean(found))), ("least", min(found)), ("greatest", max(found))):
+        for what, value in (("mean", float(np.mean(found))), ("minimum", min(found)), ("maximum", max(found))):
             yield ("Figure 5", ns, f"{what} slowdown of the 11 kernels"), Measured(value)
     yield ("Section III-A", "190 ns", "slowdown of Canneal"), Measured(100 * sld_factor(10.5 / 11, 190))
     yield ("Section III-A", "190 ns", "slowdown of Streamcluster"), Measured(100 * sld_factor(9.5 / 11, 190))
@@ -118,7 +118,7 @@ def figure_7(cells: FairMemoryCells) -> Iterator[KeyedRow]:
         fall = cells(SLOWDOWN, order, first) / cells(SLOWDOWN, order, last) - 1
         metric = "fall of mean bounded slowdown from the smallest to the largest pool"
         yield ("Figure 7", where, metric), over_seeds(fall)
-        for metric, name in ((THROUGHPUT, "throughput"), ("utilization", "utilisation")):
+        for metric, name in ((THROUGHPUT, "throughput"), ("utilization", "utilization")):
             rise = cells(metric, order, last) / cells(metric, order, first) - 1
             yield ("Figure 7", where, f"rise of {name} from the smallest to the largest pool"), over_seeds(rise)
     for size in cells.sizes:
@@ -128,7 +128,7 @@ def figure_7(cells: FairMemoryCells) -> Iterator[KeyedRow]:
                 yield ("Figure 7", which, name), over_seeds(cells.lead(size, metric))
     last_place = cells.others(THROUGHPUT, "fcfs", last, np.min) / cells(THROUGHPUT, "fcfs", last) - 1
     yield ("Figure 7", machine, "how far FCFS is the last in throughput at the largest pool"), over_seeds(last_place)
-    for metric, name in ((THROUGHPUT, "throughput"), ("utilization", "utilisation")):
+    for metric, name in ((THROUGHPUT, "throughput"), ("utilization", "utilization")):
         fm, least, most = cells(metric, "fm", last), *(cells.others(metric, "fm", last, f) for f in (np.min, np.max))
         inside = np.minimum(fm / least, most / fm) - 1
         name = f"how far FM is from the first and the last in {name} at the largest pool"
@@ -139,7 +139,7 @@ def figure_7(cells: FairMemoryCells) -> Iterator[KeyedRow]:
 def _figure_7_perlmutter(cells: FairMemoryCells) -> Iterator[KeyedRow]:
     last, where = cells.sizes[-1], ("Figure 7", "perlmutter")
     lead = [100 * (1 - cells(SLOWDOWN, "fm", s) / cells(SLOWDOWN, "sjf", s)) for s in cells.sizes]
-    yield (*where, "greatest lead of FM over SJF in mean bounded slowdown"), over_seeds(np.max(lead, axis=0))
+    yield (*where, "maximum lead of FM over SJF in mean bounded slowdown"), over_seeds(np.max(lead, axis=0))
     fair = np.max([cells(THROUGHPUT, "fair", s) for s in cells.sizes], axis=0)
     yield (*where, "throughput of FAIR at its best"), over_seeds(fair)
     yield (*where, "throughput of FCFS at the largest pool"), over_seeds(cells(THROUGHPUT, "fcfs", last))
@@ -154,18 +154,18 @@ def _figure_7_juwels(cells: FairMemoryCells) -> Iterator[KeyedRow]:
     ahead = np.array([cells(SLOWDOWN, "sjf", s) < cells(SLOWDOWN, "fm", s) for s in cells.sizes])
     sizes = np.array(cells.sizes, dtype=np.float64)
     least = np.where(ahead.any(axis=0), sizes[ahead.argmax(axis=0)], np.nan)  # NaN for seeds in which SJF never leads
-    yield ("Figure 7", "juwels", "least pool from which SJF beats FM in mean bounded slowdown"), over_seeds(least)
+    yield ("Figure 7", "juwels", "smallest pool from which SJF beats FM in mean bounded slowdown"), over_seeds(least)
 
 
 def _utilizations(cells: FairMemoryCells, size: int, first: str, last: str) -> Iterator[KeyedRow]:
     """Yield the utilization of the orders that the paper ranks first and last, and their margins in percentage points."""
     where, metric = ("Figure 7", f"{cells.machine}, {size} TB"), "utilization"
     for order in (first, last):
-        yield (*where, f"utilisation of {order.upper()}"), over_seeds(100 * cells(metric, order, size))
+        yield (*where, f"utilization of {order.upper()}"), over_seeds(100 * cells(metric, order, size))
     ahead = 100 * (cells(metric, first, size) - cells.others(metric, first, size, np.max))
-    yield (*where, f"lead of {first.upper()} in utilisation"), over_seeds(ahead)
+    yield (*where, f"lead of {first.upper()} in utilization"), over_seeds(ahead)
     behind = 100 * (cells.others(metric, last, size, np.min) - cells(metric, last, size))
-    yield (*where, f"how far {last.upper()} is the last in utilisation"), over_seeds(behind)
+    yield (*where, f"how far {last.upper()} is the last in utilization"), over_seeds(behind)
 
 
 def figure_8(cells: FairMemoryCells) -> Iterator[KeyedRow]:
@@ -243,7 +243,7 @@ def figure_11(cells: FairMemoryCells) -> Iterator[KeyedRow]:
     size = cells.paper.optimum
     for where, pool in ((f"{cells.machine}, baseline", 0), (f"{cells.machine}, {size} TB", size)):
         memory, mode = (cells(metric, "fm", pool) for metric in ("mean_memory_utilization", "modal_memory_bin"))
-        yield ("Figure 11", where, "mean memory utilisation"), over_seeds(100 * memory)
+        yield ("Figure 11", where, "mean memory utilization"), over_seeds(100 * memory)
         yield ("Figure 11", where, "middle of the most frequent 10 % bin"), over_seeds(mode)
 
 
@@ -279,7 +279,7 @@ def discrimination(cells: FairMemoryCells) -> Iterator[KeyedRow]:
         least = (cells.others(FAIRNESS["D"], "fcfs", size, np.min) - cells(FAIRNESS["D"], "fcfs", size)) / jobs
         yield (*where, "lead of FCFS in D against the same machine"), over_seeds(least)
         more = (cells("benefit_s", "sjf", size) - cells("benefit_s", "fm", size)) / jobs
-        yield (*where, "benefit of SJF less that of FM"), over_seeds(more)
+        yield (*where, "benefit of SJF minus that of FM"), over_seeds(more)
 
 
 def backfills(cells: FairMemoryCells) -> Iterator[KeyedRow]:

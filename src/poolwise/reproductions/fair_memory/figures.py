@@ -24,7 +24,7 @@ READINGS: Mapping[str, FairMemoryReading] = {"spec": SPEC, "as run": AS_RUN}
 _METRICS = (
     ("mean_bounded_slowdown", "bounded slowdown", 1.0, True),
     ("throughput_per_100s", "throughput (jobs per 100 s)", 1.0, False),
-    ("utilization", "node utilisation (%)", 100.0, False),
+    ("utilization", "node utilization (%)", 100.0, False),
 )
 PUBLISHED = {
     ("perlmutter", "throughput_per_100s", "FAIR", 48): 5.5,

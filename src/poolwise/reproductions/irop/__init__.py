@@ -49,7 +49,7 @@ def _notes(grid: Grid) -> list[str]:
     """Return the assumptions and restrictions that a reader must know before the numbers."""
     return [
         f"{grid.seeds} seeds (the paper: 100), {grid.small_seeds} for the comparison with OPT; intervals are 95 % by Student's "
-        "t. Greatest and least values are taken over these seeds.",
+        "t. Maxima and minima are taken over these seeds.",
         f"Delta {grid.tolerances}, eta {grid.etas}; the time limit of OPT is {grid.opt_seconds:g} s, and {grid.patience_s:g} s "
         "at sizes that it can solve.",
         "Profiles are read off Figure 2 at their end points and assumed convex in between; a third of the modules is of each "

@@ -65,9 +65,9 @@ def factor(values: np.ndarray) -> Measured:
 
 def _extremes(artifact: str, condition: str, metric: str, values: np.ndarray, means: np.ndarray) -> Iterator[KeyedRow]:
     """Yield the greatest and least of all values, and the mean of independent means, as three rows."""
-    yield (artifact, condition, f"greatest {metric}"), Measured(float(values.max()))
+    yield (artifact, condition, f"maximum {metric}"), Measured(float(values.max()))
     yield (artifact, condition, f"mean {metric}"), finite_mean(means)
-    yield (artifact, condition, f"least {metric}"), Measured(float(values.min()))
+    yield (artifact, condition, f"minimum {metric}"), Measured(float(values.min()))
 
 
 def figure_4(view: View) -> Iterator[KeyedRow]:
@@ -78,10 +78,10 @@ def figure_4(view: View) -> Iterator[KeyedRow]:
         key = "Figure 4", f"eta 0, Delta {tolerance:.2f}, theta {theta}", "mean reduction of the completion ratio against CFM"
         yield key, finite_mean(view.reduction("completion", "irop", "cfm", tolerance, 0.0))
     rise = np.mean([view.value("irop", "theta", t, 1.0) - view.value("irop", "theta", t, 0.0) for t in grid.tolerances], axis=0)
-    yield ("Figure 4", f"theta {theta}", "sum theta at eta 1 less at eta 0"), finite_mean(rise)
+    yield ("Figure 4", f"theta {theta}", "sum theta at eta 1 minus at eta 0"), finite_mean(rise)
     above = view.margin("completion", "irop", "cfm", [(0.25, eta) for eta in grid.etas if eta > 0.3]).mean(axis=0)
     condition = f"Delta 0.25, eta above 0.3, theta {theta}"
-    yield ("Figure 4", condition, "completion ratio of IRoP less that of CFM"), finite_mean(above)
+    yield ("Figure 4", condition, "completion ratio of IRoP minus that of CFM"), finite_mean(above)
 
 
 def _reductions(view: View) -> Iterator[KeyedRow]:
@@ -95,7 +95,7 @@ def figure_5(view: View) -> Iterator[KeyedRow]:
     """Measure the energy against HEEP."""
     theta = view.theta
     fall = [view.value("irop", "energy", 0.05, eta) - view.value("irop", "energy", 0.25, eta) for eta in view.grid.etas]
-    yield ("Figure 5", f"theta {theta}", "energy at Delta 0.05 less at Delta 0.25"), finite_mean(np.mean(fall, axis=0))
+    yield ("Figure 5", f"theta {theta}", "energy at Delta 0.05 minus at Delta 0.25"), finite_mean(np.mean(fall, axis=0))
     less = view.reduction("energy", "irop", "heep", 0.25, 1.0)
     yield from _extremes("Figure 5", f"Delta above 0.20, eta 1, theta {theta}", "reduction of energy against HEEP", less, less)
     heep = view.value("heep", "theta", 0.25, 1.0) / WORKLOADS
@@ -106,19 +106,19 @@ def figure_6(view: View) -> Iterator[KeyedRow]:
     """Measure the objective against the other methods."""
     theta, points = view.theta, view.points()
     least = min(float((-view.margin("objective", "irop", other, points)).mean(axis=1).min()) for other in ("first-fit", "cfm"))
-    yield ("Figure 6", f"theta {theta}", "least margin of IRoP's objective to first fit and CFM"), Measured(least)
+    yield ("Figure 6", f"theta {theta}", "minimum margin of IRoP's objective to first fit and CFM"), Measured(least)
     below = (view.margin("objective", "irop", "heep", points).mean(axis=1) < 0).mean() - 0.5
-    half = "share of eta and Delta where IRoP's objective is below HEEP's, less one half"
+    half = "share of eta and Delta where IRoP's objective is below HEEP's, minus one half"
     yield ("Figure 6", f"theta {theta}", half), Measured(float(below))
     above = view.margin("objective", "irop", "heep", [(0.05, eta) for eta in view.grid.etas if eta >= 0.7]).mean(axis=0)
     condition = f"Delta 0.05, eta from 0.7, theta {theta}"
-    yield ("Figure 6", condition, "objective of IRoP less that of HEEP"), finite_mean(above)
+    yield ("Figure 6", condition, "objective of IRoP minus that of HEEP"), finite_mean(above)
 
 
 def longest(view: View) -> Iterator[KeyedRow]:
     """Measure how far the longest run of IRoP at the paper's size stays below 30 s."""
     seconds = max(float(view.value("irop", "cpu_s", *point).max()) for point in view.points())
-    yield ("Section V-B", f"150 x 1200, theta {view.theta}", "30 s less the longest run of IRoP"), Measured(30 - seconds)
+    yield ("Section V-B", f"150 x 1200, theta {view.theta}", "30 s minus the longest run of IRoP"), Measured(30 - seconds)
 
 
 def figure_7(view: View) -> Iterator[KeyedRow]:
@@ -178,7 +178,7 @@ def ours(view: View) -> Iterator[KeyedRow]:
     points, condition = view.points(), f"theta {view.theta}"
     for other, name in (("irop", "IRoP"), ("heep", "HEEP"), ("cfm", "CFM"), ("first-fit", "first fit")):
         least = float(view.margin("objective", other, "place", points).min())
-        yield ("Ours", condition, f"least margin of place to {name}"), Measured(least)
+        yield ("Ours", condition, f"minimum margin of place to {name}"), Measured(least)
     for method, name in (("cfm", "CFM"), ("first-fit", "first fit")):
         broken = np.concatenate([view.value(method, "violations", *p) for p in points]) / 1.5
         yield ("Ours", condition, f"workloads beyond their accepted slowdown under {name}"), finite_mean(broken)
@@ -195,12 +195,12 @@ def witnesses(view: View) -> Iterator[KeyedRow]:
     yield ("Ours", f"eta 0, {theta}", "largest mean theta of CFM and first fit"), Measured(local)
     loose, methods = f"Delta above 0.20, eta 1, {theta}", ("irop", "heep", HEEP_BY_MODULE, LARGEST_FIRST)
     irop, heep, other, largest = (view.value(method, "energy", LOOSE, 1.0) for method in methods)
-    metric = "reduction of energy against HEEP less that against HEEP by whole modules"
+    metric = "reduction of energy against HEEP minus that against HEEP by whole modules"
     yield ("Ours", loose, metric), finite_mean(100 * (irop / other - irop / heep))
-    metric = "energy of IRoP less with large workloads rounded first"
+    metric = "energy of IRoP minus that with large workloads rounded first"
     yield ("Ours", loose, metric), finite_mean(100 * (1 - largest / irop))
     used = view.value("heep", "memory_used", LOOSE, 1.0) - view.value("irop", "memory_used", LOOSE, 1.0)
-    yield ("Ours", loose, "local memory in use under HEEP less under IRoP"), finite_mean(100 * used)
+    yield ("Ours", loose, "local memory in use under HEEP minus under IRoP"), finite_mean(100 * used)
     cores = view.value("heep", "cores_used", LOOSE, 1.0)
     yield ("Ours", loose, "cores in use under HEEP"), finite_mean(100 * cores)
 
@@ -213,10 +213,10 @@ def optimum_witnesses(view: View) -> Iterator[KeyedRow]:
     filled, plain = (above_optimum(view, method, "completion") for method in (FILLED_UP, "irop"))
     yield ("Ours", small, "slowdown of IRoP above OPT, local memory filled up"), filled
     fall = Measured(plain.value - filled.value, note=plain.note)
-    yield ("Ours", small, "slowdown of IRoP above OPT less that with local memory filled up"), fall
+    yield ("Ours", small, "slowdown of IRoP above OPT minus that with local memory filled up"), fall
     by_order, by_size = (above_optimum(view, method, "energy").value for method in ("irop", LARGEST_FIRST))
     rounded = Measured(by_order - by_size, note=plain.note)
-    yield ("Ours", small, "energy of IRoP above OPT less that with large workloads rounded first"), rounded
+    yield ("Ours", small, "energy of IRoP above OPT minus that with large workloads rounded first"), rounded
 
 
 def against_memory_time(view: View) -> Iterator[KeyedRow]:
@@ -239,6 +239,6 @@ def switches(grid: Grid, runs: IropRuns) -> dict[str, dict[Key, Measured]]:
             view = View(replace(grid, tolerances=tolerances), runs, theta)
             found.setdefault(name, {}).update(_reductions(view))
         margins = figure_6(View(replace(grid, tolerances=strict, etas=some), runs, theta))
-        least = [(key, value) for key, value in margins if "least margin" in key[2]]
+        least = [(key, value) for key, value in margins if "minimum margin" in key[2]]
         found.setdefault("eta above 0, Delta up to 0.10", {}).update(least)
     return found

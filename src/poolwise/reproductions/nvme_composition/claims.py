@@ -17,11 +17,11 @@ from poolwise.reproductions.results import KeyedRow, RunMetric, SeedResults, wit
 from poolwise.traces.generators.nvme_mix import SHARES, MixScenario
 
 AWARE: NvmePolicy = "disaggregation_aware"
-LEAD = "first_fit less disaggregation_aware"
+LEAD = "first_fit minus disaggregation_aware"
 MISSED = "missed_deadlines_pct"
 LEAST = 1.0
 """Percent of missed deadlines below which a relative reduction is meaningless."""
-POOLING, SHARING = "greatest fall of missed deadlines by pooling", "greatest sharing ratio of disaggregation_aware"
+POOLING, SHARING = "maximum fall of missed deadlines by pooling", "maximum sharing ratio of disaggregation_aware"
 """Metrics of the abstract that a switch affects."""
 
 
@@ -72,7 +72,7 @@ def table(results: NvmeResults, scenario: MixScenario) -> Iterator[KeyedRow]:
 def pooling(results: NvmeResults) -> Iterator[KeyedRow]:
     """Measure how many more deadlines are missed on attached than on pooled devices (Table III)."""
     for policy, load in product(POLICIES, LOADS[1:]):
-        key = "Table III", f"high_bandwidth, load {load}, {policy}", "attached less disaggregated"
+        key = "Table III", f"high_bandwidth, load {load}, {policy}", "attached minus disaggregated"
         yield key, _by_pooling(results, load, policy)
 
 
@@ -85,7 +85,7 @@ def figure_5(results: NvmeResults) -> Iterator[KeyedRow]:
     """Measure the shares of NVMe workloads on the nodes."""
     pooled, attached = (results.at("high_bandwidth", 0.7, AWARE, where) for where in INFRASTRUCTURES)
     least = results.mean(pooled, lambda run: 100 * (min(run["node_nvme"]) / sum(run["node_nvme"])))
-    yield ("Figure 5", "high_bandwidth, load 0.7, disaggregated", "least share of NVMe workloads on a node"), least
+    yield ("Figure 5", "high_bandwidth, load 0.7, disaggregated", "minimum share of NVMe workloads on a node"), least
     outside = results.mean(attached, lambda run: 100 * (sum(np.delete(run["node_nvme"], [0, 2])) / sum(run["node_nvme"])))
     yield ("Figure 5", "high_bandwidth, load 0.7, physically_attached", "NVMe workloads outside nodes 0 and 2"), outside
 
@@ -128,7 +128,7 @@ def abstract(results: NvmeResults) -> Iterator[KeyedRow]:
     """Measure the "up to" statements of the abstract and the conclusion: the cell with the greatest mean."""
     pooled = [_by_pooling(results, load, policy) for load in LOADS for policy in POLICIES]
     yield ("Abstract", "high_bandwidth", POOLING), _greatest(pooled)
-    metric = "greatest fall of missed deadlines by disaggregation_aware against first_fit"
+    metric = "maximum fall of missed deadlines by disaggregation_aware against first_fit"
     yield ("Abstract", "high_bandwidth", metric), _greatest([_fall(results, load) for load in LOADS])
     shared = [results.mean(results.at("high_bandwidth", load, AWARE), "true_sharing_ratio") for load in LOADS]
     yield ("Abstract", "high_bandwidth", SHARING), _greatest(shared)

@@ -121,7 +121,7 @@ def figure_4(results: VineSimResults) -> Iterator[KeyedRow]:
         yield ("Figure 4a", condition, "mean job latency"), results.mean(at(20, good))
     for name, good, sign, word in (("FP_GOOD", 1.0, -1, "fall"), ("FP_BAD", 0.0, 1, "rise")):
         means = np.array([results.mean(at(gpus, good, 0)).value for gpus in GPU_SHARES.values()])
-        metric = f"least {word} of mean job latency from one share of GPUs to the next"
+        metric = f"minimum {word} of mean job latency from one share of GPUs to the next"
         yield ("Figure 4b", f"{name} only, high load", metric), Measured(float((sign * np.diff(means)).min()))
 
 
@@ -144,7 +144,7 @@ def figure_5(results: VineSimResults) -> Iterator[KeyedRow]:
         yield ("Figure 5f", f"FP_BAD, {words}", metric), over("FP_BAD", 40, "FP_BAD", 0, gap)
     for kind in ("INT", "FP_GOOD"):
         yield ("Figure 5b", f"{kind}, low load", "mean job latency, 0 % over 20 % GPUs"), over(kind, 0, kind, 8, low)
-    metric = "mean job latency, 20 % over 0 % GPUs, less 1"
+    metric = "mean job latency, 20 % over 0 % GPUs, minus 1"
     yield ("Figure 5b", "FP_BAD, low load", metric), _less(over("FP_BAD", 8, "FP_BAD", 0, low), 1)
     for (_, condition, metric), factor in _factors(results):
         kind = condition.partition(",")[0]
@@ -185,7 +185,7 @@ def figure_6(results: VineSimResults) -> Iterator[KeyedRow]:
         means = [results.mean(_typed(kind, 40, gap)).value for gap in gaps]
         return next(gap for gap, mean in zip(gaps, means, strict=True) if mean <= 1.05 * min(means))
 
-    metric = "load at which FP_BAD is within 5 % of its least latency over that of FP_GOOD, less 1"
+    metric = "load at which FP_BAD is within 5 % of its lowest latency over that of FP_GOOD, minus 1"
     yield ("Figure 6", "100 % GPUs", metric), Measured(steady("FP_BAD") / steady("FP_GOOD") - 1)
 
 
@@ -202,11 +202,11 @@ def figure_7(results: VineSimResults) -> Iterator[KeyedRow]:
         for share, gpus, other_share, other in ((33, 13, 100, 40), (20, 8, 66, 26)):
             distances = [abs(np.log(over(name, gpus, "5to1", other, gap))) for gap in gaps]
             condition = f"{name} with {share} % GPUs against 5to1 with {other_share} %"
-            metric = "factor 2 less the largest factor between the mean job latencies at any load"
+            metric = "factor 2 minus the largest factor between the mean job latencies at any load"
             yield ("Figure 7", condition, metric), Measured(2 - float(np.exp(max(distances))))
             if name == "15to1":
                 queueing = [each for each, gap in zip(distances, gaps, strict=True) if gap <= QUEUEING_GAP_US]
-                metric = f"factor 2 less the largest factor between the mean job latencies up to {QUEUEING_GAP_US} us"
+                metric = f"factor 2 minus the largest factor between the mean job latencies up to {QUEUEING_GAP_US} us"
                 yield ("Load axis", condition, metric), Measured(2 - float(np.exp(max(queueing))))
     decreases = [_mean_fall(results, gap) for gap in gaps]
     metric = "decrease of mean job latency, nearest to the report's at any load"
@@ -238,11 +238,11 @@ def figure_8(results: VineSimResults) -> Iterator[KeyedRow]:
 
     for gap in (50, 1000):
         for a, b in (("mixed", "dfe"), ("dfe", "phi"), ("phi", "gpu")):
-            metric = f"mean job latency, {b} over {a}, less 1"
+            metric = f"mean job latency, {b} over {a}, minus 1"
             yield ("Figure 8a", f"inter-arrival time {gap} us", metric), _less(over(b, a, gap), 1)
     for a, b in (("dfe", "phi"), ("phi", "gpu")):
         least = min((over(b, a, gap) for gap in gaps), key=lambda ratio: ratio.value)
-        yield ("Figure 8a", "every load", f"mean job latency, {b} over {a}, least, less 1"), _less(least, 1)
+        yield ("Figure 8a", "every load", f"mean job latency, {b} over {a}, minimum, minus 1"), _less(least, 1)
     ratio = [over("dfe", "mixed", gap).value - 1 for gap in gaps]
     crossings = [k for k in range(1, len(gaps)) if ratio[k - 1] < 0 <= ratio[k]]
     if crossings:
@@ -261,27 +261,27 @@ def figure_11(results: VineSimResults) -> Iterator[KeyedRow]:
     yield ("Figure 11", condition, "mean job latency"), mean_over_seeds(values)
     error = float(values.std(ddof=1)) / np.sqrt(len(values))
     distance = abs(float(values.mean()) - FLAT_EXPECTED) / error
-    yield ("Figure 11", condition, "4 less the distance from the expectation in standard errors"), Measured(4 - distance)
+    yield ("Figure 11", condition, "4 minus the distance from the expectation in standard errors"), Measured(4 - distance)
     for condition, gap in (("inter-arrival time 0", 0), ("inter-arrival time 1000 us", 1000)):
         ratio = results.ratio(Setup(gap, policy="flat"), Setup(gap))
         yield ("Figure 11", condition, "mean job latency, FLAT over HIGH"), ratio
     best = min(gaps, key=lambda gap: results.mean(Setup(gap, policy="flat")).value)
-    yield ("Figure 11", "FLAT", "time between arrivals with the least mean job latency"), Measured(best)
+    yield ("Figure 11", "FLAT", "time between arrivals with the lowest mean job latency"), Measured(best)
     over_least = results.ratio(flat, Setup(best, policy="flat"))
-    yield ("Figure 11", "FLAT", "mean job latency at 1000 us over the least, less 1"), _less(over_least, 1)
+    yield ("Figure 11", "FLAT", "mean job latency at 1000 us over the minimum, minus 1"), _less(over_least, 1)
     for name, policy in (("HIGH", "high"), ("FLAT", "flat")):
         yield ("Figure 11", f"{name}, inter-arrival time 0", "makespan"), results.mean(Setup(0, policy=policy), makespan)
     pairs = [[results.mean(Setup(gap, policy=p), utilization).value for p in ("high", "flat")] for gap in gaps if gap >= 50]
     less, condition = [high - flat for high, flat in pairs], "inter-arrival time 50 us and more"
-    yield ("Figure 12", condition, "utilisation, HIGH less FLAT, least"), Measured(min(less))
-    yield ("Figure 12", condition, "utilisation, FLAT less HIGH, least"), Measured(-max(less))
+    yield ("Figure 12", condition, "utilization, HIGH minus FLAT, minimum"), Measured(min(less))
+    yield ("Figure 12", condition, "utilization, FLAT minus HIGH, minimum"), Measured(-max(less))
 
 
 def figure_13(results: VineSimResults) -> Iterator[KeyedRow]:
     """Measure Figure 13: use of the CPUs over time."""
     for artifact, gap in (("Figure 13a", 7.0), ("Figure 13", 6.25), ("Figure 13b", 6.0)):
         condition = f"HIGH, inter-arrival time {gap:g} us"
-        yield (artifact, condition, "utilisation of the CPUs"), results.mean(Setup(gap), cpu_use)
+        yield (artifact, condition, "utilization of the CPUs"), results.mean(Setup(gap), cpu_use)
     yield ("Figure 13c", "HIGH, inter-arrival time 0", "makespan"), results.mean(Setup(0), makespan)
 
 
@@ -299,13 +299,13 @@ def figure_14(results: VineSimResults) -> Iterator[KeyedRow]:
     yield ("Figure 14a", "all loads", metric), _farthest(list(ratios.values()))
     yield ("Figure 14a", "PREF (GPUs only), inter-arrival time 0", "makespan"), results.mean(only(GPU, 0), makespan)
     used = max(results.mean(only(GPU, gap), cpu_use).value for gap in gaps)
-    yield ("Figure 14c", "PREF (GPUs only)", "utilisation of the CPUs, largest at any load"), Measured(used)
+    yield ("Figure 14c", "PREF (GPUs only)", "utilization of the CPUs, largest at any load"), Measured(used)
     slow = [results.mean(only(CPU, gap)).value for gap in gaps if gap >= 125]
     farthest = Measured(max(slow, key=lambda value: abs(value - 500)))
     condition = "PREF (CPUs only), inter-arrival times of 125 us and more"
     yield ("Figure 14b", condition, "mean job latency, farthest from 500"), farthest
     condition = "PREF (CPUs only), inter-arrival time 100 us"
-    yield ("Figure 14b", condition, "mean job latency, less 500"), _less(results.mean(only(CPU, 100)), 500)
+    yield ("Figure 14b", condition, "mean job latency, minus 500"), _less(results.mean(only(CPU, 100)), 500)
     ratio = results.ratio(only(CPU, 1000), Setup(1000, policy="flat"))
     yield ("Figure 14b", "inter-arrival time 1000 us", "mean job latency, PREF (CPUs only) over FLAT"), ratio
     rates = Setup(0).affinity()
@@ -327,15 +327,15 @@ def figure_16(results: VineSimResults) -> Iterator[KeyedRow]:
             ("Figure 16c", "1 MB", 1000, "closer_to_data", "high", 8),
         ):
             ratio = results.ratio(at(size, other, gap, tie), at(size, best, gap, tie))
-            metric = f"mean job latency, {NAMES[other]} over {NAMES[best]}{f', less {times}' if times else ''}"
+            metric = f"mean job latency, {NAMES[other]} over {NAMES[best]}{f', minus {times}' if times else ''}"
             yield (artifact, f"{size}, inter-arrival time {gap} us, ties {tie}", metric), _less(ratio, times)
         for size in SIZES:
             three = [at(size, "high", 0, tie), at(size, "closer_to_data", 0, tie), at(size, "flat", 0, "order")]
             means = [results.mean(setup).value for setup in three]
-            metric = "largest over least mean job latency of the three policies"
+            metric = "largest over smallest mean job latency of the three policies"
             yield ("Figure 16", f"{size}, inter-arrival time 0, ties {tie}", metric), Measured(max(means) / min(means))
     busiest = results.mean(at("1 MB", "high", 50, "order"), utilization)
-    yield ("Figure 16c", "1 MB, inter-arrival time 50 us, HIGH", "utilisation of all units"), busiest
+    yield ("Figure 16c", "1 MB, inter-arrival time 50 us, HIGH", "utilization of all units"), busiest
 
 
 def figure_18(results: VineSimResults) -> Iterator[KeyedRow]:
@@ -350,7 +350,7 @@ def figure_18(results: VineSimResults) -> Iterator[KeyedRow]:
             setup = replace(base, gap=1000, data_size=SIZES[name], policy=best, tie=tie)
             others = replace(setup, policy=other), replace(setup, policy="flat", tie="order")
             least = min((results.ratio(each, setup) for each in others), key=lambda ratio: ratio.value)
-            metric = f"mean job latency, best other over {NAMES[best]}, less 1"
+            metric = f"mean job latency, best other over {NAMES[best]}, minus 1"
             yield (artifact, f"{name}, inter-arrival time 1000 us, ties {tie}", metric), _less(least, 1)
         for policy in NAMES:
             if policy != "flat" or tie == "order":
