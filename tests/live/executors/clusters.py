@@ -123,7 +123,7 @@ class RayProcesses:
     def processes(self) -> list[psutil.Process]:
         """Return the processes that run cells."""
         children = [child for one in self.started for child in psutil.Process(one.pid).children(recursive=True)]
-        return [one for one in children if any("ray::do" in word for word in _words(one))]
+        return [one for one in children if any("ray::run_remote_task" in word for word in _words(one))]
 
     def __enter__(self) -> RayProcesses:
         self.start_head()
