@@ -15,6 +15,7 @@ from tests.live.executors.clusters import ROOT, DaskProcesses, RayProcesses, kil
 COMMANDS = {
     "run": ("cerit-pools", "--set", "seeds.values=[0, 1, 2]"),
     "plan": ("gpu-share",),
+    "search": ("cerit-order", "--set", "budget.candidates=48"),
     "reproduce": ("fair-memory", "--quick"),
 }
 OUTPUTS = (
@@ -23,6 +24,7 @@ OUTPUTS = (
     "candidates.csv",
     "candidates.parquet",
     "plan.json",
+    "orders.csv",
     "comparison.csv",
     "figures.csv",
 )
