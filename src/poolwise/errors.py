@@ -54,7 +54,7 @@ class InputError(PoolwiseError):
     path: tuple[str | int, ...] = ()
     """Keys and positions that lead to the value in the table being read; see `at`."""
     located = False
-    """Whether the location is final."""
+    """True if the error has its final location."""
 
     def __init__(
         self,

@@ -39,8 +39,10 @@ def _widths(table: Table, available: int) -> list[int] | None:
     room = available - _GAP * (len(columns) - 1)
     natural = [max((len(line) for text in texts for line in text.split("\n")), default=0) for texts in columns]
     words = [max((len(word) for text in texts for word in text.split()), default=0) for texts in columns]
-    rigid = [column.no_wrap or column.justify == "right" for column in table.columns]
-    for least in ([full if fixed else word for full, word, fixed in zip(natural, words, rigid, strict=True)], words):
+    cells = [max((len(line) for text in column.cells for line in str(text).split("\n")), default=0) for column in table.columns]
+    rigid = [column.no_wrap or column.justify == "right" for column in table.columns]  # their headings may wrap
+    whole = [max(word, cell) if fixed else word for word, cell, fixed in zip(words, cells, rigid, strict=True)]
+    for least in (whole, words):
         if sum(least) <= room:
             cap = max(c for c in range(max(natural, default=0) + 1) if _total(least, natural, c) <= room)
             return [min(full, max(word, cap)) for full, word in zip(natural, least, strict=True)]

@@ -16,7 +16,7 @@ from poolwise.report.chart_parts import style_sheet
 from poolwise.report.figures import chart_json, chart_svg, library
 
 _HIDDEN = re.compile(r"<(script|style|svg)\b.*?</\1>|<[^>]*>", re.DOTALL)
-"""What a reader of a page does not read: markup, and the text in figures."""
+"""Parts of a page that are not prose: markup, and the text in figures."""
 
 
 def render(answer: Answer) -> str:
