@@ -23,7 +23,7 @@ from typing import Any
 
 from benchmarks.memory_agent_table import COLUMNS, WAYS, to_table
 from poolwise.profiling.cleanup import OwnedResources, exit_on_signals, owned_resources, records_folder
-from poolwise.profiling.control_groups import ControlGroup, Hierarchy, find_hierarchy
+from poolwise.profiling.control_groups import ControlGroup, find_hierarchy
 from poolwise.profiling.experiment import MIB, RESERVE, conditions
 from poolwise.profiling.program_run import memory_available
 from poolwise.profiling.zram import ZramSwap
@@ -116,7 +116,7 @@ def running_programs(folder: Path, programs: tuple[Program, ...], mine: OwnedRes
             mine.resources.remove(each.group)
 
 
-def _group(hierarchy: Hierarchy, program: Program) -> ControlGroup:
+def _group(hierarchy: ControlGroup, program: Program) -> ControlGroup:
     return hierarchy.group(f"poolwise-experiment-{program.name}")
 
 

@@ -115,9 +115,9 @@ def priority(order, job, now):
     raise ValueError(order)
 
 
-def simulate(jobs, racks, nodes, pool, order, backfill, scope):
-    """Return start and end (ns) by job id; jobs that can never fit are excluded."""
-    empty = State([nodes] * racks, [pool] * racks)
+def simulate(jobs, racks, nodes, pool, order, backfill, scope, place=place, runtime=runtime, empty=None):
+    """Return start and end (ns) by job id; jobs that can never fit are excluded. Other nodes come with their own functions."""
+    empty = empty or State([nodes] * racks, [pool] * racks)
     jobs = sorted((j for j in jobs if place(j, empty, scope)), key=lambda j: (j.submit, j.id))
     state, queue, running, done, i = empty.copy(), [], [], {}, 0
     while i < len(jobs) or running:
@@ -139,7 +139,7 @@ def simulate(jobs, racks, nodes, pool, order, backfill, scope):
 
         queue.sort(key=lambda j: (-priority(order, j, now), j.submit, j.id))
         if backfill == "conservative":
-            queue = conservative(queue, state, running, now, scope, start)
+            queue = conservative(queue, state, running, now, scope, start, place, runtime)
             continue
         while queue and (found := place(queue[0], state, scope)):
             start(queue.pop(0), found)
@@ -172,7 +172,7 @@ def simulate(jobs, racks, nodes, pool, order, backfill, scope):
     return done
 
 
-def conservative(queue, state, running, now, scope, start):
+def conservative(queue, state, running, now, scope, start, place, runtime):
     """Give every waiting job, in priority order, the earliest interval in which it fits next to all earlier reservations."""
     times = sorted({now, *(r[0] for r in running)})
     profile = [state.copy() for _ in times]  # availability from times[k] on

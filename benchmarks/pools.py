@@ -12,7 +12,7 @@ from benchmarks import naive_pools
 from benchmarks.case import Figures, case, peak_mb, seconds
 from benchmarks.workloads import LOCAL_MIB, TIB, overloaded, perlmutter, perlmutter_jobs, with_slowdown, write_naive
 from poolwise.engines import Result, simulate
-from poolwise.engines.list_scheduling.loading import load_all
+from poolwise.engines.list_scheduling.loading import load_all, load_kernels
 from poolwise.model import Machine, Schedule, Workload
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.registry import make
@@ -68,6 +68,23 @@ def conservative() -> Figures:
                 spent[backfill] = min(least, once)
         figures |= {order: spent["conservative"] / spent["easy"], f"{order}_seconds": spent["conservative"]}
     return figures
+
+
+@case("slurm-backfill", ratio=(">=", 40))
+def slurm_backfill() -> Figures:
+    """Benchmark the backfill `slurm` against the reference engine on 500 jobs, and alone on 20,000: 1,536 nodes at load 0.9."""
+    load_kernels("backfill at intervals")
+    machine, few, many = perlmutter(28), perlmutter_jobs(500, load=0.9), perlmutter_jobs(20_000, load=0.9)
+    quick, result = seconds(lambda: fast(machine, few, "fcfs", backfill="slurm"), repeat=5)
+    slow, plain = seconds(lambda: fast(machine, few, "fcfs", "reference", "slurm"))
+    if difference := [name for name in ("job", "start", "end") if not _equal(result.schedule, plain.schedule, name)]:
+        raise AssertionError(f"the schedules of the engines differ in {', '.join(difference)}")
+    return {"ratio": slow / quick, "seconds": seconds(lambda: fast(machine, many, "fcfs", backfill="slurm"))[0]}
+
+
+def _equal(one: Schedule, other: Schedule, name: str) -> bool:
+    """Return whether a column of two schedules is the same."""
+    return np.array_equal(getattr(one, name), getattr(other, name))
 
 
 @case("lublin-100k", seconds=("<=", 2.0), added_mb=("<=", 200))

@@ -6,7 +6,11 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
 
+from poolwise.files.fields import Memory, Time
+from poolwise.model import Workload
+from poolwise.studies.study import parse_setting
 from poolwise.units import (
     DAY,
     HOUR,
@@ -48,6 +52,13 @@ EACH = [(dimension, unit) for dimension, units in WANTED.items() for unit in uni
 
 def test_set_of_units() -> None:
     assert {dimension: set(units) for dimension, units in UNITS.items()} == {k: set(v) for k, v in WANTED.items()}
+
+
+@pytest.mark.parametrize(
+    "written", ["3 d", "3 day", "3 days", "3days", "72 h", "72 hours", "4320 min", "4320 minutes", "259200 seconds"]
+)
+def test_times_can_be_written_out(written: str) -> None:
+    assert parse(written, "time") == 3 * DAY
 
 
 @pytest.mark.long
@@ -208,3 +219,14 @@ def test_shared_time_unit(seconds: float, unit: str) -> None:
 @given(st.integers(1, 2**30))
 def test_formatted_memory_round_trips(mib: int) -> None:
     assert parse(format_memory(mib), "memory") == pytest.approx(mib, rel=1e-5, abs=1)
+
+
+def test_files_settings_and_python_read_the_same_text() -> None:
+    key, value = parse_setting("limit=3 days")
+    assert TypeAdapter(Time).validate_python(value) == 3 * DAY and key == "limit"
+    assert Workload.of(["0 s"], [value]).duration.tolist() == [3 * DAY]
+    assert TypeAdapter(Memory).validate_python("16 GiB") == 16 * 1024
+    assert Workload.of(["0 s"], ["1 s"], requests={"memory": ["16 GiB"]}).memory.tolist() == [16 * 1024]
+    for bare in (16, "16"):
+        with pytest.raises(ValidationError, match="unit"):
+            TypeAdapter(Memory).validate_python(bare)

@@ -52,11 +52,15 @@ UNITS: dict[str, dict[str, float]] = {
     "power": {"W": 1, "kW": 1e3, "MW": 1e6},
     "money": {"$": 1, "k$": 1e3, "M$": 1e6},
 }  # fmt: skip
+_WORDS = {
+    "second": "s", "seconds": "s", "minute": "min", "minutes": "min", "hour": "h", "hours": "h", "day": "d", "days": "d",
+}  # fmt: skip
+"""Written-out units of time -> unit."""
 _QUANTITY = re.compile(r"\s*([-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S*)\s*\Z")
 
 
 def parse(text: str | int | float, dimension: Dimension) -> int:
-    """Parse a quantity such as "64 GiB" or "7 us" into a whole number of base units, rounded up.
+    """Parse a quantity such as "64 GiB", "7 us" or "3 days" into a whole number of base units, rounded up.
 
     Raises ValueError (which lists the valid units) for a missing or unknown unit, a negative or infinite number, or text that
     is not a quantity. A number without a unit is valid only for counts.
@@ -67,7 +71,7 @@ def parse(text: str | int | float, dimension: Dimension) -> int:
     match = _QUANTITY.match(text) if isinstance(text, str) else _QUANTITY.match(repr(text))
     if match is None:
         raise ValueError(f"'{text}' is not a quantity; write a number and a unit, such as '{_example(dimension)}'")
-    number, unit = float(match[1].replace("_", "")), match[2]
+    number, unit = float(match[1].replace("_", "")), _WORDS.get(match[2], match[2])
     if unit not in units:
         known = ", ".join(u for u in units if u) or "none"
         problem = f"unknown unit '{unit}'" if unit else "the unit is missing"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import sysconfig
 import traceback
 from pathlib import Path
@@ -13,6 +14,13 @@ _INSTALLED = tuple(
     for name, path in sysconfig.get_paths().items()
     if name in ("stdlib", "platstdlib", "purelib", "platlib")
 )
+
+
+def loads_user_code() -> bool:
+    """Return whether this process has imported a module outside Poolwise, Python and installed packages."""
+    own = tuple(f"{path}/" for path in (_PACKAGE, *_INSTALLED))
+    files = (getattr(module, "__file__", None) for module in [*sys.modules.values()])
+    return not all(file is None or str(Path(file).resolve()).startswith(own) for file in files)
 
 
 def class_location(thing: object) -> tuple[str, int] | None:

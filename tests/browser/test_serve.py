@@ -1,6 +1,7 @@
-"""The server in a browser, by mouse and keyboard: concurrent equal questions, explanation of a wait, comparison of two runs."""
+"""The server in a browser, by mouse and keyboard: concurrent equal questions, explanation of a wait, and the table of runs."""
 
 import asyncio
+import re
 from pathlib import Path
 
 import aiohttp
@@ -29,7 +30,7 @@ baseline = false
 "scheduler.order" = ["fcfs", "sjf"]
 "machine.pool.memory.memory" = ["128 GiB", "384 GiB"]
 """
-ASK, WHY, COMPARE = (f"form[data-question='/{name}']" for name in ("ask", "explain", "compare"))
+ASK, WHY = (f"form[data-question='/{name}']" for name in ("ask", "explain"))
 
 
 def test_server_in_a_browser(tmp_path: Path) -> None:
@@ -69,13 +70,13 @@ async def _ask(tab: Tab, home: str) -> None:
         answer = await other.post(f"{home}ask", data={**fields, "size": size}, headers={"Origin": home.rstrip("/")})
         joined = (await answer.json())["command"]
         assert joined == 1, "equal questions share one run"
-        await tab.until(f"document.querySelector({ASK!r} + ' .found tbody tr')", 90)
+        await tab.until(f"document.querySelector({ASK!r} + ' .answer tbody tr')", 90)
         state = await (await other.get(f"{home}command/{joined}")).json()
     assert state["code"] == 0 and state["done"] == state["total"] > 0
     assert await tab.run(f"[...document.querySelectorAll({ASK!r} + ' tbody td:first-child')].map(e => e.textContent)") == [
-        "fcfs", "sjf",
+        f"FCFS, {size} GiB", f"SJF, {size} GiB",
     ]  # fmt: skip
-    assert "Measured on the " in await tab.run(f"document.querySelector({ASK!r} + ' .found p').textContent")
+    assert "Measured on the " in await tab.run(f"document.querySelector({ASK!r} + ' .answer p').textContent")
     assert await tab.run(f"document.querySelector({ASK!r} + ' progress').hidden")
 
 
@@ -101,9 +102,9 @@ async def _why(tab: Tab) -> None:
         await tab.write(job)
         await tab.press("Enter")
         shown = ".wrong" if job == "1" else "a"
-        await tab.until(f"document.querySelector({WHY!r} + ' .found {shown}')", 90)
-    assert (await tab.run(f"document.querySelector({WHY!r} + ' .found p').textContent")).startswith("Job 9150 ")
-    await tab.click(f"{WHY} .found a")
+        await tab.until(f"document.querySelector({WHY!r} + ' .answer {shown}')", 90)
+    assert (await tab.run(f"document.querySelector({WHY!r} + ' .answer p').textContent")).startswith("Job 9150 ")
+    await tab.click(f"{WHY} .answer a")
     await tab.until("document.querySelectorAll('figure[data-live=yes]').length === 1")
     faded = "[...document.querySelectorAll('.live .mark-rect path')].filter(e => +e.getAttribute('opacity') < 0.5).length"
     assert await tab.run(faded) == 0
@@ -116,8 +117,31 @@ async def _why(tab: Tab) -> None:
 
 
 async def _compare(tab: Tab) -> None:
-    await tab.run(f"document.querySelector({COMPARE!r} + ' select[name=second]').selectedIndex = 1")
-    await tab.click(f"{COMPARE} button")
-    await tab.until(f"document.querySelector({COMPARE!r} + ' .found a')", 90)
-    await tab.click(f"{COMPARE} .found a")
+    """Sort the table of runs, name and tag them, compare two side by side, and remove them."""
+    rows = "[...document.querySelectorAll('#runs .scroll tbody tr')]"
+    await tab.until(f"{rows}.length === 2")
+    assert await tab.run("document.title") == "Small | Poolwise"
+    at = await tab.run(f"{rows}[0].cells[4].textContent")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC([+-]\d\d:\d\d)?", at), at
+    for mark in ("ascending", "descending"):
+        await tab.click("#runs th:nth-child(7) button")
+        waits = await tab.run(f"{rows}.map(row => Number(row.cells[6].textContent))")
+        assert waits == sorted(waits, reverse=mark == "descending")
+        assert await tab.run("document.querySelector('#runs th[aria-sort]').getAttribute('aria-sort')") == mark
+    for row in (1, 2):
+        await tab.click(f"#runs tbody tr:nth-child({row}) input")
+    await tab.run("document.querySelector('#runs').elements.name.value = 'one step more'")
+    await tab.run("document.querySelector('#runs').elements.tags.value = 'draft'")
+    await tab.click("#keep")
+    await tab.until(
+        f"{rows}.every(row => row.cells[1].textContent === 'one step more' && row.cells[2].textContent === 'draft')"
+    )
+    await tab.click("#runs button:not([type])")
+    await tab.until("document.querySelector('#runs .answer a')", 90)
+    assert await tab.run("document.querySelectorAll('#runs .answer th').length") == 3, "one column per run, and the names"
+    assert await tab.violations() == []
+    page = await tab.run("document.querySelector('#runs .answer a').href")
+    await tab.click("#remove")
+    await tab.until("document.querySelector('#runs').hidden && !document.querySelector('#empty').hidden")
+    await tab.open(page)
     await tab.until("document.querySelector('.lead') && document.querySelector('.lead').textContent.includes('slowdown')")

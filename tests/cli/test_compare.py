@@ -35,7 +35,7 @@ def test_runs_of_a_study_are_compared_and_exported(ran, tmp_path, capsys):
     page = report.read_text()
     assert page.count("<figure data-chart") == 2 and "memory=1 TiB" in page and "Jobs that changed most" in page
     code, out, _ = call(capsys, *words)
-    assert code == 0 and "mean bounded" in out and "jobs that changed most" in out
+    assert code == 0 and "mean bounded" in out and "Jobs that changed most" in out
 
 
 def test_schedules_of_two_simulations_are_compared(tmp_path, capsys):

@@ -1,9 +1,14 @@
+import html
 import json
+import re
+import shlex
 import sys
 
 import pytest
 
+import poolwise
 from poolwise.cli import app as cli
+from poolwise.errors import InputError
 from poolwise.runner import Store
 
 SETTINGS = ["--set", "workload.jobs=300", "--set", "measure.warm_up=50", "--set", 'vary.scheduler.order=["fcfs", "fm"]']
@@ -58,7 +63,7 @@ def test_json_episodes_add_up_to_the_recorded_wait(ran, longest, capsys):
 def test_table_shows_the_short_resource_and_the_placement(ran, longest, capsys):
     code, out, _ = call(capsys, "explain", "run", ran, longest[0], "--cell", "scheduler.order=fm", "--cell", "seed=0")
     assert code == 0
-    for word in (f"job {longest[0]}", "held back by", "needed", "free", "short of", "started after", "thin"):
+    for word in (f"job {longest[0]}", "held back by", "needed", "free", "short of", "Started after", "thin"):
         assert word in out
 
 
@@ -133,9 +138,28 @@ def test_job_of_a_log_is_explained(tmp_path, capsys, monkeypatch):
 
 
 def test_long_wait_is_abbreviated_without_all(capsys, monkeypatch, ran, longest):
-    from poolwise.cli import explain_text
+    from poolwise.cli import output
 
-    monkeypatch.setattr(explain_text, "LINES", 0)
+    monkeypatch.setattr(output, "MOST", 0)
     words = ("explain", "run", ran, longest[0], "--cell", "order=fm")
-    assert "more: --all shows them" in " ".join(call(capsys, *words)[1].split())
-    assert "more: --all" not in " ".join(call(capsys, *words, "--all")[1].split())
+    assert "more rows: --all shows them" in " ".join(call(capsys, *words)[1].split())
+    assert "more rows" not in " ".join(call(capsys, *words, "--all")[1].split())
+
+
+def test_command_that_a_report_prints_explains_the_longest_wait(folder, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert cli.run(["run", str(folder / "study.toml"), "--out", "my results/a 'b'", "--jobs", "1"]) == 0
+    page = html.unescape((tmp_path / "my results" / "a 'b'" / "report.html").read_text())
+    (printed,) = re.findall(r"<figcaption>[^<]*run: poolwise (explain run [^<]* --report wait\.html)", page)
+    code, out, _ = call(capsys, *shlex.split(printed))
+    assert code == 0 and "Job " in out and (tmp_path / "wait.html").is_file()
+
+
+def test_saved_runs_are_compared_and_drawn_as_simulated_ones(ran):
+    reference = f"{ran}:order=fm"
+    assert {figure.name for figure in poolwise.figures(reference)} == {"tail", "nodes_over_time", "queue_over_time", "gantt"}
+    run = poolwise.simulate(poolwise.Workload.of(["0 s"], ["1 min"]), poolwise.Machine.flat(1), engine="reference")
+    assert {d.interval.mean for d in poolwise.compare(run, run).differences if d.metric == "mean_wait_s"} == {0.0}
+    assert len(poolwise.compare(reference, reference).runs) == 2
+    with pytest.raises(InputError, match="matches 2 runs"):
+        poolwise.figures(ran)

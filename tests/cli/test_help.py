@@ -15,8 +15,8 @@ from poolwise.cli.panels import COMMON, MOST, PANELS
 from tests.helpers.data import DATA, ROOT
 
 READ_ONLY = {
-    ("agent",), ("live",), ("serve",), ("snapshot",), ("explain", "live"), ("forecast", "live"), ("forecast", "state"),
-    ("simulate", "snapshot"), ("simulate", "rerun"), ("simulate", "vinesim"),
+    ("agent",), ("import",), ("live",), ("serve",), ("snapshot",), ("explain", "live"), ("forecast", "live"),
+    ("forecast", "state"), ("simulate", "snapshot"), ("simulate", "rerun"), ("simulate", "vinesim"),
 }  # fmt: skip
 """Commands whose examples need a cluster or files of the user, or never end: their examples are only parsed."""
 LONG = {("compile",), ("plan",), ("reproduce",), ("profile", "measure")}

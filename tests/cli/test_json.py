@@ -1,6 +1,7 @@
 """JSON output: every `--json` command has `provenance`, `notes` and `warnings` in one shape."""
 
 import json
+import math
 import shlex
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from poolwise.cli import app as cli
 from poolwise.files.state import write_state
+from poolwise.presentation.answer import Certainty
 from poolwise.version import __version__
 from tests.engines.test_from_state import state
 from tests.helpers.batch_file import BATCH
@@ -114,3 +116,28 @@ def test_notes_on_stderr_are_in_the_json(folder: Path, capsys: pytest.CaptureFix
     shown = capsys.readouterr()
     notes = json.loads(shown.out)["notes"]
     assert notes and all(f"note: {text}" in shown.err for text in notes)
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [("place", {"bound"}), ("plan", {"unknown"}), ("run", {"unknown"})],
+)
+def test_certainty_is_in_the_json(
+    name: str, kinds: set[str], folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    content = run_json(COMMANDS[name], monkeypatch, capsys)
+    certainty = content["certainty"]
+    assert {"kind", "level", "interval", "probability", "samples", "over"} <= certainty.keys()
+    assert certainty["kind"] in kinds
+    if name == "place":
+        assert certainty["interval"] == [content["bound"], content["objective"]]
+    if name == "plan":
+        assert (certainty["least"], certainty["over"]) == (1, "nothing")
+
+
+def test_undefined_bounds_of_a_certainty_are_null() -> None:
+    found = Certainty("meets", 0.95, 3, "seeds", (-math.inf, 2.0)).to_dict()
+    assert found == {
+        "kind": "meets", "level": 0.95, "interval": [None, 2.0], "probability": None, "samples": 3, "over": "seeds"
+    }  # fmt: skip

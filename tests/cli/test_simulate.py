@@ -184,3 +184,17 @@ def test_no_drawing_library_is_imported_for_a_simulation(log: Path) -> None:
     words = ["simulate", str(log), "--processors", "64", "--engine", "reference", "--json"]
     script = f"import sys; from poolwise.cli.app import run; sys.exit(run({words!r}) or 'vl_convert' in sys.modules)"
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+
+
+def test_warm_up_is_excluded_from_the_metrics_and_stated(capsys):
+    words = ["simulate", "catalog:example-sacct.txt", "--machine", "cerit-racks"]
+    found = []
+    for jobs in (0, 300):
+        assert run([*words, "--set", f"measure.warm_up={jobs}", "--json"]) == 0
+        found.append(json.loads(capsys.readouterr().out))
+    assert [one["jobs"] for one in found] == [373, 373] and [one["measured_jobs"] for one in found] == [373, 73]
+    assert run([*words, "--set", "measure.warm_up=300"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Measured on the 73 jobs that finished, after a warm-up of 300 jobs under FCFS without backfilling." in shown
+    assert run([*words, "--set", "measure.warm_up=373"]) == 2
+    assert "leaves no job of 373 to measure" in capsys.readouterr().err

@@ -20,7 +20,7 @@ def test_simulation_continues_from_a_snapshot(tmp_path: Path, capsys: pytest.Cap
     shown = capsys.readouterr()
     content = json.loads(shown.out)
     assert content["jobs"] == 5 and any("1, each assumed to run 2h (--default-runtime)" in note for note in content["notes"])
-    assert content["provenance"]["scheduler"] == "fcfs with easy and racks" and "--default-runtime" in shown.err
+    assert content["provenance"]["scheduler"] == "fcfs with easy" and "--default-runtime" in shown.err
     assert [line.split(",")[0] for line in kept.read_text().splitlines()] == ["id", "10", "30", "50", "20", "40"]
 
 

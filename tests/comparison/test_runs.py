@@ -1,5 +1,7 @@
 """Comparisons of saved runs."""
 
+import contextlib
+import io
 import math
 import shutil
 from dataclasses import replace
@@ -8,11 +10,14 @@ import numpy as np
 import pytest
 
 from poolwise import studies
+from poolwise.cli import app as cli
 from poolwise.comparison.run_comparison import Comparison
 from poolwise.comparison.saved_run import read_runs
+from poolwise.comparison.sentences import population_sentence
 from poolwise.errors import InputError
 from poolwise.metrics import METRICS, mean_interval, paired_block_bootstrap
 from poolwise.metrics.slowdown import bounded_slowdown, wait_s
+from tests.helpers import small_study
 from tests.helpers.kept_trials import spoil, written
 
 
@@ -106,6 +111,24 @@ def test_schedule_file_is_a_run_with_times_only(ran, tmp_path):
     assert not {"mean_degradation", "utilization", "mean_bounded_slowdown_local"} & set(found.metrics[0])
     assert found.metrics[0]["measured_jobs"].tolist() == found.metrics[1]["measured_jobs"].tolist() == [54.0]
     assert not found.changed(3) and found.labels == ("out order=fm memory=64 GiB", "a.csv")
+
+
+def test_saved_schedules_keep_their_warm_up(tmp_path):
+    small_study.write(tmp_path)
+    for order in ("fcfs", "sjf"):
+        words = ["simulate", "jobs.csv", "--machine", "machine.toml", "--set", f"scheduler.order={order}"]
+        words += ["--set", "measure.warm_up=7", "--schedule", f"{order}.csv", "--json"]
+        with contextlib.chdir(tmp_path), contextlib.redirect_stdout(io.StringIO()):
+            assert cli.run(words) == 0
+    files = [tmp_path / "fcfs.csv", tmp_path / "sjf.csv"]
+    found = Comparison.of([run for file in files for run in read_runs(str(file))])
+    assert int(found.population(0, 0).sum()) == 53
+    assert "after a warm-up of 7 jobs" in population_sentence(found)
+    for file in files:  # a warm-up job that was rejected
+        lines = file.read_text().splitlines()
+        file.write_text("\n".join(line for line in lines if not line.startswith("3,")) + "\n")
+    found = Comparison.of([run for file in files for run in read_runs(str(file))])
+    assert int(found.population(0, 0).sum()) == 53
 
 
 def test_incomparable_runs_are_rejected(ran, tmp_path):

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from poolwise import loop as loops
 from poolwise import registry
 from poolwise.conformance.cases import Case, devices, modules, racks, units
-from poolwise.conformance.fake_cluster import FakeCluster, calm_starts, survive
-from poolwise.conformance.faults import Fault
+from poolwise.conformance.fake_cluster import FakeCluster, Fault, calm_starts, survive
 from poolwise.engines import simulate
 from poolwise.errors import InputError, PolicyError
 from poolwise.loop import Loop

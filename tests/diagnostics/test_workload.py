@@ -208,3 +208,13 @@ def test_load_of_one_is_overloaded():
     full, room = (diagnosed([job(submit=at, nodes=4, duration=duration) for at in (0, 100)])[0] for duration in (50, 49))
     assert (full.load, full.overloaded, full.backlog_s) == (1.0, True, 0.0)
     assert (room.load, room.overloaded) == (0.98, False)
+
+
+def test_memory_without_its_unit_is_noticed() -> None:
+    """16 means 16 MiB, which no job of today requests; the 64 GiB of the nodes are plausible."""
+    job = {"submit": 0, "duration": 10, "requested": 10, "nodes": 1}
+    found, _ = diagnosed([{**job, "memory": 16}])
+    (sentence,) = [text for text in found.sentences if "implausibly" in text]
+    assert "jobs request at most 16 MiB" in sentence and "node has" not in sentence
+    for memory in (0, 128, 16 * GIB):
+        assert not diagnosed([{**job, "memory": memory}])[0].small_memory

@@ -109,6 +109,13 @@ def test_random_studies_with_held_reservations() -> None:
         compare(seed, ("kept",), most=60)
 
 
+@pytest.mark.parametrize("block", range(4))
+def test_random_studies_with_backfilling_at_intervals(block: int) -> None:
+    """Any order, warm-ups, one pass per event; intervals of Slurm's schedulers, windows, depths and resolutions of any size."""
+    for seed in range(8000 + 30 * block, 8030 + 30 * block):
+        compare(seed, ("slurm",), most=80, orders=None if seed % 4 else [Stepped()])
+
+
 def test_random_studies_without_compiling() -> None:
     """With the compiler disabled, the kernels run as Python code with the same result, with and without the tree."""
     script = (

@@ -107,7 +107,7 @@ def _rebuilt(parts: RunSpec) -> tuple[list[int], list[int]]:
     rule = parts.scheduler.rule()
     assert rule is not None
     columns = racks.RunColumns(parts, rule)
-    arrays, kernel = columns.arrays(), racks.rack_kernel(rule, 10**6)
+    arrays, kernel = columns.arrays(), racks.rack_kernel(parts, rule, waits=True)
     now = arrays.state.now
     now.pause = 1
     while (wanted := kernel("reservations", arrays)) != state.DONE:

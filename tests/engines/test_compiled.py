@@ -24,6 +24,7 @@ from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy, EasyNodesOnly, EasyNoExtra
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.backfill.skip import Skip
+from poolwise.policies.backfill.slurm import SlurmBackfill
 from poolwise.policies.order.priorities import FCFS, SJF
 from poolwise.policies.placement.memory.racks import RackPlacement
 from poolwise.schedulers.composition import CompositionScheduler
@@ -296,7 +297,9 @@ def test_each_kernel_has_one_signature() -> None:
 
     for order in (FCFS(), SJF()):
         simulate(MACHINE, JOBS, ListScheduler(order=order), engine="compiled")
+    simulate(MACHINE, JOBS, ListScheduler(backfill=SlurmBackfill()), engine="compiled")
     loading.load_all()
+    loading.load_all(mixed=True)
     loading.load_rare()
     if not jit.numba.config.DISABLE_JIT:
         assert len(replay.signatures) == len(loading.KINDS)

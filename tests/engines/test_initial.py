@@ -24,7 +24,7 @@ from tests.helpers.shared_studies import PLACEMENTS
 
 pytestmark = pytest.mark.filterwarnings("ignore:remote latency")
 ORDERS = ("fcfs", "sjf", "wfp3", "f1", "fair", "fm")
-BACKFILLS = ("none", "easy", "easy", "easy_no_extra", "easy_nodes_only", "conservative")
+BACKFILLS = ("none", "easy", "easy", "easy_no_extra", "easy_nodes_only", "conservative", "slurm")
 
 
 def with_u(load: Workload, g: np.random.Generator) -> Workload:

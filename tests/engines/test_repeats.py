@@ -17,6 +17,7 @@ from poolwise.platforms.simulated import Disturbance
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.backfill.none import NoBackfill
+from poolwise.policies.backfill.slurm import SlurmBackfill
 from poolwise.policies.order.priorities import FCFS, FM, SJF, Capped
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
@@ -37,7 +38,8 @@ def test_repeated_runs_match_independent_runs(seed: int) -> None:
         order = orders[int(g.integers(len(orders)))]
         if g.random() < 0.4:
             order = Capped(order, float(g.choice([0.0, 30.0])), float(g.choice([0.0, 0.5])))
-        backfill = [Easy(), Easy(), Easy(order=SJF()), Easy(order=FM()), NoBackfill(), Conservative()][int(g.integers(6))]
+        backfills = Easy(), Easy(), Easy(order=SJF()), Easy(order=FM()), NoBackfill(), Conservative(), SlurmBackfill()
+        backfill = backfills[int(g.integers(len(backfills)))]
         listed = ListScheduler(order, backfill)
         scheduler = WarmUp.before(listed, 10) if g.random() < 0.2 else listed
         found = repeats.under(scheduler)

@@ -11,16 +11,21 @@ from poolwise.model import Machine, Schedule, Workload
 from poolwise.platforms.simulated import Disturbance
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
-from tests.helpers.random_studies import EASY_FAMILY, OWN, difference, machine, model, workload
+from tests.helpers.random_studies import EASY_FAMILY, OWN, Draw, difference, machine, model, workload
 
 NAMED = [make("orders", name) for name in ("fcfs", "sjf", "wfp3", "f1", "fair", "fm")]
 
 
-def compare_changing(seed: int, most: int = 120, backfills: tuple[str, ...] = EASY_FAMILY) -> Schedule:
+def compare_changing(
+    seed: int, most: int = 120, backfills: tuple[str, ...] = EASY_FAMILY, draw: Draw | None = None
+) -> Schedule:
     """Run one random study in both engines, which must produce the same schedule; return it."""
     g = np.random.default_rng(seed)
-    on = machine(g)
-    load = workload(g, on, int(g.integers(1, most)))
+    if draw is None:
+        on = machine(g)
+        load = workload(g, on, int(g.integers(1, most)))
+    else:
+        on, load = draw(g, int(g.integers(1, most)))
     orders = [*NAMED, *OWN]
     how = ListScheduler(
         orders[int(g.integers(len(orders)))],

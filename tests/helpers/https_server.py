@@ -1,8 +1,10 @@
-"""An HTTPS server in this process, with the test certificates: an API server, or an OpenID Connect issuer."""
+"""An HTTPS server in this process, with the test certificates: an API server, or an OpenID Connect issuer; and a proxy."""
 
 from __future__ import annotations
 
 import json
+import select
+import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
@@ -60,4 +62,34 @@ def https_server(respond: Callable[[Request], tuple[int, Any]]) -> Iterator[str]
     finally:
         server.shutdown()
         server.server_close()
+        thread.join()
+
+
+@contextmanager
+def proxy_server() -> Iterator[tuple[str, list[str]]]:
+    """Serve an HTTP proxy on 127.0.0.1 until the block ends; yield the URL, and the hosts that clients connect to."""
+    targets: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_CONNECT(self) -> None:
+            targets.append(self.path)
+            host, _, port = self.path.rpartition(":")
+            with socket.create_connection((host, int(port))) as server:
+                self.send_response(200)
+                self.end_headers()
+                ends = {self.connection: server, server: self.connection}
+                while block := (end := select.select([*ends], [], [])[0][0]).recv(65536):
+                    ends[end].sendall(block)
+            self.close_connection = True
+
+        def log_message(self, *_: Any) -> None: ...
+
+    proxy = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=proxy.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{proxy.server_address[1]}", targets
+    finally:
+        proxy.shutdown()
+        proxy.server_close()
         thread.join()

@@ -3,13 +3,12 @@
 import itertools
 import queue
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from poolwise.interfaces import Scheduler
-from poolwise.live.kubernetes.cache import ClusterCache
 from poolwise.live.kubernetes.extended import ExtendedClaim
 from poolwise.live.kubernetes.informer import Synced, WatchEvent
 from poolwise.live.kubernetes.objects import (
@@ -143,9 +142,6 @@ class FakeKubernetes:
 
     def report_unschedulable(self, pod: Pod, why: str) -> None:
         self.messages[pod.metadata.key] = why
-
-    def report_messages(self, cache: ClusterCache, messages: Mapping[str, str]) -> None:
-        self.messages.update(messages)
 
 
 class DrivenPlatform:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -26,6 +26,7 @@ from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy
+from poolwise.policies.backfill.slurm import SlurmBackfill
 from poolwise.policies.order.affine import Affine, LogTerm, PowerTerm
 from poolwise.policies.order.priorities import Capped
 from poolwise.registry import make
@@ -34,6 +35,7 @@ from poolwise.schedulers.warm_up import WarmUp
 from poolwise.units import SECOND
 
 UNITS = (1, SECOND // 10, SECOND, 60 * SECOND)
+Draw = Callable[[np.random.Generator, int], tuple[Machine, Workload]]
 EASY_FAMILY = ("none", "easy", "easy", "easy_no_extra", "easy_nodes_only")
 
 
@@ -218,12 +220,25 @@ def backfill(name: str) -> BackfillPolicy:
     return Conservative(keep_reservations=True) if name == "kept" else make("backfills", name)
 
 
+def at_intervals(g: np.random.Generator) -> SlurmBackfill:
+    """Return Slurm's schedulers with random times of their passes, and short or long intervals, windows and periods."""
+    settings = {
+        "bf_interval": int(g.choice([1, 2, 7, 30, 1000])),
+        "bf_window": int(g.choice([1, 2, 10, 1440, 10**6])),
+        "bf_max_job_test": int(g.choice([1, 2, 5, 9, 1000])),
+        "bf_resolution": int(g.choice([1, 2, 7, 60, 300])),
+    }
+    every = float(g.choice([0, 0, 0, 0.5, 4, 100]))
+    return SlurmBackfill(None, settings, float(g.choice([0, 0.5, -3, 40])), every, float(g.choice([0, 1.25, -2])))
+
+
 def scheduler(
     g: np.random.Generator, jobs: int, backfills: tuple[str, ...], orders: Sequence[QueuePolicy] | None = None
 ) -> Scheduler:
     named = [make("orders", name) for name in ("fcfs", "sjf", "wfp3", "f1", "fair", "fm")]
     orders = [*named, Curious(), *OWN] if orders is None else orders
-    order, filling = orders[int(g.integers(len(orders)))], backfill(g.choice(backfills).item())
+    order, name = orders[int(g.integers(len(orders)))], g.choice(backfills).item()
+    filling = at_intervals(g) if name == "slurm" else backfill(name)
     if g.random() < 0.3:
         order = Capped(order, float(g.choice([0.0, 0.5, 30.0, 1e3])), float(g.choice([0.0, 0.3, 2.0])))
     if isinstance(filling, Easy) and g.random() < 0.3:
@@ -242,12 +257,20 @@ def compare(
     most: int = 150,
     orders: Sequence[QueuePolicy] | None = None,
     units: Sequence[int] = UNITS,
+    draw: Draw | None = None,
 ) -> str:
-    """Run one random study in both engines, which must produce the same schedule or error; return the error."""
+    """Run one random study in both engines, which must produce the same schedule or error; return the error.
+
+    `draw` draws the machine and that many jobs; by default racks of identical nodes.
+    """
     g = np.random.default_rng(seed)
     jobs = int(g.integers(1, most))
-    on = machine(g)
-    load, how, truth = workload(g, on, jobs, units), scheduler(g, jobs, backfills, orders), model(g)
+    if draw is None:
+        on = machine(g)
+        load = workload(g, on, jobs, units)
+    else:
+        on, load = draw(g, jobs)
+    how, truth = scheduler(g, jobs, backfills, orders), model(g)
     estimate = None if g.random() < 0.5 else model(g)
     per_event = bool(g.random() < 0.25)
     found: list[Result | str] = []

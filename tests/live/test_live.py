@@ -7,7 +7,9 @@ import io
 import json
 import threading
 import urllib.request
+from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.error import HTTPError
 
 import pytest
@@ -25,6 +27,7 @@ from poolwise.live.record import LiveRecord, PassRecorder
 from poolwise.live.wait_reasons import WaitReporter
 from poolwise.model import Changes
 from poolwise.schedulers.list import ListScheduler
+from poolwise.units import SECOND
 
 
 class ReportingCluster(FakeCluster):
@@ -149,7 +152,7 @@ def test_run_ends_after_its_time_limit() -> None:
 
 def test_view_of_a_cluster_does_not_change_it() -> None:
     view = LiveView.of(ReportingCluster(racks()))
-    dispatcher = view.open(ListScheduler())
+    dispatcher = ListScheduler().open(view.snapshot.machine, 0)
     assert dispatcher.schedule(view.queue, view.snapshot, Changes()).starts
     name = view.queue.table.name(int(view.queue.jobs[0]))
     assert view.find(name) == int(view.queue.jobs[0])
@@ -173,3 +176,9 @@ def test_endpoints_report_health_readiness_and_metrics() -> None:
         assert b"poolwise_leader 0.0" in urllib.request.urlopen(f"{base}/metrics").read()
         with pytest.raises(InputError, match="cannot bind"), serve_endpoints(metrics.registry, lambda: "", port):
             pass
+
+
+def test_expected_times_have_date_and_zone() -> None:
+    snapshot = SimpleNamespace(table=SimpleNamespace(epoch=1_772_323_200 * SECOND), now=0)
+    text = wait_reasons.clock(60 * SECOND, snapshot)  # type: ignore[arg-type]
+    assert datetime.strptime(text, "%Y-%m-%d %H:%M %z").timestamp() == 1_772_323_200 + 60

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import os
 import sys
 import time
 from datetime import timedelta
@@ -15,7 +16,7 @@ import yaml
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.access import Access
 from poolwise.live.kubernetes.client import ApiError, Client
-from tests.helpers.https_server import TLS, Request, https_server
+from tests.helpers.https_server import TLS, Request, https_server, proxy_server
 
 CA = {"certificate-authority": str(TLS / "ca.pem")}
 
@@ -277,7 +278,62 @@ def test_unverified_server_is_not_supported(tmp_path: Path) -> None:
     assert caught.value.field == "clusters.cluster.insecure-skip-tls-verify"
 
 
-@pytest.mark.parametrize("text", ["", "a: [", "current-context: here\n"])
+def test_entries_of_several_files_are_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cluster").mkdir()
+    (tmp_path / "user").mkdir()
+    (tmp_path / "cluster" / "ca.pem").write_bytes((TLS / "ca.pem").read_bytes())
+    (tmp_path / "user" / "token").write_text("secret\n")
+    empty = tmp_path / "empty"
+    empty.write_text("")
+    with https_server(ApiServer("secret")) as url:
+        first = kubeconfig(tmp_path / "cluster", url, {}, {"certificate-authority": "ca.pem"})
+        content = yaml.safe_load(first.read_text())
+        first.write_text(yaml.safe_dump({**content, "users": None}))
+        second = kubeconfig(tmp_path / "user", "https://127.0.0.1:1", {"tokenFile": "token"})
+        second.write_text(yaml.safe_dump({**yaml.safe_load(second.read_text()), "current-context": "elsewhere"}))
+        paths = (tmp_path / "missing", empty, first, second)
+        monkeypatch.setenv("KUBECONFIG", os.pathsep.join(map(str, paths)))
+        assert ask(Access.discover()) == ["secret"]
+
+
+def test_oidc_token_is_saved_to_the_file_of_its_user(tmp_path: Path) -> None:
+    (tmp_path / "cluster").mkdir()
+    new = jwt("ada", 3600)
+    issuer = Issuer(new)
+    with https_server(ApiServer(new)) as url, https_server(issuer) as issuer.url:
+        user = kubeconfig(tmp_path, url, oidc(issuer.url, jwt("ada", -10)))
+        content = yaml.safe_load(user.read_text())
+        cluster = kubeconfig(tmp_path / "cluster", url, {})
+        cluster.write_text(yaml.safe_dump({**yaml.safe_load(cluster.read_text()), "users": []}))
+        user.write_text(yaml.safe_dump({"current-context": "elsewhere", "users": content["users"]}))
+        assert ask(Access.from_kubeconfig(cluster, user), 2) == [new] * 2
+    assert yaml.safe_load(user.read_text())["users"][0]["user"]["auth-provider"]["config"]["id-token"] == new
+
+
+def test_server_is_verified_by_its_tls_server_name(tmp_path: Path) -> None:
+    with https_server(ApiServer("secret")) as url:
+        named = kubeconfig(tmp_path, url, {"token": "secret"}, {**CA, "tls-server-name": "localhost"})
+        assert ask(Access.from_kubeconfig(named)) == ["secret"]
+        other = kubeconfig(tmp_path, url, {"token": "secret"}, {**CA, "tls-server-name": "other.example"})
+        with pytest.raises(ApiError, match=r"other\.example"):
+            ask(Access.from_kubeconfig(other))
+
+
+def test_requests_go_through_the_proxy(tmp_path: Path) -> None:
+    with https_server(ApiServer("secret")) as url, proxy_server() as (proxy, targets):
+        file = kubeconfig(tmp_path, url, {"token": "secret"}, {**CA, "proxy-url": proxy})
+        assert ask(Access.from_kubeconfig(file), 2) == ["secret"] * 2
+    assert set(targets) == {url.removeprefix("https://")}
+
+
+def test_other_kinds_of_proxies_are_named(tmp_path: Path) -> None:
+    file = kubeconfig(tmp_path, "https://127.0.0.1:1", {"token": "x"}, {"proxy-url": "socks5://127.0.0.1:1080"})
+    with pytest.raises(InputError, match="socks5") as caught:
+        Access.from_kubeconfig(file)
+    assert (caught.value.file, caught.value.field) == (file, "clusters.cluster.proxy-url")
+
+
+@pytest.mark.parametrize("text", ["", "a: [", "[]", "current-context: here\n"])
 def test_incomplete_file_is_reported(tmp_path: Path, text: str) -> None:
     file = tmp_path / "kubeconfig"
     file.write_text(text)

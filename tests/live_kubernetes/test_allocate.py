@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.device_allocation import Devices, allocate, share_of
-from poolwise.live.kubernetes.devices import DeviceId, DeviceShare, DeviceUsage, Inventory
+from poolwise.live.kubernetes.devices import DeviceShare, DeviceUsage, Inventory
 from poolwise.live.kubernetes.objects import (
     Capacity,
-    CapacityRequests,
     Cel,
     ClaimDevices,
     ClaimSpec,
@@ -21,6 +20,7 @@ from poolwise.live.kubernetes.objects import (
     CounterSet,
     CounterUse,
     DeviceClass,
+    DeviceId,
     DevicePool,
     DeviceRequest,
     DeviceSelector,
@@ -32,6 +32,7 @@ from poolwise.live.kubernetes.objects import (
     RequestPolicy,
     Requirement,
     ResourceClaim,
+    ResourceRequests,
     ResourceSlice,
     SelectorTerm,
     SliceSpec,
@@ -148,7 +149,7 @@ def test_cached_failures_of_shared_devices_do_not_change_allocations(
             DeviceRequest(
                 name=f"r{i}",
                 exactly=ExactRequest(
-                    device_class_name="k", count=count, capacity=CapacityRequests(requests={"x": str(amount)})
+                    device_class_name="k", count=count, capacity=ResourceRequests(requests={"x": str(amount)})
                 ),
             )
             for i, (amount, count) in enumerate(what)
@@ -213,7 +214,7 @@ def test_request_policy_rounds_amounts(requested: str | None, policy: RequestPol
     )
     available = inventory(shared)
     wanted = ExactRequest(
-        device_class_name="k", capacity=CapacityRequests(requests={} if requested is None else {"x": requested})
+        device_class_name="k", capacity=ResourceRequests(requests={} if requested is None else {"x": requested})
     )
     part = share_of(next(iter(available.devices.values())), wanted)
     assert (None if part is None else part.amounts) == (None if expected is None else (("x", Fraction(expected)),))

@@ -8,7 +8,6 @@ from poolwise.live.kubernetes.node_constraints import NodeConstraints
 from poolwise.live.kubernetes.objects import (
     Condition,
     Container,
-    ContainerResources,
     Meta,
     Node,
     NodeSpec,
@@ -16,6 +15,7 @@ from poolwise.live.kubernetes.objects import (
     PodAffinity,
     PodSpec,
     PodStatus,
+    ResourceRequests,
     Taint,
     Toleration,
 )
@@ -24,7 +24,7 @@ from poolwise.units import SECOND, UNKNOWN
 
 
 def container(cpu: str, memory: str, **more: str) -> Container:
-    return Container(name="c", resources=ContainerResources(requests={"cpu": cpu, "memory": memory}), **more)  # type: ignore[arg-type]
+    return Container(name="c", resources=ResourceRequests(requests={"cpu": cpu, "memory": memory}), **more)  # type: ignore[arg-type]
 
 
 def test_containers_sidecars_init_containers_and_overhead() -> None:

@@ -100,7 +100,7 @@ def test_claim_requests_the_peak_number_of_devices(before: list[tuple[str, int]]
     spec = {"initContainers": inits, "containers": [container(f"m{k}", n) for k, n in enumerate(main)]}
     pod = msgspec.convert({"metadata": {"name": "p", "namespace": "default", "uid": "a-b"}, "spec": spec}, Pod)
     made = extended_claim(pod, {CARD: "gpu"})
-    count = {request.name: request.count for request in made.requests}
+    count = {request.name: request.alternatives[0].count for request in made.requests}
     assert sum(count.values()) == node_amounts(pod).get(CARD, 0) and all(count.values())
     names = [f"i{k}" for k in range(len(before))] + [f"m{k}" for k in range(len(main))]
     asked = dict(zip(names, [n for _, n in before] + main, strict=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -12,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poolwise.cli.live import named_scheduler
-from poolwise.errors import PoolwiseError
+from poolwise.errors import InputError, PoolwiseError
 from poolwise.interfaces import Scheduler
 from poolwise.live.kubernetes import state
+from poolwise.live.kubernetes.machine import RACK_LABEL, read_layout
 from poolwise.live.kubernetes.objects import Node, Pod, ResourceClaim, ResourceSlice
 from poolwise.live.kubernetes.watch_client import Stopped
 from poolwise.live.wait_reasons import WaitReasons
@@ -290,3 +292,28 @@ def test_failed_watch_client_ends_the_run() -> None:
     assert len(kube.started) == 1
     with pytest.raises(PoolwiseError, match="the API server is unreachable"):
         next(events)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('allocation = "half"', "allocation"),
+        ('rack = "r"', "unknown key 'rack'"),
+        ("link = 10", "is not a quantity"),
+        ("version = 2", "unsupported version 2"),
+        ("link =", "not valid TOML"),
+    ],
+)
+def test_mistakes_in_the_overlay_file_are_reported_with_their_line(tmp_path: Path, line: str, words: str) -> None:
+    file = tmp_path / "overlay.toml"
+    file.write_text(f'rack_label = "example.com/rack"\n{line}\n')
+    with pytest.raises(InputError, match=words) as caught:
+        read_layout(file)
+    assert (caught.value.file, caught.value.line) == (file, 2)
+
+
+def test_overlay_file_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "overlay.toml"
+    file.write_text('allocation = "whole"\nlink = "10 GB/s"\n')
+    assert (read_layout(file).allocation, read_layout(file).link) == ("whole", 10_000)
+    assert read_layout(None).rack_label == RACK_LABEL

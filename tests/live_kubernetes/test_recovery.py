@@ -11,8 +11,7 @@ import pytest
 
 from poolwise.files.state import read_state, write_state
 from poolwise.live.kubernetes.api_writer import ApiWriter
-from poolwise.live.kubernetes.bind import Binder
-from poolwise.live.kubernetes.claim_reservation import Reservations
+from poolwise.live.kubernetes.bind import Binder, Reservations
 from poolwise.live.kubernetes.clock import LiveClock
 from poolwise.live.kubernetes.objects import Meta, Node, Pod, ResourceClaim, ResourceSlice
 from poolwise.live.kubernetes.starts import BindFailed, Bound, PodStart

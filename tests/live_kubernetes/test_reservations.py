@@ -8,7 +8,7 @@ import pytest
 
 from poolwise.live.kubernetes.actions import ClusterActions
 from poolwise.live.kubernetes.api_writer import ApiWriter
-from poolwise.live.kubernetes.claim_reservation import Reservations
+from poolwise.live.kubernetes.bind import Reservations
 from poolwise.live.kubernetes.objects import Allocation, Pod, ResourceClaim
 from poolwise.live.kubernetes.starts import ClaimWrite, PodStart, StartFailed
 from tests.live.kubernetes import objects as make

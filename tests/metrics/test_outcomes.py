@@ -109,6 +109,7 @@ def test_facts_of_shared_nodes():
         "node_memory": 160,
         "pool_memory": 50,
         "first_submit": 0,
+        "most_local_memory": 100,
     }
     metrics = summarize(found, warm_up=0, population=found.finished, window=Window.whole(found))
     assert metrics["mean_wait_s"] == 1 and metrics["throughput_per_100s"] == pytest.approx(100 / 6)
@@ -192,3 +193,10 @@ def test_job_with_a_lost_task_is_not_finished():
     half = [whole[0], (0, 0, 1, Outcome.LOST, [(0, 0, 1)])]
     assert schedule_of(machine, workload, whole).done.tolist() == [True]
     assert schedule_of(machine, workload, half).done.tolist() == [False]
+
+
+def test_jobs_that_fit_the_largest_shared_node_need_no_remote_memory() -> None:
+    workload = Workload.of([0, 0, 0], [SECOND] * 3, requests={"memory": np.array([60, 100, 101])})
+    found = Outcomes.of(schedule_of(shared_nodes(), workload, []))
+    assert (found.local_memory, found.most_local_memory) == (60, 100)
+    assert found.needs_remote_memory.tolist() == [False, False, True]

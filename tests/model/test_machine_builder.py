@@ -84,3 +84,10 @@ def test_invalid_amounts_and_links_are_named() -> None:
     with pytest.raises(InputError, match="no owner has the number 0"):
         build.link("link", 0, "switch", bandwidth=1)
     assert not build.owners
+
+
+def test_summary_omits_pools_of_a_machine_without_them() -> None:
+    build = MachineBuilder("nodes")
+    build.node("node", cores=32, memory="256 GiB")
+    assert Machine.of(build).summary() == {"shared nodes": "1"}
+    assert Machine.of(two_nodes()).summary()["memory in pools"] == "1 TiB"

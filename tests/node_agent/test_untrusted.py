@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.objects import PublishedDevice
-from poolwise.live.node_agent.required_attachments import pinned_node, required_record
+from poolwise.live.node_agent.required_attachments import required_record
 from poolwise.live.node_agent.template import GROUPS, PATTERNS, check_placeholders, fill, placeholders, validate_value
 from tests.helpers.node_agent import DRIVER, claim_for, decoded, node_agent_file
 
@@ -98,7 +98,7 @@ def test_pinned_node_of_an_allocation() -> None:
     def pinned(*terms: dict[str, Any]) -> str | None:
         claim = claim_for("train", "gpu-0")
         claim["status"]["allocation"]["nodeSelector"] = {"nodeSelectorTerms": [*terms]}
-        return pinned_node(decoded(claim))
+        return decoded(claim).pinned_node
 
     assert pinned(term("n1")) == "n1" and pinned(term("n1"), term("n1")) == "n1"
     assert [pinned(*terms) for terms in ([], [term("n1", "n2")], [term("n1"), term("n2")], [term("x", key="y")])] == [None] * 4

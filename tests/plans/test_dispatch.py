@@ -9,9 +9,10 @@ from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.performance.affinity import Affinity
 from poolwise.plans import plan
+from poolwise.plans.units import UnitMeasurement
 from poolwise.registry import make
 from poolwise.schedulers.dispatch import Dispatch
-from poolwise.studies.cells import Cell
+from poolwise.studies.cells import Cell, workload_of
 from poolwise.units import US
 from tests.helpers.kept_trials import forget, spoil, written
 
@@ -68,7 +69,7 @@ def file(tmp_path: Path) -> Path:
 
 def test_every_candidate_matches_a_direct_simulation(file, tmp_path):
     loaded = plan.load_plan(file)
-    task_type = loaded.question.task_type
+    seeds = loaded.question.study.first
     answer = plan.plan(loaded, tmp_path / "out", jobs=1).answer
     rows = {(row["order"], row["placement"]): row for row in answer.content["candidates"]}
     assert len(rows) == 6
@@ -76,9 +77,11 @@ def test_every_candidate_matches_a_direct_simulation(file, tmp_path):
         for placement in ("high", "flat"):
             latency, missed = [], []
             for seed in (0, 1):
-                workload = task_type.jobs(seed).read(task_type.machine)
+                workload = workload_of(seeds[seed])
                 scheduler = Dispatch(make("placements", placement), make("orders", order))
-                run = simulate(task_type.machine, workload, scheduler, truth=Affinity(), seed=seed, engine="reference").schedule
+                run = simulate(
+                    seeds[seed].machine, workload, scheduler, truth=Affinity(), seed=seed, engine="reference"
+                ).schedule
                 critical = workload.attributes["stream"] == 0
                 latency.append(np.percentile((run.job_end - workload.submit)[critical] / US, 99))
                 late = run.job_end[~critical] > workload.attributes["deadline"][~critical]
@@ -106,13 +109,13 @@ def test_cached_runs_are_reused_and_damaged_ones_repeated(file, tmp_path, monkey
     first = plan.plan(plan.load_plan(file), tmp_path / "out", jobs=1)
     loaded = plan.load_plan(file)
     runs: list[Cell] = []
-    original = type(loaded.question.task_type).run
+    original = UnitMeasurement.run
 
     def run(self, task):
         runs.append(task)
         return original(self, task)
 
-    monkeypatch.setattr(type(loaded.question.task_type), "run", run)
+    monkeypatch.setattr(UnitMeasurement, "run", run)
     cells = [*written(tmp_path / "out")]
     assert len(cells) == 12
     spoil(tmp_path / "out", cells[0])
@@ -151,12 +154,10 @@ def test_trace_options_default_to_the_seed_of_the_run(file, tmp_path):
     (tmp_path / "t.txt").write_text("fp-good 0 0 0 3000000 gpu 0\n" * 2 + "fp-good 0 0 0 3000000 gpu 1\n")
     head = PLAN.partition("[plan.target]")[0].replace('of = "critical"\n', "").replace('"edf", "classes"', "")
     file.write_text(f'{head}trace = "t.txt"\noptions = {{ inter_arrival = "exponential(9us)" }}\n')
-    task_type = plan.load_plan(file).question.task_type
-    arrivals = [task_type.jobs(seed).read(task_type.machine).submit.tolist() for seed in (0, 1)]
-    assert arrivals[0] != arrivals[1] and task_type.jobs(0).read(task_type.machine).submit.tolist() == arrivals[0]
+    arrivals = [workload_of(cell).submit.tolist() for cell in plan.load_plan(file).question.study.first]
+    assert arrivals[0] != arrivals[1]
     file.write_text(f'{head}trace = "t.txt"\noptions = {{ inter_arrival = "exponential(9us)", seed = 1 }}\n')
-    task_type = plan.load_plan(file).question.task_type
-    assert task_type.jobs(0).read(task_type.machine).submit.tolist() == arrivals[1]
+    assert workload_of(plan.load_plan(file).question.study.first[0]).submit.tolist() == arrivals[1]
 
 
 def test_order_that_needs_a_missing_column_is_rejected(file, tmp_path):
@@ -169,5 +170,4 @@ def test_order_that_needs_a_missing_column_is_rejected(file, tmp_path):
 
 @pytest.mark.parametrize("name", ["critical-beside-batch", "philly-gavel", "azure-splitwise"])
 def test_shipped_plans_are_valid(name):
-    task_type = plan.load_plan(name).question.task_type
-    assert len(task_type.jobs(0).read(task_type.machine)) > 1000
+    assert len(workload_of(plan.load_plan(name).question.study.first[0])) > 1000

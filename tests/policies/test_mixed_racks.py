@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import poolwise
 from poolwise.arrays import IntArray
+from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.model import Job, Kind, Machine, Placement, Refusal, Snapshot, Workload
 from poolwise.model.machine_builder import MachineBuilder
@@ -18,6 +19,7 @@ from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.policies.placement.memory.mixed_racks import MixedRacks, fits_mixed
 from poolwise.policies.placement.memory.racks import RackPlacement
+from poolwise.schedulers.list import ListScheduler
 
 Group = tuple[int, int, int]
 """(rack, nodes, local memory)"""
@@ -165,7 +167,7 @@ def test_runs_large_jobs_on_large_nodes() -> None:
     run = poolwise.simulate(workload, machine)
     hour = 3600 * 10**9
     assert run.outcomes.start.tolist() == [0, 0, hour, 2 * hour]
-    assert run.engine == "reference"
+    assert run.engine == "compiled"
     assert run.metrics["share_remote_memory"] == 0.0  # some node has the memory of each job
     assert [run.schedule.placement_of(k)[0][0] for k in range(3)] == [0, 1, 1]
 
@@ -187,6 +189,26 @@ def test_allocation_by_use_refuses_nodes_of_different_sizes() -> None:
     workload = Workload.of("0 s", "1 h", requests={"nodes": [1], "memory": [100]})
     with pytest.raises(InputError, match="nodes with the same local memory only"):
         poolwise.simulate(workload, mixed(THIN_AND_FAT, [0, 0]), scheduler=UsageBased())
+
+
+@pytest.mark.parametrize("local", [(64, 64), (64, 128)])
+@pytest.mark.parametrize("gpus", [None, 0, 2])
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+def test_refuses_jobs_with_more_gpus_than_any_node(local: tuple[int, int], gpus: int | None, engine: str) -> None:
+    build = MachineBuilder("gpus", ("nodes", "memory"))
+    for rack, memory in enumerate(local):
+        each = {"memory": memory, "cores": 1} | ({} if gpus is None else {"gpu": gpus})
+        build.add(f"rack{rack}.node", Kind.NODE, "node", {"nodes": 2}, rack=rack, per_node=each)
+    requests = {"nodes": [2, 2, 2, 9], "memory": [10] * 4, "cores": [5] * 4, "gpu": [0, 2, 3, 0]}
+    workload = Workload.of(["0 s"] * 4, "1 h", requests=requests)
+    found = simulate(Machine.of(build), workload, ListScheduler(), engine=engine)  # type: ignore[arg-type]
+    lacking = [2] if gpus else [1, 2]
+    assert found.schedule.job.tolist() == [job for job in (0, 1) if job not in lacking]
+    beyond = "cannot fit on the empty machine: requests more gpu per node than any node has"
+    assert found.schedule.rejected == {
+        **dict.fromkeys(lacking, beyond),
+        3: "cannot fit on the empty machine: not enough free nodes",
+    }
 
 
 def test_jobs_with_gpus_run_on_the_nodes_that_have_them(tmp_path: Path) -> None:

@@ -11,11 +11,13 @@ from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.model import Machine, Workload
 from poolwise.policies.backfill.easy import Easy
+from poolwise.policies.backfill.slurm import SlurmBackfill
 from poolwise.policies.order.multifactor import Multifactor
 from poolwise.policies.order.multifactor.order import Recalculated
 from poolwise.policies.order.multifactor.shares import ShareTree
 from poolwise.schedulers.list import ListScheduler
 from poolwise.slurm.dumps import Association
+from poolwise.traces.generators import generate
 from poolwise.units import SECOND
 from tests.helpers.random_studies import difference
 from tests.helpers.slurm_priorities import RecordedPriorities
@@ -124,6 +126,35 @@ def test_engines_agree_with_the_stateless_order(seed: int, flags: str, period: s
     slow = simulate(machine, workload, ListScheduler(stateless, Easy()), engine="reference")
     assert difference(plain.schedule, fast.schedule) == ""
     assert difference(plain.schedule, slow.schedule) == ""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("jobs", "load", "interval"), [(2000, 0.95, 600), (600, 1.56, 60)])
+def test_engines_agree_on_a_log_under_slurm_with_multifactor(jobs: int, load: float, interval: int) -> None:
+    """Days of jobs of five users on 88 nodes: a moderate and an increasing backlog; limits up to ten times the runtimes."""
+    base, g = generate("lublin", jobs=jobs, nodes=88, load=load), np.random.default_rng(jobs)
+    users = g.choice(["root/alpha", "daemon/alpha", "bin/alpha", "daemon/beta", "bin/gamma"], jobs)
+    workload = Workload.of(
+        base.submit,
+        base.duration,
+        requested=-(-base.duration * g.choice([1, 2, 5, 10], jobs) // (300 * SECOND)) * 300 * SECOND,
+        requests={"nodes": base.nodes},
+        attributes={
+            "user": np.array([text.split("/")[0] for text in users]),
+            "account": np.array([text.split("/")[1] for text in users]),
+            "qos": g.choice(["normal", "high"], jobs),
+            "partition": g.choice(["main", "short"], jobs),
+            "nice": g.integers(-50, 2000, jobs),
+        },
+    )
+    periods = {"PriorityCalcPeriod": "5", "PriorityMaxAge": "7-0", "PriorityDecayHalfLife": "7-0"}
+    how = ListScheduler(Multifactor(*FILES, settings=periods), SlurmBackfill(None, {"bf_interval": interval}))
+    machine = Machine.of_racks(1, 88, cores=16, local=65536)
+    plain, fast = (simulate(machine, workload, how, engine=engine) for engine in ("reference", "compiled"))
+    assert fast.engine == "compiled" and len(plain.schedule.job) == jobs
+    assert difference(plain.schedule, fast.schedule) == ""
+    head = simulate(machine, workload, ListScheduler(how.order), engine="compiled").schedule
+    assert (head.start[np.argsort(head.job)] != fast.schedule.start[np.argsort(fast.schedule.job)]).mean() > 0.5
 
 
 def test_new_job_has_no_age_until_the_next_recalculation() -> None:

@@ -1,5 +1,6 @@
 """Figures of every kind are drawn, saved, and reproducible."""
 
+import math
 import re
 from pathlib import Path
 
@@ -8,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poolwise.presentation.figure import Axis, Bars, Curves, Distribution, Figure, Panels, Scatter
+from poolwise.presentation.figure import Axis, Bars, Box, Boxes, Curves, Distribution, Figure, Panels, Scatter
 from poolwise.presentation.format import format_energy, latency_unit
+from poolwise.report.chart import chart
 from poolwise.report.chart_parts import SERIES, even_ticks, series_style, tick_positions
 from poolwise.report.figures import chart_svg, print_svg, save
 
@@ -111,3 +113,38 @@ def test_latency_axis_has_a_readable_unit() -> None:
     assert [latency_unit(us)[0] for us in (0.0, 900.0, 14_600.0, 32e6, 2e8, 1.3e10, float("nan"))] == [
         "us", "us", "ms", "s", "min", "h", "us",
     ]  # fmt: skip
+
+
+def test_every_tick_has_its_label() -> None:
+    """Labels are looked up by the value of their tick, however many digits it has."""
+    ticks = {k * math.pi * 1e3 / 7: f"rack {k}" for k in range(12)}
+    box = Box(0.0, 1.0, 0.0, max(ticks), "used", "all")
+    shown = Boxes("lanes", "Lanes", "All.", boxes=(box,), series=("used",), x_axis=Axis("time"), y_axis=Axis("", ticks=ticks))
+    texts = re.findall(r">([^<>]+)</text>", print_svg(shown))
+    assert set(ticks.values()) <= set(texts)
+
+
+def test_tenth_series_differs_from_those_of_its_color() -> None:
+    """After all colors are used, dashes and shapes begin at the next one."""
+    names = [f"series {k}" for k in range(2 * len(SERIES))]
+    lines, points = series_style(names, legend=True)
+    for channels in (lines, points):
+        drawn = list(zip(*(map(str, channel["scale"]["range"]) for channel in channels.values()), strict=True))
+        assert len(set(drawn)) == len(names)
+
+
+def test_bars_show_published_marks_and_groups_without_a_bar() -> None:
+    shown = Bars(
+        "b", "b", "", groups=["a", "b"], series={"s": [60.0, 0.0]}, published={"s": [89.0, np.nan]}, y_axis=Axis("%", log=True)
+    )
+    encoding = chart(shown)["layer"][0]["encoding"]
+    assert encoding["x"]["scale"]["domain"] == [0, 1] and encoding["y"]["scale"]["domain"][1] >= 89
+
+
+def test_interval_below_zero_ends_at_the_bottom_of_a_logarithmic_axis() -> None:
+    shown = Curves(
+        "c", "c", "", x=[1, 2], series={"s": [10, 5]}, interval={"s": ([5, -1], [20, 11])}, y_axis=Axis("y", log=True)
+    )
+    band = chart(shown)["layer"][0]
+    assert [row["low"] for row in band["data"]["values"]] == [5.0, band["encoding"]["y"]["scale"]["domain"][0]]
+    assert band["mark"]["clip"]

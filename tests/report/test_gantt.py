@@ -5,10 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
-from poolwise.explain import Explanation, explain_wait
+from poolwise.explain import Explanation, explain_wait, wait_answer
 from poolwise.model import Kind
 from poolwise.report import gantt as drawing
-from poolwise.report.gantt import POOLS, gantt, longest_wait, wait_answer
+from poolwise.report.gantt import POOLS, gantt, longest_wait, with_wait_figures
 from poolwise.studies import StudyResult
 from poolwise.studies.cell_simulation import simulate_again
 from poolwise.studies.cells import workload_of
@@ -95,7 +95,7 @@ def test_omitted_boxes_are_counted(explained, monkeypatch) -> None:
 
 def test_page_explains_the_wait(explained) -> None:
     found, schedule = explained
-    page = wait_answer(found, schedule, "fcfs")
+    page = with_wait_figures(wait_answer(found, "fcfs"), found, schedule)
     assert page.headline.startswith(f"Job {found.job.id} waited ") and page.main is not None
     assert len(page.tables[0].rows) == len(found.episodes) and isinstance(found, Explanation)
 

@@ -1,14 +1,17 @@
 """Sentences about machines and policies agree with the numbers of each seed."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import t as student  # type: ignore[import-untyped]
 
+from poolwise.metrics.resource_use import ResourceUse
 from poolwise.report.decision_card import _certainty
-from poolwise.report.resources import GOAL, Standing, because, lead
+from poolwise.report.resources import GOAL, Standing, because, lead, standings, table
+from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult
 from poolwise.studies.resources import Resources
 
@@ -40,18 +43,55 @@ def test_recommendation_names_all_indistinguishable_combinations(seed, machines,
     drawn.sort(key=lambda one: np.mean(one[2]))
     ranked = [standing(*one) for one in drawn]
     alike = [f"{p} on {m}" for m, p, values in drawn[1:] if seeds > 1 and not distinguishable(values, drawn[0][2])]
-    named = lead(ranked).removeprefix("Run ").removesuffix(".")
-    assert re.split(r", | or ", named) == [f"{drawn[0][1]} on {drawn[0][0]}", *alike[:2]]
+    assert lead(ranked) == f"Run {drawn[0][1]} on {drawn[0][0]}."
     lines = because(ranked)
-    assert any("those in the headline are not distinguishable from each other" in line for line in lines) == bool(alike)
+    named = [found[1] for line in lines if (found := re.search(r"from that of (.+?)(?: \(nor|\.)", line))]
+    assert [re.split(r", | or ", names) for names in named] == ([alike[:2]] if alike else [])
     assert (f"from those of {len(alike) - 2} more" in " ".join(lines)) == (len(alike) > 2)
     for line in lines[2:]:
         policy, machine = re.search(r": (p\d), with", line)[1], re.search(r"Best on (m\d)", line)
         values = next(v for m, p, v in drawn if p == policy and m == (machine[1] if machine else drawn[0][0]))
         assert ("excludes zero" in line) == (seeds > 1 and distinguishable(values, drawn[0][2]))
         assert ("not distinguishable" in line) == (seeds > 1 and not distinguishable(values, drawn[0][2]))
-    certainty = _certainty(ranked)
+    certainty = _certainty(ranked).text
     assert ("only one combination" in certainty) == (len(ranked) == 1)
     assert ("better than all" in certainty) == (len(ranked) > 1 and seeds > 1 and not alike)
     assert (f"not distinguishable from {len(alike)} of {len(ranked) - 1} " in certainty) == bool(alike)
     assert ("unknown" in certainty) == (len(ranked) > 1 and seeds == 1)
+
+
+def test_fairest_of_the_indistinguishable_policies_of_a_machine_come_first(monkeypatch) -> None:
+    """SJF and WFP3 on the same machine are not distinguishable; another machine is not chosen for its fairness."""
+    slowdowns = {
+        "sjf on a": (1.0, 2.0, 3.0),
+        "wfp3 on a": (1.3, 1.8, 3.1),
+        "fm on b": (1.2, 2.1, 3.0),
+        "fcfs on a": (9.0, 9.1, 9.2),
+    }
+    added = {"sjf on a": 658.0, "wfp3 on a": 98.0, "fm on b": 1.0, "fcfs on a": 0.0}
+    cells = {
+        (name, 0): [
+            CellResult({"machine": name[-1]}, k, f"{name}{k}", {GOAL: value, "discrimination_s": added[name]}, 9, {}, {}, {}, 0,
+                       "test", np.nan, np.nan)
+            for k, value in enumerate(values)
+        ]
+        for name, values in slowdowns.items()
+    }  # fmt: skip
+    monkeypatch.setattr("poolwise.report.resources.resources", lambda result, cell: Resources({}, np.nan, np.nan))
+    ranked = standings(None, Sweep("", (0.0,), ("",), tuple(slowdowns), cells))
+    assert [one.label for one in ranked] == ["wfp3 on a", "sjf on a", "fm on b", "fcfs on a"]
+
+
+def test_table_omits_unknown_power_and_prices() -> None:
+    ranked = [standing(name, "fcfs", [value]) for name, value in (("one", 1.0), ("two", 2.0))]
+    use = {"cores": ResourceUse("cores", 8.0, 0.5, 0.1)}
+    for watts, dollars, columns, last in (
+        ([np.nan, np.nan], [np.nan, np.nan], [], "cores 10 %"),
+        ([500.0, np.nan], [np.nan, np.nan], ["mean power (W)"], "unknown"),
+        ([500.0, 600.0], [np.nan, 7e4], ["mean power (W)", "price ($)"], "70,000"),
+    ):
+        used = [Resources(use, watt, dollar) for watt, dollar in zip(watts, dollars, strict=True)]
+        shown = table([replace(one, used=[amounts]) for one, amounts in zip(ranked, used, strict=True)])
+        assert shown.columns[6:] == columns
+        assert shown.rows[-1][-1] == last
+        assert not any("nan" in cell.split() for row in shown.rows for cell in row[6:])

@@ -1,5 +1,6 @@
 """Every sentence of a recommendation holds for the random table from which it was computed."""
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -115,6 +116,12 @@ def runner_up(t: Truth, m: re.Match[str]) -> bool:
     )
 
 
+def lowest(t: Truth, m: re.Match[str]) -> bool:
+    at, mine = t.found.at, t.fared[t.found.series, t.found.at].mean()
+    low = float(t.fared[m[1], at].mean())
+    return low == t.least[at] < mine and m[2] == format_number(low) and change(m[3], mine, low)
+
+
 def largest(t: Truth, m: re.Match[str]) -> bool:
     last, other = len(t.sweep.x) - 1, t.found.sizes[-1]
     assert other is not None and other.interval is not None
@@ -149,6 +156,7 @@ BECAUSE: dict[str, Callable[[Truth, re.Match[str]], bool]] = {
     r"From submission to end, half of the jobs take (.+) \(bounded .* is ([\d.,]+); ([\d.,]+) % of .* above it\.": slowdown,
     r"Half of the jobs (.+); the mean wait is (.+)\.": waits,
     r"The next best order, (\w+), has ([\d.,]+) \((.+?)\)\.(?: The two are not distinguishable on these jobs\.)?": runner_up,
+    r"The lowest mean is that of (\w+), ([\d.,]+) \((.+?)\)\. The two are not distinguishable on these jobs\.": lowest,
     r"It is the smallest size in the study; .*": lambda t, m: t.found.at == 0 and len(t.sweep.x) > 1,
     r"With the next smaller size, (.+), (\d+) jobs? can never run; with this size, (\d+)\.": rejected,
     r"With (.+), the best order has .* of ([\d.,]+) \((.+)\), which (is too much|alone would be enough)\. .*": smaller,
@@ -191,17 +199,22 @@ def test_every_reason_holds(drawn: tuple[Sweep, dict]) -> None:
 @settings(max_examples=100, deadline=None)
 @example(table(0, 3, 3, (1, 0, 0, 0), False, False))
 @given(TABLES)
-def test_headline_names_all_indistinguishable_orders(drawn: tuple[Sweep, dict]) -> None:
+def test_headline_names_the_choice_and_the_next_sentence_its_equals(drawn: tuple[Sweep, dict]) -> None:
     sweep, fared = drawn
     found = choose(sweep, lambda series, at: fared[series, at])
     assert found is not None
     named = re.match(r"Run (.+?)(?: with|\.)", sentences.headline(found, sweep))
-    assert named
+    assert named and named[1] == found.series
     equal = [r.alternative for r in found.rivals if r.interval and r.interval.low <= 0 <= r.interval.high]
-    assert re.split(r", | or ", named[1]) == [found.series, *equal[:2]]
     assert (sentences.headline(found, sweep).endswith(" of pool memory in each rack.")) == (len(sweep.x) > 1)
     text = sentences.separation(found, sweep)
     assert bool(text) == bool(equal)
+    added = [sweep.value("discrimination_s", name, found.at) for name in (found.series, *equal)]
+    fairest = bool(equal) and bool(np.isfinite(added).all()) and added[0] < min(added[1:])
+    assert ("adds the least wait" in text) == fairest
+    if equal:
+        others = re.search(r"slowdowns of \w+ and of (.+?)(?: \(nor .*)? are not distinguishable", text)
+        assert others and re.split(r", | or ", others[1]) == equal[:2]
     if "differ most in" in text:
         parts = re.findall(r"(\d[\d.,]*[^,:]*?) under (\w+)", text.partition("differ most in ")[2].partition(": ")[2])
         assert [name for _, name in parts] == [found.series, *equal[:2]]
@@ -227,7 +240,7 @@ def test_certainty_of_the_order_follows_from_the_intervals(bounds: list[tuple[fl
         for k, span in enumerate(bounds)
     )
     found = Recommendation("mine", 0, 1.0, np.ones(3), rivals, (None,), (1.0,), (0,))
-    text = sentences.certainty(found)
+    text = sentences.certainty(found).text
     apart = [span is not None and not span[0] <= 0 <= span[1] for span in bounds]
     together = [f"O{k}" for k, span in enumerate(bounds) if span is not None and span[0] <= 0 <= span[1]]
     named = re.findall(r"O\d", text.partition("not distinguishable from")[2])
@@ -260,10 +273,40 @@ def test_headline_names_at_most_three_orders_and_their_largest_difference() -> N
             for name in ("mine", *"ABC")
         }
         sweep = replace(EMPTY, series=("mine", *"ABC"), cells=cells)
-        assert sentences.headline(found, sweep) == "Run mine, A or B."
+        assert sentences.headline(found, sweep) == "Run mine."
         text = sentences.separation(found, sweep)
+        assert text.startswith("The mean bounded slowdowns of mine and of A or B (nor from those of 1 more) are not")
         assert ("differ most in node utilization: 40 % under mine, 60 % under A" in text) == wide
         assert ("do not differ in any other metric" in text) == (not wide)
+
+
+@pytest.mark.parametrize("added", [(658.0, 98.0, 50.0), (98.0, 658.0, 50.0), (658.0, math.nan, 50.0)])
+def test_fairest_of_the_indistinguishable_orders_is_recommended(added: tuple[float, float, float]) -> None:
+    """SJF is faster than WFP3 by a difference that is not significant; FCFS adds less wait than both but is slower."""
+    rng = np.random.default_rng(3)
+    base = 1 + rng.exponential(3.0, 300)
+    noise = rng.normal(0, 0.5, 300)
+    fared = {("SJF", 0): base, ("WFP3", 0): base + noise - noise.mean() + 0.01, ("FCFS", 0): base + 2}
+    cells = {
+        key: [
+            CellResult(
+                {}, 0, key[0], {GOAL: float(jobs.mean()), "discrimination_s": 86400 * days}, 300, {}, {}, {}, 0, "", 0, 0
+            )
+        ]
+        for (key, jobs), days in zip(fared.items(), added, strict=True)
+    }
+    sweep = replace(EMPTY, series=("SJF", "WFP3", "FCFS"), cells=cells)
+    found = choose(sweep, lambda series, at: fared[series, at])
+    assert found is not None
+    chosen = "WFP3" if added[1] < added[0] else "SJF"
+    assert found.series == chosen and found.value == fared[chosen, 0].mean()
+    assert [rival.alternative for rival in found.rivals] == [name for name in ("SJF", "WFP3", "FCFS") if name != chosen]
+    assert sentences.headline(found, sweep) == f"Run {chosen}."
+    assert sentences.certainty(found).alike == ({"SJF", "WFP3"} - {chosen}).pop()
+    if chosen == "WFP3":
+        text = sentences.separation(found, sweep)
+        assert "WFP3 adds the least wait" in text and text.endswith("98 days under WFP3 and 658 days under SJF.")
+        assert any(line.startswith("The lowest mean is that of SJF") for line in sentences.because(found, sweep))
 
 
 @settings(max_examples=60, deadline=None)

@@ -1,5 +1,6 @@
 """Report of a study: the answer follows the rule, the sentences follow the numbers, and the page loads nothing."""
 
+import math
 import re
 from html import unescape
 from html.parser import HTMLParser
@@ -7,14 +8,18 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from poolwise.metrics.slowdown import wait_s
 from poolwise.presentation.glossary import ADDRESS, glossary
+from poolwise.presentation.table import cell_text
 from poolwise.report.page import render
 from poolwise.report.recommendation import ENOUGH, answer
 from poolwise.report.run_parts import best_of
 from poolwise.report.sentences import certainty_sentences
-from poolwise.report.study import study_answer
+from poolwise.report.study import RESULTS, study_answer
 from poolwise.report.sweep import Sweep
 from poolwise.studies import StudyResult
+from poolwise.studies.cell_store import CellStore
+from poolwise.units import parse
 
 
 def test_sweep_puts_sizes_along_x_and_orders_into_series(result: StudyResult) -> None:
@@ -146,3 +151,28 @@ def test_front_contains_the_points_that_no_other_dominates() -> None:
         for name, (x, y) in points.items():
             dominated = any((a <= x and b < y) or (a < x and b <= y) for a, b in points.values())
             assert (name in on_front) != dominated
+
+
+def test_three_numbers_of_the_report_are_those_of_the_saved_runs(result: StudyResult) -> None:
+    """Recompute mean wait, discrimination and its tenth from the saved times alone, in plain Python."""
+    store = CellStore(result.folder)
+    saved = {cell.key: store.load(cell.key)[1].to_frame().to_dicts() for cell in result.cells}
+    ran = set.intersection(*({row["id"] for row in rows if row["status"] == "finished"} for rows in saved.values()))
+    (table,) = [table for table in study_answer(result).tables if table.title == RESULTS]
+    column = {name.removesuffix(" (s)"): at for at, name in enumerate(table.columns)}
+    shown = {(row[0], row[1]): row for row in table.rows}
+    for cell in result.cells:
+        order, size = cell.parameters.values()
+        wait = {row["id"]: (row["start"] - row["submit"]) / 1e9 for row in saved[cell.key]}
+        measured = ran & {row["id"] for row in saved[cell.key][50:]}  # after the warm-up, in the order of submission
+        fcfs = {i: s for i, s in zip(result.baseline(cell).id.tolist(), wait_s(result.baseline(cell)).tolist(), strict=True)}
+        added = sorted((wait[i] - fcfs[i] for i in measured if fcfs[i] == fcfs[i]), reverse=True)
+        tenth = math.ceil(len(added) / 10)
+        expected = {
+            "mean wait": sum(wait[i] for i in measured) / len(measured),
+            "discrimination: wait added, summed over the compared jobs that wait longer": sum(a for a in added if a > 0),
+            "wait added, summed over the most delayed 10 % of all compared jobs": sum(a for a in added[:tenth] if a > 0),
+        }
+        found = shown[f"{parse(size, 'memory') // 1024} GiB", str(order).upper()]
+        assert {name: found[column[name]] for name in expected} == {name: cell_text(v, "s") for name, v in expected.items()}
+        assert cell.metrics["compared_jobs"] == len(added)

@@ -27,8 +27,10 @@ MUTANTS = [
     ("    if low > 0:", "    if low >= 0:"),
     ("    if high < 0:", "    if high <= 0:"),
     ("low == high == mean == 0", "low == high"),
-    ("    if not rival.certain:", "    if rival.certain:"),
-    ("    if equals:\n", "    if not equals:\n"),
+    ('if rival.certain else ""\n', 'if not rival.certain else ""\n'),
+    ('"alike" if equals else', '"alike" if not equals else'),
+    ("    if rival.ratio < 1:", "    if rival.ratio < 2:"),
+    ("added[0] < min(added[1:])", "added[0] > min(added[1:])"),
     ("here > (1 + SAME) * before:", "here < before:"),
     ("here > (1 + SAME) * before:", "here > 2 * before:"),
     ("    if found.at == last:", "    if found.at == last - 1:"),
@@ -44,7 +46,7 @@ MUTANTS = [
     ("found.at)) > SAME\n", "found.at)) > -2\n"),
     ("if median else", "if not median else"),
     ("{found.at - 1, len(found.sizes) - 1} - {-1}", "{found.at, len(found.sizes) - 1} - {-1}"),
-    ('found.equals[: NAMED - 1])]\n    return f"Run', 'found.equals[:NAMED])]\n    return f"Run'),
+    ("found.equals[: NAMED - 1])]", "found.equals[:NAMED])]"),
     ("len(found.equals) + 1 - len(names)", "len(found.equals) - len(names)"),
     ('"" if other.certain else "; the two sizes', '"" if not other.certain else "; the two sizes'),
     ("    if last == 0:", "    if last == 1:"),
@@ -56,7 +58,7 @@ MUTANTS = [
 ]  # fmt: skip
 TESTS = [
     test_sentences.test_every_reason_holds,
-    test_sentences.test_headline_names_all_indistinguishable_orders,
+    test_sentences.test_headline_names_the_choice_and_the_next_sentence_its_equals,
     test_sentences.test_certainty_sentences_state_every_interval,
     test_sentences.test_tradeoffs_hold,
 ]

@@ -8,8 +8,10 @@ import pytest
 
 from poolwise import catalog
 from poolwise.comparison.published import SWITCH, compare, read_claims
+from poolwise.files.factory import scheduler_of
 from poolwise.performance.device_profiles import read_device_profiles
 from poolwise.reproductions import drmaestro
+from poolwise.reproductions.cases import Measurer
 from poolwise.reproductions.drmaestro.cells import (
     OUR_PHASE,
     POINTS,
@@ -18,15 +20,11 @@ from poolwise.reproductions.drmaestro.cells import (
     SOLVED_ONCE,
     VARIANTS,
     DrMaestroCase,
+    RoundTimes,
     gpus_in_use,
-    measure_case,
-    measure_rounds,
-    run_case,
-    scheduler,
 )
 from poolwise.reproductions.drmaestro.changes import CHANGES, FIXED
 from poolwise.reproductions.drmaestro.claims import FOUR_TIMES, DrMaestroResults, switches
-from poolwise.reproductions.measurements import Measurer
 from poolwise.reproductions.reproduction import reproduce
 from poolwise.runner import Local
 
@@ -35,7 +33,7 @@ SMALLEST = SCENARIOS[0]
 
 @pytest.mark.long
 def test_disaggregation_uses_gpus_of_machines_without_free_cores():
-    found = {policy: measure_case(DrMaestroCase(SMALLEST, policy, 0)) for policy in POLICIES}
+    found = {policy: DrMaestroCase(SMALLEST, policy, 0).measure() for policy in POLICIES}
     assert found["firmament"]["most_used_before"] == 0.5
     assert found["drmaestro"]["most_used_before"] == found["network_aware"]["most_used_before"] == 1.0
     assert 1.3 < found["firmament"]["makespan_s"] / found["drmaestro"]["makespan_s"] < 1.8
@@ -44,17 +42,17 @@ def test_disaggregation_uses_gpus_of_machines_without_free_cores():
 
 def test_policies_are_equal_if_every_machine_has_free_cores():
     spread = replace(SMALLEST, spread=True)
-    firmament, plain = (measure_case(DrMaestroCase(spread, policy, 0))["makespan_s"] for policy in POLICIES[:2])
+    firmament, plain = (DrMaestroCase(spread, policy, 0).measure()["makespan_s"] for policy in POLICIES[:2])
     assert firmament == pytest.approx(plain, rel=0.01)
 
 
 def test_timing_does_not_change_the_schedule():
     case = DrMaestroCase(SMALLEST, "drmaestro", 1)
-    rounds = measure_rounds(case)
+    rounds = RoundTimes(case).measure()
     assert len(rounds["total_s"]) == len(rounds["solver_s"])
     assert rounds["solved"] > 0
     assert all(0 <= solver <= total for solver, total in zip(rounds["solver_s"], rounds["total_s"], strict=True))
-    schedule = run_case(case)
+    schedule = case.simulate()
     time, used = gpus_in_use(schedule)
     assert (used[0] >= 0) and used[-1] == 0 and used.max() == 16
     held = float((np.diff(time) * used[:-1]).sum())
@@ -76,7 +74,7 @@ def test_changes_keep_published_slowdowns():
 
 @pytest.mark.parametrize("name", ["FULL", "QUICK"])
 def test_measurements_match_the_claims(tmp_path, monkeypatch, name):
-    def fake_measure(measurer, cases, run):
+    def fake_measure(measurer, cases):
         """Return metrics that differ between cases; their values do not matter here."""
         names = ("makespan_s", "violations", "violations_queueing", "execution_s", "most_used_before")
         times = {"total_s": [0.1, 0.2], "solver_s": [0.01, 0.02], "solved": 3, "solving": 2}
@@ -106,18 +104,21 @@ def test_measurements_match_the_claims(tmp_path, monkeypatch, name):
 def test_single_figure_runs_only_its_own_cases(tmp_path, monkeypatch, figure, cases, timed):
     requested = []
 
-    def fake_measure(measurer, wanted, run):
-        requested.extend((case, run) for case in wanted)
+    def fake_measure(measurer, wanted):
+        now = list(wanted)
+        requested.extend(now)
         lists = {"grid_s": list(range(POINTS)), "used": [1] * POINTS, "normalised": [2.0, 1.0], "beyond": [6, 5, 4, 3, 2, 1]}
         names = ("makespan_s", "violations", "violations_queueing", "execution_s", "most_used_before")
         times = {"total_s": [0.1, 0.2], "solver_s": [0.01, 0.02], "solved": 3, "solving": 2}
-        return {case: {**dict.fromkeys(names, 1.0), **lists, **times} for case, function in requested if function is run}
+        return {case: {**dict.fromkeys(names, 1.0), **lists, **times} for case in now}
 
     monkeypatch.setattr(Measurer, "__call__", fake_measure)
     done = reproduce("drmaestro", drmaestro.DRMaestro(), tmp_path, figure=figure, executor=Local(1))
-    assert {(case.scenario, case.variant) for case, run in requested if run is not measure_rounds} == cases
-    assert {case.seed for case, _ in requested} == {0}
-    assert {case.scenario.machines for case, run in requested if run is measure_rounds} == timed
+    rounds = [timed.case for timed in requested if isinstance(timed, RoundTimes)]
+    runs = [case for case in requested if isinstance(case, DrMaestroCase)]
+    assert {(case.scenario, case.variant) for case in runs} == cases
+    assert {case.seed for case in runs + rounds} == {0}
+    assert {case.scenario.machines for case in rounds} == timed
     assert done.findings.figures and {drawn.artifact for drawn in done.findings.figures} == {f"Figure {figure}"}
 
 
@@ -133,6 +134,10 @@ def test_table_needs_all_seeds_and_variants_of_its_settings():
     assert set(cases) < set(planned(drmaestro.FULL))
 
 
+def scheduler(case):
+    return scheduler_of(case.cell().scheduler)
+
+
 def test_variants_apply_only_to_their_policies():
     assert scheduler(DrMaestroCase(SMALLEST, "network_aware", 0, variant=SOLVED_ONCE)).solve_again is False
     assert scheduler(DrMaestroCase(SMALLEST, "drmaestro", 0, variant=OUR_PHASE)).local_first
@@ -142,7 +147,7 @@ def test_variants_apply_only_to_their_policies():
     with pytest.raises(ValueError, match="does not apply to policy"):
         scheduler(DrMaestroCase(SMALLEST, "firmament", 0, variant=OUR_PHASE))
     with pytest.raises(KeyError):
-        run_case(DrMaestroCase(SMALLEST, "firmament", 0, "no such change"))
+        DrMaestroCase(SMALLEST, "firmament", 0, "no such change").measure()
 
 
 def test_unaffected_policies_are_looked_up_without_the_variant():

@@ -2,6 +2,7 @@
 
 import csv
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,13 +11,15 @@ from poolwise import catalog
 from poolwise.comparison.published import compare, read_claims
 from poolwise.errors import UnknownNameError
 from poolwise.presentation.figure_data import figure_csv
-from poolwise.reproductions.fair_memory import OURS, PAPER, FairMemory, claims, figures, groups, measured, plan, runs, traces
-from poolwise.reproductions.fair_memory.claims import FairMemoryCells, FairMemoryResults
+from poolwise.reproductions.cases import Measurer
+from poolwise.reproductions.fair_memory import OURS, PAPER, FairMemory, claims, figures, measured, plan, runs, traces
+from poolwise.reproductions.fair_memory.claims import FairMemoryResults
 from poolwise.reproductions.fair_memory.readings import AS_RUN, SPEC, ablations, switched
-from poolwise.reproductions.fair_memory.runs import RunGroup, simulate_group
+from poolwise.reproductions.fair_memory.runs import MACHINES, ORDERS, FairMemoryCase
 from poolwise.reproductions.fair_memory.traces import TRACES
-from poolwise.reproductions.measurements import Measurer
 from poolwise.reproductions.reproduction import figures_of, reproduce
+from poolwise.studies.cells import Cell, Generated
+from poolwise.studies.study import load
 from poolwise.traces.generators import generate
 from tests.helpers.data import PUBLISHED
 
@@ -40,23 +43,24 @@ def test_every_published_value_is_a_claim() -> None:
 
 
 @pytest.fixture(scope="module")
-def simulated() -> dict:
-    """Groups of runs of a few hundred jobs on both machines and scopes, at the sizes of a quick run, and their results."""
-    patch = pytest.MonkeyPatch()
-    patch.setattr(runs, "WARM_UP", 100)
-    patch.setattr(runs, "generate", lambda name, **settings: generate(name, **{**settings, "jobs": 400}))
+def results() -> FairMemoryResults:
+    """Runs of a few hundred jobs on both machines and scopes, at the sizes of a quick run, and on one other trace."""
+    patch, whole = pytest.MonkeyPatch(), FairMemoryCase.cell
+
+    def small(case: FairMemoryCase) -> Cell:
+        cell = replace(whole(case), warm_up=100)
+        generated = isinstance(cell.trace, Generated)
+        return replace(cell, trace=replace(cell.trace, settings=f'{{"jobs":400,"seed":{case.seed}}}')) if generated else cell
+
+    patch.setattr(FairMemoryCase, "cell", small)
     patch.setattr(traces, "generate", lambda name, **settings: generate(name, **{**settings, "jobs": 400}))
     try:
-        groups = [*plan.QUICK.groups(), RunGroup("perlmutter", 0, "rack", 8, plan.READ[1:], next(iter(TRACES)))]
-        return {group: simulate_group(group) for group in groups}
+        trace = next(iter(TRACES))
+        other = [FairMemoryCase("perlmutter", 0, order, 8, plan.READ[1], trace=trace) for order in ORDERS]
+        return FairMemoryResults({case: case.measure() for case in (*plan.QUICK.cases(), *other)}, 1, "perlmutter")
     finally:
         patch.undo()
-
-
-@pytest.fixture(scope="module")
-def results(simulated: dict) -> FairMemoryResults:
-    """Results of all groups."""
-    return FairMemoryResults.of(list(simulated.values()))
+        runs.baseline_outcomes.cache_clear()
 
 
 def test_every_measurement_belongs_to_a_claim(results: FairMemoryResults) -> None:
@@ -81,10 +85,10 @@ def test_figures_of_the_paper_are_drawn(results: FairMemoryResults) -> None:
 @pytest.mark.parametrize("number", [7, 8, 9, 10, 11, 12])
 def test_runs_of_a_single_figure_measure_its_rows(results: FairMemoryResults, number: int) -> None:
     figure = f"Figure {number}"
-    needed = {(g.machine, g.scope, g.size_tb, g.trace) for g in groups(plan.QUICK, figure)}
-    assert 0 < len(needed) < len(plan.QUICK.groups())
-    selected = [row for row in results.rows if (row["machine"], row["scope"], row["size_tb"], row["trace"]) in needed]
-    part, parts = FairMemoryResults(selected, results.samples), [one for one in PAPER if one.concerns(figure)]
+    parts = [one for one in PAPER if one.concerns(figure)]
+    needed = {case for part in parts for case in part.cases(plan.QUICK)}
+    assert 0 < len(needed) < len(plan.QUICK.cases())
+    part = replace(results, measurements={case: run for case, run in results.measurements.items() if case in needed})
     whole, alone = (
         {key: value for key, value in measured(parts, found).items() if key[0] == figure} for found in (results, part)
     )
@@ -93,9 +97,11 @@ def test_runs_of_a_single_figure_measure_its_rows(results: FairMemoryResults, nu
 
 
 @pytest.mark.parametrize("figure", ["8", "9", "11", "12", "Parity"])
-def test_single_figure_ignores_rows_at_sizes_that_no_claim_names(simulated: dict, tmp_path, monkeypatch, figure: str) -> None:
+def test_single_figure_ignores_rows_at_sizes_that_no_claim_names(
+    results: FairMemoryResults, tmp_path, monkeypatch, figure: str
+) -> None:
     """The largest pool that runs for Figure 8 is not the largest of the paper, so some rows of Figure 7 have no claim."""
-    monkeypatch.setattr(Measurer, "__call__", lambda measurer, groups, *_: {group: simulated[group] for group in groups})
+    monkeypatch.setattr(Measurer, "__call__", lambda measurer, cases: {case: results.measurements[case] for case in cases})
     done = reproduce("fair-memory", FairMemory(), tmp_path, quick=True, jobs=1, figure=figure)
     assert done.rows and all(row.claim.artifact in (f"Figure {figure}", figure) for row in done.rows)
 
@@ -106,12 +112,27 @@ def test_readings_differ_only_in_the_three_switches(results: FairMemoryResults) 
         (switched(["fairness against 512 GB"]), "plain_discrimination_s", "fm", {"order": "fm", "backfill": "easy"}),
         (AS_RUN, "plain_discrimination_s", "f1", {"order": "f1_as_printed", "backfill": "nodes only, no extra"}),
     ):
-        expected = results.seeds(metric, machine="perlmutter", scope="rack", size_tb=16, **where)
-        cells = FairMemoryCells(results, "perlmutter", reading)
-        assert cells(metric.removeprefix("plain_"), order, 16).tolist() == expected.tolist()
+        expected = results.measurements[FairMemoryCase("perlmutter", 0, size_tb=16, **where)][metric]
+        assert results.under(reading)(metric.removeprefix("plain_"), order, 16).tolist() == [expected]
     first, *others, last = ablations().values()
     assert (first, last) == (SPEC, AS_RUN)
     assert len({first, *others, last}) == 8
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_study_file_has_the_cells_of_the_papers_orders(machine: str) -> None:
+    """`poolwise run` of the file simulates the cells of Figure 7, and their baselines are those of the reproduction."""
+    study = load(catalog.find("reproductions/studies", f"fair-memory-{machine}.toml"))
+    planned = [
+        case
+        for case in plan.FULL.pools()
+        if (case.machine, case.backfill, case.curve) == (machine, "easy", "quantile") and case.order in ORDERS
+    ]
+    assert {case.cell().key for case in planned} == {cell.key for cell in study.cells} and len(planned) == len(study.cells)
+    assert {case.without_backfill().cell().key for case in planned} == {cell.key for cell in study.baselines}
+    without = [case for case in plan.FULL.cases() if case.machine == machine and not case.size_tb]
+    found = {case.cell().key for case in without if case.backfill == "easy"}
+    assert len(found) == 20 and found <= {cell.key for cell in study.memory_baselines}
 
 
 @pytest.mark.parametrize("name", TRACES)

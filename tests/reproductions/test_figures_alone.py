@@ -8,10 +8,10 @@ import pytest
 from poolwise import catalog, registry
 from poolwise.comparison.published import read_claims
 from poolwise.presentation.figure_data import figure_csv
-from poolwise.report.reproduction import expected
+from poolwise.report.reproduction import expected, write_reproduction
 from poolwise.reproductions import drmaestro, fair_memory, irop, nvme_composition, vinesim
+from poolwise.reproductions.cases import Measurer
 from poolwise.reproductions.irop.plan import Grid
-from poolwise.reproductions.measurements import Measurer
 from poolwise.reproductions.nvme_composition.plan import COLUMNS
 from poolwise.reproductions.reproduction import reproduce
 from poolwise.runner import Local
@@ -27,12 +27,13 @@ REPRODUCTIONS = {
 
 
 def fake_measurement(case):
-    """Return metrics that are derived from the case."""
+    """Return metrics that are derived from the case; runs with calibrated arrivals differ by their case alone."""
+    case = getattr(case, "case", case)
     found = {name: 1.0 + crc32(f"{case} {name}".encode()) % 97 for name in NUMBERS}
     nodes = [int(found["cpu_s"]) + k for k in range(5)]
     return {
         **found, "bound": 1.0, "status": "optimal", "opened": True, "reached": True, "node_nvme": nodes, "node_compute": nodes,
-        "one_node": 1, "several_nodes": 1,
+        "one_node": 1, "several_nodes": 1, "gap_s": 9.0, "begin": 0, "end": 10**9,
     }  # fmt: skip
 
 
@@ -41,7 +42,7 @@ def requested(monkeypatch):
     """Replace the measurements by fake ones and record the requested cases."""
     recorded = []
 
-    def measure(measurer, cases, *_):
+    def measure(measurer, cases):
         cases = list(cases)
         recorded.extend(cases)
         return {case: fake_measurement(case) for case in cases}
@@ -92,6 +93,19 @@ def test_single_figure_equals_that_of_a_full_run(name, requested, tmp_path):
         assert all(figure_csv(figure) == figure_csv(drawn[figure.name]) for figure in alone.findings.figures)
         fewer += runs < all_runs
     assert fewer >= len(artifacts(name)) - 1  # the rows that we add to IRoP need all runs
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ("fair-memory", "irop"))
+def test_each_figure_runs_alone_and_measures_what_a_quick_run_does(name, tmp_path):
+    """The figures share a folder, so each case is measured once, and times of rounds and placements are equal too."""
+    reproduction = registry.find("reproductions", name)()
+    whole = reproduce(name, reproduction, tmp_path, quick=True, jobs=2)
+    for artifact in dict.fromkeys([*(row.claim.artifact for row in whole.rows), *reproduction.drawn]):
+        alone = reproduce(name, reproduction, tmp_path, quick=True, jobs=2, figure=artifact)
+        same = [row for row in whole.rows if row.claim.artifact == artifact]
+        assert [(row.claim, row.cells()[5]) for row in alone.rows] == [(row.claim, row.cells()[5]) for row in same]
+        write_reproduction(alone, tmp_path)
 
 
 @pytest.mark.parametrize("name", ("drmaestro", "fair-memory", "irop", "nvme-composition", "vinesim"))

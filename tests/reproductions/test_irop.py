@@ -8,18 +8,18 @@ from poolwise import catalog
 from poolwise.comparison.published import compare, read_claims
 from poolwise.performance.profiles import Profile
 from poolwise.reproductions import irop
+from poolwise.reproductions.cases import Measurer
 from poolwise.reproductions.irop.plan import Grid
 from poolwise.reproductions.irop.runs import IropCase, least_product
-from poolwise.reproductions.measurements import Measurer
 from poolwise.runner import Local
 
 
 def test_cases_run_once_and_are_cached(tmp_path):
     cases = [IropCase(m, "relative", 0.5, 0.25, 0, 6, 9, 0.05) for m in ("irop", "place", "heep", "cfm", "first-fit")]
     measure = Measurer(tmp_path, Local(1))
-    first = measure(cases, IropCase.run)
+    first = measure(cases)
     modified = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")}
-    assert measure(cases, IropCase.run) == first
+    assert measure(cases) == first
     assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")} == modified
     assert first[cases[1]]["objective"] <= first[cases[0]]["objective"] + 1e-9
     assert all(run["dropped"] == 0 for run in first.values())

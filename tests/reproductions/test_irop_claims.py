@@ -9,10 +9,10 @@ import pytest
 from poolwise import catalog
 from poolwise.comparison.published import SWITCH, read_claims
 from poolwise.reproductions import irop
+from poolwise.reproductions.cases import Measurer
 from poolwise.reproductions.irop.claims import finite_mean
 from poolwise.reproductions.irop.plan import SMALL, Grid
 from poolwise.reproductions.irop.runs import IropCase, MemoryTimeCase
-from poolwise.reproductions.measurements import Measurer
 from poolwise.runner import Local
 
 SEEDS = 4

@@ -10,18 +10,24 @@ import pytest
 
 from poolwise import catalog
 from poolwise.comparison.published import SWITCH, read_claims
-from poolwise.reproductions.measurements import Measurer
+from poolwise.reproductions.cases import Measurer
 from poolwise.reproductions.nvme_composition import PARTS, QUICK, NvmeComposition, cases
-from poolwise.reproductions.nvme_composition.cells import DEFAULT, NvmeLoad, measure_nvme_case
+from poolwise.reproductions.nvme_composition.cells import DEFAULT, NvmeCase, NvmeLoad, NvmeRun, measure_cases
 from poolwise.reproductions.nvme_composition.claims import NvmeResults, switches
 from poolwise.reproductions.nvme_composition.figures import origins, rates, tables
-from poolwise.reproductions.nvme_composition.packing import PACKINGS, describe_packing, measure_packings, packing_table
-from poolwise.reproductions.nvme_composition.packing import cases as packing_cases
+from poolwise.reproductions.nvme_composition.packing import PACKINGS, PackingCase, describe_packing, packing_table
+from poolwise.reproductions.nvme_composition.packing import cases as calibrated_packings
 from poolwise.reproductions.nvme_composition.packing import node_of as packed_node
 from poolwise.reproductions.nvme_composition.plan import COLUMNS, FASTER, MODES, SOURCES, NvmePlan, base, seeded
 from poolwise.runner import Local
 from tests.helpers.data import PUBLISHED
 from tests.helpers.kept_trials import written
+
+CALIBRATION = {"gap_s": 300.0, "begin": 0, "end": 2 * 10**14, "opened": True, "reached": True}
+
+
+def packing_cases(seeds: int) -> list[PackingCase]:
+    return calibrated_packings(seeds, lambda loads: dict.fromkeys(loads, CALIBRATION))
 
 
 def claims():
@@ -85,13 +91,9 @@ def test_every_switch_that_a_claim_names_measures_it():
 
 
 def test_arrival_gap_scales_the_measurement_window():
-    from poolwise.reproductions.nvme_composition.cells import NvmeCase, measured_values
-
     load = NvmeLoad("high_compute", 0.5, 0)
-    calibration = {"gap_s": 300.0, "begin": 0, "end": 2 * 10**14, "opened": True, "reached": True}
-    plain, slower = (
-        measured_values(NvmeCase(load, "first_fit", gap_s=gap_s), {load.calibration: calibration}) for gap_s in (0.0, 600.0)
-    )
+    cases = (NvmeCase(load, "first_fit", gap_s=gap_s) for gap_s in (0.0, 600.0))
+    plain, slower = (NvmeRun.of(case, CALIBRATION).measure() for case in cases)
     assert plain["measured"] == slower["measured"] > 0
     assert slower["cpu_load"] == pytest.approx(plain["cpu_load"] / 2, rel=0.1)
 
@@ -119,13 +121,11 @@ def test_tables_list_our_values_under_each_published_row():
 
 @pytest.mark.long
 def test_results_are_cached_and_reused(tmp_path):
-    from poolwise.reproductions.nvme_composition.cells import NvmeCase
-
     case = NvmeCase(NvmeLoad("high_compute", 0.5, 0), "first_fit")
-    first = measure_nvme_case([case], Measurer(tmp_path, Local(1)))
+    first = measure_cases([case], Measurer(tmp_path, Local(1)))
     records = written(tmp_path)
     assert len(records) == 2  # the calibration and the case
-    again = measure_nvme_case([case], Measurer(tmp_path, Local(1)))
+    again = measure_cases([case], Measurer(tmp_path, Local(1)))
     assert first == again
     assert written(tmp_path) == records
     found = first[case]
@@ -192,12 +192,12 @@ def test_core_packing_is_refuted_only_by_equal_misses():
 
 
 def test_packings_vary_runs_of_the_tables():
-    assert {case.run for case in packing_cases(3) if not case.gap_s} <= set(cases(NvmePlan(3)))
+    assert {case.run.case for case in packing_cases(3) if not case.run.case.gap_s} <= set(cases(NvmePlan(3)))
 
 
 @pytest.mark.long
 def test_packing_without_a_change_equals_the_run_of_the_table(tmp_path):
-    case = packing_cases(1)[0]
     measure = Measurer(tmp_path, Local(1))
-    usual = measure_nvme_case([case.run], measure)[case.run]
-    assert measure_packings([case], measure)[case]["missed_deadlines_pct"] == usual["missed_deadlines_pct"]
+    case = calibrated_packings(1, measure)[0]
+    usual = measure([case.run])[case.run]
+    assert measure([case])[case]["missed_deadlines_pct"] == usual["missed_deadlines_pct"]

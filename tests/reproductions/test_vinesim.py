@@ -5,12 +5,12 @@ import pytest
 
 from poolwise import catalog
 from poolwise.comparison.published import SWITCH, compare, read_claims
-from poolwise.reproductions.measurements import Measurer
+from poolwise.reproductions.cases import Measurer
 from poolwise.reproductions.results import without_nan
 from poolwise.reproductions.vinesim import PARTS, claims, extensions
 from poolwise.reproductions.vinesim.claims import VineSimResults, mean_over_seeds
 from poolwise.reproductions.vinesim.plan import QUICK, VineSimPlan
-from poolwise.reproductions.vinesim.setups import KB64, MB1, Setup, mixed_sizes, run_setup
+from poolwise.reproductions.vinesim.setups import KB64, MB1, Setup, mixed_sizes
 from poolwise.runner import Local
 
 
@@ -104,17 +104,17 @@ def test_data_near_the_cpus_are_in_their_rack() -> None:
 
 
 def test_high_reaches_gpu_latency_and_flat_does_not() -> None:
-    assert run_setup(Setup(1000))["mean_job_latency_us"] == 25.0
-    assert run_setup(Setup(1000, policy="flat"))["mean_job_latency_us"] > 400.0
+    assert Setup(1000).measure()["mean_job_latency_us"] == 25.0
+    assert Setup(1000, policy="flat").measure()["mean_job_latency_us"] > 400.0
 
 
 def test_high_and_closer_to_data_are_equal_at_64_kb() -> None:
     high, closer = (Setup(1000, layout="alternate", data_size=KB64, policy=p) for p in ("high", "closer_to_data"))
-    latency = {setup.policy: run_setup(setup)["mean_job_latency_us"] for setup in (high, closer)}
+    latency = {setup.policy: setup.measure()["mean_job_latency_us"] for setup in (high, closer)}
     assert 0.9 < latency["high"] / latency["closer_to_data"] < 1.1
 
 
-def test_cached_set_ups_are_not_run_again(tmp_path) -> None:
+def test_cached_set_ups_are_not_run_again(tmp_path, monkeypatch) -> None:
     ran: list[float] = []
     measure = Measurer(tmp_path, Local(1))
 
@@ -122,8 +122,9 @@ def test_cached_set_ups_are_not_run_again(tmp_path) -> None:
         ran.append(setup.gap)
         return {"value": setup.gap}
 
-    assert measure([Setup(1), Setup(2), Setup(1)], count)[Setup(2)] == {"value": 2}
-    measure([Setup(1), Setup(3)], count)
+    monkeypatch.setattr(Setup, "measure", count)
+    assert measure([Setup(1), Setup(2), Setup(1)])[Setup(2)] == {"value": 2}
+    measure([Setup(1), Setup(3)])
     assert ran == [1, 2, 3]
 
 

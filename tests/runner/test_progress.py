@@ -3,47 +3,124 @@
 import io
 import re
 
+import pytest
 from rich.console import Console
 
+from poolwise.engines.progress import RunClock
 from poolwise.runner import progress
-from poolwise.runner.progress import ConsoleProgress, LineProgress
+from poolwise.runner.progress import ConsoleProgress, LineProgress, Pace
+from poolwise.runner.running import Running, folder_of_progress, listener, read_running, task_progress
 
 
-def clock(monkeypatch, times):
-    """Clock that advances by the given steps."""
-    now = [0.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    for step in times:
-        now[0] += step
-        yield
+class Clock:
+    """Clock that the test advances."""
+
+    def __init__(self, monkeypatch):
+        self.now = 0.0
+        monkeypatch.setattr(progress.time, "monotonic", lambda: self.now)
 
 
-def test_console_prints_a_line_per_run_with_the_time_left(monkeypatch):
+@pytest.fixture
+def clock(monkeypatch):
+    return Clock(monkeypatch)
+
+
+def test_console_prints_a_line_per_run_with_the_time_left(clock):
     console = Console(file=io.StringIO(), width=200)
     with ConsoleProgress(console) as progress_:
-        tick = clock(monkeypatch, [0, 2, 2, 2])
-        next(tick)
         progress_.begin(4, 1, 1)
         for label in "abc":
-            next(tick)
-            progress_.advance(label, 1.5)
+            clock.now += 2
+            progress_.advance(label, 2.0)
     lines = console.file.getvalue().splitlines()
     assert lines == [
         "1 stored cell is damaged and will be run again",
         "Resuming: 1 of 4 runs already complete",
-        "[2/4] a in 1.5 s, about 4 s left",
-        "[3/4] b in 1.5 s, about 2 s left",
-        "[4/4] c in 1.5 s, done",
+        "[2/4] a in 2 s, about 4 s left",
+        "[3/4] b in 2 s, about 2 s left",
+        "[4/4] c in 2 s, done",
     ]
 
 
-def test_line_progress_limits_its_rate(monkeypatch):
+def test_line_progress_limits_its_rate(clock):
     lines = []
-    tick = clock(monkeypatch, [0, *([3] * 9)])
-    next(tick)
     progress_ = LineProgress(lines.append, every_s=10)
     progress_.begin(2000, 0, 0)
-    for _ in tick:
-        progress_.advance("any", 1.0)
+    for _ in range(9):
+        clock.now += 3
+        progress_.advance("any", 3.0)
     assert len(lines) == 2 and lines[0] == "  [4/2,000] about 1 h 40 min left"
     assert all(re.fullmatch(r"  \[\d/2,000\] about .* left", line) for line in lines)
+
+
+def test_estimate_needs_a_basis_and_runs_out(clock):
+    pace = Pace(3, 0)
+    assert pace.left_s() is None and pace.text([Running(0.0, 60.0, float("inf"))]) == ""
+    clock.now = 10
+    pace.advance(10.0)
+    assert pace.left_s() == 20
+    clock.now = 25
+    assert pace.left_s() == 5, "the estimate counts down while tasks run"
+    clock.now = 31
+    assert pace.left_s() is None and pace.text() == "", "a task takes longer than estimated"
+
+
+def test_long_task_among_short_ones_is_estimated_from_its_own_progress(clock):
+    pace = Pace(10, 0)
+    for _ in range(9):
+        clock.now += 1
+        pace.advance(1.0)
+    assert pace.text() == "about 1 s left"
+    clock.now += 60
+    assert pace.text([Running(0.1, 60.0, 540.0)]) == "about 9 min left"
+    assert pace.text([Running(0.001, 60.0, float("inf"))]) == "", "no basis"
+
+
+def test_waiting_tasks_are_shared_among_the_running_ones(clock):
+    pace = Pace(12, 0)
+    pace.advance(100.0)
+    running = [Running(0.5, 50.0, 50.0), Running(0.25, 25.0, 75.0)]
+    assert pace.left_s(running) == (50 + 75 + 9 * 100) / 2
+    assert Pace(2, 0).left_s(running) == 75, "the last tasks end with the slowest"
+
+
+def test_run_that_slows_down_is_estimated_by_its_recent_pace():
+    steady, slowing = RunClock(), RunClock()
+    for k in range(1, 11):
+        left = steady.left(k / 20, float(k))
+    assert left == pytest.approx(10.0)
+    for seconds, share in ((1.0, 0.4), (2.0, 0.5), (20.0, 0.55), (40.0, 0.6)):
+        left = slowing.left(share, seconds)
+    assert left == pytest.approx(0.4 * 20 / 0.05), "not 0.4 * 40 / 0.6"
+    assert slowing.left(0.6, 100.0) == float("inf"), "no event since then"
+    assert RunClock().left(0.001, 60.0) == float("inf") and slowing.left(1.0, 101.0) == 0
+
+
+def test_progress_within_a_running_task_is_shown(clock, monkeypatch):
+    console = Console(file=io.StringIO(), width=200)
+    with ConsoleProgress(console) as progress_, task_progress("key"):
+        progress_.begin(1, 0, 0)
+        progress_.update()
+        watch = listener()
+        watch.begin(None)
+        for minute in (1, 2, 3):
+            clock.now = 60.0 * minute
+            watch.advance(minute / 10, clock.now)
+            progress_.update()
+        progress_.update()
+    assert console.file.getvalue().splitlines() == [
+        "10 % done, about 9 min left",
+        "20 % done, about 8 min left",
+        "30 % done, about 7 min left",
+    ]
+
+
+def test_task_reports_only_to_a_reader():
+    with task_progress("key"):
+        assert listener() is None
+    with folder_of_progress() as folder:
+        with task_progress("key"):
+            listener().advance(0.5, 2.0)
+            assert read_running(folder) == [Running(0.5, 2.0, 2.0)]
+        assert read_running(folder) == [] and listener() is None
+    assert not folder.exists()

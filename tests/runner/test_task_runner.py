@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
 
 import pytest
 
 from poolwise.errors import InputError, PolicyError
 from poolwise.hashing import digest
-from poolwise.plans.targets import Target
-from poolwise.reproductions.measurements import Measurer
+from poolwise.reproductions.cases import Measurer
+from poolwise.reproductions.nvme_composition.cells import Calibration
 from poolwise.runner import Local, Record, Store, TaskRunner, TaskType
 
 
@@ -116,12 +115,12 @@ def test_error_names_the_task(tmp_path, error, kind):
 @pytest.mark.long
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_internal_error_names_the_task(tmp_path, jobs):
-    cases = [Target("mean_wait_s", bound, 1, False) for bound in range(2)]  # from a module that workers can import
+    cases = [Calibration(load) for load in (None, "")]  # an error in Poolwise: they have no physics
     with pytest.raises(AttributeError) as caught:
-        Measurer(tmp_path, Local(jobs))(cases, attrgetter("nothing"))
+        Measurer(tmp_path, Local(jobs))(cases)
     assert any(f"in cell {case}" in caught.value.__notes__ for case in cases)
 
 
 def test_reproduction_requires_the_write_lock(tmp_path):
     with Store(tmp_path).writing(), pytest.raises(InputError, match="another run is writing"):
-        Measurer(tmp_path, Local(1))([], dict)
+        Measurer(tmp_path, Local(1))([Calibration(None)])

@@ -8,8 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from poolwise.conformance.cases import units
-from poolwise.conformance.fake_cluster import calm_starts, survive
-from poolwise.conformance.faults import Fault
+from poolwise.conformance.fake_cluster import Fault, calm_starts, survive
 from poolwise.engines import simulate
 from poolwise.interfaces import PerformanceModel
 from poolwise.loop import Loop, LoopResult, run_loop

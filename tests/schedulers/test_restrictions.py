@@ -154,7 +154,7 @@ def test_partitions_contain_whole_nodes_of_racks():
     on = two_nodes(partitions=(Partition("left", True), Partition("right")))
     jobs = one_each(3, partition=["", "left", "right"])
     result = simulate(on, jobs, ListScheduler())
-    assert result.engine == "reference"
+    assert result.engine == "compiled"
     assert result.schedule.job_start.tolist() == [0, 10, 2]
     assert [result.schedule.placement_of(run)[0][0] for run in range(3)] == [0, 1, 0]
 

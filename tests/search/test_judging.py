@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poolwise.optimize.front import front
-from poolwise.search.significance import Ratio, best
+from poolwise.search.answer import JudgedOrder, _choose
+from poolwise.search.significance import Ratio, best, ratios
 
 values = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=12)
 
@@ -38,3 +40,20 @@ def test_interval_that_includes_one_is_not_significant() -> None:
     assert Ratio.of(np.log([0.9, 1.05])).word == "not shown to differ"
     assert Ratio.of(np.log([0.5])).word == "not shown to differ", "one workload is not significant"
     assert "no interval" in str(Ratio.of(np.log([0.5])))
+
+
+@pytest.mark.parametrize(("noise", "chosen"), [(0.3, "fair"), (0.0, "fast")])
+def test_fairest_of_the_orders_that_are_not_distinguishable_is_chosen(noise: float, chosen: str) -> None:
+    """ "fair" has a slightly higher slowdown: without noise the difference is significant."""
+    fast = np.array([[0.1, 0.5, 0.0, 0.0], [0.2, 0.5, 0.0, 0.0], [0.3, 0.5, 0.0, 0.0]])
+    fair = fast + np.array([[0.01 + noise, -1.0, 0.0, 0.0], [0.01 - noise, -1.0, 0.0, 0.0], [0.01001, -1.0, 0.0, 0.0]])
+    logs = {"fast": fast, "fair": fair}
+    judged = [
+        JudgedOrder(SimpleNamespace(name=name), "found", True, True, {"validation": ratios(rows, np.zeros_like(rows))})
+        for name, rows in logs.items()
+    ]  # type: ignore[arg-type]
+    evaluator = SimpleNamespace(logs=lambda candidates, split: np.stack([logs[one.name] for one in candidates]))
+    search = SimpleNamespace(objectives=SimpleNamespace(minimize=["bounded_slowdown"]))
+    found = _choose(search, evaluator, judged)  # type: ignore[arg-type]
+    assert found is not None and found.candidate.name == chosen
+    assert _choose(search, evaluator, []) is None  # type: ignore[arg-type]

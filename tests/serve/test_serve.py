@@ -1,11 +1,14 @@
 """The server requires the token, serves nothing outside its folder, and runs requested commands."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from pathlib import Path
 
+import polars as pl
 import pytest
-from aiohttp import CookieJar, FormData
+from aiohttp import ClientResponse, CookieJar, FormData
 from aiohttp.test_utils import TestClient, TestServer
 
 from poolwise.errors import InputError
@@ -124,9 +127,66 @@ def test_invalid_requests_are_answered_with_a_remedy(studies: Path) -> None:
         for name, fields in wrong.items():
             answer = await client.post("/ask", data=FormData(fields), headers=own)
             assert answer.status == 400 and "remedy" in await answer.text(), name
-        answer = await client.post("/explain", data={"job": "--help", "results": "x", "run": "y"}, headers=own)
+        answer = await client.post("/explain", data={"job": "--help", "run": "x:y"}, headers=own)
         assert answer.status == 400
-        failed = await request(client, "/explain", results="nowhere", run="abc", job="1")
+        failed = await request(client, "/explain", run="nowhere:abc", job="1")
         assert failed["code"] == 2 and failed["answer"] is None and failed["messages"]
+
+    served(studies, visit)
+
+
+async def post(client: TestClient, address: str, **fields: str) -> ClientResponse:
+    own = {"Origin": str(client.make_url("/")).rstrip("/")}
+    return await client.post(address, data=FormData(fields), headers=own)
+
+
+def test_requested_runs_are_kept_named_and_removed(studies: Path) -> None:
+    question = {"study": "small.toml", "size_path": "machine.pool.memory.memory", "size": "200"}
+
+    async def visit(client: TestClient) -> None:
+        asked = await request(client, "/ask", **question)
+        assert asked["code"] == 0 and asked["done"] == asked["total"] == 3, asked
+        begun = time.perf_counter()
+        again = await request(client, "/ask", **question)
+        assert again["answer"] == asked["answer"] and again["total"] == 0, "the kept run is the answer"
+        assert time.perf_counter() - begun < 1
+        (kept,) = await (await client.get("/runs")).json()
+        folder = kept["folder"]
+        assert folder == asked["answer"]["results"] and kept["name"] == "200 GiB" and kept["report"]
+        assert kept["study"] == "small" and datetime.fromisoformat(kept["at"]).tzinfo is not None
+        assert [run["settings"] for run in kept["runs"]] == ["FCFS, 200 GiB", "SJF, 200 GiB"]
+        frame = pl.read_csv(studies / folder / "results.csv")
+        assert [run["mean_wait_s"] for run in kept["runs"]] == pytest.approx(frame["mean_wait_s"].to_list())
+        assert (await post(client, "/keep", results=folder, name="small pool", tags="draft")).status == 200
+        (kept,) = await (await client.get("/runs")).json()
+        assert (kept["name"], kept["asked"]["tags"]) == ("small pool", "draft")
+        for outside in ("../secret", "small.asked", "small.asked/none"):
+            assert (await post(client, "/remove", results=outside)).status == 400
+        assert (await post(client, "/remove", results=folder)).status == 200
+        assert not (studies / folder).exists() and await (await client.get("/runs")).json() == []
+
+    served(studies, visit)
+
+
+def test_a_changed_study_or_policy_runs_again(studies: Path) -> None:
+    policy = studies / "own.py"
+    order = (
+        "from poolwise.interfaces import QueuePolicy\n\n\n"
+        "class Own(QueuePolicy):\n    kind = 'static'\n\n"
+        "    def priority(self, queue, snapshot):\n        return {}queue.table.requested[queue.jobs].astype(float)\n"
+    )
+    text = STUDY.replace('["fcfs", "sjf"]', '["own.py:Own"]')
+    (studies / "small.toml").write_text(text)
+
+    async def visit(client: TestClient) -> None:
+        found = []
+        for change in ("", "-"):
+            policy.write_text(order.format(change))
+            asked = await request(client, "/ask", study="small.toml")
+            assert asked["code"] == 0, asked["messages"]
+            found.append(asked["answer"]["results"])
+        assert found[0] != found[1], "the code of the user is read again for each question"
+        (studies / "small.toml").write_text(text.replace("jobs = 300", "jobs = 310"))
+        assert (await request(client, "/ask", study="small.toml"))["answer"]["results"] not in found
 
     served(studies, visit)

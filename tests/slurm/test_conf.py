@@ -133,3 +133,19 @@ def test_invalid_shares_are_an_error(tmp_path: Path, text: str, field: str, word
 def test_priorities_of_qos_are_read(tmp_path: Path) -> None:
     (tmp_path / "qos.txt").write_text("Name|Priority\nnormal|20\nhigh|100\n")
     assert read_priorities(tmp_path / "qos.txt") == {"normal": 20, "high": 100}
+
+
+@given(st.lists(st.tuples(st.sampled_from(["n", "gpu", "a-", ""]), st.integers(0, 12), st.integers(1, 3)), max_size=30))
+def test_compressed_list_expands_to_the_same_names(parts: list[tuple[str, int, int]]) -> None:
+    names = [f"{before}{number:0{width}d}" for before, number, width in parts]
+    assert hostlist.expand(hostlist.compress(names)) == names
+
+
+def test_compressed_list_is_short() -> None:
+    assert hostlist.compress(hostlist.expand("n[001-199,300],login,gpu[1-2]")) == "n[001-199,300],login,gpu[1-2]"
+
+
+def test_node_sets_have_nodes_and_features(tmp_path: Path) -> None:
+    text = "NodeName=a[1-2] Feature=x\nNodeName=b\nNodeSet=s Feature=x\nNodeSet=t Nodes=b,s\nPartitionName=p Nodes=t\n"
+    (tmp_path / "slurm.conf").write_text(text)
+    assert SlurmConf.read_file(tmp_path / "slurm.conf").hosts("p") == ["b", "a1", "a2"]

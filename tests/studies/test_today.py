@@ -1,6 +1,7 @@
 """Comparison of studies and plans with the configuration in use today."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -59,6 +60,15 @@ def test_results_report_and_comparison_include_today(folder: Path) -> None:
     assert today_sentences(found)[-1].startswith("Measured on the 55 jobs")
     known = json.loads((folder / "out" / "provenance.json").read_text())["today"]
     assert set(known["of"]) == {cell.key for cell in result.cells}
+
+
+def test_engine_of_todays_run_is_named(folder: Path) -> None:
+    result = studies.run(studies.load(folder / "study.toml"), folder / "out", 1)
+    (now,) = {cell.key for cell in result.study.today.values()}
+    assert dict(result.description())["engine"] == "compiled"
+    result = replace(result, facts={**result.facts, now: {**result.facts[now], "engine": "reference"}})
+    named = dict(result.description())["engine"]
+    assert named.startswith("compiled: 4 of the study") and named.endswith("; reference: 1 of today's configuration")
 
 
 def test_without_today_nothing_is_compared(folder: Path) -> None:

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poolwise.errors import InputError
+from poolwise.files.machine import load_machine
 from poolwise.model import Machine
 from poolwise.traces.demand import Demand, max_per_node, split_over_nodes
 from tests.helpers.shared_nodes import shared_nodes
@@ -99,3 +100,33 @@ def test_processors_are_split_over_common_nodes(processors, sizes):
     for p, k, c in zip(processors, parts.tolist(), cores.tolist(), strict=True):
         assert k == (1 if p <= max(sizes) else -(-p // common))
         assert 0 <= k * c - p < k
+
+
+def test_whole_nodes_of_different_sizes_take_jobs_by_the_nodes_of_their_partition(tmp_path):
+    (tmp_path / "machine.toml").write_text(MIXED)
+    machine = load_machine(tmp_path / "machine.toml")
+    parts, cpu = np.array([1, 1, 2, 4, 1]), np.array([128, 128, 256, 128, 160]) * 1000
+    log = Demand(parts, cpu, np.full(5, 100.0), np.zeros(5, dtype=np.int64), np.array(["fat", "", "", "", ""]))
+    request = log.to_request(machine)
+    # 128 CPUs on one node fit a fat node; 32 on each of four nodes do not need one; 160 on one node fit none
+    assert request.amounts["nodes"].tolist() == [1, 1, 2, 4, 5]
+    assert request.amounts["memory"].tolist() == [100, 100, 100, 100, 20]
+
+
+MIXED = """version = 1
+[[node]]
+name = "thin"
+cores = 32
+[[node]]
+name = "fat"
+cores = 128
+[[rack]]
+nodes = { thin = 8, fat = 2 }
+[[partition]]
+name = "all"
+nodes = ["*"]
+default = true
+[[partition]]
+name = "fat"
+nodes = ["fat"]
+"""

@@ -7,6 +7,7 @@ import pytest
 
 import poolwise
 from poolwise.metrics.outcomes import Status
+from poolwise.units import SECOND, UNKNOWN
 
 MACHINE = """version = 1
 [[node]]
@@ -65,3 +66,22 @@ def test_machines_without_limits_need_no_recorded_limits(tmp_path: Path) -> None
     workload = poolwise.read(tmp_path / "log.swf", poolwise.Machine.of_racks(1, 4, local="8 GiB"))
     assert "time_limit_s" not in workload.attributes
     assert np.array_equal(workload.requested, workload.duration)
+
+
+def test_partition_limit_is_the_longest_time_of_the_partition(machine: poolwise.Machine, tmp_path: Path) -> None:
+    rows = [line for line in SACCT.splitlines() if not line.startswith(("1|", "3|"))]
+    rows += [rows[1].replace("2|", "4|", 1).replace("|3620|", "|600|"), rows[1].replace("2|", "5|", 1).replace("|hour", "|")]
+    rows[0] = rows[0].replace("TimelimitRaw", "Timelimit")
+    (tmp_path / "log.txt").write_text("\n".join(rows) + "\n")
+    workload = poolwise.read(tmp_path / "log.txt", machine)
+    assert workload.requested.tolist() == [3620 * SECOND, 3600 * SECOND, 3620 * SECOND]
+    assert np.isnan(workload.attributes["time_limit_s"]).all()
+    kept = poolwise.read(tmp_path / "log.txt", machine, keep_requests=True).requested
+    assert kept.tolist() == [3600 * SECOND, 3600 * SECOND, UNKNOWN]
+    assert {reason: count for reason, count in workload.repaired.items() if "time limit" in reason} == {
+        "time limit Partition_Limit, taken as the longest time of the partition": 2,
+        "time limit Partition_Limit, taken as the runtime": 1,
+        "time limit below the runtime, taken as the runtime": 1,
+    }
+    unlimited = poolwise.read(tmp_path / "log.txt", poolwise.Machine.of_racks(1, 4, local="8 GiB"))
+    assert unlimited.requested.tolist() == [3620 * SECOND, 600 * SECOND, 3620 * SECOND]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poolwise import catalog
+from poolwise import catalog, load_machine, simulate
 from poolwise.errors import InputError
 from poolwise.model import Machine
 from poolwise.traces import read
@@ -381,7 +381,7 @@ def test_invalid_option_is_reported(tmp_path, options, message):
             "lacks Submit, NNodes/AllocNodes, AllocCPUS/NCPUS, ElapsedRaw/Elapsed/End",
         ),
         ("|".join([*USED_COLUMNS, "State"]) + "\n" + "|" * len(USED_COLUMNS) + "\n", 1, "State", "appears twice"),
-        ("|".join(USED_COLUMNS) + "\n1|2\n", 2, None, "2 fields, the header 11; 1 of 1 rows"),
+        ("|".join(USED_COLUMNS) + "\n1|2\n", 2, None, "2 fields, the header 18; 1 of 1 rows"),
         ("|".join(USED_COLUMNS) + "\n", None, None, "contains no jobs"),
         ("|".join(USED_COLUMNS) + "\n1.batch" + "|" * (len(USED_COLUMNS) - 1) + "\n", None, None, "contains no jobs"),
         ("JobIDRaw|Submit|State|NNodes|NCPUS|End\n", 1, "Start", "lacks Start"),
@@ -446,3 +446,31 @@ def test_shipped_example_matches_its_script():
     rows = sum("." not in line.partition("|")[0] for line in text().splitlines()) - 1
     assert len(found) + sum(found.excluded.values()) == rows == 400
     assert found.memory.max() <= 256 * 1024
+
+
+MIXED = """\
+version = 1
+name = "mixed"
+node = [
+  {{ name = "cpu", cores = 32, memory = "64 GiB", allocation = "{cpu}" }},
+  {{ name = "gpu", cores = 32, memory = "64 GiB", allocation = "{gpu}", resources = {{ gpu = 4 }} }},
+]
+rack = [{{ count = 1, nodes = {{ cpu = 4 }} }}, {{ count = 1, nodes = {{ gpu = 2 }} }}]
+"""
+
+
+@pytest.mark.parametrize(("cpu", "gpu"), [("whole", "whole"), ("shared", "shared"), ("whole", "shared")])
+def test_gpu_jobs_of_a_mixed_cluster_keep_their_gpus_or_are_reported(tmp_path, cpu, gpu):
+    (tmp_path / "mixed.toml").write_text(MIXED.format(cpu=cpu, gpu=gpu))
+    machine = load_machine(tmp_path / "mixed.toml")
+    path = export(tmp_path, {"AllocCPUS": 8, "AllocTRES": "cpu=8,gres/gpu:a100=4,gres/gpu=4"}, {"AllocCPUS": 8})
+    found = read(path, machine)
+    if cpu != gpu:
+        assert found.repaired["GPUs ignored, because the machine's whole nodes have none"] == 1
+        assert "gpu" not in found.requests
+        return
+    assert found.requests["gpu"].tolist() == [4, 0] and not any("GPUs" in reason for reason in found.repaired)
+    schedule = simulate(found, machine).schedule
+    (run,) = np.flatnonzero(schedule.job == 0).tolist()
+    nodes = [owner for owner, resource, _ in schedule.placement_of(run) if machine.resources[resource] in ("nodes", "gpu")]
+    assert nodes and {int(machine.rack[owner]) for owner in nodes} == {1}, "the second rack has the GPUs"

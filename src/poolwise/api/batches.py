@@ -17,7 +17,7 @@ from poolwise.batch.problem.assignment import Solution
 from poolwise.batch.problem.check import CheckedAssignment, check_assignment
 from poolwise.errors import InputError
 from poolwise.files.batch import read_batch
-from poolwise.presentation.answer import Answer, DecisionCard
+from poolwise.presentation.answer import Answer, Certainty, DecisionCard
 from poolwise.presentation.table import Table
 from poolwise.short_repr import fit_repr
 from poolwise.units import SECOND, format_memory, parse
@@ -56,11 +56,12 @@ class BatchPlacement:
         if solution.dropped:
             placed = f"placed {len(batch) - len(solution.dropped)} of {len(batch)}"
             headline = f"{solution.unmet}\n  {placed}; left out: {', '.join(content['dropped'])}"
-        gap = "" if content["gap"] is None else f", gap {100 * content['gap']:.2f} %"
+        gap = "" if content["gap"] is None else f"gap {100 * content['gap']:.2f} %"
+        bound = (solution.bound, content["objective"])
         violations = "; ".join(f"({k}) violated {n} x" for k, n in self.checked.count().items())
         decision = DecisionCard(
             choice=[["objective", f"{content['objective']:.6g}"]],
-            certainty="" if content["bound"] is None else f"{content['bound']:.6g}{gap}",
+            certainty=None if content["bound"] is None else Certainty("bound", interval=bound, remark=gap),
             certainty_of=f"proven bound of {solution.bound_of}",
             effects=[
                 ["energy", f"{content['energy']:.6g} on {content['modules_on']} modules"],
@@ -80,7 +81,7 @@ class BatchPlacement:
             status="infeasible" if solution.dropped else "decided",
             decision=decision,
             notes=solution.notes,
-            tables=[Table("Workloads", ["workload", "module", "local", "remote", "slowdown", "accepted"], rows)],
+            head=[Table("Workloads", ["workload", "module", "local", "remote", "slowdown", "accepted"], rows)],
             candidates=self.frame(),
             content=content,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from poolwise.forecasting.known_state import situation_of, with_limits
 from poolwise.forecasting.question import ForecastQuestion, corrections_in, new_job, read_instant, rows_named, zone
 from poolwise.interfaces import BackfillPolicy, PlacementPolicy, QueuePolicy, Scheduler
 from poolwise.model import Machine, MachineState, Workload
+from poolwise.traces.only import Filter
 
 
 def forecast(
@@ -103,8 +104,11 @@ def forecast(
     return forecast_answer(situation, question, name, local, "the new job" if new is not None else None)
 
 
-def read_log(path: Path, machine: Machine, format: str = "auto", **options: Any) -> Workload:
+def read_log(
+    path: Path, machine: Machine, format: str = "auto", only: Mapping[str, Filter] | None = None, **options: Any
+) -> Workload:
     """Read a log, with the requests as users wrote them where its format can keep these."""
     chosen = traces.choose_format(catalog.resolve("traces", path), format, **options)
-    keeps = is_dataclass(chosen) and any(field.name == "keep_requests" for field in fields(chosen))
-    return traces.read(path, machine, format, **options, **({"keep_requests": True} if keeps else {}))
+    if is_dataclass(chosen) and any(field.name == "keep_requests" for field in fields(chosen)):
+        options["keep_requests"] = True
+    return traces.read(path, machine, format, only=only, **options)

@@ -26,8 +26,10 @@ from poolwise.model.argument_order import check_workload_and_machine
 from poolwise.model.html import html_table
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import RemoteMemory
+from poolwise.presentation.answer import Answer
 from poolwise.presentation.figure import Figure
 from poolwise.presentation.format import population_note
+from poolwise.presentation.table import Table, amount_with_unit
 from poolwise.schedulers.list import ListScheduler
 from poolwise.short_repr import fit_repr, short_value
 from poolwise.units import SECOND, format_time
@@ -36,6 +38,7 @@ SPARSE_SHARE = 0.05
 """Below this share of jobs that need remote memory, a note says that pools can have little effect."""
 _IN_REPR = ("mean_bounded_slowdown", "p99_bounded_slowdown", "mean_wait_s", "utilization", "throughput_per_100s", "makespan_s")
 """Metrics that the representation of a run shows."""
+_IN_HEADLINE = ("mean_bounded_slowdown", "mean_wait_s", "utilization")
 PlotKind = Literal["slowdown", "utilization", "waiting", "gantt"]
 
 
@@ -80,6 +83,7 @@ class SimulatedRun:
     wall_s : seconds that the simulation took, without reading and compiling
     notes : sentences that a reader of the results must know
     scheduler : the scheduler that decided; None for a schedule that was not simulated by `simulate`
+    warm_up : number of first submitted jobs that the metrics exclude
 
     Examples
     --------
@@ -100,6 +104,7 @@ class SimulatedRun:
     wall_s: float
     notes: tuple[str, ...] = ()
     scheduler: Scheduler | None = None
+    warm_up: int = 0
 
     @property
     def workload(self) -> Workload:
@@ -118,8 +123,11 @@ class SimulatedRun:
 
     @property
     def population(self) -> str:
-        """Jobs that the metrics cover, in words: all that finished. Studies exclude a warm-up."""
-        return population_note([self.jobs], 0, "finished")
+        """Jobs that the metrics cover, in words: all that finished after the warm-up."""
+        rule = None if self.scheduler is None else rule_of(self.scheduler)
+        policy = "FCFS without backfilling" if rule is not None and rule.warm_up else ""
+        finished = np.isfinite(job_latency_us(self.schedule)[self.warm_up :])
+        return population_note([int(finished.sum())], self.warm_up, "finished", policy)
 
     @cached_property
     def sanity(self) -> Diagnostics:
@@ -159,6 +167,37 @@ class SimulatedRun:
         plot: RunPlot = import_module("poolwise.report.notebook").plot(self, kind, job)
         return plot
 
+    def answer(self) -> Answer:
+        """Return the run in the form of all answers: its metrics as a table, diagnostics of the workload, and notes."""
+        content = self.to_dict()
+        counts = [
+            [f"{kind}: {reason}", f"{count:,}", "jobs"]
+            for kind in ("excluded", "repaired", "rejected")
+            for reason, count in content[kind].items()
+        ]
+        engine = [f"simulated by the {self.engine} engine in", f"{self.wall_s:.3g}", "s"]
+        rows = [["jobs that ran", f"{self.jobs:,}", ""], *counts, *self._rows(), engine]
+        return Answer(
+            title=self._title,
+            headline=", ".join([f"{self.jobs:,} jobs ran", *(" ".join(row).strip() for row in self._rows(_IN_HEADLINE))]) + ".",
+            first=self.sanity.sentences,
+            head=[Table(self._title, ["", "value", "unit"], rows, self.population)],
+            notes=self.notes,
+            content=content,
+        )
+
+    def _rows(self, names: Sequence[str] | None = None) -> list[list[str]]:
+        """Return description, value and unit of the defined metrics, of all or of some."""
+        return [
+            [metric.description, *amount_with_unit(value, metric.unit)]
+            for name, metric in self.described.items()
+            if not np.isnan(value := self.metrics[name]) and (names is None or name in names)
+        ]
+
+    @property
+    def _title(self) -> str:
+        return f"{self.schedule.workload.name} on {self.schedule.machine.name}"
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, as `poolwise simulate --json` prints it; undefined metrics are None."""
         workload = self.schedule.workload
@@ -197,20 +236,16 @@ class SimulatedRun:
 
     def __repr__(self) -> str:
         by = "" if self.scheduler is None else f", {scheduler_text(self.scheduler)}"
-        title = f"{self.schedule.workload.name} on {self.schedule.machine.name}"
-        lines = [f"SimulatedRun '{title}': {self.jobs:,} jobs finished, {self.engine} engine, {format_time(self.wall_s)}{by}"]
+        lines = [
+            f"SimulatedRun '{self._title}': {self.jobs:,} jobs finished, {self.engine} engine, {format_time(self.wall_s)}{by}"
+        ]
         lines += [f"  {name}: {value:.6g}" for name in _IN_REPR if (value := self.metrics.get(name, np.nan)) == value]
         return fit_repr("\n".join(lines))
 
     def _repr_html_(self) -> str:
-        rows = {
-            metric.description: format_time(value) if metric.unit == "s" else f"{value:.6g} {metric.unit}"
-            for name, metric in self.described.items()
-            if not np.isnan(value := self.metrics[name])
-        }
+        rows = {name: f"{value} {unit}".strip() for name, value, unit in self._rows()}
         paragraphs = "".join(f"<p>{escape(line)}</p>" for line in (*self.sanity.sentences, self.population))
-        title = f"{self.schedule.workload.name} on {self.schedule.machine.name}: {self.jobs} jobs"
-        return paragraphs + html_table(title, rows)
+        return paragraphs + html_table(f"{self._title}: {self.jobs} jobs", rows)
 
 
 def list_scheduler(
@@ -450,16 +485,18 @@ def measured(
     said: Sequence[str] = (),
     *,
     scheduler: Scheduler | None = None,
+    warm_up: int = 0,
 ) -> SimulatedRun:
-    """Measure a schedule over all jobs that finished, from the first submission to the last end.
+    """Measure a schedule over all jobs that finished after a warm-up; without one, from the first submission to the last end.
 
     `asked` are measures in addition to the registered ones, and `said` are notes that follow those of the schedule; fairness is
     measured against a `baseline`, the schedule under FCFS without backfilling.
     """
-    run, measures = MeasuredRun.of(schedule, baseline), every_measure(asked)
+    run, measures = MeasuredRun.of(schedule, baseline, warm_up), every_measure(asked)
     metrics = measure_run(run, measures)
     described = metrics_named(measures, metrics)
-    return SimulatedRun(schedule, run.outcomes, metrics, described, engine_name, wall_s, (*notes(schedule), *said), scheduler)
+    remarks = (*notes(schedule), *said)
+    return SimulatedRun(schedule, run.outcomes, metrics, described, engine_name, wall_s, remarks, scheduler, warm_up)
 
 
 def notes(schedule: Schedule) -> tuple[str, ...]:

@@ -5,17 +5,25 @@ Sentences wrap between words on a terminal and stay on one line in a pipe, where
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
 from poolwise.errors import PoolwiseError
 
-out = Console()
-err = Console(stderr=True)
+
+def styled_console(**how: Any) -> Console:
+    """Return a console with styles on a terminal only; none with NO_COLOR, not even bold text."""
+    return Console(color_system=None if os.environ.get("NO_COLOR") else "auto", **how)
+
+
+out = styled_console()
+err = styled_console(stderr=True)
 _warnings: list[str] = []
 
 
@@ -66,13 +74,13 @@ def warn(text: str) -> None:
 
 def note(text: str) -> None:
     """Print a remark on the results on stderr."""
-    _message("note:", "cyan", text)
+    _message("note:", "cyan", text, "dim")
 
 
-def _message(label: str, style: str, text: str) -> None:
+def _message(label: str, style: str, text: str, text_style: str | None = None) -> None:
     _, _, shown = wrapped(f"{label} {text}", err).partition(" ")
     err.print(label, style=style, end=" ")
-    err.print(shown, markup=False, highlight=False, soft_wrap=True)
+    err.print(shown, style=text_style, markup=False, highlight=False, soft_wrap=True)
 
 
 def given_warnings() -> list[str]:

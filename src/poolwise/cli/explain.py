@@ -4,20 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from poolwise.cli.app import app
-from poolwise.cli.output import print_json, provenance
+from poolwise.cli.examples import command
+from poolwise.cli.live_cluster import ClusterName, observe
+from poolwise.cli.output import provenance, show_answer
 from poolwise.cli.panels import OUTPUT
-from poolwise.cli.shared_options import JsonOption
+from poolwise.cli.run_options import LogOptions
+from poolwise.cli.shared_options import (
+    ClusterSchedulerOption,
+    JsonOption,
+    LogArgument,
+    PartitionOption,
+    PodSchedulerOption,
+    setting,
+)
 from poolwise.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from poolwise.explain import Explanation
+    from poolwise.live.platform import LivePlatform
     from poolwise.metrics import Outcomes
     from poolwise.studies.cells import Cell
 
@@ -78,23 +89,142 @@ def check_explainable(cell: Cell, file: Path, remedy: str) -> None:
 
 def show_explanation(name: str, cell: Cell, found: Explanation, output: ExplainOutput, inputs: Iterable[Path]) -> None:
     """Print an explanation as text or JSON, and write its page if requested."""
-    from poolwise.cli.explain_text import print_explanation
-    from poolwise.explain.sentences import answer_sentence
+    from poolwise.explain import wait_answer
 
+    answer = wait_answer(found, name)
     if output.report is not None:
-        _write_report(output.report, name, cell, found)
-    if output.json:
-        print_json({"run": name, "answer": answer_sentence(found), **found.to_dict()}, provenance(cell.seed, inputs))
+        from poolwise.report.gantt import with_wait_figures
+        from poolwise.report.page import write_report
+        from poolwise.studies.cell_simulation import simulate_again
+
+        write_report(with_wait_figures(answer, found, simulate_again(cell)), output.report)
+    content, more = answer.content if output.json else None, None if output.all_ else "--all shows them"
+    show_answer(answer, content, provenance(cell.seed, inputs), output.report, answer.tables, more)
+
+
+@command(explanations, "poolwise explain log catalog:example-sacct.txt 48020 --machine cerit-racks")
+def log(log: LogArgument, job: JobId, options: LogOptions, output: ExplainOutput) -> None:
+    """Simulate a job log and explain the wait of a job.
+
+    Takes the options of `poolwise simulate`.
+    """
+    cell = options.cell(log)
+    check_explainable(cell, log, "remove pass_per_event from the scheduler file")
+    show_explanation(options.policy, cell, explain_cell(cell, job), output, options.files(log))
+
+
+@command(
+    explanations,
+    "poolwise simulate catalog:example-sacct.txt --machine cerit-racks --schedule fcfs.csv",
+    "poolwise explain run fcfs.csv 48020",
+)
+def run(
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="Folder of `poolwise run`, or a file of `poolwise simulate --schedule`.")
+    ],
+    job: JobId,
+    output: ExplainOutput,
+    cell: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATH=VALUE", help="Run of the study: a varied value, seed=N, or a key; repeatable."),
+    ] = None,
+    study: Annotated[
+        str | None, typer.Option(metavar="STUDY", help="Study of the results, if another study wrote to the folder since.")
+    ] = None,
+    set_: list[Any] = setting("Setting that --study was run with; repeatable."),
+) -> None:
+    """Explain the wait of a job in a saved run.
+
+    If jobs change their memory while they run, also show the memory that the job held and used.
+    """
+    if run.is_dir():
+        _explain_study(run, job, output, cell or [], study, set_)
+        return
+    if cell or study is not None or set_:
+        raise InputError("not a folder of results", file=run, field="RUN", remedy="give the folder of `poolwise run --out`")
+    name, found_cell, found = _explain_schedule(run, job)
+    show_explanation(name, found_cell, found, output, [run])
+
+
+def _explain_study(
+    folder: Path, job: int, output: ExplainOutput, selection: list[str], study: str | None, settings: list[Any]
+) -> None:
+    from poolwise.cli.saved_run import run_in_folder, run_of_study
+    from poolwise.studies.cell_store import CellStore
+
+    if study is None:
+        name, cell = run_in_folder(folder, selection)
     else:
-        print_explanation(name, found, output.all_)
+        name, cell = run_of_study(folder, study, settings, selection)
+    check_explainable(cell, folder, "remove scheduler.pass_per_event and run the study again")
+    found = explain_cell(cell, job, CellStore(folder).outcomes(cell))
+    show_explanation(f"{name} {cell.label}", cell, found, output, [folder / "provenance.json"])
 
 
-def _write_report(file: Path, name: str, cell: Cell, found: Explanation) -> None:
-    from poolwise.report.gantt import wait_answer
-    from poolwise.report.page import write_report
-    from poolwise.studies.cell_simulation import simulate_again
+def _explain_schedule(file: Path, job: int) -> tuple[str, Cell, Explanation]:
+    from poolwise.cli.saved_run import check_recorded, simulated_run
+    from poolwise.studies.cells import workload_of
 
-    write_report(wait_answer(found, simulate_again(cell), name), file)
+    recorded = simulated_run(file)
+    if recorded is None:
+        remedy = "give a file of `poolwise simulate --schedule FILE`, or use `poolwise explain log` for a job log"
+        raise InputError("the file has no provenance", file=file, field="RUN", remedy=remedy)
+    cell = recorded.cell()
+    check_explainable(cell, file, "remove pass_per_event from the scheduler file and simulate again")
+    found = explain_cell(cell, job)
+    check_recorded(file, job, found.last_start, found.placement is not None)
+    return f"{workload_of(cell).name} on {cell.machine.name}", cell, found
 
 
+live = typer.Typer(help="Explain why a job waits on a cluster now.", no_args_is_help=True)
+
+
+@command(live, "poolwise explain live slurm 4711 --scheduler catalog:fm-easy")
+def slurm(
+    job: Annotated[str, typer.Argument(metavar="JOB", help="Id of the waiting job.")],
+    scheduler: ClusterSchedulerOption,
+    partition: PartitionOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Explain why a job waits on a Slurm cluster."""
+    _explain(job, observe(ClusterName.SLURM, partition, scheduler), scheduler, json)
+
+
+@command(live, "poolwise explain live kubernetes default/p5 --scheduler catalog:fm-easy")
+def kubernetes(
+    pod: Annotated[str, typer.Argument(metavar="POD", help="Waiting pod, as NAMESPACE/NAME.")],
+    scheduler: ClusterSchedulerOption,
+    name: PodSchedulerOption = "poolwise",
+    json: JsonOption = False,
+) -> None:
+    """Explain why a pod waits on the cluster that $KUBECONFIG names."""
+    _explain(pod, observe(ClusterName.KUBERNETES, name, scheduler), scheduler, json)
+
+
+def _explain(job: str, platform: LivePlatform, scheduler: str, json: bool) -> None:
+    """Print the reason why a job waits under the given scheduler."""
+    from poolwise.cli.live import named_scheduler
+    from poolwise.live.platform import LiveView
+    from poolwise.live.wait_reasons import WaitReasons
+    from poolwise.loop import Loop
+    from poolwise.presentation.answer import Answer
+
+    chosen = named_scheduler(scheduler)
+    loop = Loop(platform, chosen)
+    loop.apply_events(next(iter(platform.events())))  # an observed platform refuses every start
+    snapshot = platform.snapshot()
+    rejected = {snapshot.table.name(row): why for row, why in loop.result.rejected.items()}
+    found = None
+    if job not in rejected:
+        row = LiveView(loop.queue, snapshot).find(job)
+        found = WaitReasons(chosen, loop, snapshot, (row,)).of(row)
+    text = found.text if found is not None else rejected.get(job, "it can start now")
+    content: dict[str, object] = {"job": job, "text": text, "rule": None}
+    if found is not None:
+        reason = found.reason
+        content |= {"rule": reason.rule.value} | {name: getattr(reason, name) for name in ("resource", "needed", "free")}
+    show_answer(Answer(headline=f"job {job}: {text}"), content if json else None, provenance(None, []))
+
+
+explanations.add_typer(live, name="live")
 app.add_typer(explanations, name="explain")

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from poolwise.cli.app import app
-from poolwise.cli.console import print_lines
-from poolwise.cli.output import print_json, provenance
-from poolwise.cli.panels import LOG, OUTPUT, SCHEDULER
-from poolwise.cli.shared_options import JsonOption, SeedOption
+from poolwise.cli.examples import command
+from poolwise.cli.live import require_packages
+from poolwise.cli.live_cluster import ClusterName, read_cluster_state
+from poolwise.cli.output import provenance, show_answer
+from poolwise.cli.panels import LOG, OUTPUT, SCHEDULER, SERVICE
+from poolwise.cli.shared_options import JsonOption, OnlyOption, PartitionOption, PodSchedulerOption, SeedOption
 from poolwise.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from poolwise.forecasting.answer import ForecastAnswer
     from poolwise.interfaces import Scheduler
@@ -26,6 +28,11 @@ forecasts = typer.Typer(
     help="Forecast when waiting jobs will start.\n\nA forecast is a distribution over simulations of possible futures.",
     no_args_is_help=True,
 )
+
+
+def _part(what: str, default: str | bool = True) -> Any:
+    text = f"{what}, as in `poolwise simulate`."
+    return typer.Option(metavar="NAME", help=text, show_default=default, rich_help_panel=SCHEDULER)
 
 
 @dataclass(frozen=True)
@@ -40,21 +47,9 @@ class PolicyOptions:
             rich_help_panel=SCHEDULER,
         ),
     ] = None
-    order: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Queue order, as in `poolwise simulate`.", show_default="fcfs", rich_help_panel=SCHEDULER
-        ),
-    ] = None
-    backfill: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Backfilling, as in `poolwise simulate`.", show_default="easy", rich_help_panel=SCHEDULER
-        ),
-    ] = None
-    placement: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Placement policy, as in `poolwise simulate`.", rich_help_panel=SCHEDULER)
-    ] = None
+    order: Annotated[str | None, _part("Queue order", "fcfs")] = None
+    backfill: Annotated[str | None, _part("Backfilling", "easy")] = None
+    placement: Annotated[str | None, _part("Placement policy")] = None
 
     def make(self, machine: Machine) -> tuple[Scheduler, str]:
         """Return the scheduler and a short description."""
@@ -84,11 +79,13 @@ class LogFormat:
         int | None, typer.Option(min=0, help="Number of columns after the 18th of an SWF log.", rich_help_panel=LOG)
     ] = None
 
+    only: OnlyOption = field(default_factory=list)
+
     def read(self, path: Path, machine: Machine) -> Workload:
         """Read a log; where its format supports it, with resource requests as users wrote them."""
         from poolwise.api.forecasts import read_log
 
-        given: dict[str, Any] = {"map": self.map, "extra_columns": self.extra_columns}
+        given: dict[str, Any] = {"map": self.map, "extra_columns": self.extra_columns, "only": dict(self.only)}
         return read_log(path, machine, self.format, **{name: value for name, value in given.items() if value is not None})
 
 
@@ -170,17 +167,124 @@ def show_forecast(found: ForecastAnswer, output: AnswerOutput, seed: int, inputs
 
         output.figure.mkdir(parents=True, exist_ok=True)
         save(found.figure(), output.figure)
-    source = provenance(seed, inputs)
+    answer, source = found.answer(), provenance(seed, inputs)
     if output.report is not None:
         from dataclasses import replace
 
         from poolwise.report.page import write_report
 
-        write_report(replace(found.answer(), provenance=source), output.report)
-    if output.json:
-        print_json(found.to_dict(), source, found.notes)
+        write_report(replace(answer, provenance=source), output.report)
+    content = answer.content if output.json else None
+    show_answer(answer, content, source, output.report, answer.tables, "--json lists them, --job selects one")
+
+
+@command(forecasts, "poolwise forecast state now --new nodes=2,memory=64GiB,time=4h")
+def state(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="State directory, as `poolwise snapshot` writes it.")],
+    question: QuestionOptions,
+    policy: PolicyOptions,
+    log: LogFormat,
+    output: AnswerOutput,
+) -> None:
+    """Forecast the waiting jobs of a saved state."""
+    from poolwise.files.state import FILES, read_state
+
+    found = forecast_waiting(read_state(folder), question, policy, log)
+    inputs = [folder / name for name in FILES if (folder / name).is_file()]
+    show_forecast(found, output, question.seed, inputs)
+
+
+live = typer.Typer(help="Forecast the waiting jobs of a cluster.", no_args_is_help=True)
+
+
+@dataclass(frozen=True)
+class ServiceOptions:
+    """Options that serve forecasts as metrics."""
+
+    port: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=65535, help="Repeat the forecast, and serve it as /metrics on this port.", rich_help_panel=SERVICE
+        ),
+    ] = None
+    every: Annotated[
+        float, typer.Option(min=0.1, help="With --port: seconds between two forecasts.", rich_help_panel=SERVICE)
+    ] = 60.0
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0, help="With --port: stop after this many seconds; otherwise run until stopped.", rich_help_panel=SERVICE
+        ),
+    ] = None
+
+
+@command(live, "poolwise forecast live slurm --scheduler catalog:fm-easy --job 4711")
+def slurm(
+    question: QuestionOptions,
+    policy: PolicyOptions,
+    log: LogFormat,
+    output: AnswerOutput,
+    service: ServiceOptions,
+    partition: PartitionOption = None,
+) -> None:
+    """Forecast the waiting jobs of a Slurm partition."""
+    _forecast(ClusterName.SLURM, partition, question, policy, log, output, service)
+
+
+@command(live, "poolwise forecast live kubernetes --port 9818 --every 60")
+def kubernetes(
+    question: QuestionOptions,
+    policy: PolicyOptions,
+    log: LogFormat,
+    output: AnswerOutput,
+    service: ServiceOptions,
+    name: PodSchedulerOption = "poolwise",
+) -> None:
+    """Forecast the waiting pods of the cluster that $KUBECONFIG names."""
+    _forecast(ClusterName.KUBERNETES, name, question, policy, log, output, service)
+
+
+def _forecast(
+    cluster: ClusterName,
+    part: str | None,
+    question: QuestionOptions,
+    policy: PolicyOptions,
+    log: LogFormat,
+    output: AnswerOutput,
+    service: ServiceOptions,
+) -> None:
+    def forecast() -> ForecastAnswer:
+        return forecast_waiting(read_cluster_state(cluster, part), question, policy, log)
+
+    if service.port is None:
+        show_forecast(forecast(), output, question.seed, [])
     else:
-        print_lines(found.sentences())
+        _serve(cluster, forecast, service.port, service)
 
 
+def _serve(cluster: ClusterName, forecast: Callable[[], ForecastAnswer], port: int, service: ServiceOptions) -> None:
+    """Serve forecasts on a port of this host; invalid options raise before the port is opened."""
+    require_packages(cluster.value)
+    import threading
+    import time
+
+    from poolwise.live.control_loop import stopped_after, stopped_by_signals
+    from poolwise.live.endpoints import serve_endpoints
+    from poolwise.live.forecasts import ForecastMetrics, forecast_periodically
+    from poolwise.live.logs import log_event, log_to
+
+    log_to()
+    metrics, stop = ForecastMetrics(), threading.Event()
+    start = time.monotonic()
+    metrics.show(forecast(), time.monotonic() - start)
+    with (
+        stopped_by_signals(stop.set),
+        stopped_after(service.seconds, stop.set),
+        serve_endpoints(metrics.registry, lambda: "", port),
+    ):
+        forecast_periodically(forecast, metrics, service.every, stop)
+    log_event("stopped")
+
+
+forecasts.add_typer(live, name="live")
 app.add_typer(forecasts, name="forecast")

@@ -10,7 +10,8 @@ from poolwise.catalog import PREFIX, shipped
 from poolwise.cli.app import app
 from poolwise.cli.examples import command
 from poolwise.cli.output import print_json, provenance
-from poolwise.cli.tables import plain_table, print_table
+from poolwise.cli.tables import print_table
+from poolwise.presentation.table import Table
 
 
 class ListedGroup(StrEnum):
@@ -66,10 +67,7 @@ def list_names(
         names = [{"name": name, "description": description} for name, description in rows]
         print_json({"group": group.value, "names": names}, provenance(None, []))
         return
-    table = plain_table("name", "description")
-    for row in rows:
-        table.add_row(*row)
-    print_table(table)
+    print_table(Table("", ["name", "description"], rows))
 
 
 def _rows(group: ListedGroup) -> list[tuple[str, str]]:

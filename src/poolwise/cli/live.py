@@ -105,8 +105,7 @@ def run_live(
             stack.callback(record.close)
             observers.append(record)
         if options.port is not None:
-            address, port = stack.enter_context(serve_endpoints(metrics.registry, lambda: "", options.port, host))
-            log_event("listening", host=address, port=port)
+            stack.enter_context(serve_endpoints(metrics.registry, lambda: "", options.port, host))
         drive(
             platform,
             scheduler if scheduler is not None else named,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -27,7 +26,7 @@ def observe(cluster: ClusterName, part: str | None, scheduler: str | None = None
 
     `part` is the partition on Slurm, and the schedulerName of the pods on Kubernetes.
     """
-    return _OBSERVERS[cluster](part, scheduler)
+    return _slurm(part) if cluster is ClusterName.SLURM else _kubernetes(part, scheduler)
 
 
 def read_cluster_state(cluster: ClusterName, part: str | None, scheduler: str = "") -> MachineState:
@@ -38,7 +37,7 @@ def read_cluster_state(cluster: ClusterName, part: str | None, scheduler: str = 
     return LiveView.of(observe(cluster, part, scheduler or None)).state(source, scheduler)
 
 
-def _slurm(partition: str | None, scheduler: str | None) -> LivePlatform:
+def _slurm(partition: str | None) -> LivePlatform:
     from poolwise.live.slurm.parsing import default_partition, is_exclusive
     from poolwise.live.slurm.platform import SlurmSettings
     from poolwise.live.slurm.shadow_mode import ObservedPlatform
@@ -71,9 +70,3 @@ def _kubernetes(name: str | None, scheduler: str | None) -> LivePlatform:
         return platform
     finally:
         link.close()
-
-
-_OBSERVERS: Mapping[ClusterName, Callable[[str | None, str | None], LivePlatform]] = {
-    ClusterName.SLURM: _slurm,
-    ClusterName.KUBERNETES: _kubernetes,
-}

@@ -85,7 +85,6 @@ def kubernetes(
 
 
 def _namespace_and_name(lease: str) -> tuple[str, str]:
-
     namespace, _, name = lease.partition("/")
     if not namespace or not name:
         raise InputError(f"'{lease}' is not a valid lease", field="--lease", remedy="write NAMESPACE/NAME")

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from poolwise.cli.console import print_line, warn
-from poolwise.cli.tables import plain_table, print_table
+from poolwise.cli.console import warn
+from poolwise.presentation.table import Table
 from poolwise.units import SECOND, format_time
 
 if TYPE_CHECKING:
     from poolwise.live.record import LiveRecord, RecordedJob
-
-SHOWN = 40
-"""Jobs that the table shows."""
+    from poolwise.presentation.answer import Answer
 
 
-def record_content(record: LiveRecord) -> dict[str, Any]:
+def _content(record: LiveRecord) -> dict[str, Any]:
     """Return a record as plain data: times in seconds since 1970, waits in seconds."""
     both = [job for job in record.jobs.values() if job.submitted is not None and job.started is not None and job.decided]
     summary: dict[str, Any] = {"jobs": len(record.jobs), "started_and_decided": len(both), "torn": record.torn}
@@ -43,31 +41,34 @@ def warn_of_truncation(record: LiveRecord) -> None:
         warn(f"the last line of the record is incomplete; its {record.torn} characters are skipped")
 
 
-def print_record(record: LiveRecord) -> None:
-    """Print the summary and the jobs whose waits differ most."""
+def record_answer(record: LiveRecord) -> Answer:
+    """Return the summary of a record, and its jobs, those whose waits differ most first."""
+    from poolwise.presentation.answer import Answer
 
     def time(value: float | None) -> str:
         return "" if value is None else format_time(value)
 
-    content = record_content(record)
-    summary, about = content["summary"], record.about
-    print_line(f"{about.get('mode', 'live')} mode, {about.get('scheduler', 'scheduler unknown')}: {summary['jobs']:,} jobs")
+    content, about = _content(record), record.about
+    summary, because = content["summary"], []
     if summary["started_and_decided"]:
         waits = time(summary["mean_wait_s"]), time(summary["mean_wait_decided_s"])
-        print_line(
+        because.append(
             f"{summary['started_and_decided']:,} of them started and have a decision: mean wait {waits[0]}, by this "
             f"scheduler's decisions {waits[1]}; {summary['same_placement']:,} on the nodes that it chose"
         )
-    table = plain_table("job", "waited", "decided after", "ran on", "would have run on")
     jobs = sorted(content["jobs"], key=lambda job: -abs((job["wait_s"] or 0.0) - (job["wait_decided_s"] or 0.0)))
-    for job in jobs[:SHOWN]:
-        would = job["rejected"] or ", ".join(job["decided_placement"])
-        table.add_row(job["job"], time(job["wait_s"]), time(job["wait_decided_s"]), ", ".join(job["placement"]), would)
-    print_table(table)
-    if len(jobs) > SHOWN:
-        print_line(f"{len(jobs) - SHOWN:,} more: --json lists them")
+    rows = [
+        [job["job"], time(job["wait_s"]), time(job["wait_decided_s"]), ", ".join(job["placement"]),
+         job["rejected"] or ", ".join(job["decided_placement"])]
+        for job in jobs
+    ]  # fmt: skip
+    return Answer(
+        headline=f"{about.get('mode', 'live')} mode, {about.get('scheduler', 'scheduler unknown')}: {summary['jobs']:,} jobs",
+        because=because,
+        head=[Table("Jobs", ["job", "waited", "decided after", "ran on", "would have run on"], rows)],
+        content=content,
+    )
 
 
 def _wait(job: RecordedJob, until: int | None) -> float | None:
-
     return None if job.submitted is None or until is None else max(until - job.submitted, 0) / SECOND

@@ -14,8 +14,9 @@ from poolwise.cli.examples import examples
 from poolwise.cli.output import print_json, provenance, write_provenance
 from poolwise.cli.panels import ADVANCED
 from poolwise.cli.profile import commands
-from poolwise.cli.tables import plain_table, print_table
+from poolwise.cli.tables import print_table
 from poolwise.errors import InputError
+from poolwise.presentation.table import Table
 from poolwise.units import SECOND, format_memory, format_time, parse
 
 if TYPE_CHECKING:
@@ -100,16 +101,17 @@ def _progress_lines() -> Callable[[int, int, str], None]:
 
     def show(done: int, todo: int, text: str) -> None:
         nonlocal pace
-        left = "" if pace is None else f", {pace.advance()}"
-        pace = pace or Pace(todo, 0)
+        if pace is None:
+            pace = Pace(todo, 0)
+        else:
+            pace.advance()
         if done < todo:
-            progress(f"  [{done}/{todo}] {text}{left}")
+            progress(", ".join(part for part in (f"  [{done}/{todo}] {text}", pace.text()) if part))
 
     return show
 
 
 def _shares(text: str, field: str) -> tuple[float, ...]:
-
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError:
@@ -117,7 +119,6 @@ def _shares(text: str, field: str) -> tuple[float, ...]:
 
 
 def _ns(text: str, field: str) -> int:
-
     try:
         return parse(text, "time")
     except ValueError as problem:
@@ -140,12 +141,12 @@ def _print(measured: LimitedRuns) -> None:
     clock = measured.plan.clock
     base = mean(one.seconds(clock) for one in measured.runs if one.remote == 0 and one.cpu is None)
     headings = ("local", "CPU", f"{clock} time", "slowdown", "swapped", "major faults", "CPU time", "per fault")
-    table = plain_table(*headings)
+    rows = []
     for remote, cpu in dict.fromkeys((one.remote, one.cpu) for one in measured.runs):
         here = [one for one in measured.runs if (one.remote, one.cpu) == (remote, cpu)]
         runs, seconds = [one.run for one in here], mean(one.seconds(clock) for one in here)
         faults = mean(run.use.major_faults for run in runs)
-        table.add_row(
+        row = [
             f"{1 - remote:.0%}",
             "all" if cpu is None else f"{cpu:.0%}",
             format_time(seconds),
@@ -154,9 +155,10 @@ def _print(measured: LimitedRuns) -> None:
             f"{faults:,.0f}",
             format_time(mean(run.use.cpu_ns for run in runs) / 1e9),
             format_time((seconds - base) / faults) if remote and faults and seconds > base else "",
-        )
+        ]
+        rows.append(row)
     print_line(f"{measured.plan.workload}: peak {format_memory(round(measured.peak / 2**20))}")
-    print_table(table)
+    print_table(Table("", headings, rows))
     for name, label in (("page_in", "page-in from swap"), ("page_in_without", "page-in without the added latency")):
         if (found := measured.conditions.get(name)) is not None:
             values = ", ".join(f"{quantile} {value:.3g}" for quantile, value in found["us"].items())

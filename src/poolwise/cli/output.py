@@ -10,24 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.table import Column, Table
 
 from poolwise.atomic_write import check_writable, write_whole
 from poolwise.cli.console import error, given_warnings, note, print_line, print_lines
-from poolwise.cli.tables import plain_table, print_table
+from poolwise.cli.tables import MOST, print_table
 from poolwise.errors import InfeasibleError
-from poolwise.units import format_time
 from poolwise.version import __version__
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from poolwise.api import SimulatedRun
-    from poolwise.presentation import table as presentation
     from poolwise.presentation.answer import Answer
-
-US_IN_SECONDS = 1e6
-"""Times of at least this many microseconds are printed in seconds."""
+    from poolwise.presentation.table import Table
 
 
 def print_json(content: Mapping[str, Any], source: Mapping[str, Any], notes: Iterable[str] = ()) -> None:
@@ -45,62 +39,38 @@ def show_answer(
     content: Mapping[str, Any] | None,
     source: Mapping[str, Any],
     report: Path | None = None,
-    tables: Iterable[Table] = (),
+    tables: Iterable[Table] | None = None,
+    more: str | None = "--json lists them",
 ) -> None:
-    """Print an answer with its notes: as JSON if `content` is given, otherwise as text. Exit with 3 if nothing was found.
+    """Print an answer: as JSON if `content` is given, otherwise as text. Exit with 3 if nothing meets the targets.
 
-    The text has the sentences to read first, tables, the answer in one line, its reasons, and the path of the report.
+    The text has the same parts in the same order as the page of an answer: the answer in one line, the decision, sentences, and
+    `tables` (by default those above its figures). `more` says how to see all rows of a long table; None prints all. Notes go to
+    stderr.
     """
+    failed = answer.status != "decided" and not answer.found
+    if content is not None:
+        certainty = None if answer.decision is None else answer.decision.certainty
+        known = {} if certainty is None else {"certainty": {**certainty.to_dict(), **content.get("certainty", {})}}
+        print_json({**content, **known}, source, answer.notes)
+    else:
+        if not failed:
+            print_line(answer.headline, style="bold")
+        for table in [] if answer.card is None else [answer.card]:
+            print_table(table)
+        for heading, lines in {"": answer.because, "Workload": answer.first, **answer.sections}.items():
+            if lines:
+                print_line(f"\n{heading}" if heading else "", style="bold")
+            print_lines(f"  {line}" for line in lines)
+        for table in answer.head if tables is None else tables:
+            print_table(table, None if more is None else MOST, more or "")
     for text in answer.notes:
         note(text)
-    if content is not None:
-        print_json(content, source, answer.notes)
-    else:
-        print_lines(answer.first)
-        for table in tables:
-            print_table(table)
-        print_line(answer.headline, style="bold")
-        for lines in (answer.because, *answer.sections.values()):
-            print_lines(f"  {line}" for line in lines)
-        print_lines([] if report is None else [f"report: {report}"])
-    if not answer.found:
+    if report is not None and content is None:
+        print_lines([f"report: {report}"])
+    if failed:
         error(answer.headline)
         raise typer.Exit(InfeasibleError.exit_code)
-
-
-def printable(found: presentation.Table) -> Table:
-    """Return a table of an answer as a table for the terminal."""
-    table = plain_table(*found.columns)
-    for row in found.rows:
-        table.add_row(*row)
-    return table
-
-
-def print_run(run: SimulatedRun) -> None:
-    """Print the diagnostics of one run, then its metrics as a table."""
-    print_lines(run.sanity.sentences)
-    content = run.to_dict()
-    table = plain_table(
-        "", Column("value", justify="right"), "unit", title=f"{run.schedule.workload.name} on {run.schedule.machine.name}"
-    )
-    table.add_row("jobs that ran", f"{content['jobs']:,}", "")
-    for kind in ("excluded", "repaired", "rejected"):
-        for reason, count in content[kind].items():
-            table.add_row(f"{kind}: {reason}", f"{count:,}", "jobs")
-    for name, metric in run.described.items():
-        value = run.metrics[name]
-        if value == value:  # not NaN
-            table.add_row(metric.description, *amount(value, metric.unit))
-    table.add_row(f"simulated by the {run.engine} engine in", f"{run.wall_s:.3g}", "s")
-    print_table(table)
-    print_line(run.population)
-
-
-def amount(value: float, unit: str) -> tuple[str, str]:
-    """Return value and unit for people: times carry a unit that suits their length."""
-    if unit == "s" or (unit == "us" and value >= US_IN_SECONDS):
-        return format_time(value if unit == "s" else value / 1e6), ""
-    return (f"{100 * value:.4g}", "%") if unit == "fraction" else (f"{value:,.6g}", unit)
 
 
 def provenance(seed: int | None, inputs: Iterable[Path]) -> dict[str, Any]:

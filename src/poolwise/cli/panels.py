@@ -13,7 +13,7 @@ PANELS: Mapping[str, tuple[str, ...]] = {
     "Simulate and compare": ("simulate", "run", "compare", "explain", "reproduce", "overview"),
     "Plan": ("plan", "search", "place", "calibrate"),
     "Live clusters": ("live", "forecast", "snapshot", "agent"),
-    "Data": ("trace", "profile", "affinity"),
+    "Data": ("trace", "import", "profile", "affinity"),
     "Tools": ("list", "validate", "schema", "check-policy", "serve", "compile"),
 }
 """Panel of `poolwise --help` -> its commands, in order."""

@@ -8,7 +8,7 @@ import typer
 
 from poolwise.cli.app import app
 from poolwise.cli.examples import command
-from poolwise.cli.output import check_exports, export, printable, provenance, show_answer
+from poolwise.cli.output import check_exports, export, provenance, show_answer
 
 
 @command(app, "poolwise place batch-150x1200 --method first-fit")
@@ -37,6 +37,4 @@ def place(
     placed = batches.place(batch, method, time_limit=time_limit, theta=theta, eta=eta, tolerance=tolerance, seed=seed)
     answer, source = placed.answer(), provenance(seed or 0, [placed.file])
     export(answer.candidates, source, csv, parquet)
-    tables = [printable(found) for found in (*answer.tables, answer.card) if found is not None]
-    tables[-1].show_header = False
-    show_answer(answer, answer.content if json else None, source, tables=tables)
+    show_answer(answer, answer.content if json else None, source, more="--csv FILE or --json lists them")

@@ -12,7 +12,8 @@ from poolwise.cli.app import app
 from poolwise.cli.console import progress
 from poolwise.cli.examples import examples
 from poolwise.cli.output import print_json, provenance
-from poolwise.cli.tables import plain_table, print_table
+from poolwise.cli.tables import print_table
+from poolwise.presentation.table import Table
 
 if TYPE_CHECKING:
     from poolwise.performance.fitting import Errors, Fit
@@ -57,12 +58,13 @@ def fit(
         content = {"profiles": [_to_dict(found) for found in fits], "file": str(out)}
         print_json(content, provenance(None, [measurements]))
         return
-    table = plain_table("workload", "slowdown at the knots", "MSE min", "avg", "max", "convexity adds", "frequency share")
+    rows = []
     for found in fits:
         knots = ", ".join(f"{r:g}: {s:.3g}" for r, s in zip(found.profile.remote, found.profile.slowdown, strict=True))
         errors = (found.errors.least, found.errors.mean, found.errors.most, found.extra)
-        table.add_row(found.profile.name, knots, *(f"{e:.2g}" for e in errors), f"{found.profile.frequency_share:.3g}")
-    print_table(table)
+        rows.append([found.profile.name, knots, *(f"{e:.2g}" for e in errors), f"{found.profile.frequency_share:.3g}"])
+    columns = ["workload", "slowdown at the knots", "MSE min", "avg", "max", "convexity adds", "frequency share"]
+    print_table(Table("Profiles", columns, rows))
     progress(f"profiles: {out}")
 
 

@@ -57,7 +57,9 @@ class ConsoleWatch:
 
     def begin(self, obstacle: Obstacle | None) -> None:
         """Start the run; `obstacle` is the reason for the reference engine, if it could be avoided."""
-        self._obstacle = obstacle
+        from poolwise.engines.progress import RunClock
+
+        self._obstacle, self._clock = obstacle, RunClock()
         self._last_line = time.monotonic()
         self._bar.update(self._task, description="simulating", total=1.0, completed=0.0)
 
@@ -69,12 +71,12 @@ class ConsoleWatch:
         from poolwise.engines.progress import LONG_S
         from poolwise.runner.progress import time_left
 
-        ahead = seconds * (1 - share) / share
+        ahead = self._clock.left(share, seconds)
         left = time_left(ahead)
         self._bar.update(self._task, completed=share, left=left)
         if self._obstacle is not None and not self._explained and ahead > LONG_S:
             self._explained = True
-            note(f"the reference engine runs this, {left}: {self._obstacle}")
+            note(f"the reference engine runs this{left and ', '}{left}: {self._obstacle}")
         if not self._console.is_terminal and time.monotonic() - self._last_line >= EVERY_S and ahead > LONG_S:
             self._last_line = time.monotonic()
-            print_line(f"  {100 * share:.0f} % simulated, {left}", self._console)
+            print_line(f"  {100 * share:.0f} % simulated{left and ', '}{left}", self._console)

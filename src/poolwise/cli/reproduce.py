@@ -13,7 +13,8 @@ from poolwise.cli.console import progress as show
 from poolwise.cli.examples import command
 from poolwise.cli.output import provenance, write_provenance
 from poolwise.cli.shared_options import ComputeOptions, setting
-from poolwise.cli.tables import plain_table, print_table
+from poolwise.cli.tables import print_table
+from poolwise.presentation.table import Table
 
 
 @command(app, "poolwise reproduce irop --quick --out results/irop")
@@ -58,11 +59,12 @@ def reproduce(
         write_provenance(folder / "comparison.csv", source)
     failing = [row for row in done.rows if row.verdict == "fails"]
     if failing:
-        table = plain_table("claims that fail", "published", "measured", title=done.title)
-        for row in failing:
-            claim, cells = row.claim, row.cells()
-            table.add_row(f"{claim.artifact}, {claim.condition}: {claim.metric} ({claim.unit})", cells[4], cells[5])
-        print_table(table)
+        rows = [
+            [f"{one.artifact}, {one.condition}: {one.metric} ({one.unit})", *row.cells()[4:6]]
+            for row in failing
+            for one in [row.claim]
+        ]
+        print_table(Table(done.title, ["claims that fail", "published", "measured"], rows))
     if figure and not quick:
         for line in compare_figures(done):
             print_line(line)

@@ -10,28 +10,24 @@ import typer
 
 from poolwise.catalog import PREFIX
 from poolwise.cli.app import app
-from poolwise.cli.console import err, note, print_line, print_lines, resumable
+from poolwise.cli.console import err, resumable
 from poolwise.cli.examples import command
-from poolwise.cli.output import print_json
+from poolwise.cli.output import show_answer
 from poolwise.cli.shared_options import ComputeOptions, setting
-from poolwise.cli.tables import plain_table, print_table
+from poolwise.presentation.table import Table
 from poolwise.units import format_time
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from poolwise.studies import StudyResult
 
 _SHOWN = {
-    "mean_bounded_slowdown": "mean bounded\nslowdown",
-    "p99_bounded_slowdown": "99th\npercentile",
-    "mean_wait_s": "mean\nwait",
-    "throughput_per_100s": "jobs per\n100 s",
-    "utilization": "nodes\nused",
+    "mean_bounded_slowdown": "mean bounded slowdown",
+    "p99_bounded_slowdown": "99th percentile",
+    "mean_wait_s": "mean wait",
+    "throughput_per_100s": "jobs per 100 s",
+    "utilization": "nodes used",
 }
 """Metric -> heading, short enough for 80 columns."""
-_MOST = 1000
-"""Rows of the printed table."""
 
 
 @command(app, "poolwise run cerit-pools --set workload.jobs=700 --set scheduler.order=fm", name="run")
@@ -55,7 +51,8 @@ def run_study(
     report.html, and every run to cells.sqlite.
     """
     from poolwise import report, studies
-    from poolwise.comparison.sentences import today_sentences
+    from poolwise.report.page import write_report
+    from poolwise.report.study import study_answer
     from poolwise.runner.progress import ConsoleProgress
     from poolwise.studies.diagnostics import diagnostic_sentences
 
@@ -69,24 +66,18 @@ def run_study(
     with resumable(folder):
         sanity = result.diagnostics()
         first = [*diagnostic_sentences(sanity), *([] if left_out is None else [left_out.text])]
-        report.write_study_report(result, folder / "report.html", first)
-    for text in result.notes():
-        note(text)
-    against = report.changes_against_today(result)
+        answer = study_answer(result, first)
+        write_report(answer, folder / "report.html")
+    content = None
     if json:
+        against = report.changes_against_today(result)
         rows = [{name: _plain(value) for name, value in row.items()} for row in result.frame().iter_rows(named=True)]
         before = {"sanity": [one.to_dict() for one in sanity], "decisive": None if left_out is None else left_out.to_dict()}
         today = {} if against is None else {"today": against.to_dict(0)}
         content = {"study": loaded.name, **before, "population": result.population_text(), "cells": rows, **today}
-        print_json(content, _source(result), result.notes())
-        return
-    print_lines(first)
-    print_table(_table(result))
-    if len(result.cells) > _MOST:
-        print_line(f"and {len(result.cells) - _MOST:,} more in {folder / 'results.csv'}")
-    print_line(result.population_text())
-    print_lines([] if against is None else today_sentences(against))
-    print_line(f"report: {folder / 'report.html'}")
+    show_answer(
+        answer, content, _source(result), folder / "report.html", [_table(result)], f"{folder / 'results.csv'} lists them"
+    )
 
 
 def _source(result: StudyResult) -> dict[str, Any]:
@@ -98,27 +89,21 @@ def _source(result: StudyResult) -> dict[str, Any]:
 
 
 def _table(result: StudyResult) -> Table:
-    from rich.table import Column
-
     paths, seeds = list(result.study.vary), len({cell.seed for cell in result.cells}) > 1
     ends = [path.rpartition(".")[2] for path in paths]
     varied = [end if ends.count(end) == 1 else path for path, end in zip(paths, ends, strict=True)]
     additional = [result.described[name].description for name in result.more_metrics]
-    numbers = [*(["seed"] if seeds else []), "rejected", *_SHOWN.values(), *additional]
-    table = plain_table(
-        *(Column(heading, no_wrap=True) for heading in varied),
-        *(Column(heading, justify="right") for heading in numbers),
-        title=result.study.title,
-    )
-    for cell in result.cells[:_MOST]:
-        counts = [*([str(cell.seed)] if seeds else []), f"{sum(cell.rejected.values()):,}"]
-        names = [str(value).removeprefix(PREFIX) for value in cell.parameters.values()]
-        table.add_row(
-            *names,
-            *counts,
+    columns = [*varied, *(["seed"] if seeds else []), "rejected", *_SHOWN.values(), *additional]
+    rows = [
+        [
+            *(str(value).removeprefix(PREFIX) for value in cell.parameters.values()),
+            *([str(cell.seed)] if seeds else []),
+            f"{sum(cell.rejected.values()):,}",
             *(_number(cell.metrics[name], result.described[name].unit) for name in (*_SHOWN, *result.more_metrics)),
-        )
-    return table
+        ]
+        for cell in result.cells
+    ]
+    return Table(result.study.title, columns, rows, result.population_text())
 
 
 def _number(value: float, unit: str) -> str:

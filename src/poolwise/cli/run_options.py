@@ -11,7 +11,7 @@ import typer
 
 from poolwise import catalog
 from poolwise.cli.panels import ADVANCED, LOG
-from poolwise.cli.shared_options import SeedOption, SettingsOption, StrictOption
+from poolwise.cli.shared_options import OnlyOption, SeedOption, SettingsOption, StrictOption
 from poolwise.errors import InputError, ManyErrors
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ class LogOptions:
             rich_help_panel=LOG,
         ),
     ] = None
+    only: OnlyOption = field(default_factory=list)
     strict: StrictOption = False
     closed_loop: Annotated[
         bool,
@@ -136,7 +137,7 @@ class LogOptions:
         given = {"map": self.map, "strict": self.strict or None, "closed_loop": self.closed_loop or None}
         options = {name: value for name, value in given.items() if value is not None}
         format = "columns" if self.map is not None and self.format == "auto" else self.format
-        return {"trace": existing_trace(log), "format": format, "clock": "trace", "options": options}
+        return {"trace": existing_trace(log), "format": format, "clock": "trace", "options": options, "only": dict(self.only)}
 
     def _scheduler(self) -> str | dict[str, Any]:
         """Return the scheduler file, or the section that the other options describe."""

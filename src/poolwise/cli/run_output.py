@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from poolwise.cli.console import note
-from poolwise.cli.output import print_run, write_rows
+from poolwise.cli.output import show_answer, write_provenance, write_rows
 from poolwise.cli.panels import ADVANCED, OUTPUT
 from poolwise.cli.shared_options import JsonOption
-from poolwise.cli.units import unit_tables
+from poolwise.units import US
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from poolwise.engines.simulate import Result
     from poolwise.files.component import Component
+    from poolwise.interfaces import Scheduler
     from poolwise.metrics import Measure
     from poolwise.model import Schedule
 
@@ -73,30 +73,42 @@ class OutputOptions:
 
 
 def report_run(
-    result: Result, measures: Sequence[Measure], json: bool, sample: int | None = None, promises: tuple[str, ...] = ()
-) -> tuple[dict[str, Any], tuple[str, ...]] | None:
-    """Print the metrics of a run; or return them, with notes, to be printed as JSON.
+    result: Result,
+    scheduler: Scheduler,
+    measures: Sequence[Measure],
+    output: OutputOptions,
+    source: Callable[[Path], Mapping[str, Any]],
+    notes: Sequence[str] = (),
+    sample: int | None = None,
+    warm_up: int = 0,
+) -> None:
+    """Write the files of a run and print its metrics.
 
     Parameters
     ----------
-    result, measures : the run, and the additional metrics
-    json : return the result instead of printing it
+    result, scheduler, measures : the run, its scheduler, and the additional metrics
+    output : output options
+    source : provenance of a result in a folder
+    notes : notes in addition to those of the run
     sample : sampling interval of the utilization of processing units, ns
-    promises : notes on contracts that were tested before the run
+    warm_up : number of first jobs that are not measured
     """
     from poolwise import api
 
-    run = api.measured(result.schedule, result.engine, result.wall_s, asked=measures, said=result.notes())
-    tables = unit_tables(result.schedule, sample)
-    for text in run.notes:
-        if text not in result.notes():  # these were printed during the run
-            note(text)
-    for text in promises:
-        note(text)
-    if json:
-        return {**run.to_dict(), **tables}, (*run.notes, *promises)
-    print_run(run)
-    return None
+    schedule, said = result.schedule, (*result.notes(), *notes)
+    run = api.measured(schedule, result.engine, result.wall_s, asked=measures, said=said, scheduler=scheduler, warm_up=warm_up)
+    if output.schedule is not None:
+        write_schedule(schedule, output.schedule)
+        write_provenance(output.schedule, source(output.schedule.parent))
+    if output.timeline is not None:
+        from poolwise.report.timeline import write_timeline  # drawing is slow to import
+
+        write_timeline(schedule, output.timeline)
+        write_provenance(output.timeline, source(output.timeline.parent))
+    answer = run.answer()
+    show_answer(
+        answer, {**answer.content, **_unit_tables(schedule, sample)} if output.json else None, source(Path()), more=None
+    )
 
 
 def write_schedule(record: Schedule, path: Path) -> None:
@@ -107,3 +119,36 @@ def write_schedule(record: Schedule, path: Path) -> None:
     order = sorted(range(record.n_run), key=lambda k: (jobs[k], starts[k]))
     rows = [[ids[jobs[k]], submits[jobs[k]], starts[k], ends[k], placements[k]] for k in order if finished[k]]
     write_rows(path, ["id", "submit_ns", "start_ns", "end_ns", "placement"], rows)
+
+
+def _unit_tables(schedule: Schedule, sample: int | None) -> dict[str, Any]:
+    """Return the JSON keys of processing units: "units", and "series" with one value per `sample` ns."""
+    from poolwise.metrics import Outcomes, Window
+    from poolwise.metrics.unit_use import unit_series, unit_use, units_of
+
+    machine = schedule.machine
+    if not len(units_of(machine)):
+        return {}
+    window = Window.whole(Outcomes.of(schedule))
+    use = unit_use(schedule, window)
+    content: dict[str, Any] = {
+        "units": [
+            {
+                "unit": machine.owners[unit],
+                "type": kind,
+                "x": int(machine.position[unit, 0]),
+                "y": int(machine.position[unit, 1]),
+                "utilization": None if share != share else share,
+            }
+            for unit, kind, share in zip(use.unit.tolist(), use.type, use.utilization.tolist(), strict=True)
+        ]
+    }
+    if sample is not None:
+        series = unit_series(schedule, window, sample)
+        content["series"] = {
+            "interval_us": sample / US,
+            "begin_us": (series.begin / US).tolist(),
+            "overall": series.overall.tolist(),
+            "by_type": {name: column.tolist() for name, column in series.by_type.items()},
+        }
+    return content

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
@@ -12,13 +12,7 @@ from poolwise.cli.console import progress, resumable
 from poolwise.cli.examples import command
 from poolwise.cli.output import provenance, show_answer
 from poolwise.cli.shared_options import ComputeOptions, setting
-from poolwise.cli.tables import plain_table
 from poolwise.errors import InputError
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from poolwise.search.answer import SearchResult
 
 
 @command(app, "poolwise search cerit-order --out results/cerit-order")
@@ -58,16 +52,4 @@ def search(
     with resumable(folder):
         write_report(answer, folder / "report.html")
     source = {**provenance(None, []), **result.provenance(), "inputs": {loaded.name: loaded.sha256}}
-    show_answer(answer, result.to_dict() if json else None, source, folder / "report.html", [_orders(result)])
-
-
-def _orders(result: SearchResult) -> Table:
-    from poolwise.search.objectives import OBJECTIVE_LABELS, OBJECTIVES
-
-    headings = ("order", "", "workloads", *(OBJECTIVE_LABELS[name] for name in OBJECTIVES))
-    table = plain_table(*headings, title=f"objectives as multiples of {result.search.baseline.name}")
-    for judged in result.judged:
-        for split, found in judged.on.items():
-            mark = "chosen" if judged is result.chosen else "front" if judged.on_front else ""
-            table.add_row(judged.candidate.name, mark, split, *(str(found[name]) for name in OBJECTIVES))
-    return table
+    show_answer(answer, result.to_dict() if json else None, source, folder / "report.html", answer.tables)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from poolwise.cli.panels import ADVANCED, LOG
+from poolwise.errors import InputError
 
 if TYPE_CHECKING:
     from poolwise.runner import Executor
@@ -22,6 +23,13 @@ def _parse(text: str) -> Any:
     from poolwise.studies.study import parse_setting
 
     return parse_setting(text)
+
+
+def _parse_only(text: str) -> tuple[str, str | list[str]]:
+    name, equals, values = text.partition("=")
+    if not equals or not values:
+        raise InputError(f"'{text}' is not KEY=VALUE", field="--only", remedy="write, for example, --only partition=batch,gpu")
+    return name, values if name in ("from", "to") else values.split(",")
 
 
 def setting(help: str) -> Any:
@@ -41,6 +49,16 @@ SettingsOption = Annotated[
 ]
 
 
+OnlyOption = Annotated[
+    list[Any],
+    typer.Option(
+        "--only",
+        metavar="KEY=VALUE,...",
+        help="Keep only jobs with this partition, user, account, state, ...; from=DATE and to=DATE. Repeatable.",
+        rich_help_panel=LOG,
+        parser=_parse_only,
+    ),
+]
 StrictOption = Annotated[bool, typer.Option("--strict", help="Stop at the first row that cannot be read.", rich_help_panel=LOG)]
 LogArgument = Annotated[
     Path, typer.Argument(metavar="LOG", help="SWF, sacct or any table (CSV, Parquet; plain or .gz), or catalog:NAME.")

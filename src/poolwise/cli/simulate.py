@@ -12,16 +12,15 @@ from poolwise.cli.app import app
 from poolwise.cli.console import err
 from poolwise.cli.default_group import DefaultGroup
 from poolwise.cli.examples import TICKS, command, examples
-from poolwise.cli.output import print_json, provenance, write_provenance
+from poolwise.cli.output import provenance
 from poolwise.cli.run_options import LogOptions
-from poolwise.cli.run_output import EngineName, OutputOptions, report_run, write_schedule
+from poolwise.cli.run_output import EngineName, OutputOptions, report_run
 from poolwise.cli.shared_options import LogArgument, setting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from poolwise.files.component import Component
-    from poolwise.model import Schedule
     from poolwise.studies.cells import Cell
 
 EXAMPLES = (
@@ -45,6 +44,7 @@ def simulate_cell(
     from poolwise.cli.progress import ConsoleWatch
     from poolwise.engines import simulate
     from poolwise.engines.order_contract import check_order_contract
+    from poolwise.studies.cell_simulation import check_warm_up
     from poolwise.studies.cells import workload_of
     from poolwise.studies.description import ConfiguredRun
 
@@ -52,6 +52,8 @@ def simulate_cell(
         check_writable(path)
     configured, measures = ConfiguredRun.of(cell), [choice.make("metrics") for choice in metrics]
     with ConsoleWatch(err, f"reading {Path(cell.trace.path).name}") as watch:
+        if cell.warm_up:
+            check_warm_up(cell, workload_of(cell))
         promises = check_order_contract(configured.scheduler, cell.machine, workload_of(cell))
         result = simulate(
             cell.machine,
@@ -64,23 +66,11 @@ def simulate_cell(
             pass_per_event=cell.scheduler.pass_per_event,
             watch=watch,
         )
-    reported = report_run(result, measures, output.json, sample, promises)
-    write_files(result.schedule, output, lambda folder: _source(cell, files, folder, output.engine, metrics))
-    if reported is not None:
-        content, notes = reported
-        print_json(content, _source(cell, files, Path(), output.engine, metrics), notes)
 
+    def source(folder: Path) -> dict[str, Any]:
+        return _source(cell, files, folder, output.engine, metrics)
 
-def write_files(schedule: Schedule, output: OutputOptions, source: Any) -> None:
-    """Write the schedule and the timeline of a run if requested, with `source(folder)` as their provenance."""
-    if output.schedule is not None:
-        write_schedule(schedule, output.schedule)
-        write_provenance(output.schedule, source(output.schedule.parent))
-    if output.timeline is not None:
-        from poolwise.report.timeline import write_timeline  # drawing is slow to import
-
-        write_timeline(schedule, output.timeline)
-        write_provenance(output.timeline, source(output.timeline.parent))
+    report_run(result, configured.scheduler, measures, output, source, promises, sample, cell.warm_up)
 
 
 def _source(

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from poolwise.atomic_write import check_writable
-from poolwise.cli.console import note
 from poolwise.cli.examples import command
-from poolwise.cli.output import print_json, provenance
+from poolwise.cli.output import provenance
 from poolwise.cli.run_output import OutputOptions, report_run
 from poolwise.cli.shared_options import SeedOption
-from poolwise.cli.simulate import simulations, write_files
+from poolwise.cli.simulate import simulations
 from poolwise.errors import InputError
 from poolwise.units import parse
-
-if TYPE_CHECKING:
-    from poolwise.interfaces import Scheduler
-    from poolwise.model import Machine
 
 
 @command(simulations, "poolwise simulate snapshot now --scheduler catalog:fm-easy")
@@ -50,7 +45,7 @@ def snapshot(
         check_writable(path)
     state = read_state(folder)
     found = state_run(state, length)
-    policy, name = _scheduler(scheduler or state.scheduler, state.machine)
+    policy, name = api.choose_scheduler(state.machine, scheduler, known=state.scheduler)
     metrics = output.metrics()
     result = simulate(
         state.machine,
@@ -66,23 +61,6 @@ def snapshot(
         notes.append(f"jobs without a time limit: {found.unsaid:,}, each assumed to run {default_runtime} (--default-runtime)")
     if found.overdue:
         notes.append(f"jobs that have exceeded their time limit: {found.overdue:,}, each assumed to end within a second")
-    reported = report_run(result, [choice.make("metrics") for choice in metrics], output.json)
-    for text in notes:
-        note(text)
     inputs = sorted(path for path in folder.iterdir() if path.is_file())
     source = {**provenance(seed, inputs), "scheduler": name, "engine": output.engine.value}
-    write_files(result.schedule, output, lambda _: source)
-    if reported is not None:
-        content, known = reported
-        print_json(content, source, [*known, *notes])
-
-
-def _scheduler(name: str, machine: Machine) -> tuple[Scheduler, str]:
-    """Return the named scheduler, or FCFS with EASY backfilling if the name is empty; and its description."""
-    from poolwise import api
-    from poolwise.cli.live import named_scheduler
-
-    if name:
-        return named_scheduler(name), name
-    placement = "racks" if "nodes" in machine.resources else "first_fit"
-    return api.list_scheduler("fcfs", "easy", placement), f"fcfs with easy and {placement}"
+    report_run(result, policy, [choice.make("metrics") for choice in metrics], output, lambda _: source, notes)

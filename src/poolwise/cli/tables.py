@@ -1,64 +1,91 @@
-"""Tables on a terminal: no wider than the terminal, with line breaks between words only."""
+"""Tables on a terminal: bold headings, numbers to the right, no wider than the terminal, line breaks between words only."""
 
 from __future__ import annotations
 
-from rich.table import Column, Table
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 from poolwise.cli.console import out, print_line
+from poolwise.presentation.table import Table
 
+MOST = 40
+"""Rows that a table shows unless all are requested."""
 _GAP = 2
 """Spaces between two columns."""
+_NUMBER = r"[-+]?[\d.,]*\d(e[-+]?\d+)?%?"
+_QUANTITY = re.compile(rf"-|{_NUMBER}( ({_NUMBER}|[A-Za-z%$/]{{1,7}}))*")
+"""A number, an amount with units, or a range of amounts."""
+_BETWEEN = re.compile(r"(?<= to) ")
 
 
-def plain_table(*headings: str | Column, title: str | None = None) -> Table:
-    """Return a table without lines or outer padding."""
-    return Table(*headings, title=title, box=None, pad_edge=False, title_justify="left")
+def print_table(table: Table, most: int | None = None, remedy: str = "") -> None:
+    """Print a table within the width of the console.
 
-
-def print_table(table: Table) -> None:
-    """Print a plain table within the width of the console.
-
-    Wide columns wrap between words. Numbers and columns marked `no_wrap` wrap only if nothing else helps. A table that does
-    not fit even so is printed as one block of lines per row.
+    Wide columns wrap between words. Quantities wrap only if nothing else helps. A table that does not fit even so is printed as
+    one block of lines per row. Empty columns are left out. Of more than `most` rows, the first are printed, and the `remedy` to
+    see the others.
     """
+    kept = [k for k in range(len(table.columns)) if not table.rows or any(row[k] for row in table.rows)]
+    columns, *shown = [[row[k] for k in kept] for row in (table.columns, *table.rows[:most])]
+    numeric = [_is_numeric(column) for column in zip(*shown, strict=True)] or [False] * len(columns)
+    widths = _widths(columns, shown, numeric, out.width)
     if table.title:
-        print_line(str(table.title), style="italic")
-        table.title = None
-    widths = _widths(table, out.width)
+        print_line(f"\n{table.title}", style="bold")
     if widths is None:
-        _print_blocks(table)
-        return
-    for column, width in zip(table.columns, widths, strict=True):
-        column.width, column.ratio, column.no_wrap, column.overflow = width, None, False, "fold"
-    out.print(table, highlight=False, soft_wrap=False)
+        _print_blocks(columns, shown)
+    else:
+        if any(columns):
+            _print_row(columns, widths, numeric, "bold")
+        for k, row in enumerate(shown):
+            _print_row(row, widths, numeric, "bold" if table.mark(k) == "chosen" else None)
+    if hidden := len(table.rows) - len(shown):
+        print_line(f"{hidden:,} more rows: {remedy}", style="dim")
+    if table.note:
+        print_line(table.note, style="dim")
 
 
-def _widths(table: Table, available: int) -> list[int] | None:
+def _is_numeric(cells: Sequence[str]) -> bool:
+    return any(cells) and all(_QUANTITY.fullmatch(cell) for cell in cells if cell)
+
+
+def _print_row(row: Sequence[str], widths: Sequence[int], numeric: Sequence[bool], style: str | None) -> None:
+    """Print one row; its cells wrap at the width of their column."""
+    for parts in zip_longest(*(_wrap(cell, width) for cell, width in zip(row, widths, strict=True)), fillvalue=""):
+        aligned = (
+            part.rjust(width) if right else part.ljust(width) for part, width, right in zip(parts, widths, numeric, strict=True)
+        )
+        out.print((" " * _GAP).join(aligned).rstrip(), style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def _wrap(cell: str, width: int) -> list[str]:
+    return textwrap.wrap(cell, max(width, 1), break_long_words=False, break_on_hyphens=False)
+
+
+def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[bool], available: int) -> list[int] | None:
     """Choose column widths that sum to at most `available`; None if words would have to be broken."""
-    columns = [[*([str(column.header)] if table.show_header else []), *map(str, column.cells)] for column in table.columns]
     room = available - _GAP * (len(columns) - 1)
-    natural = [max((len(line) for text in texts for line in text.split("\n")), default=0) for texts in columns]
-    words = [max((len(word) for text in texts for word in text.split()), default=0) for texts in columns]
-    cells = [max((len(line) for text in column.cells for line in str(text).split("\n")), default=0) for column in table.columns]
-    rigid = [column.no_wrap or column.justify == "right" for column in table.columns]  # their headings may wrap
-    whole = [max(word, cell) if fixed else word for word, cell, fixed in zip(words, cells, rigid, strict=True)]
+    every = [*zip(columns, *rows, strict=True)]
+    natural = [max(map(len, texts)) for texts in every]
+    words = [max((len(word) for text in texts for word in text.split()), default=0) for texts in every]
+    amounts = [max((len(end) for text in texts[1:] for end in _BETWEEN.split(text)), default=0) for texts in every]
+    whole = [max(word, amount) if right else word for word, amount, right in zip(words, amounts, numeric, strict=True)]
     for least in (whole, words):
         if sum(least) <= room:
-            cap = max(c for c in range(max(natural, default=0) + 1) if _total(least, natural, c) <= room)
-            return [min(full, max(word, cap)) for full, word in zip(natural, least, strict=True)]
+            cap = max(c for c in range(max(natural, default=0) + 1) if sum(_capped(least, natural, c)) <= room)
+            return [*_capped(least, natural, cap)]
     return None
 
 
-def _total(least: list[int], natural: list[int], cap: int) -> int:
-    return sum(min(full, max(word, cap)) for full, word in zip(natural, least, strict=True))
+def _capped(least: Sequence[int], natural: Sequence[int], cap: int) -> Iterator[int]:
+    return (min(full, max(word, cap)) for full, word in zip(natural, least, strict=True))
 
 
-def _print_blocks(table: Table) -> None:
+def _print_blocks(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print each row as `heading: value` lines under its first cell."""
-    headings = [" ".join(str(column.header).split()) for column in table.columns]
-    for cells in zip(*(column.cells for column in table.columns), strict=True):
-        first, *others = map(str, cells)
+    for first, *others in rows:
         print_line(first)
-        for heading, text in zip(headings[1:], others, strict=True):
+        for heading, text in zip(columns[1:], others, strict=True):
             if text:
                 print_line(f"  {heading}: {text}" if heading else f"  {text}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,13 +16,14 @@ from poolwise.cli.console import note, print_line, warn
 from poolwise.cli.examples import TICKS, command
 from poolwise.cli.output import print_json, provenance, write_provenance
 from poolwise.cli.panels import LOG, MEMORY, OUTPUT
-from poolwise.cli.shared_options import JsonOption, StrictOption
-from poolwise.cli.tables import plain_table, print_table
+from poolwise.cli.shared_options import JsonOption, OnlyOption, StrictOption
+from poolwise.cli.tables import print_table
 from poolwise.errors import InputError
+from poolwise.presentation.table import Table
 from poolwise.units import format_memory, format_time
 
 if TYPE_CHECKING:
-    from poolwise.model import Machine
+    from poolwise.model import Machine, Workload
     from poolwise.traces import TraceFormat
 
 commands = typer.Typer(help="Describe, convert and generate job traces.", no_args_is_help=True)
@@ -44,7 +45,6 @@ class MemoryChoice(StrEnum):
 
 
 def _path(reference: str) -> Path:
-
     return catalog.resolve("traces", reference)
 
 
@@ -106,6 +106,7 @@ class ReadOptions:
             rich_help_panel=LOG,
         ),
     ] = None
+    only: OnlyOption = field(default_factory=list)
     strict: StrictOption = False
 
     def chosen(self, trace: Path) -> TraceFormat:
@@ -115,6 +116,12 @@ class ReadOptions:
         names = ("extra_columns", "memory_field", "memory_unknown", "memory_scale", "timezone", "map")
         given: dict[str, Any] = {name: value for name in names if (value := getattr(self, name)) is not None}
         return traces.choose_format(trace, self.format, **given, **({"strict": True} if self.strict else {}))
+
+    def read(self, trace: Path, machine: Machine) -> Workload:
+        """Read the selected jobs of a trace; memory is kept even if the machine has none."""
+        from poolwise import traces
+
+        return traces.read_all(self.chosen(trace), trace, machine, dict(self.only))
 
     def target(self, nodes: int | None = None) -> Machine:
         """Return the target machine: that of a file, or a rack of whole nodes with `machine_cores` and `machine_gpus` each."""
@@ -151,7 +158,7 @@ def info(
     from poolwise import traces
 
     target = options.target(nodes)
-    workload = options.chosen(trace).read(trace, target)
+    workload = options.read(trace, target)
     content = traces.info(workload, target if options.machine or nodes else None)
     if json:
         print_json(content, provenance(None, [trace]), workload.notes)
@@ -163,8 +170,9 @@ def info(
 
 _EXPORT = (
     "Export Slurm accounting with:",
-    "fields=JobIDRaw,Submit,Start,State,NNodes,AllocCPUS,ElapsedRaw",
-    "fields=$fields,TimelimitRaw,ReqMem,MaxRSS,NTasks,Partition,AllocTRES",
+    "fields=JobIDRaw,JobID,User,Account,QOS,Partition,Constraints,Submit,Start",
+    "fields=$fields,State,NNodes,AllocCPUS,ElapsedRaw,TimelimitRaw,ReqMem",
+    "fields=$fields,MaxRSS,NTasks,AllocTRES",
     "TZ=UTC sacct -a --parsable2 -S 2026-03-01 -E 2026-04-01 -o $fields > jobs.txt",
 )
 """Lines that fit a terminal of 80 columns, to be copied."""
@@ -210,7 +218,7 @@ def convert(
             field = "memory_bytes_per_job" if memory_bytes_per_job else "comment"
             remedy = "convert to SWF first, then that file into a table"
             raise InputError("this option applies only to SWF output", field=field, remedy=remedy)
-        workload = chosen.read(trace, options.target())
+        workload = options.read(trace, options.target())
         traces.write_table(workload, out)
         _warn_of_rows(workload.excluded, "excluded")
         _warn_of_rows(workload.repaired, "repaired")
@@ -238,37 +246,34 @@ def _to_swf(trace: Path, out: Path, chosen: TraceFormat, memory_bytes_per_job: b
 
 
 def _warn_of_rows(counts: Mapping[str, int], action: str) -> None:
-
     for reason, count in counts.items():
         warn(f"{action} {count:,} rows: {reason}")
 
 
 def _print_info(content: Mapping[str, Any]) -> None:
-
-    table = plain_table("", "value", title=content["name"])
-    table.add_row("jobs", f"{content['jobs']:,}")
-    table.add_row("span of submissions", format_time(content["span_s"]))
-    table.add_row("node-seconds", f"{content['node_seconds']:,.6g}")
+    rows = [
+        ["jobs", f"{content['jobs']:,}"],
+        ["span of submissions", format_time(content["span_s"])],
+        ["node-seconds", f"{content['node_seconds']:,.6g}"],
+    ]
     if "load" in content:
-        table.add_row("load", "all jobs submitted at once" if content["load"] is None else f"{content['load']:.4g}")
-        table.add_row("jobs larger than the machine", f"{content['larger_than_machine']:,}")
-    table.add_row("jobs with known memory", f"{100 * content['memory_known']:.4g} %")
-    for action in ("excluded", "repaired"):
-        for reason, count in content[action].items():
-            table.add_row(f"{action}: {reason}", f"{count:,}")
-    print_table(table)
-    requests = content["requests"]
-    quantiles = plain_table("quantile", "nodes", "runtime", "memory per node", *requests)
-    for name, nodes in content["nodes"].items():
-        memory = content["memory_mib"].get(name)
-        quantiles.add_row(
+        rows.append(["load", "all jobs submitted at once" if content["load"] is None else f"{content['load']:.4g}"])
+        rows.append(["jobs larger than the machine", f"{content['larger_than_machine']:,}"])
+    rows.append(["jobs with known memory", f"{100 * content['memory_known']:.4g} %"])
+    rows += [[f"{kind}: {reason}", f"{n:,}"] for kind in ("excluded", "repaired") for reason, n in content[kind].items()]
+    print_table(Table(content["name"], ["", "value"], rows))
+    requests, memory = content["requests"], content["memory_mib"]
+    quantiles = [
+        [
             name,
             f"{nodes:,.0f}",
             format_time(content["runtime_s"][name]),
-            "unknown" if memory is None else format_memory(memory),
+            "unknown" if memory.get(name) is None else format_memory(memory[name]),
             *(f"{amounts[name]:,.0f}" for amounts in requests.values()),
-        )
-    print_table(quantiles)
+        ]
+        for name, nodes in content["nodes"].items()
+    ]
+    print_table(Table("Quantiles", ["", "nodes", "runtime", "memory per node", *requests], quantiles))
 
 
 app.add_typer(commands, name="trace")

@@ -98,6 +98,7 @@ def _scheduler(path: Path) -> Summary:
 
 def _study(path: Path, set_: list[Any]) -> Summary:
     from poolwise import studies
+    from poolwise.studies.cell_simulation import check_logs
     from poolwise.studies.cells import workload_of
 
     study = studies.load(path, dict(set_))
@@ -105,9 +106,14 @@ def _study(path: Path, set_: list[Any]) -> Summary:
     for cell in study.cells:
         with problems.attempt():
             sizes.add(len(workload_of(cell)))
+    with problems.attempt():
+        check_logs(study.runs)
     problems.finish()
-    baselines, jobs = len(study.runs) - len(study.cells), " or ".join(f"{n:,}" for n in sorted(sizes))
-    first = f"{len(study.cells):,} cells and {baselines:,} baseline runs, of {jobs} jobs each"
+    baselines = len({run.key for run in (*study.baselines, *study.memory_baselines)})
+    runs = [f"{len(study.cells):,} cells", f"{baselines:,} baseline run{'' if baselines == 1 else 's'}"]
+    runs += [f"{len({run.key for run in study.today.values()}):,} of today's configuration"] if study.today else []
+    jobs = " or ".join(f"{n:,}" for n in sorted(sizes))
+    first = f"{', '.join(runs[:-1])} and {runs[-1]}, of {jobs} jobs each"
     varied = (f"{parameter}: {', '.join(map(str, values))}" for parameter, values in study.vary.items())
     return "study", study.title, [first, *varied]
 

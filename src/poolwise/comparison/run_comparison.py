@@ -21,7 +21,6 @@ from poolwise.metrics.measure import Better
 from poolwise.metrics.memory import degradation
 from poolwise.metrics.slowdown import bounded_slowdown, bounded_slowdown_local, wait_s
 from poolwise.metrics.summary import STANDARD, metrics_named
-from poolwise.metrics.window import after_warm_up
 from poolwise.short_repr import fit_repr
 from poolwise.units import SECOND
 
@@ -239,13 +238,19 @@ class Comparison:
 
     def _common(self, seed: int) -> IntArray:
         """Return the ids of the jobs that finished in every run, after the longest warm-up."""
-        warm_up = max(run.warm_up for run in self.runs)
-        ids = [run.outcomes[seed].id[run.outcomes[seed].finished] for run in self.runs]
-        full = max((run.outcomes[seed] for run in self.runs), key=len)
-        common = full.id[after_warm_up(full, warm_up)]
-        for own in ids:
-            common = np.intersect1d(common, own)
-        return common
+        common = max((run.outcomes[seed].id for run in self.runs), key=len)
+        for run in self.runs:
+            common = np.intersect1d(common, run.outcomes[seed].id[run.outcomes[seed].finished])
+        return np.setdiff1d(common, self._warm_up[seed])
+
+    @cached_property
+    def _warm_up(self) -> dict[int, IntArray]:
+        """Seed -> ids of the first submitted jobs, as many as the longest warm-up; files of times lack jobs that never ran."""
+        longest = max(self.runs, key=lambda run: run.warm_up)
+        full = next((run for run in self.runs if not run.times_only), None)
+        if full is None and longest.warm_up:
+            return {seed: longest.workload(seed).id[: longest.warm_up] for seed in self.seeds}
+        return {seed: (full or longest).outcomes[seed].id[: longest.warm_up] for seed in self.seeds}
 
     def _check_jobs(self, seed: int) -> None:
         one = max((run.outcomes[seed] for run in self.runs), key=len)
@@ -263,8 +268,7 @@ class Comparison:
 
     def _measure(self, k: int, seed: int) -> dict[str, float]:
         run, outcomes = self.runs[k], self.runs[k].outcomes[seed]
-        warm_up = max(run.warm_up for run in self.runs) if not any(run.times_only for run in self.runs) else 0
-        window = Window.of(outcomes, warm_up)
+        window = Window.of(outcomes, int(np.isin(outcomes.id, self._warm_up[seed]).sum()))
         return summarize(
             outcomes,
             warm_up=0,

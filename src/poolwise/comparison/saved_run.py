@@ -208,4 +208,5 @@ def _read_schedule(path: Path) -> SavedRun:
         first_submit=int(columns["submit_ns"][0]) if n else 0,
     )
     records = dict(enumerate(_records(path.with_name(f"{path.name}.provenance.json"))[:1]))
-    return SavedRun({}, path, {0: outcomes}, 0, True, {path.name: digest(content)}, records)
+    warm_up = records[0].warm_up if records else 0
+    return SavedRun({}, path, {0: outcomes}, warm_up, True, {path.name: digest(content)}, records)

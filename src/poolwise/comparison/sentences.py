@@ -18,20 +18,22 @@ def difference_sentence(found: Comparison, d: Difference) -> str:
     """Describe a metric of a run and of the first run, their difference with its interval, and the verdict."""
     description, unit, *_ = found.described[d.metric]
     run = f", {found.labels[d.run]}" if len(found.runs) > 2 else ""
-    bounds = [_change(bound, unit) for bound in (d.interval.low, d.interval.high)]
+    bounds = [change_text(bound, unit) for bound in (d.interval.low, d.interval.high)]
     spread = "" if np.isnan(d.interval.low) else f" [{bounds[0]} to {bounds[1]}]"
-    numbers = f"{_value(d.value, unit)} compared with {_value(d.first, unit)}, {_change(d.interval.mean, unit)}{spread}"
+    numbers = (
+        f"{value_text(d.value, unit)} compared with {value_text(d.first, unit)}, {change_text(d.interval.mean, unit)}{spread}"
+    )
     return f"{capitalize(description)}{run}: {numbers}; {_JUDGED.get(d.verdict, d.verdict)}."
 
 
-def _value(value: float, unit: str) -> str:
+def value_text(value: float, unit: str) -> str:
     """Format a value with its unit, a time in a readable unit."""
     if unit == "s":
         return format_time(value)
     return f"{format_number(100 * value)} %" if unit == "fraction" else format_number(value)
 
 
-def _change(value: float, unit: str) -> str:
+def change_text(value: float, unit: str) -> str:
     """Format a change with its sign; a change of a fraction in percentage points."""
     if unit == "s":
         return f"{'+' if value > 0 else ''}{format_time(value)}"
@@ -41,7 +43,10 @@ def _change(value: float, unit: str) -> str:
 def population_sentence(found: Comparison) -> str:
     """State the jobs on which the runs were measured."""
     counts = (int(found.population(0, seed).sum()) for seed in found.seeds)
-    return population_note(counts, max(run.warm_up for run in found.runs), "every run finished")
+    records = [record.run["scheduler"] for run in found.runs for record in run.records.values()]
+    listed = bool(records) and all(isinstance(one, dict) and one.get("kind", "list") == "list" for one in records)
+    policy = "FCFS without backfilling" if listed else ""
+    return population_note(counts, max(run.warm_up for run in found.runs), "every run finished", policy)
 
 
 def today_heading(found: Comparison) -> str:

@@ -9,8 +9,7 @@
 from poolwise.conformance.cases import Case, racks
 from poolwise.conformance.cost import check_cost
 from poolwise.conformance.dispatch import check
-from poolwise.conformance.fake_cluster import FakeCluster, calm_starts, survive
-from poolwise.conformance.faults import Fault
+from poolwise.conformance.fake_cluster import FakeCluster, Fault, calm_starts, survive
 from poolwise.conformance.findings import Check
 from poolwise.conformance.model import check_model
 from poolwise.conformance.policies import check_backfill, check_order, check_placement

@@ -145,7 +145,6 @@ def _dispatching(rate: np.ndarray) -> Machine:
 
 
 def _asking(requests: dict[str, np.ndarray], seed: int, name: str) -> Workload:
-    """Make jobs of one task on shared nodes."""
     rows = np.arange(len(requests["cores"]))
     submit, duration = _stream(rows, seed, 6)
     return Workload.of(submit, duration, requests=requests, attributes=_columns(rows, seed, submit, duration), name=name)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from poolwise.arrays import FloatArray
-from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Broken, Check, Findings
+from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Check, Findings
 from poolwise.policies.cost.model import CostModel, Places, TaskClasses, Waiting
 from poolwise.random import uniform
 
@@ -24,10 +24,7 @@ _RESOURCES = (("cores", "memory"), ("cores", "memory", "gpu"), ("gpu",), ("cores
 
 
 def check_cost(cost: CostModel) -> tuple[Check, ...]:
-    """Check a cost model with random tasks, places and waiting jobs: near and far, idle and loaded, full and empty.
-
-    Returns one `Check` per promise.
-    """
+    """Check a cost model with random tasks, places and waiting jobs: near and far, idle and loaded, full and empty."""
     findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, SHAPE, NUMBERS, WAITING, HOPELESS, LOOKS)
     with findings.running():
         copy = findings.pickled(cost)
@@ -50,16 +47,12 @@ def _placing(cost: CostModel, copy: CostModel, tasks: TaskClasses, places: Place
     before = _bytes(tasks), _bytes(places)
     value = cost.placing(tasks, places, COPIES)
     shape, kept = getattr(value, "shape", None), (len(tasks), len(places))
-    findings.tested(SHAPE)
-    if shape not in ((*kept, 1), (*kept, COPIES)) or value.dtype != np.float64:
-        problem = f"returned shape {shape} for {kept[0]} tasks at {kept[1]} places and {COPIES} copies, or not float64"
-        findings.blame(SHAPE, problem)
-        raise Broken
+    problem = f"returned shape {shape} for {kept[0]} tasks at {kept[1]} places and {COPIES} copies, or not float64"
+    findings.demand(SHAPE, shape in ((*kept, 1), (*kept, COPIES)) and value.dtype == np.float64, problem)
     findings.require(NUMBERS, bool((np.isfinite(value) | (value == np.inf)).all()), "a cost of placing is NaN or -inf")
     for other in (cost, copy):
-        if not np.array_equal(value, other.placing(tasks, places, COPIES), equal_nan=True):
-            findings.blame(DETERMINISTIC, "two calls with the same tasks and places returned different costs")
-            raise Broken
+        same = np.array_equal(value, other.placing(tasks, places, COPIES), equal_nan=True)
+        findings.demand(DETERMINISTIC, same, "two calls with the same tasks and places returned different costs")
     findings.require(UNCHANGED, (_bytes(tasks), _bytes(places)) == before, "a call changed the tasks or the places")
     return value
 

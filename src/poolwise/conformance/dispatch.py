@@ -61,7 +61,6 @@ def check(thing: Any) -> tuple[Check, ...]:
     for method, checks in CHECKS.items():
         if callable(getattr(thing, method, None)):
             return checks(thing)
-    raise InputError(
-        f"{type(thing).__name__} is not a scheduler, order, placement, backfill, performance model or cost model",
-        remedy=f"define one of the methods {', '.join(CHECKS)} (see poolwise.interfaces)",
-    )
+    problem = f"{type(thing).__name__} is not a scheduler, order, placement, backfill, performance model or cost model"
+    remedy = f"define one of the methods {', '.join(CHECKS)} (see poolwise.interfaces)"
+    raise InputError(problem, remedy=remedy)

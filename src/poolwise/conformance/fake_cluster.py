@@ -7,14 +7,14 @@ state independently.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from poolwise.arrays import IntArray, immutable
 from poolwise.conformance.cases import Case
-from poolwise.conformance.faults import Due, Fault, LateStarts, arrival_order
 from poolwise.interfaces import Scheduler
 from poolwise.loop import Loop, run_loop
 from poolwise.model import (
@@ -33,19 +33,73 @@ from poolwise.model import (
     Plan,
     Queue,
     Reject,
+    Run,
+    Snapshot,
     Start,
     Started,
     Wake,
     Withdrawn,
+    Workload,
 )
 from poolwise.model.membership import joined, left, parts_of
 from poolwise.performance.combined import Combined
+from poolwise.performance.ideal import SimpleModel
 from poolwise.platforms.simulated import Simulation
 from poolwise.random import uniform
 from poolwise.units import SECOND, UNKNOWN
 
-RETRY = 5 * SECOND
-"""Delay of the scheduling pass that the cluster requests after a refusal, as a real one does (ns)."""
+RETRY = 5 * SECOND  # delay of the scheduling pass that the cluster requests after a refusal, as a real one does (ns)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Rates of faults: each number is a probability unless stated otherwise; by default none occurs.
+
+    Attributes
+    ----------
+    late : starts that take up to `late_s` seconds to be bound
+    conflicts : starts that are refused at once, because another client was faster
+    refused : starts that are refused late, after some of their tasks were bound
+    twice : instants at which an earlier event is repeated
+    withdrawn : jobs that their users cancel while they wait
+    unknown : jobs without a requested time
+    leaving : number of times that a part of the machine leaves, to come back later as new owners
+    draining : number of times that a part of the machine is drained for a while; its runs continue
+    recycled : number of times that rows of jobs that are gone are given to later jobs
+    shuffled : whether arrivals of one instant are reported in another order than that of their ids
+    """
+
+    late: float = 0.0
+    late_s: float = 120.0
+    conflicts: float = 0.0
+    refused: float = 0.0
+    twice: float = 0.0
+    withdrawn: float = 0.0
+    unknown: float = 0.0
+    leaving: int = 0
+    draining: int = 0
+    recycled: int = 0
+    shuffled: bool = False
+
+    @classmethod
+    def of_all_kinds(cls) -> Fault:
+        """Return frequent faults of every kind."""
+        return cls(0.5, 120.0, 0.1, 0.1, 0.3, 0.05, 0.1, 3, 3, 3, True)
+
+
+class LateStarts(SimpleModel):
+    """Time to bind a start, as a setup."""
+
+    def __init__(self) -> None:
+        self.late: dict[int, int] = {}  # run -> ns
+
+    def setup(self, run: Run, view: Snapshot) -> int:
+        """Return ns until the start is bound."""
+        return self.late.get(run.id, 0)
+
+    def slowdown(self, run: Run, view: Snapshot) -> float:
+        """Return 0."""
+        return 0.0
 
 
 class FakeCluster(Simulation):
@@ -56,8 +110,9 @@ class FakeCluster(Simulation):
 
     def __init__(self, case: Case, faults: Fault | None = None, seed: int = 0) -> None:
         self.faults, self.seed = faults if faults is not None else Fault(), seed
-        rows = arrival_order(case, self.faults, seed)
-        jobs = case.workload
+        jobs, rows = case.workload, np.arange(len(case.workload))  # in the order in which arrivals are reported
+        if self.faults.shuffled:
+            rows = np.lexsort((uniform(seed, "told", rows), jobs.submit))
         requested = jobs.requested[rows]
         if self.faults.unknown:
             requested = np.where(uniform(seed, "unknown", rows) < self.faults.unknown, UNKNOWN, requested)
@@ -88,24 +143,23 @@ class FakeCluster(Simulation):
         self._recycles = False
         self._schedule_faults(jobs)
 
-    def _schedule_faults(self, jobs: Any) -> None:
-        """Draw the times of the faults and add their events."""
+    def _schedule_faults(self, jobs: Workload) -> None:
         end = int(jobs.submit.max()) + 3600 * SECOND if len(jobs) else SECOND
         draws = uniform(self.seed, "trouble", np.arange(3 * (self.faults.leaving + self.faults.recycled))).tolist()
         for k in range(self.faults.leaving):
             time = int(draws[3 * k] * end)
-            self._push(time, 2, Due(self._leave, (draws[3 * k + 1],)))
+            self._push(time, 2, partial(self._leave, draws[3 * k + 1]))
             self._away += 1
         for k in range(self.faults.recycled):
             time = int(draws[3 * (self.faults.leaving + k)] * end)
-            self._push(time, 2, Due(self._start_recycling))
+            self._push(time, 2, self._start_recycling)
         for when, which in uniform(self.seed, "drained", np.arange(2 * self.faults.draining)).reshape(-1, 2).tolist():
-            self._push(int(when * end), 2, Due(self._drain, (which,)))
+            self._push(int(when * end), 2, partial(self._drain, which))
             self._away += 1
         lost = uniform(self.seed, "withdrawn", jobs.id) < self.faults.withdrawn
         for id, submit, is_lost in zip(jobs.id.tolist(), jobs.submit.tolist(), lost.tolist(), strict=True):
             if is_lost:
-                self._push(submit + 30 * SECOND, 2, Due(self._cancel, (id,)))
+                self._push(submit + 30 * SECOND, 2, partial(self._cancel, id))
 
     # Platform
 
@@ -142,19 +196,19 @@ class FakeCluster(Simulation):
             delay = late[number - before]
             if delay:
                 bad = self._chance("refuse") < self.faults.refused
-                self._push(self.now + delay, 2, Due(self._refuse if bad else self._bind, (number,)))
+                self._push(self.now + delay, 2, partial(self._refuse if bad else self._bind, number))
         for decision in outcome.committed:
             if isinstance(decision, Reject):
                 self.gone.add(int(table.id[decision.job]))
         if lost or outcome.rejected:
-            self._push(self.now + RETRY, 3, Due(self._wake))
+            self._push(self.now + RETRY, 3, self._wake)
         return CommitResult(outcome.committed, (*lost, *outcome.rejected), outcome.started)
 
     def take_over(self) -> None:
         """Let another loop take over; it first gets the arrival of all waiting jobs."""
         arrivals = [Arrival(job, tuple(sorted(tasks))) for job, tasks in sorted(self._waiting.items()) if tasks]
         self._take_over, self._reported = tuple(arrivals), []
-        self._push(self.now + 1, 3, Due(self._wake))
+        self._push(self.now + 1, 3, self._wake)
 
     # Faults
 
@@ -163,25 +217,24 @@ class FakeCluster(Simulation):
         return self._away > 0
 
     def _chance(self, what: str) -> float:
-        """Return the next random number in [0, 1)."""
         self._count += 1
         return float(uniform(self.seed, what, self._count)[0])
 
     def _late(self, number: int) -> int:
-        """Return ns until a start is bound."""
         if self._chance("late") < self.faults.late:
             self._binding.late[number] = 1 + int(self._chance("delay") * self.faults.late_s * SECOND)
         return self._binding.late.get(number, 0)
 
-    def _apply(self, event: Event) -> Iterable[Event]:
-        """Apply an event to the state, and return the events to report to the loop."""
+    def _apply(self, event: Any) -> Iterable[Event]:
+        """Apply an event, or a fault, to the state; return the events to report to the loop."""
+        if callable(event):
+            reported: Iterable[Event] = event()
+            return reported
         match event:
             case Arrival(position):
                 one = slice(position, position + 1)
                 self._next_arrival()
                 return (self._add_job(self._coming.taken(np.arange(len(self._coming))[one]), self._durations[one]),)
-            case Due(method, arguments):
-                return method(*arguments)
             case Ended(number, job, tasks, Outcome.FINISHED, _) if number in self._runs:
                 events = list(super()._apply(event))
                 if events:
@@ -190,7 +243,6 @@ class FakeCluster(Simulation):
         return super()._apply(event)
 
     def _cancel(self, id: int) -> list[Event]:
-        """Withdraw the job with an id, if all of it waits."""
         job = next((job for job in self._waiting if int(self.table.id[job]) == id), -1)
         if not self._waiting.get(job) or len(self._waiting[job]) < int(self.table.tasks[job]):
             return []
@@ -204,22 +256,19 @@ class FakeCluster(Simulation):
         return []
 
     def _wake(self) -> list[Event]:
-        """Request another scheduling pass."""
         return [Wake()]
 
     def _bind(self, number: int) -> list[Event]:
-        """Bind a start."""
         return [Started(number, self._runs[number].job)] if number in self._runs else []
 
     def _refuse(self, number: int) -> list[Event]:
-        """Undo a start completely."""
         if number not in self._runs:
             return []
         touched: set[int] = set()
         ended = self._end(number, Outcome.REFUSED, True, touched)
         self._wait(ended.job, ended.tasks)
         self._adjust(touched)
-        self._push(self.now + RETRY, 3, Due(self._wake))
+        self._push(self.now + RETRY, 3, self._wake)
         return [replace(ended, reason="a task could not be bound")]
 
     def _spare_part(self, draw: float) -> tuple[int, ...] | None:
@@ -251,7 +300,7 @@ class FakeCluster(Simulation):
         self.machine = left(self.machine, part)
         self._freed_at = self.now
         self._adjust(touched)
-        self._push(self.now + 3600 * SECOND, 2, Due(self._return, (part, capacity_before)))
+        self._push(self.now + 3600 * SECOND, 2, partial(self._return, part, capacity_before))
         return [*events, *(Left(owner) for owner in part)]
 
     def _return(self, like: tuple[int, ...], capacity: IntArray) -> list[Event]:
@@ -271,11 +320,10 @@ class FakeCluster(Simulation):
         if part is None:
             return []
         self._drained |= set(part)
-        self._push(self.now + 3600 * SECOND, 2, Due(self._resume, (part, self._capacity[list(part)].copy())))
+        self._push(self.now + 3600 * SECOND, 2, partial(self._resume, part, self._capacity[list(part)].copy()))
         return self._set_capacity(part, np.zeros_like(self._capacity[list(part)]))
 
     def _resume(self, part: tuple[int, ...], capacity: IntArray) -> list[Event]:
-        """Let a drained part accept jobs again."""
         self._away -= 1
         self._drained -= set(part)
         return self._set_capacity(part, capacity)
@@ -289,7 +337,6 @@ class FakeCluster(Simulation):
         return [CapacityChanged(owner, 0, 0) for owner in part]
 
     def _recycle(self) -> None:
-        """Give the rows of jobs that are gone to later jobs."""
         busy = {run.job for run in self._runs} | {job for job, tasks in self._waiting.items() if tasks}
         self._jobs = self.table = self.table.recycled(busy)
         self._duration, self._history = self._duration[: len(self.table)].copy(), None
@@ -337,14 +384,10 @@ class FakeCluster(Simulation):
 def survive(
     scheduler: Scheduler, case: Case, faults: Fault, seed: int = 0, *, killed: float = 0.05, reopened: float = 0.1
 ) -> tuple[int, list[str]]:
-    """Run a scheduler on a cluster with faults, and check the state after every instant.
+    """Run a scheduler on a cluster with faults; return the number of instants and the first problems, empty if there are none.
 
-    After a share of the instants, `killed`, the loop is killed, and another takes over with the state that the first had
-    persisted. After another share, `reopened`, the dispatcher is replaced by a new one, unless the scheduler declares that it
-    remembers something.
-
-    Returns the number of instants, and the problems of the first instant with any, or those at the end; empty if there were
-    none.
+    After a share `killed` of the instants, the loop is killed, and another takes over with its saved state; after a share
+    `reopened`, the dispatcher is replaced by a new one, unless the scheduler declares that it remembers something.
     """
     cluster, steps = FakeCluster(case, faults, seed), 0
     limit = 1000 + 100 * int(case.workload.tasks.sum())

@@ -78,6 +78,12 @@ class Findings:
         if not holds:
             self.blame(name, problem)
 
+    def demand(self, name: str, holds: bool, problem: str) -> None:
+        """Do the same as `require`, and end the check if the promise is broken."""
+        self.require(name, holds, problem)
+        if not holds:
+            raise Broken
+
     @contextmanager
     def running(self) -> Iterator[None]:
         """Record an exception of the object as a problem."""

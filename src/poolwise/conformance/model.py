@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from poolwise.conformance.cases import RULE, Case, check_suitable_cases, compare_engines, devices, racks, state, units, walk
-from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Broken, Check, Findings
+from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Check, Findings
 from poolwise.interfaces import PerformanceModel
 from poolwise.model import Changes, Fetch, Queue, Run, Snapshot
 from poolwise.policies.order.priorities import FAIR
@@ -70,14 +70,11 @@ class _RunVisitor:
 
     def _compare(self, run: Run, view: Snapshot, what: str, slowdown: float, touches: tuple[int, ...]) -> None:
         """Compare a slowdown with the last one of the same phase, and the occupancy of the owners that it may depend on."""
-        self.findings.tested(SLOWDOWN, TOUCHES)
-        if not (isinstance(slowdown, float | int) and -1.0 < slowdown < math.inf):
-            self.findings.blame(SLOWDOWN, f"{what} {slowdown!r} for run {run.id}")
-            raise Broken
-        if not all(isinstance(owner, int) and 0 <= owner < view.machine.n_owner for owner in touches):
-            owners = f"owners are 0 to {view.machine.n_owner - 1}"
-            self.findings.blame(TOUCHES, f"touches returned {touches!r} for run {run.id}; {owners}")
-            raise Broken
+        finite = isinstance(slowdown, float | int) and -1.0 < slowdown < math.inf
+        self.findings.demand(SLOWDOWN, finite, f"{what} {slowdown!r} for run {run.id}")
+        known_owners = all(isinstance(owner, int) and 0 <= owner < view.machine.n_owner for owner in touches)
+        owners = f"owners are 0 to {view.machine.n_owner - 1}"
+        self.findings.demand(TOUCHES, known_owners, f"touches returned {touches!r} for run {run.id}; {owners}")
         around = [(owner, view.occupants(owner), view.capacity[owner].tolist()) for owner in touches]
         phase = run.id, what, run.fetch is None
         known = self.seen.setdefault(phase, (around, slowdown))
@@ -90,7 +87,6 @@ class _RunVisitor:
 
 
 def _answers(model: PerformanceModel, run: Run, view: Snapshot) -> tuple[object, ...]:
-    """Return all answers of a model about a run."""
     pace = 0.0 if run.fetch is None else model.fetch_slowdown(run, view)
     return (model.setup(run, view), model.fetch(run, view), pace, model.slowdown(run, view), model.touches(run.placement, view))
 

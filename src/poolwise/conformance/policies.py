@@ -19,7 +19,7 @@ from poolwise.conformance.cases import (
     units,
     walk,
 )
-from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Broken, Check, Findings
+from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Check, Findings
 from poolwise.conformance.scheduler import check_scheduler
 from poolwise.engines.order_contract import OrderContract
 from poolwise.errors import InputError
@@ -74,9 +74,8 @@ def check_order(order: QueuePolicy, case: Case | None = None) -> tuple[Check, ..
         value = order.priority(queue, snapshot)
         findings.require(UNCHANGED, state(queue, snapshot) == before, "a call changed the queue or the snapshot")
         shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
-        if shape != (len(queue),) or dtype != np.float64:
-            findings.blame(SHAPE, f"returned shape {shape} of {dtype} for {len(queue)} jobs, not ({len(queue)},) of float64")
-            raise Broken
+        problem = f"returned shape {shape} of {dtype} for {len(queue)} jobs, not ({len(queue)},) of float64"
+        findings.demand(SHAPE, shape == (len(queue),) and dtype == np.float64, problem)
         findings.require(SHAPE, not bool(np.isnan(value).any()), f"NaN for the job in row {queue.jobs[np.isnan(value)][:1]}")
         for other in (order, copy):
             same = np.array_equal(value, other.priority(queue, snapshot), equal_nan=True)
@@ -99,16 +98,13 @@ def check_order(order: QueuePolicy, case: Case | None = None) -> tuple[Check, ..
         copy = findings.pickled(order)
         kind = getattr(order, "kind", None)
         if kind not in get_args(OrderKind):
-            findings.blame(KIND, f"kind is {kind!r}, not one of {', '.join(get_args(OrderKind))}")
-            raise Broken
+            findings.demand(KIND, False, f"kind is {kind!r}, not one of {', '.join(get_args(OrderKind))}")
         needed = KIND_CLASSES.get(order.kind)
         if needed is not None and not isinstance(order, needed):
             problem = f"kind is {kind!r}, but the class does not derive from {needed.__name__}, whose methods engines call"
-            findings.blame(KIND, problem)
-            raise Broken
+            findings.demand(KIND, False, problem)
         if kind == "recalculated" and not isinstance(opened(order), RecalculatedOrder):
-            findings.blame(KIND, "kind is 'recalculated', but open() does not return a RecalculatedOrder")
-            raise Broken
+            findings.demand(KIND, False, "kind is 'recalculated', but open() does not return a RecalculatedOrder")
         check_suitable_cases((racks(), devices()) if case is None else (case,), ask)
     return findings.checks()
 
@@ -162,7 +158,6 @@ def check_placement(placement: PlacementPolicy, case: Case | None = None) -> tup
 
 
 def _inspect(found: Placement, row: int, snapshot: Snapshot, findings: Findings) -> None:
-    """Check one placement."""
     need = np.zeros_like(snapshot.free)
     found.give_to(need)
     fits = bool((need <= snapshot.free).all()) and int(found.amount.min()) >= 0
@@ -186,10 +181,9 @@ def _screen_states(placement: PlacementPolicy, row: int, snapshot: Snapshot, fin
 
 def _check_unknown_request(placement: PlacementPolicy, row: int, snapshot: Snapshot, findings: Findings) -> None:
     """Place a job that requests a resource which no machine has, as one may arrive at a running cluster."""
-    known, one = snapshot.table, np.array([row], dtype=np.int64)
-    requests = {name: column[one] for name, column in known.requests.items()} | {NOWHERE: np.ones(1, dtype=np.int64)}
-    attributes = {name: column[one] for name, column in known.attributes.items()}
-    table = JobTable(known.id[one], known.submit[one], known.requested[one], known.tasks[one], requests, attributes)
+    job = snapshot.table.taken(np.array([row], dtype=np.int64))
+    requests = {**job.requests, NOWHERE: np.ones(1, dtype=np.int64)}
+    table = JobTable(job.id, job.submit, job.requested, job.tasks, requests, job.attributes)
     free = snapshot.machine.capacity
     idle = Snapshot(snapshot.now, snapshot.machine, table, free, free, RunTable(free.size), snapshot.estimate)
     findings.tested(REFUSES)

@@ -44,6 +44,10 @@ class NeverRun:
         return f"{self.reason} ({ids_text(self.ids)}; up to {nodes}{memory})"
 
 
+PLAUSIBLE_MIB = 128
+"""Memory per node below which an amount is probably a number without its unit."""
+
+
 @dataclass(frozen=True)
 class Diagnostics:
     """Properties of a workload to know before any advice.
@@ -56,6 +60,7 @@ class Diagnostics:
     span_s : seconds from the first to the last submission
     never : jobs that can never run, by reason
     outliers : groups of a few jobs much larger than all others
+    small_memory : sentence about memory too small to be meant; "" if the amounts are plausible
     """
 
     jobs: int
@@ -65,6 +70,7 @@ class Diagnostics:
     span_s: float
     never: tuple[NeverRun, ...]
     outliers: tuple[Outliers, ...]
+    small_memory: str = ""
 
     @classmethod
     def of(cls, outcomes: Outcomes) -> Diagnostics:
@@ -80,6 +86,7 @@ class Diagnostics:
             span_s=float(np.ptp(outcomes.submit) / SECOND) if len(outcomes) else 0.0,
             never=_never(outcomes),
             outliers=outliers(outcomes),
+            small_memory=_small_memory(outcomes),
         )
 
     @property
@@ -94,8 +101,9 @@ class Diagnostics:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """Sentences about the load, then about jobs that can never run, then about outliers."""
-        return (*self._load(), *self._never(), *(group.text for group in self.outliers))
+        """Sentences about the load, implausible memory, jobs that can never run, and outliers."""
+        small = (self.small_memory,) if self.small_memory else ()
+        return (*self._load(), *small, *self._never(), *(group.text for group in self.outliers))
 
     def to_dict(self) -> Json:
         """Return plain data; an undefined load is None."""
@@ -137,6 +145,14 @@ class Diagnostics:
         count = sum(len(group.ids) for group in self.never)
         reasons = "; ".join(group.text if len(self.never) == 1 else f"{len(group.ids):,} {group.text}" for group in self.never)
         return (f"{count:,} of {self.jobs:,} jobs can never run: {reasons}.",)
+
+
+def _small_memory(outcomes: Outcomes) -> str:
+    largest_job, per_node = int(outcomes.memory.max(initial=0)), outcomes.node_memory // max(outcomes.n_nodes, 1)
+    amounts = (("a node has", per_node), ("jobs request at most", largest_job))
+    small = [f"{words} {amount} MiB" for words, amount in amounts if 0 < amount < PLAUSIBLE_MIB]
+    advice = 'numbers without a unit are MiB; write a unit, such as "16 GiB"'
+    return f"Memory is implausibly small: {' and '.join(small)} ({advice})." if small else ""
 
 
 def _never(outcomes: Outcomes) -> tuple[NeverRun, ...]:

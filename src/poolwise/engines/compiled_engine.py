@@ -74,11 +74,13 @@ def no_engine_for(scheduler: Scheduler) -> Obstacle:
     return Obstacle(f"scheduler {type(scheduler).__name__} has no kernel", "list scheduling and task dispatch have kernels")
 
 
-def unsupported_by_all(spec: RunSpec, *, follows: bool = False, changes: bool = False) -> Obstacle | None:
+def unsupported_by_all(
+    spec: RunSpec, *, follows: bool = False, changes: bool = False, restricted: bool = False
+) -> Obstacle | None:
     """Return what no kernel supports in a run, whatever its scheduler; None if nothing.
 
     An engine that `follows` node outages and access restrictions checks these itself, and so does one that supports only
-    `changes` of capacity.
+    `changes` of capacity. One that supports `restricted` jobs runs them on node sets, without windows, tiers and QOS.
     """
     if len(spec.disturbances) and not (follows or changes):
         return Obstacle("capacity changes during the run", "supported without disturbances")
@@ -86,14 +88,14 @@ def unsupported_by_all(spec: RunSpec, *, follows: bool = False, changes: bool = 
         return Obstacle("jobs are submitted in a closed loop", "supported without closed_loop")
     if spec.workload.memory_use is not None:
         return Obstacle("the memory use of jobs varies over time", "supported without memory_use")
-    if (restriction := _unsupported_restriction(spec, follows)) is not None:
+    if (restriction := _unsupported_restriction(spec, follows, restricted)) is not None:
         return restriction
     if spec.observer is not None:
         return Obstacle("an observer is called after each pass", "supported without an observer")
     return None
 
 
-def _unsupported_restriction(spec: RunSpec, follows: bool) -> Obstacle | None:
+def _unsupported_restriction(spec: RunSpec, follows: bool, restricted: bool) -> Obstacle | None:
     """Return which access restriction of a machine no kernel supports; None if there is none."""
     machine, table = spec.machine, spec.workload.table
     if any(qos.per_user or qos.total or not follows for qos in machine.qos):
@@ -102,10 +104,12 @@ def _unsupported_restriction(spec: RunSpec, follows: bool) -> Obstacle | None:
         return None
     if machine.windows:
         return Obstacle("the machine has reserved windows", "supported without windows")
-    if machine.node_sets and "nodes" in machine.resources:
-        return Obstacle("node sets restrict jobs to some racks", "supported on shared nodes")
     if has_tiers(machine):
         return Obstacle("partitions have different priority tiers", "supported with partitions of one tier")
+    if restricted:
+        return None
+    if machine.node_sets and "nodes" in machine.resources:
+        return Obstacle("node sets restrict jobs to some racks", "supported on shared nodes")
     if machine.partitions and bool((taking_partitions(machine, table, slice(0, len(table))) == NO_PARTITION).any()):
         return Obstacle("a job exceeds the limits of its partitions", "supported without that job")
     return None

@@ -20,6 +20,7 @@ from poolwise.interfaces import (
 )
 from poolwise.kernels.common.state import (
     AFFINE,
+    AT_INTERVALS,
     CALLBACK,
     CONSERVATIVE,
     CUBIC,
@@ -54,7 +55,8 @@ def _incomplete(order: QueuePolicy, wanted: str) -> PolicyError:
 
 def backfill_code(rule: BackfillRule) -> int:
     """Return the constant of the kernels for a rule of backfilling."""
-    return {"none": NONE, "head": EASY if rule.extra else EASY_NO_EXTRA, "all": CONSERVATIVE}[rule.reserves]
+    head = EASY if rule.extra else EASY_NO_EXTRA
+    return {"none": NONE, "head": head, "all": CONSERVATIVE, "tested": AT_INTERVALS}[rule.reserves]
 
 
 class ListColumns:

@@ -51,11 +51,13 @@ class RackSampler:
         assert rule is not None and spec.initial is not None
         held = RackHoldings.of(spec.machine, spec.initial)
         assert held is not None
-        self._kernel = rack_kernel(rule, len(spec.workload))
+        self._kernel = rack_kernel(spec, rule)
         self._initial, self._held = spec.initial, held
         self._columns = RunColumns(spec, rule)
         arrays = self._columns.arrays()
-        self._awaited = _Awaited(arrays.state, awaited, until, (arrays.state.racks, *(arrays.held or ())[:1]))
+        self._awaited = _Awaited(
+            arrays.state, awaited, until, (arrays.state.racks, *(arrays.held or ())[:1], *(arrays.intervals or ())[1:2])
+        )
         flags = self._awaited.flags(len(spec.workload))
         self._arrays = arrays.with_state(jobs=arrays.state.jobs._replace(awaited=flags))
         true = self._columns.slowdown(spec.truth, slice(None))

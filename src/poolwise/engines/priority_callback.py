@@ -28,6 +28,7 @@ class PriorityCallback:
         self.jobs = columns.workload.table.first(0)
         self.queue = Queue(self.jobs)
         self.table, self.history = RunTable(columns.machine.capacity.size), RunHistory()
+        self._free = columns.machine.capacity.copy()
         self._pass, self._next, self._started = 0, 0, 0
 
     def compute_keys(self, state: RackState | SharedState) -> None:
@@ -76,13 +77,14 @@ class PriorityCallback:
         alive = set(runs.ending[: state.now.running].tolist())
         gone = [run.id for run in self.table if run.id not in alive]
         for number in gone:
-            self.table.remove(number)
+            self.table.remove(number).placement.give_to(self._free)
         gone += [number for number in range(self._started, started) if number not in alive]
         for number in sorted(gone, key=lambda number: int(runs.end[number])):
             self.history.add(int(runs.job[number]), int(runs.start[number]), int(runs.end[number]))
         for number in range(self._started, started):
             if number in alive:
                 placement = self._placement(runs, number)
+                placement.take_from(self._free)
                 cells = placement.owner * len(self.columns.machine.resources) + placement.resource
                 start, end = int(runs.start[number]), int(runs.expected[number])
                 job = int(runs.job[number])
@@ -97,15 +99,12 @@ class PriorityCallback:
 
     def _snapshot(self, time: int) -> Snapshot:
         machine = self.columns.machine
-        free = machine.capacity.copy()
-        for run in self.table:
-            run.placement.take_from(free)
         return Snapshot(
             time,
             machine,
             self.jobs,
             machine.capacity,
-            free,
+            self._free.copy(),
             self.table,
             self.columns.estimate,
             self._believed_done,

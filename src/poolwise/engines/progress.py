@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
+from collections import deque
 from typing import NamedTuple, Protocol
 
 from poolwise.loop import Observer
@@ -12,6 +14,8 @@ LONG_S = 2.0
 """Seconds from which a run counts as long: its progress and the reason for its engine are reported."""
 EVERY_S = 0.2
 """Seconds between two reports."""
+LEAST_SHARE = 0.01
+"""Share of a run from which its pace is a basis for an estimate."""
 
 
 class Obstacle(NamedTuple):
@@ -40,6 +44,25 @@ class ProgressListener(Protocol):
     def advance(self, share: float, seconds: float) -> None:
         """Handle progress: a share of the events in (0, 1] took this many seconds."""
         ...
+
+
+class RunClock:
+    """Seconds left of a run, by its average or its recent pace, whichever is slower: the later part of a run may be denser."""
+
+    def __init__(self) -> None:
+        self._past = deque([(0.0, 0.0)])  # (seconds, share), from half of the seconds so far
+
+    def left(self, share: float, seconds: float) -> float:
+        """Return the seconds left once a share of the run took this many seconds; infinite without a basis for an estimate."""
+        self._past.append((seconds, share))
+        while len(self._past) > 2 and self._past[1][0] <= seconds / 2:
+            self._past.popleft()
+        then, before = self._past[0]
+        if share >= 1:
+            return 0.0
+        if share < LEAST_SHARE or share <= before:
+            return math.inf
+        return (1 - share) * max(seconds / share, (seconds - then) / (share - before))
 
 
 class Meter:

@@ -9,7 +9,6 @@ import numpy as np
 
 from poolwise.arrays import IntArray
 from poolwise.engines.compiled_engine import RunSpec
-from poolwise.engines.compiling import SHORT
 from poolwise.engines.kernel_arrays import ArrayTemplates
 from poolwise.engines.list_columns import IN_KERNELS
 from poolwise.engines.list_scheduling import replay as list_scheduling
@@ -34,15 +33,13 @@ class _RackRepeats:
     def __init__(self, spec: RunSpec) -> None:
         rule = rule_of(spec.scheduler)
         assert rule is not None
-        self._kernel = rack_kernel(rule, SHORT + 1)  # waits for the kernel even with few jobs, since there are many runs
+        self._kernel = rack_kernel(spec, rule, waits=True)
         self._columns = RunColumns(spec, rule)
         self._columns.repeated = True
         self._shared_rules = _shared_rules(spec.scheduler)
         self._arrays: ListArrays = self._columns.arrays()
-        reservations = () if self._arrays.held is None else (self._arrays.held.start,)
-        self._before = ArrayTemplates(
-            (self._arrays.state.racks, self._arrays.state.queue.where, self._arrays.state.now, *reservations)
-        )
+        kept = (*(self._arrays.held or ())[:1], *(self._arrays.intervals or ())[1:2])
+        self._before = ArrayTemplates((self._arrays.state.racks, self._arrays.state.queue.where, self._arrays.state.now, *kept))
         self._trees: Trees | None = None
 
     def accepts(self, scheduler: Scheduler) -> bool:

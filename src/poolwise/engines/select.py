@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 import numpy as np
 
@@ -22,6 +23,13 @@ from poolwise.performance.ideal import Ideal
 ENGINES = (
     CompiledEngine("shared nodes", supported.unsupported, shared_nodes.replay, shared_nodes.load, SharedSampler),
     CompiledEngine("list scheduling", list_scheduling.unsupported, list_scheduling.replay, load_all, RackSampler),
+    CompiledEngine(
+        "list scheduling on mixed nodes",
+        partial(list_scheduling.unsupported, mixed=True),
+        list_scheduling.replay,
+        partial(load_all, mixed=True),
+        RackSampler,
+    ),
     CompiledEngine("task dispatch", dispatch.unsupported, dispatch.replay, dispatch.load),
 )
 

@@ -1,8 +1,9 @@
 """Explanation of waits: a replay of the run names the rule that held the job back in each scheduling pass."""
 
+from poolwise.explain.answer import wait_answer
 from poolwise.explain.explanation import Episode, Explanation
 from poolwise.explain.memory import MemoryStretch, memory_stretches
 from poolwise.explain.wait import explain_wait
 from poolwise.model.reason import Reason, Rule
 
-__all__ = ["Episode", "Explanation", "MemoryStretch", "Reason", "Rule", "explain_wait", "memory_stretches"]
+__all__ = ["Episode", "Explanation", "MemoryStretch", "Reason", "Rule", "explain_wait", "memory_stretches", "wait_answer"]

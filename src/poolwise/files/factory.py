@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -79,9 +80,13 @@ def scheduler_of(section: SchedulerSection, warm_up: int = 0) -> Scheduler:
     return WarmUp.before(scheduler, warm_up) if warm_up else scheduler
 
 
-def warms_up_under_fcfs(section: SchedulerSection) -> bool:
-    """Return whether a scheduler has order, backfill and placement, and so warms up under FCFS without backfilling."""
-    return _has_parts(scheduler_of(section))
+def warm_up_policy(sections: Iterable[SchedulerSection]) -> str:
+    """Name the policy of a warm-up: FCFS without backfilling for schedulers with order, backfill and placement."""
+    known = {section.kind: section.kind == "list" or _has_parts(scheduler_of(section)) for section in sections}
+    others = sorted(kind for kind, has_parts in known.items() if not has_parts)
+    if len(others) == len(known):
+        return "the scheduler's own policy"
+    return "FCFS without backfilling" + (f"; {', '.join(others)} under its own policy" if others else "")
 
 
 def _has_parts(scheduler: Scheduler) -> bool:

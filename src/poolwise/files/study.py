@@ -50,6 +50,10 @@ class WorkloadSection(Section):
         default="auto", description="trace format; auto detects it"
     )
     options: dict[str, Any] = Field(default={}, description="options of the trace format")
+    only: dict[str, str | int | list[str | int]] = Field(
+        default={},
+        description='jobs of a trace to keep: attribute -> values, such as partition = ["batch"]; from, to',
+    )
     memory_use: Annotated[Component | None, Registered("memory_uses")] = Field(
         default=None, description="model of actual memory use over each job's run; the requested memory if not given"
     )
@@ -71,6 +75,8 @@ class WorkloadSection(Section):
             raise ValueError("unsaid applies to a state only")
         if self.generator is None and self.settings:
             raise ValueError("settings apply to a generator; use options for a trace format")
+        if self.trace is None and self.only:
+            raise ValueError("only selects jobs of a trace")
         if self.trace is None and (self.options or self.format != "auto"):
             raise ValueError("format and options apply to a trace; use settings for a generator")
         return self

@@ -138,12 +138,14 @@ class ForecastAnswer:
         low, middle, high = job.wait_s.tolist()
         if _finite(middle) is None:
             return f"{job.name} is not expected to start"
-        until = "and perhaps never" if _finite(high) is None else f"and {self.clock(high)}"
-        chance = "" if job.chance_by is None else f"; by {self.clock(self._by_s)} with a chance of {100 * job.chance_by:.0f} %"
-        if self.clock(low) == until.removeprefix("and "):
-            return f"{job.name} starts at {self.clock(low)}{chance}"
-        between = f"{job.name} starts between {self.clock(low)} {until} (80 %)"
-        return f"{between}, median {self.clock(middle)}{chance}"
+        until = "and perhaps never" if _finite(high) is None else f"and {self.time_with_zone(high)}"
+        chance = ""
+        if job.chance_by is not None:
+            chance = f"; by {self.time_with_zone(self._by_s)} with a chance of {100 * job.chance_by:.0f} %"
+        if self.time_with_zone(low) == until.removeprefix("and "):
+            return f"{job.name} starts at {self.time_with_zone(low)}{chance}"
+        between = f"{job.name} starts between {self.time_with_zone(low)} {until} (80 %)"
+        return f"{between}, median {self.time_with_zone(middle)}{chance}"
 
     @property
     def _by_s(self) -> float:
@@ -155,27 +157,22 @@ class ForecastAnswer:
         if _finite(now) is None:
             return f"it would not start{chance}"
         if _finite(was) is None:
-            return f"{self.clock(now)} at the median{chance}"
+            return f"{self.time_with_zone(now)} at the median{chance}"
         off = was - now
         word = "about the same" if abs(off) < 60 else f"{format_time(abs(off))} {'earlier' if off > 0 else 'later'}"
-        return f"{self.clock(now)} at the median, {word}{chance}"
-
-    def clock(self, seconds: float) -> str:
-        """Return the time of day this many seconds from now, with the date unless it is today."""
-        moment, today = self._moment(seconds), self._moment(0.0)
-        return f"{moment:%H:%M}" if moment.date() == today.date() else f"{moment:%a %d %b %H:%M}"
+        return f"{self.time_with_zone(now)} at the median, {word}{chance}"
 
     def answer(self) -> Answer:
-        """Return the forecast in the form of all answers, for its page."""
-        first, *others = self.start_sentences()
+        """Return the forecast in the form of all answers."""
+        first = self.start_sentences()[0]
         return Answer(
             title="Start times of waiting jobs" if len(self.jobs) != 1 else f"Start time of {self.jobs[0].name}",
-            headline=f"{capitalize(first)}.",
+            headline=f"{capitalize(first)}." if len(self.jobs) < 2 else f"{len(self.jobs):,} jobs wait; {first}.",
             because=[f"Forecast at {self.time_with_zone(0.0)} under {self.policy}."],
             main=self.figure() if any(_finite(float(job.wait_s[2])) is not None for job in self.jobs) else None,
-            sections={"Effect of changes": self.change_sentences(), "Later jobs": others},
+            sections={"Effect of changes": self.change_sentences()},
             notes=[f"{capitalize(text)}." for text in self.notes],
-            tables=[self._starts()] if self.jobs else [],
+            tables=[self._starts()] if len(self.jobs) > 1 else [],
             content=self.to_dict(),
         )
 
@@ -185,12 +182,12 @@ class ForecastAnswer:
         rows = [
             [
                 job.name,
-                *("never" if _finite(wait) is None else self.clock(wait) for wait in job.wait_s.tolist()),
+                *("never" if _finite(wait) is None else self.time_with_zone(wait) for wait in job.wait_s.tolist()),
                 *([] if job.chance_by is None else [f"{100 * job.chance_by:.0f} %"]),
             ]
             for job in self.jobs
         ]
-        return Table("All jobs", columns, rows, "Times before which a job starts with the given chance.", text=True)
+        return Table("Starts", columns, rows, "Times before which a job starts with the given chance.", text=True)
 
     def figure(self) -> Figure:
         """Return a chart of the jobs, earliest first, with median starts and 80 % intervals."""

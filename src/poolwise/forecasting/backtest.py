@@ -17,6 +17,8 @@ from poolwise.forecasting.scenarios import Known, horizon_of, plan, sample_start
 from poolwise.interfaces import Scheduler
 from poolwise.model import InitialRun, Machine, Placement, Schedule, Workload
 from poolwise.performance.ideal import Ideal
+from poolwise.presentation.answer import Answer
+from poolwise.presentation.table import Table
 from poolwise.units import SECOND, format_time
 
 
@@ -259,6 +261,33 @@ class Backtest:
             "mean_wait_s": float(every.truth.mean()),
             "notes": list(self.notes),
         }
+
+    def answer(self, policy: str) -> Answer:
+        """Return the scores in the form of all answers, for a scheduler with this description."""
+        names = {"log": self.schedule.workload.name, "machine": self.schedule.machine.name, "policy": policy}
+        content = {**names, **self.to_dict()}
+        rows = []
+        for name, description in _DESCRIBED.items():
+            value, interval = content[name], content["intervals_90"][name]
+            size, unit, digits = (100, " %", 0) if name == "coverage_80" else (1, "", 2)
+            ends = [f"{size * end:.{digits}f}{unit}" for end in interval or ()]
+            rows.append([description, "undefined" if value is None else f"{size * value:.{digits}f}{unit}", " to ".join(ends)])
+        return Answer(
+            title=f"Backtest of forecasts on {names['log']}",
+            headline=f"{100 * content['coverage_80']:.0f} % of {content['jobs']:,} jobs started within their 80 % interval.",
+            because=[f"{names['log']} on {names['machine']} under {policy}, forecasts at {content['instants']} times."],
+            head=[Table("Scores", ["score", "value", "90 % interval"], rows, "Intervals over blocks of time.")],
+            notes=self.notes,
+            content=content,
+        )
+
+
+_DESCRIBED = {
+    "pinball_ratio_plan": "pinball loss relative to `squeue --start`",
+    "pinball_ratio_calibrated": "pinball loss relative to one simulation with mean run times, widened by past errors",
+    "coverage_80": "starts within the 80 % interval",
+    "brier_ratio_1h": "Brier score of a start within the hour, relative to that simulation",
+}
 
 
 def _scores(every: Scored, weight: FloatArray) -> dict[str, float | None]:

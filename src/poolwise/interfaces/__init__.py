@@ -46,7 +46,7 @@ from poolwise.model import (
     Stop,
     Wait,
 )
-from poolwise.model.rules import BackfillRule, FixedSlowdown, NodeRule, RackRule
+from poolwise.model.rules import BackfillRule, FixedSlowdown, NodeRule, PassTimes, RackRule
 
 __all__ = [
     "AdmissionPolicy",
@@ -67,6 +67,7 @@ __all__ = [
     "Machine",
     "NodeRule",
     "OrderKind",
+    "PassTimes",
     "PerformanceModel",
     "Placement",
     "PlacementPolicy",

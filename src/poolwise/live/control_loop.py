@@ -45,16 +45,10 @@ def drive(
     observers: Sequence[PassObserver] = (),
     seconds: float | None = None,
 ) -> LoopResult:
-    """Drive a platform until it stops: on SIGTERM or SIGINT, when its events end, or after a time limit.
+    """Drive a platform until it stops: on SIGTERM or SIGINT, when its events end, or after a number of seconds.
 
-    Parameters
-    ----------
-    platform : the cluster; it must have been created with `continued`
-    scheduler, seed : the policy that decides in each pass, and its random seed
-    continued : state that an earlier run saved (`read_continuation`)
-    keep : file to which the state for the next run is written after each pass that changed it
-    observers : observers of each pass, called in this order
-    seconds : time limit; None runs until stopped
+    The platform must have been created with `continued`, the state that an earlier run saved (`read_continuation`). The state
+    for the next run is written to the file `keep` after each pass that changed it.
     """
     loop = Loop(platform, scheduler, seed, continued)
     with stopped_by_signals(platform.stop), stopped_after(seconds, platform.stop):
@@ -107,9 +101,19 @@ def stopped_after(seconds: float | None, stop: Callable[[], None]) -> Iterator[N
         timer.cancel()
 
 
+def make_folder(folder: Path, mode: int = 0o755) -> None:
+    """Create a folder unless it exists; raise InputError if that is not permitted."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=mode)
+    except OSError as error:
+        remedy = "run as root, or configure a folder that you can write"
+        raise InputError(f"cannot create the folder: {error.strerror}", file=folder, remedy=remedy) from error
+
+
 @contextmanager
 def exclusive_lock(folder: Path, who: str) -> Iterator[None]:
-    """Lock a folder; raise InputError if another process of the kind `who` holds the lock."""
+    """Create and lock a folder; raise InputError if another process of the kind `who` holds the lock."""
+    make_folder(folder, 0o700)
     handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:

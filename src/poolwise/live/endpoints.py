@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from poolwise.errors import InputError
+from poolwise.live.logs import log_event
 
 
 @contextmanager
@@ -31,6 +32,7 @@ def serve_endpoints(
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, name="endpoints", daemon=True)
     thread.start()
+    log_event("listening", host=host, port=server.server_address[1])
     try:
         yield host, server.server_address[1]
     finally:

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from prometheus_client import CollectorRegistry, Gauge
@@ -15,34 +16,23 @@ from poolwise.forecasting.answer import ASKED, ForecastAnswer
 from poolwise.live.logs import log_event
 from poolwise.units import SECOND
 
-MAX_JOB_SERIES = 200
-"""Number of jobs with series of their own: those expected to start first."""
+MAX_JOB_SERIES = 200  # number of jobs with series of their own: those expected to start first
 
 
 class ForecastMetrics:
-    """The latest forecast, in its own registry.
-
-    Attributes
-    ----------
-    registry : registry that `endpoints.serve_endpoints` exposes
-    """
+    """The latest forecast, in its own registry."""
 
     def __init__(self) -> None:
-        self.registry = at = CollectorRegistry()
-        of_job, of_all = ["job", "chance"], ["chance"]
-        self._start = Gauge(
-            "poolwise_forecast_start_timestamp_seconds", "Time by which a job starts with this probability", of_job, registry=at
-        )
-        self._wait = Gauge(
-            "poolwise_forecast_wait_seconds",
-            "Time until a job starts with this probability, median of all waiting jobs",
-            of_all,
-            registry=at,
-        )
-        self._jobs = Gauge("poolwise_forecast_jobs", "Waiting jobs", registry=at)
-        self._never = Gauge("poolwise_forecast_never_jobs", "Waiting jobs without a foreseeable start", registry=at)
-        self._seen = Gauge("poolwise_forecast_timestamp_seconds", "Time at which the cluster was read", registry=at)
-        self._took = Gauge("poolwise_forecast_duration_seconds", "Time needed to compute the forecast", registry=at)
+        self.registry = CollectorRegistry()
+        gauge = partial(Gauge, registry=self.registry)
+        start = "Time by which a job starts with this probability"
+        self._start = gauge("poolwise_forecast_start_timestamp_seconds", start, ["job", "chance"])
+        median = "Time until a job starts with this probability, median of all waiting jobs"
+        self._wait = gauge("poolwise_forecast_wait_seconds", median, ["chance"])
+        self._jobs = gauge("poolwise_forecast_jobs", "Waiting jobs")
+        self._never = gauge("poolwise_forecast_never_jobs", "Waiting jobs without a foreseeable start")
+        self._seen = gauge("poolwise_forecast_timestamp_seconds", "Time at which the cluster was read")
+        self._took = gauge("poolwise_forecast_duration_seconds", "Time needed to compute the forecast")
 
     def show(self, answer: ForecastAnswer, seconds: float) -> None:
         """Replace the published forecast; `seconds` is the time that it took to compute."""

@@ -14,25 +14,18 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple, TextIO
 
 from poolwise.live.platform import Pass
-from poolwise.model import CommitResult, Ended, Outcome, Reject, Snapshot, Start, Started, Stop
+from poolwise.model import Ended, Outcome, Reject, Snapshot, Start, Started, Stop
 
 logger = logging.getLogger("poolwise.live")
 logger.addHandler(logging.NullHandler())  # commands that read a cluster once print their findings themselves
 
 
 class LogEvent(NamedTuple):
-    """Documentation of a log event.
-
-    Attributes
-    ----------
-    level : level at which it is logged
-    meaning : what it reports, with its main fields
-    former : name before the event was renamed, "" if it was not
-    """
+    """Documentation of a log event."""
 
     level: str
-    meaning: str
-    former: str = ""
+    meaning: str  # what it reports, with its main fields
+    former: str = ""  # name before the event was renamed, "" if it was not
 
 
 EVENTS: Mapping[str, LogEvent] = {
@@ -142,9 +135,10 @@ class PassLogger:
     def observe_pass(self, done: Pass) -> None:
         """Log a pass."""
         self._log_runs(done)
-        for decision, why in _logged_decisions(done.outcome):
-            fields = _fields(decision, done.snapshot) | ({"refused": why} if why else {})
-            log_event(type(decision).__name__.lower(), logging.INFO, **fields)
+        for decision, why in (*((decision, "") for decision in done.outcome.committed), *done.outcome.rejected):
+            if isinstance(decision, Start | Stop | Reject):
+                fields = _fields(decision, done.snapshot) | ({"refused": why} if why else {})
+                log_event(type(decision).__name__.lower(), logging.INFO, **fields)
         if done.outcome.committed or done.outcome.rejected:
             log_event(
                 "pass",
@@ -172,12 +166,6 @@ def placement_items(start: Start, snapshot: Snapshot) -> list[str]:
     """Return the placement of a start as `owner:resource=amount` items, in its order."""
     machine = snapshot.machine
     return [f"{machine.owners[o]}:{machine.resources[r]}={amount}" for _, o, r, amount in start.placement.rows()]
-
-
-def _logged_decisions(outcome: CommitResult) -> list[tuple[Start | Stop | Reject, str]]:
-    """Return the decisions that are logged, each with the reason if the platform refused it, else ""."""
-    found = [(decision, "") for decision in outcome.committed] + list(outcome.rejected)
-    return [(decision, why) for decision, why in found if isinstance(decision, Start | Stop | Reject)]
 
 
 def _fields(decision: Start | Stop | Reject, snapshot: Snapshot) -> dict[str, Any]:

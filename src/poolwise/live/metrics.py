@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -11,48 +13,36 @@ from poolwise.model import Ended, JobTable, Kind, Outcome, Queue, Snapshot, Star
 from poolwise.units import SECOND
 
 MIB = 2**20
-WAITS = (1, 10, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 86400, 3 * 86400, 7 * 86400)
-"""Bucket bounds (s) of job waits."""
-SHORT = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)
-"""Bucket bounds (s) of passes, commits and starts."""
+WAITS = (1, 10, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 86400, 3 * 86400, 7 * 86400)  # bucket bounds (s) of job waits
+SHORT = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)  # bucket bounds (s) of passes, commits and starts
 
 
 class LiveMetrics:
-    """Metrics of a live run, in their own registry.
-
-    Attributes
-    ----------
-    registry : registry that `endpoints.serve_endpoints` exposes
-    leader : 1 while this process leads
-    """
+    """Metrics of a live run, in their own registry."""
 
     def __init__(self, platform: LivePlatform) -> None:
         self._platform = platform
         self.registry = at = CollectorRegistry()
-        self._queue = Gauge("poolwise_queue_jobs", "Waiting jobs", ["class"], registry=at)
-        self._wait = Histogram(
-            "poolwise_wait_seconds", "Time from submission to the decision to start", ["class"], buckets=WAITS, registry=at
-        )
-        self._decisions = Counter("poolwise_decisions", "Committed decisions by kind", ["kind"], registry=at)
-        self._refused = Counter("poolwise_refused_starts", "Starts that the cluster refused, at commit or later", registry=at)
-        self._refusals = Counter(
-            "poolwise_refusals", "Decisions to keep a job waiting, by the resource that is short", ["resource"], registry=at
-        )
-        self._pool = Gauge("poolwise_pool_capacity_bytes", "Memory capacity of a pool", ["pool"], registry=at)
-        self._pool_free = Gauge("poolwise_pool_free_bytes", "Free memory of a pool", ["pool"], registry=at)
-        self._capacity = Gauge(
-            "poolwise_capacity", "Capacity of the machine, in base units (memory: MiB)", ["resource"], registry=at
-        )
-        self._free = Gauge("poolwise_free", "Free capacity, in base units (memory: MiB)", ["resource"], registry=at)
-        self._stranded = Gauge("poolwise_stranded", "Free capacity while jobs wait, in base units", ["resource"], registry=at)
-        self._runs = Gauge("poolwise_runs", "Active runs", registry=at)
-        self._pass = Histogram("poolwise_pass_seconds", "Duration of a scheduling pass", buckets=SHORT, registry=at)
-        self._commit = Histogram("poolwise_commit_seconds", "Duration of the commits of a pass", buckets=SHORT, registry=at)
-        self._start = Histogram(
-            "poolwise_start_seconds", "Time from the decision until all tasks of a job run", buckets=SHORT, registry=at
-        )
-        self._last = Gauge("poolwise_last_pass_timestamp_seconds", "Time of the last scheduling pass", registry=at)
-        self.leader = Gauge("poolwise_leader", "1 while this process leads, else 0", registry=at)
+        gauge, counter, histogram = partial(Gauge, registry=at), partial(Counter, registry=at), partial(Histogram, registry=at)
+        self._queue = gauge("poolwise_queue_jobs", "Waiting jobs", ["class"])
+        submitted = "Time from submission to the decision to start"
+        self._wait = histogram("poolwise_wait_seconds", submitted, ["class"], buckets=WAITS)
+        self._decisions = counter("poolwise_decisions", "Committed decisions by kind", ["kind"])
+        self._refused = counter("poolwise_refused_starts", "Starts that the cluster refused, at commit or later")
+        short = "Decisions to keep a job waiting, by the resource that is short"
+        self._refusals = counter("poolwise_refusals", short, ["resource"])
+        self._pool = gauge("poolwise_pool_capacity_bytes", "Memory capacity of a pool", ["pool"])
+        self._pool_free = gauge("poolwise_pool_free_bytes", "Free memory of a pool", ["pool"])
+        self._capacity = gauge("poolwise_capacity", "Capacity of the machine, in base units (memory: MiB)", ["resource"])
+        self._free = gauge("poolwise_free", "Free capacity, in base units (memory: MiB)", ["resource"])
+        self._stranded = gauge("poolwise_stranded", "Free capacity while jobs wait, in base units", ["resource"])
+        self._runs = gauge("poolwise_runs", "Active runs")
+        self._pass = histogram("poolwise_pass_seconds", "Duration of a scheduling pass", buckets=SHORT)
+        self._commit = histogram("poolwise_commit_seconds", "Duration of the commits of a pass", buckets=SHORT)
+        decided = "Time from the decision until all tasks of a job run"
+        self._start = histogram("poolwise_start_seconds", decided, buckets=SHORT)
+        self._last = gauge("poolwise_last_pass_timestamp_seconds", "Time of the last scheduling pass")
+        self.leader = gauge("poolwise_leader", "1 while this process leads, else 0")
         self._decided: dict[int, int] = {}  # run -> ns at which it was decided
         self._classes: dict[str, int] = {}  # class -> its number
         self._class_of = np.zeros(0, dtype=np.int64)  # by row of the table
@@ -67,7 +57,8 @@ class LiveMetrics:
         for decision in done.outcome.committed:
             self._decisions.labels(type(decision).__name__.lower()).inc()
             if isinstance(decision, Start):
-                self._started(decision.job, done)
+                waited = (done.batch.time - int(done.snapshot.table.submit[decision.job])) / SECOND
+                self._wait.labels(self._platform.class_of(decision.job)).observe(max(waited, 0.0))
             if isinstance(decision, Wait):
                 self.short_of(decision.refusal.resource)
         self._refused.inc(sum(isinstance(decision, Start) for decision, _ in done.outcome.rejected))
@@ -77,10 +68,6 @@ class LiveMetrics:
     def short_of(self, resource: str) -> None:
         """Count a decision to keep a job waiting, by the resource that is short ("" for any other reason)."""
         self._refusals.labels(resource or "none").inc()
-
-    def _started(self, job: int, done: Pass) -> None:
-        waited = (done.batch.time - int(done.snapshot.table.submit[job])) / SECOND
-        self._wait.labels(self._platform.class_of(job)).observe(max(waited, 0.0))
 
     def _starts(self, done: Pass) -> None:
         for event in done.batch.events:
@@ -96,7 +83,6 @@ class LiveMetrics:
         self._decided.update((number, done.batch.time) for _, number in done.outcome.started)
 
     def _look(self, done: Pass) -> None:
-        """Update the gauges of waiting jobs, active runs and free capacity."""
         waiting = self._class_numbers(done.loop.queue)
         for number, name in enumerate(self._classes):
             self._queue.labels(name).set(int(np.count_nonzero(waiting == number)))

@@ -8,9 +8,9 @@ from typing import Protocol
 import numpy as np
 
 from poolwise.errors import InputError
-from poolwise.interfaces import Dispatcher, Platform, Scheduler
+from poolwise.interfaces import Platform
 from poolwise.loop import Loop
-from poolwise.model import Arrival, CommitResult, EventBatch, Queue, Snapshot
+from poolwise.model import Arrival, CommitResult, Decision, EventBatch, Plan, Queue, Snapshot, Start, Stop
 from poolwise.model.state import InitialRun, MachineState
 
 
@@ -34,25 +34,22 @@ class LivePlatform(Platform, Protocol):
         ...
 
 
+def without_starts(plan: Plan) -> tuple[tuple[Decision, ...], tuple[tuple[Decision, str], ...]]:
+    """Return the decisions of a plan that shadow mode commits, and the starts and stops, which it refuses."""
+    refused = tuple((one, "shadow mode") for one in plan.decisions if isinstance(one, Start | Stop))
+    return tuple(one for one in plan.decisions if not isinstance(one, Start | Stop)), refused
+
+
 @dataclass(frozen=True)
 class Pass:
-    """One committed scheduling pass.
+    """One committed scheduling pass."""
 
-    Attributes
-    ----------
-    batch : events before the pass
-    outcome : result of the commit
-    loop : the loop, with its queue after the pass
-    snapshot : state after the pass
-    seconds, commit_seconds : duration of the whole pass, and of its commits
-    """
-
-    batch: EventBatch
-    outcome: CommitResult
-    loop: Loop
-    snapshot: Snapshot
-    seconds: float
-    commit_seconds: float
+    batch: EventBatch  # events before the pass
+    outcome: CommitResult  # result of the commit
+    loop: Loop  # the loop, with its queue after the pass
+    snapshot: Snapshot  # state after the pass
+    seconds: float  # duration of the whole pass
+    commit_seconds: float  # duration of its commits
 
 
 class PassObserver(Protocol):
@@ -65,15 +62,9 @@ class PassObserver(Protocol):
 
 @dataclass(frozen=True)
 class LiveView:
-    """A cluster at one instant, as a scheduler sees it, without commits.
+    """A cluster at one instant, as a scheduler sees it, without commits."""
 
-    Attributes
-    ----------
-    queue : all waiting jobs
-    snapshot : the state
-    """
-
-    queue: Queue
+    queue: Queue  # all waiting jobs
     snapshot: Snapshot
 
     @classmethod
@@ -85,10 +76,6 @@ class LiveView:
             if isinstance(event, Arrival):
                 queue.add(event.job, event.tasks)
         return cls(queue, platform.snapshot())
-
-    def open(self, scheduler: Scheduler, seed: int = 0) -> Dispatcher:
-        """Open a scheduler on this machine."""
-        return scheduler.open(self.snapshot.machine, seed)
 
     def find(self, name: str) -> int:
         """Return the row of a waiting job; raise InputError for any other name."""

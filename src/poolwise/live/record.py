@@ -89,39 +89,24 @@ class PassRecorder:
 
 @dataclass
 class RecordedJob:
-    """Recorded facts about a job. Times are ns since 1970, None if not recorded.
+    """Recorded facts about a job. Times are ns since 1970, None if not recorded."""
 
-    Attributes
-    ----------
-    submitted, decided, started, ended : first time at which the job was submitted, the scheduler decided to start it, it
-        started, and it ended
-    would, placement : placement that the scheduler chose, and actual placement, as `owner:resource=amount` items
-    rejected : reason why the scheduler rejected the job, "" if it did not
-    """
-
-    submitted: int | None = None
-    decided: int | None = None
+    submitted: int | None = None  # first time of each of these events
+    decided: int | None = None  # when the scheduler decided to start it
     started: int | None = None
     ended: int | None = None
-    would: tuple[str, ...] = ()
-    placement: tuple[str, ...] = ()
-    rejected: str = ""
+    would: tuple[str, ...] = ()  # placement that the scheduler chose, as `owner:resource=amount` items
+    placement: tuple[str, ...] = ()  # actual placement
+    rejected: str = ""  # reason why the scheduler rejected the job, "" if it did not
 
 
 @dataclass(frozen=True)
 class LiveRecord:
-    """A parsed record of a live run.
+    """A parsed record of a live run."""
 
-    Attributes
-    ----------
-    about : description of the run: its mode and its scheduler
-    jobs : name -> recorded job, in order of first appearance
-    torn : number of characters in an incomplete last line, which is ignored
-    """
-
-    about: Mapping[str, Any]
-    jobs: Mapping[str, RecordedJob] = field(default_factory=dict)
-    torn: int = 0
+    about: Mapping[str, Any]  # description of the run: its mode and its scheduler
+    jobs: Mapping[str, RecordedJob] = field(default_factory=dict)  # name -> recorded job, in order of first appearance
+    torn: int = 0  # number of characters in an incomplete last line, which is ignored
 
     @classmethod
     def read(cls, path: Path) -> LiveRecord:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import numpy as np
@@ -19,28 +19,19 @@ from poolwise.loop import Loop
 from poolwise.model import Changes, Machine, Plan, Queue, Reason, Rule, Snapshot
 from poolwise.units import SECOND, format_memory
 
-MAX_ENDS = 64
-"""Number of expected run ends at which a waiting job is tried to find when it first fits."""
-INTERVAL = 30.0
-"""Seconds between reports of wait reasons."""
+MAX_ENDS = 64  # number of expected run ends at which a waiting job is tried to find when it first fits
+INTERVAL = 30.0  # seconds between reports of wait reasons
 
 
 @dataclass(frozen=True)
 class WaitSentence:
-    """The reason why a job waits now.
+    """The reason why a job waits now."""
 
-    Attributes
-    ----------
-    reason : rule, resource and amounts
-    fits : time (ns) at which the job would start if no other job waited; None if that is not within the horizon or unknown
-    after : row of the job whose expected end makes room, None if there is none
-    text : reason and expected time as one sentence
-    """
-
-    reason: Reason
+    reason: Reason  # rule, resource and amounts
+    # time (ns) at which the job would start if no other job waited; None if that is not within the horizon or unknown
     fits: int | None
-    after: int | None
-    text: str
+    after: int | None  # row of the job whose expected end makes room, None if there is none
+    text: str  # reason and expected time as one sentence
 
 
 def why_waits(dispatcher: Dispatcher, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> WaitSentence | None:
@@ -70,43 +61,32 @@ class WaitReasons:
         return why_waits(self._dispatcher, job, self._queue, self._snapshot, self._plan)
 
 
+@dataclass
 class WaitReporter:
-    """Reports to users why the first jobs of the queue wait, at intervals and only if the reason changed.
+    """Reports to users why the first `most` jobs of the queue wait, at intervals and only if the reason changed.
 
-    Parameters
-    ----------
-    platform : shows the reasons to users
-    scheduler : queried through a dispatcher of its own
-    metrics : counts the reasons
-    most : maximum number of jobs per report
-    interval : seconds between reports, or a tenth of that if a new job waits; until then, an idle platform still runs passes
+    The interval (s) is a tenth if a new job waits. The scheduler is queried through a dispatcher of its own.
     """
 
-    def __init__(
-        self,
-        platform: LivePlatform,
-        scheduler: Scheduler,
-        metrics: LiveMetrics | None = None,
-        *,
-        most: int = 20,
-        interval: float = INTERVAL,
-    ) -> None:
-        self._platform, self._scheduler, self._metrics = platform, scheduler, metrics
-        self._most, self._interval = most, interval
-        self._next = 0.0
-        self._told: dict[str, str] = {}
+    platform: LivePlatform
+    scheduler: Scheduler
+    metrics: LiveMetrics | None = None
+    most: int = 20
+    interval: float = INTERVAL
+    _next: float = field(default=0.0, init=False)
+    _told: dict[str, str] = field(default_factory=dict, init=False)
 
     def observe_pass(self, done: Pass) -> None:
         """Report if a report is due."""
         queue, snapshot = done.loop.queue, done.snapshot
-        new = any(snapshot.table.name(job) not in self._told for job in queue.jobs[: self._most].tolist())
+        new = any(snapshot.table.name(job) not in self._told for job in queue.jobs[: self.most].tolist())
         now = time.monotonic()
-        if now < self._next and (not new or now < self._next - 0.9 * self._interval):
+        if now < self._next and (not new or now < self._next - 0.9 * self.interval):
             return
-        self._next = now + self._interval
-        jobs = queue.jobs[: self._most].tolist()
+        self._next = now + self.interval
+        jobs = queue.jobs[: self.most].tolist()
         try:
-            reasons = WaitReasons(self._scheduler, done.loop, snapshot, jobs)
+            reasons = WaitReasons(self.scheduler, done.loop, snapshot, jobs)
             explained = [(job, found) for job in jobs if (found := reasons.of(job)) is not None]
         except PolicyError as error:
             log_event("wait_reason_missing", logging.ERROR, why=str(error))
@@ -115,10 +95,10 @@ class WaitReporter:
         for job, found in explained:
             name = snapshot.table.name(job)
             waiting[name] = found.text
-            if self._metrics is not None:
-                self._metrics.short_of(found.reason.resource)
+            if self.metrics is not None:
+                self.metrics.short_of(found.reason.resource)
             if self._told.get(name) != found.text:
-                self._platform.report_wait(job, found.text)
+                self.platform.report_wait(job, found.text)
         self._told = waiting
 
 
@@ -129,10 +109,8 @@ def amount(resource: str, number: int, machine: Machine) -> str:
 
 
 def clock(ns: int, snapshot: Snapshot) -> str:
-    """Format an instant of the snapshot as local time, with the date if it is not today."""
-    at = datetime.fromtimestamp((snapshot.table.epoch + ns) / SECOND).astimezone()
-    today = datetime.fromtimestamp((snapshot.table.epoch + snapshot.now) / SECOND).astimezone()
-    return at.strftime("%H:%M" if at.date() == today.date() else "%Y-%m-%d %H:%M")
+    """Format an instant of the snapshot as date, local time and UTC offset."""
+    return f"{datetime.fromtimestamp((snapshot.table.epoch + ns) / SECOND).astimezone():%Y-%m-%d %H:%M %z}"
 
 
 def _sentence(reason: Reason, fits: int | None, after: int | None, job: int, snapshot: Snapshot) -> str:
@@ -175,11 +153,7 @@ def _first_fit(dispatcher: Dispatcher, job: int, queue: Queue, snapshot: Snapsho
     for end in snapshot.ends()[:MAX_ENDS].tolist():
         plan = dispatcher.schedule(alone, snapshot.at(end), Changes())
         if plan.starts:
-            return end, _last(snapshot, end)
+            over = (run for run in snapshot.runs() if max(run.expected_end, snapshot.now) <= end)
+            last = max(over, key=lambda run: (run.expected_end, run.id), default=None)
+            return end, None if last is None else last.job
     return None, None
-
-
-def _last(snapshot: Snapshot, end: int) -> int | None:
-    """Return the job whose run is expected to end last by a given time (ns)."""
-    runs = [(run.expected_end, run.id, run.job) for run in snapshot.runs() if max(run.expected_end, snapshot.now) <= end]
-    return max(runs)[2] if runs else None

@@ -12,7 +12,7 @@ from poolwise.errors import InputError
 from poolwise.metrics.memory import DOLLARS_PER_GB
 from poolwise.metrics.outcomes import Outcomes
 from poolwise.metrics.slowdown import TAU_S
-from poolwise.metrics.window import Window
+from poolwise.metrics.window import Window, after_warm_up
 from poolwise.model import Machine, Schedule, Workload
 
 Better = Literal["lower", "higher", "neither"]
@@ -75,13 +75,14 @@ class MeasuredRun:
     read_schedule: Callable[[], Schedule] | None = None
 
     @classmethod
-    def of(cls, schedule: Schedule, baseline: Schedule | None = None) -> MeasuredRun:
-        """Measure a whole run: all finished jobs, from the first submission to the last end."""
+    def of(cls, schedule: Schedule, baseline: Schedule | None = None, warm_up: int = 0) -> MeasuredRun:
+        """Measure a run: without a warm-up all finished jobs, from the first submission to the last end."""
         outcomes = Outcomes.of(schedule)
         return cls(
             outcomes,
-            schedule.done,
-            Window.whole(outcomes),
+            schedule.done & after_warm_up(outcomes, warm_up),
+            Window.of(outcomes, warm_up) if warm_up else Window.whole(outcomes),
+            warm_up,
             baseline=None if baseline is None else Outcomes.of(baseline),
             read_schedule=lambda: schedule,
         )

@@ -109,17 +109,23 @@ class Fairness(Measure):
     """Job waits compared with FCFS without backfilling; jobs that did not finish under that baseline are excluded."""
 
     metrics: ClassVar[Mapping[str, Metric]] = {
-        "compared_jobs": Metric("jobs compared with FCFS without backfilling", "jobs", "neither"),
-        "benefit_s": Metric("benefit: total wait saved by jobs that wait less", "s", "higher"),
-        "discrimination_s": Metric("discrimination: total wait added to jobs that wait longer", "s", "lower"),
-        "marginal_discrimination_s": Metric("discrimination minus benefit", "s", "lower"),
-        "discrimination_10pct_s": Metric("wait added to the 10 % most delayed jobs", "s", "lower"),
-        "marginal_discrimination_10pct_s": Metric(
-            "wait added to the 10 % most delayed jobs minus wait saved by the 10 % most favored jobs", "s", "lower"
+        "compared_jobs": Metric(
+            "measured jobs that also finished under FCFS without backfilling (compared jobs)", "jobs", "neither"
         ),
-        "discrimination_20pct_s": Metric("wait added to the 20 % most delayed jobs", "s", "lower"),
+        "benefit_s": Metric("benefit: wait saved, summed over the compared jobs that wait less", "s", "higher"),
+        "discrimination_s": Metric("discrimination: wait added, summed over the compared jobs that wait longer", "s", "lower"),
+        "marginal_discrimination_s": Metric("discrimination minus benefit", "s", "lower"),
+        "discrimination_10pct_s": Metric("wait added, summed over the most delayed 10 % of all compared jobs", "s", "lower"),
+        "marginal_discrimination_10pct_s": Metric(
+            "wait added to the most delayed 10 % of all compared jobs minus wait saved by the most favored 10 %, summed",
+            "s",
+            "lower",
+        ),
+        "discrimination_20pct_s": Metric("wait added, summed over the most delayed 20 % of all compared jobs", "s", "lower"),
         "marginal_discrimination_20pct_s": Metric(
-            "wait added to the 20 % most delayed jobs minus wait saved by the 20 % most favored jobs", "s", "lower"
+            "wait added to the most delayed 20 % of all compared jobs minus wait saved by the most favored 20 %, summed",
+            "s",
+            "lower",
         ),
     }
 

@@ -50,7 +50,7 @@ class Outcomes:
     node_memory : MiB in all nodes
     pool_memory : MiB in all pools
     first_submit : ns of the first submission (0 without jobs)
-    most_local_memory : MiB of local memory of the largest whole node; None if all have `local_memory`
+    most_local_memory : MiB of local memory of the largest node; None if all have `local_memory`
 
     Examples
     --------
@@ -232,7 +232,7 @@ def _machine_facts(machine: Machine) -> dict[str, Any]:
     whole = bool(count.any())
     groups = count > 0 if whole else np.ones(len(owners), dtype=np.bool_)
     per_node = each[groups] if whole else own[owners]
-    mixed = whole and int(per_node.min()) < int(per_node.max())
+    mixed = len(np.unique(per_node)) > 1
     return {
         "n_nodes": int(count.sum()) if whole else len(owners),
         "whole_nodes": whole,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -222,7 +222,7 @@ class Machine:
             "links": len(self.of_kind(Kind.LINK)),
         }
         words = {what: f"{count:,}" for what, count in counts.items() if count}
-        if "memory" in self.resources:
+        if "memory" in self.resources and len(pools):
             words["memory in pools"] = format_memory(int(self.capacity[pools, self.resource("memory")].sum()))
         if whole.any():
             memory = self._node_memory
@@ -271,6 +271,10 @@ class Machine:
         return int(local.min()) if len(local) else 0
 
 
+_NOT_FURTHER = ("nodes", "memory", "cores")
+"""Resources of whole nodes that are not further ones."""
+
+
 @dataclass(frozen=True, eq=False)
 class RackLayout:
     """Whole nodes in racks with at most one memory pool each, the shape that rack placement requires.
@@ -284,6 +288,7 @@ class RackLayout:
     local : (n_group,) MiB of local memory of each of its nodes
     rack : (n_group,) rack of each group
     others : further resource -> (n_group,) amount that each node brings, for resources of which nodes bring different amounts
+    most : further resource -> largest amount that a node brings
     node_column, memory_column : columns of "nodes" and "memory" (-1 without memory)
     """
 
@@ -294,6 +299,7 @@ class RackLayout:
     local: IntArray
     rack: IntArray
     others: Mapping[str, IntArray]
+    most: Mapping[str, int]
     node_column: int
     memory_column: int
 
@@ -310,6 +316,10 @@ class RackLayout:
     def distinguishes(self, requests: Container[str]) -> bool:
         """Return whether nodes differ in local memory, or in a resource that jobs request."""
         return not self.uniform or any(name in requests for name in self.others)
+
+    def further(self, requests: Iterable[str]) -> dict[str, int]:
+        """Return the largest amount that a node brings of each further resource that jobs request."""
+        return {name: self.most.get(name, 0) for name in requests if name not in _NOT_FURTHER}
 
     def node_counts(self, placement: Placement) -> dict[int, int]:
         """Return group -> number of its nodes, for the groups that a placement uses."""
@@ -350,6 +360,7 @@ class RackLayout:
                 remedy='write per = "rack" in its [[pool]]',
             )
         owners = np.array(groups, dtype=np.int64)
-        brought = {name: column[owners] for name, column in machine.per_node.items() if name not in ("memory", "cores")}
+        brought = {name: column[owners] for name, column in machine.per_node.items() if name not in _NOT_FURTHER}
         others = {name: column for name, column in brought.items() if (column != column[:1]).any()}
-        return cls(owners, pools, machine._node_memory[owners], machine.rack[owners], others, nodes, memory)
+        most = {name: int(column.max(initial=0)) for name, column in brought.items()}
+        return cls(owners, pools, machine._node_memory[owners], machine.rack[owners], others, most, nodes, memory)

@@ -17,17 +17,45 @@ RackSpread = Literal["worst", "mean", "paper"]
 """Near share of a job's remote memory on several racks; see `FixedSlowdown`."""
 
 
+class PassTimes(NamedTuple):
+    """Times and limits of a backfill that runs at intervals, like Slurm's; ns except `depth`.
+
+    Attributes
+    ----------
+    begun, interval : a backfill pass, and the time between two
+    looked, every : a pass of the main scheduler, and the time between two; `every` is 0 if it runs at each event
+    depth : number of jobs that a backfill pass tests
+    window, resolution : planning horizon and time resolution of the reservations
+
+    Examples
+    --------
+    >>> from poolwise.interfaces import PassTimes
+    >>> PassTimes(0, 30 * 10**9, 0, 0, 500, 86_400 * 10**9, 60 * 10**9).depth
+    500
+    """
+
+    begun: int
+    interval: int
+    looked: int
+    every: int
+    depth: int
+    window: int
+    resolution: int
+
+
 class BackfillRule(NamedTuple):
     """Rule of a backfill, complete enough that compiled engines choose the same starts.
 
     Attributes
     ----------
     reserves : jobs with a reservation: "none" (the first job that does not fit blocks the rest), "head" (that first job; a
-        job that would delay it does not start; EASY) or "all" (all waiting jobs; conservative)
+        job that would delay it does not start; EASY), "all" (all waiting jobs; conservative) or "tested" (the jobs that a
+        pass at an interval tests; see `policies.SlurmBackfill`)
     extra : whether a job that ends after the head's reservation begins may start if it leaves the head room
     counts_pools : whether the head's reservation counts free memory in pools, not only nodes
     keeps : whether the reservations of all jobs are kept from pass to pass and only move forward; if not, each pass makes new
         ones
+    times : times of the passes, with "tested"
 
     Examples
     --------
@@ -36,10 +64,11 @@ class BackfillRule(NamedTuple):
     True
     """
 
-    reserves: Literal["none", "head", "all"]
+    reserves: Literal["none", "head", "all", "tested"]
     extra: bool = True
     counts_pools: bool = True
     keeps: bool = False
+    times: PassTimes | None = None
 
 
 class RackRule(NamedTuple):

@@ -58,6 +58,7 @@ class Workload:
     closed_loop : whether jobs are submitted after their predecessors end (attributes "preceding" and "think_s"), not at the
         times in the trace
     memory_use : memory that each job uses over its run; None if it uses what it requests
+    epoch : ns since 1970 of time 0; None if the trace has no calendar times
 
     Examples
     --------
@@ -82,6 +83,7 @@ class Workload:
     notes: tuple[str, ...] = ()
     closed_loop: bool = False
     memory_use: MemoryUse | None = None
+    epoch: int | None = None
 
     def __post_init__(self) -> None:
         n = len(self.id)
@@ -121,6 +123,7 @@ class Workload:
         repaired: Mapping[str, int] | None = None,
         name: str = "workload",
         notes: Iterable[str] = (),
+        epoch: int | None = None,
     ) -> Workload:
         """Make a workload from columns in any order of rows; it is sorted by (submit, id).
 
@@ -149,6 +152,8 @@ class Workload:
             Name in reports.
         notes
             Sentences that a reader of the results must know.
+        epoch
+            Time 0 in ns since 1970, if known.
 
         Returns
         -------
@@ -190,6 +195,7 @@ class Workload:
             repaired=dict(repaired or {}),
             name=name,
             notes=tuple(notes),
+            epoch=epoch,
         )
 
     def __len__(self) -> int:

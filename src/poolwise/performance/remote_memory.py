@@ -215,7 +215,10 @@ class RemoteMemory(SimpleModel):
             for g in counts
         }
         if self.spread == "mean":
-            return sum(counts[g] * each[g] for g in counts) / sum(counts.values())
+            total = 0.0
+            for g, count in counts.items():
+                total += count * each[g]  # `sum` would round in another way than the kernel
+            return total / sum(counts.values())
         return max(each.values())
 
     def _slowdown_at(self, share: float, inside: float, run: Run, view: Snapshot) -> float:
@@ -243,7 +246,7 @@ class RemoteMemory(SimpleModel):
         return float(mean if self.spread == "mean" else max(each))
 
     def fixed(self, table: JobTable, rows: slice, machine: Machine) -> FixedSlowdown | None:
-        """Return both factors of each job, weighted with its fraction of remote memory; None if they depend on the nodes."""
+        """Return both factors of each job, weighted with its fraction of remote memory unless that depends on the nodes."""
         if min(self.near_ns, self.far_ns) < 0:
             return None
         memory = table.memory[rows]
@@ -251,7 +254,9 @@ class RemoteMemory(SimpleModel):
             near, far = (self._factor(ns, table, rows, memory > 0) for ns in (self.near_ns, self.far_ns))
             return FixedSlowdown(near, far, np.ones(len(near)), self.spread, per_part=True)
         if not machine.racks.uniform:
-            return None
+            some = memory > machine.local_memory
+            near, far = (self._factor(ns, table, rows, some) for ns in (self.near_ns, self.far_ns))
+            return FixedSlowdown(near, far, np.ones(len(near)), self.spread, per_part=True)
         remote = np.maximum(memory - machine.local_memory, 0)
         some, share = remote > 0, np.zeros(len(remote))
         np.divide(remote, memory, out=share, where=some)

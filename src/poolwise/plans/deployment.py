@@ -8,30 +8,36 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
 
 from poolwise import registry
-from poolwise.arrays import FloatArray
 from poolwise.files.document import Document
 from poolwise.files.fields import Section
 from poolwise.files.validation import validate
 from poolwise.hashing import Json
-from poolwise.optimize.front import search_front
 from poolwise.optimize.monotone import Element
-from poolwise.plans.deployment_answer import OTHER_COUNT, deployment_answer
-from poolwise.plans.deployment_file import OBJECTIVES, DeploymentSection, counts_of
-from poolwise.plans.deployment_tasks import DeploymentTaskType
+from poolwise.performance.affinity import rates
+from poolwise.plans.deployment_answer import OBJECTIVES, OTHER_COUNT, deployment_answer
+from poolwise.plans.deployment_file import DeploymentSection
+from poolwise.plans.front_search import FrontSearch
 from poolwise.plans.plan import PlanFile, ReportProgress
-from poolwise.plans.unit_cells import PlanTables, check_gaps, check_placements, check_tables
+from poolwise.plans.sizes import Size
+from poolwise.plans.units import (
+    UnitMeasurement,
+    UnitStudy,
+    check_gaps,
+    check_placements,
+    check_types,
+    component_tables,
+)
 from poolwise.presentation.answer import Answer
 from poolwise.runner import TaskRunner
 from poolwise.studies.cell_store import CellStore
-
-RUNGS = 3
-"""Rungs of successive halving: a ninth of the jobs, a third, all of them."""
+from poolwise.studies.cells import Cell, workload_of
+from poolwise.traces.vinesim import Types
 
 
 class DeploymentFile(PlanFile):
@@ -47,106 +53,88 @@ class Deployment:
 
     Attributes
     ----------
-    task_type : the plan and its tables
+    section : [plan]
+    study : the plan as a study, with one unit of each type
+    sizes : numbers of units of each type
     elements : positions of the candidates in the grid of counts and policies
     left_out : reason -> number of excluded candidates
     """
 
     file: ClassVar[type[Section]] = DeploymentFile
 
-    task_type: DeploymentTaskType
+    section: DeploymentSection
+    study: UnitStudy
+    sizes: tuple[Size, ...]
     elements: tuple[Element, ...]
     left_out: dict[str, int]
 
     @classmethod
     def read(cls, document: Document) -> Self:
         """Read a plan file; raise InputError with file, line, field and remedy."""
-        check_tables(document, "deployment")
-        section = validate(DeploymentSection, document, ("plan",))
-        tables = PlanTables.read(section)
-        _check_names(section, tables, document)
-        task_type = DeploymentTaskType(section, tables)
-        elements, left_out = _candidates(task_type)
+        section = validate(DeploymentFile, document).plan
+        _check_names(section, document)
+        machine: Json = {"units": {unit.type: 1 for unit in section.unit}, "racks": section.racks}
+        if section.trace is not None:
+            machine["data"] = section.files("trace")["trace"]
+        study = UnitStudy.of(document, section, machine, section.workload()[0], None)
+        prices = study.first[0].machine.attributes["price"]
+        sizes = tuple(unit.size(float(prices[k])) for k, unit in enumerate(section.unit))
+        elements, left_out = _candidates(section, study, sizes)
         if not elements:
             reasons = "; ".join(f"{count:,}: {reason}" for reason, count in left_out.items())
             raise document.error(("plan", "unit"), f"no candidate is left ({reasons})", "widen the counts or raise the budget")
-        return cls(task_type, elements, left_out)
+        return cls(section, study, sizes, elements, left_out)
 
     def count_jobs(self) -> int:
         """Count the jobs of the trace, or those that the first seed draws."""
-        return int(self.task_type.tasks(0).first_of_job.sum())
+        return self.study.count_jobs()
+
+    def cells(self, elements: Sequence[Element], part: int = 1) -> list[Cell]:
+        """Return the cells of each candidate with each seed, or with one seed on the first 1/`part` of the jobs."""
+        settings = {} if part == 1 else {"seeds": {"count": 1}, self.section.workload()[1]: max(1, self.count_jobs() // part)}
+        cells: list[Cell] = []
+        for element in elements:
+            vary: Json = {size.key: [size.written[k]] for size, k in zip(self.sizes, element, strict=False)}
+            vary["scheduler.placement"] = component_tables([self.section.placement[element[-1]]])
+            cells += self.study.cells(vary, settings)
+        return cells
 
     def answer(self, runner: TaskRunner[CellStore], tell: ReportProgress) -> Answer:
         """Simulate all candidates, or search a large set of candidates, and choose the best."""
-        search, settings = _Search(self, runner, tell), self.task_type.section.search
-        if len(self.elements) <= settings.exhaustive:
-            measured = list(self.elements)
-            search.measure(measured, RUNGS - 1)
-        else:
-            sample = min(settings.sample, len(self.elements))
-            measured = search_front(self.elements, search.measure, RUNGS, sample, settings.seed)
-        return deployment_answer(self.task_type, self.elements, self.left_out, measured, search.runs, search.n_runs)
+        search = FrontSearch(UnitMeasurement(self.section.latency), self.cells, OBJECTIVES, runner, tell)
+        search.search(self.elements, self.section.search)
+        return deployment_answer(self.section, self.study, self.sizes, self.elements, self.left_out, search)
 
 
-@dataclass
-class _Search:
-    """Measures candidates rung by rung, and keeps the runs of the last rung."""
-
-    plan: Deployment
-    runner: TaskRunner[CellStore]
-    tell: ReportProgress
-    runs: dict[Element, list[Json]] = field(default_factory=dict)
-    n_runs: int = 0
-
-    def measure(self, elements: Sequence[Element], rung: int) -> FloatArray:
-        """Return (n, 3) objectives; lower rungs use one seed and only the first jobs."""
-        task_type, whole = self.plan.task_type, rung == RUNGS - 1
-        seeds = task_type.section.seeds if whole else 1
-        cells = task_type.cells(elements, seeds, None if whole else max(1, self.plan.count_jobs() // 3 ** (RUNGS - 1 - rung)))
-        self.tell(f"rung {rung + 1} of {RUNGS}: {len(elements):,} candidates, {len(cells):,} runs")
-        found = self.runner.records(task_type, cells)
-        self.n_runs += len(cells)
-        if whole:
-            self.runs |= {element: found[k * seeds : (k + 1) * seeds] for k, element in enumerate(elements)}
-        values = np.array([[run[name] for name in OBJECTIVES] for run in found], dtype=np.float64)
-        means: FloatArray = values.reshape(len(elements), seeds, len(OBJECTIVES)).mean(axis=1)
-        return means
-
-
-def _check_names(section: DeploymentSection, tables: PlanTables, document: Document) -> None:
-    names = [unit.type for unit in section.unit]
+def _check_names(section: DeploymentSection, document: Document) -> None:
+    names, types = [unit.type for unit in section.unit], Types.of(section.types)
+    check_types(document, "unit type", types.units, ((("unit", k, "type"), name) for k, name in enumerate(names)))
     for k, name in enumerate(names):
-        path = ("plan", "unit", k, "type")
-        if name not in tables.types.units:
-            raise document.unknown(path, "unit type", name, list(tables.types.units))
         if names.index(name) < k:
-            raise document.error(path, f"'{name}' appears twice", "name each type once")
-        if np.isnan(tables.unit_prices[tables.types.units.index(name)]):
-            raise document.error(path, f"'{name}' has no price", "add its row to the price list")
-    for name in section.jobs.types if section.jobs is not None else ():
-        if name not in tables.types.tasks:
-            raise document.unknown(("plan", "jobs", "types"), "task type", name, list(tables.types.tasks))
+            raise document.error(("plan", "unit", k, "type"), f"'{name}' appears twice", "name each type once")
+    tasks = section.jobs.types if section.jobs is not None else ()
+    check_types(document, "task type", types.tasks, ((("jobs", "types"), name) for name in tasks))
     check_placements(section, document)
-    check_gaps(section.inter_arrival, document, "plan", "inter_arrival")
+    check_gaps(section.inter_arrival, document, "inter_arrival")
 
 
-def _candidates(task_type: DeploymentTaskType) -> tuple[tuple[Element, ...], dict[str, int]]:
+def _candidates(
+    section: DeploymentSection, study: UnitStudy, sizes: Sequence[Size]
+) -> tuple[tuple[Element, ...], dict[str, int]]:
     """Return the combinations within the budget that can run all tasks, and reason -> number of excluded ones."""
-    section, tables = task_type.section, task_type.tables
-    kinds = np.unique(np.concatenate([task_type.tasks(seed).column("task_type") for seed in range(section.seeds)]))
-    numbers = np.array([tables.types.units.index(unit.type) for unit in section.unit], dtype=np.int64)
-    can = tables.affinity[numbers][:, kinds] > 0
-    prices = tables.unit_prices[numbers]
+    kinds = np.unique(np.concatenate([workload_of(cell).attributes["task_type"] for cell in study.first]))
+    can = rates(study.first[0].machine)[kinds, : len(sizes)] > 0
+    prices = np.array([size.price[1] for size in sizes])
     candidates: list[Element] = []
     left_out: dict[str, int] = {}
-    for places in itertools.product(*(range(len(unit.numbers())) for unit in section.unit)):
-        counts = np.array(counts_of(section, places))
+    for places in itertools.product(*(range(len(size.written)) for size in sizes)):
+        counts = np.array([size.amount[k] for size, k in zip(sizes, places, strict=True)])
         reason = None
         if section.units is not None and counts.sum() != section.units:
             reason = OTHER_COUNT
         elif section.budget is not None and float(prices @ counts) > section.budget:
             reason = "cost above the budget"
-        elif not can[counts > 0].any(axis=0).all():
+        elif not can[:, counts > 0].any(axis=1).all():
             reason = "no unit can run some of the tasks"
         if reason is None:
             candidates += [(*places, k) for k in range(len(section.placement))]

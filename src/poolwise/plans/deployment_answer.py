@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
+from poolwise.arrays import BoolArray, FloatArray
 from poolwise.hashing import Json
+from poolwise.metrics import Interval, mean_interval
+from poolwise.optimize.front import front
 from poolwise.optimize.monotone import Element
-from poolwise.plans.deployment_measured import MeasuredDeployments, measure_deployments
-from poolwise.plans.deployment_tasks import MEASURED, DeploymentTaskType
-from poolwise.presentation.answer import Answer, AnswerStatus, DecisionCard
+from poolwise.plans.deployment_file import DeploymentSection
+from poolwise.plans.front_search import FrontSearch
+from poolwise.plans.prices import bill
+from poolwise.plans.sizes import Size
+from poolwise.plans.units import MeasuredUnits, UnitStudy, microseconds, placement_name, seeds_note
+from poolwise.presentation.answer import Answer, AnswerStatus, Certainty, DecisionCard
+from poolwise.presentation.cost import format_dollars
 from poolwise.presentation.figure import Axis, Curves, Figure, Scatter
 from poolwise.presentation.format import (
     energy_unit,
@@ -23,9 +31,89 @@ from poolwise.presentation.format import (
     sentence_case,
 )
 from poolwise.presentation.table import frame_table
-from poolwise.units import format_time
 
+OBJECTIVES = ("latency_us", "purchase_cost", "energy_j")
+"""Objectives of the Pareto front; lower is better."""
+MEASURED = (*OBJECTIVES, "utilization", "jobs")
+OTHER_COUNT = "another number of units than requested"
+"""Reason that is not worth a note: most combinations are excluded for it."""
 EIGHTY, TWENTY = 0.8, 0.2
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredDeployments(MeasuredUnits):
+    """Deployments ordered by cost, then latency, then energy; the columns of `values` are those of `MEASURED`.
+
+    Attributes
+    ----------
+    section, sizes : [plan], and its numbers of units
+    on_front : (n,) candidates on the Pareto front
+    states : keeps, breaks or undecided, one per candidate
+    margins : margin of the latency, one per candidate, us or multiples of the fastest; None without a target
+    utility : (n,) weighted sum of the objectives
+    """
+
+    section: DeploymentSection
+    sizes: Sequence[Size]
+    on_front: BoolArray
+    states: tuple[str, ...]
+    margins: tuple[Interval, ...] | None
+    utility: FloatArray
+
+    @classmethod
+    def of(
+        cls, section: DeploymentSection, sizes: Sequence[Size], records: Mapping[Element, Sequence[Json]]
+    ) -> MeasuredDeployments:
+        """Collect the measurements of each candidate from its records, one per seed."""
+        values = np.array([[[run[name] for name in MEASURED] for run in each] for each in records.values()], dtype=np.float64)
+        means, measured = values.mean(axis=1), list(records)
+        order = sorted(range(len(measured)), key=lambda k: (means[k, 1], means[k, 0], means[k, 2], measured[k]))
+        values, means = values[order], means[order]
+        weights = np.array([{str(n): weight for n, weight in section.utility.items()}.get(name, 0.0) for name in OBJECTIVES])
+        elements = tuple(measured[k] for k in order)
+        states, margins = _judge(section, values)
+        utility = means[:, :3] @ weights
+        return cls(elements, values, section, sizes, front(means[:, :3]), states, margins, utility)
+
+    def counts(self, k: int) -> list[int]:
+        """Return the number of units of each type of a candidate."""
+        return [int(size.amount[place]) for size, place in zip(self.sizes, self.elements[k], strict=False)]
+
+    def ranked(self, state: str) -> list[int]:
+        """Return the candidates of a state, the best utility first."""
+        chosen = [k for k in range(len(self.elements)) if self.states[k] == state]
+        return sorted(chosen, key=lambda k: (float(self.utility[k]), *self.means[k, :3].tolist(), self.elements[k]))
+
+    def label(self, k: int) -> str:
+        """Return the units of a candidate, and its placement if the plan has several."""
+        units = " and ".join(f"{n:,} {unit.type}" for unit, n in zip(self.section.unit, self.counts(k), strict=True) if n)
+        placed = (
+            f' with placement "{placement_name(self.section, self.elements[k])}"' if len(self.section.placement) > 1 else ""
+        )
+        return f"{units}{placed}"
+
+
+def _judge(section: DeploymentSection, values: FloatArray) -> tuple[tuple[str, ...], tuple[Interval, ...] | None]:
+    """Judge whether the mean latency of each candidate over the seeds meets the target.
+
+    Margins are us below the bound or, for a target relative to the fastest, multiples of its latency under the same seed:
+    the achievable latency differs more between seeds than between candidates.
+    """
+    target = section.target
+    if target is None:
+        return ("keeps",) * len(values), None
+    latency = values[:, :, 0]
+    if target.within is not None:
+        margin = target.within - latency / latency[np.argmin(latency.mean(axis=1))]
+    else:
+        assert target.at_most is not None  # the section requires one of both
+        margin = target.at_most - latency
+    margins = []
+    for row in margin:
+        found = mean_interval(row)
+        margins.append(found if found.n > 1 else Interval(found.mean, found.mean, found.mean, found.level, found.n))
+    states = tuple("keeps" if m.low >= 0 else "breaks" if m.high < 0 else "undecided" for m in margins)
+    return states, tuple(margins)
 
 
 def deployment_figures(found: MeasuredDeployments, best: int | None) -> list[Figure]:
@@ -33,7 +121,7 @@ def deployment_figures(found: MeasuredDeployments, best: int | None) -> list[Fig
     figures: list[Figure] = []
     gains = gains_of(found)
     if gains:
-        kind = found.task_type.section.unit[-1].type
+        kind = found.section.unit[-1].type
         x = sorted({share for rows in gains.values() for share, _, _ in rows})
         series = {}
         for policy, rows in gains.items():
@@ -54,9 +142,9 @@ def deployment_figures(found: MeasuredDeployments, best: int | None) -> list[Fig
         )
     unit, size = latency_unit(float(found.means[:, 0].max()))
     energy, joules = energy_unit(float(found.means[:, 2].max()))
-    y_axis = Axis(f"{latency_name(found.task_type.section.latency)} of jobs ({unit})", log=True)
+    y_axis = Axis(f"{latency_name(found.section.latency)} of jobs ({unit})", log=True)
     caption = "One point per candidate; the front is the Pareto front of latency, purchase cost and energy together."
-    for name, label, k, scale in (("cost", "purchase cost", 1, 1.0), ("energy", f"energy ({energy})", 2, joules)):
+    for name, label, k, scale in (("cost", "purchase cost ($)", 1, 1.0), ("energy", f"energy ({energy})", 2, joules)):
         costs, latencies = found.means[:, k] / scale, found.means[:, 0] / size
         groups = {"on the front": found.on_front, "not on the front": ~found.on_front}
         series_of = {group: (costs[rows].tolist(), latencies[rows].tolist()) for group, rows in groups.items() if rows.any()}
@@ -73,16 +161,16 @@ def gains_of(found: MeasuredDeployments) -> dict[str, list[tuple[float, float, i
     The gain is defined for a fixed number of units of two types: 0 at the fewest units of the last type, 1 at the lowest
     latency. Other plans return {}.
     """
-    section = found.task_type.section
+    section = found.section
     if section.units is None or len(section.unit) != 2:
         return {}
     gains: dict[str, list[tuple[float, float, int]]] = {}
     for p, choice in enumerate(section.placement):
-        rows = sorted((k for k in range(len(found.elements)) if found.elements[k][-1] == p), key=lambda k: found.counts[k][1])
+        rows = sorted((k for k in range(len(found.elements)) if found.elements[k][-1] == p), key=lambda k: found.counts(k)[1])
         latency = found.means[rows, 0]
         possible = float(latency[0] - latency.min()) if len(rows) else 0.0
         if possible > 0:
-            shares = [found.counts[k][1] / section.units for k in rows]
+            shares = [found.counts(k)[1] / section.units for k in rows]
             gains[str(choice)] = [
                 (s, float((latency[0] - y) / possible), k) for s, y, k in zip(shares, latency, rows, strict=True)
             ]
@@ -105,38 +193,39 @@ def eighty_twenty(found: MeasuredDeployments) -> Json | None:
     return answers or None
 
 
-OTHER_COUNT = "another number of units than requested"
-"""Reason that is not worth a note: most combinations are excluded for it."""
-
-
 def deployment_answer(
-    task_type: DeploymentTaskType,
+    section: DeploymentSection,
+    study: UnitStudy,
+    sizes: Sequence[Size],
     elements: Sequence[Element],
     left_out: Mapping[str, int],
-    measured: Sequence[Element],
-    runs: Mapping[Element, Sequence[Json]],
-    n_runs: int,
+    search: FrontSearch,
 ) -> Answer:
-    """Combine the runs of deployments, one per seed for each fully simulated candidate, into an answer.
+    """Combine the records of a search into an answer.
 
-    `elements` are all candidates, `left_out` maps a reason to the number of excluded ones, and `n_runs` counts all runs,
-    including those of lower rungs.
+    `elements` are all candidates, and `left_out` maps a reason to the number of excluded ones.
     """
-    found = measure_deployments(task_type, measured, runs)
+    found = MeasuredDeployments.of(section, sizes, search.records)
     keeping, open_ = found.ranked("keeps"), found.ranked("undecided")
     best = keeping[0] if keeping else None
     cheaper = [k for k in open_ if best is None or found.utility[k] < found.utility[best]]
-    exhaustive = len(measured) == len(elements)
+    exhaustive = len(search.records) == len(elements)
     status: AnswerStatus = "undecided" if cheaper else "infeasible" if best is None else "decided"
     frame, (main, *figures) = _frame(found), deployment_figures(found, best)
     content: Json = {
-        "latency": f"{task_type.section.latency} of the jobs' latency, us",
-        "utility": dict(task_type.section.utility),
+        "latency": f"{section.latency} of the jobs' latency, us",
+        "purchase_cost": "purchase cost of all units, $",
+        "utility": dict(section.utility),
         "chosen": None if best is None else _candidate(found, best),
         "runner_up": _candidate(found, keeping[1]) if len(keeping) > 1 else None,
         "cheaper_but_undecided": _candidate(found, cheaper[0]) if cheaper else None,
         "front": [_candidate(found, k) for k in np.flatnonzero(found.on_front).tolist()],
-        "search": {"exhaustive": exhaustive, "candidates": len(elements), "measured": len(measured), "runs": n_runs},
+        "search": {
+            "exhaustive": exhaustive,
+            "candidates": len(elements),
+            "measured": len(search.records),
+            "runs": search.n_runs,
+        },
         "left_out": dict(left_out),
         "eighty_twenty": eighty_twenty(found),
     }
@@ -144,7 +233,10 @@ def deployment_answer(
         status=status,
         headline=_headline(found, best, bool(cheaper)),
         because=list(_because(found, keeping, cheaper)),
-        sections={"Gain from a few units": list(_few_units(found)), "Method": list(_method(content, task_type, exhaustive))},
+        sections={
+            "Gain from a few units": list(_few_units(found)),
+            "Method": list(_method(content, section.seeds, exhaustive)),
+        },
         notes=[f"{count:,} combinations were excluded: {why}." for why, count in left_out.items() if why != OTHER_COUNT],
         main=main,
         figures=figures,
@@ -152,9 +244,10 @@ def deployment_answer(
         candidates=frame,
         chosen=best,
         content=content,
-        inputs=task_type.tables.sha256,
-        seeds=list(range(task_type.section.seeds)),
+        inputs=study.inputs(keys=False),
+        seeds=list(range(section.seeds)),
         decision=None if best is None else _decision(found, keeping[:2]),
+        cost=None if best is None else bill(sizes, found.counts(best)),
     )
 
 
@@ -166,36 +259,34 @@ def _headline(found: MeasuredDeployments, best: int | None, undecided: bool) -> 
         return (
             "Undecided: no deployment is shown to meet the latency target." if undecided else "No deployment meets the target."
         )
-    text = f"{found.label(best)}, for {found.means[best, 1]:,.6g}"
+    text = f"{found.label(best)}, for {format_dollars(found.means[best, 1])}"
     return f"{text}, is enough; whether less is enough is undecided with these seeds." if undecided else f"Buy {text}."
 
 
 def _decision(found: MeasuredDeployments, shown: Sequence[int]) -> DecisionCard:
     """Summarize the answer and, if there is one, the runner-up."""
-    section, means = found.task_type.section, found.means
-    choice = [[f"Units: {unit.type}", *(f"{found.counts[k][u]:,}" for k in shown)] for u, unit in enumerate(section.unit)]
+    section, means = found.section, found.means
+    choice = [[f"Units: {unit.type}", *(f"{found.counts(k)[u]:,}" for k in shown)] for u, unit in enumerate(section.unit)]
     if len(section.placement) > 1:
-        choice.append(["Placement", *map(found.placement, shown)])
+        choice.append(["Placement", *(placement_name(section, found.elements[k]) for k in shown)])
     effects = [
-        [f"{sentence_case(latency_name(section.latency))} of jobs", *(format_time(means[k, 0] / 1e6) for k in shown)],
-        ["Purchase cost", *(_plain_number(means[k, 1]) for k in shown)],
+        [sentence_case(f"{latency_name(section.latency)} of jobs"), *(microseconds(means[k, 0]) for k in shown)],
+        ["Purchase cost", *(format_dollars(means[k, 1]) for k in shown)],
         ["Energy", *(format_energy(means[k, 2]) for k in shown)],
         ["Utilization of units", *(f"{100 * means[k, 3]:.3g} %" for k in shown)],
     ]
-    return DecisionCard(choice, effects, _certainty(found), "runner-up" if len(shown) > 1 else "", seeds_note(section.seeds))
+    reference = "runner-up" if len(shown) > 1 else ""
+    return DecisionCard(choice, effects, _certainty(found, shown[0]), reference, seeds_note(section.seeds))
 
 
-def seeds_note(seeds: int) -> str:
-    """State over how many seeds the values of candidates are means."""
-    return f"Means over {seeds} seeds, the same for all candidates." if seeds > 1 else "One seed."
-
-
-def _certainty(found: MeasuredDeployments) -> str:
+def _certainty(found: MeasuredDeployments, best: int) -> Certainty:
+    seeds = found.section.seeds
     if found.margins is None:
-        return "no target: the means decide"
-    if found.task_type.section.seeds == 1:
-        return "unknown (one seed)"
-    return f"the 95 % interval of the margin over {found.task_type.section.seeds} seeds clears the target"
+        return Certainty("unknown", samples=seeds, over="seeds", remark="no target: the means decide")
+    if seeds == 1:
+        return Certainty("unknown", samples=1, over="seeds", remark="unknown (one seed)")
+    margin = found.margins[best]
+    return Certainty("meets", margin.level, seeds, "seeds", (margin.low, margin.high))
 
 
 def _because(found: MeasuredDeployments, keeping: Sequence[int], cheaper: Sequence[int]) -> Iterator[str]:
@@ -204,47 +295,57 @@ def _because(found: MeasuredDeployments, keeping: Sequence[int], cheaper: Sequen
     if len(keeping) > 1:
         yield f"The runner-up, {found.label(keeping[1])}: {_describe(found, keeping[1])}."
     if cheaper:
-        label = found.label(cheaper[0])
-        yield f"Better, but not distinguishable from the target with these seeds: {label}: {_describe(found, cheaper[0])}."
+        yield _undecided(found, cheaper[0], keeping[0] if keeping else None)
     fastest = int(np.argmin(found.means[:, 0]))
     yield f"The fastest of all, {found.label(fastest)}: {_describe(found, fastest)}."
     yield f"{int(found.on_front.sum()):,} candidates are on the Pareto front of latency, purchase cost and energy."
 
 
+def _undecided(found: MeasuredDeployments, k: int, best: int | None) -> str:
+    """Compare a candidate of undecided verdict with the answer: utility and latency apart, then the target."""
+    text = f"{found.label(k)} is not shown to meet or to miss the target with these seeds: {_describe(found, k)}."
+    if best is None:
+        return text
+    latency = mean_interval(found.values[k, :, 0] - found.values[best, :, 0])
+    slower = (
+        "but slower" if latency.low > 0 else "and faster" if latency.high < 0 else "and not distinguishable from it in latency"
+    )
+    better = f"Cheaper than the answer by {format_dollars(found.means[best, 1] - found.means[k, 1])}"
+    if set(found.section.utility) != {"purchase_cost"}:
+        values = f"{format_number(found.utility[k])} instead of {format_number(found.utility[best])}"
+        better = f"Of a lower {_utility(found)} than the answer ({values})"
+    return f"{better}, {slower}: {text}"
+
+
 def _utility(found: MeasuredDeployments) -> str:
-    weights = found.task_type.section.utility.items()
+    weights = found.section.utility.items()
     words = [f"{weight:g} x {humanize_name(name)}" if weight != 1 else humanize_name(name) for name, weight in weights]
     return " + ".join(words)
 
 
 def _describe(found: MeasuredDeployments, k: int) -> str:
     latency, cost, energy, utilization, _ = found.means[k].tolist()
-    text = f"{latency_name(found.task_type.section.latency)} {format_time(latency / 1e6)}{_compared_with_target(found, k)}"
-    return f"{text}, cost {_plain_number(cost)}, {format_energy(energy)}, {100 * utilization:.3g} % utilization"
+    text = f"{latency_name(found.section.latency)} {microseconds(latency)}{_compared_with_target(found, k)}"
+    return f"{text}, cost {format_dollars(cost)}, {format_energy(energy)}, {100 * utilization:.3g} % utilization"
 
 
 def _compared_with_target(found: MeasuredDeployments, k: int) -> str:
     """Compare the latency with the target, with the interval over the seeds."""
-    target = found.task_type.section.target
+    target = found.section.target
     if target is None or found.margins is None or (target.within is not None and k == int(np.argmin(found.means[:, 0]))):
         return ""
-    margin, sure = found.margins[k], found.task_type.section.seeds > 1
+    margin, sure = found.margins[k], found.section.seeds > 1
     if target.within is not None:
         times = [format_number(target.within - value) for value in (margin.mean, margin.high, margin.low)]
         between = f" [{times[1]} to {times[2]}]" if sure else ""
         return f" ({times[0]}{between} times the fastest's; target: at most {target.within:g} times)"
     assert target.at_most is not None  # the section requires one of both
-    low, high = (format_time((target.at_most - value) / 1e6) for value in (margin.high, margin.low))
-    return f" ({f'[{low} to {high}]; ' if sure else ''}target: at most {format_time(target.at_most / 1e6)})"
+    low, high = (microseconds(target.at_most - value) for value in (margin.high, margin.low))
+    return f" ({f'[{low} to {high}]; ' if sure else ''}target: at most {microseconds(target.at_most)})"
 
 
-def _plain_number(value: float) -> str:
-    """Format a number without an exponent."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-
-
-def _method(content: Json, task_type: DeploymentTaskType, exhaustive: bool) -> Iterator[str]:
-    search, seeds = content["search"], task_type.section.seeds
+def _method(content: Json, seeds: int, exhaustive: bool) -> Iterator[str]:
+    search = content["search"]
     runs = f"{search['runs']:,} runs"
     if exhaustive:
         yield f"All {search['candidates']:,} candidates were simulated ({runs}): the front is exact for these runs."
@@ -258,13 +359,13 @@ def _method(content: Json, task_type: DeploymentTaskType, exhaustive: bool) -> I
 
 
 def _few_units(found: MeasuredDeployments) -> Iterator[str]:
-    kind = found.task_type.section.unit[-1].type
+    kind = found.section.unit[-1].type
     for policy, gain in (eighty_twenty(found) or {}).items():
         few, share, cost = (gain[name] for name in ("gain_of_20_percent", "share_for_80_percent", "cost_for_80_percent"))
         first = "" if few is None else f" With 20 % of the units as {kind}, the gain is {100 * few:.3g} % of the possible gain."
         yield (
             f'With "{humanize_name(policy)}", 80 % of the possible latency gain from {kind} needs {100 * share:.3g} % of the '
-            f"units as {kind}, for {cost:,.6g}; only {kind} would cost {gain['cost_of_all']:,.6g}.{first}"
+            f"units as {kind}, for {format_dollars(cost)}; only {kind} would cost {format_dollars(gain['cost_of_all'])}.{first}"
         )
 
 
@@ -272,8 +373,10 @@ def _few_units(found: MeasuredDeployments) -> Iterator[str]:
 
 
 def _frame(found: MeasuredDeployments) -> pl.DataFrame:
-    section, means = found.task_type.section, found.means
-    columns: dict[str, object] = {unit.type: [counts[k] for counts in found.counts] for k, unit in enumerate(section.unit)}
+    section, means = found.section, found.means
+    columns: dict[str, object] = {
+        unit.type: [found.counts(k)[u] for k in range(len(found.elements))] for u, unit in enumerate(section.unit)
+    }
     columns["placement"] = [str(section.placement[element[-1]]) for element in found.elements]
     columns |= {name: means[:, k] for k, name in enumerate(MEASURED)}
     columns["utility"] = found.utility
@@ -283,9 +386,9 @@ def _frame(found: MeasuredDeployments) -> pl.DataFrame:
 
 
 def _candidate(found: MeasuredDeployments, k: int) -> Json:
-    section = found.task_type.section
+    section = found.section
     content: Json = {
-        "units": {unit.type: n for unit, n in zip(section.unit, found.counts[k], strict=True)},
+        "units": {unit.type: n for unit, n in zip(section.unit, found.counts(k), strict=True)},
         "placement": str(section.placement[found.elements[k][-1]]),
         **dict(zip(MEASURED, found.means[k].tolist(), strict=True)),
         "utility": float(found.utility[k]),

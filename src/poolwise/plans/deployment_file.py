@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
+import numpy as np
 from pydantic import Field, model_validator
 
-from poolwise.files.component import Component
-from poolwise.files.fields import Count, FileName, Positive, Registered, Section
-
-OBJECTIVES = ("latency_us", "purchase_cost", "energy_j")
-"""Objectives of the Pareto front; lower is better."""
+from poolwise.files.fields import Count, Positive, Section
+from poolwise.files.size_text import SizeText
+from poolwise.hashing import Json
+from poolwise.plans.front_search import SearchSection
+from poolwise.plans.sizes import Size
+from poolwise.plans.units import TableFile, UnitPlanSection
 
 
 class UnitSection(Section):
@@ -39,6 +41,11 @@ class UnitSection(Section):
         assert self.least is not None and self.most is not None  # checked above
         return list(range(self.least, self.most + 1, self.step))
 
+    def size(self, price: float) -> Size:
+        """Return the numbers as a size of the machine."""
+        numbers, words = self.numbers(), SizeText(f"{self.type} units", counted=True, one=self.type)
+        return Size(f"machine.units.{self.type}", tuple(numbers), np.array(numbers), (price, price, price), "", words)
+
 
 class JobSizeSection(Section):
     """A share of the jobs whose number of tasks is uniform from `least` to `most`."""
@@ -58,7 +65,7 @@ class JobsSection(Section):
     """Generated jobs, instead of a trace."""
 
     count: Positive = Field(description="number of jobs")
-    size: list[JobSizeSection] = Field(min_length=1, description="number of tasks per job, by share of the jobs")
+    size: list[JobSizeSection] = Field(min_length=1, description="numbers of tasks per job, by share of the jobs")
     types: dict[str, float] = Field(min_length=1, description="task type -> share of the jobs")
     operations: Positive = Field(description="operations of each task")
 
@@ -83,42 +90,22 @@ class LatencyTargetSection(Section):
         return self
 
 
-class SearchSection(Section):
-    """Search settings for a large set of candidates."""
-
-    exhaustive: Positive = Field(default=2000, description="maximum number of candidates for which all are simulated")
-    sample: Positive = Field(default=270, description="number of candidates on the first rung, which uses a ninth of the jobs")
-    seed: Count = Field(default=0, description="random seed of the sample")
-
-
-_FILE = FileName("give a path relative to the plan")
-
-
-class DeploymentSection(Section):
+class DeploymentSection(UnitPlanSection):
     """The units to buy for a workload."""
 
     kind: Literal["deployment"]
-    affinity: Annotated[str, _FILE] = Field(description="affinity table, relative to the plan")
-    affinity_kind: Literal["absolute", "relative"] = "absolute"
-    prices: Annotated[str, _FILE] = Field(description="price list, relative to the plan")
-    power: Annotated[str, _FILE] = Field(description="power table, relative to the plan")
-    types: Annotated[str | None, _FILE] = Field(default=None, description="table of further type names, relative to the plan")
-    trace: Annotated[str | None, _FILE] = Field(default=None, description="VineSim trace, relative to the plan")
+    prices: TableFile = Field(description="price list ($ per unit), relative to the plan")
+    power: TableFile = Field(description="power table, relative to the plan")
     jobs: JobsSection | None = Field(default=None, description="generated jobs for each seed, instead of a trace")
     inter_arrival: str = Field(default="0", description='time between jobs, such as "7us" or "exponential(7us)"')
     unit: list[UnitSection] = Field(min_length=1, description="unit types to buy")
-    placement: Annotated[list[Component], Registered("placements")] = Field(
-        default=[Component(name="high")], min_length=1, description="policies to choose from"
-    )
     units: Positive | None = Field(default=None, description="total number of units; by default any that the counts allow")
     racks: Positive = Field(default=1, description="number of racks over which units of each type are distributed in turn")
-    budget: float | None = Field(default=None, gt=0, description="maximum purchase cost, in the currency of the price list")
-    latency: Literal["mean", "p50", "p99", "p99_9"] = Field(default="p99", description="statistic of the job latency")
+    budget: float | None = Field(default=None, gt=0, description="maximum purchase cost, $")
     target: LatencyTargetSection | None = None
     utility: dict[Literal["latency_us", "purchase_cost", "energy_j"], float] = Field(
         default={"purchase_cost": 1.0}, description="weights; the answer minimizes the weighted sum"
     )
-    seeds: Positive = Field(default=3, description="number of runs per candidate; all candidates use the same seeds")
     search: SearchSection = SearchSection()
 
     @model_validator(mode="after")
@@ -129,7 +116,16 @@ class DeploymentSection(Section):
             raise ValueError("utility weights must be nonnegative, and at least one must be positive")
         return self
 
-
-def counts_of(section: DeploymentSection, element: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the number of units of each type of a candidate; its last position, that of the policy, is ignored."""
-    return tuple(unit.numbers()[k] for unit, k in zip(section.unit, element, strict=False))
+    def workload(self) -> tuple[Json, str]:
+        """Return the section [workload] of the study, and the path of its number of jobs."""
+        common = {"inter_arrival": self.inter_arrival, **self.files("types")}
+        if self.jobs is None:
+            options = {"trace": str(self.files("trace")["trace"]), "format": "vinesim", "options": common}
+            return {**options, "clock": "trace"}, "workload.options.jobs"
+        drawn = {
+            "jobs": self.jobs.count,
+            "operations": self.jobs.operations,
+            "size": [part.model_dump() for part in self.jobs.size],
+        }
+        kind = [{"type": name, "share": share} for name, share in self.jobs.types.items()]
+        return {"generator": "unit_jobs", "settings": {**drawn, "kind": kind, **common}}, "workload.settings.jobs"

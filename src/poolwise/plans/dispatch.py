@@ -6,8 +6,8 @@ latency-critical jobs).
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
-from itertools import islice
 from typing import ClassVar, Self
 
 from poolwise import registry
@@ -16,17 +16,24 @@ from poolwise.files.component import Component
 from poolwise.files.document import Document
 from poolwise.files.fields import Section
 from poolwise.files.validation import validate
-from poolwise.metrics.latency import parents
-from poolwise.model import Machine
+from poolwise.hashing import Json
+from poolwise.optimize.monotone import Element
 from poolwise.plans.dispatch_answer import dispatch_answer
 from poolwise.plans.dispatch_file import DispatchSection
-from poolwise.plans.dispatch_tasks import DispatchTaskType
 from poolwise.plans.plan import PlanFile, ReportProgress
-from poolwise.plans.unit_cells import PlanTables, check_gaps, check_placements, check_tables
+from poolwise.plans.units import (
+    UnitMeasurement,
+    UnitStudy,
+    check_gaps,
+    check_placements,
+    check_types,
+    component_tables,
+)
 from poolwise.presentation.answer import Answer
 from poolwise.runner import TaskRunner
 from poolwise.studies.cell_store import CellStore
-from poolwise.traces import vinesim
+from poolwise.studies.cells import Cell
+from poolwise.traces.vinesim import Types
 
 
 class DispatchFile(PlanFile):
@@ -38,56 +45,62 @@ class DispatchFile(PlanFile):
 @registry.register("plans", "dispatch")
 @dataclass(frozen=True, eq=False)
 class DispatchPlan:
-    """The queue order and placement with the lowest latency of those that meet the deadline target."""
+    """The queue order and placement with the lowest latency of those that meet the deadline target.
+
+    Attributes
+    ----------
+    section : [plan]
+    study : the plan as a study
+    cells : every order with every placement, one cell for each seed
+    """
 
     file: ClassVar[type[Section]] = DispatchFile
 
-    task_type: DispatchTaskType
+    section: DispatchSection
+    study: UnitStudy
+    cells: tuple[Cell, ...]
 
     @classmethod
     def read(cls, document: Document) -> Self:
         """Read a plan file; raise InputError with file, line, field and remedy."""
-        check_tables(document, "dispatch")
-        section = validate(DispatchSection, document, ("plan",))
+        section = validate(DispatchFile, document).plan
         with document.errors_at("plan", "options"):
             Component.of(section.format, section.options).make("formats")
-        tables = PlanTables.read(section)
-        _check_names(section, tables.types, document)
-        return cls(DispatchTaskType(section, tables, _machine(section, tables)))
+        _check_names(section, document)
+        machine: Json = {} if section.units is None else {"units": section.units}
+        study = UnitStudy.of(document, section, machine, section.workload(), "fcfs")
+        orders, placements = component_tables(section.order), component_tables(section.placement)
+        return cls(section, study, study.cells({"scheduler.order": orders, "scheduler.placement": placements}))
 
     def count_jobs(self) -> int:
         """Count the jobs of the trace or the streams."""
-        return parents(self.task_type.jobs(0).read(self.task_type.machine))[1]
+        return self.study.count_jobs()
+
+    @property
+    def measurement(self) -> UnitMeasurement:
+        """Measurement of each cell."""
+        streams, names = self.section.stream, [stream.name for stream in self.section.stream]
+        of = None if self.section.of is None else names.index(self.section.of)
+        counted = tuple(k for k, stream in enumerate(streams) if self.section.counts(stream))
+        return UnitMeasurement(self.section.latency, of, counted, tuple((s.name, s.slack is not None) for s in streams))
 
     def answer(self, runner: TaskRunner[CellStore], tell: ReportProgress) -> Answer:
         """Simulate every order with every placement, and choose the best pair."""
-        section = self.task_type.section
-        jobs = [self.task_type.jobs(seed) for seed in range(section.seeds)]
-        cells = {
-            (order, placement): self.task_type.cells(order, placement, jobs)
-            for order in range(len(section.order))
-            for placement in range(len(section.placement))
-        }
-        tell(f"{len(cells):,} candidates, {len(cells) * section.seeds:,} runs")
-        found = iter(runner.records(self.task_type, [cell for each in cells.values() for cell in each]))
-        return dispatch_answer(self.task_type, {pair: list(islice(found, section.seeds)) for pair in cells})
+        section = self.section
+        pairs: list[Element] = list(itertools.product(range(len(section.order)), range(len(section.placement))))
+        tell(f"{len(pairs):,} candidates, {len(self.cells):,} runs")
+        found = runner.records(self.measurement, self.cells)
+        runs = {pair: found[k * section.seeds : (k + 1) * section.seeds] for k, pair in enumerate(pairs)}
+        return dispatch_answer(section, self.study, runs)
 
 
-def _machine(section: DispatchSection, tables: PlanTables) -> Machine:
-    if (file := tables.files.get("deployment")) is not None:
-        return tables.machine(vinesim.read_deployment(file, tables.types), file.stem)
-    kinds = [tables.types.units.index(name) for name, count in (section.units or {}).items() for _ in range(count)]
-    return tables.machine(vinesim.UnitList.of([(kind, 0, shelf) for shelf, kind in enumerate(kinds)]), "units")
-
-
-def _check_names(section: DispatchSection, types: vinesim.Types, document: Document) -> None:
-    for name in section.units or {}:
-        if name not in types.units:
-            raise document.unknown(("plan", "units"), "unit type", name, list(types.units))
+def _check_names(section: DispatchSection, document: Document) -> None:
+    types = Types.of(section.types)
+    check_types(document, "unit type", types.units, ((("units",), name) for name in section.units or {}))
+    given = ((("stream", k, "type"), stream.type) for k, stream in enumerate(section.stream))
+    check_types(document, "task type", types.tasks, given)
     for k, stream in enumerate(section.stream):
-        if stream.type not in types.tasks:
-            raise document.unknown(("plan", "stream", k, "type"), "task type", stream.type, list(types.tasks))
-        check_gaps(stream.inter_arrival, document, "plan", "stream", k, "inter_arrival")
+        check_gaps(stream.inter_arrival, document, "stream", k, "inter_arrival")
     check_placements(section, document)
     for choice in section.order:
         with document.errors_at("plan", "order"):

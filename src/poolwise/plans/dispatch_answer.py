@@ -8,13 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from poolwise.arrays import FloatArray
 from poolwise.hashing import Json
 from poolwise.metrics import Interval, mean_interval
-from poolwise.plans.deployment_answer import seeds_note
+from poolwise.optimize.monotone import Element
 from poolwise.plans.dispatch_file import DispatchSection
-from poolwise.plans.dispatch_tasks import DispatchTaskType
-from poolwise.presentation.answer import Answer, DecisionCard
+from poolwise.plans.units import MeasuredUnits, UnitStudy, microseconds, placement_name, seeds_note
+from poolwise.presentation.answer import Answer, Certainty, DecisionCard
 from poolwise.presentation.figure import Axis, Bars, Figure
 from poolwise.presentation.format import (
     energy_unit,
@@ -27,68 +26,55 @@ from poolwise.presentation.format import (
     sentence_case,
 )
 from poolwise.presentation.table import frame_table
-from poolwise.units import format_time
 
-Pair = tuple[int, int]
-"""Indices of an order and a placement in the plan."""
 VALUES = ("latency_us", "missed_pct", "utilization", "energy_j", "makespan_us")
 
 
 @dataclass(frozen=True, eq=False)
-class _Measured:
-    """Candidates, the lowest latency first.
+class _Measured(MeasuredUnits):
+    """Pairs of an order and a placement, the lowest latency first; the columns of `values` are those of `VALUES`.
 
     Attributes
     ----------
-    task_type : the plan and its inputs
-    pairs : n candidates
-    runs : runs of each candidate, one per seed
-    values : (n, n_seed, 5) columns as in `VALUES`; NaN if undefined
+    section : [plan]
+    runs : records of each candidate, one per seed
     """
 
-    task_type: DispatchTaskType
-    pairs: tuple[Pair, ...]
+    section: DispatchSection
     runs: tuple[Sequence[Json], ...]
-    values: FloatArray
-
-    @property
-    def means(self) -> FloatArray:
-        """(n, 5) means over the seeds."""
-        means: FloatArray = self.values.mean(axis=1)
-        return means
 
     def meets_target(self, k: int) -> bool:
         """Return whether the mean of a candidate over the seeds meets the target."""
-        target = self.task_type.section.target
+        target = self.section.target
         return target is None or float(self.means[k, 1]) <= target.missed
 
     def order(self, k: int) -> str:
         """Return the name of a candidate's order."""
-        return str(self.task_type.section.order[self.pairs[k][0]])
+        return str(self.section.order[self.elements[k][0]])
 
     def placement(self, k: int) -> str:
         """Return the name of a candidate's placement."""
-        return str(self.task_type.section.placement[self.pairs[k][1]])
+        return str(self.section.placement[self.elements[k][1]])
 
     def label(self, k: int) -> str:
         """Return the placement of a candidate, and its order if the plan has several."""
-        several = len(self.task_type.section.order) > 1
+        several = len(self.section.order) > 1
         return f'"{humanize_name(self.placement(k))}"' + (f" in the order {order_name(self.order(k))}" if several else "")
 
 
-def dispatch_answer(task_type: DispatchTaskType, runs: Mapping[Pair, Sequence[Json]]) -> Answer:
+def dispatch_answer(section: DispatchSection, study: UnitStudy, runs: Mapping[Element, Sequence[Json]]) -> Answer:
     """Combine the runs of each candidate, one per seed, into an answer."""
-    found = _measure(task_type, runs)
-    keeping = [k for k in range(len(found.pairs)) if found.meets_target(k)]
+    found = _measure(section, runs)
+    keeping = [k for k in range(len(found.elements)) if found.meets_target(k)]
     best = keeping[0] if keeping else None
     rival = keeping[1] if len(keeping) > 1 else None
     read = found.runs[0][0]["read"]
     frame, (main, *figures) = _frame(found), _figures(found, best)
     content: Json = {
-        "latency": f"{task_type.section.latency} of the jobs' latency, us",
+        "latency": f"{section.latency} of the jobs' latency, us",
         "chosen": None if best is None else _candidate(found, best),
         "runner_up": None if rival is None else _candidate(found, rival),
-        "candidates": [_candidate(found, k) for k in range(len(found.pairs))],
+        "candidates": [_candidate(found, k) for k in range(len(found.elements))],
         **read,
     }
     notes = [f"{count:,} rows were {verb}: {why}." for name, verb in _COUNTED for why, count in sorted(read[name].items())]
@@ -104,8 +90,8 @@ def dispatch_answer(task_type: DispatchTaskType, runs: Mapping[Pair, Sequence[Js
         candidates=frame,
         chosen=best,
         content=content,
-        inputs=task_type.sha256,
-        seeds=list(range(task_type.section.seeds)),
+        inputs=study.inputs(keys=True),
+        seeds=list(range(section.seeds)),
         decision=None if best is None else _decision(found, best, rival),
     )
 
@@ -113,12 +99,12 @@ def dispatch_answer(task_type: DispatchTaskType, runs: Mapping[Pair, Sequence[Js
 _COUNTED = (("excluded", "excluded from the trace"), ("repaired", "repaired while reading"))
 
 
-def _measure(task_type: DispatchTaskType, runs: Mapping[Pair, Sequence[Json]]) -> _Measured:
+def _measure(section: DispatchSection, runs: Mapping[Element, Sequence[Json]]) -> _Measured:
     rows = [[[run[name] for name in VALUES] for run in each] for each in runs.values()]
     values, pairs = np.array(rows, dtype=np.float64), list(runs)  # None becomes NaN
     means = values.mean(axis=1)
     order = sorted(range(len(pairs)), key=lambda k: (float(means[k, 0]), float(np.nan_to_num(means[k, 1])), pairs[k]))
-    return _Measured(task_type, tuple(pairs[k] for k in order), tuple(runs[pairs[k]] for k in order), values[order])
+    return _Measured(tuple(pairs[k] for k in order), values[order], section, tuple(runs[pairs[k]] for k in order))
 
 
 # Sentences
@@ -127,34 +113,34 @@ def _measure(task_type: DispatchTaskType, runs: Mapping[Pair, Sequence[Json]]) -
 def _headline(found: _Measured, best: int | None, rival: int | None) -> str:
     if best is None:
         return "No order and placement meets the target for missed deadlines."
-    alike = rival is not None and _distinguishable(found, best, rival) is False
-    return f"Place jobs with {found.label(best)}{f' or {found.label(rival)}' if alike and rival is not None else ''}."
+    alike = f" or {found.label(rival)}" if rival is not None and _slower(found, best, rival).low <= 0 else ""
+    return f"Place jobs with {found.label(best)}{alike}."
 
 
-def _distinguishable(found: _Measured, best: int, rival: int) -> bool | None:
-    """Return whether the runner-up is slower with 95 % confidence, paired by seed; None with one seed."""
-    more = mean_interval(found.values[rival, :, 0] - found.values[best, :, 0])
-    return None if more.n < 2 else more.low > 0
+def _slower(found: _Measured, best: int, rival: int) -> Interval:
+    """Return the latency of the runner-up above that of the answer, us, paired by seed."""
+    return mean_interval(found.values[rival, :, 0] - found.values[best, :, 0])
 
 
-_CERTAINTY = {
-    True: "distinguishable from the runner-up (95 %)",
-    False: "not distinguishable from the runner-up (95 %)",
-    None: "unknown (one seed)",
-}
+def _certainty(more: Interval) -> Certainty:
+    if more.n < 2:
+        return Certainty("unknown", samples=1, over="seeds", remark="unknown (one seed)")
+    if more.low > 0:
+        return Certainty("better", more.level, more.n, "seeds", (more.low, more.high), better_than="the runner-up")
+    return Certainty("alike", more.level, more.n, "seeds", (more.low, more.high), alike="the runner-up")
 
 
 def _decision(found: _Measured, best: int, rival: int | None) -> DecisionCard:
     """Summarize the answer and the runner-up."""
-    section = found.task_type.section
+    section = found.section
     shown = [best, *([] if rival is None else [rival])]
     choice = [
         ["Queue order", *(order_name(found.order(k)) for k in shown)],
-        ["Placement", *(humanize_name(found.placement(k)) for k in shown)],
+        ["Placement", *(placement_name(section, found.elements[k]) for k in shown)],
     ]
     means = found.means[shown]
     of = "" if section.of is None else f" of {section.of}"
-    effects = [[sentence_case(f"{latency_name(section.latency)}{of}"), *map(_time, means[:, 0])]]
+    effects = [[sentence_case(f"{latency_name(section.latency)}{of}"), *map(microseconds, means[:, 0])]]
     if not np.isnan(means[:, 1]).any():
         target = "" if section.target is None else f" (target: at most {section.target.missed:g} %)"
         missed = (f"{format_number(value)} %" for value in means[:, 1].tolist())
@@ -162,7 +148,7 @@ def _decision(found: _Measured, best: int, rival: int | None) -> DecisionCard:
     effects.append(["Utilization of units", *(f"{format_number(100 * value)} %" for value in means[:, 2].tolist())])
     if not np.isnan(means[:, 3]).any():
         effects.append(["Energy", *map(format_energy, means[:, 3].tolist())])
-    certainty = "" if rival is None else _CERTAINTY[_distinguishable(found, best, rival)]
+    certainty = None if rival is None else _certainty(_slower(found, best, rival))
     return DecisionCard(choice, effects, certainty, "" if rival is None else "runner-up", seeds_note(section.seeds))
 
 
@@ -173,52 +159,48 @@ def _counted(section: DispatchSection) -> str:
 
 
 def _because(found: _Measured, best: int | None, rival: int | None) -> Iterator[str]:
-    target = found.task_type.section.target
+    target = found.section.target
     if best is not None:
-        of = _counted(found.task_type.section)
+        of = _counted(found.section)
         among = f" of those that miss at most {target.missed:g} % of the deadlines{of}" if target is not None else ""
         yield f"It has the lowest latency{among}: {_describe(found, best)}."
     if best is not None and rival is not None:
-        yield f"The runner-up, {found.label(rival)}: {_describe(found, rival)}. {_difference(found, best, rival)}"
+        yield f"The runner-up, {found.label(rival)}: {_describe(found, rival)}. {_difference(_slower(found, best, rival))}"
     if best != 0:
         yield f"The fastest of all, {found.label(0)}, misses too many deadlines: {_describe(found, 0)}."
-    seeds = found.task_type.section.seeds
+    seeds = found.section.seeds
     if seeds > 1:
         yield f"Means over {seeds} seeds, the same for all candidates."
-    slow = [found.label(k) for k in range(len(found.pairs)) if found.runs[k][0]["engine"] == "reference"]
+    slow = [found.label(k) for k in range(len(found.elements)) if found.runs[k][0]["engine"] == "reference"]
     if slow:
         yield f"The reference engine ran {', '.join(slow)}, which no compiled kernel supports."
 
 
 def _describe(found: _Measured, k: int) -> str:
     latency, missed, use, energy, _ = found.means[k].tolist()
-    section = found.task_type.section
-    words = [f"{latency_name(section.latency)} {_time(latency)}{'' if section.of is None else f' of {section.of}'}"]
+    section = found.section
+    words = [f"{latency_name(section.latency)} {microseconds(latency)}{'' if section.of is None else f' of {section.of}'}"]
     words += [] if np.isnan(missed) else [f"{missed:.3g} % of deadlines missed"]
     words += [f"{100 * use:.3g} % utilization"] + ([] if np.isnan(energy) else [format_energy(energy)])
     return ", ".join(words)
 
 
-def _difference(found: _Measured, best: int, rival: int) -> str:
-    """Describe the latency difference to the runner-up, paired by seed."""
-    more: Interval = mean_interval(found.values[rival, :, 0] - found.values[best, :, 0])
+def _difference(more: Interval) -> str:
+    """Describe the latency difference to the runner-up."""
     if more.n < 2:
         return "With one seed, the certainty of the difference is unknown."
-    text = f"Its latency is {_time(more.mean)} higher [{_time(more.low)} to {_time(more.high)}]"
+    text = f"Its latency is {microseconds(more.mean)} higher [{microseconds(more.low)} to {microseconds(more.high)}]"
     return f"{text}." if more.low > 0 else f"{text}: not distinguishable with these seeds."
 
 
 def _streams(found: _Measured, best: int | None) -> Iterator[str]:
     """Describe each stream under the answer or, without an answer, under the fastest candidate."""
     shown = 0 if best is None else best
-    for stream in found.task_type.section.stream:
+    for stream in found.section.stream:
         each = _stream(found, shown, stream.name)
         missed = "" if each["missed_pct"] is None else f", {each['missed_pct']:.3g} % of deadlines missed"
-        yield f"{stream.name} under {found.label(shown)}: median {_time(each['p50_us'])}, p99 {_time(each['p99_us'])}{missed}."
-
-
-def _time(us: float) -> str:
-    return format_time(us / 1e6)
+        median, p99 = (microseconds(each[name]) for name in ("p50_us", "p99_us"))
+        yield f"{stream.name} under {found.label(shown)}: median {median}, p99 {p99}{missed}."
 
 
 # Rows, plain data, figures
@@ -231,7 +213,7 @@ def _stream(found: _Measured, k: int, name: str) -> Json:
 
 
 def _candidate(found: _Measured, k: int) -> Json:
-    section, types = found.task_type.section, found.runs[k][0]["by_type"]
+    section, types = found.section, found.runs[k][0]["by_type"]
     values = {name: None if np.isnan(value) else value for name, value in zip(VALUES, found.means[k].tolist(), strict=True)}
     return {
         "order": found.order(k),
@@ -245,11 +227,11 @@ def _candidate(found: _Measured, k: int) -> Json:
 
 
 def _frame(found: _Measured) -> pl.DataFrame:
-    rows = [_candidate(found, k) for k in range(len(found.pairs))]
+    rows = [_candidate(found, k) for k in range(len(found.elements))]
     columns: dict[str, list[object]] = {name: [row[name] for row in rows] for name in ("order", "placement")}
     columns |= {name: [row[name] for row in rows] for name in VALUES}
     columns |= {f"utilization_{name}": [row["by_type"][name] for row in rows] for name in rows[0]["by_type"]}
-    for stream in found.task_type.section.stream:
+    for stream in found.section.stream:
         for key in ("p50_us", "p99_us", "missed_pct"):
             columns[f"{stream.name}_{key}"] = [row["streams"][stream.name][key] for row in rows]
     columns["verdict"] = [row["verdict"] for row in rows]
@@ -258,7 +240,7 @@ def _frame(found: _Measured) -> pl.DataFrame:
 
 
 def _figures(found: _Measured, best: int | None) -> list[Figure]:
-    section = found.task_type.section
+    section = found.section
     of = "" if section.of is None else f" of {section.of}"
     caption = f"Means over {section.seeds} seed{'s' if section.seeds > 1 else ''}; lower is better."
     unit, size = latency_unit(float(found.means[:, 0].max()))
@@ -276,8 +258,8 @@ def _figures(found: _Measured, best: int | None) -> list[Figure]:
 
 def _utilization(found: _Measured, best: int) -> Bars:
     """Return one group of bars per placement under the order of the answer, with one bar per unit type."""
-    section, chosen = found.task_type.section, found.pairs[best][0]
-    rows = [_candidate(found, found.pairs.index((chosen, p))) for p in range(len(section.placement))]
+    section, chosen = found.section, found.elements[best][0]
+    rows = [_candidate(found, found.elements.index((chosen, p))) for p in range(len(section.placement))]
     under = f" in the order {order_name(found.order(best))}" if len(section.order) > 1 else ""
     return Bars(
         "utilization",
@@ -291,7 +273,7 @@ def _utilization(found: _Measured, best: int) -> Bars:
 
 def _bars(found: _Measured, column: int, name: str, title: str, caption: str, label: str, size: float = 1.0) -> Bars:
     """Return one group of bars per placement, with one bar per order; values are divided by `size`."""
-    section, at = found.task_type.section, {pair: k for k, pair in enumerate(found.pairs)}
+    section, at = found.section, {pair: k for k, pair in enumerate(found.elements)}
     series = {
         order_name(str(order)): [float(found.means[at[o, p], column]) / size for p in range(len(section.placement))]
         for o, order in enumerate(section.order)

@@ -6,8 +6,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from poolwise import registry
 from poolwise.files.component import Component
-from poolwise.files.fields import Count, FileName, Name, Positive, Registered, Section
+from poolwise.files.fields import Count, Name, Positive, Registered, Section
+from poolwise.hashing import Json
+from poolwise.plans.units import DeploymentName, UnitPlanSection
 
 
 class StreamSection(Section):
@@ -39,29 +42,12 @@ class MissedSection(Section):
     of: list[Name] | None = Field(default=None, min_length=1, description="streams whose deadlines count; default: all")
 
 
-FILES = ("deployment", "affinity", "power", "types", "trace")
-"""Fields that name files."""
-
-
-def _file(folder: str) -> FileName:
-    return FileName("give a path relative to the plan", folder)
-
-
-class DispatchSection(Section):
+class DispatchSection(UnitPlanSection):
     """The queue order and placement to run."""
 
     kind: Literal["dispatch"]
     units: dict[str, Positive] | None = Field(default=None, description="unit type -> number, all in one rack")
-    deployment: Annotated[str | None, _file("deployments")] = Field(
-        default=None, description="deployment file, instead of units"
-    )
-    affinity: Annotated[str, _file("affinities")] = Field(
-        description='affinity table, relative to the plan, or "catalog:NAME", as for all files'
-    )
-    affinity_kind: Literal["absolute", "relative"] = "absolute"
-    power: Annotated[str | None, _file("affinities")] = Field(default=None, description="power table, for energy")
-    types: Annotated[str | None, _file("affinities")] = Field(default=None, description="table of further type names")
-    trace: Annotated[str | None, _file("traces")] = Field(default=None, description="trace of jobs")
+    deployment: DeploymentName = Field(default=None, description="deployment file, instead of units")
     format: Annotated[str, Registered("formats", "options")] = Field(
         default="vinesim", description="format of the trace; it must read tasks for units"
     )
@@ -70,13 +56,8 @@ class DispatchSection(Section):
     order: Annotated[list[Component], Registered("orders")] = Field(
         default=[Component(name="fcfs")], min_length=1, description="queue orders to choose from"
     )
-    placement: Annotated[list[Component], Registered("placements")] = Field(
-        default=[Component(name="high")], min_length=1, description="placements to choose from"
-    )
-    latency: Literal["mean", "p50", "p99", "p99_9"] = Field(default="p99", description="statistic of the job latency")
     of: Name | None = Field(default=None, description="stream whose latency counts; default: all jobs")
     target: MissedSection | None = None
-    seeds: Positive = Field(default=3, description="number of runs per candidate; all candidates use the same seeds")
 
     @model_validator(mode="after")
     def _one_of_each(self) -> DispatchSection:
@@ -99,3 +80,13 @@ class DispatchSection(Section):
         """Return whether the deadlines of a stream count."""
         named = self.target.of if self.target is not None else None
         return stream.slack is not None and (named is None or stream.name in named)
+
+    def workload(self) -> Json:
+        """Return the section [workload] of the study; formats with a setting `types` use the names of the plan by default."""
+        types = self.files("types")
+        if self.stream:
+            return {"generator": "unit_streams", "settings": {"streams": [s.model_dump() for s in self.stream], **types}}
+        if "types" not in getattr(registry.find("formats", self.format), "__dataclass_fields__", {}):
+            types = {}
+        trace = {"trace": self.files("trace")["trace"], "format": self.format, "options": {**types, **self.options}}
+        return {**trace, "clock": "trace"}

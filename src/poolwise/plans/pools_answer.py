@@ -10,6 +10,7 @@ from poolwise.comparison.waits import PairedWaits
 from poolwise.diagnostics import Diagnostics
 from poolwise.diagnostics.leave_out import LeftOut
 from poolwise.errors import InputError
+from poolwise.files.factory import warm_up_policy
 from poolwise.optimize.monotone import Element, below
 from poolwise.plans.candidates import STATE_TEXT, CandidateRuns, CandidateVerdict
 from poolwise.plans.pools_content import ASSUMED, at_other_prices, pools_content, pools_figures, pools_frame
@@ -17,8 +18,8 @@ from poolwise.plans.prices import Prices, price_sentences
 from poolwise.plans.search import Search, neighbors
 from poolwise.plans.sizes import Size, priced
 from poolwise.plans.targets import KNOWN, Target
-from poolwise.presentation.answer import Answer, AnswerStatus, DecisionCard
-from poolwise.presentation.cost import cost_sentences, money_rows
+from poolwise.presentation.answer import Answer, AnswerStatus, Certainty, DecisionCard
+from poolwise.presentation.cost import cost_sentences, format_dollars, money_rows
 from poolwise.presentation.format import capitalize, format_number, order_name
 from poolwise.presentation.table import Table
 from poolwise.studies.cells import Cell
@@ -48,7 +49,7 @@ def pools_decision(runs: CandidateRuns, prices: Prices, found: Search) -> Decisi
     effects = [*money_rows(prices.cost(best), "Cost of the sized parts"), *waits.rows()]
     name = "" if today is None else str(today.parameters["today"])
     note = _measured_on(runs, verdict, name, len(waits.recommended))
-    return DecisionCard(choice, effects, _certainty_line(runs, found, verdict), name, note)
+    return DecisionCard(choice, effects, _certainty_of(runs, found, verdict), name, note)
 
 
 def candidates_table(runs: CandidateRuns, cost: FloatArray, found: Search) -> Table:
@@ -82,29 +83,31 @@ def _measured_cells(runs: CandidateRuns, verdict: CandidateVerdict) -> list[str]
     return cells
 
 
-def _certainty_line(runs: CandidateRuns, found: Search, verdict: CandidateVerdict) -> str:
-    level, over = f"{100 * runs.certainty.level:g} %", runs.certainty.over
-    without = sum(margin.low == margin.high for margin in verdict.margins) if over == "jobs" else 0
-    if over == "nothing" or without == len(verdict.margins):
-        text = "the means decide, without intervals"
-    elif without:
-        text = (
-            f"the {level} intervals over the jobs clear their targets; metrics without an interval are decided by their value"
-        )
-    elif over == "jobs":
-        text = f"the {level} interval of each margin over the jobs clears the target"
-    else:
-        text = f"the {level} interval of each margin over {verdict.seeds} seeds clears the target"
-    return text if found.open is None else f"{text}; whether less is enough is undecided"
+def _certainty_of(runs: CandidateRuns, found: Search, verdict: CandidateVerdict) -> Certainty:
+    over, without = runs.certainty.over, [margin.low == margin.high for margin in verdict.margins]
+    remarks = [] if found.open is None else ["whether less is enough is undecided"]
+    if over == "nothing" or (over == "jobs" and all(without)):
+        remark = "; ".join(["the means decide, without intervals", *remarks])
+        return Certainty("unknown", samples=verdict.seeds, over="seeds", remark=remark)
+    if over == "jobs" and any(without):
+        remarks.insert(0, "metrics without an interval are decided by their value")
+    least = min(verdict.margins, key=lambda margin: margin.low)
+    samples = verdict.seeds if over == "seeds" else least.n
+    return Certainty("meets", runs.certainty.level, samples, over, (least.low, least.high), remark="; ".join(remarks))
+
+
+def _warm_up(runs: CandidateRuns) -> str:
+    cell = runs.cells(runs.largest)[0]
+    return f"a warm-up of {cell.warm_up:,}" + (f" under {warm_up_policy([cell.scheduler])}" if cell.warm_up else "")
 
 
 def _measured_on(runs: CandidateRuns, verdict: CandidateVerdict, name: str, jobs: int) -> str:
     relative = any(target.relative for target in runs.targets)
     finishers = "the largest candidate and the reference finish" if relative else "the largest candidate finishes"
     seeds = f"with {verdict.seeds} seeds" if verdict.seeds > 1 else "with one seed"
+    count = int(runs.population(0).sum())
     text = (
-        f"Targets are measured on the jobs after a warm-up of {runs.cells(runs.largest)[0].warm_up:,} that {finishers}, "
-        f"{seeds}: {int(runs.population(0).sum()):,} jobs of the first seed"
+        f"Targets are measured on the jobs that {finishers}, after {_warm_up(runs)}, {seeds}: {count:,} jobs of the first seed"
     )
     if name:
         return f"{text}. Waits cover the {jobs:,} of these jobs, over all seeds, that also finish today."
@@ -276,7 +279,7 @@ def _notes(runs: CandidateRuns, found: Search) -> Iterator[str]:
     relative = any(target.relative for target in runs.targets)
     finishers = "the largest candidate and the reference finish" if relative else "the largest candidate finishes"
     yield (
-        f"Measured on the jobs after a warm-up of {runs.cells(runs.largest)[0].warm_up:,} that {finishers}: "
+        f"Measured on the jobs that {finishers}, after {_warm_up(runs)}: "
         f"{int(runs.population(0).sum()):,} jobs of the first seed."
     )
     rejecting = {element: v.unfinished for element, v in found.verdicts.items() if v.unfinished}
@@ -319,11 +322,6 @@ def _margin(verdict: CandidateVerdict, k: int) -> str:
         return text if found.low == found.high else f"{text} [{format_number(-found.high)} to {format_number(-found.low)}]"
     text = f"inside the target by {format_number(found.mean)}"
     return text if found.low == found.high else f"{text} [{format_number(found.low)} to {format_number(found.high)}]"
-
-
-def format_dollars(amount: float) -> str:
-    """Format an amount of money, from 100 $ in whole dollars."""
-    return f"{amount:,.0f} $" if abs(amount) >= 100 else f"{amount:.4g} $"
 
 
 def _signed(amount: float) -> str:

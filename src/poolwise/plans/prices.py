@@ -49,12 +49,14 @@ class Prices:
 
     def cost(self, element: Element) -> Cost:
         """Return the bill of a candidate."""
-        today = np.zeros(len(self.sizes)) if self.today is None else self.today
-        lines = (
-            CostLine(size.paid, size.unit, float(self.amounts[(k, *element)]), float(today[k]), size.price)
-            for k, size in enumerate(self.sizes)
-        )
-        return Cost(tuple(lines), self.today is not None)
+        return bill(self.sizes, [self.amounts[(k, *element)] for k in range(len(self.sizes))], self.today)
+
+
+def bill(sizes: Sequence[Size], amounts: Sequence[float], today: FloatArray | None = None) -> Cost:
+    """Return the bill of amounts of sizes, in the units of their prices, and of those of today."""
+    current = np.zeros(len(sizes)) if today is None else today
+    found = zip(sizes, amounts, current.tolist(), strict=True)
+    return Cost(tuple(CostLine(size.paid, size.unit, float(n), now, size.price) for size, n, now in found), today is not None)
 
 
 def bought_today(sizes: Sequence[Size], document: Document, machine: Json) -> FloatArray | None:

@@ -35,20 +35,15 @@ def predecessors(workload: Workload) -> IntArray:
     named = workload.attributes.get(PRECEDING)
     if named is None:
         raise InputError(
-            "the workload does not name preceding jobs",
-            field=PRECEDING,
-            remedy="use a log with fields 17 and 18, such as SWF",
+            "the workload does not name preceding jobs", field=PRECEDING, remedy="use a log with fields 17 and 18, such as SWF"
         )
     row_of = {job: row for row, job in enumerate(workload.id.tolist())}
     found = np.array([row_of.get(int(job), -1) for job in named.tolist()], dtype=np.int64)
     late = np.flatnonzero(found >= np.arange(len(found)))
     if len(late):
         job, before = int(workload.id[late[0]]), int(workload.id[found[late[0]]])
-        raise InputError(
-            f"job {job} follows job {before}, which is not submitted before it",
-            field=PRECEDING,
-            remedy="correct the row, or write -1",
-        )
+        remedy = "correct the row, or write -1"
+        raise InputError(f"job {job} follows job {before}, which is not submitted before it", field=PRECEDING, remedy=remedy)
     return found
 
 
@@ -68,7 +63,7 @@ class ClosedLoop(Simulation):
         **settings: Any,
     ) -> None:
         none = np.zeros(0, dtype=np.int64)
-        super().__init__(machine, replace(workload, **_rows(workload, none)), truth, estimate, **settings)
+        super().__init__(machine, replace(workload, **columns_of(workload, none)), truth, estimate, **settings)
         self._source, self._row, self._new = workload, list[int](), dict[int, int]()
         self._jobs = self.table = workload.table.taken(none)
         self._exact_estimate = self.truth is self.estimate and np.array_equal(workload.duration, workload.requested)
@@ -88,7 +83,6 @@ class ClosedLoop(Simulation):
         self._left = workload.tasks.tolist()  # tasks that are not over
 
     def _apply(self, event: Any) -> Iterable[Event]:
-        """Append a submitted job to the table."""
         if not isinstance(event, _Submission):
             return super()._apply(event)
         one = self._source.table.taken(np.array([event.row]), submit=np.array([self.now], dtype=np.int64))
@@ -125,7 +119,7 @@ class ClosedLoop(Simulation):
         order = np.lexsort((self._source.id, submit))
         place = np.empty(len(order), dtype=np.int64)
         place[order] = np.arange(len(order))
-        submitted = replace(self._source, **{**_rows(self._source, order), "submit": submit[order]})
+        submitted = replace(self._source, **{**columns_of(self._source, order), "submit": submit[order]})
         record = self.recorder.schedule(machine, submitted, loop)
         row = np.array(self._row, dtype=np.int64)
         never = np.setdiff1d(np.arange(len(order)), row)
@@ -137,8 +131,8 @@ class ClosedLoop(Simulation):
         )
 
 
-def _rows(workload: Workload, rows: IntArray) -> dict[str, Any]:
-    """Select rows of all columns of a workload."""
+def columns_of(workload: Workload, rows: IntArray) -> dict[str, Any]:
+    """Return the columns of a workload for some rows, by name."""
     return {
         **{name: getattr(workload, name)[rows] for name in ("id", "submit", "duration", "requested", "tasks")},
         "requests": {name: column[rows] for name, column in workload.requests.items()},

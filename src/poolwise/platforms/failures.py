@@ -16,18 +16,11 @@ _Span = tuple[int, int]
 
 
 class FailingMachine(NamedTuple):
-    """A machine as schedulers see it, and its future changes of capacity.
+    """A machine as schedulers see it, and its future changes of capacity."""
 
-    Attributes
-    ----------
-    machine : the machine, without its failures
-    disturbances : changes of capacity in order of time
-    requeue : whether jobs that lose a node are requeued
-    """
-
-    machine: Machine
-    disturbances: tuple[Disturbance, ...] = ()
-    requeue: bool = True
+    machine: Machine  # without its failures
+    disturbances: tuple[Disturbance, ...] = ()  # changes of capacity in order of time
+    requeue: bool = True  # whether jobs that lose a node are requeued
 
 
 def draw_failures(machine: Machine, workload: Workload, seed: int) -> FailingMachine:
@@ -83,7 +76,6 @@ def _exponential(mean: int, draw: float) -> int:
 
 
 def _nodes(machine: Machine, owner: int) -> int:
-    """Return the number of nodes that an owner represents."""
     return int(machine.capacity[owner, machine.resource("nodes")]) if "nodes" in machine.resources else 1
 
 

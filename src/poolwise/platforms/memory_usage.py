@@ -15,7 +15,7 @@ from typing import Any
 
 from poolwise.errors import InputError, PolicyError
 from poolwise.interfaces import PerformanceModel
-from poolwise.model import Ended, Event, EventBatch, Machine, MemoryInUse, Outcome, Placement, Run, Snapshot, Stalled, Start
+from poolwise.model import Ended, Event, EventBatch, Machine, MemoryInUse, Outcome, Run, Snapshot, Stalled, Start
 from poolwise.model.workload import Workload
 from poolwise.platforms.progress import STALLED, RunPace
 from poolwise.platforms.simulated import MEMORY, Simulation
@@ -30,10 +30,7 @@ class _Step:
 
 
 class MemoryUsageMachine(Simulation):
-    """A simulation of whole nodes with the memory use of jobs over time; takes the parameters of `Simulation`.
-
-    Raises InputError for nodes that jobs share, and for an initial state.
-    """
+    """A simulation of whole nodes with the memory use of jobs over time; raises InputError for any other machine."""
 
     def __init__(
         self,
@@ -45,11 +42,9 @@ class MemoryUsageMachine(Simulation):
     ) -> None:
         assert workload.memory_use is not None
         if "nodes" not in machine.resources or "memory" not in machine.resources:
-            raise InputError(
-                f"memory_use requires whole nodes with memory, and '{machine.name}' has none",
-                field="memory_use",
-                remedy='set allocation = "whole" in each [[node]], or remove memory_use',
-            )
+            problem = f"memory_use requires whole nodes with memory, and '{machine.name}' has none"
+            remedy = 'set allocation = "whole" in each [[node]], or remove memory_use'
+            raise InputError(problem, field="memory_use", remedy=remedy)
         if settings.get("initial") is not None:
             problem = "memory_use cannot be combined with an initial state"
             raise InputError(problem, field="memory_use", remedy="remove memory_use")
@@ -84,7 +79,6 @@ class MemoryUsageMachine(Simulation):
         return number
 
     def _apply(self, event: Any) -> Iterable[Event]:
-        """Handle a step of a run's memory use."""
         if not isinstance(event, _Step):
             return super()._apply(event)
         number, step = event.run, event.step
@@ -144,9 +138,4 @@ class MemoryUsageMachine(Simulation):
         used, layout = self._used.get(run.id, 0), self.machine.racks
         counts = layout.node_counts(run.placement)
         needed = sum(count * max(0, used - int(layout.local[g])) for g, count in counts.items())
-        return needed > _amount(run.placement, self._memory)
-
-
-def _amount(placement: Placement, resource: int) -> int:
-    """Return the amount of a resource in a placement."""
-    return int(placement.amount[placement.resource == resource].sum())
+        return needed > int(run.placement.amount[run.placement.resource == self._memory].sum())

@@ -28,29 +28,19 @@ class RunPace(NamedTuple):
         return pace
 
 
-FULL = RunPace(0.0, 0.0)
-"""Pace without slowdown."""
+FULL = RunPace(0.0, 0.0)  # pace without slowdown
 
-STALLED = RunPace(math.inf, math.inf)
-"""Pace of a stalled run."""
+STALLED = RunPace(math.inf, math.inf)  # pace of a stalled run
 
 
 @dataclass(slots=True)
 class Course:
-    """Remaining phases of a run: it fetches its data, then works.
+    """Remaining phases of a run: it fetches its data, then works."""
 
-    Attributes
-    ----------
-    fetch : reference ns of fetching left at `since`; None once the data are fetched
-    work : reference ns of work left at `since`
-    since : ns, the end of the setup, or the last change of pace
-    pace : slowdowns from `since` on
-    """
-
-    fetch: float | None
-    work: float
-    since: int
-    pace: RunPace = FULL
+    fetch: float | None  # reference ns of fetching left at `since`; None once the data are fetched
+    work: float  # reference ns of work left at `since`
+    since: int  # ns, the end of the setup, or the last change of pace
+    pace: RunPace = FULL  # slowdowns from `since` on
 
     @classmethod
     def begin(cls, model: PerformanceModel, run: Run, view: Snapshot) -> Course:

@@ -83,30 +83,19 @@ def ended_before(workload: Workload, job: int) -> InputError:
 
 
 class Simulation:
-    """A simulated machine.
-
-    Parameters
-    ----------
-    machine, workload : the machine, and the jobs that run on it
-    truth : performance model of the true runtimes
-    estimate : performance model of the scheduler's estimates; the truth if not given
-    disturbances : changes of capacity
-    requeue : whether jobs that lose their capacity are requeued (and run from the beginning) or are lost
-    pass_per_event : one scheduling pass for each event instead of one for each instant, as in some published simulators
-    initial : initial runs and the time of this state
-    """
+    """A simulated machine and the jobs that run on it."""
 
     def __init__(
         self,
         machine: Machine,
         workload: Workload,
-        truth: PerformanceModel,
-        estimate: PerformanceModel | None = None,
+        truth: PerformanceModel,  # of the true runtimes
+        estimate: PerformanceModel | None = None,  # of the scheduler's estimates; the truth if not given
         *,
-        disturbances: Sequence[Disturbance] = (),
-        requeue: bool = True,
-        pass_per_event: bool = False,
-        initial: Initial | None = None,
+        disturbances: Sequence[Disturbance] = (),  # changes of capacity
+        requeue: bool = True,  # whether jobs that lose their capacity run again from the beginning, or are lost
+        pass_per_event: bool = False,  # one pass for each event, not for each instant, as in some published simulators
+        initial: Initial | None = None,  # initial runs and the time of this state
     ) -> None:
         self.machine = machine
         self._jobs, self._duration = workload.table, workload.duration
@@ -190,7 +179,6 @@ class Simulation:
         return self.recorder.schedule(machine, workload, loop)
 
     def _may_grow(self) -> bool:
-        """Return whether a later change adds capacity."""
         return self._pending_gains > 0
 
     def _true_snapshot(self) -> Snapshot:
@@ -332,7 +320,6 @@ class Simulation:
         return why_no_room(start.placement, self._free)
 
     def _start(self, start: Start) -> int:
-        """Start a run; return its number."""
         placement = start.placement
         placement.take_from(self._free)
         self._waiting[start.job].difference_update(start.tasks)
@@ -350,7 +337,6 @@ class Simulation:
         return number
 
     def _resize(self, number: int, placement: Placement, touched: set[int]) -> None:
-        """Change the placement of a run."""
         touched.update(self._runs.touched(number))
         run = replace(self._runs[number], placement=placement)
         self._runs[number].placement.give_to(self._free)
@@ -403,10 +389,7 @@ class Simulation:
             self._pace(self._runs[number], true, seen)
 
     def _pace(self, run: Run, true: Snapshot, seen: Snapshot) -> None:
-        """Update the pace of a run; push its end if it moved.
-
-        The estimated progress of the run advances at the estimated pace, not at the true one.
-        """
+        """Update the pace of a run and push its end if it moved; the estimated progress advances at the estimated pace."""
         progress = self._progress[run.id]
         if progress.end == self.now:
             return  # it ends at this instant: rounding after a change of pace must not move the end
@@ -426,7 +409,6 @@ class Simulation:
             self._push(end, END, over)
 
     def _paces(self, run: Run, true: Snapshot, seen: Snapshot) -> tuple[RunPace, RunPace]:
-        """Return the current pace of a run, true and estimated."""
         pace = RunPace.of(self.truth, run, true)
         return pace, pace if self._exact_estimate else RunPace.of(self.estimate, run, seen)
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any, Literal
 
 import polars as pl
 
 from poolwise.presentation.cost import Cost, cost_table, tornado
 from poolwise.presentation.figure import Figure
+from poolwise.presentation.format import format_number
 from poolwise.presentation.table import Table
 from poolwise.short_repr import short_repr
 
@@ -22,13 +24,76 @@ CardRows = Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True)
+class Certainty:
+    """Certainty of an answer as data; `text` states it.
+
+    Attributes
+    ----------
+    kind : "better" than all alternatives; "alike": not distinguishable from some; "meets" its targets; "interval" or
+        "probability" of what is stated; a proven "bound"; or "unknown"
+    level : probability that an interval covers the true value; None without intervals
+    samples, over : number of samples, 0 if it is not counted, and what they are: "seeds", "jobs", "workloads"
+    interval : of the difference from the runner-up, of the smallest margin to a target, or of what is stated
+    probability : probability of what is stated
+    better_than, alike : alternatives that are worse, and those that are not distinguishable
+    remark : reason for "unknown", or a restriction
+    """
+
+    kind: Literal["better", "alike", "meets", "interval", "probability", "bound", "unknown"]
+    level: float | None = None
+    samples: int = 0
+    over: str = ""
+    interval: tuple[float, float] | None = None
+    probability: float | None = None
+    better_than: str = ""
+    alike: str = ""
+    remark: str = ""
+
+    @property
+    def text(self) -> str:
+        """The certainty in one line."""
+        over = f" over {f'{self.samples:,} ' if self.samples else 'the '}{self.over}" if self.over else ""
+        percent = "" if self.level is None else f"{100 * self.level:g} %"
+        low, high = self.interval if self.interval is not None else (float("nan"), float("nan"))
+        match self.kind:
+            case "better":
+                text = f"better than {self.better_than}: the {percent} intervals{over} exclude zero"
+            case "alike":
+                better = f"better than {self.better_than}, " if self.better_than else ""
+                text = f"{better}not distinguishable from {self.alike} ({percent}{over})"
+            case "meets":
+                text = f"the {percent} interval of each margin{over} clears the target"
+            case "interval":
+                text = f"{percent} interval{over}: {format_number(low)} to {format_number(high)}"
+            case "probability":
+                text = f"probability {format_number(100 * (self.probability or 0.0))} %{over}"
+            case "bound":
+                text = f"{low:.6g}"
+            case "unknown":
+                return self.remark
+        return f"{text}; {self.remark}" if self.remark else text
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON; an infinite or undefined bound is None."""
+        bounds = None if self.interval is None else [bound if isfinite(bound) else None for bound in self.interval]
+        return {
+            "kind": self.kind,
+            "level": self.level,
+            "interval": bounds,
+            "probability": self.probability,
+            "samples": self.samples,
+            "over": self.over,
+        }
+
+
+@dataclass(frozen=True)
 class DecisionCard:
     """A recommendation, its certainty and its effects, next to a reference such as today's system.
 
     Attributes
     ----------
     choice, effects : rows of what is recommended, and of what it costs and brings
-    certainty : certainty of the choice in one line; "" where it does not apply
+    certainty : certainty of the choice; None where it does not apply
     reference : name of the third column; "" without a reference
     note : what a reader needs with the numbers
     recommended, certainty_of : name of the second column, and label of the certainty
@@ -36,7 +101,7 @@ class DecisionCard:
 
     choice: CardRows
     effects: CardRows
-    certainty: str = ""
+    certainty: Certainty | None = None
     reference: str = ""
     note: str = ""
     recommended: str = "recommended"
@@ -45,7 +110,7 @@ class DecisionCard:
     def table(self) -> Table:
         """Return the decision card."""
         columns = ["", self.recommended, *([self.reference] if self.reference else [])]
-        certainty = [[self.certainty_of, self.certainty]] if self.certainty else []
+        certainty = [[self.certainty_of, self.certainty.text]] if self.certainty is not None else []
         rows = [[*row, "", ""][: len(columns)] for row in (*self.choice, *certainty, *self.effects)]
         return Table("Decision", columns, rows, self.note)
 

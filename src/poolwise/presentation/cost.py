@@ -83,6 +83,11 @@ class Cost:
         return base + weight * (least - likely), base + weight * (most - likely)
 
 
+def format_dollars(amount: float) -> str:
+    """Format an amount of money, from 100 $ in whole dollars."""
+    return f"{amount:,.0f} $" if abs(amount) >= 100 else f"{amount:.4g} $"
+
+
 def format_money(amount: PriceRange) -> str:
     """Format an amount of money with its range, if it has one."""
     least, likely, most = amount

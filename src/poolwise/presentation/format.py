@@ -59,10 +59,14 @@ def humanize_name(name: str) -> str:
     return name.replace("_", " ")
 
 
-def population_note(counts: Iterable[int], warm_up: int, condition: str) -> str:
-    """State the measured jobs: their number, one per seed if it differs, and the condition they meet ("every run finished")."""
+def population_note(counts: Iterable[int], warm_up: int, condition: str, policy: str = "") -> str:
+    """State the measured jobs: their number, one per seed if it differs, and the condition they meet ("every run finished").
+
+    `policy` is that of the warm-up; "" if it is unknown.
+    """
     jobs = " or ".join(f"{count:,}" for count in sorted(set(counts)))
-    after = f", after a warm-up of {warm_up:,} job{'' if warm_up == 1 else 's'}" if warm_up else ", without a warm-up"
+    under = f" under {policy}" if policy else ""
+    after = f", after a warm-up of {warm_up:,} job{'' if warm_up == 1 else 's'}{under}" if warm_up else ", without a warm-up"
     return f"Measured on the {jobs} job{'' if jobs == '1' else 's'} that {condition}{after}."
 
 

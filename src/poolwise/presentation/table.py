@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import polars as pl
+from poolwise.units import format_time
+
+if TYPE_CHECKING:
+    import polars as pl
 
 RowMark = Literal["chosen", "true", "false", "partly", ""]
 
@@ -70,3 +73,10 @@ def cell_text(value: float, unit: str) -> str:
     if unit == "fraction":
         return f"{100 * value:.1f}"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def amount_with_unit(value: float, unit: str) -> tuple[str, str]:
+    """Return value and unit of a metric of one run; times of a second or more carry a unit that suits their length."""
+    if unit == "s" or (unit == "us" and value >= 1e6):
+        return format_time(value if unit == "s" else value / 1e6), ""
+    return (f"{100 * value:.4g}", "%") if unit == "fraction" else (f"{value:,.6g}", unit)

@@ -17,8 +17,7 @@ from poolwise.profiling import kernel_instructions as bpf
 from poolwise.profiling.kernel_program import Tracepoint, new_counters, read_counters, running
 from poolwise.profiling.zram import ZramSwap
 
-MAX_LATENCY_NS = 100_000
-"""Largest latency that is added, since the processor does nothing else during it."""
+MAX_LATENCY_NS = 100_000  # largest latency that is added, since the processor does nothing else during it
 TRACEPOINT = "block/block_bio_queue"
 PROGRAM = "poolwise_delay"
 _TIME_NS = 5  # the kernel helper bpf_ktime_get_ns
@@ -28,16 +27,10 @@ _READS, _SPENT, _CUT_SHORT = 0, 1, 2
 
 @dataclass(frozen=True)
 class AddedLatency:
-    """Result of adding a latency.
+    """Result of adding a latency."""
 
-    Attributes
-    ----------
-    description : the latency, or "not added" and the reason
-    counters : file descriptor of the counters, None if nothing was added
-    """
-
-    description: str
-    counters: int | None = None
+    description: str  # the latency, or "not added" and the reason
+    counters: int | None = None  # file descriptor of the counters, None if nothing was added
 
     def reads(self) -> dict[str, float] | None:
         """Return the number of delayed reads, their mean delay (us), and the number delayed by less than the latency."""
@@ -49,14 +42,9 @@ class AddedLatency:
 
 @contextmanager
 def added_latency(latency_ns: int, swap: ZramSwap | None) -> Iterator[AddedLatency]:
-    """Delay reads from a swap device by a latency, at most `MAX_LATENCY_NS`, while the context is open.
+    """Delay reads from an own swap device by up to `MAX_LATENCY_NS`, while the context is open.
 
-    Parameters
-    ----------
-    latency_ns
-        Latency to add to each read (ns); 0 for none.
-    swap
-        The own device; None if the swap is shared with others, which is never delayed.
+    `swap` is None if the swap is shared with others; it is then never delayed.
     """
     with ExitStack() as stack:
         yield _add(latency_ns, swap, stack)

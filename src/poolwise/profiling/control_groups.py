@@ -16,31 +16,20 @@ from pathlib import Path
 from poolwise.errors import InputError
 
 ROOT = Path("/sys/fs/cgroup")
-PERIOD_US = 100_000
-"""Period of processor quotas."""
-PATIENCE_S = 10.0
-"""Time that killed processes have to leave their group (s)."""
+PERIOD_US = 100_000  # period of processor quotas
+PATIENCE_S = 10.0  # time that killed processes have to leave their group (s)
 
 
 @dataclass(frozen=True)
 class GroupUsage:
-    """Current and cumulative usage of a group.
+    """Current and cumulative usage of a group."""
 
-    Attributes
-    ----------
-    working_set : charged memory without file pages used only once (bytes)
-    swapped : swapped memory (bytes)
-    faults, major_faults : page faults, and those that waited for a device or swap
-    refaults : evicted pages that were read again, from swap or files
-    cpu_ns : processor time
-    """
-
-    working_set: int
-    swapped: int
+    working_set: int  # charged memory without file pages used only once (bytes)
+    swapped: int  # swapped memory (bytes)
     faults: int
-    major_faults: int
-    refaults: int
-    cpu_ns: int
+    major_faults: int  # page faults that waited for a device or swap
+    refaults: int  # evicted pages that were read again, from swap or files
+    cpu_ns: int  # processor time
 
 
 @dataclass(frozen=True)
@@ -59,23 +48,15 @@ V2 = Dialect(2, "memory.max", "max", "memory.current", "")
 
 
 @dataclass(frozen=True)
-class Hierarchy:
-    """Parent of new groups: its folder for each controller (the same for all in version 2)."""
+class ControlGroup:
+    """A group of processes with its own limits."""
 
     dialect: Dialect
-    folders: Mapping[str, Path]
+    folders: Mapping[str, Path]  # by controller; the same for all in version 2
 
     def group(self, name: str) -> ControlGroup:
         """Return a group below it, without creating it."""
         return ControlGroup(self.dialect, {controller: folder / name for controller, folder in self.folders.items()})
-
-
-@dataclass(frozen=True)
-class ControlGroup:
-    """A group of processes with its own limits; `folders` maps controllers to folders."""
-
-    dialect: Dialect
-    folders: Mapping[str, Path]
 
     @property
     def memory(self) -> Path:
@@ -160,33 +141,24 @@ class ControlGroup:
                 continue  # the process has ended already
 
 
-def find_hierarchy(root: Path = ROOT, own: Path = Path("/proc/self/cgroup"), parent: str | None = None) -> Hierarchy:
+def find_hierarchy(root: Path = ROOT, own: Path = Path("/proc/self/cgroup"), parent: str | None = None) -> ControlGroup:
     """Return the parent of new groups: version 1 if it has the memory controller, otherwise version 2.
 
-    Parameters
-    ----------
-    root
-        Mount point of control groups.
-    own
-        File in which the kernel lists the groups of this process.
-    parent
-        Parent group, from the root. By default the root in version 1 or if it is writable, otherwise the group of this process
-        (for example a delegated one).
-
-    Raises InputError with a remedy without control groups or the required controllers.
+    `parent` is a path from `root`; by default it is the root in version 1 or if that is writable, otherwise the group of this
+    process (for example a delegated one), which the kernel lists in `own`. Raises InputError without the required controllers.
     """
     if (root / "memory" / "memory.limit_in_bytes").is_file():
         path = (parent or "").strip("/")
         missing = [name for name in ("memory", "cpu", "cpuacct") if not (root / name / path / "cgroup.procs").is_file()]
         if missing:
             raise InputError(f"no control groups for {', '.join(missing)}", file=root, remedy="mount these controllers")
-        return Hierarchy(V1, {name: root / name / path for name in ("memory", "cpu", "cpuacct")})
+        return ControlGroup(V1, {name: root / name / path for name in ("memory", "cpu", "cpuacct")})
     if not (root / "cgroup.controllers").is_file():
         remedy = "run on Linux with control groups mounted at this path (mount -t cgroup2 none /sys/fs/cgroup)"
         raise InputError("no control groups", file=root, remedy=remedy)
     folder = root / (parent if parent is not None else _delegated(root, own)).strip("/")
     _enable_controllers(folder)
-    return Hierarchy(V2, {"memory": folder, "cpu": folder})
+    return ControlGroup(V2, {"memory": folder, "cpu": folder})
 
 
 def _delegated(root: Path, own: Path) -> str:

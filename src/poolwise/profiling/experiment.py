@@ -19,15 +19,13 @@ from typing import Any
 from poolwise.errors import InputError
 from poolwise.profiling.added_latency import MAX_LATENCY_NS, AddedLatency, added_latency
 from poolwise.profiling.cleanup import OwnedResources
-from poolwise.profiling.control_groups import ControlGroup, Hierarchy
+from poolwise.profiling.control_groups import ControlGroup
 from poolwise.profiling.program_run import ProgramRun, memory_available, run_program
 from poolwise.profiling.zram import ZramSwap, swaps
 
 MIB = 2**20
-RESERVE = 1024 * MIB
-"""Memory that always remains for other programs (bytes)."""
-SWAP_FACTOR = 1.25
-"""Swap per byte of remote memory, since pages keep their swap slot for a while after a page-in."""
+RESERVE = 1024 * MIB  # memory that always remains for other programs (bytes)
+SWAP_FACTOR = 1.25  # swap per byte of remote memory, since pages keep their swap slot for a while after a page-in
 PROBED_PAGES = 4096
 PROBE_LONGEST_S = 60.0
 
@@ -37,32 +35,20 @@ BeforeEachRun = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class MeasurementPlan:
-    """Program and settings of a measurement.
+    """Program and settings of a measurement."""
 
-    Attributes
-    ----------
-    workload : name of the program in the measurements
-    command : the program and its arguments
-    shares : shares of local memory, descending from 1
-    cpus : shares of one processor, a substitute for its frequency, measured with all memory local; empty for none
-    repeat : runs per share
-    make_swap : whether to create swap in memory
-    compressor : compression algorithm of that swap, empty for the kernel's default
-    latency_ns : latency to add to page-ins from that swap, like a network (ns)
-    longest_s : time after which a run counts as failed (s)
-    clock : "wall", or "cpu" for the processor time of all processes, for computers with other load, and if page-ins use the
-        processor themselves (zram)
-    """
-
-    workload: str
+    workload: str  # name of the program in the measurements
     command: tuple[str, ...]
-    shares: tuple[float, ...] = (1.0, 0.75, 0.5, 0.25)
+    shares: tuple[float, ...] = (1.0, 0.75, 0.5, 0.25)  # shares of local memory, descending from 1
+    # shares of one processor, a substitute for its frequency, measured with all memory local; empty for none
     cpus: tuple[float, ...] = ()
-    repeat: int = 3
-    make_swap: bool = False
-    compressor: str = ""
-    latency_ns: int = 0
-    longest_s: float = 600.0
+    repeat: int = 3  # runs per share
+    make_swap: bool = False  # whether to create swap in memory
+    compressor: str = ""  # compression algorithm of that swap, empty for the kernel's default
+    latency_ns: int = 0  # latency to add to page-ins from that swap, like a network (ns)
+    longest_s: float = 600.0  # time after which a run counts as failed (s)
+    # "wall", or "cpu" for the processor time of all processes, for computers with other load, and if page-ins use the processor
+    # themselves (zram)
     clock: str = "wall"
 
     def __post_init__(self) -> None:
@@ -121,31 +107,32 @@ class LimitedRuns:
     conditions: dict[str, Any]
 
 
-def measure_program(plan: MeasurementPlan, hierarchy: Hierarchy, owned: OwnedResources, progress: BeforeEachRun) -> LimitedRuns:
+def measure_program(plan: MeasurementPlan, parent: ControlGroup, owned: OwnedResources, progress: BeforeEachRun) -> LimitedRuns:
     """Run a program with all memory local to find its peak, then repeatedly with each share.
 
     The first run also warms the page cache and is not part of the results. Rounds of all shares are repeated, rather than each
     share, so that other changes on the computer affect all shares alike. Raises InputError with a remedy if memory, swap or
     permissions are missing, or if the program fails.
     """
-    name = f"poolwise-{os.getpid()}"
     within = memory_available() - RESERVE
     if within <= 0:
         raise _memory_error(0)
-    _check_swap(plan)
+    if len(plan.shares) > 1 and not plan.make_swap and not swaps():
+        remedy = "add --make-swap (as root), or set up swap in memory (zram)"
+        raise InputError("no swap for memory that is not local", field="swap", remedy=remedy)
     progress(0, plan.number_of_runs, "all local, to find its peak")
-    group = hierarchy.group(name)
+    group, probe = (parent.group(f"poolwise-{os.getpid()}{suffix}") for suffix in ("", "-probe"))
     peak = run_program(plan.command, group, owned, limit=within, longest_s=plan.longest_s).peak
     if peak < MIB:
         raise InputError(f"the program uses only {peak / MIB:.2f} MiB", field="command", remedy="give it a larger problem")
     swap = _prepare_swap(plan, peak, owned)
-    about = conditions(hierarchy, swap)
+    about = conditions(parent, swap)
     about["wanted_latency_ns"] = plan.latency_ns
-    about["page_in"] = page_in_latency(hierarchy, owned, name) if len(plan.shares) > 1 else None
+    about["page_in"] = page_in_latency(probe, owned) if len(plan.shares) > 1 else None
     with added_latency(plan.latency_ns, swap) as added:
         about["added_latency"] = added.description
         if added.counters is not None:
-            about |= {"page_in": _delayed_page_in(added, hierarchy, owned, name), "page_in_without": about["page_in"]}
+            about |= {"page_in": _delayed_page_in(added, probe, owned), "page_in_without": about["page_in"]}
         runs = _rounds(plan, group, owned, peak, within, progress)
         about["slowed"] = added.reads()
     about["load_after"] = os.getloadavg()[0]
@@ -155,7 +142,6 @@ def measure_program(plan: MeasurementPlan, hierarchy: Hierarchy, owned: OwnedRes
 def _rounds(
     plan: MeasurementPlan, group: ControlGroup, owned: OwnedResources, peak: int, within: int, progress: BeforeEachRun
 ) -> tuple[LimitedRun, ...]:
-    """Run the program once per round and share of the plan."""
     total = plan.number_of_runs
     runs: list[LimitedRun] = []
     for turn in range(plan.repeat):
@@ -172,20 +158,14 @@ def _rounds(
     return tuple(runs)
 
 
-def _delayed_page_in(added: AddedLatency, hierarchy: Hierarchy, owned: OwnedResources, name: str) -> dict[str, Any]:
+def _delayed_page_in(added: AddedLatency, group: ControlGroup, owned: OwnedResources) -> dict[str, Any]:
     """Measure page-ins with the added latency; raises InputError if the latency does not affect them."""
-    found, reads = page_in_latency(hierarchy, owned, name), added.reads()
+    found, reads = page_in_latency(group, owned), added.reads()
     if reads is None or reads["reads"] < found["major_faults"] // 2:
         delayed = 0 if reads is None else reads["reads"]
         problem = f"{found['major_faults']} pages came in from swap, but only {delayed} reads were delayed"
         raise InputError(problem, field="latency", remedy="omit --latency: this kernel reads pages on another path")
     return found
-
-
-def _check_swap(plan: MeasurementPlan) -> None:
-    if len(plan.shares) > 1 and not plan.make_swap and not swaps():
-        remedy = "add --make-swap (as root), or set up swap in memory (zram)"
-        raise InputError("no swap for memory that is not local", field="swap", remedy=remedy)
 
 
 def _prepare_swap(plan: MeasurementPlan, peak: int, owned: OwnedResources) -> ZramSwap | None:
@@ -213,22 +193,17 @@ def _memory_error(need: int) -> InputError:
     return InputError(problem, field="memory", remedy="stop other programs, or reduce the problem size")
 
 
-def page_in_latency(hierarchy: Hierarchy, owned: OwnedResources, name: str, seed: int = 0) -> dict[str, Any]:
-    """Measure quantiles of the page-in time from swap in microseconds (see `page_in_probe`).
-
-    Raises InputError if pages were not swapped out.
-    """
-    probe = [sys.executable, str(Path(__file__).with_name("page_in_probe.py")), str(PROBED_PAGES), str(seed)]
-    found: dict[str, Any] = json.loads(
-        run_program(probe, hierarchy.group(f"{name}-probe"), owned, longest_s=PROBE_LONGEST_S).output
-    )
+def page_in_latency(group: ControlGroup, owned: OwnedResources) -> dict[str, Any]:
+    """Measure quantiles of the page-in time (us, see `page_in_probe`); raise InputError if pages were not swapped out."""
+    probe = [sys.executable, str(Path(__file__).with_name("page_in_probe.py")), str(PROBED_PAGES), "0"]
+    found: dict[str, Any] = json.loads(run_program(probe, group, owned, longest_s=PROBE_LONGEST_S).output)
     if found["major_faults"] < PROBED_PAGES // 2:
         problem = f"only {found['major_faults']} of {PROBED_PAGES} probed pages were swapped out"
         raise InputError(problem, field="swap", remedy="create swap with --make-swap, or allow the group to swap")
     return found
 
 
-def conditions(hierarchy: Hierarchy, swap: ZramSwap | None) -> dict[str, Any]:
+def conditions(parent: ControlGroup, swap: ZramSwap | None) -> dict[str, Any]:
     """Describe the computer: processor, memory, kernel, control groups, swap, load."""
     cpu = [line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")]
     memory = next(line.split()[1] for line in _lines("/proc/meminfo") if line.startswith("MemTotal"))
@@ -237,7 +212,7 @@ def conditions(hierarchy: Hierarchy, swap: ZramSwap | None) -> dict[str, Any]:
         "processors": os.cpu_count(),
         "memory_mib": int(memory) // 1024,
         "kernel": platform.release(),
-        "control_groups": hierarchy.dialect.version,
+        "control_groups": parent.dialect.version,
         "swap": [device for device, _ in swaps()],
         "swap_made": None if swap is None else f"zram, {swap.compressor}",
         "swappiness": int(_lines("/proc/sys/vm/swappiness")[0]),

@@ -25,8 +25,7 @@ class Instruction:
     label: str = ""
 
 
-KernelProgram = Sequence[Instruction | str]
-"""Instructions, and labels of the instruction that follows them."""
+KernelProgram = Sequence[Instruction | str]  # instructions, and labels of the instruction that follows them
 
 
 def load(size: int, to: int, source: int, offset: int) -> Instruction:

@@ -13,30 +13,20 @@ from poolwise.errors import InputError
 from poolwise.profiling.cleanup import OwnedResources
 from poolwise.profiling.control_groups import ControlGroup, GroupUsage
 
-SAMPLE_S = 0.02
-"""Interval of usage samples of a running program (s)."""
+SAMPLE_S = 0.02  # interval of usage samples of a running program (s)
 _JOIN = 'until [ "$1" = -- ]; do echo $$ > "$1" || exit 126; shift; done; shift; exec "$@"'
 _MAX_OUTPUT = 400  # characters kept from the end of the output
 
 
 @dataclass(frozen=True)
 class ProgramRun:
-    """Duration and resource usage of one run.
+    """Duration and resource usage of one run."""
 
-    Attributes
-    ----------
-    seconds : from start to end
-    peak : largest sampled working set (bytes)
-    swapped : largest sampled swapped memory (bytes)
-    use : counters at the end
-    output : end of the standard output
-    """
-
-    seconds: float
-    peak: int
-    swapped: int
-    use: GroupUsage
-    output: str
+    seconds: float  # from start to end
+    peak: int  # largest sampled working set (bytes)
+    swapped: int  # largest sampled swapped memory (bytes)
+    use: GroupUsage  # counters at the end
+    output: str  # end of the standard output
 
 
 def run_program(
@@ -48,24 +38,10 @@ def run_program(
     cpu: float | None = None,
     longest_s: float,
 ) -> ProgramRun:
-    """Run a command in a new group, and remove the group.
+    """Run a command in a new group, which is recorded in `owned` while it exists, and remove the group.
 
-    Parameters
-    ----------
-    command
-        The program and its arguments.
-    group
-        Group to create.
-    owned
-        Record of resources, to which the group is added while it exists.
-    limit
-        Local memory (bytes); None for no limit.
-    cpu
-        Share of one processor; None for no limit.
-    longest_s
-        Time after which the program is killed (s).
-
-    Raises InputError with the end of the output if the program fails or takes too long.
+    `limit` is its local memory (bytes), `cpu` its share of a processor, None for no limit. Raises InputError with the end of
+    the output if the program fails or takes more than `longest_s` seconds.
     """
     owned.add(group)
     group.create()

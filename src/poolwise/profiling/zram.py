@@ -17,8 +17,7 @@ from poolwise.profiling.control_groups import write
 
 CONTROL = Path("/sys/class/zram-control")
 _UUID_AT = 1036  # bytes from the start of a swap device (`union swap_header` in the kernel's include/linux/swap.h)
-TOP_PRIORITY = 32767
-"""Highest swap priority, so that pages go to this device first."""
+TOP_PRIORITY = 32767  # highest swap priority, so that pages go to this device first
 
 
 @dataclass(frozen=True)

@@ -69,9 +69,11 @@ def _curves(figure: Curves) -> Spec:
         points.pop("shape")  # shapes distinguish the kinds of points
     layers: list[Spec] = []
     if figure.interval:
-        bands = [row for row in rows if "low" in row]
+        least = y["scale"]["domain"][0] if figure.y_axis.log else -math.inf  # an interval may reach below 0
+        bands = [row | {"low": max(row["low"], least)} for row in rows if "low" in row]
         band = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": lines["color"]}
-        layers.append({"data": {"values": bands}, "mark": {"type": "area", "opacity": 0.16, "aria": False}, "encoding": band})
+        area = {"type": "area", "opacity": 0.16, "aria": False, "clip": True}
+        layers.append({"data": {"values": bands}, "mark": area, "encoding": band})
     line = {"type": "line", "strokeWidth": 2, "aria": False}
     layers.append({"mark": line, "encoding": {"x": x, "y": y, **lines, **faded()}, "params": selections(figure)})
     if few:
@@ -206,12 +208,14 @@ def _bars(figure: Bars) -> Spec:
         for label, values in figure.series.items() for k, value in enumerate(values) if math.isfinite(value)
     ]  # fmt: skip
     color = series_style(names, len(names) > 1)[0]["color"]
-    known = [row["y"] for row in rows if row["y"] > 0 or not figure.y_axis.log]
+    printed = [v for values in figure.published.values() for v in values]
+    known = [value for value in (*(row["y"] for row in rows), *printed) if value > 0 or not figure.y_axis.log]
     y = channel("y", figure.y_axis, [*known, *([] if figure.y_axis.log else [0.0])])
     texts = {str(k): group for k, group in enumerate(figure.groups)}
     level = max(map(len, figure.groups), default=0) * max(1, len(figure.groups)) * 7 < SMALL[0]
     angle = 0 if level else -30
-    x = {"field": "group", "type": "ordinal", "axis": {"title": None, "labelAngle": angle,
+    every = {"domain": [*range(len(figure.groups))]}  # also groups without a bar
+    x = {"field": "group", "type": "ordinal", "scale": every, "axis": {"title": None, "labelAngle": angle,
          "labelExpr": lookup(texts), "labelOverlap": False, "labelLimit": 320}}  # fmt: skip
     data = {"values": [row for row in rows if row["y"] > 0 or not figure.y_axis.log]}
     base = {"y2": {"datum": 0 if not figure.y_axis.log else y["scale"]["domain"][0]}}

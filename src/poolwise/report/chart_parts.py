@@ -107,8 +107,8 @@ def channel(name: str, axis: Axis, values: Sequence[float]) -> Spec:
     if axis.ticks is not None:
         drawn |= {
             "labelLimit": 8 * _LONGEST,
-            "values": list(axis.ticks),
-            "labelExpr": lookup({_key(at): text for at, text in axis.ticks.items()}),
+            "values": [_tick(at) for at in axis.ticks],
+            "labelExpr": lookup({_key(_tick(at)): text for at, text in axis.ticks.items()}),
         }
     elif name == "y" or axis.log:
         drawn["values"] = list(ticks)
@@ -121,6 +121,11 @@ def _lines(label: str) -> str | list[str]:
     """Wrap a long title of a vertical axis."""
     lines = wrap(label, _TITLE)
     return lines if len(lines) > 1 else label
+
+
+def _tick(value: float) -> float:
+    """Round to nine digits: vl-convert reads longer numbers inexactly, and their labels would not be found."""
+    return float(f"{value:.9g}")
 
 
 def _key(value: float) -> str:
@@ -148,7 +153,8 @@ def series_style(names: Sequence[str], legend: bool, points: bool = False) -> tu
         return {"field": "series", "type": "nominal", "scale": scale, "legend": figure if shown else None}
 
     color = channel([f"var(--series-{k})" for k in range(len(SERIES))])
-    return {"color": color, "strokeDash": channel(_DASHES, not points)}, {"color": color, "shape": channel(_SHAPES)}
+    dashes, shapes = ([*these, *these[1:], these[0]] for these in (_DASHES, _SHAPES))  # where colors repeat, these differ
+    return {"color": color, "strokeDash": channel(dashes, not points)}, {"color": color, "shape": channel(shapes)}
 
 
 def described() -> Spec:

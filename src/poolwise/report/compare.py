@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from poolwise.comparison.run_comparison import Comparison
-from poolwise.comparison.sentences import GOAL, difference_sentence, population_sentence
+from poolwise.comparison.sentences import GOAL, TODAY, change_text, difference_sentence, population_sentence, value_text
+from poolwise.metrics import metrics_of
 from poolwise.metrics.slowdown import bounded_slowdown, wait_s
 from poolwise.presentation.answer import Answer
 from poolwise.presentation.figure import Axis, Distribution, Figure
-from poolwise.presentation.table import RowMark, Table, cell_text, with_unit
+from poolwise.presentation.table import RowMark, Table
 from poolwise.report.run_parts import slowdown_tail
 from poolwise.units import format_time, shared_time_unit
 
@@ -20,18 +21,15 @@ _MARKS: Mapping[str, RowMark] = {"better": "true", "worse": "false"}
 
 def comparison_answer(found: Comparison, changed: int, provenance: Mapping[str, object]) -> Answer:
     """Return the answer of a comparison, with the `changed` jobs per run and direction whose wait changed most."""
+    requested = metrics_of(found.measures)
+    main = [name for name in found.described if name in TODAY or name.partition(".")[0] in requested]
     return Answer(
         title=f"Comparison of {len(found.runs)} runs",
         headline=headline(found),
         because=[difference_sentence(found, d) for d in found.differences if d.metric == GOAL],
-        sections={
-            f"{label} compared with {found.labels[0]}": list(_significant(found, k))
-            for k, label in enumerate(found.labels)
-            if k
-        },
-        notes=[f"Intervals (95 %): {found.interval_of}.", population_sentence(found)],
         figures=_figures(found),
-        tables=[_metrics(found), _changed(found, changed)],
+        head=[_differences(found, "Differences", main), *([_changed(found, changed)] if found.changed(changed) else [])],
+        tables=[_differences(found, "All metrics", [*found.described])],
         candidates=found.frame(),
         content=found.to_dict(changed),
         provenance=provenance,
@@ -52,26 +50,20 @@ def headline(found: Comparison) -> str:
     return f"{found.labels[best]} has the lowest mean bounded slowdown; its difference from {found.labels[0]} {text}."
 
 
-def _significant(found: Comparison, k: int) -> Iterator[str]:
-    for d in found.differences:
-        if d.run == k and d.metric != GOAL and d.verdict in ("better", "worse", "changed"):
-            yield difference_sentence(found, d)
-
-
-def _metrics(found: Comparison) -> Table:
-    differences = {(d.run, d.metric): d for d in found.differences}
-    rows, marks = [], {}
-    for row, name in enumerate(found.metrics[0]):
+def _differences(found: Comparison, title: str, names: Sequence[str]) -> Table:
+    """Return some metrics, one row per metric and run."""
+    rows, marks = list[list[str]](), dict[int, RowMark]()
+    for name in names:
         description, unit, *_ = found.described[name]
-        others = [differences[k, name] for k in range(1, len(found.runs))]
-        if len({d.verdict for d in others}) == 1:
-            marks[row] = _MARKS.get(others[0].verdict, "")
-        first = cell_text(float(found.metrics[0][name].mean()), unit)
-        values = [text for d in others for text in (cell_text(d.value, unit), d.verdict)]
-        rows.append([with_unit(description, unit), first, *values])
-    columns = ["metric", found.labels[0], *(name for label in found.labels[1:] for name in (label, "verdict"))]
-    note = "Means over the seeds; verdicts are relative to the first run, at the 95 % level."
-    return Table("Metrics of all runs", columns, rows, note, marks=marks)
+        rows.append([description, found.labels[0], value_text(float(found.metrics[0][name].mean()), unit), "", "", ""])
+        for d in (d for d in found.differences if d.metric == name):
+            known = d.interval.low == d.interval.low  # not NaN
+            bounds = f"{change_text(d.interval.low, unit)} to {change_text(d.interval.high, unit)}" if known else ""
+            change = change_text(d.interval.mean, unit)
+            marks[len(rows)] = _MARKS.get(d.verdict, "")
+            rows.append(["", found.labels[d.run], value_text(d.value, unit), change, bounds, d.verdict])
+    note = f"Differences from {found.labels[0]}; intervals: {found.interval_of}. {population_sentence(found)}"
+    return Table(title, ["metric", "run", "value", "difference", "95 % interval", "verdict"], rows, note, marks=marks)
 
 
 def _changed(found: Comparison, count: int) -> Table:

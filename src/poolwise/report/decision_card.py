@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from poolwise.catalog import PREFIX
 from poolwise.comparison.waits import PairedWaits
 from poolwise.files.cost_items import POWER, CostItem, cost_items
 from poolwise.metrics.intervals import mean_interval
 from poolwise.metrics.slowdown import wait_s
-from poolwise.presentation.answer import DecisionCard
+from poolwise.presentation.answer import Certainty, DecisionCard
 from poolwise.presentation.cost import Cost, CostLine, money_rows
 from poolwise.presentation.format import format_number, order_name
 from poolwise.report import sentences
 from poolwise.report.recommendation import Recommendation
-from poolwise.report.resources import GOAL, Standing, equals, format_interval
+from poolwise.report.resources import GOAL, Standing, difference, equals, format_interval
 from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult, StudyResult
 from poolwise.studies.results import watts_and_dollars
@@ -58,6 +59,7 @@ def study_decision(result: StudyResult, sweep: Sweep, found: Recommendation) -> 
         effects.append([label, _largest_added_wait(result, sweep, found)])
     note = population_of(result, cells, waits, "also finish today")
     note += "" if today else " The study has no [today]; add one to compare the recommendation with your current system."
+    note += price_note(cells[0])
     name = "" if today is None else str(today.parameters["today"])
     return DecisionCard(choice, effects, sentences.certainty(found), name, note, certainty_of="Certainty of the order")
 
@@ -94,7 +96,7 @@ def _largest_added_wait(result: StudyResult, sweep: Sweep, found: Recommendation
 def cost_rows(result: StudyResult, cell: CellResult, other: CellResult | None = None, name: str = "today") -> list[list[str]]:
     """Return the cost and the savings of a machine, by the study's price list or by prices in the machine file.
 
-    The reference is today, or an `other` run with its name.
+    The reference is today, or an `other` run with its name. A study without prices has no such rows.
     """
     cost = cost_of(result, cell, other)
     if cost is not None:
@@ -104,12 +106,19 @@ def cost_rows(result: StudyResult, cell: CellResult, other: CellResult | None = 
     price = math.nan if today is None else watts_and_dollars(result.facts[today.key], today)[1]
     price = price if other is None else other.dollars
     if not math.isfinite(cell.dollars):
-        return [["Price of the machine", "unknown: the study has no prices", ""]]
+        return []
     rows = [["Price of the machine", f"{cell.dollars:,.0f} $", f"{price:,.0f} $" if math.isfinite(price) else "unknown"]]
     if not math.isfinite(price):
         return rows
     label = f"Savings compared with {name}" if price >= cell.dollars else f"Added cost compared with {name}"
     return [*rows, [label, f"{abs(price - cell.dollars):,.0f} $", ""]]
+
+
+def price_note(cell: CellResult) -> str:
+    """State how to add prices to a study without them."""
+    return (
+        "" if math.isfinite(cell.dollars) else ' The study has no prices; write prices = "FILE", a price list, to add the cost.'
+    )
 
 
 def _years(result: StudyResult, cell: CellResult) -> float:
@@ -142,18 +151,19 @@ def resources_decision(result: StudyResult, ranked: Sequence[Standing], first: s
     if not today:
         note += " The study has no [today]"
         note += "." if base is None else f"; the reference is {first} under its best policies."
+    note += price_note(best.cells[0])
     return DecisionCard(choice, effects, _certainty(ranked), name, note)
 
 
-def _certainty(ranked: Sequence[Standing]) -> str:
-    alike = len(equals(ranked))
-    if len(ranked) == 1:
-        return "only one combination was simulated"
-    if len(ranked[0].cells) == 1:
-        return "unknown (one seed)"
-    if alike:
-        return f"not distinguishable from {alike} of {len(ranked) - 1} others (95 % over {len(ranked[0].cells)} seeds)"
-    return f"better than all {len(ranked) - 1} others: the 95 % intervals over {len(ranked[0].cells)} seeds exclude zero"
+def _certainty(ranked: Sequence[Standing]) -> Certainty:
+    alike, others, seeds = len(equals(ranked)), len(ranked) - 1, len(ranked[0].cells)
+    if not others:
+        return Certainty("unknown", remark="only one combination was simulated")
+    if seeds == 1:
+        return Certainty("unknown", samples=1, over="seeds", remark="unknown (one seed)")
+    behind = difference(ranked[1].metric(GOAL), ranked[0].metric(GOAL))
+    apart = Certainty("better", behind.level, seeds, "seeds", (behind.low, behind.high), better_than=f"all {others} others")
+    return replace(apart, kind="alike", better_than="", alike=f"{alike} of {others} others") if alike else apart
 
 
 def _mean(one: Standing) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -10,19 +11,17 @@ import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.explain import Explanation
-from poolwise.explain.sentences import answer_sentence, held_by, memory_sentence
+from poolwise.explain.sentences import held_by, memory_sentence
 from poolwise.metrics.slowdown import wait_s
 from poolwise.model import Kind, Machine, Schedule
 from poolwise.model.schedule import Holdings
 from poolwise.presentation.answer import Answer
 from poolwise.presentation.figure import Axis, Box, Boxes, Curves, Figure
 from poolwise.presentation.format import format_number
-from poolwise.presentation.table import Table
 from poolwise.report.run_parts import mean_over_parts
 from poolwise.studies import CellResult, StudyResult
 from poolwise.studies.cell_simulation import simulate_again
 from poolwise.units import HOUR, format_memory, format_time, shared_time_unit, to_seconds
-from poolwise.version import __version__
 
 PARTS = 120
 """Number of parts of the displayed period; the bands show their means."""
@@ -93,24 +92,10 @@ MARGIN = 0.12
 _JOB, _BLOCKING, _OTHERS, _WAIT = "this job", "blocking jobs", "other jobs", "wait of this job"
 
 
-def wait_answer(found: Explanation, schedule: Schedule, what: str) -> Answer:
-    """Return why one job of a run called `what` waited, with the nodes during the wait and every episode."""
+def with_wait_figures(answer: Answer, found: Explanation, schedule: Schedule) -> Answer:
+    """Add to the answer of an explained wait the nodes meanwhile, and the memory of the job over its runs."""
     drawable = _lane_resource(schedule.machine) is not None
-    question = f"Why job {found.job.id} waited" if found.passes else f"Job {found.job.id} did not wait"
-    totals = [f"{_duration(ns)} {held_by(rule, resource)}." for (rule, resource), ns in found.totals().items()]
-    return Answer(
-        title=f"{question}: {what}",
-        headline=answer_sentence(found),
-        because=totals,
-        main=gantt(found, schedule) if drawable else None,
-        figures=_memory(found),
-        tables=[_episodes(found)],
-        notes=[
-            f"Submitted {_duration(found.job.submit)} after the beginning of the trace; {len(found.passes):,} passes did "
-            "not start it."
-        ],
-        provenance={"poolwise": __version__, "run": what, "job": str(found.job.id)},
-    )  # fmt: skip
+    return replace(answer, main=gantt(found, schedule) if drawable else None, figures=_memory(found))
 
 
 def _memory(found: Explanation) -> list[Figure]:
@@ -144,11 +129,22 @@ def longest_wait(result: StudyResult, cell: CellResult) -> Boxes | None:
     schedule = simulate_again(run, outcomes)
     found = Explanation(schedule.workload.job(row), run.machine, (), int(outcomes.start[row]))
     drawn = gantt(found, schedule)
-    command = f"poolwise explain run {result.folder.name} {found.job.id} --cell {cell.key[:12]} --report wait.html"
+    explainable = not (run.scheduler.pass_per_event or schedule.workload.closed_loop)
+    words = [
+        "poolwise",
+        "explain",
+        "run",
+        str(result.folder),
+        str(found.job.id),
+        "--cell",
+        cell.key[:12],
+        "--report",
+        "wait.html",
+    ]
     return replace(
         drawn,
         title=f"Nodes while job {found.job.id} waited (longest wait of all jobs)",
-        caption=f"{drawn.caption} To see why it waited, run: {command}",
+        caption=drawn.caption + (f" To see why it waited, run: {shlex.join(words)}" if explainable else ""),
     )
 
 
@@ -239,16 +235,6 @@ def _ticks(machine: Machine, base: IntArray) -> dict[float, str]:
         mine = np.flatnonzero((machine.rack == rack) & (machine.kind == Kind.NODE))
         found[float(base[mine[0]] + base[mine[-1] + 1]) / 2] = f"rack {rack}"
     return found
-
-
-def _episodes(found: Explanation) -> Table:
-    rows = []
-    for episode in found.episodes:
-        blocker = "" if episode.reason.blocker is None else f"job {int(found.job.table.id[episode.reason.blocker])}"
-        times = (_duration(episode.start - found.job.submit), _duration(episode.end - episode.start))
-        rows.append([*times, f"{episode.passes:,}", episode.reason.text, blocker])
-    header = ["time after submission", "duration", "scheduling passes", "reason", "blocking job"]
-    return Table("All episodes of the wait", header, rows, text=True)
 
 
 def _hours(ns: int) -> float:

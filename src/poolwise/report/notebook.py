@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from poolwise.api import SimulatedRun
-from poolwise.api.simulation import PlotKind
+from poolwise.api.simulation import PlotKind, measured
 from poolwise.comparison.run_comparison import Comparison
+from poolwise.comparison.saved_run import read_runs
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.explain import Explanation
 from poolwise.forecasting.answer import ForecastAnswer
@@ -34,7 +35,7 @@ from poolwise.units import SECOND, shared_time_unit
 if TYPE_CHECKING:
     from poolwise.arrays import FloatArray
 
-Drawable = SimulatedRun | StudyResult | PlanResult | Comparison | ForecastAnswer
+Drawable = SimulatedRun | str | Path | StudyResult | PlanResult | Comparison | ForecastAnswer
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +86,8 @@ def figures(result: Drawable) -> list[Figure]:
     Parameters
     ----------
     result
-        A simulated run, or the result of `run` (a study), `plan`, `compare` or `forecast`.
+        A simulated run or a reference to a saved one, as in `compare`; or the result of `run` (a study), `plan`, `compare` or
+        `forecast`.
 
     Returns
     -------
@@ -96,6 +98,8 @@ def figures(result: Drawable) -> list[Figure]:
     ------
     TypeError
         The result has another type.
+    InputError
+        The reference matches no run, or several.
 
     Examples
     --------
@@ -105,8 +109,8 @@ def figures(result: Drawable) -> list[Figure]:
     >>> [figure.name for figure in poolwise.figures(run)]
     ['tail', 'nodes_over_time', 'queue_over_time', 'gantt']
     """
-    if isinstance(result, SimulatedRun):
-        return _all_figures(result)
+    if isinstance(result, SimulatedRun | str | Path):
+        return _all_figures(result if isinstance(result, SimulatedRun) else _saved(str(result)))
     if isinstance(result, StudyResult):
         return [shown for shown, _ in study_answer(result).charts]
     if isinstance(result, PlanResult):
@@ -148,6 +152,16 @@ def save_figures(result: Drawable, folder: str | Path) -> list[Path]:
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
     return [path for shown in figures(result) for path in save(shown, Path(folder))]
+
+
+def _saved(reference: str) -> SimulatedRun:
+    """Simulate a saved run again."""
+    found = [(run, seed) for run in read_runs(reference) for seed in run.outcomes]
+    if len(found) > 1:
+        remedy = "select one, such as FOLDER:order=fm,seed=0"
+        raise InputError(f"the reference matches {len(found)} runs", file=reference, remedy=remedy)
+    ((run, seed),) = found
+    return measured(run.schedule(seed), "", 0.0)
 
 
 def _all_figures(run: SimulatedRun) -> list[Figure]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, lru_cache
 
 import numpy as np
 
 from poolwise.arrays import FloatArray
+from poolwise.comparison.fairest import fairest
 from poolwise.metrics.intervals import Interval, paired_block_bootstrap
 from poolwise.metrics.slowdown import bounded_slowdown
 from poolwise.report.sweep import Sweep
@@ -16,6 +18,8 @@ from poolwise.studies import StudyResult
 from poolwise.units import SECOND
 
 GOAL = "mean_bounded_slowdown"
+ADDED_WAIT = "discrimination_s"
+"""Total wait added compared with FCFS without backfilling: decides among orders that are not distinguishable."""
 ENOUGH = 0.10
 """A size is enough if none rejects fewer jobs and its best mean bounded slowdown is within this share of the lowest."""
 
@@ -90,29 +94,44 @@ Slowdowns = Callable[[str, int], FloatArray]
 
 
 def answer(result: StudyResult, sweep: Sweep) -> Recommendation | None:
-    """Choose the smallest size that is enough, and the best series at that size; None if no job was measured."""
+    """Choose the smallest size that is enough, and the series at that size; None if no job was measured.
+
+    Of the series that no other is shown to beat in mean bounded slowdown, the one that adds the least wait is chosen.
+    """
     return choose(sweep, lambda series, at: slowdowns(result, sweep, series, at))
 
 
 def choose(sweep: Sweep, jobs: Slowdowns) -> Recommendation | None:
     """Choose from the metrics of a sweep and the slowdowns of single jobs; see `answer`."""
-    best = [sweep.best(GOAL, at)[:1] for at in range(len(sweep.x))]
-    values = [sweep.value(GOAL, found[0], at) if found else math.inf for at, found in enumerate(best)]
+    values = [min((sweep.value(GOAL, s, at) for s in sweep.best(GOAL, at)[:1]), default=math.inf) for at in range(len(sweep.x))]
     rejected = tuple(_count_rejected(sweep, at) for at in range(len(sweep.x)))
     able = [value if count == min(rejected) else math.inf for value, count in zip(values, rejected, strict=True)]
     if not np.isfinite(able).any():
         return None
     at = next(k for k, value in enumerate(able) if value <= (1 + ENOUGH) * min(able))
-    series = best[at][0]
+    ranked = sweep.best(GOAL, at)
+
+    jobs = lru_cache(maxsize=64)(jobs)
+
+    @cache
+    def compare(one: str, other: str) -> Alternative:
+        return _compare(jobs(other, at), one, jobs(one, at))
+
+    series = fairest(
+        ranked, lambda s: sweep.value(ADDED_WAIT, s, at), lambda one, other: compare(one, other).interval or _UNKNOWN
+    )
     choice = jobs(series, at)
-    rivals = tuple(_compare(choice, s, jobs(s, at)) for s in sweep.best(GOAL, at) if s != series)
+    rivals = tuple(compare(s, series) for s in ranked if s != series)
     sizes = tuple(None if k == at else _compare(choice, sweep.labels[k], jobs(series, k)) for k in range(len(sweep.x)))
-    return Recommendation(series, at, values[at], choice, rivals, sizes, tuple(values), rejected)
+    return Recommendation(series, at, sweep.value(GOAL, series, at), choice, rivals, sizes, tuple(values), rejected)
 
 
 def _count_rejected(sweep: Sweep, at: int) -> int:
     """Return the maximum number of jobs that a run at a size can never run."""
     return max((sum(cell.rejected.values()) for s in sweep.series for cell in sweep.cells.get((s, at), ())), default=0)
+
+
+_UNKNOWN = Interval(math.nan, math.nan, math.nan, 0.95, 0)
 
 
 def _compare(choice: FloatArray, label: str, other: FloatArray) -> Alternative:

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import isnan, nan
+from statistics import fmean
 
 from poolwise.catalog import PREFIX
+from poolwise.comparison.fairest import fairest
 from poolwise.metrics.intervals import Interval, mean_interval
 from poolwise.presentation.figure import Axis, Bars, Figure, Scatter
 from poolwise.presentation.format import format_number
 from poolwise.presentation.table import Table
+from poolwise.report.recommendation import ADDED_WAIT
 from poolwise.report.sentences import NAMED, either
 from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult, StudyResult
@@ -23,7 +27,7 @@ GOAL = "mean_bounded_slowdown_local"
 """Time from submission to end / runtime with local resources, which includes the slowdown by pooling."""
 
 _CAPTION = (
-    "Means over seeds [95 %]; the slowdown includes the cost of pooling. The best combination was chosen by the same runs, so "
+    "Means over seeds [95 %]; the slowdown includes the cost of pooling. The first combination was chosen by the same runs, so "
     "the differences from it are slightly biased in its favor."
 )
 
@@ -56,7 +60,7 @@ class Standing:
 
     def metric(self, name: str) -> list[float]:
         """Return the values of a metric, one per seed."""
-        return [cell.metrics[name] for cell in self.cells]
+        return [cell.metrics.get(name, nan) for cell in self.cells]
 
     @property
     def slowdown(self) -> float:
@@ -84,7 +88,10 @@ class Standing:
 
 
 def standings(result: StudyResult, sweep: Sweep) -> list[Standing]:
-    """Return all combinations, best first; empty if a run has no resource measurements, or if sizes are varied."""
+    """Return all combinations, best first; empty if a run has no resource measurements, or if sizes are varied.
+
+    Of the policies on the best machine that no others are shown to beat, those that add the least wait are the first.
+    """
     found = []
     for series in sweep.series if len(sweep.x) == 1 else ():
         cells = sweep.cells[series, 0]
@@ -94,7 +101,14 @@ def standings(result: StudyResult, sweep: Sweep) -> list[Standing]:
             return []
         machine = str(cells[0].parameters.get("machine", "")).removeprefix(PREFIX)
         found.append(Standing(series, machine, cells, measured))
-    return sorted((one for one in found if one.slowdown == one.slowdown), key=lambda one: one.slowdown)
+    ranked = sorted((one for one in found if one.slowdown == one.slowdown), key=lambda one: one.slowdown)
+    if not ranked:
+        return []
+    here = [one for one in ranked if one.machine == ranked[0].machine]
+    first = fairest(
+        here, lambda one: fmean(one.metric(ADDED_WAIT)), lambda one, other: difference(one.metric(GOAL), other.metric(GOAL))
+    )
+    return [first, *(one for one in ranked if one is not first)]
 
 
 def equals(ranked: Sequence[Standing]) -> list[Standing]:
@@ -104,9 +118,8 @@ def equals(ranked: Sequence[Standing]) -> list[Standing]:
 
 
 def lead(ranked: Sequence[Standing]) -> str:
-    """Return the recommendation in one line; it names combinations that are not distinguishable."""
-    names = [one.description for one in (ranked[0], *equals(ranked)[: NAMED - 1])]
-    return f"Run {either(names)}."
+    """Return the recommendation in one line."""
+    return f"Run {ranked[0].description}."
 
 
 def because(ranked: Sequence[Standing]) -> list[str]:
@@ -122,9 +135,10 @@ def because(ranked: Sequence[Standing]) -> list[str]:
         more = f" (nor from those of {len(alike) - NAMED + 1} more)" if len(alike) >= NAMED else ""
         verdict = "the certainty of the order is unknown with one seed"
         if seeds > 1:
-            verdict = "the best one differs significantly from all others"
+            verdict = "the recommended one differs significantly from all others"
         if alike:
-            verdict = f"the slowdowns of those in the headline are not distinguishable from each other{more}"
+            others = either([one.description for one in alike[: NAMED - 1]])
+            verdict = f"the slowdown of the recommended one is not distinguishable from that of {others}{more}"
         sentences.append(f"{len(ranked)} combinations were simulated; {verdict}.")
     rivals = [one for one in ranked[1:] if one.machine == best.machine][:1]
     rivals += [top for name, top in _best_by_machine(ranked).items() if name != best.machine]
@@ -178,9 +192,14 @@ def _costs(base: Standing, other: Standing) -> list[str]:
 
 
 def table(ranked: Sequence[Standing]) -> Table:
-    """Return a table of every combination, best first."""
+    """Return a table of every combination, best first; power and price have columns only if they are known."""
+    amounts = {
+        "mean power (W)": [mean_interval(one.watts).mean for one in ranked],
+        "price ($)": [one.dollars for one in ranked],
+    }
+    known = {name: values for name, values in amounts.items() if not all(map(isnan, values))}
     rows = []
-    for one in ranked:
+    for k, one in enumerate(ranked):
         behind = "" if one is ranked[0] else format_interval(difference(one.metric(GOAL), ranked[0].metric(GOAL)), "+")
         worst = max(one.resources, key=lambda name: mean_interval(one.stranded(name)).mean)
         rows.append(
@@ -191,21 +210,23 @@ def table(ranked: Sequence[Standing]) -> Table:
                 format_time(mean_interval(one.metric("mean_wait_s")).mean),
                 f"{100 * mean_interval(one.metric('mean_degradation')).mean:.1f}",
                 f"{worst} {_percent(mean_interval(one.stranded(worst)))}",
-                f"{mean_interval(one.watts).mean:,.0f}",
-                f"{one.dollars:,.0f}",
+                *(_amount(values[k]) for values in known.values()),
             ]
         )
     columns = [
         "combination",
         "mean bounded slowdown",
-        "difference from the best",
+        "difference from the first",
         "mean wait",
         "longer runtimes (%)",
         "most stranded resource",
-        "mean power (W)",
-        "price ($)",
+        *known,
     ]
     return Table("Machines and policies", columns, rows, _CAPTION, chosen=0)
+
+
+def _amount(value: float) -> str:
+    return "unknown" if isnan(value) else f"{value:,.0f}"
 
 
 def by_tables(result: StudyResult, ranked: Sequence[Standing]) -> Table | None:
@@ -223,7 +244,7 @@ def by_tables(result: StudyResult, ranked: Sequence[Standing]) -> Table | None:
             return None
         for label, cells in found.items():
             watts = format_interval(mean_interval([cell.watts for cell in cells]))
-            rows.append([top.label, label, watts, f"{cells[0].dollars:,.0f}"])
+            rows.append([top.label, label, watts, _amount(cells[0].dollars)])
     caption = "The same runs, measured with each table: power tables and price lists do not affect the schedule."
     return Table("Power and price by table", ["combination", "tables", "mean power (W)", "price ($)"], rows, caption, text=True)
 

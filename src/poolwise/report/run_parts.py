@@ -215,7 +215,8 @@ def compromise(result: StudyResult, sweep: Sweep, at: int, where: str) -> Scatte
         "compromise",
         f"Fairness by slowdown{where}",
         "One point per order; points to the left are faster, lower ones are fairer. No other order is better in both than an "
-        "order on the front. Bars are 95 % intervals (block bootstrap over the jobs in submission order).",
+        "order on the front. Discrimination is the mean added wait compared with FCFS without backfilling, over all compared "
+        "jobs. Bars are 95 % intervals (block bootstrap over the jobs in submission order).",
         series={names[s]: ([p[0]], [p[3]]) for s, p in points.items()},
         spread={names[s]: ([p[1]], [p[2]], [p[4]], [p[5]]) for s, p in points.items()},
         x_axis=Axis("mean bounded slowdown of jobs"),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 import numpy as np
 
 from poolwise.metrics import METRICS
+from poolwise.presentation.answer import Certainty
 from poolwise.presentation.format import capitalize, format_number
-from poolwise.report.recommendation import ENOUGH, Alternative, Recommendation
+from poolwise.report.recommendation import ADDED_WAIT, ENOUGH, Alternative, Recommendation
 from poolwise.report.sweep import Sweep
 from poolwise.units import format_memory, format_time
 
@@ -17,11 +19,11 @@ TRADEOFFS = ("throughput_per_100s", "utilization", "p99_bounded_slowdown", "disc
 """Metrics that a choice by slowdown may worsen."""
 _NAMES = {
     "p99_bounded_slowdown": "99th percentile of the bounded slowdown",
-    "discrimination_s": "total wait added compared with FCFS without backfilling",
-    "discrimination_10pct_s": "wait added to the 10 % most delayed jobs",
+    "discrimination_s": "wait added compared with FCFS without backfilling, summed over jobs",
+    "discrimination_10pct_s": "wait added, summed over the most delayed 10 % of all compared jobs",
 }
 NAMED = 3
-"""Maximum number of indistinguishable orders that the headline names."""
+"""Maximum number of indistinguishable orders that a sentence names, with the recommended one."""
 SAME = 0.005
 """Relative difference below which values count as equal."""
 
@@ -36,18 +38,22 @@ def sampled(shown: Sweep, omitted: int) -> str:
 
 
 def headline(found: Recommendation, sweep: Sweep) -> str:
-    """Return the recommendation in one line; it names orders that are not distinguishable."""
-    names = [found.series, *(rival.alternative for rival in found.equals[: NAMED - 1])]
-    return f"Run {either(names)}{sweep.where(found.at)}."
+    """Return the recommendation in one line."""
+    return f"Run {found.series}{sweep.where(found.at)}."
 
 
 def separation(found: Recommendation, sweep: Sweep) -> str:
-    """Describe how the orders in the headline differ; "" if it names only one."""
+    """Describe how the recommended order differs from those that are not distinguishable; "" if there is none."""
     if not found.equals:
         return ""
     names = [found.series, *(rival.alternative for rival in found.equals[: NAMED - 1])]
     more = len(found.equals) + 1 - len(names)
-    text = f"Their mean bounded slowdowns are not distinguishable{f' (nor from those of {more} more)' if more else ''}"
+    others = f"{either(names[1:])}{f' (nor from those of {more} more)' if more else ''}"
+    text = f"The mean bounded slowdowns of {found.series} and of {others} are not distinguishable"
+    added = _values(sweep, ADDED_WAIT, [found.series, *(rival.alternative for rival in found.equals)], found.at)
+    if all(map(math.isfinite, added)) and added[0] < min(added[1:]):
+        waits = [f"{_amount(ADDED_WAIT, value)} under {name}" for name, value in zip(names, added, strict=False)]
+        return f"{text}. {found.series} adds the least wait compared with FCFS without backfilling, in total {_and(waits)}."
     spread = {
         name: values
         for name in TRADEOFFS
@@ -87,6 +93,9 @@ def _runner_up(found: Recommendation) -> Iterator[str]:
     if rival is None or not math.isfinite(rival.ratio):
         return
     apart = "" if rival.certain or rival.interval is None else " The two are not distinguishable on these jobs."
+    if rival.ratio < 1:
+        yield f"The lowest mean is that of {rival.alternative}, {format_number(rival.value)} ({_more(rival.ratio)}).{apart}"
+        return
     yield f"The next best order, {rival.alternative}, has {format_number(rival.value)} ({_more(rival.ratio)}).{apart}"
 
 
@@ -186,19 +195,21 @@ def certainty_sentences(found: Recommendation, sweep: Sweep, seeds: int) -> list
     return sentences
 
 
-def certainty(found: Recommendation) -> str:
-    """Return the certainty of the choice of the order in one line."""
+def certainty(found: Recommendation) -> Certainty:
+    """Return the certainty of the choice of the order."""
     rival = found.runner_up
     if rival is None:
-        return "only one order was simulated"
+        return Certainty("unknown", remark="only one order was simulated")
     if rival.interval is None:
-        return "one run each, without intervals"
+        return Certainty("unknown", remark="one run each, without intervals")
     equals = [one.alternative for one in found.equals]
-    if not rival.certain:
-        return f"not distinguishable from {either(equals)} (95 %)"
-    if equals:
-        return f"better than {rival.alternative}, not distinguishable from {either(equals)} (95 %)"
-    return f"better than {rival.alternative} and all others: the 95 % intervals exclude zero"
+    interval, others = rival.interval, "" if equals else " and all others"
+    better = f"{rival.alternative}{others}" if rival.certain else ""
+    kind: Literal["better", "alike"] = "alike" if equals else "better"
+    bounds = (interval.low, interval.high)
+    return Certainty(
+        kind, interval.level, interval.n, "jobs", bounds, better_than=better, alike=either(equals) if equals else ""
+    )
 
 
 def _verdict(other: Alternative) -> str:

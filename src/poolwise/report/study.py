@@ -54,7 +54,6 @@ def study_answer(result: StudyResult, first: Sequence[str] | None = None) -> Ans
     whole = Answer(
         title=result.study.title,
         headline="No answer: none of the jobs that every run can run has finished.",
-        status="infeasible",
         first=diagnostic_sentences(result.diagnostics()) if first is None else first,
         notes=[*result.notes(), *([sentences.sampled(sample, omitted)] if omitted else [])],
         figures=_size_figures(sample, found),
@@ -71,7 +70,6 @@ def _recommend(whole: Answer, result: StudyResult, sweep: Sweep, sample: Sweep, 
     return replace(
         whole,
         headline=sentences.headline(found, sweep),
-        status="decided",
         decision=study_decision(result, sweep, found),
         cost=cost,
         because=[line for line in (sentences.separation(found, sweep), *sentences.because(found, sweep)) if line],
@@ -130,9 +128,9 @@ _CURVES = (
     ("utilization", "Node utilization by size", "node utilization", False,
      "Share of the available node time that jobs used between the end of the warm-up and the last start."),
     ("throughput_per_100s", "Throughput by size", "throughput of jobs", False, "Jobs finished per 100 s in the same window."),
-    ("discrimination_s", "Discrimination by size", "total discrimination", True,
-     "Waiting time, summed over jobs, beyond the wait of each under FCFS without backfilling on the same machine; lower is "
-     "fairer."),
+    ("discrimination_s", "Discrimination by size", "summed discrimination", True,
+     "Wait of each job beyond its wait under FCFS without backfilling on the same machine, summed over the jobs that finished "
+     "under both; lower is fairer."),
     ("throughput_per_memory_dollar_gain", "Throughput per memory dollar by size", "gain per memory dollar", False,
      "Jobs finished in the same window per dollar of installed memory, relative to the memory baseline."),
     ("mean_memory_utilization", "Memory in use by size", "memory in use", False,

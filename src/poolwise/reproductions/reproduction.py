@@ -13,7 +13,7 @@ from poolwise.comparison.published import ClaimRow, Key, Measured, compare, read
 from poolwise.errors import UnknownNameError
 from poolwise.presentation.figure import Figure
 from poolwise.presentation.table import Table
-from poolwise.reproductions.measurements import Measurer
+from poolwise.reproductions.cases import Measurer
 from poolwise.reproductions.results import KeyedRow, without_nan
 from poolwise.runner import Executor, Local, Progress
 

@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from poolwise.errors import InputError, PolicyError, PoolwiseError
+from poolwise.runner.running import task_progress
 from poolwise.runner.task_type import Record, TaskType
 from poolwise.user_code import user_failure
 
@@ -57,7 +58,8 @@ def run_tasks(task_type: TaskType[Task], tasks: Mapping[str, Task]) -> Iterator[
     for key, task in tasks.items():
         begun, label = time.perf_counter(), task_type.label(task)
         try:
-            record = task_type.run(task)
+            with task_progress(key):
+                record = task_type.run(task)
         except InputError as error:
             message = f"{error.message} (in cell {label})"
             raise type(error)(message, file=error.file, line=error.line, field=error.field, remedy=error.remedy) from error

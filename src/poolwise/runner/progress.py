@@ -3,32 +3,60 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from math import isfinite
+from pathlib import Path
+from threading import Event, Thread
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
+from poolwise.runner.running import Running, folder_of_progress, read_running
 from poolwise.units import format_time
 
+LINE_S = 30.0
+"""Seconds between two lines on the progress within running tasks, without a terminal."""
 
-def time_left(seconds: float) -> str:
-    """Return the time left in words, in whole seconds."""
-    return f"about {format_time(max(1, round(seconds)))} left"
+
+def time_left(seconds: float | None) -> str:
+    """Return the time left in words, in whole seconds; "" if it is unknown."""
+    return "" if seconds is None or not isfinite(seconds) else f"about {format_time(max(1, round(seconds)))} left"
 
 
 class Pace:
-    """Counter of finished tasks that estimates the time left from the pace of this session."""
+    """Time left of a set of tasks, from the seconds of finished tasks and the progress within running ones.
+
+    There is no estimate before a task finishes or estimates its own time, nor once the last estimate has run out.
+    """
 
     def __init__(self, total: int, done: int) -> None:
-        self.total, self.done, self._new, self._begun = total, done, 0, time.monotonic()
+        self.total, self.done, self._new, self._seconds = total, done, 0, 0.0
+        self._begun = self._last = time.monotonic()
 
-    def advance(self) -> str:
-        """Count one more task, and return the time left in words."""
-        self.done, self._new = self.done + 1, self._new + 1
-        if self.done >= self.total:
-            return "done"
-        left = (time.monotonic() - self._begun) / self._new * (self.total - self.done)
-        return time_left(left)
+    def advance(self, seconds: float | None = None) -> None:
+        """Count one more task, which took this many core seconds; by default those since the previous one."""
+        now = time.monotonic()
+        self._seconds += now - self._last if seconds is None else seconds
+        self.done, self._new, self._last = self.done + 1, self._new + 1, now
+
+    def left_s(self, running: Sequence[Running] = ()) -> float | None:
+        """Return the estimated seconds left; None without a basis."""
+        known = [one for one in running if isfinite(one.left)]
+        if not (self._new or known):
+            return None
+        mean = (self._seconds + sum(one.seconds + one.left for one in known)) / (self._new + len(known))
+        waiting = max(0, self.total - self.done - len(running)) * mean
+        own = [one.left if isfinite(one.left) else mean - one.seconds for one in running]
+        if not own:
+            workers = max(1.0, self._seconds / max(self._last - self._begun, 1e-9))
+            own = [waiting / workers - (time.monotonic() - self._last)]
+            waiting = 0.0
+        return max(*own, (sum(own) + waiting) / len(own)) if min(own) > 0 else None
+
+    def text(self, running: Sequence[Running] = ()) -> str:
+        """Return the time left in words; "" if it is unknown."""
+        return "done" if self.done >= self.total else time_left(self.left_s(running))
 
 
 class LineProgress:
@@ -44,16 +72,16 @@ class LineProgress:
 
     def advance(self, label: str, seconds: float) -> None:
         """Record that one more task is stored."""
-        left = self._pace.advance()
+        self._pace.advance(seconds)
         if time.monotonic() - self._last_line >= self._every_s:
-            self._tell(f"  [{self._pace.done:,}/{self._pace.total:,}] {left}")
+            self._tell(f"  [{self._pace.done:,}/{self._pace.total:,}] {self._pace.text()}".rstrip())
             self._last_line = time.monotonic()
 
 
 class ConsoleProgress:
     """Progress on a console; use as a context manager, which always clears the bar.
 
-    The time left is shown after the first run.
+    The time left is shown as soon as it can be estimated, and follows the progress within running tasks.
     """
 
     def __init__(self, console: Console) -> None:
@@ -68,13 +96,21 @@ class ConsoleProgress:
             disable=not console.is_terminal,
         )
         self._task: TaskID | None = None
-        self._pace = Pace(0, 0)
+        self._pace, self._last_line = Pace(0, 0), time.monotonic()
+        self._folder: Path | None = None
+        self._stop, self._open = Event(), ExitStack()
 
     def __enter__(self) -> ConsoleProgress:
+        self._folder = self._open.enter_context(folder_of_progress())
         self._bar.start()
+        ticker = Thread(target=self._tick, daemon=True)
+        ticker.start()
+        self._open.callback(ticker.join)
+        self._open.callback(self._stop.set)
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._open.close()
         self._bar.stop()
 
     def begin(self, total: int, done: int, damaged: int) -> None:
@@ -90,11 +126,27 @@ class ConsoleProgress:
 
     def advance(self, label: str, seconds: float) -> None:
         """Record that one more run is stored."""
-        left = self._pace.advance()
-        if self._task is not None:
-            self._bar.update(self._task, completed=self._pace.done, left=left)
+        self._pace.advance(seconds)
+        self.update()
         if not self._console.is_terminal:
-            self._print(f"[{self._pace.done}/{self._pace.total}] {label} in {format_time(seconds)}, {left}")
+            left = ", ".join(text for text in (f"{label} in {format_time(seconds)}", self._pace.text()) if text)
+            self._print(f"[{self._pace.done}/{self._pace.total}] {left}")
+
+    def update(self) -> None:
+        """Show the progress within running tasks: in the bar, or as a line if the last one is old."""
+        running = [] if self._folder is None else read_running(self._folder)
+        completed = self._pace.done + sum(one.share for one in running)
+        left = self._pace.text(running)
+        if self._task is not None:
+            self._bar.update(self._task, completed=completed, left=left)
+        if not self._console.is_terminal and running and time.monotonic() - self._last_line >= LINE_S:
+            percent = f"{100 * completed / self._pace.total:.0f} % done"
+            self._print(", ".join(text for text in (percent, left) if text))
+
+    def _tick(self) -> None:
+        while not self._stop.wait(0.5):
+            self.update()
 
     def _print(self, text: str) -> None:
+        self._last_line = time.monotonic()
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)

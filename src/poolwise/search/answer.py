@@ -17,9 +17,11 @@ import tomli_w
 from poolwise.arrays import FloatArray
 from poolwise.atomic_write import write_whole
 from poolwise.code_fingerprint import sources
+from poolwise.comparison.fairest import fairest
 from poolwise.hashing import Json, pretty
+from poolwise.metrics import Interval, mean_interval
 from poolwise.optimize.front import front
-from poolwise.presentation.answer import Answer, DecisionCard
+from poolwise.presentation.answer import Answer, Certainty, DecisionCard
 from poolwise.presentation.figure import Axis, Scatter
 from poolwise.presentation.table import Table
 from poolwise.runner import Executor, Store, TaskRunner
@@ -59,7 +61,8 @@ class SearchResult:
     Attributes
     ----------
     judged : orders evaluated on the validation workloads, found ones first
-    chosen : found order with the lowest first objective on the validation workloads that satisfies the constraints, or None
+    chosen : found order that satisfies the constraints, with the lowest first objective on the validation workloads; of those
+        that no other is shown to beat in it, the one with the lowest D10; or None
     trained : (n_candidate, 4) ratios of every candidate on the training workloads
     notes : caveats of the numbers
     opened : number of times that the test workloads have been used in this folder, including this time; 0 if never
@@ -117,11 +120,12 @@ class SearchResult:
     def _decision(self, chosen: JudgedOrder) -> DecisionCard:
         split: SplitName = "test" if "test" in chosen.on else "validation"
         effects = [[OBJECTIVE_LABELS[name], f"{ratio}, {ratio.word}"] for name, ratio in chosen.on[split].items()]
-        count, baseline = len(self.search.splits[split]), self.search.baseline.name
-        note = f"Ratios to {baseline} on the {split} workloads."
-        return DecisionCard(
-            [["Queue order", chosen.candidate.name]], effects, f"95 % intervals over {count} workloads", note=note
-        )
+        (goal, ratio), baseline = next(iter(chosen.on[split].items())), self.search.baseline.name
+        note, of = f"Ratios to {baseline} on the {split} workloads.", f"{OBJECTIVE_LABELS[goal]}, relative to {baseline}"
+        certainty = Certainty("interval", 0.95, ratio.workloads, "workloads", (ratio.low, ratio.high), remark=of)
+        if ratio.workloads == 1:
+            certainty = Certainty("unknown", samples=1, over="workloads", remark="unknown (one workload)")
+        return DecisionCard([["Queue order", chosen.candidate.name]], effects, certainty, note=note)
 
     def _front(self) -> Scatter:
         """Draw every candidate on the training workloads, and the known orders and the choice on the validation workloads."""
@@ -237,7 +241,7 @@ def run_search(
         candidates, logs = sample(search, evaluate, out)
         found = _distinct(candidates, logs, search)
         judged = _judge(search, evaluator, found)
-        chosen = _choose(search, judged)
+        chosen = _choose(search, evaluator, judged)
         log = out / OPENINGS
         opened = len(log.read_text(encoding="utf-8").splitlines()) if log.exists() else 0
         if open_test:
@@ -286,9 +290,16 @@ def _judge(search: OrderSearchProblem, evaluator: Evaluator, found: Sequence[Ord
     ]
 
 
-def _choose(search: OrderSearchProblem, judged: Sequence[JudgedOrder]) -> JudgedOrder | None:
+def _choose(search: OrderSearchProblem, evaluator: Evaluator, judged: Sequence[JudgedOrder]) -> JudgedOrder | None:
+    goal = search.objectives.minimize[0]
     eligible = [one for one in judged if one.role == "found" and one.keeps]
-    return min(eligible, key=lambda one: one.on["validation"][search.objectives.minimize[0]].mean, default=None)
+    ranked = sorted(eligible, key=lambda one: one.on["validation"][goal].mean)
+
+    def difference(one: JudgedOrder, other: JudgedOrder) -> Interval:
+        logs = evaluator.logs([one.candidate, other.candidate], "validation")[:, :, OBJECTIVES.index(goal)]
+        return mean_interval(logs[0] - logs[1])
+
+    return fairest(ranked, lambda one: one.on["validation"]["d10"].mean, difference) if ranked else None
 
 
 def _log_opening(out: Path, search: OrderSearchProblem, before: int, chosen: JudgedOrder | None) -> int:

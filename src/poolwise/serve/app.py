@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import tempfile
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,10 @@ from poolwise.errors import InputError, PoolwiseError
 from poolwise.hashing import canonical, digest
 from poolwise.report.chart_parts import style_sheet
 from poolwise.serve.auth import add_security_headers, guard
-from poolwise.serve.command import Commands
+from poolwise.serve.command import ASK, Commands
 from poolwise.serve.folder import StudyFolder
 
 FILES = Path(__file__).parent / "templates"
-REQUESTED = ".asked"
-"""Suffix of the folder with the runs that were requested in the browser; it is next to the study file."""
 
 
 def make_app(root: Path, token: str) -> web.Application:
@@ -39,7 +39,10 @@ def make_app(root: Path, token: str) -> web.Application:
         web.get("/report/{name:.+}", site.report),
         web.get("/answered/{name:\\w+}", site.answered),
         web.get("/command/{number:\\d+}", site.command),
+        web.get("/runs", site.runs),
         web.post("/ask", site.ask),
+        web.post("/keep", site.keep),
+        web.post("/remove", site.remove),
         web.post("/explain", site.explain),
         web.post("/compare", site.compare),
         web.post("/forecast", site.forecast),
@@ -65,7 +68,8 @@ class _Site:
         self.pages = Environment(loader=PackageLoader("poolwise.serve"), autoescape=True, undefined=StrictUndefined)
 
     async def start(self, app: web.Application) -> None:
-        self.commands = Commands()
+        self.commands = Commands(self.folder.root)
+        await self.commands.open()
         self.reports = tempfile.TemporaryDirectory(prefix="poolwise-")
 
     async def stop(self, app: web.Application) -> None:
@@ -73,11 +77,14 @@ class _Site:
         self.reports.cleanup()
 
     async def index(self, request: web.Request) -> web.Response:
-        reads = (asyncio.to_thread(read) for read in (self.folder.results, self.folder.studies, self.folder.states))
-        results, studies, states = await asyncio.gather(*reads)
+        results, studies, states = await asyncio.gather(
+            asyncio.to_thread(self.folder.results),
+            asyncio.to_thread(self.folder.studies),
+            asyncio.to_thread(self.folder.states),
+        )
         text = self.pages.get_template("index.html.j2").render(
-            folder=self.folder.root.name, results=results, studies=studies, states=states,
-            machines=_machines(), orders=registry.names("orders"),
+            title=studies[0].title if len(studies) == 1 else self.folder.root.name, folder=self.folder.root.name,
+            results=results, studies=studies, states=states, machines=_machines(), orders=registry.names("orders"),
         )  # fmt: skip
         return web.Response(text=text, content_type="text/html")
 
@@ -114,29 +121,46 @@ class _Site:
             if value and value not in known:
                 raise InputError(f"unknown {name} '{value}'", field=name, remedy=f"choose one of {', '.join(known)}")
             if value:
-                settings += ["--set", f"{name}={'catalog:' if name == 'machine' else ''}{value}"]
+                settings.append(f"{name}={'catalog:' if name == 'machine' else ''}{value}")
         if form.get("size_path"):
             size = _text(form, "size")
             if not size.isdecimal() or not 0 < int(size) < 10**7:
                 raise InputError(f"'{size}' is not a size in GiB", field="size", remedy="give a whole number")
-            settings += ["--set", f"{_path(_text(form, 'size_path'))}={size} GiB"]
-        out = self.folder.root / f"{file.stem}{REQUESTED}"
-        return self._started(["run", str(file), "--out", str(out), "--json", *settings])
+            settings.append(f"{_path(_text(form, 'size_path'))}={size} GiB")
+        return self._started([ASK, str(file), *settings])
+
+    async def runs(self, request: web.Request) -> web.Response:
+        return web.json_response([asdict(result) for result in await asyncio.to_thread(self.folder.results)])
+
+    async def keep(self, request: web.Request) -> web.Response:
+        """Name and tag a run that was requested here."""
+        form = await request.post()
+        folder, asked = self.folder.asked(_text(form, "results"))
+        replace(asked, name=_text(form, "name"), tags=str(form.get("tags", ""))).write(folder)
+        return web.json_response({})
+
+    async def remove(self, request: web.Request) -> web.Response:
+        """Remove a run that was requested here."""
+        form = await request.post()
+        folder, _ = self.folder.asked(_text(form, "results"))
+        await asyncio.to_thread(shutil.rmtree, folder)
+        return web.json_response({})
 
     async def explain(self, request: web.Request) -> web.Response:
         form = await request.post()
         job = _text(form, "job")
         if not job.isdecimal():
             raise InputError(f"'{job}' is not a job id", field="job", remedy="give a whole number, as in the trace")
-        results, key = self.folder.inside(_text(form, "results")), _key(_text(form, "run"))
-        return self._started(["explain", "run", str(results), job, "--cell", key, "--json"], report=True)
+        results, _, key = _text(form, "run").rpartition(":")
+        run = [str(self.folder.inside(results)), job, "--cell", _key(key)]
+        return self._started(["explain", "run", *run, "--json"], report=True)
 
     async def compare(self, request: web.Request) -> web.Response:
         form = await request.post()
-        runs = []
-        for side in ("first", "second"):
-            results, _, key = _text(form, side).rpartition(":")
-            runs.append(f"{self.folder.inside(results)}:{_key(key)}")
+        chosen = [str(run).rpartition(":") for run in form.getall("run", ())]
+        if len(chosen) < 2:
+            raise InputError("a comparison needs two runs", field="run", remedy="select at least two runs")
+        runs = [f"{self.folder.inside(results)}:{_key(key)}" for results, _, key in chosen]
         return self._started(["compare", *runs, "--json"], report=True)
 
     async def forecast(self, request: web.Request) -> web.Response:

@@ -1,4 +1,4 @@
-"""Commands that the server runs: each in its own process, with its progress."""
+"""Commands that the server runs in its worker processes, with their progress."""
 
 from __future__ import annotations
 
@@ -8,11 +8,18 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 _PROGRESS = re.compile(r"\[(\d+)/(\d+)\]")
+END = "\0"
+"""First character of the line with which a worker ends a command."""
+ASK = "ask"
+"""First argument of a question: a study file and settings. It runs the study unless the same run is kept."""
 KEPT = 200
 """Finished commands that are kept."""
+WORKERS = 2
+"""Commands that run at a time; the others queue."""
 
 
 @dataclass
@@ -21,11 +28,12 @@ class Command:
 
     Attributes
     ----------
-    arguments : arguments of `poolwise`
+    arguments : arguments of the worker
     done, total : completed runs and all runs; 0 of 0 while unknown
     code : exit code, None while the command runs
     messages : lines on stderr, without progress
-    answer : JSON object on stdout, None until the command has succeeded
+    answer : JSON output, None until the command has succeeded
+    last : whether the worker ends after this command
     """
 
     arguments: tuple[str, ...]
@@ -34,33 +42,17 @@ class Command:
     code: int | None = None
     messages: list[str] = field(default_factory=list)
     answer: Any = None
+    last: bool = False
 
-    async def run(self) -> None:
-        """Run the command to its end; a failing command does not raise."""
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "poolwise", *self.arguments,
-            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-            limit=2**26,
-        )  # fmt: skip
-        assert process.stdout is not None and process.stderr is not None
-        try:
-            out, _ = await asyncio.gather(process.stdout.read(), self._listen(process.stderr))
-            self.answer = json.loads(out) if out.strip() else None
-            self.code = await process.wait()
-        finally:
-            if process.returncode is None:
-                process.terminate()
-                await process.wait()
-            self.code = process.returncode
-
-    async def _listen(self, messages: asyncio.StreamReader) -> None:
-        async for raw in messages:
-            line = raw.decode(errors="replace").rstrip()
-            found = _PROGRESS.match(line)
-            if found:
-                self.done, self.total = int(found[1]), int(found[2])
-            elif line:
-                self.messages.append(line)
+    def listen(self, line: str) -> None:
+        """Take one line of the worker: progress, a message, or the end."""
+        if line.startswith(END):
+            ended = json.loads(line[1:])
+            self.answer, self.code, self.last = ended["answer"], ended["code"], ended["last"]
+        elif found := _PROGRESS.match(line):
+            self.done, self.total = int(found[1]), int(found[2])
+        elif line:
+            self.messages.append(line)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for the browser."""
@@ -69,12 +61,15 @@ class Command:
 
 
 class Commands:
-    """All commands of a server; at most two run at a time, the others queue."""
+    """All commands of a server, and the worker processes that run them."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: Path) -> None:
+        self._root = root
         self._known: dict[int, Command] = {}
         self._running: set[asyncio.Task[None]] = set()
-        self._turn = asyncio.Semaphore(2)
+        self._turn = asyncio.Semaphore(WORKERS)
+        self._workers: list[asyncio.subprocess.Process] = []
+        self._idle: list[asyncio.subprocess.Process] = []
         self._next = 1
 
     def start(self, arguments: Sequence[str]) -> int:
@@ -97,12 +92,39 @@ class Commands:
         """Return the command with a number, or None."""
         return self._known.get(number)
 
+    async def open(self) -> None:
+        """Start a worker, which loads what the studies of the folder need."""
+        self._idle.append(await self._worker())
+
     async def close(self) -> None:
         """Stop running commands; completed runs of a study are kept, and the same command resumes."""
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
+        for worker in self._workers:
+            if worker.returncode is None:
+                worker.terminate()
+                await worker.wait()
+            worker._transport.close()  # type: ignore[attr-defined]  # its child processes may keep stderr open
 
     async def _run(self, command: Command) -> None:
         async with self._turn:
-            await command.run()
+            self._idle = [worker for worker in self._idle if worker.returncode is None]
+            worker = self._idle.pop() if self._idle else await self._worker()
+            assert worker.stdin is not None and worker.stderr is not None
+            try:
+                worker.stdin.write(json.dumps(command.arguments).encode() + b"\n")
+                while command.code is None and (raw := await worker.stderr.readline()):
+                    command.listen(raw.decode(errors="replace").rstrip())
+                if command.code is not None and not command.last:
+                    self._idle.append(worker)
+            finally:
+                command.code = 1 if command.code is None else command.code  # the worker died, or the server stops
+
+    async def _worker(self) -> asyncio.subprocess.Process:
+        worker = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "poolwise.cli.serve_worker", str(self._root),
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE, limit=2**26,
+        )  # fmt: skip
+        self._workers.append(worker)
+        return worker

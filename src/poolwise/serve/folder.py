@@ -3,28 +3,79 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
+from poolwise.atomic_write import write_whole
+from poolwise.catalog import PREFIX
 from poolwise.errors import InputError
 from poolwise.files.document import Document
 from poolwise.files.size_text import SizeText
 from poolwise.files.state import is_state
-from poolwise.presentation.format import in_unit
+from poolwise.presentation.format import in_unit, order_name
 from poolwise.studies import load
-from poolwise.studies.cells import Parameter
 from poolwise.units import parse
+
+ASKED = ".asked"
+"""Suffix of the folder with the runs that were requested in the browser; it is next to the study file."""
+_KEPT = "asked.json"
+LISTED = 500
+"""Maximum number of listed runs of one study."""
+METRICS = ("mean_bounded_slowdown", "median_bounded_slowdown", "mean_wait_s", "utilization", "rejected")
+"""Columns of the table of runs."""
+
+
+@dataclass(frozen=True)
+class AskedRun:
+    """A request in the browser: its name, tags and settings, and the population that its metrics cover."""
+
+    name: str
+    tags: str
+    settings: dict[str, Any]
+    population: str = ""
+
+    @classmethod
+    def now(cls, settings: dict[str, Any]) -> AskedRun:
+        """Return a new request, named by its settings."""
+        return cls(", ".join(_short(value) for value in settings.values()) or "as in the study", "", settings)
+
+    @classmethod
+    def read(cls, folder: Path) -> AskedRun | None:
+        """Read the request that a folder keeps; None if it keeps none."""
+        file = folder / _KEPT
+        return cls(**json.loads(file.read_bytes())) if file.is_file() else None
+
+    def write(self, folder: Path) -> None:
+        """Keep the request in the folder of its runs."""
+        write_whole(folder / _KEPT, json.dumps(asdict(self)).encode())
 
 
 @dataclass(frozen=True)
 class SavedResults:
-    """Results of a study: its folder, and the varied parameters of each run by key."""
+    """Results of a study.
 
+    Attributes
+    ----------
+    folder, name, study : path in the served folder, name for readers, and title of the study
+    at : ISO time of the results, with the offset from UTC
+    report : whether there is a report
+    asked : request that ran them, None for results of `poolwise run`
+    runs : key, settings and metrics of the first `LISTED` runs
+    count : number of runs
+    """
+
+    folder: str
     name: str
-    title: str
-    runs: dict[str, dict[str, Parameter]]
+    study: str
+    at: str
     report: bool
+    asked: AskedRun | None
+    runs: list[dict[str, Any]]
+    count: int
 
 
 @dataclass(frozen=True)
@@ -54,17 +105,38 @@ class StudyFolder:
         return path
 
     def results(self) -> list[SavedResults]:
-        """Return the results of studies, by name."""
-        files = sorted([*self.root.glob("*/provenance.json"), *self.root.glob("*/*/provenance.json")])
-        return [found for file in files if (found := self._results(file)) is not None]
+        """Return the results of studies, the latest first."""
+        files = [*self.root.glob("*/results.parquet"), *self.root.glob("*/*/results.parquet")]
+        found = [result for file in files if (result := self._results(file)) is not None]
+        return sorted(found, key=lambda result: result.at, reverse=True)
 
     def _results(self, file: Path) -> SavedResults | None:
-        content: dict[str, Any] = json.loads(file.read_bytes())
-        if "runs" not in content:
-            return None  # the provenance of a plan
-        name = str(file.parent.relative_to(self.root))
-        runs = {run["key"]: run["parameters"] for run in content["runs"]}
-        return SavedResults(name, str(content["study"]), runs, (file.parent / "report.html").is_file())
+        frame, folder = pl.read_parquet(file), file.parent
+        if "key" not in frame.columns:
+            return None  # the results of a plan
+        asked, name = AskedRun.read(folder), str(folder.relative_to(self.root))
+        varied = frame.columns[: frame.columns.index("seed")]
+        values = [] if asked is None else [_short(value) for value in asked.settings.values()]
+        runs = [
+            {
+                "key": row["key"],
+                "settings": ", ".join([*(_short(row[path]) for path in varied), *values]) or row["key"][:8],
+                **{metric: None if row[metric] != row[metric] else row[metric] for metric in METRICS},
+            }
+            for row in frame.head(LISTED).iter_rows(named=True)
+        ]
+        study = str(json.loads((folder / "provenance.json").read_bytes())["study"])
+        at = datetime.fromtimestamp(file.stat().st_mtime).astimezone().isoformat(timespec="seconds")
+        report = (folder / "report.html").is_file()
+        return SavedResults(name, asked.name if asked else name, study, at, report, asked, runs, len(frame))
+
+    def asked(self, name: str) -> tuple[Path, AskedRun]:
+        """Return the folder and the request of a kept run; raises InputError for any other folder."""
+        folder = self.inside(name)
+        asked = AskedRun.read(folder) if folder.parent.suffix == ASKED else None
+        if asked is None:
+            raise InputError(f"'{name}' is not a run that was requested here", field="results", remedy="choose from the list")
+        return folder, asked
 
     def states(self) -> list[str]:
         """Return the state directories, whose waiting jobs can be forecast, by name."""
@@ -88,3 +160,8 @@ class StudyFolder:
                 ends = [int(float(in_unit(size, "GiB"))) for size in (min(sizes), max(sizes))]
                 return RunnableStudy(file.name, study.title, orders, path, noun, max(1, ends[0]), max(1, ends[1]))
         return RunnableStudy(file.name, study.title, orders, "", "", 0, 0)
+
+
+def _short(value: object) -> str:
+    """Return a varied value for readers: orders in capitals, catalog names without prefix."""
+    return order_name(str(value).removeprefix(PREFIX))

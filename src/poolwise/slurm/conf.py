@@ -1,7 +1,8 @@
 """`slurm.conf`: keys and values with their lines, nodes, and partitions.
 
 Source: slurm.conf(5) of Slurm 22.05. Keys are case-insensitive; a backslash at the end of a line continues it; the last value
-of a repeated key applies; files named by `Include` are read in place.
+of a repeated key applies; files named by `Include` are read in place. A key that is not an ordinary one but resembles one is an
+error, so that a typing error cannot change a cluster silently.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
 from poolwise.errors import InputError
 from poolwise.slurm import durations, hostlist
+from poolwise.slurm.keys import check_key
 
 T = TypeVar("T")
 
@@ -110,6 +113,11 @@ class ConfSection:
         none: list[str] = []
         return self.read(key, none, hostlist.expand, "write nodes such as n[001-016]")
 
+    def source(self, *keys: str) -> str:
+        """Return where the first of some keys is set, such as "slurm.conf:12"; empty if none is."""
+        found = next((self.values[key.lower()] for key in keys if key in self), None)
+        return "" if found is None else f"{found.file.name}:{found.line}"
+
     def refuse(self, key: str, message: str, remedy: str) -> InputError:
         """Return an error about a value, with its file and line."""
         found = self.values[key.lower()]
@@ -124,10 +132,12 @@ class SlurmConf(ConfSection):
     ----------
     nodes : NodeName lines, with the values of their DEFAULT lines
     partitions : partition name -> its line, with the values of the DEFAULT lines
+    node_sets : name of a NodeSet -> its line
     """
 
     nodes: tuple[ConfSection, ...] = ()
     partitions: Mapping[str, ConfSection] = field(default_factory=dict)
+    node_sets: Mapping[str, ConfSection] = field(default_factory=dict)
 
     @classmethod
     def read_file(cls, path: str | Path) -> SlurmConf:
@@ -142,7 +152,9 @@ class SlurmConf(ConfSection):
 
     def with_values(self, values: Mapping[str, object]) -> SlurmConf:
         """Return the configuration with some of the file's own values replaced."""
-        return SlurmConf("", self.file, {**self.values, **SlurmConf.of(values).values}, self.nodes, self.partitions)
+        return SlurmConf(
+            "", self.file, {**self.values, **SlurmConf.of(values).values}, self.nodes, self.partitions, self.node_sets
+        )
 
     @property
     def default_partition(self) -> str:
@@ -152,21 +164,31 @@ class SlurmConf(ConfSection):
 
     def hosts(self, partition: str) -> list[str]:
         """Return the names of a partition's nodes."""
-        section = self.partitions[partition]
-        known = self._hosts()
-        if section.text("Nodes").upper() == "ALL":
-            return list(known)
-        for name in (names := section.hostnames("Nodes")):
-            if name not in known:
-                raise section.refuse("Nodes", f"node '{name}' is not defined", "define it with NodeName=")
-        return names
+        return self._members(self.partitions[partition], "Nodes")
+
+    def _members(self, section: ConfSection, key: str) -> list[str]:
+        if section.text(key).upper() == "ALL":
+            return list(self.by_host)
+        found: list[str] = []
+        for name in section.hostnames(key):
+            if name in self.node_sets:
+                found += self._members(self.node_sets[name], "Nodes")
+                feature = self.node_sets[name].text("Feature")
+                having = (host for host, node in self.by_host.items() if feature in node.text("Feature").split(","))
+                found += having if feature else ()
+            elif name in self.by_host:
+                found.append(name)
+            else:
+                raise section.refuse(key, f"node '{name}' is not defined", "define it with NodeName=")
+        return list(dict.fromkeys(found))
 
     def amount(self, hosts: list[str], key: str) -> int:
         """Return the sum of a key of NodeName lines (CPUs, RealMemory) over some nodes."""
-        known = self._hosts()
-        return sum(known[name].whole(key, 1) for name in hosts)
+        return sum(self.by_host[name].whole(key, 1) for name in hosts)
 
-    def _hosts(self) -> dict[str, ConfSection]:
+    @cached_property
+    def by_host(self) -> dict[str, ConfSection]:
+        """Node name -> its NodeName line."""
         found: dict[str, ConfSection] = {}
         for section in self.nodes:
             for name in section.hostnames("NodeName"):
@@ -180,14 +202,15 @@ class _Reader:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.own: dict[str, ConfValue] = {}
-        self.nodes: list[ConfSection] = []
-        self.partitions: dict[str, ConfSection] = {}
-        self.defaults: dict[str, dict[str, ConfValue]] = {"nodename": {}, "partitionname": {}}
+        self.sections: dict[str, list[ConfSection]] = {"nodename": [], "partitionname": [], "nodeset": []}
+        self.defaults: dict[str, dict[str, ConfValue]] = {kind: {} for kind in self.sections}
         self._open: list[Path] = []
         self._read(path)
 
     def conf(self) -> SlurmConf:
-        return SlurmConf("", self.path, self.own, tuple(self.nodes), self.partitions)
+        nodes, partitions, sets = self.sections.values()
+        by_name = ({section.name: section for section in sections} for sections in (partitions, sets))
+        return SlurmConf("", self.path, self.own, tuple(nodes), *by_name)
 
     def _read(self, path: Path) -> None:
         if path in self._open:
@@ -221,13 +244,11 @@ class _Reader:
             values[found[1].lower()] = ConfValue(found[2].strip('"'), path, line)
             end = found.end()
         first = next(iter(values))
+        for key, value in values.items():
+            check_key(first if first in self.sections else "", key, value.file, value.line)
         if first not in self.defaults:
             self.own |= values
         elif values[first].text.upper() == _DEFAULTS:
             self.defaults[first] |= {key: value for key, value in values.items() if key != first}
         else:
-            section = ConfSection(values[first].text, path, {**self.defaults[first], **values})
-            if first == "nodename":
-                self.nodes.append(section)
-            else:
-                self.partitions[section.name] = section
+            self.sections[first].append(ConfSection(values[first].text, path, {**self.defaults[first], **values}))

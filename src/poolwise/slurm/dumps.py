@@ -6,10 +6,12 @@ Both are tables with a header and columns separated by |, as written by `-P` (`-
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from poolwise.errors import InputError
+from poolwise.slurm import durations
 
 
 @dataclass(frozen=True)
@@ -38,11 +40,22 @@ SHARES_REMEDY = "write it with `sshare --all --long --parsable2`"
 QOS_REMEDY = "write it with `sacctmgr --parsable2 show qos format=Name,Priority`"
 
 
+@dataclass(frozen=True)
+class QosLimits:
+    """Limits of a quality of service: s of a job, -1 without one; amounts of each user and of all jobs, by Slurm's names."""
+
+    name: str
+    line: int
+    max_time: int
+    per_user: Mapping[str, int]
+    total: Mapping[str, int]
+
+
 def read_shares(path: Path) -> tuple[Association, ...]:
     """Read the tree of shares, parents before children; raises InputError with file, line and field."""
     found: list[Association] = []
     above: list[int] = []  # the last account at each depth
-    for line, row in _rows(path, ("Account", "User", "RawShares", "RawUsage"), SHARES_REMEDY):
+    for line, row in rows(path, ("Account", "User", "RawShares", "RawUsage"), SHARES_REMEDY):
         name, user = row["Account"], row["User"].strip()
         depth = len(name) - len(name.lstrip(" "))
         if depth > len(above) or (depth == 0 and found):
@@ -65,11 +78,42 @@ def read_shares(path: Path) -> tuple[Association, ...]:
 
 def read_priorities(path: Path) -> dict[str, int]:
     """Read the priorities of the qualities of service, by name; raises InputError with file, line and field."""
-    rows = _rows(path, ("Name", "Priority"), QOS_REMEDY)
-    return {row["Name"].strip(): _whole(row["Priority"].strip() or "0", path, line, "Priority") for line, row in rows}
+    found = rows(path, ("Name", "Priority"), QOS_REMEDY)
+    return {row["Name"].strip(): _whole(row["Priority"].strip() or "0", path, line, "Priority") for line, row in found}
 
 
-def _rows(path: Path, needed: tuple[str, ...], remedy: str) -> list[tuple[int, dict[str, str]]]:
+def read_qos_limits(path: Path) -> list[QosLimits]:
+    """Read the limits of the qualities of service, those that the dump has; raises InputError with file, line and field."""
+    found = []
+    for line, row in rows(path, ("Name",), QOS_REMEDY):
+        amounts = [
+            {
+                **_amounts(row.get(tres, ""), path, line, tres),
+                **_amounts(row.get(jobs, "") and f"jobs={row[jobs]}", path, line, jobs),
+            }
+            for tres, jobs in (("MaxTRESPU", "MaxJobsPU"), ("GrpTRES", "GrpJobs"))
+        ]
+        try:
+            longest = durations.seconds(row["MaxWall"]) if row.get("MaxWall") else durations.FOREVER
+        except ValueError as error:
+            raise InputError(str(error), file=path, line=line, field="MaxWall", remedy="correct the row") from None
+        found.append(QosLimits(row["Name"].strip(), line, longest, *amounts))
+    return found
+
+
+def _amounts(text: str, path: Path, line: int, field: str) -> dict[str, int]:
+    """Parse trackable resources such as "cpu=256,gres/gpu=8,mem=1T"; memory in MiB."""
+    pairs = (part.partition("=") for part in text.strip().split(",") if part)
+    sizes = {"M": 1, "G": 2**10, "T": 2**20}
+    return {
+        name: _whole(value[:-1] if name == "mem" and value[-1:] in sizes else value, path, line, field)
+        * (sizes.get(value[-1:], 1) if name == "mem" else 1)
+        for name, _, value in pairs
+    }
+
+
+def rows(path: Path, needed: tuple[str, ...], remedy: str) -> list[tuple[int, dict[str, str]]]:
+    """Read a table with a header and columns separated by |: line and cells of each row; raises InputError."""
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError as error:

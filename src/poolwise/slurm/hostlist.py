@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from itertools import groupby
 
 _PARTS = re.compile(r",(?![^\[]*\])")
 _BRACKET = re.compile(r"(?P<before>[^\[\]]*)\[(?P<ranges>[^\[\]]+)\](?P<after>.*)\Z")
+_NUMBER = re.compile(r"(.*?)([0-9]*)", re.DOTALL)
 MAX_NAMES = 1_000_000
 """Maximum number of names in one list."""
 
@@ -18,6 +21,24 @@ def expand(text: str) -> list[str]:
         if len(names) > MAX_NAMES:
             raise ValueError(f"'{text}' has more than {MAX_NAMES:,} names")
     return [name for name in names if name]
+
+
+def compress(names: Iterable[str]) -> str:
+    """Return the list of some names without brackets, which `expand` reads in the same order."""
+    runs: list[tuple[str, str, str]] = []  # text before the number, first and last number
+    for name in names:
+        before, number = _NUMBER.fullmatch(name).groups()  # type: ignore[union-attr] # matches every name
+        follows = number and runs and runs[-1][0] == before and len(number) == len(runs[-1][2])
+        if follows and int(number) == int(runs[-1][2]) + 1:
+            runs[-1] = (before, runs[-1][1], number)
+        else:
+            runs.append((before, number, number))
+    ranges = ((before, low if low == high else f"{low}-{high}") for before, low, high in runs)
+    groups = ((before, [text for _, text in parts]) for before, parts in groupby(ranges, key=lambda part: part[0]))
+    return ",".join(
+        f"{before}{texts[0]}" if len(texts) == 1 and "-" not in texts[0] else f"{before}[{','.join(texts)}]"
+        for before, texts in groups
+    )
 
 
 def _expand(part: str) -> list[str]:

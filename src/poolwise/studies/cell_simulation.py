@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
 from poolwise.code_fingerprint import sources
 from poolwise.engines import load_kernels, simulate
+from poolwise.engines.progress import ProgressListener
 from poolwise.engines.simulate import Result
 from poolwise.errors import InputError
 from poolwise.files import costs
@@ -20,10 +21,11 @@ from poolwise.hashing import Json, canonical, digest, plain
 from poolwise.metrics import Outcomes, Window
 from poolwise.metrics.power import load_of, mean_watts, price
 from poolwise.metrics.resource_use import resource_use
-from poolwise.model import Schedule, Workload
+from poolwise.model import JobTable, Schedule, Workload
+from poolwise.runner.running import listener
 from poolwise.runner.task_type import Record, TaskType
 from poolwise.schedulers.warm_up import warm_up_end
-from poolwise.studies.cells import Cell, cell_sources, initial_of, workload_of
+from poolwise.studies.cells import Cell, Trace, cell_sources, initial_of, workload_of
 
 
 @dataclass(frozen=True)
@@ -40,10 +42,11 @@ class Cells(TaskType[Cell]):
 
     def run(self, task: Cell) -> Record:
         """Simulate a cell; see `simulate_cell`."""
-        return simulate_cell(task)
+        return simulate_cell(task, listener())
 
     def prepare(self, tasks: Sequence[Cell]) -> None:
-        """Load the kernels that any of the cells needs."""
+        """Check the logs of the cells with their schedulers, before any cell runs, and load the kernels that the cells need."""
+        check_logs(tasks)
         load_kernels((cell.machine, scheduler_of(cell.scheduler, cell.warm_up)) for cell in tasks)
 
 
@@ -56,7 +59,27 @@ class CellMeasurement(Cells):
         return digest(canonical([task.key, asdict(self), sources(type(self).__module__)]))
 
 
-def simulate_cell(cell: Cell) -> Record:
+def check_logs(cells: Iterable[Cell]) -> None:
+    """Read each log for the first machine that replays it; raise InputError if its jobs do not suit a machine or scheduler."""
+    tables: dict[Trace, JobTable] = {}
+    checked: set[tuple[Trace, int, str]] = set()
+    for cell in cells:
+        if not isinstance(cell.trace, Trace):
+            continue
+        if cell.trace not in tables:
+            tables[cell.trace] = workload_of(cell).table
+        pair = cell.trace, id(cell.machine), cell.scheduler.model_dump_json()
+        if pair not in checked:
+            checked.add(pair)
+            try:
+                with warnings.catch_warnings(action="ignore"):  # the run of the cell warns
+                    scheduler_of(cell.scheduler, cell.warm_up).check(cell.machine, tables[cell.trace])
+            except InputError as error:
+                file = error.file or cell.trace.path
+                raise InputError(error.message, file=file, line=error.line, field=error.field, remedy=error.remedy) from error
+
+
+def simulate_cell(cell: Cell, watch: ProgressListener | None = None) -> Record:
     """Simulate one cell, and return its facts and the per-job outcomes as Parquet.
 
     Raises InputError if the warm-up leaves no jobs to measure, or if Poolwise or an input file changed since the study began.
@@ -64,15 +87,10 @@ def simulate_cell(cell: Cell) -> Record:
     if cell_sources() != cell.sources:
         raise InputError("Poolwise changed during the study", remedy="run the study again")
     workload = workload_of(cell)
-    if cell.warm_up >= len(workload):
-        raise InputError(
-            f"a warm-up of {cell.warm_up} jobs leaves no job of {len(workload)} to measure",
-            field="measure.warm_up",
-            remedy="shorten the warm-up or use more jobs",
-        )
+    check_warm_up(cell, workload)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        result = run_cell(cell, workload)
+        result = run_cell(cell, workload, watch)
     if replace(cell).key != cell.key:
         raise InputError("a file named by the study changed during the run", remedy="run the study again")
     schedule = result.schedule
@@ -96,6 +114,16 @@ def simulate_cell(cell: Cell) -> Record:
     return Record(plain(facts), {"parquet": parquet(outcomes)})
 
 
+def check_warm_up(cell: Cell, workload: Workload) -> None:
+    """Raise InputError if the warm-up leaves no jobs to measure."""
+    if cell.warm_up >= len(workload):
+        raise InputError(
+            f"a warm-up of {cell.warm_up} jobs leaves no job of {len(workload)} to measure",
+            field="measure.warm_up",
+            remedy="shorten the warm-up or use more jobs",
+        )
+
+
 def simulate_again(cell: Cell, outcomes: Outcomes | None = None) -> Schedule:
     """Simulate a cell again to obtain its schedule, which is not stored.
 
@@ -114,7 +142,7 @@ def simulate_again(cell: Cell, outcomes: Outcomes | None = None) -> Schedule:
     return schedule
 
 
-def run_cell(cell: Cell, workload: Workload) -> Result:
+def run_cell(cell: Cell, workload: Workload, watch: ProgressListener | None = None) -> Result:
     """Simulate a cell with its workload."""
     truth, estimate = models_of(cell.performance, cell.seed)
     return simulate(
@@ -125,6 +153,7 @@ def run_cell(cell: Cell, workload: Workload) -> Result:
         estimate=estimate,
         seed=cell.seed,
         pass_per_event=cell.scheduler.pass_per_event,
+        watch=watch,
         initial=initial_of(cell),
     )
 

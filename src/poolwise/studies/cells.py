@@ -19,7 +19,7 @@ from poolwise.hashing import Json, canonical, digest
 from poolwise.model import Initial, Machine, Workload
 from poolwise.studies.initial_state import SavedState
 from poolwise.traces import read, stretch, without
-from poolwise.traces.generators import generate
+from poolwise.traces.generators import configure
 from poolwise.traces.memory_use.source import MemoryUseSource
 
 Parameter = str | int | float | bool
@@ -42,6 +42,7 @@ class Trace:
     jobs: int | None
     clock: str = "first job"  # or "trace", see the study file
     without: tuple[int, ...] = ()  # ids of jobs to leave out, to measure their effect
+    only: str = "{}"  # canonical JSON: attribute -> values of the jobs to keep
 
     def content(self) -> Json:
         """Return everything that a result depends on."""
@@ -55,6 +56,7 @@ class Trace:
             "first": self.first,
             "jobs": self.jobs,
             "clock": self.clock,
+            **({} if self.only == "{}" else {"only": json.loads(self.only)}),
             **_left_out(self.without),
         }
 
@@ -66,7 +68,7 @@ class Trace:
         path = Path(self.path)
         if digest(path.read_bytes()) != self.sha256:
             raise InputError("the trace changed during the study", file=path, remedy="run the study again")
-        whole = read(path, machine, format=self.format, **json.loads(self.options))
+        whole = read(path, machine, format=self.format, only=json.loads(self.only), **json.loads(self.options))
         left = len(whole) - self.first
         if left < (self.jobs or 1):
             raise InputError(
@@ -79,7 +81,7 @@ class Trace:
             return whole
         taken = stretch(whole, self.first, self.jobs or left)
         if self.clock == "trace":
-            return replace(taken, submit=taken.submit + whole.submit[self.first])
+            return replace(taken, submit=taken.submit + whole.submit[self.first], epoch=whole.epoch)
         return taken
 
 
@@ -115,7 +117,8 @@ class Generated:
 
     def read(self, machine: Machine) -> Workload:
         """Generate the jobs; raises InputError for settings out of range, and for an excerpt beyond the end."""
-        whole = generate(self.generator, **json.loads(self.settings))
+        made = configure(self.generator, **json.loads(self.settings))
+        whole = made.generate_on(machine) if hasattr(made, "generate_on") else made.generate()  # own classes may lack it
         if self.first or self.jobs is not None:
             whole = stretch(whole, self.first, self.jobs or len(whole) - self.first)
         return without(whole, self.without)

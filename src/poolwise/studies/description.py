@@ -25,7 +25,7 @@ from poolwise.files.study import RunFile
 from poolwise.files.validation import map_files
 from poolwise.hashing import Json, digest
 from poolwise.interfaces import PerformanceModel, Scheduler
-from poolwise.studies.cells import Cell, Drawn, Generated
+from poolwise.studies.cells import Cell, Generated, Trace
 from poolwise.studies.initial_state import SavedState
 from poolwise.studies.study import resolve
 
@@ -79,6 +79,11 @@ class RecordedRun:
         """Name in messages."""
         return " ".join([*(f"{path}={value}" for path, value in self.parameters.items()), f"seed={self.seed}"])
 
+    @property
+    def warm_up(self) -> int:
+        """Number of first submitted jobs that are not measured."""
+        return int(self.run.get("measure", {}).get("warm_up", 0))
+
     def cell(self, settings: Mapping[str, Any] | None = None) -> Cell:
         """Reconstruct the cell, with some values (dotted path -> value) replaced.
 
@@ -95,14 +100,15 @@ class RecordedRun:
 def describe(cell: Cell, folder: Path) -> Json:
     """Describe a cell for a file in a folder: `run`, the sections, and `files`, the hashes of the files that they name."""
     trace = cell.trace
-    assert not isinstance(trace, Drawn)  # plans draw jobs, studies do not
     if isinstance(trace, SavedState):
         source: Json = {"state": trace.path, "unsaid": f"{trace.unsaid} ns"}
     else:
         if isinstance(trace, Generated):
             source = {"generator": trace.generator, "settings": json.loads(trace.settings)}
         else:
+            assert isinstance(trace, Trace)  # jobs that a function draws have no file
             source = {"trace": trace.path, "format": trace.format, "options": json.loads(trace.options), "clock": trace.clock}
+            source |= {} if trace.only == "{}" else {"only": json.loads(trace.only)}
         source |= {"first": trace.first, **({} if trace.jobs is None else {"jobs": trace.jobs})}
     run = {
         "version": 1,

@@ -167,7 +167,8 @@ class Expansion:
             options = {"seed": seed, **options} if _takes_seed("formats", component) else options
             with errors_below("options"):
                 component.make("formats")
-        return Trace(path, self._digests[path], section.format, canonical(options), section.first, section.jobs, section.clock)
+        source = path, self._digests[path], section.format, canonical(options)
+        return Trace(*source, section.first, section.jobs, section.clock, only=canonical(section.only))
 
 
 def _takes_seed(group: str, component: Component) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from poolwise.api import SPARSE_SHARE
-from poolwise.files.factory import warms_up_under_fcfs
+from poolwise.files.factory import warm_up_policy
 from poolwise.metrics import Outcomes
 from poolwise.studies.measured import CellResult, MeasuredStudy
 from poolwise.studies.study import Study
@@ -55,13 +56,43 @@ def description(result: MeasuredStudy) -> list[tuple[str, str]]:
         ("workload", f"{Path(first.trace.path).name}, {_jobs(len(outcomes))} starting at row {first.trace.first:,}"),
         ("machine", f"{first.machine.name}: {outcomes.n_nodes:,} nodes with {_node_memory(outcomes)} each"),
         *((f"varied: {path}", ", ".join(str(value) for value in values)) for path, values in study.vary.items()),
-        ("runs", f"{len(study.cells)}, and {len(study.runs) - len(study.cells)} under FCFS without backfilling for fairness"),
-        ("warm-up", f"{_jobs(first.warm_up)} under FCFS without backfilling{_warm_up_exceptions(study)}"),
+        ("runs", runs_text(study)),
+        ("warm-up", f"{_jobs(first.warm_up)} under {warm_up_policy(cell.scheduler for cell in study.cells)}"),
         ("measured", " or ".join(_jobs(count) for count in measured) + f" ({study.measure.population} population)"),
         ("seeds", seed_text(cell.seed for cell in study.cells)),
-        ("engine", ", ".join(sorted({cell.engine for cell in result.cells}))),
+        ("engine", _engines(result)),
     ]
     return pairs
+
+
+def runs_text(study: Study) -> str:
+    """Count the runs of a study by their purpose, such as "3, 1 under FCFS without backfilling for fairness"."""
+    more = [f"{len(keys):,} {purpose}" for purpose, keys in _further_runs(study).items() if keys]
+    return ", ".join([f"{len(study.cells):,}", *more])
+
+
+def _further_runs(study: Study) -> dict[str, set[str]]:
+    """Return the keys of the runs in addition to the study's cells by purpose; a run with several counts for the first."""
+    found: dict[str, set[str]] = {}
+    for runs, purpose in (
+        (study.baselines, "under FCFS without backfilling for fairness"),
+        (study.memory_baselines, "on the memory baseline"),
+        (study.today.values(), "of today's configuration"),
+    ):
+        found[purpose] = {cell.key for cell in runs}.difference((cell.key for cell in study.cells), *found.values())
+    return found
+
+
+def _engines(result: MeasuredStudy) -> str:
+    """Name the engine, or each engine with the runs that used it."""
+    engines = {"of the study": Counter(cell.engine for cell in result.cells)}
+    for purpose, keys in _further_runs(result.study).items():
+        engines[purpose] = Counter(str(result.facts[key]["engine"]) for key in keys)
+    found: dict[str, list[str]] = {}
+    for purpose, counts in engines.items():
+        for engine, count in sorted(counts.items()):
+            found.setdefault(engine, []).append(f"{count:,} {purpose}")
+    return next(iter(found)) if len(found) == 1 else "; ".join(f"{name}: {', '.join(runs)}" for name, runs in found.items())
 
 
 def seed_text(seeds: Iterable[int]) -> str:
@@ -70,12 +101,6 @@ def seed_text(seeds: Iterable[int]) -> str:
     if len(numbers) > 10 and numbers[-1] - numbers[0] == len(numbers) - 1:
         return f"{numbers[0]} to {numbers[-1]}"
     return ", ".join(map(str, numbers))
-
-
-def _warm_up_exceptions(study: Study) -> str:
-    """Name the kinds of schedulers that warm up under their own policy."""
-    others = {cell.scheduler.kind for cell in study.cells if not warms_up_under_fcfs(cell.scheduler)}
-    return f"; {', '.join(sorted(others))} under its own policy" if others else ""
 
 
 def _left_out(result: MeasuredStudy) -> list[str]:

@@ -18,6 +18,7 @@ from poolwise.atomic_write import write_whole
 from poolwise.errors import InputError
 from poolwise.files import costs
 from poolwise.files.cost_items import cost_items, dollars_to_buy
+from poolwise.files.factory import warm_up_policy
 from poolwise.hashing import Json, canonical, pretty_parts
 from poolwise.metrics import METRICS, MeasuredRun, Metric, Window
 from poolwise.metrics.summary import STANDARD, measure_run, metric_columns, metrics_named
@@ -103,7 +104,10 @@ class StudyResult(MeasuredStudy):
         """Describe the jobs on which every run is measured."""
         counts = (int(self.population(cell).sum()) for cell in self.cells)
         common = self.study.measure.population == "common"
-        return population_note(counts, self.study.measure.warm_up, "every run finished" if common else "the paper counts")
+        condition, policy = "every run finished" if common else "the paper counts", ""
+        if self.study.measure.warm_up:
+            policy = warm_up_policy(cell.scheduler for cell in self.study.cells)
+        return population_note(counts, self.study.measure.warm_up, condition, policy)
 
     def provenance(self) -> Json:
         """Return the origin of the results: version, command, hashes of all inputs, seeds."""

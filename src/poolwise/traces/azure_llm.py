@@ -25,6 +25,7 @@ from poolwise.traces.numbers import NotANumber, are_whole
 from poolwise.traces.selection import select
 from poolwise.traces.table_checks import refuse, require
 from poolwise.traces.table_columns import Source, columns_of_csv, csv_header
+from poolwise.traces.text_files import stem
 from poolwise.traces.vinesim.tasks import TaskList
 from poolwise.traces.vinesim.types import UNITS, Types
 from poolwise.traces.vinesim.workload import workload_of_tasks
@@ -77,7 +78,7 @@ class AzureLLM(TraceFormat):
         at = np.searchsorted(sizes, context[order])
         prompt, size = kinds[at], sizes[at] * OPERATIONS
         workload = _workload(arrival, prompt, size, (generated[order] - 1) * OPERATIONS, token, machine)
-        return replace(workload, excluded=excluded, name=path.name.removesuffix(".gz").removesuffix(".csv"))
+        return replace(workload, excluded=excluded, name=stem(path))
 
     def _prompt_types(self) -> tuple[IntArray, IntArray, int]:
         """Return the task types of prompts, their sizes in tokens in ascending order, and the task type of tokens."""

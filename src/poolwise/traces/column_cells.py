@@ -47,7 +47,7 @@ class JobCells:
     """Columns of a table, addressed by the field that a map assigns to them.
 
     `local` is the time zone of dates without an offset; `in_seconds` collects the time fields without a unit, read as seconds,
-    and `repeated` counts the times in the hour that a clock repeats when summer time ends.
+    and `repeated` counts the times in the hour that a clock repeats when summer time ends. `dated`: a column has dates.
     """
 
     source: Source
@@ -55,6 +55,7 @@ class JobCells:
     local: tzinfo
     in_seconds: list[str] = field(default_factory=list)
     repeated: int = 0
+    dated: bool = False
 
     def __contains__(self, name: str) -> bool:
         return name in self.column_map
@@ -70,6 +71,7 @@ class JobCells:
         else:
             remedy = "write a time such as 2026-03-01T12:00:00, or map the column with its format: submit=COLUMN:%d.%m.%Y %H:%M"
             ns = self._read(name, known, words, lambda dates: self._dates(dates, form), remedy)
+            self.dated = True
         found = _fill_known(ns, known)
         if known.any():
             far = known & (np.abs(found - np.sort(ns)[len(ns) // 2]) > LONGEST // 2)

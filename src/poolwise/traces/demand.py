@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.errors import InputError
 from poolwise.model import Kind, Machine
 from poolwise.model.eligibility import TIME_LIMIT
+from poolwise.model.partition import default_of
 from poolwise.traces.numbers import round_up
 from poolwise.units import SECOND, UNKNOWN
 
@@ -34,24 +36,29 @@ class Demand:
     """Resources of jobs in a log, (n_job,) each.
 
     A job was spread over `parts` >= 1 nodes; a part stays on one node where nodes are shared. Thousandths of CPUs and GPUs are
-    totals of all parts, MiB of memory those of each part.
+    totals of all parts, MiB of memory those of each part. `partition`, if known, restricts the nodes that a job may use.
     """
 
     parts: IntArray
     cpu_milli: IntArray
     memory: FloatArray
     gpu_milli: IntArray
+    partition: NDArray[np.str_] | None = None
 
     def filter_rows(self, keep: BoolArray) -> Demand:
         """Return the jobs for which (n_job,) `keep` is true."""
-        return Demand(self.parts[keep], self.cpu_milli[keep], self.memory[keep], self.gpu_milli[keep])
+        partition = None if self.partition is None else self.partition[keep]
+        return Demand(self.parts[keep], self.cpu_milli[keep], self.memory[keep], self.gpu_milli[keep], partition)
 
     def to_request(self, machine: Machine, *, separate_nodes: bool = False) -> Request:
         """Convert the demand to resources of the machine.
 
         On whole nodes, a job takes as many nodes as its CPUs and GPUs need, and on each node the share of its memory that
-        belongs to the CPUs and GPUs there. If only some nodes have GPUs, jobs with GPUs request "gpu" of each node. On shared
-        nodes, each part is a task that requests "cpu_milli" or else "cores", "memory", and "gpu_milli" or else "gpu",
+        belongs to the CPUs and GPUs there. The smallest node that the job may use counts, unless a part has more CPUs than that
+        node and no more than the largest: then each part takes a node. If only some nodes have GPUs, jobs with GPUs request
+        "gpu" of each node.
+
+        On shared nodes, each part is a task that requests "cpu_milli" or else "cores", "memory", and "gpu_milli" or else "gpu",
         whichever the nodes or devices have; with `separate_nodes`, the parts of a job are the "nodes" of one task instead, and
         a part with more cores than any node has is divided as in `split_over_nodes`. Resources that the machine lacks are
         ignored and counted. Raises InputError for a job that would request only memory.
@@ -84,13 +91,30 @@ class Demand:
                 share = np.where(wanting, np.minimum(share, some * _MILLI / np.maximum(milli, 1)), share)
                 amounts[name] = np.where(wanting, _ceil(milli, np.maximum(nodes, 1) * _MILLI), 0)
             elif each:
-                nodes = np.maximum(nodes, _ceil(milli, each * _MILLI))
-                share = np.minimum(share, each * _MILLI / np.maximum(milli, 1))
+                least, most = self._node_sizes(machine, name)
+                part = _ceil(milli, self.parts)
+                apart = (part > least * _MILLI) & (part <= most * _MILLI)
+                nodes = np.maximum(nodes, np.where(apart, self.parts, _ceil(milli, least * _MILLI)))
+                share = np.minimum(share, np.where(apart, 1 / self.parts, least * _MILLI / np.maximum(milli, 1)))
             else:
-                _count_ignored(kind, milli, repaired)
+                _count_ignored(kind, milli, repaired, "whole nodes" if max_per_node(machine, name) else "nodes")
         _check(nodes, machine, "cores, and gpu in its resources (--machine-cores, --machine-gpus)")
         memory = round_up(self.memory * self.parts * share).astype(np.int64)
         return Request(np.ones_like(nodes), {"nodes": nodes, "memory": memory, **amounts}, repaired)
+
+    def _node_sizes(self, machine: Machine, name: str) -> tuple[IntArray, IntArray]:
+        """Return (n_job,) the smallest and the largest amount of a resource on the whole nodes that each job may use."""
+        groups = machine.racks.nodes
+        amounts = machine.per_node[name][groups]
+        least, most = (np.full(len(self.parts), int(size)) for size in (amounts.min(), amounts.max()))
+        if self.partition is not None and machine.partitions and (amounts != amounts[0]).any():
+            for text in np.unique(self.partition).tolist():
+                names = (text or default_of(machine.partitions)).split(",")
+                sets = [machine.node_sets[name] for name in names if name in machine.node_sets]
+                usable = amounts[np.any(sets, axis=0)[groups]] if sets else amounts
+                rows = self.partition == text
+                least[rows], most[rows] = usable.min(), usable.max()
+        return least, most
 
     def _on_shared_nodes(self, machine: Machine) -> Request:
         amounts: dict[str, IntArray] = {}
@@ -172,9 +196,9 @@ def _smallest(machine: Machine, name: str) -> int:
     return int(min((amount for amount in found[groups].tolist() if amount), default=0)) if found is not None else 0
 
 
-def _count_ignored(kind: str, milli: IntArray, repaired: dict[str, int]) -> None:
+def _count_ignored(kind: str, milli: IntArray, repaired: dict[str, int], where: str = "nodes") -> None:
     if count := int((milli > 0).sum()):
-        repaired[f"{kind} ignored, because the machine's nodes have none"] = count
+        repaired[f"{kind} ignored, because the machine's {where} have none"] = count
 
 
 def _check(requested: IntArray, machine: Machine, resources: str) -> None:

@@ -21,8 +21,9 @@ from poolwise.traces.format import TraceFormat
 from poolwise.traces.memory import LARGEST
 from poolwise.traces.numbers import array_to_ns, round_up
 from poolwise.traces.selection import occurring, select
-from poolwise.traces.table_checks import known_numbers, numbered, refuse, require
-from poolwise.traces.table_columns import Source, columns_of_csv, csv_header
+from poolwise.traces.table_checks import numbered, refuse, require
+from poolwise.traces.table_columns import Source, columns_of_csv, csv_header, known_numbers
+from poolwise.traces.text_files import stem
 from poolwise.units import SECOND
 
 ROLES = {"CN": "cn", "HN": "hn"}
@@ -120,7 +121,7 @@ class DLRM(TraceFormat):
             },
             excluded=excluded,
             repaired=occurring(repaired),
-            name=path.name.removesuffix(".gz").removesuffix(".csv"),
+            name=stem(path),
         )
 
 

@@ -19,11 +19,12 @@ from poolwise.traces.column_map import FIELDS, ColumnMap, guess_columns, nearest
 from poolwise.traces.column_times import read_times
 from poolwise.traces.demand import Demand, Request, recorded_limits
 from poolwise.traces.format import TraceFormat
-from poolwise.traces.memory import LARGEST, check_scale, parse_memory_unknown, with_unknown
+from poolwise.traces.memory import LARGEST, check_memory, with_unknown
 from poolwise.traces.numbers import round_up
 from poolwise.traces.selection import select
 from poolwise.traces.table_checks import check_unique
 from poolwise.traces.table_columns import Source, table_of
+from poolwise.traces.text_files import stem
 from poolwise.traces.unreadable_rows import read_readable
 from poolwise.units import SECOND
 
@@ -74,8 +75,7 @@ class MappedTable(TraceFormat):
 
     def read(self, path: Path, machine: Machine) -> Workload:
         """Read a table for a machine of whole or shared nodes."""
-        check_scale(self.memory_scale)
-        parse_memory_unknown(self.memory_unknown)
+        check_memory(self.memory_scale, self.memory_unknown)
         time_of_day.zone(self.timezone)
         given = parse_map(self.map)
         uneven_lines: list[int] = []
@@ -96,17 +96,16 @@ class MappedTable(TraceFormat):
         def read(rows: Source) -> Workload:
             return self._read(rows, columns, given, machine)
 
-        workload, skipped = read_readable(source, read, strict=self.strict)
+        workload, uneven = read_readable(source, read, strict=self.strict), dict[str, int]()
         if uneven_lines:
-            skipped.counts["cannot be read (cells missing or too many)"] = len(uneven_lines)
-            problem = "its number of cells differs from the header's"
-            skipped.notes.insert(0, f"skipped, for example, line {uneven_lines[0]}: {problem}")
+            uneven["cannot be read (cells missing or too many)"] = len(uneven_lines)
+            notes.append(f"skipped, for example, line {uneven_lines[0]}: its number of cells differs from the header's")
         return replace(
             workload,
             closed_loop=self.closed_loop,
-            excluded={**skipped.counts, **workload.excluded},
-            notes=(*notes, *workload.notes, *skipped.notes),
-            name=path.name.removesuffix(".gz").rpartition(".")[0] or path.name,
+            excluded={**uneven, **workload.excluded},
+            notes=(*notes, *workload.notes),
+            name=stem(path),
         )
 
     def _read(self, source: Source, columns: ColumnMap, given: ColumnMap, machine: Machine) -> Workload:
@@ -148,6 +147,7 @@ class MappedTable(TraceFormat):
             excluded=excluded,
             repaired={**times.repaired(keep), **repaired},
             notes=[*notes.messages, *times.notes(keep)],
+            epoch=int(submit.min()) if cells.dated else None,
         )
 
     def _memory(self, cells: JobCells, counts: Mapping[str, IntArray]) -> tuple[FloatArray, bool]:

@@ -17,10 +17,11 @@ LARGEST = 2**31
 """Largest accepted memory on a node, MiB; its product with a number of nodes stays below 2**63."""
 
 
-def check_scale(scale: float) -> None:
-    """Raise InputError if a scale factor is not positive and finite."""
+def check_memory(scale: float, unknown: str) -> None:
+    """Raise InputError for an invalid scale factor or substitute of unknown memory."""
     if not (math.isfinite(scale) and scale > 0):
         raise InputError(f"invalid memory scale {scale}", field="memory_scale", remedy="use a number above 0")
+    parse_memory_unknown(unknown)
 
 
 def parse_memory_unknown(unknown: str) -> int | None:

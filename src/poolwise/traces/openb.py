@@ -17,8 +17,9 @@ from poolwise.traces.demand import Demand
 from poolwise.traces.format import TraceFormat
 from poolwise.traces.memory import LARGEST
 from poolwise.traces.selection import occurring, select
-from poolwise.traces.table_checks import known_numbers, numbered, refuse, require
-from poolwise.traces.table_columns import Source, columns_of_csv, csv_header
+from poolwise.traces.table_checks import numbered, refuse, require
+from poolwise.traces.table_columns import Source, columns_of_csv, csv_header, known_numbers
+from poolwise.traces.text_files import stem
 from poolwise.units import SECOND
 
 _COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "creation_time", "deletion_time", "scheduled_time")
@@ -78,7 +79,7 @@ class OpenB(TraceFormat):
             },
             excluded=excluded,
             repaired={**occurring(counts), **request.repaired},
-            name=path.name.removesuffix(".gz").removesuffix(".csv"),
+            name=stem(path),
         )
 
 

@@ -19,8 +19,9 @@ from poolwise.traces.demand import Demand, max_per_node
 from poolwise.traces.format import TraceFormat
 from poolwise.traces.numbers import NotANumber, array_to_ns
 from poolwise.traces.selection import select
-from poolwise.traces.table_checks import known_numbers, refuse, require
-from poolwise.traces.table_columns import Source, columns_of_csv, csv_header
+from poolwise.traces.table_checks import refuse, require
+from poolwise.traces.table_columns import Source, columns_of_csv, csv_header, known_numbers
+from poolwise.traces.text_files import stem
 from poolwise.units import SECOND
 
 _COLUMNS = ("timestamp", "duration", "num_gpus")
@@ -74,7 +75,8 @@ class Philly(TraceFormat):
             attributes={"cluster": source.texts("cluster")[keep]} if "cluster" in source.names else {},
             excluded=excluded,
             repaired={**repaired, **request.repaired},
-            name=path.name.removesuffix(".gz").removesuffix(".csv"),
+            epoch=int(submit[keep].min()) * SECOND,
+            name=stem(path),
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolwise import catalog, registry
-from poolwise.arrays import BoolArray
 from poolwise.errors import InputError
 from poolwise.model import Kind, Machine, Workload
+from poolwise.traces import time_of_day
 from poolwise.traces.format import TraceFormat
+from poolwise.traces.only import Filter, from_first_job, keep_only, select_jobs
 from poolwise.traces.table_columns import is_table
 from poolwise.traces.text_files import beginning
 from poolwise.units import SECOND
@@ -22,7 +23,9 @@ from poolwise.units import SECOND
 _QUANTILES = {"min": 0.0, "5%": 0.05, "25%": 0.25, "50%": 0.5, "75%": 0.75, "95%": 0.95, "99%": 0.99, "max": 1.0}
 
 
-def read(path: str | Path, machine: Machine, format: str = "auto", **options: Any) -> Workload:
+def read(
+    path: str | Path, machine: Machine, format: str = "auto", *, only: Mapping[str, Filter] | None = None, **options: Any
+) -> Workload:
     """Read a trace for a machine.
 
     On a machine without memory, such as `Machine.flat`, requests for memory are dropped; the jobs are counted as repaired.
@@ -36,6 +39,10 @@ def read(path: str | Path, machine: Machine, format: str = "auto", **options: An
     format
         Registered format, "module:Name" or "file.py:Name"; "auto" detects it, and reads a table that no format recognizes as
         "columns".
+    only
+        Jobs to keep: attribute -> a value or a list of values, such as {"partition": ["batch", "gpu"]}; and "from" and "to",
+        the submission of the first job and the end of submissions: a date, or a time since the first job ("7 d"). All other
+        jobs are counted as excluded.
     options
         Fields of the format, such as `extra_columns=3` for "swf".
 
@@ -48,7 +55,7 @@ def read(path: str | Path, machine: Machine, format: str = "auto", **options: An
     TypeError
         The machine is not a Machine.
     InputError
-        The file cannot be read, or the format does not have an option.
+        The file cannot be read, the format does not have an option, or no job has a value in `only`.
 
     Examples
     --------
@@ -56,12 +63,21 @@ def read(path: str | Path, machine: Machine, format: str = "auto", **options: An
     >>> machine = poolwise.Machine.of_racks(2, 16, local="64 GiB", pool="1 TiB", cores=32)
     >>> poolwise.read("catalog:example-sacct.txt", machine).name
     'example-sacct'
+    >>> month = poolwise.read("catalog:example-sacct.txt", machine, only={"state": "COMPLETED", "from": "2026-03-02"})
+    >>> month.excluded["state other than COMPLETED"]
+    68
     """
     if not isinstance(machine, Machine):
         raise TypeError(f"read() takes the path first and the machine second; the machine is a {type(machine).__name__}")
     path = catalog.resolve("traces", path)
-    workload = choose_format(path, format, **options).read(path, machine)
+    workload = read_all(choose_format(path, format, **options), path, machine, only or {})
     return workload if _has_memory(machine) else _without_memory(workload)
+
+
+def read_all(chosen: TraceFormat, path: Path, machine: Machine, only: Mapping[str, Filter]) -> Workload:
+    """Read the jobs that match all filters, in a configured format."""
+    workload = chosen.read(path, machine)
+    return keep_only(workload, only, path, time_of_day.zone(getattr(chosen, "timezone", "UTC"))) if only else workload
 
 
 def choose_format(path: Path, format: str = "auto", **options: Any) -> TraceFormat:
@@ -138,7 +154,7 @@ def stretch(workload: Workload, first: int, jobs: int) -> Workload:
         remedy = f"rows are numbered from 0: first + jobs must be at most {len(workload)}"
         raise InputError(problem, field="stretch", remedy=remedy)
     subset = select_jobs(workload, slice(first, first + jobs))
-    return replace(subset, submit=subset.submit - workload.submit[first])
+    return from_first_job(subset)
 
 
 def without(workload: Workload, ids: Collection[int]) -> Workload:
@@ -155,20 +171,6 @@ def without(workload: Workload, ids: Collection[int]) -> Workload:
     if not keep.any():
         raise InputError("no job remains", field="without", remedy="remove fewer jobs")
     return select_jobs(workload, keep)
-
-
-def select_jobs(workload: Workload, rows: slice | BoolArray) -> Workload:
-    """Return the jobs of some rows; their times are unchanged."""
-    return replace(
-        workload,
-        id=workload.id[rows],
-        submit=workload.submit[rows],
-        duration=workload.duration[rows],
-        requested=workload.requested[rows],
-        tasks=workload.tasks[rows],
-        requests={name: column[rows] for name, column in workload.requests.items()},
-        attributes={name: column[rows] for name, column in workload.attributes.items()},
-    )
 
 
 def info(workload: Workload, machine: Machine | None = None) -> dict[str, Any]:

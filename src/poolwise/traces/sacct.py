@@ -12,15 +12,16 @@ from numpy.typing import NDArray
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.model import Machine, Workload
+from poolwise.model.eligibility import CONSTRAINT
 from poolwise.registry import register
 from poolwise.traces import sacct_rows, time_of_day
 from poolwise.traces.demand import Demand, recorded_limits
 from poolwise.traces.format import TraceFormat
-from poolwise.traces.memory import LARGEST, MemoryField, check_scale, parse_memory_unknown, with_unknown
+from poolwise.traces.memory import LARGEST, MemoryField, check_memory, with_unknown
 from poolwise.traces.sacct_jobs import add_missing_columns, split_jobs_and_steps
 from poolwise.traces.sacct_rows import SacctRows
 from poolwise.traces.selection import occurring, select
-from poolwise.traces.text_files import beginning
+from poolwise.traces.text_files import beginning, stem
 from poolwise.traces.unreadable_rows import read_readable
 from poolwise.units import MINUTE, SECOND, UNKNOWN
 
@@ -45,6 +46,8 @@ _TEXTS = {
     "Constraints": "constraint",
     "JobID": "job_name",
 }
+_PARTS = "component of a heterogeneous job, taken as a job of its own"
+_CONSTRAINTS = "constraint with alternatives, counts or features that the machine lacks, left out in that part"
 _LONGEST = 2**31  # seconds: submit + runtime stay below 2**63 ns
 _LARGEST = {"NNodes": 2**24, "AllocCPUS": 2**31}  # multiplied by the MiB on each, they stay below 2**63
 _CORRECT = "correct or remove the row"
@@ -62,7 +65,8 @@ class Sacct(TraceFormat):
 
     A job that ran is read whatever its final state, because it held its nodes. Jobs that were waiting or running when
     exported, or never ran, are excluded and counted. The runtime is ElapsedRaw and the requested time TimelimitRaw. If the
-    limit is UNLIMITED, Partition_Limit or below the runtime, it is replaced by the runtime and counted.
+    limit is Partition_Limit, it is the longest time of the partition if the machine limits it. If it is unknown, UNLIMITED or
+    below the runtime, it is replaced by the runtime. Both are counted.
 
     Memory used on a node is that of the step that used most: its MaxRSS, which is the largest task's, times its tasks per
     node. Concurrent steps used more in total; choose memory_field="requested" if they are common. ReqMem is per node ("n"),
@@ -104,8 +108,7 @@ class Sacct(TraceFormat):
         """Read an export for a machine of whole or shared nodes."""
         if self.memory_field not in _FIELDS:
             raise UnknownNameError.of("memory field", self.memory_field, _FIELDS, field="memory_field")
-        check_scale(self.memory_scale)
-        parse_memory_unknown(self.memory_unknown)
+        check_memory(self.memory_scale, self.memory_unknown)
         local = time_of_day.zone(self.timezone)
         export = sacct_rows.read_export(path)
         used, requested = _FIELDS[self.memory_field]
@@ -117,8 +120,7 @@ class Sacct(TraceFormat):
         def read(rows: SacctRows) -> Workload:
             return self._read(replace(rows, whole=rows.line), local, machine)
 
-        workload, skipped = read_readable(export, read, strict=self.strict)
-        return replace(workload, excluded={**skipped.counts, **workload.excluded}, notes=tuple(skipped.notes))
+        return read_readable(export, read, strict=self.strict)
 
     def _read(self, rows: SacctRows, local: tzinfo, machine: Machine) -> Workload:
         sacct_rows.check_width(rows)
@@ -134,10 +136,12 @@ class Sacct(TraceFormat):
             keep, more = select({"memory unknown or 0": memory <= 0}, path, 'read it with memory_unknown="zero"')
             jobs, memory, excluded = jobs.filter_rows(keep), memory[keep], {**excluded, **more}
         known = memory > 0
-        request = _demand(jobs, memory).to_request(machine, separate_nodes=True)
+        texts, described = _texts(jobs, machine)
+        demand = replace(_demand(jobs, memory), partition=texts.get("partition"))
+        request = demand.to_request(machine, separate_nodes=True)
         amounts = {**request.amounts, "memory": with_unknown(request.amounts["memory"], known, self.memory_unknown, repaired)}
-        submit, waited, times = _submit(jobs, local)
-        runtime, requested, recorded, limits = _times(jobs, keep=self.keep_requests)
+        epoch, submit, waited, times = _submit(jobs, local)
+        runtime, requested, recorded, limits = _times(jobs, machine, keep=self.keep_requests)
         return Workload.of(
             submit,
             runtime,
@@ -146,14 +150,15 @@ class Sacct(TraceFormat):
             tasks=request.tasks,
             requests=amounts,
             attributes={
-                **_texts(jobs),
+                **texts,
                 **waited,
                 **recorded_limits(machine, recorded, requested),
                 "memory_known": known.astype(np.int64),
             },
             excluded={**duplicates, **excluded},
-            repaired={**limits, **repaired, **times, **request.repaired},
-            name=path.name.removesuffix(".gz").removesuffix(".txt"),
+            repaired={**limits, **repaired, **times, **described, **request.repaired},
+            name=stem(path),
+            epoch=epoch,
         )
 
     def _memory(self, jobs: SacctRows, steps: SacctRows) -> tuple[FloatArray, dict[str, int]]:
@@ -256,34 +261,48 @@ def _demand(jobs: SacctRows, memory: FloatArray) -> Demand:
     return Demand(_nodes(jobs), _cpus(jobs) * 1000, memory, gpus * 1000)
 
 
-def _times(jobs: SacctRows, *, keep: bool = False) -> tuple[IntArray, IntArray, IntArray, dict[str, int]]:
+def _times(jobs: SacctRows, machine: Machine, *, keep: bool = False) -> tuple[IntArray, IntArray, IntArray, dict[str, int]]:
     """Return (n_job,) runtimes, requested times and recorded limits in ns, and counts of repaired requested times.
 
-    A recorded limit that is missing is `units.UNKNOWN`. With `keep`, requested times are the recorded limits.
+    A recorded limit that is missing is `units.UNKNOWN`. With `keep`, requested times are the recorded limits, or those of
+    partitions.
     """
     runtime = jobs.wholes("ElapsedRaw")
     jobs.refuse(runtime > _LONGEST, "ElapsedRaw", "{value} s exceeds 68 years", _CORRECT)
     words = jobs.words("TimelimitRaw")
     repaired: dict[str, int] = {}
-    limit = runtime * SECOND
-    for none in sorted({*words} & {"", "UNLIMITED", "Partition_Limit", "INVALID"}):
-        repaired[f"time limit {none or 'unknown'}, taken as the runtime"] = words.count(none)
+    limit, longest = runtime * SECOND, _partition_limits(jobs, words, machine)
+    bounded = longest < UNKNOWN
+    missing = [word for word, known in zip(words, bounded.tolist(), strict=True) if not known]
+    for none in sorted({*missing} & {"", "UNLIMITED", "Partition_Limit", "INVALID"}):
+        repaired[f"time limit {none or 'unknown'}, taken as the runtime"] = missing.count(none)
+    if bounded.any():
+        repaired["time limit Partition_Limit, taken as the longest time of the partition"] = int(bounded.sum())
     given = np.array([word not in ("", "UNLIMITED", "Partition_Limit", "INVALID") for word in words], dtype=np.bool_)
     limited = jobs.filter_rows(given)
     minutes = limited.wholes("TimelimitRaw")
     bad = (minutes < 0) | (minutes > _LONGEST // 60)
     limited.refuse(bad, "TimelimitRaw", "{value} is not a time limit in minutes", _CORRECT)
-    limit[given] = minutes * MINUTE
+    limit[given], limit[bounded] = minutes * MINUTE, longest[bounded]
     recorded = np.where(given & (limit > 0), limit, UNKNOWN)
     if keep:
-        return runtime * SECOND, recorded, recorded, {}
+        return runtime * SECOND, np.minimum(recorded, longest), recorded, {}
     if below := int((limit < runtime * SECOND).sum()):
         repaired["time limit below the runtime, taken as the runtime"] = below
     return runtime * SECOND, np.maximum(limit, runtime * SECOND), recorded, repaired
 
 
-def _submit(jobs: SacctRows, local: tzinfo) -> tuple[IntArray, dict[str, FloatArray], dict[str, int]]:
-    """Return (n_job,) ns since the first submission, the recorded waits as attributes, and counts of repaired values."""
+def _partition_limits(jobs: SacctRows, words: list[str], machine: Machine) -> IntArray:
+    """Return (n_job,) longest times (ns) of the partitions of jobs with the limit Partition_Limit, otherwise `UNKNOWN`."""
+    longest = {part.name: part.max_time for part in machine.partitions}
+    names = jobs.words("Partition") if "Partition" in jobs.names else [""] * len(words)
+    pairs = zip(names, words, strict=True)
+    found = [longest.get(name, UNKNOWN) if word == "Partition_Limit" else UNKNOWN for name, word in pairs]
+    return np.array(found, dtype=np.int64)
+
+
+def _submit(jobs: SacctRows, local: tzinfo) -> tuple[int, IntArray, dict[str, FloatArray], dict[str, int]]:
+    """Return the first submission in ns since 1970, (n_job,) ns since it, the recorded waits, and counts of repaired values."""
     remedy = "write times in sacct's format, and set their time zone (--timezone)"
     submit, twice = jobs.read("Submit", lambda words: time_of_day.seconds(words, local), remedy)
     far = np.abs(submit - np.sort(submit)[len(submit) // 2]) > _LONGEST // 2
@@ -296,10 +315,23 @@ def _submit(jobs: SacctRows, local: tzinfo) -> tuple[IntArray, dict[str, FloatAr
     early = waited < 0
     waited[early] = np.nan
     counts = {time_of_day.REPEATED: twice + more, "start before the submission, wait unknown": int(early.sum())}
-    return since * SECOND, {"wait_s": waited}, occurring(counts)
+    return int(submit.min()) * SECOND, since * SECOND, {"wait_s": waited}, occurring(counts)
 
 
-def _texts(jobs: SacctRows) -> dict[str, NDArray[np.str_]]:
-    """Return the text columns of the export, and the final state of each job."""
+def _texts(jobs: SacctRows, machine: Machine) -> tuple[dict[str, NDArray[np.str_]], dict[str, int]]:
+    """Return the text columns of the export with the final state of each job, and counts of repaired values."""
     texts = {ours: np.array(jobs.words(name), dtype=np.str_) for name, ours in _TEXTS.items() if name in jobs.names}
-    return {**texts, "state": np.array([word.partition(" ")[0] for word in jobs.words("State")], dtype=np.str_)}
+    counts = {_PARTS: sum("+" in name for name in jobs.words("JobID"))} if "JobID" in jobs.names else {}
+    if CONSTRAINT in texts and machine.node_sets:
+        written = texts[CONSTRAINT]
+        possible = {text: _supported(text, machine) for text in np.unique(written).tolist()}
+        texts[CONSTRAINT] = np.array([possible[text] for text in written.tolist()], dtype=np.str_)
+        counts[_CONSTRAINTS] = int((texts[CONSTRAINT] != written).sum())
+    texts["state"] = np.array([word.partition(" ")[0] for word in jobs.words("State")], dtype=np.str_)
+    return texts, occurring(counts)
+
+
+def _supported(constraint: str, machine: Machine) -> str:
+    """Return the features that a constraint requires all of, without those that the machine lacks; "" for other constraints."""
+    terms = constraint.split("&")
+    return "" if set(constraint) & set("|*[](),") else "&".join(term for term in terms if term in machine.node_sets)

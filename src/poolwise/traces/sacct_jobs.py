@@ -20,6 +20,7 @@ _NAME = re.compile(r"(?P<job>[0-9]{1,9})(?:_(?P<task>[0-9]{1,7})|\+(?P<part>[0-9
 _TASK, _PART = 10**8, 5 * 10**7  # above Slurm's largest job number, 67,108,863; array tasks are below 5 * 10**7
 
 SAME = "identical duplicate row"
+RESIZED = "earlier part of a job that changed its size"
 EARLIER = "earlier row of a job that was requeued, or that was still active in an earlier export"
 
 
@@ -44,7 +45,8 @@ def split_jobs_and_steps(rows: SacctRows, local: tzinfo) -> tuple[SacctRows, Sac
             identical += 1
         else:
             by_name[name].append(row)
-    jobs, steps, earlier, began = [], [], 0, {}
+    jobs, steps, resized, earlier, began = [], [], 0, 0, {}
+    states = rows.words("State")
     for name, candidates in by_name.items():
         if "." in name:
             continue
@@ -54,7 +56,9 @@ def split_jobs_and_steps(rows: SacctRows, local: tzinfo) -> tuple[SacctRows, Sac
             last = max(candidates, key=lambda row: (*_recency(rows, row, local), row))
             began[name] = _recency(rows, last, local)[1]
         jobs.append(last)
-        earlier += len(candidates) - 1
+        parts = sum(states[row] == "RESIZING" for row in candidates if row != last)
+        resized += parts
+        earlier += len(candidates) - 1 - parts
     if not jobs:
         raise InputError(
             "the export contains no jobs", file=rows.path, remedy="check --starttime, and your permission for --allusers"
@@ -73,6 +77,7 @@ def split_jobs_and_steps(rows: SacctRows, local: tzinfo) -> tuple[SacctRows, Sac
         earlier += len(candidates) - min(1, len(own))
     excluded = {
         SAME: identical,
+        RESIZED: resized,
         EARLIER: earlier,
         "pending array tasks in one row": tasks_waiting,
         "step whose job is not in the export": orphans,

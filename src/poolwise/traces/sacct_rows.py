@@ -32,9 +32,13 @@ REQUIRED: tuple[tuple[str, ...], ...] = (
 """Required columns, one of each group; End also requires Start."""
 
 USED_COLUMNS = (
-    "JobIDRaw", "Submit", "Start", "State", "NNodes", "AllocCPUS", "ElapsedRaw", "TimelimitRaw", "ReqMem", "MaxRSS", "NTasks",
+    "JobIDRaw", "JobID", "User", "Account", "QOS", "Partition", "Constraints", "Submit", "Start", "State", "NNodes",
+    "AllocCPUS", "ElapsedRaw", "TimelimitRaw", "ReqMem", "MaxRSS", "NTasks", "AllocTRES",
 )  # fmt: skip
-"""Columns to export so that the format does not derive any."""
+"""Columns to export so that the format does not derive any and knows of all partitions, constraints and GPUs."""
+
+_FREE_TEXT = ("JobName", "Comment", "AdminComment", "SubmitLine", "WorkDir")
+"""Columns whose text may contain "|"."""
 
 UNKNOWN = frozenset({"", "Unknown", "None", "N/A", "INVALID"})
 """Values that sacct writes for an unknown time."""
@@ -97,10 +101,11 @@ class SacctRows(NumberedRows):
 def read_export(path: Path) -> SacctRows:
     """Read an export, plain or gzip, with or without "|" at line ends; a file may contain several exports in sequence.
 
-    Rows may have more or fewer cells than the header (see `check_width`). Raises InputError if the file is not an export.
+    The alternatives of a constraint are joined again; other rows may have more or fewer cells than the header (see
+    `check_width`). Raises InputError if the file is not an export.
     """
     names: tuple[str, ...] = ()
-    first, ends = "", False
+    first, ends, at = "", False, -1
     lines: list[int] = []
     cells: list[list[str]] = []
     for number, raw in enumerate(read_text(path).split("\n"), start=1):
@@ -110,8 +115,12 @@ def read_export(path: Path) -> SacctRows:
         if not names:
             first, ends, names = line, line.endswith("|"), header(line)
             _check_header(path, number, names)
+            at = names.index("Constraints") if "Constraints" in names and not {*_FREE_TEXT} & {*names} else -1
             continue
-        cells.append([word.strip() for word in (line.removesuffix("|") if ends else line).split("|")])
+        words = [word.strip() for word in (line.removesuffix("|") if ends else line).split("|")]
+        if at >= 0 and (more := len(words) - len(names)) > 0:  # "thin|fat" is one constraint
+            words[at : at + more + 1] = ["|".join(words[at : at + more + 1])]
+        cells.append(words)
         lines.append(number)
     if not cells:
         raise InputError("the export contains no jobs", file=path, remedy=f"export with sacct --parsable2 {_FORMAT_OPTION}")

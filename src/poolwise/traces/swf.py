@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,13 +16,13 @@ from poolwise.registry import register
 from poolwise.traces import swf_rows as swf
 from poolwise.traces.demand import recorded_limits, split_over_nodes
 from poolwise.traces.format import TraceFormat
-from poolwise.traces.memory import LARGEST, MemoryField, check_scale, parse_memory_unknown, with_unknown
+from poolwise.traces.memory import LARGEST, MemoryField, check_memory, with_unknown
 from poolwise.traces.numbers import array_to_ns, round_up
 from poolwise.traces.selection import occurring, select
 from poolwise.traces.swf_rows import SwfLines, SwfRows
-from poolwise.traces.text_files import beginning
+from poolwise.traces.text_files import beginning, stem
 from poolwise.traces.unreadable_rows import read_readable
-from poolwise.units import UNKNOWN
+from poolwise.units import SECOND, UNKNOWN
 
 _COLUMNS: dict[MemoryField, tuple[int, ...]] = {
     "used-then-requested": (swf.USED_MEMORY, swf.REQUESTED_MEMORY),
@@ -31,6 +32,7 @@ _COLUMNS: dict[MemoryField, tuple[int, ...]] = {
 _NAMES = {"user": swf.USER, "group": swf.GROUP, "queue": swf.QUEUE, "partition": swf.PARTITION}
 _LONGEST = 2**31  # seconds: submit + runtime stay below 2**63 ns
 _IN_SECONDS = "times are in seconds; correct the row"
+_START = re.compile(r"\s*UnixStartTime:\s*([0-9]{1,11})\s*\Z")
 _LARGEST = 2**31  # processors; multiplied by the MiB on each, they stay below 2**63
 
 
@@ -89,14 +91,12 @@ class SWF(TraceFormat):
         """Read a log for a machine of whole or shared nodes."""
         if self.memory_field not in _COLUMNS:
             raise UnknownNameError.of("memory field", self.memory_field, _COLUMNS, field="memory_field")
-        check_scale(self.memory_scale)
-        parse_memory_unknown(self.memory_unknown)
+        check_memory(self.memory_scale, self.memory_unknown)
 
         def read(lines: SwfLines) -> Workload:
             return self._read(swf.parse_rows(lines, self.extra_columns), machine)
 
-        found, skipped = read_readable(swf.read_lines(path), read, strict=self.strict)
-        return replace(found, excluded={**skipped.counts, **found.excluded}, notes=tuple(skipped.notes))
+        return read_readable(swf.read_lines(path), read, strict=self.strict)
 
     def _read(self, log: SwfRows, machine: Machine) -> Workload:
         path = log.path
@@ -123,7 +123,8 @@ class SWF(TraceFormat):
             },
             excluded=excluded,
             repaired=repaired,
-            name=path.name.removesuffix(".gz").removesuffix(".swf"),
+            epoch=_epoch(log),
+            name=stem(path),
         )
         return replace(found, closed_loop=self.closed_loop)
 
@@ -216,6 +217,12 @@ def _submit(log: SwfRows) -> IntArray:
     since = seconds - seconds.min()
     log.refuse(since > _LONGEST, swf.SUBMIT, "{value} is more than 68 years after the first job", _IN_SECONDS)
     return array_to_ns(since)
+
+
+def _epoch(log: SwfRows) -> int | None:
+    """Return the first submission in ns since 1970, if the header has a UnixStartTime."""
+    found = next((match for match in map(_START.match, log.comments) if match), None)
+    return None if found is None else (int(found[1]) + int(log.values[:, swf.SUBMIT].min())) * SECOND
 
 
 def _attributes(log: SwfRows) -> dict[str, IntArray | FloatArray]:

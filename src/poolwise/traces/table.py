@@ -26,7 +26,7 @@ from poolwise.traces.table_columns import (
     is_parquet,
     parquet_bytes,
 )
-from poolwise.traces.text_files import beginning, write_text
+from poolwise.traces.text_files import beginning, stem, write_text
 
 _TIMES = ("submit_ns", "duration_ns")
 _REQUESTS = {"nodes": "nodes", "memory_mib": "memory"}
@@ -89,7 +89,7 @@ class TableFormat(TraceFormat):
             attributes=attributes,
             excluded=source.counts.get("excluded"),
             repaired=source.counts.get("repaired"),
-            name=path.name.removesuffix(".gz").removesuffix(path.suffix if path.suffix != ".gz" else ".csv"),
+            name=stem(path),
         )
 
 

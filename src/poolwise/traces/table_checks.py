@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from poolwise.arrays import BoolArray, FloatArray, IntArray
+from poolwise.arrays import BoolArray, IntArray
 from poolwise.errors import InputError
-from poolwise.traces.numbers import NotANumber, reals
 from poolwise.traces.table_columns import Source
 
 _NUMBER = re.compile(r"([0-9]{1,18})$")
@@ -29,19 +28,6 @@ def refuse(source: Source, name: str, bad: BoolArray, problem: str) -> None:
     if bad.any():
         row = int(np.argmax(bad))
         raise source.error(row, name, f"'{source.texts(name)[row]}' {problem}", "correct or remove the row")
-
-
-def known_numbers(source: Source, name: str) -> FloatArray:
-    """Return (n_row,) float64, NaN for empty cells; raise InputError for text, NaN and infinities."""
-    words = [word.strip() for word in source.texts(name).tolist()]
-    given = [row for row, word in enumerate(words) if word]
-    values = np.full(len(words), np.nan, dtype=np.float64)
-    try:
-        values[given] = reals([words[row] for row in given])
-    except NotANumber as error:
-        remedy = "write a number, or leave the cell empty if it is unknown"
-        raise source.error(given[error.position], name, error.problem, remedy) from error
-    return values
 
 
 def check_unique(source: Source, ids: IntArray, name: str) -> None:

@@ -86,14 +86,9 @@ class _CSV:
         words = self._words(name)
         if are_whole(words):
             return self.wholes(name)
-        given = [row for row, word in enumerate(words) if word]
-        values = np.full(len(words), np.nan, dtype=np.float64)
-        try:
-            values[given] = reals([words[row] for row in given])
-        except NotANumber as error:
-            remedy = f"write a number, leave the cell empty if it is unknown, or name the column text.{name}"
-            raise self.error(given[error.position], name, error.problem, remedy) from error
-        return values
+        return known_numbers(
+            self, name, f"write a number, leave the cell empty if it is unknown, or name the column text.{name}"
+        )
 
     def texts(self, name: str) -> NDArray[np.str_]:
         return np.array(self.words[self.names.index(name)], dtype=np.str_)
@@ -254,6 +249,20 @@ Source = _CSV | _Parquet
 they raise InputError for other cells. `line` and `header_line` are None for a file without lines, where `location` describes
 a row. `counts` are the rows by reason, for "excluded" and "repaired"; empty if the file does not store them.
 """
+
+
+def known_numbers(
+    source: Source, name: str, remedy: str = "write a number, or leave the cell empty if it is unknown"
+) -> FloatArray:
+    """Return (n_row,) float64, NaN for empty cells; raise InputError for text, NaN and infinities."""
+    words = [word.strip() for word in source.texts(name).tolist()]
+    given = [row for row, word in enumerate(words) if word]
+    values = np.full(len(words), np.nan, dtype=np.float64)
+    try:
+        values[given] = reals([words[row] for row in given])
+    except NotANumber as error:
+        raise source.error(given[error.position], name, error.problem, remedy) from error
+    return values
 
 
 def columns_of_parquet(path: Path) -> Source:

@@ -36,6 +36,11 @@ def read_text(path: Path) -> str:
         return data.decode("latin-1")
 
 
+def stem(path: Path) -> str:
+    """Return the name of a trace: that of its file without ".gz" and the extension."""
+    return path.name.removesuffix(".gz").rpartition(".")[0] or path.name
+
+
 def beginning(path: Path, size: int = 65536) -> bytes:
     """Read the first bytes of a file, decompressed if it is gzip; return no bytes if it cannot be read."""
     try:

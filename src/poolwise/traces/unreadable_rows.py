@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn, Protocol, Self, TypeVar
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.errors import InputError
+from poolwise.model import Workload
 from poolwise.traces.numbers import NotANumber
 
 MAX_NOTES = 3
@@ -112,19 +113,19 @@ class SkippedRows:
 
 
 T = TypeVar("T", bound=LogRows)
-R = TypeVar("R")
 
 
-def read_readable(rows: T, read: Callable[[T], R], *, strict: bool) -> tuple[R, SkippedRows]:
+def read_readable(rows: T, read: Callable[[T], Workload], *, strict: bool) -> Workload:
     """Call a function that reads rows, and call it again without the rows for which it raises UnreadableRows.
 
-    If `strict` is set, the first error propagates. It also propagates if more rows are unreadable than readable, because then
-    the options or the format are wrong rather than the rows.
+    Skipped rows are counted as excluded, and notes describe the first. If `strict` is set, the first error propagates. It also
+    propagates if more rows are unreadable than readable, because then the options or the format are wrong rather than the rows.
     """
     skipped, total, first = SkippedRows(), len(rows), None
     while True:
         try:
-            return read(rows), skipped
+            found = read(rows)
+            return replace(found, excluded={**skipped.counts, **found.excluded}, notes=(*found.notes, *skipped.notes))
         except UnreadableRows as error:
             if strict or error.bad is None:
                 raise

@@ -36,12 +36,12 @@ def _judge(rows, state, answers, truth):
     """
     jobs, rules, racks = state.jobs, state.rules, state.racks
     n, remote = jobs.nodes[0], jobs.remote[0]
-    if not fits(n, remote, rules.anywhere, racks.shadow_free, racks.shadow_pool):
+    if not fits(0, n, remote, rules.anywhere, None, racks.shadow_free, racks.shadow_pool):
         return False
-    if fits(n, remote, rules.anywhere, racks.free, racks.pool):
+    if fits(0, n, remote, rules.anywhere, None, racks.free, racks.pool):
         return False
     compute_extra(0, state)
-    if not rules.anywhere:
+    if rules.closed:
         prepare_bounds(0, state)
     for k in range(answers.size):
         answers[k] = _classify_subtree(0, rows[k], state)
@@ -96,8 +96,9 @@ def _draw(g: np.random.Generator) -> tuple[np.ndarray, JobArrays, Rules, RackArr
     for column in columns:
         column.setflags(write=False)
     backfill = EASY if g.random() < 0.9 else EASY_NO_EXTRA
-    rules = Rules(bool(g.random() < 0.2), backfill, WORST, WORST, False, 0, False, False, False, 0, 0.0, 1)
-    return np.array([*each[1:], both]), JobArrays(*columns), rules, racks
+    anywhere = bool(g.random() < 0.2)
+    rules = Rules(anywhere, not anywhere, anywhere, False, backfill, WORST, WORST, False, 0, False, False, False, 0, 0.0, 1)
+    return np.array([*each[1:], both]), JobArrays(*columns, mixed=None), rules, racks
 
 
 def test_closed_form_verdicts_match_exact_placement() -> None:

@@ -38,11 +38,14 @@ class _Jobs(NamedTuple):
     believed_near: np.ndarray
     believed_far: np.ndarray
     believed_weight: np.ndarray
+    mixed: None = None
 
 
 class _Rules(NamedTuple):
     anywhere: bool
+    varies: bool
     believed_spread: int
+    by_node: bool = False
 
 
 class _Racks(NamedTuple):
@@ -72,7 +75,8 @@ def _draw(g: np.random.Generator):
     far = near + float(g.choice([0.0, 0.5, 2.0]))
     length = int(np.ceil(expected_work * (1 + near)))
     jobs = _Jobs(*(np.array([value]) for value in (n, remote, expected_work, length, near, far, 1.0)))
-    rules = _Rules(bool(g.random() < 0.5), int(g.choice([WORST, MEAN, PAPER])))
+    anywhere = bool(g.random() < 0.5)
+    rules = _Rules(anywhere, anywhere, int(g.choice([WORST, MEAN, PAPER])))
     return profile, jobs, rules, _Racks(*(np.zeros(n_rack, np.int64) for _ in range(3)))
 
 
@@ -97,9 +101,9 @@ def _try_each_instant(first, limit, profile, jobs, rules, found):
         while True:
             some = [m for m in range(k, count) if m == k or profile.time[m] - profile.time[k] < length]
             least = profile.free[:, some].min(axis=1), profile.pool[:, some].min(axis=1)
-            if not place(int(jobs.nodes[0]), int(jobs.remote[0]), rules.anywhere, *least, found.take, found.borrow):
+            if not place(0, jobs, rules.anywhere, *least, found.take, found.borrow):
                 break
-            needed = min(expected(0, jobs, found.take, found.borrow, rules.anywhere, rules.believed_spread), most)
+            needed = min(expected(0, jobs, found.take, found.borrow, rules), most)
             if needed <= length:
                 return k, length, least
             length = needed
@@ -218,7 +222,7 @@ def _fits_from_now_on(job, jobs, rules, profile):
     until = profile.time[first] + min(length, HORIZON - int(profile.time[first]))
     some = [m for m in range(first, count) if m == first or profile.time[m] < until]
     least = profile.free[:, some].min(axis=1), profile.pool[:, some].min(axis=1)
-    return bool(fits(int(jobs.nodes[job]), int(jobs.remote[job]), rules.anywhere, *least))
+    return bool(fits(job, int(jobs.nodes[job]), int(jobs.remote[job]), rules.anywhere, None, *least))
 
 
 def _check_sums(profile):

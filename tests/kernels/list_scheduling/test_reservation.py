@@ -34,11 +34,11 @@ def _reserve_both_ways(heads, state, tracked, found):
         now.time = jobs.submit[k]
         while now.running > 0 and runs.end[runs.ending[0]] <= now.time:
             end_first(state)
-        if place(jobs.nodes[k], jobs.remote[k], rules.anywhere, racks.free, racks.pool, racks.take, racks.borrow):
+        if place(k, jobs, rules.anywhere, racks.free, racks.pool, racks.take, racks.borrow):
             start(k, state)
             now.head = -1
         head = heads[k]
-        if fits(jobs.nodes[head], jobs.remote[head], rules.anywhere, racks.free, racks.pool):
+        if fits(head, jobs.nodes[head], jobs.remote[head], rules.anywhere, None, racks.free, racks.pool):
             continue
         tracked[k] = now.shadow_tracked
         for way in range(2):

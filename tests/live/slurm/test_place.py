@@ -9,13 +9,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from poolwise.live.slurm import platform
+from poolwise.live.slurm.client_calls import SlurmTimeoutError
+from poolwise.live.slurm.parsing import ClusterListing
 from poolwise.live.slurm.place_mode import PlacePlatform
 from poolwise.live.slurm.platform import SlurmSettings
 from poolwise.loop import Loop
-from poolwise.model import Continuation
+from poolwise.model import Continuation, Event
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import DAY
-from tests.helpers.fake_slurm import FakeSlurm, make_job
+from tests.helpers.fake_slurm import NODE, FakeSlurm, make_job
 
 SETTINGS = SlurmSettings("pools", True, interval=0.0)
 
@@ -34,21 +36,23 @@ class SteppedRun:
         self.loop.apply_events(next(self.events))
 
     def step(self) -> None:
-        self.platform._wake_at = self.platform.now  # so that a pass follows each poll
+        self.platform.wake_at = self.platform.now  # so that a pass follows each poll
         self.loop.apply_events(next(self.events))
         self.assert_consistent()
 
     def assert_consistent(self) -> None:
         snapshot = self.platform.snapshot()
         held = snapshot.capacity - snapshot.free
-        for name, owner in (("rack0.nodes", 0), ("rack1.nodes", 4)):
-            here = {f"n{k}" for k in range(owner, owner + 4)}
+        for name, first in (("rack0.nodes", 0), ("rack1.nodes", 4)):
+            here = {f"n{k}" for k in range(first, first + 4)}
             busy = {(job.name, node) for job in self.platform.listing.jobs for node in job.allocated if node in here}
             coming = {(job, node) for job, start in self.platform.released.items() for node in start.nodes if node in here}
             # a node on which Slurm started a job that was given back counts twice: for it and for the job assigned to the node
-            assert held[snapshot.machine.owner(name), 0] == len(busy | coming)
+            assert sum(held[o, 0] for o, owner in enumerate(snapshot.machine.owners) if owner.startswith(name)) == len(
+                busy | coming
+            )
         waiting = {snapshot.table.name(job) for job in self.loop.queue.jobs.tolist()}
-        assert waiting == {name for name, _ in self.platform.rows.waiting()}
+        assert waiting == set(self.platform.rows.waiting)
 
 
 @pytest.fixture
@@ -65,6 +69,21 @@ def test_jobs_run_on_their_assigned_nodes(slurm: FakeSlurm) -> None:
     assert slurm.ran == {"1": ("n0", "n1", "n2"), "2": ("n4", "n5", "n6", "n7")}
     free = run.platform.snapshot().free
     assert free[run.platform.layout.machine.owner("rack0.pool")].max() == 40 * 1024
+
+
+def test_events_survive_a_timeout_after_the_comparison(slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, failures = SteppedRun(slurm), [SlurmTimeoutError("no answer")]
+
+    def fail(platform: PlacePlatform, events: list[Event]) -> None:
+        for error in failures:
+            failures.clear()
+            raise error
+
+    monkeypatch.setattr(PlacePlatform, "after_compare", fail)
+    slurm.jobs = {"1": make_job("1")}
+    run.step()
+    slurm.start_released()
+    assert not failures and slurm.ran == {"1": ("n0",)}
 
 
 def test_job_that_never_starts_is_withdrawn_and_finally_given_back(slurm: FakeSlurm) -> None:
@@ -89,23 +108,48 @@ def test_unplaceable_job_is_given_back_with_the_reason(slurm: FakeSlurm) -> None
 
 
 def test_nodes_that_form_no_machine_do_not_end_the_run(slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With mixed nodes in a rack, the old machine is kept without the changed nodes until the racks are uniform again."""
+    """While Slurm lists no nodes, the old machine is kept without them."""
     logged: list[str] = []
     monkeypatch.setattr(platform, "log_event", lambda event, *_, **__: logged.append(event))
     run = SteppedRun(slurm)
-    slurm.cpus |= {"n0": 8, "n1": 32, "n99": 16}
-    slurm.jobs = {str(k): make_job(str(k), nodes=3) for k in (1, 2, 3)}
+    before, slurm.cpus = slurm.cpus, {}
+    slurm.jobs = {str(k): make_job(str(k), nodes=3) for k in (1, 2)}
     for _ in range(3):
         run.step()
         slurm.start_released()
-    assert sorted(slurm.ran.values()) == [("n1", "n2", "n3"), ("n4", "n5", "n6")]
-    assert logged.count("machine_rebuild_failed") == 1 and "machine_rebuilt" not in logged
-    slurm.cpus = dict.fromkeys([f"n{k}" for k in range(8)], 32)
+    assert not slurm.ran and logged.count("machine_rebuild_failed") == 1 and "machine_rebuilt" not in logged
+    slurm.cpus = before
     for _ in range(3):
         run.step()
         slurm.start_released()
-    assert len(slurm.ran) == 2 and "machine_rebuilt" in logged
-    assert run.platform.snapshot().capacity[run.platform.layout.machine.owner("rack0.nodes"), 0] == 4
+    assert len(slurm.ran) == 2
+
+
+def test_rack_with_nodes_of_different_sizes_uses_each_by_its_size(slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs with much memory get the large nodes of both racks, where they need no pool; small jobs leave these free."""
+    sizes = {name: NODE * (4 if name in ("n1", "n5", "n6") else 1) for name in slurm.cpus}
+    whole = slurm.read
+
+    def read() -> ClusterListing:
+        listing = whole()
+        return replace(listing, nodes={name: replace(node, memory=sizes[name]) for name, node in listing.nodes.items()})
+
+    monkeypatch.setattr(slurm, "read", read)
+    run = SteppedRun(slurm)
+    layout = run.platform.layout
+    assert [layout.machine.owners[layout.owner[name]] for name in ("n0", "n1", "n2", "n5")] == [
+        "rack0.nodes", "rack0.nodes1", "rack0.nodes", "rack1.nodes1",
+    ]  # fmt: skip
+    slurm.jobs = {"1": make_job("1", nodes=2, memory=2 * 3 * NODE), "2": make_job("2", nodes=3), "3": make_job("3", nodes=2)}
+    for _ in range(4):
+        run.step()
+        slurm.start_released()
+    assert slurm.ran["1"] == ("n5", "n6") and "licenses" not in slurm.jobs["1"].licenses
+    assert "n1" not in {*slurm.ran["2"], *slurm.ran["3"]} and len({*slurm.ran["2"], *slurm.ran["3"]}) == 5
+    slurm.down |= {"n1"}
+    run.step()
+    capacity = run.platform.snapshot().capacity
+    assert capacity[layout.machine.owner("rack0.nodes1"), 0] == 0 and capacity[layout.machine.owner("rack0.nodes"), 0] == 3
 
 
 def test_user_holds_and_other_partitions_are_unchanged(slurm: FakeSlurm) -> None:

@@ -136,11 +136,12 @@ def test_rows_of_finished_jobs_are_given_to_later_jobs(monkeypatch: pytest.Monke
     """Waiting and running jobs keep their rows, and a refused start returns with its request."""
     monkeypatch.setattr(job_table, "SPARE_ROWS", 2)
     rows, request = JobRows(("nodes", "memory"), 0, None), JobRequest(1, 60, 0, 7, {"nodes": 2, "memory": 1024})
-    assert [rows.append_waiting(str(k), request) for k in range(6)] == [*range(6)]
+    rows.waiting = {str(k): rows.append(str(k), request) for k in range(6)}
+    assert [*rows.waiting.values()] == [*range(6)]
     for k in range(5):
-        rows.stop_waiting(str(k))
+        del rows.waiting[str(k)]
     rows.recycle([3])
-    assert [rows.append_waiting(name, request) for name in ("7", "8", "9", "10")] == [0, 1, 2, 4]
+    assert [rows.append(name, request) for name in ("7", "8", "9", "10")] == [0, 1, 2, 4]
     assert [rows.table.name(row) for row in range(6)] == ["7", "8", "9", "3", "10", "5"]
-    rows.requeue("3", 3)
-    assert rows.is_waiting("3") and len(rows.table) == 6
+    rows.waiting["3"] = 3
+    assert rows.request("3") == request and len(rows.table) == 6

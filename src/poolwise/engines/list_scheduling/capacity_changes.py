@@ -10,10 +10,15 @@ from poolwise.arrays import IntArray
 from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.kernel_arrays import blank
 from poolwise.engines.list_columns import IN_KERNELS
+from poolwise.engines.list_scheduling.mixed_nodes import pool_cells
 from poolwise.interfaces import ListRule, rule_of
 from poolwise.kernels.list_scheduling.state import ChangeArrays, JobArrays
 from poolwise.model import Machine
 from poolwise.platforms.simulated import Disturbance
+from poolwise.policies.admission.machine_limits import barred
+
+MOST = 2**30
+"""Nodes, and MiB, that no machine has: on mixed nodes no request is the largest."""
 
 
 def why_unsupported(spec: RunSpec, rule: ListRule) -> str:
@@ -23,12 +28,14 @@ def why_unsupported(spec: RunSpec, rule: ListRule) -> str:
     known |= {(int(owner), layout.memory_column) for owner in layout.pools if owner >= 0}
     if any((change.owner, change.resource) not in known for change in spec.disturbances):
         return "something other than nodes and pools of racks changes during the run"
-    if backfill is None or backfill.keeps:
-        return "capacity changes during the run, with held reservations"
+    if backfill is None or backfill.keeps or backfill.times is not None:
+        return "capacity changes during the run, with held reservations or backfilling at intervals"
     if rule.order.kind not in IN_KERNELS:
         return f"capacity changes during the run, and order {type(rule.order).__name__} is called at each pass or has a cap"
     if rule.backfill.own_order is not None:
         return "capacity changes during the run, with a backfill order of its own"
+    if len(barred(spec.machine, spec.workload.table)):
+        return "capacity changes during the run, and a job exceeds limits"
     if rule.warm_up or spec.pass_per_event or spec.initial is not None:
         return "capacity changes during the run, with a warm-up, pass_per_event or an initial state"
     return ""
@@ -61,10 +68,8 @@ def peak(machine: Machine, disturbances: Sequence[Disturbance]) -> tuple[IntArra
 
 def _of_racks(machine: Machine, amounts: IntArray) -> tuple[IntArray, IntArray]:
     """Return (n_rack,) nodes, and MiB of pools, from (n_owner, n_resource) amounts."""
-    layout = machine.racks
-    return amounts[layout.nodes, layout.node_column], np.where(
-        layout.pools >= 0, amounts[layout.pools, layout.memory_column], 0
-    )
+    layout, pools = machine.racks, pool_cells(machine.racks)
+    return amounts[layout.nodes, layout.node_column], np.where(pools >= 0, amounts[pools, layout.memory_column], 0)
 
 
 def change_arrays(
@@ -72,7 +77,7 @@ def change_arrays(
 ) -> tuple[ChangeArrays, int]:
     """Return the changes for a replay, and how many there are up to the last that adds capacity."""
     layout, changes, n = machine.racks, in_order(disturbances), len(jobs.submit)
-    rack = {int(owner): r for owners in (layout.nodes, layout.pools) for r, owner in enumerate(owners) if owner >= 0}
+    rack = {int(owner): r for owners in (layout.nodes, pool_cells(layout)) for r, owner in enumerate(owners) if owner >= 0}
     nodes, memory = _of_racks(machine, machine.capacity)
     pools = set(layout.pools.tolist())
     gains = [k for k, change in enumerate(changes, start=1) if change.amount > 0]
@@ -83,7 +88,9 @@ def change_arrays(
         of_pool=np.array([change.owner in pools for change in changes], dtype=np.bool_),
         nodes=nodes,
         memory=memory,
-        max_request=np.array([column[jobs.able].max(initial=0) for column in (jobs.nodes, jobs.remote)], dtype=np.int64),
+        max_request=np.array([column[jobs.able].max(initial=0) for column in (jobs.nodes, jobs.remote)], dtype=np.int64)
+        if jobs.mixed is None
+        else np.full(2, MOST),
         requeues=np.array([requeues]),
         deferred=blank(n),
         rejected_after=blank(n),

@@ -11,14 +11,16 @@ from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.kernel_arrays import blank, read_only, zeros_of
 from poolwise.engines.list_columns import IN_KERNELS, SPREADS, ListColumns, backfill_code, stretched
 from poolwise.engines.list_scheduling.capacity_changes import capacity_after, change_arrays, peak
+from poolwise.engines.list_scheduling.mixed_nodes import is_mixed, least_remote, mixed_arrays, pool_cells
 from poolwise.interfaces import CappedOrder, ListRule, RecalculatedOrder, opened, rule_of
 from poolwise.interfaces.capped import cap, machine_nodes, node_seconds
 from poolwise.kernels.common import state as common
 from poolwise.kernels.common.index import lay_out
 from poolwise.kernels.common.state import Order, Tree
-from poolwise.kernels.list_scheduling import state
+from poolwise.kernels.list_scheduling import interval_state, state
 from poolwise.model import Refusal
 from poolwise.model.rules import RackRule
+from poolwise.policies.admission.machine_limits import MachineLimits, barred
 from poolwise.policies.backfill.easy import inexhaustible
 from poolwise.units import NEVER
 
@@ -37,6 +39,7 @@ class ListArrays(NamedTuple):
     profile: state.ProfileArrays | None
     held: state.ReservationArrays | None
     changes: state.ChangeArrays | None
+    intervals: interval_state.IntervalArrays | None
 
     def with_state(self, **arrays: Any) -> ListArrays:
         """Return the arguments with other arrays of the state."""
@@ -76,7 +79,8 @@ class RunColumns(ListColumns):
         """
         order, backfill_order = self.orders(arrays.state.jobs.able)
         waiting = arrays.state.waiting._replace(area=self._areas())
-        return arrays.with_state(order=order, backfill_order=backfill_order, rules=self._rules(), waiting=waiting)
+        rules = self._rules(arrays.state.jobs.mixed)
+        return arrays.with_state(order=order, backfill_order=backfill_order, rules=rules, waiting=waiting)
 
     def _areas(self) -> IntArray:
         """Return (n_job,) node-seconds, or (0,) without a cap."""
@@ -85,9 +89,14 @@ class RunColumns(ListColumns):
     def arrays(self) -> ListArrays:
         """Build the initial arrays of a replay."""
         n, all_reserve = len(self.workload), self.backfill.reserves == "all"
-        racks, remote = self._racks(), self.workload.memory - self.machine.local_memory
-        np.maximum(remote, 0, out=remote)
-        able = self._able(remote, racks)
+        racks, mixed = self._racks(), None
+        if is_mixed(self.machine, self.workload.table):
+            mixed = mixed_arrays(self.machine, self.workload.table)
+            remote = least_remote(mixed)
+        else:
+            remote = self.workload.memory - self.machine.local_memory
+            np.maximum(remote, 0, out=remote)
+        able = self._able(remote, mixed, racks)
         (order, backfill_order), renewed = self.orders(able), isinstance(self.scheduler.order, RecalculatedOrder)
         order = order._replace(kind=common.STATIC) if renewed else order  # until the next recalculation
         now = common.record(state.RackNow)
@@ -96,7 +105,7 @@ class RunColumns(ListColumns):
         now.shadow = NEVER
         now.awaited, now.stop, now.front = -1, NEVER, -NEVER
         now.depth = 0 if self._disturbances else DEEP_QUEUE
-        jobs = self._jobs(remote, able)
+        jobs = self._jobs(remote, able, mixed)
         profile = self.profile(0) if all_reserve else None
         held = self._reservations() if self.backfill.keeps else None
         tree, changes = None, None
@@ -107,7 +116,7 @@ class RunColumns(ListColumns):
             jobs=jobs,
             order=order,
             backfill_order=backfill_order,
-            rules=self._rules(),
+            rules=self._rules(mixed),
             racks=racks,
             queue=self.queue_arrays(),
             waiting=zeros_of(state.WaitingArrays, n, area=self._areas()),
@@ -115,7 +124,7 @@ class RunColumns(ListColumns):
             due=state.DueArrays(run=blank(n), early=blank(n if all_reserve else 0)),
             now=now,
         )
-        return ListArrays(whole, tree, tree, profile, held, changes)
+        return ListArrays(whole, tree, tree, profile, held, changes, self._intervals(jobs))
 
     def orders(self, able: BoolArray) -> tuple[Order, Order]:
         """Return the order of the queue, without its cap, and the order of backfilling."""
@@ -154,12 +163,65 @@ class RunColumns(ListColumns):
         n, n_rack = len(self.workload), len(self.machine.racks.nodes)
         return zeros_of(state.ReservationArrays, n, start=np.full(n, -1), take=blank(n, n_rack), borrow=blank(n, n_rack))
 
+    def _intervals(self, jobs: state.JobArrays) -> interval_state.IntervalArrays | None:
+        """Return the arrays of backfilling at intervals; None for other backfills."""
+        times, n = self.backfill.times, len(self.workload)
+        if times is None:
+            return None
+        nodes, memory = self._capacity()
+        n_run, n_rack = min(n, int(nodes.sum())) + 1, len(nodes)
+        sizes, demand = np.unique(np.stack((jobs.nodes, jobs.remote))[:, jobs.able], axis=1, return_inverse=True)
+        demand_of = blank(n)
+        demand_of[jobs.able] = demand
+        status = common.record(interval_state.IntervalStatus)
+        status.wake = NEVER
+        return interval_state.IntervalArrays(
+            interval_state.IntervalRules(**times._asdict()),
+            status,
+            zeros_of(
+                interval_state.RankArrays,
+                sizes.shape[1],
+                job=blank(min(2 * times.depth + 2, n)),
+                planned=blank(min(2 * times.depth + 2, n)),
+                key=np.zeros(n),
+                demand=demand_of,
+                nodes=np.ascontiguousarray(sizes[0]),
+                remote=np.ascontiguousarray(sizes[1]),
+            ),
+            zeros_of(
+                interval_state.ReleaseArrays,
+                n_rack,
+                end=blank(n_run),
+                run=blank(n_run),
+                free=blank(n_run + 1, n_rack),
+                pool=blank(n_run + 1, n_rack),
+                nodes=nodes,
+                memory=memory,
+            ),
+            self.segments(0),
+        )
+
+    def segments(self, size: int) -> interval_state.SegmentArrays:
+        """Return space for `size` segments of a backfill pass."""
+        tables = ("nodes", "memory", "least_nodes", "least_memory", "tail_nodes", "tail_memory")
+        racks = {name: blank(size, len(self.machine.racks.nodes)) for name in tables}
+        return zeros_of(interval_state.SegmentArrays, size, **racks)
+
     def refusals(self, jobs: IntArray, after: IntArray | None = None) -> dict[int, str]:
         """Return why jobs (k,) do not fit the machine if it is empty, after (k,) changes; computed once per size of job."""
-        reasons: dict[tuple[int, int, int], str] = {}
+        reasons: dict[tuple[int, ...], str] = {}
         out: dict[int, str] = {}
+        mixed, table, limits = is_mixed(self.machine, self.workload.table), self.workload.table, MachineLimits()
+        alike = self.scheduler.placement.alike(self.machine, table) if mixed or self._lacking().any() else None
+        beyond = set(barred(self.machine, table).tolist()) if mixed else ()
         for job, count in zip(jobs.tolist(), np.zeros_like(jobs).tolist() if after is None else after.tolist(), strict=True):
-            size = int(self.nodes[job]), int(self.workload.memory[job]), count
+            if job in beyond:
+                exceeded = limits.never(job, self.empty)
+                assert exceeded is not None
+                out[job] = exceeded.reason
+                continue
+            request = (int(self.nodes[job]), int(self.workload.memory[job])) if alike is None else (int(alike[job]),)
+            size = *request, count
             if size not in reasons:
                 empty = self.empty
                 if count:
@@ -170,41 +232,59 @@ class RunColumns(ListColumns):
             out[job] = reasons[size]
         return out
 
-    def _able(self, remote: IntArray, racks: state.RackArrays) -> BoolArray:
+    def _able(self, remote: IntArray, mixed: state.MixedArrays | None, racks: state.RackArrays) -> BoolArray:
         """Return (n_job,) which jobs fit the empty machine, with the peak capacity of its racks."""
         from poolwise.kernels.list_scheduling.racks import screen
 
         able, most = np.zeros(len(remote), dtype=np.bool_), (racks.free, racks.pool)
         if self._disturbances:
             most = peak(self.machine, self._disturbances)
-        screen(read_only(self.nodes), read_only(remote), self.anywhere, *most, able)
+        screen(read_only(self.nodes), read_only(remote), self.anywhere, mixed, *most, able)
+        able &= ~self._lacking()
+        if mixed is not None:
+            able[barred(self.machine, self.workload.table)] = False
         return able
 
-    def _jobs(self, remote: IntArray, able: BoolArray) -> state.JobArrays:
+    def _lacking(self) -> BoolArray:
+        """Return (n_job,) which jobs request more of a further resource, such as GPUs, than any node brings."""
+        table = self.workload.table
+        found = np.zeros(len(table), dtype=np.bool_)
+        for name, most in self.machine.racks.further(table.requests).items():
+            found |= table.request(name) > most
+        return found
+
+    def _jobs(self, remote: IntArray, able: BoolArray, mixed: state.MixedArrays | None) -> state.JobArrays:
         workload, n = self.workload, len(self.workload)
         runtime, length = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-        mixed = np.empty((6, n if self.anywhere else 0))
+        by_node = mixed is not None and not self.machine.racks.uniform
+        varies = self.anywhere or by_node
+        slowdowns = np.empty((6, n if varies else 0))
         for rows in blocks(n):
             true = self.slowdown(self.truth, rows)
             believed = true if self.estimate == self.truth else self.slowdown(self.estimate, rows)
             self.spreads = true.spread, believed.spread
             slow = believed.near * believed.weight
-            if self.anywhere:
+            if varies:
                 # a weighted mean may round to just below both values
-                slow = np.minimum(believed.near, believed.far) * believed.weight
+                slow = np.minimum(believed.near, believed.far)
+                slow = np.minimum(slow, 0) if by_node else slow * believed.weight
                 slow -= 1e-12 * np.abs(slow)
-                mixed[:, rows] = *true[:3], *believed[:3]
+                slowdowns[:, rows] = *true[:3], *believed[:3]
             runtime[rows] = stretched(workload.duration[rows], true.near * true.weight)
             length[rows] = stretched(workload.requested[rows], slow)
         whole = workload.submit, self.nodes, remote, able, workload.duration, workload.requested, runtime, length
-        columns: Any = (read_only(column) for column in (*whole, *mixed, np.zeros(0, dtype=np.bool_)))
-        return state.JobArrays(*columns)
+        columns = (read_only(column) for column in (*whole, *slowdowns, np.zeros(0, dtype=np.bool_)))
+        return state.JobArrays._make((*columns, mixed))
 
-    def _rules(self) -> state.Rules:
+    def _rules(self, mixed: state.MixedArrays | None) -> state.Rules:
+        by_node = mixed is not None and not self.machine.racks.uniform
         spread, believed = (SPREADS[spread] for spread in self.spreads)
         patience, backlogs = (0, 0.0) if self.cap is None else (cap(self.cap, 0, 1), self.cap.backlogs)
         return state.Rules(
             anywhere=self.anywhere,
+            closed=mixed is None and not self.anywhere,
+            varies=self.anywhere or by_node,
+            by_node=by_node,
             backfill=backfill_code(self.backfill),
             spread=spread,
             believed_spread=believed,
@@ -218,12 +298,19 @@ class RunColumns(ListColumns):
             nodes=machine_nodes(self.machine),
         )
 
+    def _capacity(self) -> tuple[IntArray, IntArray]:
+        """Return (n_rack,) nodes of racks, and MiB of their pools."""
+        layout, capacity = self.machine.racks, self.machine.capacity
+        pools = pool_cells(layout)
+        pool = np.where(pools >= 0, capacity[pools, layout.memory_column], 0)
+        return capacity[layout.nodes, layout.node_column].copy(), pool
+
     def _racks(self) -> state.RackArrays:
         layout, capacity = self.machine.racks, self.machine.capacity
-        free = capacity[layout.nodes, layout.node_column].copy()
-        pool = np.where(layout.pools >= 0, capacity[layout.pools, layout.memory_column], 0)
+        free, pool = self._capacity()
+        pools = pool_cells(layout)
         of_owner = blank(len(capacity))
-        for owner in (layout.nodes, layout.pools):
+        for owner in (layout.nodes, pools):
             of_owner[owner[owner >= 0]] = np.flatnonzero(owner >= 0)
         return zeros_of(
             state.RackArrays,
@@ -232,9 +319,9 @@ class RunColumns(ListColumns):
             pool=pool,
             rank=np.arange(len(free)),
             whole=blank(len(free), 4),
-            unlimited_pool=np.where(layout.pools >= 0, inexhaustible(self.machine), 0),
+            unlimited_pool=np.where(pools >= 0, inexhaustible(self.machine), 0),
             node_owner=layout.nodes.astype(np.int64),
-            pool_owner=layout.pools.astype(np.int64),
+            pool_owner=pools,
             of_owner=of_owner,
             node_column=layout.node_column,
             memory_column=layout.memory_column,

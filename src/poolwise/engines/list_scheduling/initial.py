@@ -9,6 +9,7 @@ import numpy as np
 from poolwise.arrays import IntArray
 from poolwise.engines.list_replay import start_from
 from poolwise.engines.list_scheduling.loading import load_resume
+from poolwise.engines.list_scheduling.mixed_nodes import pool_cells
 from poolwise.engines.progress import MISMATCH, Obstacle
 from poolwise.kernels.list_scheduling.state import RackState
 from poolwise.model import Initial, Machine, Workload
@@ -36,7 +37,7 @@ class RackHoldings(NamedTuple):
         known = np.zeros(len(owner), dtype=np.bool_)
         for held, owners, column in (
             (found.take, layout.nodes, layout.node_column),
-            (found.borrow, layout.pools, layout.memory_column),
+            (found.borrow, pool_cells(layout), layout.memory_column),
         ):
             rack = np.full(machine.n_owner + 1, -1)
             rack[owners] = np.arange(len(owners))  # a rack without a pool has owner -1, the last entry, which is never read
@@ -51,18 +52,18 @@ def why_not_initial(machine: Machine, workload: Workload, initial: Initial, scop
     held = RackHoldings.of(machine, initial)
     if held is None:
         return MISMATCH
-    jobs = np.array([run.job for run in initial.runs], dtype=np.int64)
-    remote = np.maximum(workload.memory[jobs] - machine.local_memory, 0)
+    jobs, layout = np.array([run.job for run in initial.runs], dtype=np.int64), machine.racks
     nodes = workload.nodes[jobs] * workload.tasks[jobs]
-    alike = np.array_equal(held.take.sum(axis=1), nodes) and np.array_equal(held.borrow.sum(axis=1), nodes * remote)
-    if scope == "rack":
-        alike = alike and np.array_equal(held.borrow, held.take * remote[:, None])
-    return None if alike else MISMATCH
+    remote = held.take * np.maximum(workload.memory[jobs][:, None] - layout.local, 0)
+    wanted, cells = np.zeros_like(held.borrow), np.unique(layout.rack, return_index=True, return_inverse=True)
+    np.add.at(wanted.T, cells[1][cells[2]], remote.T)
+    alike = np.array_equal(held.take.sum(axis=1), nodes) and np.array_equal(held.borrow.sum(axis=1), wanted.sum(axis=1))
+    return None if alike and (scope == "system" or np.array_equal(held.borrow, wanted)) else MISMATCH
 
 
 def resume_racks(initial: Initial, held: RackHoldings, workload: Workload, state: RackState) -> None:
     """Start a new replay from the initial runs; raise InputError if one of them would have ended before."""
     from poolwise.kernels.list_scheduling.resume import resume
 
-    load_resume()
+    load_resume(state.jobs.mixed is not None)
     start_from(initial, workload, state, lambda: resume(state, held.take, held.borrow))

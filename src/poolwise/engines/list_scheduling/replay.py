@@ -16,19 +16,20 @@ from poolwise.engines.list_scheduling.capacity_changes import why_unsupported
 from poolwise.engines.list_scheduling.columns import ListArrays, RunColumns, Trees
 from poolwise.engines.list_scheduling.initial import RackHoldings, resume_racks, why_not_initial
 from poolwise.engines.list_scheduling.loading import FOLDER, kinds_of, load_kernels
+from poolwise.engines.list_scheduling.mixed_nodes import is_mixed
 from poolwise.engines.priority_callback import PriorityCallback
 from poolwise.engines.progress import Obstacle, ProgressListener
 from poolwise.engines.run_record import longer, schedule_of, with_more_rows, with_more_runs
 from poolwise.errors import InputError
-from poolwise.interfaces import ListRule, fixed_slowdown, rule_of
+from poolwise.interfaces import ListRule, PerformanceModel, fixed_slowdown, rule_of
 from poolwise.kernels.common.index import empty_tree, lay_out
 from poolwise.kernels.common.state import DEEP, EMPTY, FORK, INSTANTS, RENEW_KEYS, SHALLOW
 from poolwise.model import Machine, Schedule, Workload
 from poolwise.model.rules import RackRule
 
 
-def unsupported(spec: RunSpec) -> Obstacle | None:
-    """Return why the kernels do not support a run; None if they do.
+def unsupported(spec: RunSpec, mixed: bool = False) -> Obstacle | None:
+    """Return why the kernels of identical or mixed nodes do not support a run; None if they do.
 
     The scheduler, its backfill, its placement and the models must state their rules (`interfaces.rule_of`,
     `interfaces.fixed_slowdown`); any queue order is supported.
@@ -36,7 +37,7 @@ def unsupported(spec: RunSpec) -> Obstacle | None:
     rule = rule_of(spec.scheduler)
     if rule is None:
         return no_engine_for(spec.scheduler)
-    if why := unsupported_by_all(spec, changes=True):
+    if why := unsupported_by_all(spec, changes=True, restricted=True):
         return why
     for name, part, stated in (
         ("backfill", rule.backfill, rule_of(rule.backfill) is not None),
@@ -46,17 +47,22 @@ def unsupported(spec: RunSpec) -> Obstacle | None:
             return Obstacle(
                 f"{name} {type(part).__name__} has no kernel", f"supported: classes that state a rule, such as {KNOWN[name]}"
             )
+    backfill = rule_of(rule.backfill)
+    if mixed and backfill is not None and backfill.times is not None:
+        return Obstacle("no kernel backfills at intervals on mixed nodes", "supported: nodes of one size without node sets")
     backfill_order = rule.backfill.own_order
     if backfill_order is not None and backfill_order.kind not in IN_KERNELS:
         return Obstacle(
             f"backfill order {type(backfill_order).__name__} has no kernel", "supported: orders of a kind other than opaque"
         )
-    if why := _unsupported_machine(spec.machine, spec.workload) or _unsupported_workload(spec.workload):
+    if why := _unsupported_machine(spec.machine) or _unsupported_workload(spec.workload):
         return why
+    if is_mixed(spec.machine, spec.workload.table) != mixed:
+        return no_engine_for(spec.scheduler)  # the other kernels may support it
     if spec.disturbances and (problem := why_unsupported(spec, rule)):
         return Obstacle(problem, "supported without changes of capacity")
     for model in (spec.truth,) if spec.estimate == spec.truth else (spec.truth, spec.estimate):
-        if fixed_slowdown(model, spec.workload.table, slice(0, 0), spec.machine) is None:
+        if not _is_supported_model(model, spec):
             unknown = f"performance model {type(model).__name__} has no kernel"
             return Obstacle(unknown, f"supported: classes that state fixed slowdowns, such as {KNOWN['model']}")
     if spec.initial is not None:
@@ -67,25 +73,32 @@ def unsupported(spec: RunSpec) -> Obstacle | None:
 
 
 KNOWN = {
-    "backfill": "none, easy, easy_no_extra, easy_nodes_only and conservative",
+    "backfill": "none, easy, easy_no_extra, easy_nodes_only, conservative and slurm",
     "placement": "racks in both scopes",
     "model": "ideal and remote_memory with latencies of 0 or more",
 }
 """Built-in policies and models that kernels support."""
 
 
-def _unsupported_machine(machine: Machine, workload: Workload) -> Obstacle | None:
-    """Return why a machine is not one of racks of nodes that are identical for a workload; None if it is."""
+def _unsupported_machine(machine: Machine) -> Obstacle | None:
+    """Return why a machine is not one of racks of whole nodes; None if it is."""
     try:
         layout = machine.racks
     except InputError as problem:
         return Obstacle(problem.message, problem.remedy or "supported: racks of whole nodes")
     if not len(layout.nodes):
         return Obstacle("the machine has no whole nodes", "add whole nodes")
-    if layout.distinguishes(workload.requests):
-        mixed = "nodes differ in local memory or in a resource that jobs request"
-        return Obstacle(mixed, "supported: nodes with the same local memory")
     return None
+
+
+def _is_supported_model(model: PerformanceModel, spec: RunSpec) -> bool:
+    """Return whether the kernels support a model; on nodes of different sizes it slows down each node, or nothing at all."""
+    table, machine = spec.workload.table, spec.machine
+    found = fixed_slowdown(model, table, slice(0, 0), machine)
+    if found is None or found.per_part or machine.racks.uniform:
+        return found is not None
+    found = fixed_slowdown(model, table, slice(None), machine)
+    return found is not None and not (found.near.any() or found.far.any())
 
 
 def _unsupported_workload(workload: Workload) -> Obstacle | None:
@@ -102,7 +115,7 @@ def replay(spec: RunSpec) -> tuple[Schedule, float]:
     """Replay a supported run; return the schedule and the seconds without compiling or loading."""
     rule = rule_of(spec.scheduler)
     assert rule is not None
-    kernel = rack_kernel(rule, len(spec.workload), changing=bool(spec.disturbances))
+    kernel = rack_kernel(spec, rule)
     begun = time.perf_counter()
     columns = RunColumns(spec, rule)
     arrays = columns.arrays()
@@ -121,11 +134,12 @@ def replay(spec: RunSpec) -> tuple[Schedule, float]:
     return schedule, time.perf_counter() - begun - kernel.loading_s
 
 
-def rack_kernel(rule: ListRule, jobs: int, *, changing: bool = False) -> InterimKernel:
-    """Return the kernel of a run; if calls will wait for compilation, start compiling all kinds that it may need."""
+def rack_kernel(spec: RunSpec, rule: ListRule, *, waits: bool = False) -> InterimKernel:
+    """Return the kernel of a run; if calls wait for compilation, always or for many jobs, start compiling all of its kinds."""
     from poolwise.kernels.list_scheduling.replay import replay
 
-    kinds = kinds_of(rule, changing)
+    jobs = SHORT + 1 if waits else len(spec.workload)
+    kinds = kinds_of(rule, bool(spec.disturbances), is_mixed(spec.machine, spec.workload.table))
     if jobs > SHORT:
         for kind in kinds[1:]:
             compile_in_background(FOLDER, kind, load_kernels)
@@ -139,7 +153,7 @@ def replay_racks(
 
     Returns the arrays, some of which may have grown, and the trees, which are created when first needed.
     """
-    first, *deep = kinds_of(columns.scheduler, arrays.changes is not None)
+    first, *deep = kinds_of(columns.scheduler, arrays.changes is not None, arrays.state.jobs.mixed is not None)
 
     def call(arrays: ListArrays) -> int:
         return kernel(deep[0] if deep and arrays.tree is not None else first, arrays)
@@ -149,11 +163,17 @@ def replay_racks(
         state = arrays.state
         if request == RENEW_KEYS:
             callback.recalculate(state)
+            if arrays.intervals is not None:
+                arrays.intervals.status.current = 0
             state.now.indexed = 0
             if trees is not None:
                 clear_trees(trees)
             return arrays
         if request == INSTANTS:
+            if arrays.intervals is not None:
+                arrays.intervals.status.holds_until = 0
+                more = columns.segments(2 * int(state.now.rows))
+                return arrays._replace(intervals=arrays.intervals._replace(segments=more))
             state.now.ranked = state.now.profile_valid = 0
             return arrays._replace(profile=columns.profile(2 * int(state.now.rows)))
         if request == DEEP:

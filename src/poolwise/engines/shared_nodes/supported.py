@@ -56,7 +56,7 @@ def unsupported(spec: RunSpec) -> Obstacle | None:
 def _reason(spec: RunSpec, scheduler: ListRule) -> str:
     """Return why the kernels do not support a scheduler, its models or the machine; empty if they do."""
     rule = rule_of(scheduler.backfill)
-    if rule is None or not rule.counts_pools:
+    if rule is None or not rule.counts_pools or rule.times is not None:
         return f"backfill {scheduler.backfill!r} has no kernel on shared nodes"
     if scheduler.backfill.own_order is not None:
         return "a backfill order of its own has no kernel on shared nodes"

@@ -11,7 +11,7 @@ from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling.earliest import shortest
 from poolwise.kernels.list_scheduling.profile import before
 from poolwise.kernels.list_scheduling.racks import fits
-from poolwise.kernels.list_scheduling.state import JobArrays, ProfileArrays, Rules
+from poolwise.kernels.list_scheduling.state import JobArrays, MixedArrays, ProfileArrays, Rules, StepArrays
 from poolwise.units import HORIZON
 
 
@@ -75,15 +75,23 @@ def _fits_throughout(job: int, jobs: JobArrays, rules: Rules, profile: ProfileAr
     while True:
         if steps.nodes[at] < n or steps.memory[at] < n * remote:
             return False
-        if not fits(n, remote, rules.anywhere, steps.free[at], steps.pool[at]):
+        if not fits(job, n, remote, rules.anywhere, jobs.mixed, steps.free[at], steps.pool[at]):
             return False
         if profile.status.steps_until >= until or not _next_step(until, profile):
-            profile.status.single_rack = -1
-            for r in range(steps.free.shape[1]):
-                if steps.free[at, r] >= n and steps.pool[at, r] >= n * remote:
-                    profile.status.single_rack = r
+            profile.status.single_rack = _single_rack(at, n, remote, jobs.mixed, steps)
             return True
         at = profile.status.steps - 1
+
+
+@inlined
+def _single_rack(at: int, n: int, remote: int, mixed: MixedArrays | None, steps: StepArrays) -> int:
+    """Return the last rack that can hold an entire job at a step, -1 if there is none or on mixed nodes."""
+    found = -1
+    if mixed is None:
+        for r in range(steps.free.shape[1]):
+            if steps.free[at, r] >= n and steps.pool[at, r] >= n * remote:
+                found = r
+    return found
 
 
 @inlined

@@ -65,7 +65,8 @@ def _abort(k: int, state: RackState, changes: ChangeArrays) -> None:
 @inlined
 def _fits_empty(job: int, jobs: JobArrays, rules: Rules, changes: ChangeArrays) -> bool:
     """Return whether a job would fit the machine as it is now if it were empty."""
-    return fits(jobs.nodes[job], jobs.remote[job], rules.anywhere, changes.nodes, changes.memory)
+    n, remote = jobs.nodes[job], jobs.remote[job]
+    return bool(jobs.able[job] and fits(job, n, remote, rules.anywhere, jobs.mixed, changes.nodes, changes.memory))
 
 
 @step
@@ -95,7 +96,8 @@ def readmit(first: int, state: RackState, changes: ChangeArrays, tree: Tree | No
 def defer_infeasible(state: RackState, changes: ChangeArrays, tree: Tree | None) -> None:
     """Defer waiting jobs that no longer fit the empty machine after a change, and sort the deferred jobs by submit time."""
     jobs, rules, now = state.jobs, state.rules, state.now
-    if not fits(changes.max_request[0], changes.max_request[1], rules.anywhere, changes.nodes, changes.memory):
+    largest, remote = changes.max_request[0], changes.max_request[1]
+    if not fits(0, largest, remote, rules.anywhere, None, changes.nodes, changes.memory):
         for k in range(now.waiting - 1, -1, -1):  # `leave` moves the last job to the gap, and that job was checked before
             job = state.queue.job[k]
             if not _fits_empty(job, jobs, rules, changes):

@@ -80,10 +80,10 @@ def _sort(rank: IntArray, free: IntArray) -> None:
 def classify(n: int, remote: int, short: bool, head: int, state: RackState) -> int:
     """Classify a job of n nodes with `remote` MiB each as STARTABLE, BLOCKED or UNDECIDED; `short`: ends by the shadow time.
 
-    In scope "system" all jobs are undecided.
+    In scope "system" and on mixed nodes all jobs are undecided.
     """
     racks, now = state.racks, state.now
-    if state.rules.anywhere:
+    if not state.rules.closed:
         return UNDECIDED
     if remote <= now.pool_per_node:
         if n <= racks.whole[0, NODES_NOW]:

@@ -84,11 +84,11 @@ def _refresh_profile(state: RackState, profile: ProfileArrays) -> None:
     """Advance the profile and the reservations of the last pass to now, or rebuild them where they are not valid.
 
     They are not valid after a change of capacity, nor while a run is overdue (each pass expects its end at another time),
-    nor in scope "system", where the length of an interval depends on the placement.
+    nor in scope "system" or on mixed nodes, where the length of an interval or the choice of a rack depends on more.
     """
-    rules, now = state.rules, state.now
-    late = is_overdue(state)
-    if late or rules.anywhere or now.profile_valid == 0 or profile.status.instants == 0:
+    now = state.now
+    kept = not (is_overdue(state) or state.rules.anywhere) and state.jobs.mixed is None
+    if not kept or now.profile_valid == 0 or profile.status.instants == 0:
         build_profile(state, profile)
         for k in range(now.waiting):
             drop(profile.cache.ranked[k], profile.cache)
@@ -99,7 +99,7 @@ def _refresh_profile(state: RackState, profile: ProfileArrays) -> None:
             merge(profile)
         release_early(state, profile)
     now.early = 0
-    now.profile_valid = int(not (late or rules.anywhere))
+    now.profile_valid = int(kept)
 
 
 @step
@@ -145,4 +145,4 @@ def _start_if_due(at: int, state: RackState, profile: ProfileArrays) -> None:
 def _fits_now(job: int, free: int, jobs: JobArrays, rules: Rules, racks: RackArrays) -> bool:
     """Return whether a job fits now, given the number of free nodes, ignoring reservations."""
     n = jobs.nodes[job]
-    return bool(n <= free and fits(n, jobs.remote[job], rules.anywhere, racks.free, racks.pool))
+    return bool(n <= free and fits(job, n, jobs.remote[job], rules.anywhere, jobs.mixed, racks.free, racks.pool))

@@ -6,15 +6,15 @@ Equals `policies.backfill.conservative.AvailabilityProfile.earliest`.
 from __future__ import annotations
 
 from poolwise.kernels.jit import inlined, step
-from poolwise.kernels.list_scheduling.racks import expected, fits, place
-from poolwise.kernels.list_scheduling.state import JobArrays, ProfileArrays, RackArrays, Rules
+from poolwise.kernels.list_scheduling.racks import expected, fits, place, varies
+from poolwise.kernels.list_scheduling.state import JobArrays, MixedArrays, ProfileArrays, RackArrays, Rules
 from poolwise.units import HORIZON
 
 
 @inlined
 def shortest(job: int, jobs: JobArrays, rules: Rules) -> int:
     """Return the length (ns) of a job's interval; its lower bound where it depends on the placement."""
-    if rules.anywhere and jobs.remote[job] > 0:
+    if varies(job, jobs, rules):
         return int(jobs.expected_work[job])
     return int(max(jobs.expected_work[job], jobs.length[job]))
 
@@ -42,7 +42,7 @@ def earliest(job: int, first: int, limit: int, jobs: JobArrays, rules: Rules, ra
         while a < b and low[a] <= k:
             a += 1
         if a > middle:  # the later part contains lows that have left the window
-            a, middle = _drop(a, middle, b, n, remote, rules.anywhere, profile)
+            a, middle = _drop(a, middle, b, job, n, remote, rules.anywhere, jobs.mixed, profile)
         m, known, until = max(m, k + 1), b, profile.time[k] + min(length, HORIZON - profile.time[k])
         while m < count and profile.time[m] < until and (profile.begins[m] <= 0 or _has_enough(m, n, remote, profile)):
             low[b] = m
@@ -53,14 +53,14 @@ def earliest(job: int, first: int, limit: int, jobs: JobArrays, rules: Rules, ra
             continue
         _lengthen(known, middle, b, profile)
         _least(k, a, middle, b, profile)
-        if fits(n, remote, rules.anywhere, profile.least_free, profile.least_pool):
+        if fits(job, n, remote, rules.anywhere, jobs.mixed, profile.least_free, profile.least_pool):
             profile.status.length_found = _length(job, k, m, length, jobs, rules, racks, profile)
             if profile.status.length_found >= 0:
                 return int(k)
         elif a < b:
             _least(low[a], a, middle, b, profile)
-            if not fits(n, remote, rules.anywhere, profile.least_free, profile.least_pool):
-                a, middle = _drop(a + 1, middle, b, n, remote, rules.anywhere, profile)
+            if not fits(job, n, remote, rules.anywhere, jobs.mixed, profile.least_free, profile.least_pool):
+                a, middle = _drop(a + 1, middle, b, job, n, remote, rules.anywhere, jobs.mixed, profile)
                 k = low[a - 1]
         k += 1
 
@@ -83,7 +83,17 @@ def _lengthen(known: int, middle: int, b: int, profile: ProfileArrays) -> None:
 
 
 @step
-def _drop(a: int, middle: int, b: int, n: int, remote: int, anywhere: bool, profile: ProfileArrays) -> tuple[int, int]:
+def _drop(
+    a: int,
+    middle: int,
+    b: int,
+    job: int,
+    n: int,
+    remote: int,
+    anywhere: bool,
+    mixed: MixedArrays | None,
+    profile: ProfileArrays,
+) -> tuple[int, int]:
     """Move the first low to position a or later; return the position from which the job fits at all lows, and the middle.
 
     If the earlier part becomes empty, all lows move to it, with the minimum from each low to the last, as far back as the job
@@ -91,7 +101,7 @@ def _drop(a: int, middle: int, b: int, n: int, remote: int, anywhere: bool, prof
     """
     while a < middle:
         _least(profile.low[a], a, middle, b, profile)
-        if fits(n, remote, anywhere, profile.least_free, profile.least_pool):
+        if fits(job, n, remote, anywhere, mixed, profile.least_free, profile.least_pool):
             return a, middle
         a += 1
     j = b - 1
@@ -102,7 +112,7 @@ def _drop(a: int, middle: int, b: int, n: int, remote: int, anywhere: bool, prof
             profile.least_free[r] = free if j == b - 1 else min(profile.least_free[r], free)
             profile.least_pool[r] = pool if j == b - 1 else min(profile.least_pool[r], pool)
             profile.tail_free[j, r], profile.tail_pool[j, r] = profile.least_free[r], profile.least_pool[r]
-        if not fits(n, remote, anywhere, profile.least_free, profile.least_pool):
+        if not fits(job, n, remote, anywhere, mixed, profile.least_free, profile.least_pool):
             break
         j -= 1
     return j + 1, b
@@ -137,11 +147,9 @@ def _length(
                 profile.least_free[r] = min(profile.least_free[r], profile.free[r, m])
                 profile.least_pool[r] = min(profile.least_pool[r], profile.pool[r, m])
             m += 1
-        if not place(
-            jobs.nodes[job], jobs.remote[job], rules.anywhere, profile.least_free, profile.least_pool, racks.take, racks.borrow
-        ):
+        if not place(job, jobs, rules.anywhere, profile.least_free, profile.least_pool, racks.take, racks.borrow):
             return -1
-        needed = min(expected(job, jobs, racks.take, racks.borrow, rules.anywhere, rules.believed_spread), most)
+        needed = min(expected(job, jobs, racks.take, racks.borrow, rules), most)
         if needed <= length:
             return int(length)
         length = needed

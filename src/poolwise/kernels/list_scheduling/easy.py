@@ -25,7 +25,15 @@ def any_fits(state: RackState) -> bool:
     count = _prefilter(state)
     for k in range(count):
         at = waiting.chosen[k]
-        if fits(waiting.nodes[at], waiting.remote[at], state.rules.anywhere, racks.free, racks.pool):
+        if fits(
+            state.queue.job[at],
+            waiting.nodes[at],
+            waiting.remote[at],
+            state.rules.anywhere,
+            state.jobs.mixed,
+            racks.free,
+            racks.pool,
+        ):
             return True
     return False
 
@@ -42,7 +50,7 @@ def _prefilter(state: RackState) -> int:
         memory += racks.pool[r]
         if racks.free[r] > 0:
             most = max(most, racks.pool[r])
-    if state.rules.anywhere:
+    if not state.rules.closed:
         most = memory
     count = 0
     for k in range(state.now.waiting):
@@ -110,7 +118,7 @@ def _backfill(head: int, state: RackState) -> None:
     now.settled = int(now.head == head)  # a start resets it
     count, last = _filter_by_extra(count, state), -1
     while count > 0:
-        if not state.rules.anywhere:
+        if state.rules.closed:
             prepare_bounds(head, state)
         k = _next(head, last, count, state)
         if k < 0:

@@ -44,7 +44,7 @@ def search(state: RackState, tree: Tree, heads: Tree) -> None:
     now.settled = int(now.head == head)  # a start resets it
     last = -1
     while True:
-        if not rules.anywhere:
+        if rules.closed:
             prepare_bounds(head, state)
         last = _next(head, last, state, tree)
         if last < 0:
@@ -89,7 +89,7 @@ def _first(state: RackState, tree: Tree, heads: Tree) -> int:
 def _any_fits(state: RackState, tree: Tree) -> bool:
     """Return whether some waiting job might fit now; if none does, no order can start anything."""
     root, racks = tree.node[1], state.racks
-    return fits(root[MAJOR], root[MINOR], state.rules.anywhere, racks.free, racks.pool)
+    return fits(0, root[MAJOR], root[MINOR], not state.rules.closed, None, racks.free, racks.pool)
 
 
 @inlined
@@ -146,8 +146,8 @@ def _classify_subtree(head: int, row: IntArray, state: RackState) -> int:
     short = row[LENGTH] <= now.window
     if not short and (n > now.extra_nodes or n * remote > now.extra_memory or remote > now.extra_per_node):
         return BLOCKED  # more than the extra nodes and memory of all racks
-    if state.rules.anywhere:
-        return UNDECIDED if fits(n, remote, True, racks.free, racks.pool) else BLOCKED
+    if not state.rules.closed:
+        return UNDECIDED if fits(0, n, remote, True, None, racks.free, racks.pool) else BLOCKED
     if row[FORK] == LEAF:
         return classify(n, remote, short, head, state)
     return classify_all(n, remote, row[MOST_MAJOR], row[MOST_MINOR], short, state)

@@ -10,7 +10,8 @@ from poolwise.arrays import BoolArray, IntArray
 from poolwise.kernels.common.events import stretch
 from poolwise.kernels.common.state import MEAN, PAPER
 from poolwise.kernels.jit import entry, inlined, step
-from poolwise.kernels.list_scheduling.state import JobArrays, RackState
+from poolwise.kernels.list_scheduling.mixed_racks import choose_mixed, fits_mixed, slowdown_by_node, want_memory
+from poolwise.kernels.list_scheduling.state import JobArrays, MixedArrays, RackState, Rules
 
 
 @step
@@ -30,8 +31,13 @@ def copy(source: IntArray, target: IntArray) -> None:
 
 
 @step
-def fits(n: int, remote: int, anywhere: bool, free: IntArray, pool: IntArray) -> bool:
-    """Return whether n nodes with `remote` MiB each fit. Monotone: less free capacity never makes a job fit."""
+def fits(job: int, n: int, remote: int, anywhere: bool, mixed: MixedArrays | None, free: IntArray, pool: IntArray) -> bool:
+    """Return whether n nodes with `remote` MiB each fit. Monotone: less free capacity never makes a job fit.
+
+    `job` matters on `mixed` nodes only. Without them, in scope "system", this is a necessary condition of mixed nodes.
+    """
+    if mixed is not None:
+        return fits_mixed(n, job, anywhere, mixed, free, pool)
     if remote == 0 or anywhere:
         return total(free) >= n and (remote == 0 or total(pool) >= n * remote)
     nodes = 0
@@ -43,10 +49,18 @@ def fits(n: int, remote: int, anywhere: bool, free: IntArray, pool: IntArray) ->
 
 
 @entry
-def screen(nodes: IntArray, remote: IntArray, anywhere: bool, free: IntArray, pool: IntArray, able: BoolArray) -> None:
+def screen(
+    nodes: IntArray,
+    remote: IntArray,
+    anywhere: bool,
+    mixed: MixedArrays | None,
+    free: IntArray,
+    pool: IntArray,
+    able: BoolArray,
+) -> None:
     """Write for each job, (n_job,) `nodes` and `remote`, whether it fits."""
     for job in range(nodes.size):
-        able[job] = fits(nodes[job], remote[job], anywhere, free, pool)
+        able[job] = fits(job, nodes[job], remote[job], anywhere, mixed, free, pool)
 
 
 @inlined
@@ -65,12 +79,35 @@ def roomiest(n: int, remote: int, free: IntArray, pool: IntArray) -> int:
     return best
 
 
-@step
-def place(n: int, remote: int, anywhere: bool, free: IntArray, pool: IntArray, take: IntArray, borrow: IntArray) -> bool:
+@inlined
+def place(job: int, jobs: JobArrays, anywhere: bool, free: IntArray, pool: IntArray, take: IntArray, borrow: IntArray) -> bool:
     """Find nodes (`take`) and MiB (`borrow`) per rack; return False if the job does not fit."""
+    return _place(job, jobs.nodes[job], jobs.remote[job], anywhere, jobs.mixed, free, pool, take, borrow)
+
+
+@step
+def _place(
+    job: int,
+    n: int,
+    remote: int,
+    anywhere: bool,
+    mixed: MixedArrays | None,
+    free: IntArray,
+    pool: IntArray,
+    take: IntArray,
+    borrow: IntArray,
+) -> bool:
+    """Find nodes and MiB for a job of n nodes."""
+    if mixed is not None:
+        if not choose_mixed(n, job, anywhere, mixed, free, pool, take):
+            return False
+        want_memory(job, mixed, take, borrow)
+        if anywhere:
+            _borrow(pool, borrow)
+        return True
     own = 0 if anywhere else remote  # MiB that a node can use only of its own rack's pool
     whole = roomiest(n, own, free, pool)
-    if (whole < 0 or own < remote) and not fits(n, remote, anywhere, free, pool):
+    if (whole < 0 or own < remote) and not fits(job, n, remote, anywhere, mixed, free, pool):
         return False
     for r in range(free.size):
         take[r], borrow[r] = 0, 0
@@ -91,7 +128,7 @@ def place(n: int, remote: int, anywhere: bool, free: IntArray, pool: IntArray, t
 def place_job(job: int, state: RackState) -> bool:
     """Find nodes (`racks.take`) and MiB (`racks.borrow`) for a job now; return False if it does not fit."""
     jobs, racks = state.jobs, state.racks
-    return place(jobs.nodes[job], jobs.remote[job], state.rules.anywhere, racks.free, racks.pool, racks.take, racks.borrow)
+    return place(job, jobs, state.rules.anywhere, racks.free, racks.pool, racks.take, racks.borrow)
 
 
 @step
@@ -153,19 +190,45 @@ def slowdown(near: float, far: float, weight: float, share: float, spread: int) 
 
 
 @step
-def runtime(job: int, jobs: JobArrays, take: IntArray, borrow: IntArray, anywhere: bool, spread: int) -> int:
-    """Return the true runtime (ns) of a job at the placement found last."""
-    if not anywhere or jobs.remote[job] == 0:
-        return int(jobs.runtime[job])
-    share = near_share(jobs.remote[job], take, borrow, spread)
-    return stretch(jobs.work[job], slowdown(jobs.near[job], jobs.far[job], jobs.weight[job], share, spread))
+def _slowdown(
+    job: int,
+    near: float,
+    far: float,
+    weight: float,
+    remote: int,
+    by_node: bool,
+    mixed: MixedArrays | None,
+    take: IntArray,
+    borrow: IntArray,
+    spread: int,
+) -> float:
+    """Return the slowdown of a job with `remote` MiB of remote memory at the placement found last."""
+    if mixed is not None and by_node:
+        return slowdown_by_node(job, near, far, mixed, take, borrow, spread)
+    return slowdown(near, far, weight, near_share(remote, take, borrow, spread), spread)
+
+
+@inlined
+def varies(job: int, jobs: JobArrays, rules: Rules) -> bool:
+    """Return whether the runtime of a job depends on its placement."""
+    return bool(rules.varies and (jobs.remote[job] > 0 or rules.by_node))
 
 
 @step
-def expected(job: int, jobs: JobArrays, take: IntArray, borrow: IntArray, anywhere: bool, spread: int) -> int:
+def runtime(job: int, jobs: JobArrays, take: IntArray, borrow: IntArray, rules: Rules) -> int:
+    """Return the true runtime (ns) of a job at the placement found last."""
+    if not varies(job, jobs, rules):
+        return int(jobs.runtime[job])
+    weights = jobs.near[job], jobs.far[job], jobs.weight[job]
+    slow = _slowdown(job, *weights, jobs.remote[job], rules.by_node, jobs.mixed, take, borrow, rules.spread)
+    return stretch(jobs.work[job], slow)
+
+
+@step
+def expected(job: int, jobs: JobArrays, take: IntArray, borrow: IntArray, rules: Rules) -> int:
     """Return the runtime (ns) that the scheduler expects of a job at the placement found last."""
-    if not anywhere or jobs.remote[job] == 0:
+    if not varies(job, jobs, rules):
         return int(jobs.length[job])
-    share = near_share(jobs.remote[job], take, borrow, spread)
-    slow = slowdown(jobs.believed_near[job], jobs.believed_far[job], jobs.believed_weight[job], share, spread)
+    weights = jobs.believed_near[job], jobs.believed_far[job], jobs.believed_weight[job]
+    slow = _slowdown(job, *weights, jobs.remote[job], rules.by_node, jobs.mixed, take, borrow, rules.believed_spread)
     return stretch(jobs.expected_work[job], slow)

@@ -21,6 +21,7 @@ from poolwise.kernels.common.state import (
     RENEW_KEYS,
     ROOM,
     SHALLOW,
+    STATIC,
     Tree,
 )
 from poolwise.kernels.common.tournament import clear
@@ -30,8 +31,11 @@ from poolwise.kernels.list_scheduling.conservative import conservative_pass
 from poolwise.kernels.list_scheduling.easy import any_fits, challenge, scan
 from poolwise.kernels.list_scheduling.incremental_conservative import incremental_pass
 from poolwise.kernels.list_scheduling.indexed import index, search
+from poolwise.kernels.list_scheduling.interval_state import IntervalArrays
+from poolwise.kernels.list_scheduling.intervals import has_segments, interval_pass, next_pass
 from poolwise.kernels.list_scheduling.profile import has_instants
 from poolwise.kernels.list_scheduling.racks import place_job
+from poolwise.kernels.list_scheduling.ranking import any_demand_fits, count_demands, note_arrival
 from poolwise.kernels.list_scheduling.runs import end_first, has_rows, start
 from poolwise.kernels.list_scheduling.state import ChangeArrays, ProfileArrays, RackState, ReservationArrays
 from poolwise.kernels.list_scheduling.waiting import front, join, restart_queue
@@ -46,33 +50,34 @@ def replay(
     profile: ProfileArrays | None,
     held: ReservationArrays | None,
     changes: ChangeArrays | None,
+    intervals: IntervalArrays | None,
 ) -> int:
     """Run until the events end (DONE) or the caller has to act.
 
     COMPUTE_KEYS: write the keys of the waiting jobs. ROOM: give `runs.owner`, `.resource` and `.amount` at least `now.rows`
     rows and, if runs may be lost, all other columns of runs enough rows for the waiting jobs.
-    INSTANTS: give the profile at least `now.rows` instants.
+    INSTANTS: give the profile at least `now.rows` instants, or `intervals.segments` as many segments.
     DEEP: the queue is long enough for a tree; create one (`index.lay_out`) and continue with it. SHALLOW: continue without it.
     RENEW_KEYS: write the keys of the waiting jobs and of those that arrive before the next recalculation, and its time.
     LATE: the clock is beyond `HORIZON`. PAUSED: `now.pause` passes are complete.
 
     Features whose argument is None are compiled out. There is one kernel for queues that are scanned, one for queues in a
-    tree, one for conservative reservations (`profile`), one for those that are held; and, on racks whose capacity changes, one
-    for queues in a tree and one for conservative reservations. If backfilling has its own order, `tree` has that order and
-    `heads` the order of the queue; otherwise both are the same tree.
+    tree, one for conservative reservations (`profile`), one for those that are held, one for backfilling at `intervals`; and,
+    on racks whose capacity changes, one for queues in a tree and one for conservative reservations. If backfilling has its own
+    order, `tree` has that order and `heads` the order of the queue; otherwise both are the same tree.
     """
     now = state.now
     while True:
         if now.phase == APPLY_EVENTS:
             if now.passes >= now.pause:
                 return PAUSED
-            if not _apply_events(state, tree, heads, changes):
+            if not _apply_events(state, tree, heads, changes, intervals):
                 return DONE
             if now.time > HORIZON:
                 return LATE
             now.phase = MAKE_PASS
         if now.phase == MAKE_PASS:
-            if now.time >= now.renewal:
+            if intervals is None and now.time >= now.renewal:
                 return RENEW_KEYS
             if not has_rows(now.waiting + now.warm_last - now.warm_first, state):
                 return ROOM
@@ -81,15 +86,22 @@ def replay(
             if now.warm:
                 _warm_up(state)
         if not (now.warm or now.quiet) and now.waiting > 0:
-            request = _pass(state, tree, heads, profile, held)
+            request = _pass(state, tree, heads, profile, held, intervals)
             if request != DONE:
                 return request
+        elif intervals is not None and now.waiting > 0 and not now.warm:
+            intervals.status.wake = next_pass(now, intervals)
         now.phase = APPLY_EVENTS
 
 
 @inlined
 def _pass(
-    state: RackState, tree: Tree | None, heads: Tree | None, profile: ProfileArrays | None, held: ReservationArrays | None
+    state: RackState,
+    tree: Tree | None,
+    heads: Tree | None,
+    profile: ProfileArrays | None,
+    held: ReservationArrays | None,
+    intervals: IntervalArrays | None,
 ) -> int:
     """Make a pass as the rules and the queue require; return the request to the caller, or DONE."""
     order, rules, now = state.order, state.rules, state.now
@@ -97,6 +109,8 @@ def _pass(
         now.front = front(rules, now)
     if profile is not None:
         return _reservation_pass(state, profile, held)
+    if intervals is not None:
+        return _interval_pass(state, intervals)
     if tree is not None and heads is not None:
         return _search(state, tree, heads)
     if now.waiting > now.depth and order.kind != CALLBACK:
@@ -147,21 +161,52 @@ def _reservation_pass(state: RackState, profile: ProfileArrays, held: Reservatio
 
 
 @inlined
-def _apply_events(state: RackState, tree: Tree | None, heads: Tree | None, changes: ChangeArrays | None) -> bool:
+def _interval_pass(state: RackState, intervals: IntervalArrays) -> int:
+    """Make a pass of the main scheduler, the backfill or both, unless no waiting job fits."""
+    now = state.now
+    if now.phase == MAKE_PASS:
+        count_demands(state, intervals)
+        if not any_demand_fits(state, intervals):
+            return DONE
+        if not has_segments(intervals, now):
+            return INSTANTS
+        if now.time >= now.renewal:
+            return RENEW_KEYS
+        if state.order.kind == CALLBACK:
+            now.phase = KEYED_PASS
+            return COMPUTE_KEYS
+    if state.order.kind != STATIC or state.rules.capped:
+        intervals.status.current = 0
+    interval_pass(state, intervals)
+    return DONE
+
+
+@inlined
+def _apply_events(
+    state: RackState, tree: Tree | None, heads: Tree | None, changes: ChangeArrays | None, intervals: IntervalArrays | None
+) -> bool:
     """Process all events of the next instant (or one of them); return False at the end of the replay."""
     rules, now = state.rules, state.now
     change = NEVER
     if changes is not None:
         change = time_at(changes.time, now.changes)
+    if intervals is not None:
+        change = intervals.status.wake
     if not advance_clock(change, state):
         return False
+    if intervals is not None:
+        intervals.status.wake = NEVER
+        if rules.per_event and job_arrives(state) and not run_ends(state):
+            now.quiet = 1  # the pass after the arrival replaces the pass at this instant
     while run_ends(state):
         end_first(state)
+        if intervals is not None:
+            intervals.status.holds_until = 0
         if rules.per_event:
             return True
     while job_arrives(state):
         if changes is None:
-            _arrive(now.next, state, tree, heads)
+            _arrive(now.next, state, tree, heads, intervals)
         else:
             defer(now.next, changes.deferred, now)
         now.next += 1
@@ -186,14 +231,16 @@ def _update_deferred(state: RackState, tree: Tree | None, changes: ChangeArrays)
 
 
 @inlined
-def _arrive(job: int, state: RackState, tree: Tree | None, heads: Tree | None) -> None:
+def _arrive(job: int, state: RackState, tree: Tree | None, heads: Tree | None, intervals: IntervalArrays | None) -> None:
     """Add a job to the queue, unless it is rejected or warms up."""
     now = state.now
     if joins_queue(job, state):
         join(job, state)
         if now.warm:
             return
-        if tree is None or heads is None:
+        if intervals is not None:
+            note_arrival(job, state, intervals)
+        elif tree is None or heads is None:
             challenge(job, state.order, now)
         elif now.indexed:
             index(job, state, tree, heads)

@@ -10,7 +10,7 @@ from poolwise.kernels.common.state import EASY
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling.racks import copy, expected, fits, offer, place_job, total
 from poolwise.kernels.list_scheduling.runs import first_due, is_overdue, release, start
-from poolwise.kernels.list_scheduling.state import RackState
+from poolwise.kernels.list_scheduling.state import MixedArrays, RackState
 from poolwise.units import NEVER, OVERDUE
 
 
@@ -54,7 +54,7 @@ def _step_back(job: int, state: RackState) -> int:
     n, remote = jobs.nodes[job], jobs.remote[job]
     free, pool = racks.shadow_free, racks.shadow_pool
     soon = first_due(now.shadow + 1, now.running, state) - 1
-    while soon + 1 < now.running and fits(n, remote, state.rules.anywhere, free, pool):
+    while soon + 1 < now.running and fits(job, n, remote, state.rules.anywhere, jobs.mixed, free, pool):
         soon += 1
         release(state.due.run[soon], -1, free, pool, state)
     return int(soon)
@@ -81,7 +81,7 @@ def _find_shadow_time(job: int, soon: int, state: RackState) -> None:
             nodes += release(due.run[soon], 1, free, pool, state)
             soon -= 1
         now.shadow = time
-        if nodes >= n and fits(n, remote, state.rules.anywhere, free, pool):
+        if nodes >= n and fits(job, n, remote, state.rules.anywhere, jobs.mixed, free, pool):
             return
 
 
@@ -102,7 +102,7 @@ def compute_extra(head: int, state: RackState) -> None:
     n, remote = jobs.nodes[head], jobs.remote[head]
     free, pool = racks.shadow_free, racks.shadow_pool
     now.extra_nodes, now.extra_memory = total(free) - n, total(pool) - n * remote
-    if rules.anywhere:
+    if not rules.closed:
         now.extra_per_node = NEVER
         return
     now.surplus = -n
@@ -131,13 +131,19 @@ def may_start(job: int, head: int, state: RackState) -> bool:
     rules, racks = state.rules, state.racks
     if not place_job(job, state):
         return False
-    length = expected(job, state.jobs, racks.take, racks.borrow, rules.anywhere, rules.believed_spread)
+    length = expected(job, state.jobs, racks.take, racks.borrow, rules)
     return length <= state.now.window or (rules.backfill == EASY and leaves_room(head, state))
 
 
 @inlined
 def leaves_room(head: int, state: RackState) -> bool:
     """Return whether the placement found last leaves the head room at its shadow time."""
+    return _leaves_room(head, state.jobs.mixed, state)
+
+
+@inlined
+def _leaves_room(head: int, mixed: MixedArrays | None, state: RackState) -> bool:
+    """Return the same, given the mixed nodes."""
     jobs, racks = state.jobs, state.racks
     n, remote, anywhere = jobs.nodes[head], jobs.remote[head], state.rules.anywhere
     shadow_free, shadow_pool = racks.shadow_free, racks.shadow_pool
@@ -146,6 +152,10 @@ def leaves_room(head: int, state: RackState) -> bool:
         free, pool = shadow_free[r] - racks.take[r], shadow_pool[r] - racks.borrow[r]
         if free < 0 or pool < 0:
             return False
+        if mixed is not None:
+            racks.offered[r], racks.required[r] = free, pool
         nodes += free if remote == 0 or anywhere else offer(free, pool, remote)
         memory += pool
+    if mixed is not None:
+        return fits(head, n, remote, anywhere, mixed, racks.offered, racks.required)
     return bool(nodes >= n and (not anywhere or memory >= n * remote))

@@ -8,7 +8,8 @@ reservation. Losses come from jobs that moved in front of it. Intervals are merg
 recomputed needlessly, but never too seldom.
 
 A job in scope "rack" has an interval of fixed length. In an interval without changes, or with changes only on racks that it
-does not use, its placement is the same: a chosen rack stays the choice if others have less.
+does not use, its placement is the same: a chosen rack stays the choice if others have less. On mixed nodes neither holds, and
+each pass recomputes all reservations.
 """
 
 from __future__ import annotations

@@ -15,10 +15,10 @@ from poolwise.kernels.list_scheduling.state import RackArrays, RackState
 def start(job: int, state: RackState) -> None:
     """Start a job at the placement in `racks.take` and `racks.borrow`."""
     jobs, rules, racks, runs = state.jobs, state.rules, state.racks, state.runs
-    actual = runtime(job, jobs, racks.take, racks.borrow, rules.anywhere, rules.spread)
-    believed = expected(job, jobs, racks.take, racks.borrow, rules.anywhere, rules.believed_spread)
+    actual = runtime(job, jobs, racks.take, racks.borrow, rules)
+    believed = expected(job, jobs, racks.take, racks.borrow, rules)
     k = begin_run(job, actual, believed, state)
-    _record(k, jobs.remote[job] > 0, racks, runs)
+    _record(k, jobs.remote[job] > 0 or not rules.closed, racks, runs)
     if rules.backfill != NONE:
         _insert_due(k, state)
         if runs.expected[k] > state.now.shadow:

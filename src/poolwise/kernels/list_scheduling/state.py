@@ -8,19 +8,39 @@ from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.kernels.common.state import Now, Order, QueueArrays, RunArrays
 
 
+class MixedArrays(NamedTuple):
+    """Nodes that differ, or on which only some jobs may run; (n_group,) each unless another shape is given: `mixed_racks`."""
+
+    local: IntArray  # MiB of local memory of a node
+    others: IntArray  # further resources of a node, where the order of groups counts them
+    rack: IntArray  # number of its rack, below n_rack
+    home: IntArray  # first group of its rack, which has its pool
+    first: IntArray  # (n_rack + 1,) position of each rack's first group in a row of `by_rack`
+    # (n_level, n_group) groups in the order in which a job takes them: of all racks, and rack by rack
+    by_preference: IntArray
+    by_rack: IntArray
+    allowed: BoolArray  # (n_set, n_group) whether the jobs of a set may use the nodes of a group
+    # (n_job,) MiB that a job requests per node; its row of `by_preference` and `by_rack`; its row of `allowed`
+    memory: IntArray
+    level: IntArray
+    eligible: IntArray
+    offers: IntArray  # (n_rack, 5) scratch
+    scratch: IntArray
+
+
 class JobArrays(NamedTuple):
     """Jobs, (n_job,) each, in the order (submit, id), which is also the tie rule."""
 
     submit: IntArray  # ns
     nodes: IntArray  # whole nodes of all tasks
-    remote: IntArray  # MiB of remote memory per node
+    remote: IntArray  # MiB of remote memory per node; on mixed nodes, of the node with most local memory that the job may use
     able: BoolArray  # whether the job fits the empty machine; the others are rejected
     # ns of work: true, and as the scheduler expects it
     work: IntArray
     expected_work: IntArray
     runtime: IntArray  # ns, true runtime with all memory near
-    length: IntArray  # ns, a lower bound of the expected runtime; the expected runtime itself in scope "rack"
-    # slowdown: see `model.rules.FixedSlowdown`; (0,), like the next three, in scope "rack", where all memory is near
+    length: IntArray  # ns, a lower bound of the expected runtime; the expected runtime itself unless `Rules.varies`
+    # slowdown: see `model.rules.FixedSlowdown`; (0,), like the next five, unless `Rules.varies`
     near: FloatArray
     far: FloatArray
     weight: FloatArray
@@ -30,13 +50,17 @@ class JobArrays(NamedTuple):
     believed_weight: FloatArray
     # whether the replay may stop once this job and all other awaited jobs have started; (0,) if there are none
     awaited: BoolArray
+    mixed: MixedArrays | None  # None if all jobs may use all nodes, which do not differ
 
 
 class Rules(NamedTuple):
     """Rules of a replay."""
 
     anywhere: bool  # whether a node may use any pool (scope "system")
-    backfill: int  # NONE, EASY, EASY_NO_EXTRA or CONSERVATIVE
+    closed: bool  # whether closed forms decide: in scope "rack", on nodes that do not differ
+    varies: bool  # whether the runtime of a job with remote memory depends on its placement
+    by_node: bool  # whether it depends on each node's share of remote memory, since nodes differ in local memory
+    backfill: int  # NONE, EASY, EASY_NO_EXTRA, CONSERVATIVE or AT_INTERVALS
     # WORST, MEAN or PAPER
     spread: int
     believed_spread: int
@@ -51,7 +75,7 @@ class Rules(NamedTuple):
 
 
 class RackArrays(NamedTuple):
-    """Racks, (n_rack,) each unless another shape is given."""
+    """Racks, or groups of mixed nodes, (n_rack,) each unless another shape is given."""
 
     # free nodes, free MiB of the pool
     free: IntArray
@@ -59,7 +83,7 @@ class RackArrays(NamedTuple):
     # the same at the head's shadow time, if runs end as expected
     shadow_free: IntArray
     shadow_pool: IntArray
-    # nodes that the head could use then, and cannot spare (scope "rack"; see `reservation.compute_extra`)
+    # nodes that the head could use then, and cannot spare (closed forms; see `reservation.compute_extra`); scratch without them
     offered: IntArray
     required: IntArray
     rank: IntArray  # racks by free nodes, most first, ties by index: the order in which a rack for an entire job is searched
@@ -125,7 +149,7 @@ class ReservationCacheArrays(NamedTuple):
     # (n_job, n_rack) nodes and MiB of its placement there
     take: IntArray
     borrow: IntArray
-    # (n_job,) lead in nodes of the rack that holds the entire placement over the next one, -1 with several racks
+    # (n_job,) lead in nodes of the rack that holds the entire placement over the next one; -1 with several racks
     margin: IntArray
     counted: BoolArray  # (n_job,) whether the profile counts the reservation
     # (n_job,) ns, the interval within which more may have become free for the job; until 0 for none

@@ -19,33 +19,27 @@ _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 @dataclass(frozen=True)
 class Access:
-    """Address, trust and credentials for an API server.
+    """Address, trust and credentials for an API server."""
 
-    Attributes
-    ----------
-    server : URL
-    tls : context that verifies the server; None for plain HTTP on this host, such as a proxy in tests
-    token : bearer token, unless `token_file` is set
-    token_file : file with the bearer token, read for each request because the token expires
-    login : source of credentials that are renewed, such as an exec plugin; None for the credentials above
-    namespace : default namespace of this client
-    """
-
-    server: str
-    tls: ssl.SSLContext | None
-    token: str = ""
-    token_file: Path | None = None
-    login: Login | None = None
-    namespace: str = "default"
+    server: str  # URL
+    tls: ssl.SSLContext | None  # context that verifies the server; None for plain HTTP on this host, such as a proxy in tests
+    token: str = ""  # bearer token, unless `token_file` is set
+    token_file: Path | None = None  # file with the bearer token, read for each request because the token expires
+    login: Login | None = None  # source of credentials that are renewed, such as an exec plugin; None for the credentials above
+    namespace: str = "default"  # default namespace of this client
+    server_name: str | None = None  # name in the server's certificate, None for the host of its URL
+    proxy: str | None = None  # URL of an HTTP proxy
 
     @classmethod
     def discover(cls, kubeconfig: Path | None = None) -> Access:
-        """Use the given file, else $KUBECONFIG, else the cluster that this process runs in, else ~/.kube/config."""
-        if kubeconfig is None and (named := os.environ.get("KUBECONFIG")):
-            kubeconfig = Path(named.split(os.pathsep)[0])
-        if kubeconfig is None and os.environ.get("KUBERNETES_SERVICE_HOST"):
+        """Use the given file, else those in $KUBECONFIG, else the cluster of this process, else ~/.kube/config."""
+        if kubeconfig is not None:
+            return cls.from_kubeconfig(kubeconfig)
+        if named := [Path(name) for name in os.environ.get("KUBECONFIG", "").split(os.pathsep) if name]:
+            return cls.from_kubeconfig(*named)
+        if os.environ.get("KUBERNETES_SERVICE_HOST"):
             return cls.in_cluster()
-        return cls.from_kubeconfig(kubeconfig or Path.home() / ".kube" / "config")
+        return cls.from_kubeconfig(Path.home() / ".kube" / "config")
 
     @classmethod
     def in_cluster(cls) -> Access:
@@ -57,45 +51,42 @@ class Access:
         return cls(f"https://{address}:{port}", tls, token_file=_SERVICE_ACCOUNT / "token", namespace=namespace)
 
     @classmethod
-    def from_kubeconfig(cls, file: Path) -> Access:
-        """Read the current context of a kubeconfig file; raise InputError if it is missing, incomplete or unsupported."""
-        if not file.is_file():
-            raise InputError("file does not exist", file=file, field="--kubeconfig", remedy="name the cluster's kubeconfig")
+    def from_kubeconfig(cls, *files: Path) -> Access:
+        """Read the current context of kubeconfig files, of which the first one with an entry wins, as in kubectl.
+
+        Missing files are skipped if another exists. Raises InputError if none exists, or for incomplete or unsupported content.
+        """
+        present = [file for file in files if file.is_file()]
+        if not present:
+            raise InputError("file does not exist", file=files[0], field="--kubeconfig", remedy="name the cluster's kubeconfig")
         try:
-            content = yaml.safe_load(file.read_text())
-            context = _find(content, "contexts", content["current-context"])["context"]
-            cluster = _find(content, "clusters", context["cluster"])["cluster"]
-            user = _find(content, "users", context["user"])["user"]
+            contents = [(file, yaml.safe_load(file.read_text()) or {}) for file in present]
+            current = next(content["current-context"] for _, content in contents if content.get("current-context"))
+            _, context = _find(contents, "contexts", current)
+            at, cluster = _find(contents, "clusters", context["cluster"])
+            file, user = _find(contents, "users", context["user"])
             server = cluster["server"]
-        except (yaml.YAMLError, KeyError, TypeError, StopIteration) as error:
-            raise InputError(
-                f"not a kubeconfig with a current context, its cluster and its user ({error})",
-                file=file,
-                field="current-context",
-                remedy="compare with `kubectl config view`",
-            ) from None
+        except (yaml.YAMLError, AttributeError, KeyError, TypeError, StopIteration) as error:
+            problem = f"not a kubeconfig with a current context, its cluster and its user ({error})"
+            remedy = "compare with `kubectl config view`"
+            raise InputError(problem, file=present[0], field="current-context", remedy=remedy) from None
         if "username" in user:
-            raise InputError(
-                "the user's 'username' is not supported",
-                file=file,
-                field="users.user.username",
-                remedy="use a token, a client certificate, an exec plugin or an OIDC provider",
-            )
-        token_file, tls = user.get("tokenFile"), _tls(cluster, user, file)
-        login = (
-            exec_login(user["exec"], cluster, tls, file)
-            if "exec" in user
-            else oidc_login(user["auth-provider"], file)
-            if "auth-provider" in user
-            else None
-        )
+            remedy = "use a token, a client certificate, an exec plugin or an OIDC provider"
+            raise InputError("the user's 'username' is not supported", file=file, field="users.user.username", remedy=remedy)
+        tls, login = _tls(cluster, at, user, file), None
+        if "exec" in user:
+            login = exec_login(user["exec"], cluster, tls, file)
+        elif "auth-provider" in user:
+            login = oidc_login(user["auth-provider"], file, [one for one, content in contents if content], current)
         return cls(
             server.rstrip("/"),
             tls,
             token=user.get("token", ""),
-            token_file=file.parent / token_file if token_file else None,
+            token_file=file.parent / user["tokenFile"] if user.get("tokenFile") else None,
             login=login,
             namespace=context.get("namespace", "default"),
+            server_name=cluster.get("tls-server-name"),
+            proxy=_proxy(cluster, at),
         )
 
     async def bearer_token(self) -> str:
@@ -111,23 +102,31 @@ class Access:
         return self.login is not None
 
 
-def _find(content: Any, group: str, name: str) -> Any:
-    return next(item for item in content[group] if item["name"] == name)
+def _find(contents: list[tuple[Path, Any]], group: str, name: str) -> tuple[Path, Any]:
+    """Return the first entry of a group with a name, and the file that its relative paths refer to."""
+    items = ((file, item) for file, content in contents for item in content.get(group) or ())
+    return next((file, item[group.removesuffix("s")]) for file, item in items if item["name"] == name)
 
 
-def _tls(cluster: Any, user: Any, file: Path) -> ssl.SSLContext | None:
+def _proxy(cluster: Any, file: Path) -> str | None:
+    proxy: str | None = cluster.get("proxy-url")
+    if proxy and not proxy.startswith(("http://", "https://")):
+        field, remedy = "clusters.cluster.proxy-url", "name an HTTP proxy"
+        raise InputError(f"the proxy '{proxy}' is not supported", file=file, field=field, remedy=remedy)
+    return proxy or None
+
+
+def _tls(cluster: Any, at: Path, user: Any, file: Path) -> ssl.SSLContext | None:
+    """Return the context of a cluster and a user; `at` and `file` define them, None for a server without TLS."""
     if not cluster["server"].startswith("https:"):
         return None
     if cluster.get("insecure-skip-tls-verify"):
-        raise InputError(
-            "insecure-skip-tls-verify is not supported",
-            file=file,
-            field="clusters.cluster.insecure-skip-tls-verify",
-            remedy="set certificate-authority or certificate-authority-data instead",
-        )
+        problem = "insecure-skip-tls-verify is not supported"
+        remedy = "set certificate-authority or certificate-authority-data instead"
+        raise InputError(problem, file=at, field="clusters.cluster.insecure-skip-tls-verify", remedy=remedy)
     data, path = cluster.get("certificate-authority-data"), cluster.get("certificate-authority")
     tls = ssl.create_default_context(
-        cafile=str(file.parent / path) if path else None, cadata=base64.b64decode(data).decode() if data else None
+        cafile=str(at.parent / path) if path else None, cadata=base64.b64decode(data).decode() if data else None
     )
     certificate, key = user.get("client-certificate"), user.get("client-key")
     if certificate and key:

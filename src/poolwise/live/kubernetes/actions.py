@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from poolwise.live.kubernetes.api_writer import CLAIM, MESSAGE
-from poolwise.live.kubernetes.cache import ClusterCache
 from poolwise.live.kubernetes.client import STRATEGIC, ApiError
 from poolwise.live.kubernetes.extended import ExtendedClaim
 from poolwise.live.kubernetes.objects import Meta, Pod, ResourceClaim
@@ -16,8 +15,7 @@ from poolwise.live.kubernetes.starts import PodStart, StartFailed, pod_path
 from poolwise.live.kubernetes.watch_client import WatchClient
 from poolwise.live.logs import log_event
 
-_RETRY_DELAY = 60.0
-"""Seconds after which a refused claim is created again."""
+_RETRY_DELAY = 60.0  # seconds after which a refused claim is created again
 
 
 class Actions:
@@ -37,9 +35,6 @@ class Actions:
 
     def report_unschedulable(self, pod: Pod, why: str) -> None:
         """Report to a pod's user why it waits."""
-
-    def report_messages(self, cache: ClusterCache, messages: Mapping[str, str]) -> None:
-        """Report why pods are not scheduled, unless the pod already carries the same message."""
 
 
 class ClusterActions(Actions):
@@ -78,12 +73,6 @@ class ClusterActions(Actions):
         elif self._reported.get(pod.metadata.key) != (pod.metadata.uid, why):
             self._reported[pod.metadata.key] = pod.metadata.uid, why
             self._watch_client.submit(self._write_condition(pod, why))
-
-    def report_messages(self, cache: ClusterCache, messages: Mapping[str, str]) -> None:
-        """Set the condition of pods that are not scheduled."""
-        for key, why in messages.items():
-            if (pod := cache.pending_pod(key)) is not None:
-                self.report_unschedulable(pod, why)
 
     async def _release(self, claim: ResourceClaim, consumer: str) -> None:
         try:

@@ -15,8 +15,7 @@ from poolwise.live.kubernetes.client import MERGE, ApiError, Client
 from poolwise.live.kubernetes.objects import Pod, ResourceClaim
 from poolwise.live.kubernetes.starts import StartFailed, claim_path, pod_path
 
-BIND, CLAIM, MESSAGE = range(3)
-"""Urgency of writes that queue for a slot; lower numbers go first."""
+BIND, CLAIM, MESSAGE = range(3)  # urgency of writes that queue for a slot; lower numbers go first
 Answer = TypeVar("Answer")
 
 
@@ -60,19 +59,12 @@ class WriteQueue:
 class ApiWriter:
     """Writes to a cluster, and the reads that writes need, on the event loop of its client.
 
-    Parameters
-    ----------
-    client : sends the requests
-    check_leader : raises if this process may not write because another one leads
-    retry_timeout : seconds for which temporarily failing requests are retried
-    writes : maximum number of concurrent writes
+    `check_leader` raises if another process leads. Requests that fail temporarily are retried for `retry_timeout` seconds.
     """
 
-    def __init__(
-        self, client: Client, check_leader: Callable[[], None], *, retry_timeout: float = 30.0, writes: int = 32
-    ) -> None:
+    def __init__(self, client: Client, check_leader: Callable[[], None], *, retry_timeout: float = 30.0) -> None:
         self._client, self._check_leader, self.retry_timeout = client, check_leader, retry_timeout
-        self._slots = WriteQueue(writes)
+        self._slots = WriteQueue(32)
 
     async def patch(self, path: str, body: Any, urgency: int, content: str = MERGE) -> bytes:
         """Patch an object."""

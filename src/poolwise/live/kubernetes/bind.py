@@ -1,37 +1,137 @@
-"""Pod binding: reserve claims, wait for binding conditions, then bind the pods of a start.
+"""Pod binding: allocate and reserve claims, wait for binding conditions, bind the pods of a start; and release of claims.
 
 The pods of a start are bound only after all of them are prepared. A write without a response is verified before it is retried.
+Every write of a claim names its resourceVersion, so that repeating it is safe.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence, Set
 from typing import Any
+from weakref import WeakValueDictionary
+
+import msgspec
 
 from poolwise.live.kubernetes.api_writer import BIND, CLAIM, ApiWriter
-from poolwise.live.kubernetes.claim_reservation import Reservations
 from poolwise.live.kubernetes.client import ApiError
-from poolwise.live.kubernetes.starts import BindFailed, Bound, PodStart, StartFailed, pod_path
+from poolwise.live.kubernetes.objects import FINALIZER, Allocation, Consumer, ResourceClaim
+from poolwise.live.kubernetes.starts import BindFailed, Bound, ClaimWrite, PodStart, StartFailed, claim_path, pod_path
+
+
+class Reservations:
+    """Allocates and releases the devices of claims. `attach_timeout` (s) is that of device binding conditions."""
+
+    def __init__(self, writer: ApiWriter, *, attach_timeout: float = 600.0) -> None:
+        self._writer, self.attach_timeout = writer, attach_timeout
+        self._claims: dict[str, ResourceClaim] = {}  # latest version of each, by uid
+        self._changed: dict[str, asyncio.Event] = {}  # uid -> event that is set when the claim changes
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def observe(self, claim: ResourceClaim, deleted: bool) -> None:
+        """Update a claim from a watch event or a write's response, ignoring versions older than the known one."""
+        if deleted:
+            self._claims.pop(claim.metadata.uid, None)
+        elif (known := self._claims.get(claim.metadata.uid)) is None or not _is_older(claim, known):
+            self._claims[claim.metadata.uid] = claim
+        if (event := self._changed.get(claim.metadata.uid)) is not None:
+            event.set()
+
+    def retain(self, keys: Set[str]) -> None:
+        """Drop claims that are not among these keys, after a relist."""
+        for claim in [claim for claim in self._claims.values() if claim.metadata.key not in keys]:
+            self.observe(claim, deleted=True)
+
+    async def reserve(self, start: PodStart, write: ClaimWrite) -> ResourceClaim:
+        """Allocate a claim's devices if it has none, and reserve it for a pod."""
+        lock = self._locks.setdefault(write.claim.metadata.uid, asyncio.Lock())
+        async with lock:
+            claim = self._claims.get(write.claim.metadata.uid, write.claim)
+            until = time.monotonic() + self._writer.retry_timeout
+            while True:
+                try:
+                    return await self._reserve_once(start, write, claim)
+                except ApiError as error:
+                    if time.monotonic() > until or not (error.is_temporary or error.status == 409):
+                        raise
+                    await asyncio.sleep(max(error.retry_after, 0.05))
+                claim = await self._writer.retry(lambda: self._writer.read_claim(write.claim))
+
+    async def _reserve_once(self, start: PodStart, write: ClaimWrite, claim: ResourceClaim) -> ResourceClaim:
+        path, meta = claim_path(claim), start.pod.metadata
+        if claim.metadata.uid != write.claim.metadata.uid or claim.metadata.deletion_timestamp:
+            raise StartFailed(f"claim {claim.metadata.key} was deleted")
+        has = claim.status.allocation
+        if has is None and write.allocation is None:
+            raise StartFailed(f"claim {claim.metadata.key} has lost its allocation")
+        if has is not None and write.allocation is not None and not _same_devices(has, write.allocation):
+            raise StartFailed(f"claim {claim.metadata.key} was allocated by another scheduler")
+        if has is None and FINALIZER not in claim.metadata.finalizers:
+            body = {"metadata": _version(claim) | {"finalizers": [*claim.metadata.finalizers, FINALIZER]}}
+            claim = msgspec.json.decode(await self._writer.patch(path, body, CLAIM), type=ResourceClaim)
+        users = claim.status.reserved_for
+        if has is not None and claim.is_reserved_for(meta.uid):
+            return claim
+        mine = Consumer(resource="pods", name=meta.name, uid=meta.uid)
+        status: dict[str, Any] = {"reservedFor": [*users, mine]}
+        if has is None:
+            status["allocation"] = write.allocation
+        changed = await self._writer.patch(f"{path}/status", {"metadata": _version(claim), "status": status}, CLAIM)
+        now = msgspec.json.decode(changed, type=ResourceClaim)
+        if now.metadata.uid in self._claims:  # not deleted in the meantime
+            self.observe(now, deleted=False)
+        return now
+
+    async def wait_attached(self, claim: ResourceClaim) -> None:
+        """Wait until the binding conditions of all devices are true; raise StartFailed on failure or timeout."""
+        uid, until = claim.metadata.uid, time.monotonic() + self.attach_timeout
+        devices = [result.id for result in claim.allocated_devices if result.binding_conditions]
+        if not devices:
+            return
+        event = self._changed.setdefault(uid, asyncio.Event())
+        try:
+            while True:
+                event.clear()
+                if _is_attached(self._claims.get(uid, claim)):
+                    return
+                left = until - time.monotonic()
+                try:
+                    await asyncio.wait_for(event.wait(), max(left, 0.001))
+                except TimeoutError:
+                    raise StartFailed(f"{devices[0]} was not attached within {self.attach_timeout:g} s", devices) from None
+                if uid not in self._claims:
+                    raise StartFailed(f"claim {claim.metadata.key} was deleted")
+        finally:
+            self._changed.pop(uid, None)
+
+    async def release(self, claim: ResourceClaim, consumer: str) -> None:
+        """Remove a pod (uid) from a claim's reservations; the last removal also deallocates the devices."""
+        while True:
+            now = await self._writer.retry(lambda: self._writer.read_claim(claim))
+            if now.metadata.uid != claim.metadata.uid or now.status.allocation is None:
+                return
+            users = [user for user in now.status.reserved_for if user.uid != consumer]
+            if len(users) == len(now.status.reserved_for) and users:
+                return
+            status: dict[str, Any] = {"reservedFor": users or None}
+            if not users:
+                status |= {"allocation": None, "devices": None}
+            try:
+                await self._writer.patch(f"{claim_path(claim)}/status", {"metadata": _version(now), "status": status}, CLAIM)
+                return
+            except ApiError as error:
+                if not (error.is_temporary or error.status == 409):
+                    raise
+                await asyncio.sleep(max(error.retry_after, 0.05))
 
 
 class Binder:
-    """Binds the pods of starts.
-
-    Parameters
-    ----------
-    writer, reservations : write pods and claims
-    report : receives the outcome of each start
-
-    Attributes
-    ----------
-    deleted_nodes : names of deleted nodes; the API server would still bind pods to them
-    """
+    """Binds the pods of starts."""
 
     def __init__(self, writer: ApiWriter, reservations: Reservations, report: Callable[[Bound | BindFailed], None]) -> None:
         self._writer, self._reservations, self._report = writer, reservations, report
-        self.deleted_nodes: set[str] = set()
+        self.deleted_nodes: set[str] = set()  # names of deleted nodes; the API server would still bind pods to them
 
     async def start(self, run: int, pods: Sequence[PodStart]) -> None:
         """Bind the pods of a run, or undo the start, and report the outcome."""
@@ -53,7 +153,8 @@ class Binder:
         """Nominate the node, reserve the claims and wait until their devices are attached."""
         if start.nominate and start.pod.status.nominated_node_name != start.node:
             path = f"{pod_path(start.pod)}/status"
-            await self._writer.retry(lambda: self._writer.patch(path, _nomination(start), CLAIM), conflicts=True)
+            body = {"metadata": {"uid": start.pod.metadata.uid}, "status": {"nominatedNodeName": start.node}}
+            await self._writer.retry(lambda: self._writer.patch(path, body, CLAIM), conflicts=True)
         ready = [await self._reservations.reserve(start, write) for write in start.claims]
         for claim in ready:
             await self._reservations.wait_attached(claim)
@@ -102,5 +203,32 @@ async def _await_all(steps: Iterable[Coroutine[Any, Any, None]]) -> None:
             raise result
 
 
-def _nomination(start: PodStart) -> dict[str, Any]:
-    return {"metadata": {"uid": start.pod.metadata.uid}, "status": {"nominatedNodeName": start.node}}
+def _version(claim: ResourceClaim) -> dict[str, Any]:
+    return {"resourceVersion": claim.metadata.resource_version, "uid": claim.metadata.uid}
+
+
+def _is_older(claim: ResourceClaim, other: ResourceClaim) -> bool:
+    """Return whether a claim is older than another version of it; resourceVersions are comparable since Kubernetes 1.35."""
+    versions = claim.metadata.resource_version, other.metadata.resource_version
+    return all(version.isdigit() for version in versions) and int(versions[0]) < int(versions[1])
+
+
+def _same_devices(one: Allocation, other: Allocation) -> bool:
+    first, second = (sorted((r.request, r.driver, r.pool, r.device) for r in a.devices.results) for a in (one, other))
+    return first == second
+
+
+def _is_attached(claim: ResourceClaim) -> bool:
+    """Return whether all binding conditions are true; raise StartFailed if a binding failure condition is."""
+    if claim.status.allocation is None:
+        raise StartFailed(f"claim {claim.metadata.key} has lost its allocation")
+    reported = {device.id: {c.type: c for c in device.conditions if c.status == "True"} for device in claim.status.devices}
+    for result in claim.allocated_devices:
+        conditions = reported.get(result.id, {})
+        for name in result.binding_failure_conditions or ():
+            if name in conditions:
+                detail = conditions[name].message or conditions[name].reason
+                raise StartFailed(f"attaching {result.id} failed: {name}{f': {detail}' if detail else ''}", [result.id])
+        if any(name not in conditions for name in result.binding_conditions or ()):
+            return False
+    return True

@@ -8,66 +8,41 @@ from typing import Any
 
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.demand import PodDemand, demand_of
-from poolwise.live.kubernetes.devices import DeviceId, DeviceShare, DeviceUsage, Inventory
+from poolwise.live.kubernetes.devices import DeviceShare, DeviceUsage, Inventory
 from poolwise.live.kubernetes.extended import device_class_of
 from poolwise.live.kubernetes.informer import Synced, WatchEvent
 from poolwise.live.kubernetes.link_traffic import LinkTraffic, measured_links, publishes_links
-from poolwise.live.kubernetes.objects import DeviceClass, Node, Pod, PodGroup, ResourceClaim, ResourceSlice
+from poolwise.live.kubernetes.objects import DeviceClass, DeviceId, Node, Pod, PodGroup, ResourceClaim, ResourceSlice
 
 
 @dataclass
 class CacheChanges:
-    """Changes since the last `pop_changes`.
+    """Changes since the last `pop_changes`."""
 
-    Attributes
-    ----------
-    pods : keys of added, changed or deleted pods
-    nodes : names of nodes whose pods changed
-    devices : devices that were allocated or deallocated
-    claims : keys of added, changed or deleted claims
-    machine : whether nodes, devices or device classes changed
-    links : whether measured link traffic changed
-    """
-
-    pods: set[str] = field(default_factory=set)
-    nodes: set[str] = field(default_factory=set)
-    devices: set[DeviceId] = field(default_factory=set)
-    claims: set[str] = field(default_factory=set)
-    machine: bool = False
-    links: bool = False
+    pods: set[str] = field(default_factory=set)  # keys of added, changed or deleted pods
+    nodes: set[str] = field(default_factory=set)  # names of nodes whose pods changed
+    devices: set[DeviceId] = field(default_factory=set)  # devices that were allocated or deallocated
+    claims: set[str] = field(default_factory=set)  # keys of added, changed or deleted claims
+    machine: bool = False  # whether nodes, devices or device classes changed
+    links: bool = False  # whether measured link traffic changed
 
 
 class ClusterCache:
-    """The cluster as its watches report it, plus decisions that the watches have not confirmed yet.
-
-    Parameters
-    ----------
-    name : scheduler name of the pods that are managed
-
-    Attributes
-    ----------
-    nodes, classes, groups, claims : objects by name, or by namespace/name
-    pods : managed pods, and all pods that have a node
-    on_node : node -> key of each pod on it that has not terminated -> its amounts
-    usage : devices of each claim, as observed or assumed
-    assumed : uid of claims with an allocation that is decided but not observed yet
-    links : node -> measured traffic of its busiest link
-    unsynced : kinds whose initial list is incomplete
-    """
+    """The cluster as its watches report it, plus decisions that the watches have not confirmed yet."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.nodes: dict[str, Node] = {}
+        self.nodes: dict[str, Node] = {}  # nodes and classes by name
         self.classes: dict[str, DeviceClass] = {}
         self.groups: dict[str, PodGroup] = {}
-        self.pods: dict[str, Pod] = {}
-        self.claims: dict[str, ResourceClaim] = {}
+        self.pods: dict[str, Pod] = {}  # managed pods, and all pods that have a node
+        self.claims: dict[str, ResourceClaim] = {}  # groups, pods and claims by namespace/name
         self.inventory, self.usage = Inventory(), DeviceUsage()
-        self.assumed: set[str] = set()
-        self.links: dict[str, LinkTraffic] = {}
-        self.on_node: dict[str, dict[str, dict[str, int]]] = {}
+        self.assumed: set[str] = set()  # uid of claims with an allocation that is decided but not observed yet
+        self.links: dict[str, LinkTraffic] = {}  # node -> measured traffic of its busiest link
+        self.on_node: dict[str, dict[str, dict[str, int]]] = {}  # node -> pod that has not terminated -> amounts
         self.changes = CacheChanges()
-        self.unsynced: set[type] = {Node, DeviceClass, Pod, ResourceClaim, ResourceSlice}
+        self.unsynced: set[type] = {Node, DeviceClass, Pod, ResourceClaim, ResourceSlice}  # kinds whose list is incomplete
         self._slices: dict[str, ResourceSlice] = {}
         self._claim_keys: dict[str, str] = {}  # by uid
         self._demands: dict[str, tuple[str, PodDemand | InputError]] = {}  # pod -> uid, demand of its containers
@@ -147,14 +122,13 @@ class ClusterCache:
         self.assumed.add(claim.metadata.uid)
         self.changes.devices |= {share.id for share in self.usage.claims[claim.metadata.uid]}
 
-    def undo_assume(self, uid: str) -> None:
-        """Drop the assumed allocation of a claim and use the observed one."""
-        if uid not in self.assumed:
-            return
-        self.assumed.discard(uid)
-        self.changes.devices |= {share.id for share in self.usage.release(uid)}
-        if (claim := self.claims.get(self._claim_keys.get(uid, ""))) is not None:
-            self._claim(claim, False)
+    def undo_assumed(self, uids: Iterable[str]) -> None:
+        """Drop the assumed allocations of claims and use the observed ones."""
+        for uid in self.assumed.intersection(uids):
+            self.assumed.discard(uid)
+            self.changes.devices |= {share.id for share in self.usage.release(uid)}
+            if (claim := self.claims.get(self._claim_keys.get(uid, ""))) is not None:
+                self._claim(claim, False)
 
     # Watch events
 
@@ -215,7 +189,7 @@ class ClusterCache:
             self.changes.devices |= {share.id for share in self.usage.release(uid)}
         elif allocation is not None:
             self.assumed.discard(uid)
-            shares = tuple(DeviceShare.of(result) for result in allocation.devices.results if not result.admin_access)
+            shares = tuple(DeviceShare.of(result) for result in claim.allocated_devices if not result.admin_access)
             if self.usage.claims.get(uid) != shares:
                 self.changes.devices |= {share.id for share in (*self.usage.claims.get(uid, ()), *shares)}
                 self.usage.hold(uid, shares)

@@ -22,11 +22,8 @@ T = TypeVar("T")
 class ApiError(PoolwiseError):
     """An error response of an API server, or a request without a response.
 
-    Attributes
-    ----------
-    status : HTTP status; 0 without a response, in which case the request may still have taken effect
-    reason : machine-readable reason in one word
-    retry_after : seconds that the server asks to wait, 0 if it does not
+    The HTTP `status` is 0 without a response, in which case the request may still have taken effect. `retry_after` (s) is 0
+    unless the server asks to wait.
     """
 
     def __init__(self, status: int, reason: str, message: str, retry_after: float = 0.0) -> None:
@@ -45,18 +42,10 @@ class _Status(msgspec.Struct):
 
 
 class Client:
-    """A session with an API server, bound to one event loop.
-
-    Parameters
-    ----------
-    access : address and credentials
-    connections : maximum number of concurrent connections
-    timeout : timeout (s) of a request
-    """
+    """A session with an API server, bound to one event loop; `timeout` (s) is that of a request."""
 
     def __init__(self, access: Access, *, connections: int = 40, timeout: float = 30.0) -> None:
         self.access, self.timeout = access, timeout
-        self.requests = 0
         connector = aiohttp.TCPConnector(limit=connections, ssl=access.tls if access.tls is not None else True)
         self._session = aiohttp.ClientSession(
             connector=connector, auto_decompress=True, headers={"User-Agent": f"poolwise/{__version__}"}
@@ -101,7 +90,6 @@ class Client:
     async def _send(
         self, method: str, path: str, data: bytes | None, params: Mapping[str, str] | None, content: str, token: str
     ) -> bytes:
-        self.requests += 1
         try:
             async with self._session.request(
                 method,
@@ -110,6 +98,8 @@ class Client:
                 params=params or None,
                 headers=_headers(token, content if data is not None else ""),
                 timeout=aiohttp.ClientTimeout(total=self.timeout),
+                proxy=self.access.proxy,
+                server_hostname=self.access.server_name,
             ) as answer:
                 payload = await answer.read()
                 if answer.status < 400:
@@ -120,7 +110,6 @@ class Client:
 
     async def lines(self, path: str, params: Mapping[str, str], idle_timeout: float) -> AsyncIterator[bytes]:
         """Yield the lines of a streamed response until it ends; raise ApiError after `idle_timeout` seconds without data."""
-        self.requests += 1
         token = await self._token()
         try:
             async with self._session.get(
@@ -128,6 +117,8 @@ class Client:
                 params=params,
                 headers=_headers(token),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=self.timeout, sock_read=idle_timeout),
+                proxy=self.access.proxy,
+                server_hostname=self.access.server_name,
             ) as answer:
                 if answer.status >= 400:
                     if answer.status == _UNAUTHORIZED:

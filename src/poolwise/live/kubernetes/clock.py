@@ -9,26 +9,15 @@ from poolwise.units import SECOND
 
 
 class LiveClock:
-    """A monotonic clock that counts ns since an epoch; later changes of the system clock do not affect it.
-
-    Parameters
-    ----------
-    epoch : ns since 1970
-    wall, steady : sources of ns since 1970 and of monotonic ns
-
-    Attributes
-    ----------
-    now : ns since the epoch, as of the last `tick`
-    wake_at : time at which the scheduler requested its next pass, None if it did not
-    """
+    """A monotonic clock that counts ns since an epoch; later changes of the system clock do not affect it."""
 
     def __init__(
         self, epoch: int, *, wall: Callable[[], int] = time.time_ns, steady: Callable[[], int] = time.monotonic_ns
     ) -> None:
         self.epoch, self._steady = epoch, steady
         self._ahead = max(0, wall() - epoch) - steady()
-        self.now = 0
-        self.wake_at: int | None = None
+        self.now = 0  # ns since the epoch, as of the last `tick`
+        self.wake_at: int | None = None  # time at which the scheduler requested its next pass, None if it did not
         self._pass_at: int | None = None
 
     def tick(self) -> int:

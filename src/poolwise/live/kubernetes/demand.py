@@ -13,10 +13,8 @@ from poolwise.live.kubernetes.objects import Container, Pod, ResourceClaim
 from poolwise.live.kubernetes.quantity import exact_amount
 from poolwise.units import SECOND, UNKNOWN, parse
 
-DURATION = "poolwise/duration"
-"""Annotation with the expected run time of a pod, such as "90 s" or "2 h"."""
-KIND = "poolwise/kind"
-"""Annotation with the kind of work of a pod, by which performance profiles look it up."""
+DURATION = "poolwise/duration"  # annotation with the expected run time of a pod, such as "90 s" or "2 h"
+KIND = "poolwise/kind"  # annotation with the kind of work of a pod, by which performance profiles look it up
 GROUP, GROUP_SIZE = "pod-group.scheduling.sigs.k8s.io", "pod-group.scheduling.sigs.k8s.io/min-available"
 """Labels of pods that start together, for clusters without PodGroups."""
 NAMES = {"cpu": "cores", "memory": "memory"}
@@ -25,18 +23,12 @@ NAMES = {"cpu": "cores", "memory": "memory"}
 
 @dataclass(frozen=True)
 class PodDemand:
-    """Amounts that a pod takes of its node, and the nodes on which it may run; claims are handled separately.
+    """Amounts that a pod takes of its node, and the nodes on which it may run; claims are handled separately."""
 
-    Attributes
-    ----------
-    amounts : resource -> amount: cores in thousandths, memory in MiB, `pods` 1, any other resource under its own name
-    constraints : constraints on the node
-    requested : requested time (ns), `units.UNKNOWN` without one
-    """
-
+    # resource -> amount: cores in thousandths, memory in MiB, `pods` 1, any other resource under its own name
     amounts: Mapping[str, int]
     constraints: NodeConstraints
-    requested: int
+    requested: int  # requested time (ns), `units.UNKNOWN` without one
 
 
 def node_amounts(pod: Pod) -> dict[str, int]:

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from poolwise.errors import InputError
-from poolwise.live.kubernetes.devices import DeviceId, DeviceShare, DeviceUsage, Inventory, InventoryDevice
+from poolwise.live.kubernetes.devices import DeviceShare, DeviceUsage, Inventory, InventoryDevice
 from poolwise.live.kubernetes.node_constraints import term_matches, untolerated_taint
 from poolwise.live.kubernetes.objects import (
     AllocatedDevice,
@@ -25,6 +25,7 @@ from poolwise.live.kubernetes.objects import (
     DeviceAllocation,
     DeviceClass,
     DeviceConstraint,
+    DeviceId,
     DeviceRequest,
     ExactRequest,
     Node,
@@ -35,8 +36,7 @@ from poolwise.live.kubernetes.objects import (
 )
 from poolwise.live.kubernetes.quantity import parse_quantity, quantity_text
 
-_MAX_STEPS = 20_000
-"""Number of steps after which a search fails."""
+_MAX_STEPS = 20_000  # number of steps after which a search fails
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +51,12 @@ class ChosenDevice:
 
 @dataclass
 class Devices:
-    """Devices that can be allocated.
-
-    Attributes
-    ----------
-    inventory, usage : devices, and their current usage
-    classes : device classes by name
-    avoided : devices that are temporarily excluded because an attachment failed
-    """
+    """Devices that can be allocated."""
 
     inventory: Inventory
     usage: DeviceUsage
-    classes: Mapping[str, DeviceClass]
-    avoided: Mapping[DeviceId, int] = field(default_factory=dict)
+    classes: Mapping[str, DeviceClass]  # device classes by name
+    avoided: Mapping[DeviceId, int] = field(default_factory=dict)  # excluded for a while after a failed attachment
 
     def serving(self, node: Node, preferred: Iterable[DeviceId] = ()) -> Iterator[InventoryDevice]:
         """Yield the devices that serve a node: preferred ones in their order, then its local ones, then the others by name."""
@@ -158,24 +151,9 @@ def _round_amount(capacity: Capacity, requested: str | None) -> Fraction | None:
 def allocate(
     claims: Sequence[ResourceClaim], node: Node, devices: Devices, preferred: Sequence[DeviceId] = ()
 ) -> list[list[ChosenDevice]] | str:
-    """Choose devices for all claims on a node, or return what is short. The usage does not change.
+    """Choose devices for claims without an allocation, or return what is short; the usage does not change.
 
-    Parameters
-    ----------
-    claims : claims without an allocation
-    node : the node that the devices must serve
-    devices : devices that can be allocated
-    preferred : devices to try first
-
-    Returns
-    -------
-    list of list of ChosenDevice, or str
-        Devices of each claim, or the reason why there are none.
-
-    Raises
-    ------
-    InputError
-        If a CEL expression is invalid.
+    Preferred devices are tried first. Raises InputError for an invalid CEL expression.
     """
     search = _Search(node, devices, preferred)
     pending = [(claim, request) for claim in claims for request in claim.spec.devices.requests]
@@ -216,10 +194,7 @@ class _Search:
         return False
 
     def _accepted(self, wanted: ExactRequest, every: bool) -> Iterator[tuple[InventoryDevice, DeviceShare]]:
-        """Yield the devices that a request accepts; unless it requests all devices, skip those with too little left.
-
-        The request itself then holds other devices only, so this skips none that it could use.
-        """
+        """Yield the devices that a request accepts; unless it requests all devices, skip those with too little left."""
         usage, requested = self.devices.usage, _capacity_requests(wanted)
         for device in self.devices.serving(self.node, self.preferred):
             request = device.capacity, requested
@@ -342,14 +317,9 @@ def _usable_on(chosen: Sequence[ChosenDevice], node: Node) -> NodeSelector | Non
     )
 
 
-def unsupported(claim: ResourceClaim) -> InputError | None:
-    """Return the error for a request that this scheduler does not support, or None."""
-    for request in claim.spec.devices.requests:
-        for wanted in request.alternatives:
-            if wanted.admin_access:
-                return InputError(
-                    f"claim {claim.metadata.key} requests admin access, which is not supported",
-                    field="spec.devices.requests.adminAccess",
-                    remedy="let kube-scheduler place pods that monitor devices",
-                )
-    return None
+def check_supported(claim: ResourceClaim) -> None:
+    """Raise InputError for a request that this scheduler does not support."""
+    if any(wanted.admin_access for wanted in claim.wanted):
+        problem = f"claim {claim.metadata.key} requests admin access, which is not supported"
+        remedy = "let kube-scheduler place pods that monitor devices"
+        raise InputError(problem, field="spec.devices.requests.adminAccess", remedy=remedy)

@@ -12,56 +12,27 @@ from typing import NamedTuple
 import msgspec
 
 from poolwise.live.kubernetes.node_constraints import selector_matches
-from poolwise.live.kubernetes.objects import AllocatedDevice, Node, NodeSelector, PublishedDevice, ResourceSlice
+from poolwise.live.kubernetes.objects import AllocatedDevice, DeviceId, Node, NodeSelector, PublishedDevice, ResourceSlice
 from poolwise.live.kubernetes.quantity import parse_quantity
 from poolwise.live.kubernetes.selectors import DescribedDevice
 
-
-class DeviceId(NamedTuple):
-    """Name of a device."""
-
-    driver: str
-    pool: str
-    name: str
-
-    def __str__(self) -> str:
-        return "/".join(self)
+PoolId = tuple[str, str]  # driver and name of a device pool
 
 
-PoolId = tuple[str, str]
-"""Driver and name of a device pool."""
-
-
-class CounterId(NamedTuple):
-    """A counter shared by the devices of a pool."""
-
-    driver: str
-    pool: str
-    set: str
-    counter: str
+CounterId = tuple[str, str, str, str]  # driver, pool, set and name of a counter that the devices of a pool share
 
 
 @dataclass(frozen=True, eq=False)
 class InventoryDevice:
-    """A device of a complete pool.
-
-    Attributes
-    ----------
-    id : name of the device
-    device : device as its driver publishes it
-    node_name, selector : the node, or the nodes, that it serves; every node if both are None
-    described : device as CEL expressions see it
-    counters : amounts that it consumes of shared counters while in use
-    capacity : its capacities as JSON, equal for devices with the same ones
-    """
+    """A device of a complete pool."""
 
     id: DeviceId
-    device: PublishedDevice
-    node_name: str | None
-    selector: NodeSelector | None
-    described: DescribedDevice
-    counters: Mapping[CounterId, Fraction]
-    capacity: bytes
+    device: PublishedDevice  # as its driver publishes it
+    node_name: str | None  # the only node that it serves
+    selector: NodeSelector | None  # the nodes that it serves; every node if both are None
+    described: DescribedDevice  # device as CEL expressions see it
+    counters: Mapping[CounterId, Fraction]  # amounts that it consumes of shared counters while in use
+    capacity: bytes  # its capacities as JSON, equal for devices with the same ones
 
     def serves(self, node: Node) -> bool:
         """Return whether it can be used on a node."""
@@ -120,17 +91,12 @@ class Inventory:
     """The devices of all complete pools, updated as slices change.
 
     A pool counts only if all slices of its newest generation exist and device names are unique.
-
-    Attributes
-    ----------
-    devices, counters : all devices, and all shared counters
-    users : counter -> devices that consume it while in use
     """
 
     def __init__(self) -> None:
         self.devices: dict[DeviceId, InventoryDevice] = {}
         self.counters: dict[CounterId, Fraction] = {}
-        self.users: dict[CounterId, list[InventoryDevice]] = {}
+        self.users: dict[CounterId, list[InventoryDevice]] = {}  # counter -> devices that consume it while in use
         self._pools: dict[PoolId, list[InventoryDevice]] = {}
         self._slices: dict[PoolId, dict[str, ResourceSlice]] = {}
         self._pool_of: dict[str, PoolId] = {}
@@ -169,7 +135,6 @@ class Inventory:
         return list(({device.id: device} | found).values())
 
     def _rebuild(self, pool: PoolId) -> None:
-        """Rebuild a pool from its slices."""
         gone = self._pools.pop(pool, [])
         for counter in {counter for device in gone for counter in device.counters}:
             del self.users[counter]  # counters are local to a pool, so all their users are gone
@@ -194,7 +159,7 @@ class Inventory:
     def _publish(self, slice: ResourceSlice, pool: PoolId) -> None:
         for shared in slice.spec.shared_counters:
             for name, amount in shared.counters.items():
-                counter = CounterId(*pool, shared.name, name)
+                counter = (*pool, shared.name, name)
                 self.counters[counter] = parse_quantity(amount.value)
                 self._counters_of.setdefault(pool, set()).add(counter)
         for device in slice.spec.devices:
@@ -206,7 +171,7 @@ class Inventory:
                 device.node_selector if own else slice.spec.node_selector,
                 DescribedDevice(pool[0], device),
                 {
-                    CounterId(*pool, use.counter_set, name): parse_quantity(amount.value)
+                    (*pool, use.counter_set, name): parse_quantity(amount.value)
                     for use in device.consumes_counters
                     for name, amount in use.counters.items()
                 },
@@ -233,26 +198,18 @@ class DeviceShare(NamedTuple):
         """Read the share from an allocation result."""
         amounts = result.consumed_capacity
         read = None if amounts is None else tuple(sorted((name, parse_quantity(text)) for name, text in amounts.items()))
-        return cls(DeviceId(result.driver, result.pool, result.device), read)
+        return cls(result.id, read)
 
 
 @dataclass
 class DeviceUsage:
-    """Usage of devices by claims.
+    """Usage of devices by claims."""
 
-    Attributes
-    ----------
-    claims : uid of a claim -> its shares
-    whole : device -> claims that hold all of it; more than one is a conflict between schedulers
-    shares : device -> claims that hold shares of it, and their number
-    consumed : device -> capacity -> amount in use
-    insufficient : device -> requests larger than its remaining capacity, cleared whenever its usage changes
-    """
-
-    claims: dict[str, tuple[DeviceShare, ...]] = field(default_factory=dict)
-    whole: dict[DeviceId, Counter[str]] = field(default_factory=dict)
-    shares: dict[DeviceId, Counter[str]] = field(default_factory=dict)
-    consumed: dict[DeviceId, dict[str, Fraction]] = field(default_factory=dict)
+    claims: dict[str, tuple[DeviceShare, ...]] = field(default_factory=dict)  # uid of a claim -> its shares
+    whole: dict[DeviceId, Counter[str]] = field(default_factory=dict)  # device -> claims that hold all of it
+    shares: dict[DeviceId, Counter[str]] = field(default_factory=dict)  # device -> claims that hold shares
+    consumed: dict[DeviceId, dict[str, Fraction]] = field(default_factory=dict)  # device -> capacity -> amount in use
+    # device -> requests larger than its remaining capacity, cleared whenever its usage changes
     insufficient: dict[DeviceId, set[Hashable]] = field(default_factory=dict)
 
     def hold(self, claim: str, shares: Iterable[DeviceShare]) -> None:

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from poolwise.live.kubernetes.objects import FINALIZER, Container, DeviceClass, Pod
+import msgspec
+
+from poolwise.live.kubernetes.objects import FINALIZER, Container, DeviceClass, DeviceRequest, ExactRequest, Pod
 from poolwise.live.kubernetes.quantity import parse_quantity
 
 IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"
@@ -26,39 +28,12 @@ def device_class_of(resource: str, classes: Iterable[DeviceClass]) -> str | None
 
 
 @dataclass(frozen=True)
-class ExtendedRequest:
-    """A request of a claim.
-
-    Attributes
-    ----------
-    name : name of the request
-    device_class, count : requested class, and number of devices
-    """
-
-    name: str
-    device_class: str
-    count: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the request as the Kubernetes API represents it."""
-        exactly = {"deviceClassName": self.device_class, "allocationMode": "ExactCount", "count": self.count}
-        return {"name": self.name, "exactly": exactly}
-
-
-@dataclass(frozen=True)
 class ExtendedClaim:
-    """A claim for the extended resources of a pod, to be created by the scheduler.
+    """A claim for the extended resources of a pod, to be created by the scheduler."""
 
-    Attributes
-    ----------
-    pod : owner of the claim
-    requests : requests, by name
-    mappings : (container, resource, request name) of each resource that a container requests
-    """
-
-    pod: Pod
-    requests: tuple[ExtendedRequest, ...]
-    mappings: tuple[tuple[str, str, str], ...]
+    pod: Pod  # owner of the claim
+    requests: tuple[DeviceRequest, ...]  # by name
+    mappings: tuple[tuple[str, str, str], ...]  # (container, resource, request name) of each resource that a container requests
 
     @property
     def name(self) -> str:
@@ -80,7 +55,7 @@ class ExtendedClaim:
                 "finalizers": [FINALIZER],
                 "ownerReferences": [owner],
             },
-            "spec": {"devices": {"requests": [request.to_dict() for request in self.requests]}},
+            "spec": {"devices": {"requests": msgspec.to_builtins(self.requests)}},
         }
 
     def status(self) -> dict[str, Any]:
@@ -100,19 +75,19 @@ def extended_claim(pod: Pod, device_backed: Mapping[str, str]) -> ExtendedClaim:
     the devices of later containers; if those are too few, they share one more request.
     """
     containers = [*pod.spec.init_containers, *pod.spec.containers]
-    requests: list[ExtendedRequest] = []
+    requests: list[DeviceRequest] = []
     mappings: list[tuple[str, str, str]] = []
     for resource, kind in sorted(device_backed.items()):
         counts = {k: count for k, container in enumerate(containers) if (count := _count(container, resource))}
         name = {k: f"container-{k}-request-{sorted(containers[k].resources.requests).index(resource)}" for k in counts}
         long_running = [k for k in counts if k >= len(pod.spec.init_containers) or containers[k].restart_policy == "Always"]
         init_only = [k for k in counts if k not in long_running]
-        requests += [ExtendedRequest(name[k], kind, counts[k]) for k in long_running]
+        requests += [_request(name[k], kind, counts[k]) for k in long_running]
         mappings += [(containers[k].name, resource, name[k]) for k in long_running]
         missing = {k: counts[k] - sum(counts[later] for later in long_running if later > k) for k in init_only}
         worst = max(init_only, key=lambda k: missing[k], default=-1)
         if worst >= 0 and missing[worst] > 0:
-            requests.append(ExtendedRequest(name[worst], kind, missing[worst]))
+            requests.append(_request(name[worst], kind, missing[worst]))
         for k in init_only:
             left = counts[k]
             for later in (later for later in long_running if later > k):
@@ -122,6 +97,10 @@ def extended_claim(pod: Pod, device_backed: Mapping[str, str]) -> ExtendedClaim:
             if left > 0:
                 mappings.append((containers[k].name, resource, name[worst]))
     return ExtendedClaim(pod, tuple(sorted(requests, key=lambda request: request.name)), tuple(mappings))
+
+
+def _request(name: str, kind: str, count: int) -> DeviceRequest:
+    return DeviceRequest(name=name, exactly=ExactRequest(device_class_name=kind, count=count))
 
 
 def _count(container: Container, resource: str) -> int:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -56,33 +56,20 @@ class _Bookmark(msgspec.Struct):
 _events, _bookmarks = msgspec.json.Decoder(_Event), msgspec.json.Decoder(_Bookmark)
 
 
+@dataclass
 class Informer(Generic[Object]):
-    """Reports every object under a path and its changes.
+    """Reports every object under a path and its changes, decoded as `kind`, to `emit`.
 
-    A stream that ends is resumed at the last resourceVersion. If the server no longer has that version, the informer relists
-    and `Synced` names the existing objects.
-
-    Parameters
-    ----------
-    client : client of the API server
-    path : path of the objects, such as `/api/v1/pods`
-    kind : type to decode objects as
-    emit : receives events in their order
-    idle_timeout : seconds without data after which a stream is reopened; the server sends bookmarks about once a minute
+    A stream that ends, or has no data for `idle_timeout` seconds (the server sends bookmarks once a minute), is resumed at the
+    last resourceVersion. If the server no longer has that version, the informer relists and `Synced` names the objects.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        path: str,
-        kind: type[Object],
-        emit: Callable[[WatchEvent[Object] | Synced], None],
-        idle_timeout: float = 150.0,
-    ) -> None:
-        self.client, self.path, self.kind, self.emit, self.idle_timeout = client, path, kind, emit, idle_timeout
-        self.reconnects = 0
-        self._decoder = msgspec.json.Decoder(kind)
-        self._resource_version = ""
+    client: Client
+    path: str
+    kind: type[Object]
+    emit: Callable[[WatchEvent[Object] | Synced], None]
+    idle_timeout: float = 150.0
+    _resource_version: str = field(default="", init=False)
 
     async def run(self) -> None:
         """Watch until cancelled."""
@@ -99,16 +86,15 @@ class Informer(Generic[Object]):
                 _log.info("watch of %s: %s", self.path, error)
                 wait = min(10.0, 0.05 * 2 ** min(failures, 8)) * random.uniform(0.5, 1)
                 await asyncio.sleep(max(error.retry_after, wait))
-            self.reconnects += 1
 
     async def _stream(self) -> None:
-        """Process one stream until it ends."""
         params = {"watch": "true", "allowWatchBookmarks": "true"}
         if self._resource_version:
             params["resourceVersion"] = self._resource_version
         else:
             params |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         keys: set[str] | None = None if self._resource_version else set()
+        decoder = msgspec.json.Decoder(self.kind)
         async for line in self.client.lines(self.path, params, self.idle_timeout):
             if not line:
                 continue
@@ -127,7 +113,7 @@ class Informer(Generic[Object]):
                 if keys is None:
                     self._resource_version = mark.resource_version
                 continue
-            item: Any = self._decoder.decode(event.object)
+            item: Any = decoder.decode(event.object)
             if keys is None:
                 self._resource_version = item.metadata.resource_version
             else:

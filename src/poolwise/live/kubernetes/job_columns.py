@@ -117,10 +117,7 @@ class JobColumns:
         self._logged |= names
 
     def _requests_of(self, job: PodJob) -> dict[str, int]:
-        """Return the requests of one task: amounts of its node, and devices by type.
-
-        If the pods of a group claim different amounts, the smallest counts; the start then checks each pod.
-        """
+        """Return what one task requests of its node and of devices by type; of pods with different claims, the least."""
         first, *others = (self._claimed_devices(keys, job.unallocated) for keys in job.claims)
         requested = Counter({"cores": 0, **job.demand.amounts})
         requested.update({name: min([amount, *(claimed[name] for claimed in others)]) for name, amount in first.items()})

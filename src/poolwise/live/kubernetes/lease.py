@@ -31,7 +31,6 @@ class Leadership:
         self.namespace, self.name, self.seconds = namespace, name, seconds
         self.identity = f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4().hex[:8]}"
         self._until = 0.0
-        self._version = ""
         self._path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
 
     @property

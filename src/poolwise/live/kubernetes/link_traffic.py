@@ -11,11 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolwise.live.kubernetes.objects import ResourceSlice
-from poolwise.live.kubernetes.quantity import megabytes_a_second
+from poolwise.live.kubernetes.quantity import exact_amount
 from poolwise.performance.link_load import link_loads
 
-USED = "usedMegabytesPerSecond"
-"""Attribute of a link: recent traffic in its busier direction, in whole MB/s."""
+USED = "usedMegabytesPerSecond"  # attribute of a link: recent traffic in its busier direction, in whole MB/s
 BANDWIDTH = "bandwidth"
 _PREFIX = "links."
 
@@ -32,16 +31,10 @@ def publishes_links(slice: ResourceSlice) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LinkTraffic:
-    """Recent traffic of a link.
+    """Recent traffic of a link."""
 
-    Attributes
-    ----------
-    used : traffic in the busier direction (MB/s)
-    bandwidth : bandwidth of the link (MB/s)
-    """
-
-    used: float
-    bandwidth: float
+    used: float  # traffic in the busier direction (MB/s)
+    bandwidth: float  # bandwidth of the link (MB/s)
 
     @property
     def load(self) -> float:
@@ -55,10 +48,7 @@ class LinkTraffic:
 
 
 def measured_links(slices: Iterable[ResourceSlice]) -> Mapping[str, LinkTraffic]:
-    """Return node -> traffic of its busiest link, from the slices of node agents; slices of devices are skipped.
-
-    The busiest of several links is the one with the highest load.
-    """
+    """Return node -> traffic of its link with the highest load, from the slices of node agents; other slices are skipped."""
     found: dict[str, LinkTraffic] = {}
     for one in slices:
         if not publishes_links(one) or one.spec.node_name is None:
@@ -67,7 +57,7 @@ def measured_links(slices: Iterable[ResourceSlice]) -> Mapping[str, LinkTraffic]
             used = device.attributes.get(USED, {}).get("int")
             bandwidth = device.capacity.get(BANDWIDTH)
             if isinstance(used, int) and bandwidth is not None:
-                traffic = LinkTraffic(float(used), float(megabytes_a_second(bandwidth.value)))
+                traffic = LinkTraffic(float(used), float(exact_amount(BANDWIDTH, bandwidth.value)))
                 if one.spec.node_name not in found or traffic.load > found[one.spec.node_name].load:
                     found[one.spec.node_name] = traffic
     return found

@@ -10,20 +10,19 @@ import base64
 import contextlib
 import json
 import math
+import os
 import ssl
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from poolwise.errors import InputError
 
-_MARGIN_S = 60.0
-"""Time before the expiry at which credentials are renewed."""
-_RETRY_S = 10.0
-"""Least time between renewals, unless the server rejects the credentials."""
+_MARGIN_S = 60.0  # time before the expiry at which credentials are renewed
+_RETRY_S = 10.0  # least time between renewals, unless the server rejects the credentials
 
 
 @dataclass(frozen=True)
@@ -37,14 +36,7 @@ class Credentials:
 class Login:
     """A bearer token that is renewed before it expires; raises InputError if the first one cannot be obtained.
 
-    Parameters
-    ----------
-    obtain
-        Obtains new credentials; blocks, and may raise any error.
-    file, field
-        Location of the login, for errors.
-    remedy
-        Remedy for errors.
+    `obtain` gets new credentials; it blocks, and may raise any error. The other parameters locate the login in errors.
     """
 
     def __init__(self, obtain: Callable[[], Credentials], file: Path, field: str, remedy: str) -> None:
@@ -104,8 +96,8 @@ def exec_login(plugin: Any, cluster: Mapping[str, Any], tls: ssl.SSLContext | No
     return Login(obtain, file, "users.user.exec", hint or "run the plugin's command and correct its error")
 
 
-def oidc_login(provider: Any, file: Path) -> Login:
-    """Return the login of the OIDC provider of the current context; renewed tokens are written to the file if possible."""
+def oidc_login(provider: Any, file: Path, files: Sequence[Path], context: str) -> Login:
+    """Return the login of the OIDC provider of a context; renewed tokens are written to its file if possible."""
     field = "users.user.auth-provider"
     if not isinstance(provider, dict) or provider.get("name") != "oidc":
         name = provider.get("name") if isinstance(provider, dict) else provider
@@ -113,23 +105,20 @@ def oidc_login(provider: Any, file: Path) -> Login:
         raise InputError(f"the auth-provider '{name}' is not supported", file=file, field=f"{field}.name", remedy=remedy)
     settings = provider.get("config") or {}
     if not {"idp-certificate-authority", "idp-certificate-authority-data"} & set(settings):  # the library would not verify it
-        raise InputError(
-            "the certificate authority of the OIDC issuer is not set",
-            file=file,
-            field=f"{field}.config.idp-certificate-authority",
-            remedy="name its file, such as /etc/ssl/certs/ca-certificates.crt for public issuers",
-        )
+        problem = "the certificate authority of the OIDC issuer is not set"
+        remedy = "name its file, such as /etc/ssl/certs/ca-certificates.crt for public issuers"
+        raise InputError(problem, file=file, field=f"{field}.config.idp-certificate-authority", remedy=remedy)
     _require_library("auth-provider", file)
     from kubernetes.client import Configuration
     from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger
 
-    files = KubeConfigMerger(str(file))
+    merged = KubeConfigMerger(os.pathsep.join(map(str, files)))
 
     def save() -> None:
         with contextlib.suppress(OSError):  # a read-only file
-            files.save_changes()
+            merged.save_changes()
 
-    loader = KubeConfigLoader(files.config, config_base_path=None, config_persister=save)
+    loader = KubeConfigLoader(merged.config, context, config_base_path=None, config_persister=save)
 
     def obtain() -> Credentials:
         configuration = Configuration()
@@ -157,9 +146,6 @@ def _require_library(method: str, file: Path) -> None:
     from importlib.util import find_spec
 
     if find_spec("kubernetes") is None:
-        raise InputError(
-            f"the user's '{method}' needs the Python module kubernetes",
-            file=file,
-            field=f"users.user.{method}",
-            remedy="pip install 'poolwise[kubernetes-login]'",
-        )
+        problem = f"the user's '{method}' needs the Python module kubernetes"
+        remedy = "pip install 'poolwise[kubernetes-login]'"
+        raise InputError(problem, file=file, field=f"users.user.{method}", remedy=remedy)

@@ -2,85 +2,63 @@
 
 from __future__ import annotations
 
-import tomllib
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from poolwise.arrays import BoolArray
 from poolwise.errors import InputError
+from poolwise.files.document import Document
+from poolwise.files.fields import Bandwidth, Section
+from poolwise.files.validation import validate
 from poolwise.interfaces import Scheduler
 from poolwise.live.kubernetes.demand import NAMES
-from poolwise.live.kubernetes.devices import DeviceId, Inventory, InventoryDevice, node_selection_key
+from poolwise.live.kubernetes.devices import Inventory, InventoryDevice, node_selection_key
 from poolwise.live.kubernetes.link_traffic import LinkTraffic
 from poolwise.live.kubernetes.node_constraints import NodeConstraints
-from poolwise.live.kubernetes.objects import Node
+from poolwise.live.kubernetes.objects import DeviceId, Node
 from poolwise.live.kubernetes.quantity import available_amount
 from poolwise.model import Changes, JobTable, Kind, Machine, MachineBuilder, Queue, Snapshot
 from poolwise.model.run_table import RunTable
 from poolwise.performance.ideal import Ideal
-from poolwise.units import parse
 
 RACK_LABEL = "topology.kubernetes.io/rack"
 BANDWIDTH, STORAGE, DEVICES, MEMORY, NODES = "bandwidth", "storage", "devices", "memory", "nodes"
 _SPACE_NAMES = ("space", "storage")
-SAME_KIND_RATIO = 1.05
-"""Largest ratio of memory between nodes of one kind, for nodes that pods take whole."""
+SAME_KIND_RATIO = 1.05  # largest ratio of memory between nodes of one kind, for nodes that pods take whole
 CONSTRAINT, PRIORITY, CLASS, KIND = "constraint", "priority", "class", "kind"
 """Columns of the job table: node set, priority, negative priority (for the order `classes`), and kind of work."""
 NodeView = Literal["shared", "whole"]
 
 
-@dataclass(frozen=True)
-class ClusterLayout:
-    """Operator settings for a cluster that its objects do not contain.
+class ClusterLayout(Section):
+    """Operator settings for a cluster that its objects do not contain, and the keys of their file."""
 
-    Attributes
-    ----------
-    view : whether pods share nodes or take them whole; None chooses a view that the scheduler supports
-    rack_label : node label with the name of the rack
-    link : bandwidth of each node's link (MB/s) where none is measured, 0 without a network
-    """
-
-    view: NodeView | None = None
-    rack_label: str = RACK_LABEL
-    link: int = 0
+    version: int = 1
+    allocation: NodeView | None = None  # whether pods share nodes or take them whole; None: what the scheduler supports
+    rack_label: str = RACK_LABEL  # node label with the name of the rack
+    link: Bandwidth = 0  # bandwidth of each node's link (MB/s) where none is measured, 0 without a network
 
 
 @dataclass(frozen=True)
 class MachineMapping:
-    """A machine and the cluster objects behind its owners.
-
-    Attributes
-    ----------
-    machine : machine that schedulers see
-    view : whether pods share nodes or take them whole
-    nodes : owner -> names of its nodes
-    node_owner : node name -> owner
-    devices : owner -> device
-    device_owner : device -> owner
-    types : device -> type, for the devices that jobs choose from
-    sets : node constraints of pods -> name of the node set, "" for all nodes
-    links : node name -> owner of its link
-    unschedulable : with whole nodes, names of nodes on which no pod may run now
-    excluded : with whole nodes, name of an excluded node or device -> reason
-    """
+    """A machine and the cluster objects behind its owners."""
 
     machine: Machine
-    view: NodeView
-    nodes: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    node_owner: Mapping[str, int] = field(default_factory=dict)
-    devices: Mapping[int, DeviceId] = field(default_factory=dict)
-    device_owner: Mapping[DeviceId, int] = field(default_factory=dict)
-    types: Mapping[DeviceId, str] = field(default_factory=dict)
+    view: NodeView  # whether pods share nodes or take them whole
+    nodes: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # owner -> names of its nodes
+    node_owner: Mapping[str, int] = field(default_factory=dict)  # node name -> owner
+    devices: Mapping[int, DeviceId] = field(default_factory=dict)  # owner -> device
+    device_owner: Mapping[DeviceId, int] = field(default_factory=dict)  # device -> owner
+    # node constraints of pods -> name of the node set, "" for all nodes
     sets: Mapping[NodeConstraints, str] = field(default_factory=dict)
-    links: Mapping[str, int] = field(default_factory=dict)
-    unschedulable: Set[str] = frozenset()
-    excluded: Mapping[str, str] = field(default_factory=dict)
+    links: Mapping[str, int] = field(default_factory=dict)  # node name -> owner of its link
+    unschedulable: Set[str] = frozenset()  # with whole nodes, names of nodes on which no pod may run now
+    excluded: Mapping[str, str] = field(default_factory=dict)  # with whole nodes, name of an excluded node or device -> reason
 
     @classmethod
     def empty(cls) -> MachineMapping:
@@ -94,22 +72,13 @@ class MachineMapping:
 
 @dataclass(frozen=True)
 class ClusterParts:
-    """Cluster objects from which a machine is built.
+    """Cluster objects from which a machine is built."""
 
-    Attributes
-    ----------
-    nodes : usable nodes by name
-    inventory : devices
-    types : device -> type, for the devices that pods request
-    constraint_sets : distinct node constraints of waiting pods
-    links : node -> measured traffic of its link
-    """
-
-    nodes: Sequence[Node]
+    nodes: Sequence[Node]  # usable nodes by name
     inventory: Inventory
-    types: Mapping[DeviceId, str]
-    constraint_sets: Iterable[NodeConstraints]
-    links: Mapping[str, LinkTraffic]
+    types: Mapping[DeviceId, str]  # device -> type, for the devices that pods request
+    constraint_sets: Iterable[NodeConstraints]  # distinct node constraints of waiting pods
+    links: Mapping[str, LinkTraffic]  # node -> measured traffic of its link
 
 
 def is_usable(node: Node) -> bool:
@@ -172,7 +141,6 @@ class _Builder:
             owner_of,
             self.devices,
             {device: owner for owner, device in self.devices.items()},
-            self.parts.types,
             sets,
             self.links,
             self.unschedulable,
@@ -220,7 +188,9 @@ class _Builder:
         racks: dict[str, list[Node]] = {}
         for node in self.parts.nodes:
             racks.setdefault(self._rack_name(node), []).append(node)
-        self.unschedulable |= self._unschedulable_nodes()
+        constraint_sets = list(self.parts.constraint_sets) or [NodeConstraints()]
+        schedulable = (node for node in self.parts.nodes if any(constraints.allows(node) for constraints in constraint_sets))
+        self.unschedulable = {node.metadata.name for node in self.parts.nodes} - {node.metadata.name for node in schedulable}
         for name, nodes in sorted(racks.items()):
             cores, memory = self._common_size(nodes)
             owner = self.build.whole_nodes(
@@ -249,15 +219,6 @@ class _Builder:
                 served.add(rack)
                 owner = self.build.pool(str(device.id), rack=rack, memory=sizes[device.id])
                 self.devices[owner] = device.id
-
-    def _unschedulable_nodes(self) -> set[str]:
-        """Return the names of nodes on which no known pod may run, such as cordoned ones."""
-        constraint_sets = list(self.parts.constraint_sets) or [NodeConstraints()]
-        return {
-            node.metadata.name
-            for node in self.parts.nodes
-            if not any(constraints.allows(node) for constraints in constraint_sets)
-        }
 
     def _common_size(self, nodes: Sequence[Node]) -> tuple[int, int]:
         """Return the cores and memory of each node of a rack: the smallest amounts of its most common kind of node.
@@ -309,12 +270,9 @@ class _Builder:
 
 
 def view_for(scheduler: Scheduler, parts: ClusterParts, layout: ClusterLayout) -> NodeView:
-    """Return the view of the cluster that a scheduler supports: shared nodes if possible, else whole nodes.
-
-    Raises the scheduler's InputError if it supports neither.
-    """
-    if layout.view is not None:
-        return layout.view
+    """Return the view that a scheduler supports, shared nodes if possible; raise its InputError if it supports neither."""
+    if layout.allocation is not None:
+        return layout.allocation
     problems: dict[NodeView, InputError] = {}
     views: tuple[NodeView, ...] = ("shared", "whole")
     for view in views:
@@ -363,25 +321,6 @@ def probe_job(requests: Mapping[str, int]) -> JobTable:
     return JobTable(one, one - 1, one, one, {name: one * amount for name, amount in requests.items()}, attributes)
 
 
-_KNOWN = ("allocation", "rack_label", "link", "version")
-
-
 def read_layout(file: Path | None) -> ClusterLayout:
-    """Read an overlay file; raise InputError with file and field."""
-    if file is None:
-        return ClusterLayout()
-    try:
-        content: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"cannot read the file: {error}", file=file, field="--machine", remedy="write a TOML file") from None
-    for key in content:
-        if key not in _KNOWN:
-            raise InputError(f"unknown key '{key}'", file=file, field=key, remedy=f"use: {', '.join(_KNOWN)}")
-    view = content.get("allocation")
-    if view not in (None, "shared", "whole"):
-        raise InputError(f"invalid allocation '{view}'", file=file, field="allocation", remedy='write "shared" or "whole"')
-    try:
-        link = parse(content["link"], "bandwidth") if "link" in content else 0
-    except ValueError as error:
-        raise InputError(str(error), file=file, field="link", remedy='write a bandwidth, such as "10 GB/s"') from None
-    return ClusterLayout(view, str(content.get("rack_label", RACK_LABEL)), link)
+    """Read an overlay file; raise InputError for all problems, with lines and remedies."""
+    return ClusterLayout() if file is None else validate(ClusterLayout, Document.read(file))

@@ -39,19 +39,12 @@ def _matches(requirement: Requirement, labels: dict[str, str]) -> bool:
             return value is not None
         case "DoesNotExist":
             return value is None
-        case "Gt" | "Lt":
-            if value is None or not _is_number(value) or not requirement.values or not _is_number(requirement.values[0]):
-                return False
-            return (
-                int(value) > int(requirement.values[0])
-                if requirement.operator == "Gt"
-                else int(value) < int(requirement.values[0])
-            )
+        case "Gt" | "Lt" if value is not None and requirement.values:
+            numbers = value, requirement.values[0]
+            if all(text.removeprefix("-").isdigit() for text in numbers):
+                has, bound = map(int, numbers)
+                return has > bound if requirement.operator == "Gt" else has < bound
     return False
-
-
-def _is_number(text: str) -> bool:
-    return text.removeprefix("-").isdigit()
 
 
 def untolerated_taint(taints: Iterable[Taint], tolerations: Collection[Toleration]) -> Taint | None:
@@ -73,18 +66,11 @@ def taints_of(node: Node) -> list[Taint]:
 
 
 class NodeConstraints(msgspec.Struct, frozen=True):
-    """Constraints of a pod on its node; pods with the same constraints have equal objects.
+    """Constraints of a pod on its node; pods with the same constraints have equal objects."""
 
-    Attributes
-    ----------
-    labels : required labels, sorted
-    selector : required node affinity, as JSON
-    tolerations : tolerations that matter for scheduling, as JSON
-    """
-
-    labels: tuple[tuple[str, str], ...] = ()
-    selector: bytes = b""
-    tolerations: bytes = b"[]"
+    labels: tuple[tuple[str, str], ...] = ()  # required labels, sorted
+    selector: bytes = b""  # required node affinity, as JSON
+    tolerations: bytes = b"[]"  # tolerations that matter for scheduling, as JSON
 
     @classmethod
     def of(cls, pod: Pod) -> NodeConstraints:

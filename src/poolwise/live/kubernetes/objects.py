@@ -1,10 +1,19 @@
-"""Kubernetes objects, decoded with only the fields that scheduling reads."""
+"""Kubernetes objects, decoded with only the fields that scheduling reads; the Kubernetes API reference describes them."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
+
+
+class DeviceId(NamedTuple):
+    driver: str
+    pool: str
+    name: str
+
+    def __str__(self) -> str:
+        return "/".join(self)
 
 
 class ApiRecord(msgspec.Struct, rename="camel", kw_only=True, omit_defaults=True, frozen=True):
@@ -12,17 +21,12 @@ class ApiRecord(msgspec.Struct, rename="camel", kw_only=True, omit_defaults=True
 
 
 class OwnerReference(ApiRecord, frozen=True):
-    """Reference to the owner of an object."""
-
     kind: str = ""
     name: str = ""
     uid: str = ""
-    controller: bool = False
 
 
 class Meta(ApiRecord, frozen=True):
-    """Metadata of an object."""
-
     name: str = ""
     namespace: str = ""
     uid: str = ""
@@ -41,8 +45,6 @@ class Meta(ApiRecord, frozen=True):
 
 
 class Condition(ApiRecord, frozen=True):
-    """A condition of a node, a pod or a device."""
-
     type: str = ""
     status: str = ""
     reason: str = ""
@@ -51,8 +53,6 @@ class Condition(ApiRecord, frozen=True):
 
 
 class Requirement(ApiRecord, frozen=True):
-    """A requirement of a node selector term."""
-
     key: str = ""
     operator: str = ""
     values: list[str] = []
@@ -72,16 +72,12 @@ class NodeSelector(ApiRecord, frozen=True):
 
 
 class Taint(ApiRecord, frozen=True):
-    """A taint of a node or a device."""
-
     key: str = ""
     value: str = ""
     effect: str = ""
 
 
 class Toleration(ApiRecord, frozen=True):
-    """A toleration of a pod or a device request."""
-
     key: str = ""
     operator: str = "Equal"
     value: str = ""
@@ -89,22 +85,16 @@ class Toleration(ApiRecord, frozen=True):
 
 
 class NodeSpec(ApiRecord, frozen=True):
-    """Specification of a node."""
-
     unschedulable: bool = False
     taints: list[Taint] = []
 
 
 class NodeStatus(ApiRecord, frozen=True):
-    """Status of a node."""
-
     allocatable: dict[str, str] = {}
     conditions: list[Condition] = []
 
 
 class Node(ApiRecord, frozen=True):
-    """A node."""
-
     metadata: Meta = Meta()
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
@@ -119,29 +109,21 @@ class RequestPolicy(ApiRecord, frozen=True):
 
 
 class Capacity(ApiRecord, frozen=True):
-    """A capacity of a device."""
-
     value: str = "0"
     request_policy: RequestPolicy | None = None
 
 
 class CounterUse(ApiRecord, frozen=True):
-    """Amounts that a device consumes of a counter set."""
-
     counter_set: str = ""
     counters: dict[str, Capacity] = {}
 
 
 class CounterSet(ApiRecord, frozen=True):
-    """Counters shared by the devices of a pool."""
-
     name: str = ""
     counters: dict[str, Capacity] = {}
 
 
 class PublishedDevice(ApiRecord, frozen=True):
-    """A device in a resource slice."""
-
     name: str = ""
     attributes: dict[str, dict[str, Any]] = {}
     capacity: dict[str, Capacity] = {}
@@ -157,16 +139,12 @@ class PublishedDevice(ApiRecord, frozen=True):
 
 
 class DevicePool(ApiRecord, frozen=True):
-    """Pool of a slice, its generation, and its number of slices."""
-
     name: str = ""
     generation: int = 0
     resource_slice_count: int = 1
 
 
 class SliceSpec(ApiRecord, frozen=True):
-    """Specification of a slice."""
-
     driver: str = ""
     pool: DevicePool = DevicePool()
     node_name: str | None = None
@@ -178,35 +156,25 @@ class SliceSpec(ApiRecord, frozen=True):
 
 
 class ResourceSlice(ApiRecord, frozen=True):
-    """A resource slice: devices of one driver."""
-
     metadata: Meta = Meta()
     spec: SliceSpec = SliceSpec()
 
 
 class Cel(ApiRecord, frozen=True):
-    """A CEL expression about one device."""
-
     expression: str = ""
 
 
 class DeviceSelector(ApiRecord, frozen=True):
-    """A condition that a device must satisfy."""
-
     cel: Cel = Cel()
 
 
 class ClassSpec(ApiRecord, frozen=True):
-    """Specification of a device class: selectors, configuration, and extended resource."""
-
     selectors: list[DeviceSelector] = []
     config: list[dict[str, Any]] = []
     extended_resource_name: str | None = None
 
 
 class DeviceClass(ApiRecord, frozen=True):
-    """A device class."""
-
     metadata: Meta = Meta()
     spec: ClassSpec = ClassSpec()
 
@@ -215,9 +183,7 @@ FINALIZER = "resource.kubernetes.io/delete-protection"
 """Finalizer that prevents the deletion of an allocated claim while a pod uses it."""
 
 
-class CapacityRequests(ApiRecord, frozen=True):
-    """Amounts of capacity that a request needs of each device."""
-
+class ResourceRequests(ApiRecord, frozen=True):
     requests: dict[str, str] = {}
 
 
@@ -231,7 +197,7 @@ class ExactRequest(ApiRecord, frozen=True):
     count: int = 1
     admin_access: bool = False
     tolerations: list[Toleration] = []
-    capacity: CapacityRequests = CapacityRequests()
+    capacity: ResourceRequests = ResourceRequests()
 
 
 class DeviceRequest(ApiRecord, frozen=True):
@@ -256,22 +222,16 @@ class DeviceConstraint(ApiRecord, frozen=True):
 
 
 class ClaimDevices(ApiRecord, frozen=True):
-    """Device requests of a claim, with constraints and configuration."""
-
     requests: list[DeviceRequest] = []
     constraints: list[DeviceConstraint] = []
     config: list[dict[str, Any]] = []
 
 
 class ClaimSpec(ApiRecord, frozen=True):
-    """Specification of a claim."""
-
     devices: ClaimDevices = ClaimDevices()
 
 
 class AllocatedDevice(ApiRecord, frozen=True):
-    """A device allocated to a request."""
-
     request: str = ""
     driver: str = ""
     pool: str = ""
@@ -283,17 +243,18 @@ class AllocatedDevice(ApiRecord, frozen=True):
     binding_failure_conditions: list[str] | None = None
     tolerations: list[Toleration] | None = None
 
+    @property
+    def id(self) -> DeviceId:
+        """The device."""
+        return DeviceId(self.driver, self.pool, self.device)
+
 
 class DeviceAllocation(ApiRecord, frozen=True):
-    """Allocated devices of a claim."""
-
     results: list[AllocatedDevice] = []
     config: list[dict[str, Any]] = []
 
 
 class Allocation(ApiRecord, frozen=True):
-    """Allocation of a claim: its devices, and the nodes on which they can be used."""
-
     devices: DeviceAllocation = DeviceAllocation()
     node_selector: NodeSelector | None = None
     allocation_timestamp: str | None = None
@@ -309,82 +270,83 @@ class Consumer(ApiRecord, frozen=True):
 
 
 class DeviceStatus(ApiRecord, frozen=True):
-    """Status of an allocated device, as its driver reports it."""
-
     driver: str = ""
     pool: str = ""
     device: str = ""
     share_id: str | None = msgspec.field(default=None, name="shareID")
     conditions: list[Condition] = []
 
+    @property
+    def id(self) -> DeviceId:
+        """The device."""
+        return DeviceId(self.driver, self.pool, self.device)
+
 
 class ClaimStatus(ApiRecord, frozen=True):
-    """Status of a claim."""
-
     allocation: Allocation | None = None
     reserved_for: list[Consumer] = []
     devices: list[DeviceStatus] = []
 
 
 class ResourceClaim(ApiRecord, frozen=True):
-    """A resource claim."""
-
     metadata: Meta = Meta()
     spec: ClaimSpec = ClaimSpec()
     status: ClaimStatus = ClaimStatus()
 
+    @property
+    def wanted(self) -> list[ExactRequest]:
+        """All requests, including alternatives."""
+        return [wanted for request in self.spec.devices.requests for wanted in request.alternatives]
 
-class ContainerResources(ApiRecord, frozen=True):
-    """Resource requests of a container or a pod."""
+    @property
+    def allocated_devices(self) -> list[AllocatedDevice]:
+        """Allocated devices, empty without an allocation."""
+        return [] if self.status.allocation is None else self.status.allocation.devices.results
 
-    requests: dict[str, str] = {}
+    @property
+    def pinned_node(self) -> str | None:
+        """The only node on which the devices can be used, None if the allocation does not restrict them to one."""
+        selector = self.status.allocation.node_selector if self.status.allocation is not None else None
+        names = set()
+        for term in selector.node_selector_terms if selector is not None else ():
+            fields = [field for field in term.match_fields if field.key == "metadata.name" and field.operator == "In"]
+            if len(fields) != 1 or len(fields[0].values) != 1:
+                return None
+            names.add(fields[0].values[0])
+        return names.pop() if len(names) == 1 else None
+
+    def is_reserved_for(self, uid: str) -> bool:
+        """Return whether it is reserved for a pod."""
+        return any(user.uid == uid for user in self.status.reserved_for)
 
 
 class Port(ApiRecord, frozen=True):
-    """A port of a container."""
-
     host_port: int = 0
 
 
 class Container(ApiRecord, frozen=True):
-    """A container."""
-
     name: str = ""
-    resources: ContainerResources = ContainerResources()
+    resources: ResourceRequests = ResourceRequests()
     ports: list[Port] = []
     restart_policy: str | None = None
 
 
 class NodeAffinity(ApiRecord, frozen=True):
-    """Required and preferred node affinity of a pod."""
-
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
     preferred_during_scheduling_ignored_during_execution: list[Any] = []
 
 
 class PodAffinity(ApiRecord, frozen=True):
-    """Affinity of a pod to nodes and to other pods."""
-
     node_affinity: NodeAffinity | None = None
     pod_affinity: dict[str, Any] | None = None
     pod_anti_affinity: dict[str, Any] | None = None
 
 
-class Gate(ApiRecord, frozen=True):
-    """A scheduling gate."""
-
-    name: str = ""
-
-
 class SchedulingGroup(ApiRecord, frozen=True):
-    """Reference of a pod to its pod group."""
-
     pod_group_name: str | None = None
 
 
 class PodClaim(ApiRecord, frozen=True):
-    """A claim of a pod, by name or from a template."""
-
     name: str = ""
     resource_claim_name: str | None = None
     resource_claim_template_name: str | None = None
@@ -399,20 +361,18 @@ class Volume(ApiRecord, frozen=True):
 
 
 class PodSpec(ApiRecord, frozen=True):
-    """Specification of a pod."""
-
     node_name: str = ""
     scheduler_name: str = ""
     containers: list[Container] = []
     init_containers: list[Container] = []
     overhead: dict[str, str] = {}
-    resources: ContainerResources | None = None
+    resources: ResourceRequests | None = None
     node_selector: dict[str, str] = {}
     affinity: PodAffinity | None = None
     tolerations: list[Toleration] = []
     topology_spread_constraints: list[Any] = []
     resource_claims: list[PodClaim] = []
-    scheduling_gates: list[Gate] = []
+    scheduling_gates: list[Any] = []
     scheduling_group: SchedulingGroup | None = None
     priority: int = 0
     priority_class_name: str = ""
@@ -434,8 +394,6 @@ class ExtendedClaimName(ApiRecord, frozen=True):
 
 
 class PodStatus(ApiRecord, frozen=True):
-    """Status of a pod."""
-
     phase: str = "Pending"
     conditions: list[Condition] = []
     nominated_node_name: str = ""
@@ -445,8 +403,6 @@ class PodStatus(ApiRecord, frozen=True):
 
 
 class Pod(ApiRecord, frozen=True):
-    """A pod."""
-
     metadata: Meta = Meta()
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
@@ -470,36 +426,25 @@ class Gang(ApiRecord, frozen=True):
 
 
 class SchedulingPolicy(ApiRecord, frozen=True):
-    """Scheduling policy of a pod group."""
-
     gang: Gang | None = None
 
 
 class GroupSpec(ApiRecord, frozen=True):
-    """Specification of a pod group."""
-
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()
 
 
 class PodGroup(ApiRecord, frozen=True):
-    """A pod group, whose pods start together."""
-
     metadata: Meta = Meta()
     spec: GroupSpec = GroupSpec()
 
 
 class LeaseSpec(ApiRecord, frozen=True):
-    """Holder and timing of a lease."""
-
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
     acquire_time: str | None = None
-    renew_time: str | None = None
     lease_transitions: int | None = None
 
 
 class Lease(ApiRecord, frozen=True):
-    """A lease."""
-
     metadata: Meta = Meta()
     spec: LeaseSpec = LeaseSpec()

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
 import msgspec
 
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.cache import ClusterCache
-from poolwise.live.kubernetes.device_allocation import ChosenDevice, Devices, allocate, allocation_of
-from poolwise.live.kubernetes.devices import DeviceId, DeviceShare
+from poolwise.live.kubernetes.device_allocation import Devices, allocate, allocation_of
+from poolwise.live.kubernetes.devices import DeviceShare
 from poolwise.live.kubernetes.machine import allocatable_amounts
 from poolwise.live.kubernetes.node_constraints import selector_matches
-from poolwise.live.kubernetes.objects import Node, Pod, ResourceClaim
+from poolwise.live.kubernetes.objects import DeviceId, Node, Pod
 from poolwise.live.kubernetes.pod_jobs import PodJob
 from poolwise.live.kubernetes.recovery import InterruptedStart
 from poolwise.live.kubernetes.starts import ClaimWrite, PodStart
@@ -23,57 +23,39 @@ from poolwise.model import Kind, Placement, Start
 
 @dataclass(frozen=True)
 class Placed:
-    """A start that fits.
+    """A start that fits."""
 
-    Attributes
-    ----------
-    pods : pods to bind, with their claims
-    nodes : node of each pod
-    placement : resources that the run holds
-    held : uid of the claims whose devices are assumed
-    moved : whether a pod is on another node than decided, because no suitable devices serve that one
-    """
-
-    pods: tuple[PodStart, ...]
-    nodes: tuple[str, ...]
-    placement: Placement
-    held: tuple[str, ...]
-    moved: bool = False
+    pods: tuple[PodStart, ...]  # pods to bind, with their nodes and claims
+    placement: Placement  # resources that the run holds
+    held: tuple[str, ...]  # uid of the claims whose devices are assumed
+    moved: bool = False  # whether a pod is on another node than decided, because no suitable devices serve that one
 
 
 @dataclass(frozen=True)
 class Refused:
-    """A start that does not fit.
-
-    Attributes
-    ----------
-    why : the reason
-    lasting : whether it will not fit until resources are released or added
-    """
+    """A start that does not fit."""
 
     why: str
-    lasting: bool = False
+    lasting: bool = False  # whether it will not fit until resources are released or added
+
+
+_PodPlaced = tuple[PodStart, list[DeviceShare]]  # a pod with its node and claims, and the shares of devices that it gets
 
 
 class DoesNotFit(Exception):
     """A start that does not fit."""
 
 
-class NotReady(DoesNotFit):
-    """A start that does not fit yet because a pending change must complete first."""
+class NotReady(Exception):
+    """A start that is not possible yet because a pending change must complete first."""
 
 
 @dataclass(frozen=True)
 class PlacementFailures:
-    """Placement failures, cached until resources are released or added, and dropped with the next cluster events.
+    """Placement failures, cached until resources are released or added, and dropped with the next cluster events."""
 
-    Attributes
-    ----------
-    everywhere : request key of a pod that fits on no node -> reason
-    by_device_set : request key of a pod, and key of a node's devices (`Inventory.device_set_key`), that do not match -> reason
-    """
-
-    everywhere: dict[bytes, str] = field(default_factory=dict)
+    everywhere: dict[bytes, str] = field(default_factory=dict)  # request key of a pod that fits on no node -> reason
+    # request key of a pod and `Inventory.device_set_key` of a node that does not fit -> reason
     by_device_set: dict[tuple[bytes, int], str] = field(default_factory=dict)
 
 
@@ -96,12 +78,10 @@ def _attempt(placing: _Placing, how: Callable[[_Placing], Placed]) -> Placed | R
     """Run a placement; if it fails, drop the allocations that it assumed."""
     try:
         return how(placing)
-    except DoesNotFit as problem:
-        undo_assumed(placing.held, placing.cache)
-        return Refused(str(problem), not isinstance(problem, NotReady))
-    except InputError as problem:
-        undo_assumed(placing.held, placing.cache)
-        return Refused(problem.message, True)
+    except (DoesNotFit, NotReady, InputError) as problem:
+        placing.cache.undo_assumed(placing.held)
+        why = problem.message if isinstance(problem, InputError) else str(problem)
+        return Refused(why, lasting=not isinstance(problem, NotReady))
 
 
 def matching_failures(jobs: Iterable[PodJob], cache: ClusterCache, failures: PlacementFailures) -> dict[int, str]:
@@ -121,12 +101,6 @@ def request_key(job: PodJob, task: int, cache: ClusterCache) -> bytes:
     return msgspec.json.encode((job.demand.amounts, job.demand.constraints, specs)) if specs else b""
 
 
-def undo_assumed(held: Sequence[str], cache: ClusterCache) -> None:
-    """Drop the assumed allocations of claims."""
-    for uid in held:
-        cache.undo_assume(uid)
-
-
 class _Placing:
     def __init__(
         self, start: Start, job: PodJob, cache: ClusterCache, state: ClusterState, failures: PlacementFailures
@@ -138,59 +112,48 @@ class _Placing:
         self.moved = False
 
     def place(self) -> Placed:
-        rows: list[tuple[int, int, int, int]] = []
-        pods: list[PodStart] = []
-        nodes = self._nodes()
-        whole = self.state.mapping.view == "whole"
-        for task, (key, name) in enumerate(zip(self.job.pods, nodes, strict=True)):
+        starts: dict[int, _PodPlaced] = {}
+        for task, (key, name) in enumerate(zip(self.job.pods, self._nodes(), strict=True)):
             pod = self.cache.pending_pod(key)
             if pod is None:
                 raise NotReady(f"pod {key} no longer exists")
-            start, shares = self._start(task, pod, name)
-            rows += self.state.rows_of(0 if whole else task, start.node, self.job.demand.amounts, shares)
-            pods.append(start)
-        return Placed(tuple(pods), tuple(start.node for start in pods), Placement.of(rows), tuple(self.held), self.moved)
+            starts[task] = self._start(task, pod, name)
+        return self._placed(starts)
 
     def resume(self, found: InterruptedStart) -> Placed:
         if not any(found.starts) and not all(consumer for _, consumer in found.reserved):
             raise DoesNotFit("the intended nodes of its pods are unknown")
         whole = self.state.mapping.view == "whole"
-        starts: dict[int, PodStart] = {}
-        shares: dict[int, list[DeviceShare]] = {}
+        starts: dict[int, _PodPlaced] = {}
         for task, start in enumerate(found.starts):
             if start is not None:
                 if start.node not in self.state.mapping.node_owner or (whole and not self.is_free(start.node)):
                     raise DoesNotFit(f"node {start.node} is not free")
                 self.fits(self.cache.nodes[start.node])
                 claims = (self.cache.usage.claims.get(write.claim.metadata.uid, ()) for write in start.claims)
-                starts[task], shares[task] = start, [share for held in claims for share in held]
+                starts[task] = start, [share for held in claims for share in held]
         for task, key in enumerate(self.job.pods):
             pod = self.cache.pending_pod(key)
             if task not in starts and pod is not None:
-                taken = {start.node for start in starts.values()} if whole else set()
-                request = request_key(self.job, task, self.cache)
-                starts[task], shares[task] = self._start_anywhere(task, pod, taken, request)
-        rows = [
-            row
-            for task, start in sorted(starts.items())
-            for row in self.state.rows_of(0 if whole else task, start.node, self.job.demand.amounts, shares[task])
-        ]
-        pods = tuple(start for _, start in sorted(starts.items()))
-        return Placed(pods, tuple(start.node for start in pods), Placement.of(rows), tuple(self.held))
+                taken = {start.node for start, _ in starts.values()} if whole else set()
+                starts[task] = self._start_anywhere(task, pod, taken, request_key(self.job, task, self.cache))
+        return self._placed(starts)
 
-    def _start(self, task: int, pod: Pod, name: str) -> tuple[PodStart, list[DeviceShare]]:
-        """Place a pod on its chosen node.
+    def _placed(self, starts: Mapping[int, _PodPlaced]) -> Placed:
+        whole, rows = self.state.mapping.view == "whole", list[tuple[int, int, int, int]]()
+        for task, (start, shares) in sorted(starts.items()):
+            rows += self.state.rows_of(0 if whole else task, start.node, self.job.demand.amounts, shares)
+        pods = tuple(start for _, (start, _) in sorted(starts.items()))
+        return Placed(pods, Placement.of(rows), tuple(self.held), self.moved)
 
-        If no suitable devices serve that node, use the first other node that fits: policies model devices by type only.
-        """
+    def _start(self, task: int, pod: Pod, name: str) -> _PodPlaced:
+        """Place a pod on its chosen node, or on the first that fits if no suitable devices serve that one."""
         key = request_key(self.job, task, self.cache)
         if why := self.failures.everywhere.get(key):
             raise DoesNotFit(why)
         first_pod = not self.taken and not self.held
         try:
             return self._start_on(task, pod, name, key)
-        except NotReady:
-            raise
         except DoesNotFit as problem:
             if self.state.mapping.view == "whole" or not self.job.claims[task]:
                 raise
@@ -198,28 +161,23 @@ class _Placing:
         self.moved = True
         try:
             return self._start_anywhere(task, pod, {name}, key)
-        except NotReady:
-            raise
         except DoesNotFit:
             why = f"{here}, and no other node fits"
             if first_pod and key:  # no earlier pod of this start has taken the missing resources
                 self.failures.everywhere[key] = why
             raise DoesNotFit(why) from None
 
-    def _start_anywhere(self, task: int, pod: Pod, excluded: Set[str], key: bytes) -> tuple[PodStart, list[DeviceShare]]:
-        """Place a pod on the first node that fits."""
+    def _start_anywhere(self, task: int, pod: Pod, excluded: Set[str], key: bytes) -> _PodPlaced:
         why: DoesNotFit | None = None
         for name in sorted(self.state.mapping.node_owner.keys() - excluded):
             if self.state.mapping.view == "shared" or self.is_free(name):
                 try:
                     return self._start_on(task, pod, name, key)
-                except NotReady:
-                    raise
                 except DoesNotFit as problem:
                     why = problem
         raise why if why is not None else DoesNotFit("no other node is free")
 
-    def _start_on(self, task: int, pod: Pod, name: str, key: bytes) -> tuple[PodStart, list[DeviceShare]]:
+    def _start_on(self, task: int, pod: Pod, name: str, key: bytes) -> _PodPlaced:
         node = self.cache.nodes.get(name)
         if node is None:
             raise NotReady(f"node {name} no longer exists")
@@ -238,7 +196,6 @@ class _Placing:
         return PodStart(pod, name, tuple(writes), nominate), shares
 
     def _nodes(self) -> tuple[str, ...]:
-        """Return the node of each pod."""
         mapping, rows = self.state.mapping, self.start.placement.rows()
         if mapping.view == "shared":
             chosen = {task: mapping.nodes[owner][0] for task, owner, _, _ in rows if owner in mapping.nodes}
@@ -303,16 +260,13 @@ class _Placing:
         writes: dict[str, ClaimWrite] = {c.metadata.uid: ClaimWrite(c, None) for c in claims if c not in missing}
         shares: list[DeviceShare] = []
         for claim, chosen in zip(missing, found, strict=True):
-            shares += self._hold(claim, chosen)
+            held = [one.share for one in chosen]
+            self.cache.assume(claim, held)
+            self.held.append(claim.metadata.uid)
+            shares += held
             writes[claim.metadata.uid] = ClaimWrite(claim, allocation_of(claim, chosen, node, self.devices))
         pinned = any(w.allocation is not None and w.allocation.node_selector is not None for w in writes.values())
         return shares, [writes[c.metadata.uid] for c in claims], bool(claims) and not pinned
-
-    def _hold(self, claim: ResourceClaim, chosen: Sequence[ChosenDevice]) -> list[DeviceShare]:
-        shares = [one.share for one in chosen]
-        self.cache.assume(claim, shares)
-        self.held.append(claim.metadata.uid)
-        return shares
 
     def _preferred(self, task: int) -> list[DeviceId]:
         machine, devices = self.state.mapping.machine, self.state.mapping.devices

@@ -7,12 +7,12 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 
 from poolwise.errors import InputError, PoolwiseError
-from poolwise.interfaces import PerformanceModel, Scheduler
+from poolwise.interfaces import Scheduler
 from poolwise.live.kubernetes.actions import Actions
 from poolwise.live.kubernetes.cache import ClusterCache
 from poolwise.live.kubernetes.clock import LiveClock
-from poolwise.live.kubernetes.devices import DeviceId
 from poolwise.live.kubernetes.machine import ClusterLayout, is_usable
+from poolwise.live.kubernetes.objects import DeviceId
 from poolwise.live.kubernetes.placement import PlacementFailures, Refused, matching_failures
 from poolwise.live.kubernetes.pod_jobs import JobChanges, PodJob, PodJobs, timestamp_ns
 from poolwise.live.kubernetes.pod_runs import LONGEST_RETRY, PodRuns
@@ -21,6 +21,7 @@ from poolwise.live.kubernetes.starts import BindFailed, Bound
 from poolwise.live.kubernetes.state import ClusterState
 from poolwise.live.kubernetes.watch_client import ClusterEvent, Stopped, WatchClient
 from poolwise.live.logs import log_event
+from poolwise.live.platform import without_starts
 from poolwise.live.wait_reasons import INTERVAL
 from poolwise.model import (
     Arrival,
@@ -41,11 +42,9 @@ from poolwise.model import (
     Wake,
     Withdrawn,
 )
-from poolwise.performance.ideal import Ideal
 from poolwise.units import SECOND
 
-GATHER = 0.002
-"""Seconds for which cluster events are collected before a pass."""
+GATHER = 0.002  # seconds for which cluster events are collected before a pass
 REBUILD_PAUSE = 3.0
 """Pause before the next rebuild of the machine, as a multiple of the duration of the last one.
 
@@ -54,18 +53,10 @@ Nodes become ready one by one, and each changes the machine; with the pause, reb
 
 
 class KubernetesPlatform:
-    """A Kubernetes cluster.
+    """A Kubernetes cluster, read through an open watch client: the pods whose scheduler name is `name`.
 
-    Parameters
-    ----------
-    watch_client : source of cluster events; must be open
-    name : scheduler name of the pods that are managed
-    scheduler : determines the view of the cluster (`ClusterState`)
-    actions : receives decisions; shadow mode writes nothing
-    layout : operator settings for the machine
-    estimate : performance model for expected run times
-    continued : state that an earlier run saved
-    gang_limit : time limit (s) for a gang of which only some pods have nodes
+    The scheduler determines the view of the cluster (`ClusterState`). A gang of which only some pods have nodes for longer than
+    `gang_limit` (s) is evicted.
     """
 
     def __init__(
@@ -76,7 +67,6 @@ class KubernetesPlatform:
         actions: Actions,
         layout: ClusterLayout | None = None,
         *,
-        estimate: PerformanceModel | None = None,
         continued: Continuation | None = None,
         gang_limit: float = 60.0,
     ) -> None:
@@ -87,8 +77,7 @@ class KubernetesPlatform:
         self.clock = LiveClock(self.continued.epoch or self._earliest_creation())
         self.pod_jobs = PodJobs(self.cache, self.clock)
         self.state = ClusterState(self.cache, scheduler, layout if layout is not None else ClusterLayout(), self.clock.epoch)
-        believed = estimate if estimate is not None else Ideal()
-        self.runs = PodRuns(self.cache, self.pod_jobs, self.state, actions, self.clock, believed)
+        self.runs = PodRuns(self.cache, self.pod_jobs, self.state, actions, self.clock)
         self._next_draw = self.continued.next_draw
         self._stopped: Stopped | None = None
         self._stop_requested = self._refused = False
@@ -97,7 +86,7 @@ class KubernetesPlatform:
         self._report_until = 0
         self._by_row: dict[int, PodJob] = {}
         self._placement_failures = PlacementFailures()  # since the last cluster events
-        self._reconciler = Reconciler(self.cache, self.pod_jobs, self.state, self.runs, actions, self.clock, gang_limit)
+        self._reconciler = Reconciler(self.runs, gang_limit)
         self.clock.tick()
         self._pending += self._apply_received([])
 
@@ -139,8 +128,9 @@ class KubernetesPlatform:
     def batch(self, received: Sequence[ClusterEvent]) -> EventBatch | None:
         """Apply cluster events and return the events for the loop; None if there are none, or no nodes."""
         self.clock.tick()
-        if not self._pending:  # the loop has handled all earlier events
-            self._recycle_rows()
+        if not self._pending and self.table.crowded(len(self.pod_jobs.by_pod)):  # the loop has handled all earlier events
+            self._by_row = {job.row: job for job in self._in_order()}
+            self.table = self.table.recycled(self._by_row)  # gives rows of jobs that are gone to later jobs
         self._pending += self._apply_received(received)
         if not self._pending or not self.has_nodes:
             return None
@@ -174,8 +164,9 @@ class KubernetesPlatform:
                 case Resize():
                     rejected.append((decision, "resizing a running pod is not supported"))
                     continue
-                case Reject(job, reason):
-                    self._reject(job, reason)
+                case Reject(row, reason):
+                    self.pod_jobs.messages.record(self._by_row[row].pods, reason)
+                    self.pod_jobs.end(self._by_row[row])
                 case Wait():
                     pass
             committed.append(decision)
@@ -205,10 +196,8 @@ class KubernetesPlatform:
 
     def report_wait(self, job: int, why: str) -> None:
         """Set the condition of all pods of a job, and emit events."""
-        found = self._by_row.get(job)
-        for key in found.pods if found is not None else ():
-            if (pod := self.cache.pending_pod(key)) is not None:
-                self.actions.report_unschedulable(pod, why)
+        if (found := self._by_row.get(job)) is not None:
+            self.runs.report_unschedulable(found.pods, why)
 
     # Events
 
@@ -297,8 +286,8 @@ class KubernetesPlatform:
             events.append(Wake())
         for claim in self.pod_jobs.pop_missing_claims():
             self.actions.create_claim(claim)
-        if due_messages := self.pod_jobs.messages.pop_due():
-            self.actions.report_messages(self.cache, due_messages)
+        for key, why in self.pod_jobs.messages.pop_due().items():
+            self.runs.report_unschedulable([key], why)
         return events
 
     def _adopt_bound_pods(self, pods: Iterable[str]) -> list[PodJob]:
@@ -342,19 +331,12 @@ class KubernetesPlatform:
             self.resume_start(job)
         return events + [Arrival(job.row) for job in new if job.run is None]
 
-    def _recycle_rows(self) -> None:
-        """Give rows of jobs that are gone to later jobs, once there are many."""
-        if self.table.crowded(len(self.pod_jobs.by_pod)):
-            self._by_row = {job.row: job for job in self._in_order()}
-            self.table = self.table.recycled(self._by_row)
-
     def _in_order(self) -> list[PodJob]:
         return sorted(
             self.pod_jobs.jobs() | {a.job for a in self.runs.active.values()}, key=lambda job: (job.submitted, job.name)
         )
 
     def _refresh_capacity(self, nodes: set[str], devices: set[DeviceId]) -> list[Event]:
-        """Refresh the capacity of nodes and devices; return events for the changes."""
         owner = self.state.mapping.node_owner
         changed = [owner[node] for node in sorted(nodes) if self.state.refresh_node(node)]
         for device in sorted(devices):
@@ -363,21 +345,13 @@ class KubernetesPlatform:
             self.runs.freed_at = self.clock.now
         return [CapacityChanged(number, 0, 0) for number in dict.fromkeys(changed)]
 
-    def _reject(self, row: int, reason: str) -> None:
-        job = self._by_row[row]
-        self.pod_jobs.messages.record(job.pods, reason)
-        self.pod_jobs.end(job)
-
 
 class ShadowKubernetes(KubernetesPlatform):
     """A cluster that another scheduler manages. Starts and stops are refused, and appear in the record only."""
 
     def commit(self, plan: Plan) -> CommitResult:
         """Refuse starts and stops; rejected jobs leave the queue."""
-        refused: tuple[tuple[Decision, str], ...] = tuple(
-            (decision, "shadow mode") for decision in plan.decisions if isinstance(decision, Start | Stop)
-        )
-        rest = tuple(decision for decision in plan.decisions if not isinstance(decision, Start | Stop))
+        rest, refused = without_starts(plan)
         committed = super().commit(Plan(rest, plan.wake_at)).committed
         return CommitResult(committed, refused, (), self.unplaceable(plan.starts))
 

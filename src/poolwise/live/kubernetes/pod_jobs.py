@@ -11,7 +11,7 @@ from poolwise.errors import InputError
 from poolwise.live.kubernetes.cache import ClusterCache
 from poolwise.live.kubernetes.clock import LiveClock
 from poolwise.live.kubernetes.demand import KIND, PodDemand, claim_keys, group_of, shareable, unsupported_fields
-from poolwise.live.kubernetes.device_allocation import unsupported
+from poolwise.live.kubernetes.device_allocation import check_supported
 from poolwise.live.kubernetes.extended import ExtendedClaim, extended_claim
 from poolwise.live.kubernetes.objects import Pod, ResourceClaim
 from poolwise.units import SECOND
@@ -21,15 +21,10 @@ SETTLING = 3 * SECOND
 
 
 class PodMessages:
-    """Reasons why pods are not scheduled, with the time at which each is reported.
-
-    Attributes
-    ----------
-    reasons : key of a pod -> reason
-    """
+    """Reasons why pods are not scheduled, with the time at which each is reported."""
 
     def __init__(self, clock: LiveClock) -> None:
-        self.reasons: dict[str, str] = {}
+        self.reasons: dict[str, str] = {}  # by pod
         self._clock = clock
         self._due: dict[str, int] = {}  # key -> time of the report (ns)
 
@@ -58,72 +53,42 @@ class PodMessages:
 
 @dataclass(eq=False)
 class PodJob:
-    """A waiting or running job.
+    """A waiting or running job."""
 
-    Attributes
-    ----------
-    name : namespace/name of its pod or group
-    pods : keys of its pods, one per task
-    uids : uid of each pod
-    demand : maximum demand of its pods
-    claims : keys of each pod's claims
-    unallocated : key -> uid of its shareable claims without devices, for which the job needs devices
-    submitted : ns since 1970
-    class_name, priority : highest priority among its pods, and the name of its class
-    kind : kind of work, "" if not annotated
-    row, draw : row in the job table, and counter of random draws
-    run : number of its run, None while it waits
-    failures : number of consecutive failed starts
-    not_before : earliest time of the next attempt, ns of the monotonic clock
-    """
-
-    name: str
-    pods: tuple[str, ...]
-    uids: tuple[str, ...]
-    demand: PodDemand
-    claims: tuple[tuple[str, ...], ...]
-    submitted: int
-    class_name: str
+    name: str  # namespace/name of its pod or group
+    pods: tuple[str, ...]  # keys of its pods, one per task
+    uids: tuple[str, ...]  # uid of each pod
+    demand: PodDemand  # maximum demand of its pods
+    claims: tuple[tuple[str, ...], ...]  # keys of each pod's claims
+    submitted: int  # ns since 1970
+    class_name: str  # of the pod with the highest priority
     priority: int = 0
-    kind: str = ""
+    kind: str = ""  # kind of work, "" if not annotated
+    # key -> uid of its shareable claims without devices, for which the job needs devices
     unallocated: Mapping[str, str] = field(default_factory=dict)
-    row: int = -1
-    draw: int = 0
-    run: int | None = None
-    failures: int = 0
-    not_before: int = 0
+    row: int = -1  # in the job table
+    draw: int = 0  # counter of random draws
+    run: int | None = None  # number of its run, None while it waits
+    failures: int = 0  # number of consecutive failed starts
+    not_before: int = 0  # earliest time of the next attempt, ns of the monotonic clock
 
 
 @dataclass
 class JobChanges:
-    """Changes of jobs.
+    """Changes of jobs."""
 
-    Attributes
-    ----------
-    arrived : jobs that begin to wait
-    withdrawn : jobs that no longer wait
-    altered : (old, new) pairs of jobs whose request changed
-    """
-
-    arrived: list[PodJob] = field(default_factory=list)
-    withdrawn: list[PodJob] = field(default_factory=list)
-    altered: list[tuple[PodJob, PodJob]] = field(default_factory=list)
+    arrived: list[PodJob] = field(default_factory=list)  # jobs that begin to wait
+    withdrawn: list[PodJob] = field(default_factory=list)  # jobs that no longer wait
+    altered: list[tuple[PodJob, PodJob]] = field(default_factory=list)  # (old, new) pairs of jobs whose request changed
 
 
 class PodJobs:
-    """Jobs of a cluster, updated as its pods change.
-
-    Attributes
-    ----------
-    by_pod : key of a pod -> its job
-    messages : reasons why pods are not scheduled
-    partial_gangs : group -> its pods with a node, for groups in which more pods must start
-    """
+    """Jobs of a cluster, updated as its pods change."""
 
     def __init__(self, cache: ClusterCache, clock: LiveClock) -> None:
         self.cache, self.messages = cache, PodMessages(clock)
-        self.by_pod: dict[str, PodJob] = {}
-        self.partial_gangs: dict[str, list[str]] = {}
+        self.by_pod: dict[str, PodJob] = {}  # key of a pod -> its job
+        self.partial_gangs: dict[str, list[str]] = {}  # group -> its pods with a node, for groups in which more pods must start
         self._missing_claims: list[ExtendedClaim] = []
         self._claims_requested: dict[str, str] = {}  # pod -> uid, once the claim for its extended resources is requested
         self._completed_gangs: set[str] = set()  # groups that were complete at some time
@@ -186,17 +151,9 @@ class PodJobs:
 
     def adopt(self, pod: Pod) -> PodJob:
         """Return a job for a pod that already has a node; unsupported fields no longer matter."""
-        job = PodJob(
-            pod.metadata.key,
-            (pod.metadata.key,),
-            (pod.metadata.uid,),
-            self.cache.demand(pod),
-            (tuple(key for key in keys if key in self.cache.claims) if not isinstance(keys := claim_keys(pod), str) else (),),
-            timestamp_ns(pod.metadata.creation_timestamp),
-            pod.spec.priority_class_name or "none",
-            pod.spec.priority,
-            pod.metadata.annotations.get(KIND, ""),
-        )
+        keys = claim_keys(pod)
+        claims = () if isinstance(keys, str) else tuple(key for key in keys if key in self.cache.claims)
+        job = _job_of(pod.metadata.key, [pod], self.cache.demand(pod), (claims,))
         self.by_pod[pod.metadata.key] = job
         self.messages.forget(pod.metadata.key)
         return job
@@ -291,27 +248,15 @@ class PodJobs:
             claims = tuple(self._claims(pod) for pod in pods)
             if any([self._awaits_extended_claim(pod) for pod in pods]):  # a list, so that every claim is requested
                 return None
-            demands = [self.cache.demand(pod) for pod in pods]
-            demand = _max_demand(demands, name)
+            demand = _max_demand([self.cache.demand(pod) for pod in pods], name)
         except _NotReady as why:
             self.messages.record((pod.metadata.key for pod in pods), str(why), settling=True)
             return None
         except InputError as problem:
             self.messages.record((pod.metadata.key for pod in pods), problem.message)
             return None
-        first = max(pods, key=lambda pod: pod.spec.priority)
-        job = PodJob(
-            name,
-            tuple(pod.metadata.key for pod in pods),
-            tuple(pod.metadata.uid for pod in pods),
-            demand,
-            claims,
-            max(timestamp_ns(pod.metadata.creation_timestamp) for pod in pods),
-            first.spec.priority_class_name or "none",
-            first.spec.priority,
-            first.metadata.annotations.get(KIND, ""),
-            self._unallocated(claims),
-        )
+        job = _job_of(name, pods, demand, claims)
+        job.unallocated = self._unallocated(claims)
         for key, keys in zip(job.pods, job.claims, strict=True):
             self.by_pod[key] = job
             self.messages.forget(key)
@@ -350,9 +295,7 @@ class PodJobs:
         return bool(extended_resources)
 
     def _check_claim(self, claim: ResourceClaim) -> None:
-        problem = unsupported(claim)
-        if problem is not None:
-            raise problem
+        check_supported(claim)
         for request in claim.spec.devices.requests:
             missing = [w.device_class_name for w in request.alternatives if w.device_class_name not in self.cache.classes]
             if len(missing) == len(request.alternatives):
@@ -363,14 +306,27 @@ class _NotReady(Exception):
     """A pod that cannot be scheduled until something else happens."""
 
 
+def _job_of(name: str, pods: Sequence[Pod], demand: PodDemand, claims: tuple[tuple[str, ...], ...]) -> PodJob:
+    first = max(pods, key=lambda pod: pod.spec.priority)
+    return PodJob(
+        name,
+        tuple(pod.metadata.key for pod in pods),
+        tuple(pod.metadata.uid for pod in pods),
+        demand,
+        claims,
+        max(timestamp_ns(pod.metadata.creation_timestamp) for pod in pods),
+        first.spec.priority_class_name or "none",
+        first.spec.priority,
+        first.metadata.annotations.get(KIND, ""),
+    )
+
+
 def _max_demand(demands: list[PodDemand], name: str) -> PodDemand:
     """Return the maximum demand of a job's pods; raise InputError if their node constraints differ."""
     if len({demand.constraints for demand in demands}) > 1:
-        raise InputError(
-            f"the pods of group {name} have different node selectors, affinities or tolerations",
-            field="spec.nodeSelector",
-            remedy="use the same node constraints for all pods of a group",
-        )
+        problem = f"the pods of group {name} have different node selectors, affinities or tolerations"
+        remedy = "use the same node constraints for all pods of a group"
+        raise InputError(problem, field="spec.nodeSelector", remedy=remedy)
     names = {name for demand in demands for name in demand.amounts}
     return PodDemand(
         {name: max(demand.amounts.get(name, 0) for demand in demands) for name in sorted(names)},

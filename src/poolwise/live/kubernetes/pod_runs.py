@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from poolwise.interfaces import PerformanceModel
 from poolwise.live.kubernetes.actions import Actions
 from poolwise.live.kubernetes.cache import ClusterCache
 from poolwise.live.kubernetes.clock import LiveClock
@@ -17,14 +16,14 @@ from poolwise.live.kubernetes.placement import (
     matching_failures,
     place,
     resume,
-    undo_assumed,
 )
 from poolwise.live.kubernetes.pod_jobs import PodJob, PodJobs, timestamp_ns
 from poolwise.live.kubernetes.recovery import InterruptedStart, interrupted_start
-from poolwise.live.kubernetes.starts import BindFailed
+from poolwise.live.kubernetes.starts import BindFailed, PodStart
 from poolwise.live.kubernetes.state import ClusterState
 from poolwise.live.logs import log_event
 from poolwise.model import Ended, Event, Outcome, Placement, Run, Snapshot, Start, Started
+from poolwise.performance.ideal import Ideal
 from poolwise.units import SECOND
 
 RETRY, LONGEST_RETRY = SECOND, 60 * SECOND
@@ -33,60 +32,36 @@ RETRY, LONGEST_RETRY = SECOND, 60 * SECOND
 
 @dataclass
 class ActiveRun:
-    """A run and its pods.
-
-    Attributes
-    ----------
-    job : its job
-    nodes : node of each pod
-    held : uid of the claims whose devices are assumed for it
-    is_bound : whether all pods are bound
-    stopped : whether its pods are being evicted
-    """
+    """A run and its pods."""
 
     job: PodJob
-    nodes: tuple[str, ...]
-    held: tuple[str, ...] = ()
-    is_bound: bool = False
-    stopped: bool = False
+    nodes: tuple[str, ...]  # node of each pod
+    held: tuple[str, ...] = ()  # uid of the claims whose devices are assumed for it
+    is_bound: bool = False  # whether all pods are bound
+    stopped: bool = False  # whether its pods are being evicted
 
 
 class PodRuns:
-    """Starts, tracks and ends runs.
+    """Starts, tracks and ends runs."""
 
-    Attributes
-    ----------
-    active : run number -> run
-    freed_at : time (ns) at which a run last ended or the machine changed, -1 before
-    """
-
-    def __init__(
-        self,
-        cache: ClusterCache,
-        pod_jobs: PodJobs,
-        state: ClusterState,
-        actions: Actions,
-        clock: LiveClock,
-        estimate: PerformanceModel,
-    ) -> None:
-        self._cache, self._pod_jobs, self._state, self._actions = cache, pod_jobs, state, actions
-        self._clock, self._estimate = clock, estimate
-        self.active: dict[int, ActiveRun] = {}
-        self.freed_at = -1
+    def __init__(self, cache: ClusterCache, pod_jobs: PodJobs, state: ClusterState, actions: Actions, clock: LiveClock) -> None:
+        self.cache, self.pod_jobs, self.state, self.actions, self.clock = cache, pod_jobs, state, actions, clock
+        self.active: dict[int, ActiveRun] = {}  # by number
+        self.freed_at = -1  # time (ns) at which a run last ended or the machine changed, -1 before
         self._next = 0
         self._awaiting_release: dict[str, set[str]] = {}  # claim -> terminated pods whose runs wait for its release
 
     def snapshot(self) -> Snapshot:
         """Return the current state."""
-        state = self._state
+        state = self.state
         return Snapshot(
-            self._clock.now,
+            self.clock.now,
             state.mapping.machine,
             state.table,
             state.capacity.copy(),
             state.free,
             state.runs,
-            self._estimate,
+            Ideal(),
             lambda number, now: float(now - state.runs[number].start),  # expected progress in reference ns
             may_grow=True,
             freed_at=self.freed_at,
@@ -100,41 +75,38 @@ class PodRuns:
     # Decisions
 
     def start(self, start: Start, job: PodJob | None, before: Snapshot, failures: PlacementFailures) -> int | Refused:
-        """Assume a start that was decided from the state `before`; return the number of its run, or a refusal.
-
-        `failures` contains the placement failures since the last cluster events.
-        """
+        """Assume a start that was decided from the state `before`; return the number of its run, or a refusal."""
         if job is None or job.run is not None:
             return Refused("tasks are not waiting")
-        if self._state.mapping.view == "shared" and len(start.tasks) < len(job.pods):
+        if self.state.mapping.view == "shared" and len(start.tasks) < len(job.pods):
             return Refused("the pods of a gang must start together", True)
         if (wait := job.not_before - time.monotonic_ns()) > 0:
-            self._clock.request_pass(wait)
+            self.clock.request_pass(wait)
             return Refused(f"retry in {wait / SECOND:.1f} s after a failed start")
-        if (left := interrupted_start(job, self._cache)) is not None:
+        if (left := interrupted_start(job, self.cache)) is not None:
             self._release(left)
             return Refused("waiting for the devices of an earlier attempt to be released")
-        placed = place(start, job, self._cache, self._state, failures)
+        placed = place(start, job, self.cache, self.state, failures)
         if isinstance(placed, Refused):
             return placed
         if placed.moved:  # the policy's node still has room that the policy counts as taken
-            self._clock.request_pass(0)
-        number = self._begin(job, placed, self._clock.now, before)
-        self._actions.start(number, placed.pods)
+            self.clock.request_pass(0)
+        number = self._begin(job, placed, self.clock.now, before)
+        self.actions.start(number, placed.pods)
         return number
 
     def unplaceable(self, starts: Iterable[tuple[Start, PodJob]]) -> dict[int, str]:
         """Return row -> reason for starts that cannot fit until resources are released; nothing stays assumed."""
         found, held, failures, room = dict[int, str](), list[str](), PlacementFailures(), set[PodJob]()
         for start, job in starts:
-            placed = place(start, job, self._cache, self._state, failures)
+            placed = place(start, job, self.cache, self.state, failures)
             if isinstance(placed, Placed):
                 held += placed.held
                 room.add(job)
             elif placed.lasting:
                 found[job.row] = placed.why
-        undo_assumed(held, self._cache)
-        return found | matching_failures(self._pod_jobs.waiting() - room, self._cache, failures) if found else {}
+        self.cache.undo_assumed(held)
+        return found | matching_failures(self.pod_jobs.waiting() - room, self.cache, failures) if found else {}
 
     def stop(self, number: int, reason: str) -> str:
         """Evict the pods of a run; return why that is impossible, or ""."""
@@ -142,38 +114,45 @@ class PodRuns:
         if active is None:
             return "the run has ended"
         active.stopped = True
-        self._actions.stop([self._cache.pods[key] for key in active.job.pods if key in self._cache.pods], reason)
+        self.actions.stop([self.cache.pods[key] for key in active.job.pods if key in self.cache.pods], reason)
         return ""
+
+    def report_unschedulable(self, pods: Iterable[str], why: str) -> None:
+        """Report to the users of pods that can be scheduled why they wait."""
+        for key in pods:
+            if (pod := self.cache.pending_pod(key)) is not None:
+                self.actions.report_unschedulable(pod, why)
 
     # Adoption and recovery
 
     def adopt(self, job: PodJob) -> None:
         """Create a run for a pod that already has a node."""
-        pod = self._cache.pods[job.pods[0]]
+        pod = self.cache.pods[job.pods[0]]
         node = pod.spec.node_name
-        uids = [self._cache.claims[key].metadata.uid for key in job.claims[0]]
-        shares = [share for uid in uids for share in self._cache.usage.claims.get(uid, ())]
-        rows = self._state.rows_of(0, node, job.demand.amounts, shares)
-        began = timestamp_ns(pod.scheduled_at) - self._clock.epoch
-        number = self._begin(job, Placed((), (node,), Placement.of(rows), ()), min(began, self._clock.now), self.snapshot())
+        uids = [self.cache.claims[key].metadata.uid for key in job.claims[0]]
+        shares = [share for uid in uids for share in self.cache.usage.claims.get(uid, ())]
+        rows = self.state.rows_of(0, node, job.demand.amounts, shares)
+        began = timestamp_ns(pod.scheduled_at) - self.clock.epoch
+        number = self._begin(
+            job, Placed((PodStart(pod, node),), Placement.of(rows), ()), min(began, self.clock.now), self.snapshot()
+        )
         self.active[number].is_bound = True
 
     def resume(self, job: PodJob) -> None:
         """Resume a start that another process began, or undo it."""
-        found = interrupted_start(job, self._cache)
+        found = interrupted_start(job, self.cache)
         if found is None:
             return
-        placed = resume(found, job, self._cache, self._state)
+        placed = resume(found, job, self.cache, self.state)
         if isinstance(placed, Refused):
             log_event("start_abandoned", job=job.name, why=placed.why)
             self._release(found)
         else:
-            self._actions.start(self._begin(job, placed, self._clock.now, self.snapshot()), placed.pods)
+            self.actions.start(self._begin(job, placed, self.clock.now, self.snapshot()), placed.pods)
 
     def _release(self, found: InterruptedStart) -> None:
-        """Release the reservations of an abandoned start."""
         for claim, uid in found.reserved:
-            self._actions.release_claim(claim, uid)
+            self.actions.release_claim(claim, uid)
 
     # Outcomes
 
@@ -184,29 +163,27 @@ class PodRuns:
             return []
         active.is_bound = True
         active.job.failures = 0
-        self._cache.changes.pods.update(active.job.pods)  # they may have terminated already
+        self.cache.changes.pods.update(active.job.pods)  # they may have terminated already
         return [Started(number, active.job.row)]
 
     def on_bind_failed(self, failed: BindFailed) -> list[Event]:
         """Undo a failed start: the job waits again, or is formed again from its remaining pods."""
         active = self._end(failed.run)
         job = active.job
-        undo_assumed(active.held, self._cache)
+        self.cache.undo_assumed(active.held)
         for device in failed.failed:
-            self._state.avoided[device] = time.monotonic_ns() + LONGEST_RETRY
-            self._cache.changes.devices.add(device)
+            self.state.avoided[device] = time.monotonic_ns() + LONGEST_RETRY
+            self.cache.changes.devices.add(device)
         job.failures += 1
         after = min(LONGEST_RETRY, RETRY << min(job.failures, 6))
         job.not_before = time.monotonic_ns() + after
-        self._clock.request_pass(after)
-        for key in job.pods:
-            if (pod := self._cache.pending_pod(key)) is not None:
-                self._actions.report_unschedulable(pod, failed.reason)
-        whole = not failed.bound and all(self._cache.pending_pod(key) is not None for key in job.pods)
+        self.clock.request_pass(after)
+        self.report_unschedulable(job.pods, failed.reason)
+        whole = not failed.bound and all(self.cache.pending_pod(key) is not None for key in job.pods)
         if not whole:
-            self._pod_jobs.end(job)
-            self._cache.changes.pods.update(job.pods)
-        tasks = tuple(range(int(self._state.table.tasks[job.row])))
+            self.pod_jobs.end(job)
+            self.cache.changes.pods.update(job.pods)
+        tasks = tuple(range(int(self.state.table.tasks[job.row])))
         return [Ended(failed.run, job.row, tasks, Outcome.REFUSED, whole, failed.reason)]
 
     def pop_released_pods(self, claims: Iterable[str]) -> set[str]:
@@ -219,7 +196,7 @@ class PodRuns:
         The resources of a run return together, as policies expect: otherwise another job could overtake one that needs a node
         and devices, between the termination of the pod and the deallocation of its devices.
         """
-        job = self._state.run_pods.get(key)
+        job = self.state.run_pods.get(key)
         if (
             job is None
             or job.run is None
@@ -235,45 +212,46 @@ class PodRuns:
         if held:
             return []
         outcome = Outcome.STOPPED if active.stopped else Outcome.FINISHED
-        if any(node not in self._cache.nodes for node in active.nodes):
+        if any(node not in self.cache.nodes for node in active.nodes):
             outcome = Outcome.LOST
         self._end(number)
-        self._pod_jobs.end(job)
+        self.pod_jobs.end(job)
         return [Ended(number, job.row, tuple(range(len(job.pods))), outcome)]
 
     def _reserved(self, key: str, uid: str) -> bool:
-        claim = self._cache.claims.get(key)
-        return claim is not None and any(user.uid == uid for user in claim.status.reserved_for)
+        claim = self.cache.claims.get(key)
+        return claim is not None and claim.is_reserved_for(uid)
 
     def _has_terminated(self, key: str, uid: str) -> bool:
-        pod = self._cache.pods.get(key)
+        pod = self.cache.pods.get(key)
         return pod is None or pod.metadata.uid != uid or pod.terminated
 
     def _begin(self, job: PodJob, placed: Placed, began: int, view: Snapshot) -> int:
         number = self._next
         self._next += 1
-        tasks = tuple(range(int(self._state.table.tasks[job.row])))
+        tasks = tuple(range(int(self.state.table.tasks[job.row])))
         end = view.expected_end(job.row, placed.placement) - view.now + began
-        self._state.add(Run(number, job.row, tasks, placed.placement, began, end))
-        for key, node in zip(job.pods, placed.nodes, strict=True):
-            self._state.run_pods[key] = job
-            self._state.run_pods_on.setdefault(node, {})[key] = job
+        self.state.add(Run(number, job.row, tasks, placed.placement, began, end))
+        nodes = tuple(start.node for start in placed.pods)
+        for key, node in zip(job.pods, nodes, strict=True):
+            self.state.run_pods[key] = job
+            self.state.run_pods_on.setdefault(node, {})[key] = job
         job.run = number
-        self.active[number] = ActiveRun(job, placed.nodes, placed.held)
+        self.active[number] = ActiveRun(job, nodes, placed.held)
         return number
 
     def _end(self, number: int) -> ActiveRun:
         active = self.active.pop(number)
-        run = self._state.remove(number)
+        run = self.state.remove(number)
         for key, node in zip(active.job.pods, active.nodes, strict=True):
-            self._state.run_pods.pop(key, None)
-            self._state.run_pods_on[node].pop(key, None)
-            if not self._state.run_pods_on[node]:
-                del self._state.run_pods_on[node]
+            self.state.run_pods.pop(key, None)
+            self.state.run_pods_on[node].pop(key, None)
+            if not self.state.run_pods_on[node]:
+                del self.state.run_pods_on[node]
         active.job.run = None
-        self.freed_at = self._clock.now
+        self.freed_at = self.clock.now
         for owner in run.placement.owners():
-            if (device := self._state.mapping.devices.get(owner)) is not None:
-                self._cache.changes.devices.add(device)
-        self._cache.changes.nodes.update(active.nodes)
+            if (device := self.state.mapping.devices.get(owner)) is not None:
+                self.cache.changes.devices.add(device)
+        self.cache.changes.nodes.update(active.nodes)
         return active

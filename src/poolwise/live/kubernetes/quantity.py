@@ -13,7 +13,11 @@ _FORM = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d+)|([numkMGTPE]|[K
 _SCALE = {"n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000), "": Fraction(1), "k": Fraction(1000)}
 _SCALE |= {unit: Fraction(1000) ** k for k, unit in enumerate("MGTPE", start=2)}
 _SCALE |= {f"{unit}i": Fraction(1024) ** k for k, unit in enumerate("KMGTPE", start=1)}
-_MIB = 2**20
+_UNITS = dict.fromkeys(("memory", "space", "storage"), Fraction(2**20)) | {
+    "cpu": Fraction(1, 1000),
+    "bandwidth": Fraction(10**6),
+}
+_BYTES = ("ephemeral-storage", "hugepages-")
 
 
 @lru_cache(maxsize=4096)
@@ -26,30 +30,11 @@ def parse_quantity(text: str) -> Fraction:
     return Fraction(number + exponent) if exponent else Fraction(number) * _SCALE[unit or ""]
 
 
-def millicores(text: str) -> Fraction:
-    """Return an amount of CPU in thousandths of a core."""
-    return parse_quantity(text) * 1000
-
-
-def mebibytes(text: str) -> Fraction:
-    """Return an amount of bytes in MiB."""
-    return parse_quantity(text) / _MIB
-
-
-def megabytes_a_second(text: str) -> Fraction:
-    """Return a bandwidth in MB/s, from bytes per second."""
-    return parse_quantity(text) / 10**6
-
-
-_UNITS = {"cpu": millicores, "memory": mebibytes, "space": mebibytes, "storage": mebibytes, "bandwidth": megabytes_a_second}
-_BYTES = ("ephemeral-storage", "hugepages-")
-
-
 @lru_cache(maxsize=4096)
 def exact_amount(resource: str, text: str) -> Fraction:
     """Return an exact amount in a resource's unit: millicores, MiB, MB/s, or a plain number."""
-    unit = mebibytes if resource.startswith(_BYTES) else _UNITS.get(resource, parse_quantity)
-    return unit(text)
+    unit = Fraction(2**20) if resource.startswith(_BYTES) else _UNITS.get(resource, Fraction(1))
+    return parse_quantity(text) / unit
 
 
 def requested_amount(resource: str, text: str) -> int:

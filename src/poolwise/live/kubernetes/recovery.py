@@ -15,26 +15,20 @@ The reconciler handles the last two rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from poolwise.live.kubernetes.cache import ClusterCache
-from poolwise.live.kubernetes.objects import Allocation, Pod, ResourceClaim
+from poolwise.live.kubernetes.objects import ResourceClaim
 from poolwise.live.kubernetes.pod_jobs import PodJob
 from poolwise.live.kubernetes.starts import ClaimWrite, PodStart
 
 
 @dataclass(frozen=True)
 class InterruptedStart:
-    """A start that another process began.
+    """A start that another process began."""
 
-    Attributes
-    ----------
-    starts : each pod with its node and claims; None if its intended node is unknown
-    reserved : allocated claims, each with the uid of the pod that it is reserved for, "" if there is none
-    """
-
-    starts: tuple[PodStart | None, ...]
+    starts: tuple[PodStart | None, ...]  # each pod with its node and claims; None if its intended node is unknown
+    # allocated claims, each with the uid of the pod that it is reserved for, "" if there is none
     reserved: tuple[tuple[ResourceClaim, str], ...]
 
 
@@ -45,26 +39,11 @@ def interrupted_start(job: PodJob, cache: ClusterCache) -> InterruptedStart | No
         pod, claims = cache.pending_pod(key), [cache.claims[k] for k in keys if k in cache.claims]
         if pod is None:
             return None
-        reserved_claims = [claim for claim in claims if _reserved(claim, pod)]
+        reserved_claims = [c for c in claims if c.status.allocation is not None and c.is_reserved_for(pod.metadata.uid)]
         reserved += [(claim, pod.metadata.uid) for claim in reserved_claims]
         reserved += [(claim, "") for claim in claims if claim.status.allocation is not None and not claim.status.reserved_for]
-        node = node_of(pod, reserved_claims)
+        pinned = [claim.pinned_node for claim in reserved_claims]
+        node = next((node for node in pinned if node is not None), pod.status.nominated_node_name)
         whole = bool(claims) and len(reserved_claims) == len(claims) and node in cache.nodes
         starts.append(PodStart(pod, node, tuple(ClaimWrite(claim, None) for claim in claims)) if whole else None)
     return InterruptedStart(tuple(starts), tuple(reserved)) if reserved else None
-
-
-def _reserved(claim: ResourceClaim, pod: Pod) -> bool:
-    return claim.status.allocation is not None and any(user.uid == pod.metadata.uid for user in claim.status.reserved_for)
-
-
-def node_of(pod: Pod, claims: Iterable[ResourceClaim]) -> str:
-    """Return the intended node of a start, from the claims' allocations, else from the pod's nomination; "" if unknown."""
-    for claim in claims:
-        allocation: Allocation | None = claim.status.allocation
-        selector = allocation.node_selector if allocation is not None else None
-        for term in selector.node_selector_terms if selector is not None else ():
-            for need in term.match_fields:
-                if need.key == "metadata.name" and need.operator == "In" and len(need.values) == 1:
-                    return need.values[0]
-    return pod.status.nominated_node_name

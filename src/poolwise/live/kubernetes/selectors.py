@@ -56,11 +56,9 @@ def compile_expression(expression: str) -> Any:
         raise InputError(f"invalid expression '{expression}': {error}", field="selectors.cel.expression") from None
     lacking = [name for name in program.functions() if name not in _FUNCTIONS and not _BUILT_IN.fullmatch(name)]
     if lacking:
-        raise InputError(
-            f"unsupported CEL function {min(lacking)}() in '{expression}'",
-            field="selectors.cel.expression",
-            remedy="compare only attributes, quantities and versions",
-        )
+        problem = f"unsupported CEL function {min(lacking)}() in '{expression}'"
+        remedy = "compare only attributes, quantities and versions"
+        raise InputError(problem, field="selectors.cel.expression", remedy=remedy)
     return program
 
 

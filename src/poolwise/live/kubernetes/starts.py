@@ -5,40 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from poolwise.live.kubernetes.devices import DeviceId
-from poolwise.live.kubernetes.objects import Allocation, Pod, ResourceClaim
+from poolwise.live.kubernetes.objects import Allocation, DeviceId, Pod, ResourceClaim
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimWrite:
-    """A claim of a pod that is being started.
+    """A claim of a pod that is being started."""
 
-    Attributes
-    ----------
-    claim : claim as last observed
-    allocation : devices to allocate; None if it already has an allocation
-    """
-
-    claim: ResourceClaim
-    allocation: Allocation | None
+    claim: ResourceClaim  # as last observed
+    allocation: Allocation | None  # devices to allocate; None if it already has an allocation
 
 
 @dataclass(frozen=True, slots=True)
 class PodStart:
-    """A pod and its node.
+    """A pod and its node."""
 
-    Attributes
-    ----------
-    pod : pod as last observed
-    node : name of the node
-    claims : claims in the order of the pod
-    nominate : whether to set the pod's nominatedNodeName first, because no allocation names the node
-    """
-
-    pod: Pod
+    pod: Pod  # as last observed
     node: str
-    claims: tuple[ClaimWrite, ...] = ()
-    nominate: bool = False
+    claims: tuple[ClaimWrite, ...] = ()  # claims in the order of the pod
+    nominate: bool = False  # whether to set the pod's nominatedNodeName first, because no allocation names the node
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +35,12 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class BindFailed:
-    """The start of a run failed.
-
-    Attributes
-    ----------
-    run : number of the run
-    reason : why
-    bound : keys of the pods that were bound nevertheless
-    failed : devices whose attachment failed
-    """
+    """The start of a run failed."""
 
     run: int
     reason: str
-    bound: tuple[str, ...] = ()
-    failed: tuple[DeviceId, ...] = ()
+    bound: tuple[str, ...] = ()  # keys of the pods that were bound nevertheless
+    failed: tuple[DeviceId, ...] = ()  # devices whose attachment failed
 
 
 class StartFailed(Exception):

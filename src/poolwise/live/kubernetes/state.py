@@ -11,7 +11,7 @@ import numpy as np
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.interfaces import Scheduler
 from poolwise.live.kubernetes.cache import ClusterCache
-from poolwise.live.kubernetes.devices import DeviceId, DeviceShare, InventoryDevice
+from poolwise.live.kubernetes.devices import DeviceShare, InventoryDevice
 from poolwise.live.kubernetes.job_columns import JobColumns
 from poolwise.live.kubernetes.machine import (
     BANDWIDTH,
@@ -31,7 +31,7 @@ from poolwise.live.kubernetes.machine import (
     view_for,
 )
 from poolwise.live.kubernetes.node_constraints import NodeConstraints, untolerated_taint
-from poolwise.live.kubernetes.objects import ResourceClaim, Toleration
+from poolwise.live.kubernetes.objects import DeviceId, ResourceClaim, Toleration
 from poolwise.live.kubernetes.pod_jobs import PodJob
 from poolwise.live.kubernetes.quantity import requested_amount
 from poolwise.live.logs import log_event
@@ -40,42 +40,22 @@ from poolwise.model.run_table import RunTable
 
 
 class ClusterState:
-    """The cluster as schedulers see it.
-
-    Parameters
-    ----------
-    cache : the cluster
-    scheduler : determines the view, shared or whole nodes, and the resources of the job table
-    layout : operator settings for the machine
-    epoch : ns since 1970 of time 0
-
-    Attributes
-    ----------
-    mapping : the machine
-    table : the jobs
-    capacity, held : (n_owner, n_resource) capacity that others do not use, and amounts held by runs
-    runs : runs that are active or being bound
-    run_pods : key of a pod with a run -> its job
-    run_pods_on : node -> key of each pod with a run there -> its job
-    avoided : device that is excluded after a failed attachment -> end of the exclusion, ns of the monotonic clock
-    traffic : (n_owner,) measured link traffic (MB/s); None without measurements
-    """
+    """The cluster as schedulers see it."""
 
     def __init__(self, cache: ClusterCache, scheduler: Scheduler, layout: ClusterLayout, epoch: int) -> None:
         self.cache, self.scheduler, self.layout = cache, scheduler, layout
-        self.view: NodeView | None = layout.view
-        self.types: dict[DeviceId, str] = {}
+        self.view: NodeView | None = layout.allocation
         self.classes: dict[str, str] = {}  # class -> type of its devices
         self._columns = JobColumns(cache, scheduler, epoch)
         self.mapping = MachineMapping.empty()
         self.table = self._columns.table([])
-        self.capacity = self.mapping.machine.capacity.copy()
-        self.held = np.zeros_like(self.capacity)
-        self.runs = RunTable(self.capacity.size)
-        self.run_pods: dict[str, PodJob] = {}
-        self.run_pods_on: dict[str, dict[str, PodJob]] = {}
-        self.avoided: dict[DeviceId, int] = {}
-        self.traffic: FloatArray | None = None
+        self.capacity = self.mapping.machine.capacity.copy()  # (n_owner, n_resource) that others do not use
+        self.held = np.zeros_like(self.capacity)  # by runs
+        self.runs = RunTable(self.capacity.size)  # runs that are active or being bound
+        self.run_pods: dict[str, PodJob] = {}  # key of a pod with a run -> its job
+        self.run_pods_on: dict[str, dict[str, PodJob]] = {}  # node -> key of each pod with a run there -> its job
+        self.avoided: dict[DeviceId, int] = {}  # device -> end of its exclusion after a failed attachment (monotonic ns)
+        self.traffic: FloatArray | None = None  # (n_owner,) measured link traffic (MB/s); None without measurements
         self._tolerated = frozenset[Toleration]()
 
     @property
@@ -99,12 +79,12 @@ class ClusterState:
     def _build_mapping(self, constraint_sets: Iterable[NodeConstraints]) -> MachineMapping:
         cache = self.cache
         nodes = [node for _, node in sorted(cache.nodes.items()) if is_usable(node)]
-        self.types, self.classes = device_types(cache)
+        types, self.classes = device_types(cache)
         self._tolerated = tolerations(cache.claims.values())
         ordered = sorted(
             constraint_sets, key=lambda constraints: (constraints.labels, constraints.selector, constraints.tolerations)
         )
-        parts = ClusterParts(nodes, cache.inventory, self.types, ordered, cache.links)
+        parts = ClusterParts(nodes, cache.inventory, types, ordered, cache.links)
         if self.view is None and nodes:
             self.view = view_for(self.scheduler, parts, self.layout)
         mapping = map_cluster(parts, self.layout, self.view or "shared")
@@ -138,10 +118,9 @@ class ClusterState:
     # Jobs
 
     def add_jobs(self, jobs: Sequence[PodJob]) -> bool:
-        """Append jobs to the table.
+        """Append jobs to the table, or return False, without a change, if the machine must be rebuilt for them.
 
-        Returns False, without a change, if the table lacks a column or node set for the jobs, or if they tolerate a device
-        taint that no earlier job tolerated.
+        It must if the table lacks a column or node set, or if they tolerate a device taint that no earlier job tolerated.
         """
         if not self._columns.supports(jobs) or not self._tolerations(jobs) <= self._tolerated:
             return False
@@ -267,7 +246,6 @@ class ClusterState:
         return rows
 
     def _share_amounts(self, share: DeviceShare) -> list[tuple[int, int]]:
-        """Return the columns and amounts of a device share."""
         device = self.cache.inventory.devices.get(share.id)
         if share.amounts is None:
             return [(self.mapping.column(DEVICES), 1)]
@@ -301,12 +279,14 @@ class ClusterState:
 
 def tolerations(claims: Iterable[ResourceClaim]) -> frozenset[Toleration]:
     """Return the device taints that claims tolerate."""
-    requests = (request for claim in claims for request in claim.spec.devices.requests)
-    return frozenset(one for request in requests for wanted in request.alternatives for one in wanted.tolerations)
+    return frozenset(one for claim in claims for wanted in claim.wanted for one in wanted.tolerations)
 
 
 def device_types(cache: ClusterCache) -> tuple[dict[DeviceId, str], dict[str, str]]:
-    """Return device -> type, for all devices of requested classes, and class -> type."""
+    """Return device -> type, for all devices of requested classes, and class -> type.
+
+    Classes that share devices, or are alternatives in a request, are one type: the class with most devices.
+    """
     together = [
         [wanted.device_class_name for wanted in request.alternatives]
         for claim in cache.claims.values()
@@ -319,23 +299,13 @@ def device_types(cache: ClusterCache) -> tuple[dict[DeviceId, str], dict[str, st
         }
         for name in asked
     }
-    leader = {name: name for name in asked}
-
-    def find(name: str) -> str:
-        while leader[name] != name:
-            name = leader[name]
-        return name
-
-    for names in together:
-        known = [name for name in names if name in members]
-        for name in known[1:]:
-            leader[find(name)] = find(known[0])
-    first: dict[DeviceId, str] = {}
+    by_device: dict[DeviceId, list[str]] = {}
     for name in asked:
         for id in members[name]:
-            leader[find(name)] = find(first.setdefault(id, name))
-    groups: dict[str, list[str]] = {}
-    for name in asked:
-        groups.setdefault(find(name), []).append(name)
-    classes = {name: min(group, key=lambda k: (-len(members[k]), k)) for group in groups.values() for name in group}
+            by_device.setdefault(id, []).append(name)
+    group = {name: {name} for name in asked}
+    for names in {frozenset(names) for names in (*by_device.values(), *together)}:
+        union = {other for name in names & members.keys() for other in group[name]}
+        group |= dict.fromkeys(union, union)
+    classes = {name: min(group[name], key=lambda k: (-len(members[k]), k)) for name in asked}
     return {id: classes[name] for name in asked for id in members[name]}, classes

@@ -6,14 +6,13 @@ import asyncio
 import queue
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any
 
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.access import Access
 from poolwise.live.kubernetes.api_writer import ApiWriter
-from poolwise.live.kubernetes.bind import Binder
-from poolwise.live.kubernetes.claim_reservation import Reservations
+from poolwise.live.kubernetes.bind import Binder, Reservations
 from poolwise.live.kubernetes.client import ApiError, Client
 from poolwise.live.kubernetes.informer import Informer, Synced, WatchEvent
 from poolwise.live.kubernetes.lease import Leadership
@@ -22,8 +21,7 @@ from poolwise.live.kubernetes.starts import BindFailed, Bound
 
 _DRA = "/apis/resource.k8s.io/v1"
 _GROUPS = "/apis/scheduling.k8s.io/v1alpha2"
-_CONNECT_TIMEOUT = 20.0
-"""Seconds for which an unresponsive server is retried at startup."""
+_CONNECT_TIMEOUT = 20.0  # seconds for which an unresponsive server is retried at startup
 _KINDS: tuple[tuple[str, type], ...] = (
     ("/api/v1/nodes", Node),
     (f"{_DRA}/deviceclasses", DeviceClass),
@@ -44,38 +42,16 @@ ClusterEvent = WatchEvent[Any] | Synced | Bound | BindFailed | Stopped
 
 
 class WatchClient:
-    """Watches a cluster and writes to it, in its own thread.
+    """Watches a cluster and writes to it, in its own thread."""
 
-    Parameters
-    ----------
-    access : address and credentials of the API server
-    leadership : lease that writes require; None without leader election
-    client : creates the client; tests pass one that fails
-    attach_timeout : timeout (s) for device binding conditions
-
-    Attributes
-    ----------
-    events : queue of events for one reader
-    writer, reservations, binder : components for writing, available after `open`
-    """
-
-    def __init__(
-        self,
-        access: Access,
-        *,
-        leadership: Leadership | None = None,
-        client: Callable[[Access], Client] = Client,
-        attach_timeout: float = 600.0,
-    ) -> None:
+    def __init__(self, access: Access, *, leadership: Leadership | None = None, attach_timeout: float = 600.0) -> None:
         self.access, self.events = access, queue.SimpleQueue[ClusterEvent]()
-        self._make_client, self._leadership, self._attach_timeout = client, leadership, attach_timeout
+        self._leadership, self._attach_timeout = leadership, attach_timeout
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="kubernetes", daemon=True)
         self._tasks: set[asyncio.Task[Any]] = set()
-        self.informers: list[Informer[Any]] = []
-        self.has_pod_groups = False
         self.client: Client
-        self.writer: ApiWriter
+        self.writer: ApiWriter  # this and the next two exist after `open`
         self.reservations: Reservations
         self.binder: Binder
 
@@ -110,20 +86,19 @@ class WatchClient:
             self.events.put(Stopped(f"{type(problem).__name__}: {problem}"))
 
     async def _open(self) -> None:
-        self.client = self._make_client(self.access)
+        self.client = Client(self.access)
         check_leader = self._leadership.check_leader if self._leadership is not None else lambda: None
         self.writer = ApiWriter(self.client, check_leader)
         self.reservations = Reservations(self.writer, attach_timeout=self._attach_timeout)
         self.binder = Binder(self.writer, self.reservations, self.events.put)
         for path in ("/api/v1/nodes", f"{_DRA}/deviceclasses"):
             await self._can_list(path)
-        self.has_pod_groups = await self._can_list(f"{_GROUPS}/podgroups", needed=False)
+        has_pod_groups = await self._can_list(f"{_GROUPS}/podgroups", needed=False)
         if self._leadership is not None:
             await self._leadership.acquire(self.client)
             self._begin(self._leadership.renew(self.client))
-        for path, kind in (*_KINDS, *(((f"{_GROUPS}/podgroups", PodGroup),) if self.has_pod_groups else ())):
+        for path, kind in (*_KINDS, *(((f"{_GROUPS}/podgroups", PodGroup),) if has_pod_groups else ())):
             informer: Informer[Any] = Informer(self.client, path, kind, self._handle_event)
-            self.informers.append(informer)
             self._begin(informer.run())
 
     async def _can_list(self, path: str, needed: bool = True) -> bool:
@@ -139,11 +114,9 @@ class WatchClient:
                 elif error.status in (403, 404) and not needed:
                     return False
                 else:
-                    raise InputError(
-                        f"cannot watch the cluster at {self.access.server}: {error}",
-                        field="--kubeconfig",
-                        remedy="check the address, the credentials and the role (deploy/kubernetes/)",
-                    ) from error
+                    problem = f"cannot watch the cluster at {self.access.server}: {error}"
+                    remedy = "check the address, the credentials and the role (deploy/kubernetes/)"
+                    raise InputError(problem, field="--kubeconfig", remedy=remedy) from error
 
     async def _close(self) -> None:
         for task in list(self._tasks):

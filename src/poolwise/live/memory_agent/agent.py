@@ -22,28 +22,18 @@ from poolwise.profiling.program_run import memory_available
 from poolwise.profiling.zram import swaps
 
 MIB = 2**20
-_SETTLE_STEPS = 2
-"""Control steps after a move until samples no longer reflect the move itself."""
-_FILL_STEPS = 5
-"""Control steps after a move during which workloads may still fill additional memory."""
+_SETTLE_STEPS = 2  # control steps after a move until samples no longer reflect the move itself
+_FILL_STEPS = 5  # control steps after a move during which workloads may still fill additional memory
 
 
 @dataclass(frozen=True)
 class Host:
-    """Memory of the node, as functions that tests can replace.
+    """Memory of the node, as functions that tests can replace."""
 
-    Attributes
-    ----------
-    root : mount point of control groups
-    available : bytes that programs can allocate without swapping
-    swap_free : bytes of free swap
-    clock : time (s)
-    """
-
-    root: Path = ROOT
-    available: Callable[[], int] = memory_available
-    swap_free: Callable[[], int] = lambda: sum(free for _, free in swaps())
-    clock: Callable[[], float] = time.monotonic
+    root: Path = ROOT  # mount point of control groups
+    available: Callable[[], int] = memory_available  # bytes that programs can allocate without swapping
+    swap_free: Callable[[], int] = lambda: sum(free for _, free in swaps())  # bytes of free swap
+    clock: Callable[[], float] = time.monotonic  # time (s)
 
 
 class MemoryAgent:
@@ -70,10 +60,7 @@ class MemoryAgent:
         self._move_limits()
 
     def relieve_stalled(self) -> None:
-        """Give memory to workloads that their limit stalls (version 1); restore their limit if no memory is available.
-
-        Runs several times between control steps.
-        """
+        """Give memory to workloads that their limit stalls (version 1); restore their limit if no memory is available."""
         for one in list(self.tracked.values()):
             limit, name = one.limit, one.section.name
             if limit is None or not one.watched.is_stalled:

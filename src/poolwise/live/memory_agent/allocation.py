@@ -13,42 +13,26 @@ from dataclasses import dataclass, replace
 from poolwise.live.memory_agent.curve import SlowdownCurve
 
 PAGE = 4096
-MIN_TOLERANCE = 0.02
-"""Slowdown that cannot be distinguished from none; smaller tolerances are raised to it."""
-MIN_IMPROVEMENT = 1.1
-"""Factor by which the worst violation must fall to justify moves while some tolerance is violated."""
+MIN_TOLERANCE = 0.02  # slowdown that cannot be distinguished from none; smaller tolerances are raised to it
+MIN_IMPROVEMENT = 1.1  # factor by which the worst violation must fall to justify moves while some tolerance is violated
 _MAX_LEVEL = 1e4
 _BISECTION_STEPS = 40
-_USABLE_SWAP = 0.9
-"""Share of the free swap that may be filled."""
+_USABLE_SWAP = 0.9  # share of the free swap that may be filled
 
 
 @dataclass(frozen=True)
 class ObservedWorkload:
-    """State of a workload at one instant.
+    """State of a workload at one instant."""
 
-    Attributes
-    ----------
-    curve : estimated slowdown over local memory
-    tolerance : accepted slowdown
-    held : local memory in use (bytes)
-    limit : current limit (bytes), None without one
-    slowdown : current slowdown
-    least_share : share of its memory that always stays local
-    max_limit : largest limit that may be set (bytes), None if unbounded
-    donor : whether it gives up all memory that it can spare within its tolerance, and no more
-    explored : whether its limit may be lowered although its curve is unknown
-    """
-
-    curve: SlowdownCurve
-    tolerance: float
-    held: int
-    limit: int | None
-    slowdown: float
-    least_share: float = 0.25
-    max_limit: int | None = None
-    donor: bool = False
-    explored: bool = False
+    curve: SlowdownCurve  # estimated slowdown over local memory
+    tolerance: float  # accepted slowdown
+    held: int  # local memory in use (bytes)
+    limit: int | None  # current limit (bytes), None without one
+    slowdown: float  # current slowdown
+    least_share: float = 0.25  # share of its memory that always stays local
+    max_limit: int | None = None  # largest limit that may be set (bytes), None if unbounded
+    donor: bool = False  # whether it gives up all memory that it can spare within its tolerance, and no more
+    explored: bool = False  # whether its limit may be lowered although its curve is unknown
 
     @property
     def tolerance_use(self) -> float:

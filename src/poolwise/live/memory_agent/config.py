@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from poolwise.errors import InputError, Problems
 from poolwise.files.document import Document
@@ -21,52 +21,32 @@ STATE = Path("/run/poolwise/memory-agent")
 
 
 class WatchedWorkloadSection(Section):
-    """A workload to watch.
+    """A workload to watch."""
 
-    Attributes
-    ----------
-    name : name in logs, metrics and measurements
-    group : control group, as a path from the root of control groups
-    tolerance : accepted slowdown, 0.25 for a quarter longer
-    profile : name of its sensitivity profile; without one a steep slowdown is assumed until measured
-    progress : file in which its program writes a number that grows with completed work
-    least_share : share of its memory that always stays local
-    """
-
-    name: Label
-    group: str = Field(pattern=r"^/?[^/]+(/[^/]+)*$")
-    tolerance: float = Field(default=0.0, ge=0, le=100)
-    profile: str | None = None
-    progress: Path | None = None
-    least_share: float = Field(default=0.25, ge=0, le=1)
+    name: Label  # name in logs, metrics and measurements
+    group: Annotated[
+        str, Field(pattern=r"^/?[^/]+(/[^/]+)*$"), AfterValidator(lambda path: path.strip("/"))
+    ]  # control group, as a path from the root of control groups
+    tolerance: float = Field(default=0.0, ge=0, le=100)  # accepted slowdown, 0.25 for a quarter longer
+    profile: str | None = None  # name of its sensitivity profile; without one a steep slowdown is assumed until measured
+    progress: Path | None = None  # file in which its program writes a number that grows with completed work
+    least_share: float = Field(default=0.25, ge=0, le=1)  # share of its memory that always stays local
 
 
 class MemoryAgentFile(Section):
-    """Configuration file of a memory agent.
-
-    Attributes
-    ----------
-    memory : local memory for all workloads together (MiB)
-    reserve : memory of the node that always remains for other programs (MiB)
-    every : interval of control steps (ns)
-    clock : time base of slowdowns: "wall", or "cpu" if page-ins use the processor (zram) and other programs compete for it
-    page_in : time of a page-in if the kernel does not report it (ns)
-    remember : age at which an observed slowdown is dropped unless observed again (ns)
-    profiles : file of profiles in addition to those that come with Poolwise
-    measurements : file to which measured slowdowns are written, for `poolwise profile fit`
-    state : folder of the saved limits
-    """
+    """Configuration file of a memory agent."""
 
     version: int
-    memory: Memory = Field(gt=0)
-    reserve: Memory = 1024
-    every: Time = Field(default=SECOND, ge=100 * MS)
-    clock: SlowdownClock = "wall"
-    page_in: Time = Field(default=15 * US, gt=0)
+    memory: Memory = Field(gt=0)  # local memory for all workloads together (MiB)
+    reserve: Memory = 1024  # memory of the node that always remains for other programs (MiB)
+    every: Time = Field(default=SECOND, ge=100 * MS)  # interval of control steps (ns)
+    clock: SlowdownClock = "wall"  # "cpu" if page-ins use the processor (zram) and other programs compete for it
+    page_in: Time = Field(default=15 * US, gt=0)  # time of a page-in if the kernel does not report it (ns)
+    # age at which an observed slowdown is dropped unless observed again (ns)
     remember: Time = Field(default=300 * SECOND, gt=0)
-    profiles: Path | None = None
-    measurements: Path | None = None
-    state: Path = STATE
+    profiles: Path | None = None  # file of profiles in addition to those that come with Poolwise
+    measurements: Path | None = None  # file to which measured slowdowns are written, for `poolwise profile fit`
+    state: Path = STATE  # folder of the saved limits
     workload: Annotated[tuple[WatchedWorkloadSection, ...], Field(min_length=1)]
 
 
@@ -85,13 +65,13 @@ def load_memory_agent(path: Path) -> MemoryAgentConfig:
     own = [] if file.profiles is None else [*read_profiles(path.parent / file.profiles).values()]
     profiles, problems = dict[str, Profile](), Problems()
     for k, one in enumerate(file.workload):
-        for field, value in (("name", one.name), ("group", one.group.strip("/"))):
-            earlier = [getattr(other, field).strip("/") for other in file.workload[:k]]
+        for field in ("name", "group"):
+            value = getattr(one, field)
             with problems.attempt():
-                if value in earlier:
+                if value in [getattr(other, field) for other in file.workload[:k]]:
                     raise document.error(("workload", k, field), f"duplicate {field} '{value}'", "list each workload once")
         with problems.attempt():
-            _check_group(document, k, one.group.strip("/"), [other.group.strip("/") for other in file.workload])
+            _check_group(document, k, one.group, [other.group for other in file.workload])
         if one.profile is not None:
             with problems.attempt():
                 profiles[one.name] = _profile(document, k, one.profile, own)

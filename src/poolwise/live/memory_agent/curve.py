@@ -17,16 +17,11 @@ from poolwise.performance.profiles import Profile
 MIB = 2**20
 DEFAULT_SLOPE = 4.0
 """Slowdown per share of remote memory without a profile: 3 at 75 %, as K-means, the steepest curve of Figure 2."""
-STALLED_SLOWDOWN = 1000.0
-"""Slowdown recorded for a limit at which the workload stalled, or which the kernel could not enforce."""
-_RESOLUTION = 0.02
-"""Share of a workload's memory below which differences are neither tried nor distinguished."""
-_PHASE_FACTOR = 2.0
-"""Factor by which the slowdown at one limit must change to indicate a new phase."""
-_NOISE = 0.1
-"""Slowdown differences that do not indicate a change."""
-_PHASE_GROWTH = 0.1
-"""Relative change of a workload's memory that indicates a new phase."""
+STALLED_SLOWDOWN = 1000.0  # slowdown recorded for a limit at which the workload stalled, or which the kernel could not enforce
+_RESOLUTION = 0.02  # share of a workload's memory below which differences are neither tried nor distinguished
+_PHASE_FACTOR = 2.0  # factor by which the slowdown at one limit must change to indicate a new phase
+_NOISE = 0.1  # slowdown differences that do not indicate a change
+_PHASE_GROWTH = 0.1  # relative change of a workload's memory that indicates a new phase
 
 
 @dataclass(frozen=True)
@@ -40,22 +35,13 @@ class SlowdownSample:
 
 @dataclass(frozen=True)
 class SlowdownCurve:
-    """Slowdown over local memory in the current phase of a workload.
+    """Slowdown over local memory in the current phase of a workload."""
 
-    Attributes
-    ----------
-    total : bytes that the workload would hold without a limit
-    samples : observed slowdowns, by ascending memory and descending slowdown
-    profile : prior for unobserved amounts; None for `DEFAULT_SLOPE`
-    phase : number of earlier phases
-    contradicted : whether the last observation contradicts an earlier sample at the same amount of memory
-    """
-
-    total: int
-    samples: tuple[SlowdownSample, ...] = ()
-    profile: Profile | None = None
-    phase: int = 0
-    contradicted: bool = False
+    total: int  # bytes that the workload would hold without a limit
+    samples: tuple[SlowdownSample, ...] = ()  # observed slowdowns, by ascending memory and descending slowdown
+    profile: Profile | None = None  # prior for unobserved amounts; None for `DEFAULT_SLOPE`
+    phase: int = 0  # number of earlier phases
+    contradicted: bool = False  # whether the last observation contradicts an earlier sample at the same amount of memory
 
     @property
     def step(self) -> int:
@@ -122,8 +108,10 @@ class SlowdownCurve:
                 return replace(self, contradicted=True)
             else:
                 others, phase = [], phase + 1
-        clipped = [_clipped(point, local, slowdown) for point in others]
-        samples = sorted([*clipped, SlowdownSample(local, slowdown, now)], key=lambda point: point.local)
+        for k, point in enumerate(others):  # less memory is never faster
+            clip = min if point.local > local else max
+            others[k] = replace(point, slowdown=clip(point.slowdown, slowdown))
+        samples = sorted([*others, SlowdownSample(local, slowdown, now)], key=lambda point: point.local)
         return SlowdownCurve(self.total, tuple(samples), self.profile, phase)
 
     def without_older(self, before: float) -> SlowdownCurve:
@@ -147,12 +135,6 @@ class SlowdownCurve:
             target / DEFAULT_SLOPE if self.profile is None else _interpolate(self.profile.slowdown, self.profile.remote, target)
         )
         return math.ceil((1 - remote) * self.total - 1e-6)
-
-
-def _clipped(point: SlowdownSample, local: int, slowdown: float) -> SlowdownSample:
-    """Return a sample made consistent with a new observation: less memory is never faster."""
-    clip = min if point.local > local else max
-    return replace(point, slowdown=clip(point.slowdown, slowdown))
 
 
 def _interpolate(horizontal: Sequence[float], vertical: Sequence[float], at: float) -> float:

@@ -14,30 +14,20 @@ _MAX_STALL_SHARE = 0.9
 """Upper bound of the stalled share of the time, because the time of a page-in is only known approximately."""
 _MAX_DISAGREEMENT = 3.0
 """Factor by which progress and page-ins may disagree about the time without page-ins before the pace is learned again."""
-_NO_STALL_SLOWDOWN = 0.01
-"""Slowdown from page-ins below which the current pace is taken as the pace with all memory local."""
-_WEIGHT = 0.3
-"""Weight of the newest pace in the moving average."""
+_NO_STALL_SLOWDOWN = 0.01  # slowdown from page-ins below which the current pace is taken as the pace with all memory local
+_WEIGHT = 0.3  # weight of the newest pace in the moving average
 
 
 @dataclass(frozen=True)
 class Counters:
-    """Cumulative counters of a workload at an instant.
+    """Cumulative counters of a workload at an instant."""
 
-    Attributes
-    ----------
-    at_s : the instant
-    cpu_s : processor time
-    major_faults : number of major page faults
-    stalled_s : time in which some process stalled on memory (PSI "some"); None if the kernel does not report it
-    progress : completed units of work; None if the program does not report them
-    """
-
-    at_s: float
-    cpu_s: float
-    major_faults: int
+    at_s: float  # the instant
+    cpu_s: float  # processor time
+    major_faults: int  # number of major page faults
+    # time in which some process stalled on memory (PSI "some"); None if the kernel does not report it
     stalled_s: float | None = None
-    progress: float | None = None
+    progress: float | None = None  # completed units of work; None if the program does not report them
 
 
 @dataclass(frozen=True)
@@ -85,11 +75,7 @@ class LocalPace:
     ) -> tuple[SlowdownEstimate | None, LocalPace]:
         """Return the slowdown in a window, None for an idle workload, and the updated pace.
 
-        Parameters
-        ----------
-        window : counter differences
-        clock : "wall", or "cpu" if page-ins use the processor (zram) and other programs compete for it
-        page_in_s : seconds per page-in; with the wall clock, the stall time of PSI is used if it is longer
+        With the wall clock, the stall time of PSI is used if it is longer than that of the page-ins.
         """
         time = window.seconds if clock == "wall" else window.cpu_s
         by_faults = window.major_faults * page_in_s

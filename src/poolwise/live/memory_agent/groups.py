@@ -17,11 +17,9 @@ from poolwise.live.memory_agent.allocation import PAGE
 from poolwise.live.memory_agent.estimate import Counters
 from poolwise.profiling.control_groups import ROOT, V1, V2, ControlGroup, write
 
-PATIENCE_S = 2.0
-"""Seconds during which a rejected limit is retried while pages are in use."""
+PATIENCE_S = 2.0  # seconds during which a rejected limit is retried while pages are in use
 _OOM_CONTROL = "memory.oom_control"
-_UNLIMITED = 2**62
-"""Limits of version 1 from this value on mean no limit; the kernel reports the largest multiple of a page."""
+_UNLIMITED = 2**62  # limits of version 1 from this value on mean no limit; the kernel reports the largest multiple of a page
 
 
 @dataclass(frozen=True)
@@ -39,25 +37,15 @@ class HeldMemory:
 
 @dataclass(frozen=True)
 class WatchedGroup:
-    """An existing control group that the agent watches.
-
-    Attributes
-    ----------
-    group : its folders
-    pressure : its file of pressure stall information; None without one
-    progress : file in which its program reports progress; None without one
-    """
+    """An existing control group that the agent watches."""
 
     group: ControlGroup
-    pressure: Path | None = None
-    progress: Path | None = None
+    pressure: Path | None = None  # its file of pressure stall information; None without one
+    progress: Path | None = None  # file in which its program reports progress; None without one
 
     @classmethod
     def find(cls, name: str, progress: Path | None = None, root: Path = ROOT) -> WatchedGroup:
-        """Return a group by its path from the root of control groups; it need not exist yet.
-
-        Raises InputError without a hierarchy that has a memory controller.
-        """
+        """Return a group by its path, which need not exist yet; raises InputError without a memory controller."""
         path = name.strip("/")
         if (root / "memory" / "memory.limit_in_bytes").is_file():
             group = ControlGroup(V1, {"memory": root / "memory" / path, "cpuacct": root / "cpuacct" / path})

@@ -25,21 +25,13 @@ from poolwise.profiling.cleanup import boot_id
 
 @dataclass(frozen=True)
 class SavedLimit:
-    """A group whose limit the agent moves. The field names are keys of the file.
+    """A group whose limit the agent moves. The field names are keys of the file."""
 
-    Attributes
-    ----------
-    group : path from the root of control groups
-    identity : inode of the group
-    before : limit before the agent (bytes); None for none
-    kills : whether the OOM killer was enabled before; None if it was not changed
-    ours : limits that the agent has set (bytes); one of them is current unless another program changed it
-    """
-
-    group: str
-    identity: int
-    before: int | None
-    kills: bool | None = None
+    group: str  # path from the root of control groups
+    identity: int  # inode of the group
+    before: int | None  # limit before the agent (bytes); None for none
+    kills: bool | None = None  # whether the OOM killer was enabled before; None if it was not changed
+    # limits that the agent has set (bytes); one of them is current unless another program changed it
     ours: tuple[int, ...] = ()
 
 
@@ -77,10 +69,7 @@ class LimitsRecord:
 
 
 def restore_limit(record: LimitsRecord, saved: SavedLimit, watched: WatchedGroup) -> str:
-    """Restore the limit of a group and remove it from the record; returns the outcome.
-
-    Raises InputError if the kernel rejects the limit; the group then stays in the record.
-    """
+    """Restore the limit of a group, remove it from the record and return the outcome; raises InputError if rejected."""
     if watched.identity != saved.identity:
         record.remove(saved.group)
         return "group_gone"
@@ -94,7 +83,6 @@ def restore_limit(record: LimitsRecord, saved: SavedLimit, watched: WatchedGroup
 
 
 def _read(file: Path) -> list[SavedLimit]:
-    """Read the limits saved since the last boot."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         if content["version"] != 1:
@@ -118,7 +106,7 @@ class LimitMover:
 
     def limit_before(self, group: str, watched: WatchedGroup) -> int | None:
         """Return the limit of a group before the agent or its predecessor set one; raises OSError if the group is gone."""
-        now, saved = watched.limit(), None if self.record is None else self.record.get(_group_key(group))
+        now, saved = watched.limit(), None if self.record is None else self.record.get(group)
         if saved is None or saved.identity != watched.identity or now not in (*saved.ours, saved.before):
             return now
         return saved.before
@@ -142,18 +130,17 @@ class LimitMover:
 
     def restore(self, one: TrackedWorkload) -> bool:
         """Restore the limit that a workload's group had before the agent; returns whether it succeeded."""
-        saved = None if self.record is None else self.record.get(_group_key(one.section.group))
+        saved = None if self.record is None else self.record.get(one.section.group)
         return saved is None or self._restore(saved)
 
     def restore_all(self, but: Sequence[str] = ()) -> list[SavedLimit]:
         """Restore all saved limits, except those of some groups; returns those that the kernel rejected."""
-        excluded = {_group_key(group) for group in but}
-        return [saved for saved in self.record or () if saved.group not in excluded and not self._restore(saved)]
+        return [saved for saved in self.record or () if saved.group not in but and not self._restore(saved)]
 
     def forget(self, one: TrackedWorkload) -> None:
         """Remove the saved limit of a group that is gone."""
         if self.record is not None:
-            self.record.remove(_group_key(one.section.group))
+            self.record.remove(one.section.group)
 
     def _set_limit(self, one: TrackedWorkload, limit: int) -> bool:
         """Set a limit; if the kernel rejects it, the current limit remains."""
@@ -161,11 +148,11 @@ class LimitMover:
         if limit == one.limit:
             return True
         _log_move("limit_moved", one, limit)
-        name, watched, earlier = one.section.name, one.watched, self.record.get(_group_key(one.section.group))
+        name, watched, earlier = one.section.name, one.watched, self.record.get(one.section.group)
         try:
             kills = earlier.kills if earlier is not None else watched.oom_kill_enabled
             ours = (limit,) if one.limit is None else (one.limit, limit)
-            self.record.save(SavedLimit(_group_key(one.section.group), one.identity, one.max_limit, kills, ours))
+            self.record.save(SavedLimit(one.section.group, one.identity, one.max_limit, kills, ours))
             if kills:
                 watched.set_oom_kill(False)
             watched.set_limit(limit)
@@ -209,10 +196,6 @@ def _log_move(event: str, one: TrackedWorkload, limit: int) -> None:
         tolerance=one.section.tolerance,
         **below,
     )
-
-
-def _group_key(group: str) -> str:
-    return group.strip("/")
 
 
 def _limit_or(limit: int | None, otherwise: int = 2**62) -> int:

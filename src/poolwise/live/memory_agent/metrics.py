@@ -10,12 +10,7 @@ from poolwise.live.memory_agent.workload import TrackedWorkload
 
 
 class MemoryAgentMetrics:
-    """Metrics of one memory agent, in their own registry.
-
-    Attributes
-    ----------
-    registry : registry that `endpoints.serving` exposes
-    """
+    """Metrics of one memory agent, in their own registry."""
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()

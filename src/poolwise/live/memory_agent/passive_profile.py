@@ -12,8 +12,7 @@ from poolwise.errors import InputError
 from poolwise.performance.csv_table import number
 
 COLUMNS = ("workload", "remote", "frequency", "seconds", "windows", "source")
-_BINS = 20
-"""Number of bins of the remote share."""
+_BINS = 20  # number of bins of the remote share
 
 
 @dataclass

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 from poolwise.atomic_write import check_writable
@@ -19,10 +18,8 @@ from poolwise.live.memory_agent.config import MemoryAgentConfig
 from poolwise.live.memory_agent.limits import LimitMover, LimitsRecord, SavedLimit
 from poolwise.live.memory_agent.metrics import MemoryAgentMetrics
 
-_STALL_CHECK_S = 0.1
-"""Interval at which stalled workloads are checked for (s)."""
-_SAVE_STEPS = 30
-"""Control steps between two writes of passive measurements."""
+_STALL_CHECK_S = 0.1  # interval at which stalled workloads are checked for (s)
+_SAVE_STEPS = 30  # control steps between two writes of passive measurements
 
 
 def serve_memory_agent(
@@ -42,11 +39,11 @@ def serve_memory_agent(
     with ExitStack() as stack:
         stop = threading.Event()
         stack.enter_context(stopped_by_signals(stop.set, signal.SIGHUP))
-        record = None if dry_run else stack.enter_context(_locked_record(config.file.state))
-        agent = _agent(config, record, host)
+        if not dry_run:
+            stack.enter_context(exclusive_lock(config.file.state, "memory agent"))
+        agent = _agent(config, None if dry_run else LimitsRecord(config.file.state), host)
         if port is not None:
-            address, chosen = stack.enter_context(serve_endpoints(agent.metrics.registry, lambda: "", port))
-            log_event("listening", host=address, port=chosen)
+            stack.enter_context(serve_endpoints(agent.metrics.registry, lambda: "", port))
         measurements = None if dry_run else config.file.measurements
         if measurements is not None:
             check_writable(measurements)
@@ -66,8 +63,8 @@ def serve_memory_agent(
 
 def restore_all_limits(config: MemoryAgentConfig, host: Host | None = None) -> None:
     """Restore the limits of groups that a killed agent has limited; raises InputError if the kernel rejects one."""
-    with _locked_record(config.file.state) as record:
-        if rejected := _agent(config, record, host or Host()).mover.restore_all():
+    with exclusive_lock(config.file.state, "memory agent"):
+        if rejected := _agent(config, LimitsRecord(config.file.state), host or Host()).mover.restore_all():
             raise _restore_error(config, rejected)
 
 
@@ -80,17 +77,6 @@ def _restore_error(config: MemoryAgentConfig, rejected: list[SavedLimit]) -> Inp
     groups = ", ".join(saved.group for saved in rejected)
     remedy = "run the command again with --release as root, or write the limits in the record manually"
     return InputError(f"cannot restore the limits of {groups}", file=config.file.state, remedy=remedy)
-
-
-@contextmanager
-def _locked_record(folder: Path) -> Iterator[LimitsRecord]:
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        remedy = "run as root, or set 'state' to a folder that you can write"
-        raise InputError(f"cannot create the folder: {error.strerror}", file=folder, remedy=remedy) from error
-    with exclusive_lock(folder, "memory agent"):
-        yield LimitsRecord(folder)
 
 
 def _run(agent: MemoryAgent, stop: threading.Event, measurements: Path | None, seconds: float | None) -> None:
@@ -109,12 +95,9 @@ def _run(agent: MemoryAgent, stop: threading.Event, measurements: Path | None, s
 def _check_resources(agent: MemoryAgent) -> None:
     """Check that the configured memory and swap for the remote part are available; a dry run only logs the problem."""
     file, problem = agent.config.file, None
-    free, held = agent.host.available(), 0
-    for watched in agent.watched.values():
-        if watched.identity is not None:
-            held += watched.read_counters()[1].local
-    if free + held < (file.memory + file.reserve) * MIB:
-        present = (free + held) // MIB
+    held = sum(watched.read_counters()[1].local for watched in agent.watched.values() if watched.identity is not None)
+    present = (agent.host.available() + held) // MIB
+    if present < file.memory + file.reserve:
         problem = InputError(
             f"{present} MiB are free or held by the workloads, but memory and reserve need {file.memory + file.reserve} MiB",
             field="memory",

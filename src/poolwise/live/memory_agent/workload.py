@@ -14,34 +14,20 @@ from poolwise.performance.profiles import Profile
 
 @dataclass
 class TrackedWorkload:
-    """State of a workload whose group exists.
-
-    Attributes
-    ----------
-    section : its section of the configuration
-    watched : its group
-    identity : inode of the group
-    limit : current limit (bytes), None for none
-    max_limit : limit before the agent (bytes), which no limit exceeds; None for none
-    counters, held : last sample
-    before : local memory at the sample before (bytes)
-    pace, curve : pace with all memory local, and slowdown with less
-    estimate : slowdown in the last window in which it ran; None before
-    working_set : peak local memory in this phase (bytes)
-    """
+    """State of a workload whose group exists."""
 
     section: WatchedWorkloadSection
     watched: WatchedGroup
-    identity: int
-    limit: int | None
-    max_limit: int | None
-    counters: Counters
+    identity: int  # inode of the group
+    limit: int | None  # current limit (bytes), None for none
+    max_limit: int | None  # limit before the agent (bytes), which no limit exceeds; None for none
+    counters: Counters  # counters and held are from the last sample
     held: HeldMemory
     curve: SlowdownCurve
-    before: int = 0
+    before: int = 0  # local memory at the sample before (bytes)
     pace: LocalPace = field(default_factory=LocalPace)
-    estimate: SlowdownEstimate | None = None
-    working_set: int = 0
+    estimate: SlowdownEstimate | None = None  # slowdown in the last window in which it ran; None before
+    working_set: int = 0  # peak local memory in this phase (bytes)
 
     @classmethod
     def start(

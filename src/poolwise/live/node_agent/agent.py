@@ -7,6 +7,7 @@ import logging
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -19,7 +20,6 @@ from poolwise.live.node_agent.cluster import AgentCluster
 from poolwise.live.node_agent.conditions import (
     DeviceConditions,
     claim_failure_conditions,
-    has_binding_conditions,
     is_reported,
     record_conditions,
     reported_conditions,
@@ -28,32 +28,25 @@ from poolwise.live.node_agent.conditions import (
 from poolwise.live.node_agent.config import NodeAgentFile
 from poolwise.live.node_agent.connector import Connector
 from poolwise.live.node_agent.records import ClaimRecord, ClaimState
-from poolwise.live.node_agent.required_attachments import allocated_devices, pinned_node, published_devices, required_record
+from poolwise.live.node_agent.required_attachments import allocated_devices, published_devices, required_record
 from poolwise.live.node_agent.template import validate_value
 from poolwise.live.node_agent.work_queue import KeyedWorkQueue
 
 
 class NodeAgentMetrics:
-    """Metrics of one node agent, in their own registry.
-
-    Attributes
-    ----------
-    registry : registry that `endpoints.serving` exposes
-    """
+    """Metrics of one node agent, in their own registry."""
 
     def __init__(self) -> None:
-        self.registry = registry = CollectorRegistry()
-        self._claims = Gauge("poolwise_node_claims", "Claims with devices on this node, by state", ["state"], registry=registry)
-        self.seconds = Histogram(
-            "poolwise_node_work_seconds", "Duration of operations on claims", ["work"], buckets=SHORT, registry=registry
-        )
-        self.failures = Counter("poolwise_node_failures", "Failures, by operation", ["work"], registry=registry)
-        self.writes = Counter("poolwise_node_slice_writes", "Slices written or deleted", registry=registry)
-        self.registered = Gauge("poolwise_node_registered", "1 once the kubelet has registered the plugin", registry=registry)
-        self.link_load = Gauge("poolwise_node_link_load_ratio", "Measured load of a link, 0 to 1", ["link"], registry=registry)
-        self.link_bytes = Gauge(
-            "poolwise_node_link_bytes_per_second", "Measured traffic of a link", ["link"], registry=registry
-        )
+        self.registry = at = CollectorRegistry()
+        gauge, counter = partial(Gauge, registry=at), partial(Counter, registry=at)
+        self._claims = gauge("poolwise_node_claims", "Claims with devices on this node, by state", ["state"])
+        seconds = "Duration of operations on claims"
+        self.seconds = Histogram("poolwise_node_work_seconds", seconds, ["work"], buckets=SHORT, registry=at)
+        self.failures = counter("poolwise_node_failures", "Failures, by operation", ["work"])
+        self.writes = counter("poolwise_node_slice_writes", "Slices written or deleted")
+        self.registered = gauge("poolwise_node_registered", "1 once the kubelet has registered the plugin")
+        self.link_load = gauge("poolwise_node_link_load_ratio", "Measured load of a link, 0 to 1", ["link"])
+        self.link_bytes = gauge("poolwise_node_link_bytes_per_second", "Measured traffic of a link", ["link"])
 
     def update(self, records: Iterable[ClaimRecord]) -> None:
         """Count claims by state."""
@@ -98,7 +91,7 @@ class NodeAgent:
             return
         claim = event.item
         uid = claim.metadata.uid
-        is_local = not event.deleted and bool(allocated_devices(claim, self.file.driver)) and pinned_node(claim) == self.node
+        is_local = not event.deleted and bool(allocated_devices(claim, self.file.driver)) and claim.pinned_node == self.node
         if is_local:
             self._claims[uid] = claim
         elif uid in self._claims:
@@ -147,7 +140,6 @@ class NodeAgent:
         return record.allocated == timestamp and recorded == current
 
     async def _reconcile(self, uid: str) -> None:
-        """Attach, report or release devices as the claim requires now."""
         records = self.connector.records
         if uid in self._unverified and (record := records.get(uid)) is not None:
             await self.connector.resume(record)
@@ -162,7 +154,8 @@ class NodeAgent:
             record = None
         if claim is None:
             return
-        if has_binding_conditions(claim, self.file.driver) and claim.status.reserved_for:
+        waited = any(one.binding_conditions for one in allocated_devices(claim, self.file.driver))
+        if waited and claim.status.reserved_for:
             await self._attach_and_report(claim, record)
         record = records.get(uid)
         self.metrics.update(records)

@@ -89,9 +89,6 @@ def _node(host: str, container: str, permissions: str) -> dict[str, str]:
     """Return a device node with its symbolic links resolved, since runtimes do not follow them."""
     real = os.path.realpath(host)
     if not real.startswith("/dev/") or not Path(real).exists():
-        raise InputError(
-            "is not an existing file below /dev on this node",
-            file=host,
-            remedy="check that 'attach' creates it and that 'verify' waits for it",
-        )
+        remedy = "check that 'attach' creates it and that 'verify' waits for it"
+        raise InputError("is not an existing file below /dev on this node", file=host, remedy=remedy)
     return {"path": container or host, "hostPath": real, "permissions": permissions}

@@ -9,11 +9,9 @@ from collections.abc import Sequence
 
 from poolwise.errors import PoolwiseError
 
-TAIL = 400
-"""Characters kept from the end of a command's output."""
+TAIL = 400  # characters kept from the end of a command's output
 _BUFFER = 8192
-_DRAIN_S = 0.2
-"""Time to wait for output after the command's exit (s), since its children may keep the pipe open forever."""
+_DRAIN_S = 0.2  # time to wait for output after the command's exit (s), since its children may keep the pipe open forever
 
 
 class CommandError(PoolwiseError):

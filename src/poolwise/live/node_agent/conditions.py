@@ -10,8 +10,7 @@ from poolwise.live.node_agent.records import ClaimRecord, ClaimState
 from poolwise.live.node_agent.required_attachments import allocated_devices
 
 _LONGEST = 1000
-DeviceConditions = dict[tuple[str, str, str], dict[str, str]]
-"""(pool, device, share) -> condition that is true -> its message."""
+DeviceConditions = dict[tuple[str, str, str], dict[str, str]]  # (pool, device, share) -> condition that is true -> its message
 
 
 def condition_names(driver: str) -> tuple[str, str]:
@@ -19,24 +18,14 @@ def condition_names(driver: str) -> tuple[str, str]:
     return f"{driver}/attached", f"{driver}/attach-failed"
 
 
-def has_binding_conditions(claim: ResourceClaim, driver: str) -> bool:
-    """Return whether the pod of a claim waits until devices of a driver are attached."""
-    return any(one.binding_conditions for one in allocated_devices(claim, driver))
-
-
 def record_conditions(record: ClaimRecord) -> DeviceConditions | None:
-    """Return the conditions to report for a record, None while there is no result."""
+    """Return the conditions to report for a record, None without a result; one device reports a failure of the claim."""
     if record.reason:
-        return failure_conditions(record, record.reason, record.failed)
+        named = [device for device in (record.devices[record.failed], *record.devices) if device.failures]
+        return {device.identity[1:]: {device.failures[0]: record.reason[:_LONGEST]} for device in named[:1]}
     if record.state in (ClaimState.ATTACHED, ClaimState.PREPARED):
         return {device.identity[1:]: dict.fromkeys(device.conditions, "") for device in record.devices if device.conditions}
     return None
-
-
-def failure_conditions(record: ClaimRecord, why: str, failed: int) -> DeviceConditions:
-    """Return the failure condition of the failed device, or else of the first device that declares one."""
-    named = [device for device in (record.devices[failed], *record.devices) if device.failures]
-    return {device.identity[1:]: {device.failures[0]: why[:_LONGEST]} for device in named[:1]}
 
 
 def claim_failure_conditions(claim: ResourceClaim, driver: str, why: str) -> DeviceConditions:
@@ -66,14 +55,10 @@ def is_reported(claim: ResourceClaim, driver: str, expected: DeviceConditions) -
 def status_devices(conditions: DeviceConditions, driver: str) -> list[dict[str, Any]]:
     """Return the device entries of a claim's status."""
     now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    true, reasons = {"status": "True", "lastTransitionTime": now}, ("AttachFailed", "Attached")
     return [
         {"driver": driver, "pool": pool, "device": device}
         | ({"shareID": share} if share else {})
-        | {"conditions": [_condition(kind, text, now) for kind, text in kinds.items()]}
+        | {"conditions": [true | {"type": kind, "message": text, "reason": reasons[not text]} for kind, text in kinds.items()]}
         for (pool, device, share), kinds in conditions.items()
     ]
-
-
-def _condition(kind: str, text: str, now: str) -> dict[str, str]:
-    reason = "AttachFailed" if text else "Attached"
-    return {"type": kind, "status": "True", "reason": reason, "message": text, "lastTransitionTime": now}

@@ -12,21 +12,18 @@ from poolwise.errors import Problems
 from poolwise.files.document import Document
 from poolwise.files.fields import Bandwidth, Label, Section, Time
 from poolwise.files.validation import validate
-from poolwise.live.node_agent.template import check_placeholders, placeholders
+from poolwise.live.node_agent.template import LABEL, check_placeholders, placeholders
 from poolwise.units import SECOND
 
-_LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,31}")
 _QUANTITY = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:[mkMGTPE]|[KMGTPE]i)?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-TEMPLATE = "template"
-"""Attribute of a device with the name of the template by which other nodes attach it."""
-MAX_ATTRIBUTES = 32
-"""Kubernetes' limit for attributes and capacities of a device together."""
+TEMPLATE = "template"  # attribute of a device with the name of the template by which other nodes attach it
+MAX_ATTRIBUTES = 32  # Kubernetes' limit for attributes and capacities of a device together
 
-Driver = Annotated[str, Field(pattern=rf"^[a-z][-a-z0-9]{{0,61}}(?:\.{_LABEL})*$", max_length=57)]
-NodeName = Annotated[str, Field(pattern=rf"^{_LABEL}(?:\.{_LABEL})*$", max_length=253)]
-DeviceName = Annotated[str, Field(pattern=rf"^{_LABEL}$")]
+Driver = Annotated[str, Field(pattern=rf"^[a-z][-a-z0-9]{{0,61}}(?:\.{LABEL})*$", max_length=57)]
+NodeName = Annotated[str, Field(pattern=rf"^{LABEL}(?:\.{LABEL})*$", max_length=253)]
+DeviceName = Annotated[str, Field(pattern=rf"^{LABEL}$")]
 
 
 class MountSection(Section):
@@ -46,25 +43,16 @@ class DeviceNodeSection(Section):
 
 
 class TemplateSection(Section):
-    """Commands that attach a device of another node to this one, and what containers get.
+    """Commands that attach a device of another node to this one, and what containers get."""
 
-    Attributes
-    ----------
-    attach, verify, detach : commands as argument lists, without a shell; they must be idempotent
-    time_limit : timeout of each command (ns)
-    environment : environment variables of containers
-    mounts, device_nodes : folders, files and device nodes of containers
-    patterns : regular expressions of attributes, instead of the default for attributes
-    """
-
-    attach: tuple[str, ...] = ()
+    attach: tuple[str, ...] = ()  # commands as argument lists, without a shell; they must be idempotent
     verify: tuple[str, ...] = ()
     detach: tuple[str, ...] = ()
-    time_limit: Time = 30 * SECOND
-    environment: dict[str, str] = Field(default_factory=dict)
+    time_limit: Time = 30 * SECOND  # timeout of each command (ns)
+    environment: dict[str, str] = Field(default_factory=dict)  # environment variables of containers
     mounts: tuple[MountSection, ...] = ()
     device_nodes: tuple[DeviceNodeSection, ...] = ()
-    patterns: dict[str, str] = Field(default_factory=dict)
+    patterns: dict[str, str] = Field(default_factory=dict)  # regular expressions of attributes, in place of the default
 
     @property
     def needs_attachment(self) -> bool:
@@ -103,20 +91,13 @@ class TemplateSection(Section):
 
 
 class DeviceSection(Section):
-    """A device.
-
-    Attributes
-    ----------
-    template : template by which nodes attach it; without one, containers get nothing
-    attributes, capacity : as in ResourceSlices
-    shared : whether several claims may have parts of its capacity
-    """
+    """A device."""
 
     name: DeviceName
-    template: str | None = None
-    attributes: dict[str, bool | int | str] = Field(default_factory=dict)
+    template: str | None = None  # template by which nodes attach it; without one, containers get nothing
+    attributes: dict[str, bool | int | str] = Field(default_factory=dict)  # attributes and capacity as in ResourceSlices
     capacity: dict[str, str] = Field(default_factory=dict)
-    shared: bool = False
+    shared: bool = False  # whether several claims may have parts of its capacity
 
     @field_validator("attributes")
     @classmethod
@@ -138,34 +119,23 @@ class DeviceSection(Section):
 
 
 class PoolSection(Section):
-    """Devices published by one node.
-
-    Attributes
-    ----------
-    node : node whose agent publishes them
-    reach : nodes that can use them: only that node, nodes with these labels, or all
-    """
+    """Devices published by one node."""
 
     name: NodeName
-    node: NodeName
+    node: NodeName  # node whose agent publishes them
+    # nodes that can use them: only that node, nodes with these labels, or all
     reach: Literal["node", "all"] | dict[str, str] = "node"
     device: tuple[DeviceSection, ...] = Field(min_length=1)
 
 
 class LinkSection(Section):
-    """A network link of every node, whose load is measured with counters of received and sent bytes.
-
-    Attributes
-    ----------
-    interface : network interface whose counters in /sys/class/net are read
-    command : command that prints the two counters, instead of an interface
-    bandwidth : MB/s in each direction
-    """
+    """A network link of every node, whose load is measured with counters of received and sent bytes."""
 
     name: DeviceName
+    # network interface whose counters in /sys/class/net are read
     interface: str = Field(default="", pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@-]{0,14}$|^$")
-    command: tuple[str, ...] = ()
-    bandwidth: Bandwidth = Field(gt=0)
+    command: tuple[str, ...] = ()  # command that prints the two counters, instead of an interface
+    bandwidth: Bandwidth = Field(gt=0)  # MB/s in each direction
 
 
 class MeasureLinksSection(Section):

@@ -21,10 +21,8 @@ from poolwise.live.node_agent.cdi import CdiFolder
 from poolwise.live.node_agent.commands import CommandError
 from poolwise.live.node_agent.records import Attachment, ClaimRecord, ClaimState, Records
 
-Runner = Callable[[Sequence[str], float], Awaitable[str]]
-"""Runs a command with a timeout (s); raises CommandError."""
-_VERIFY_INTERVAL_S = 0.25
-"""Interval between two runs of the verify command."""
+Runner = Callable[[Sequence[str], float], Awaitable[str]]  # runs a command with a timeout (s); raises CommandError
+_VERIFY_INTERVAL_S = 0.25  # interval between two runs of the verify command
 
 
 class AttachError(PoolwiseError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,31 +16,22 @@ from poolwise.live.node_agent.records import ClaimRecord
 
 DRA = "k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin"
 REGISTRATION = "pluginregistration.Registration"
-VERSIONS = ("v1.DRAPlugin",)
-"""Versions of the DRA service that the plugin offers."""
-_MAX_SOCKET_PATH = 107
-"""Maximum length of the path of a Unix socket on Linux (bytes)."""
+VERSIONS = ("v1.DRAPlugin",)  # versions of the DRA service that the plugin offers
+_MAX_SOCKET_PATH = 107  # maximum length of the path of a Unix socket on Linux (bytes)
 
 
+@dataclass
 class KubeletPlugin:
     """Serves the requests of a kubelet.
 
-    Parameters
-    ----------
-    driver : name of the driver
-    prepare : prepares the devices of a claim (namespace, name, uid); returns the record and the CDI names of each device
-    unprepare : releases the devices of a claim (uid), if any
-    registered : called with the result of the registration: "" or an error
+    `prepare` takes namespace, name and uid of a claim, and returns the record and the CDI names of each device; `unprepare`
+    takes the uid; `registered` receives the result of the registration, "" or an error.
     """
 
-    def __init__(
-        self,
-        driver: str,
-        prepare: Callable[[str, str, str], Awaitable[tuple[ClaimRecord, list[list[str]]]]],
-        unprepare: Callable[[str], Awaitable[None]],
-        registered: Callable[[str], None],
-    ) -> None:
-        self.driver, self._prepare, self._unprepare, self._registered = driver, prepare, unprepare, registered
+    driver: str
+    prepare: Callable[[str, str, str], Awaitable[tuple[ClaimRecord, list[list[str]]]]]
+    unprepare: Callable[[str], Awaitable[None]]
+    registered: Callable[[str], None]
 
     @asynccontextmanager
     async def serving(self, plugins: Path, registry: Path) -> AsyncIterator[None]:
@@ -76,7 +68,7 @@ class KubeletPlugin:
             for claim in request.claims:
                 response.claims[claim.uid].error = ""
                 try:
-                    await self._unprepare(claim.uid)
+                    await self.unprepare(claim.uid)
                 except PoolwiseError as error:
                     response.claims[claim.uid].error = str(error)
             return response
@@ -89,7 +81,7 @@ class KubeletPlugin:
 
     async def _prepare_claim(self, claim: dra_pb2.Claim) -> dra_pb2.NodePrepareResourceResponse:
         try:
-            record, names = await self._prepare(claim.namespace, claim.name, claim.uid)
+            record, names = await self.prepare(claim.namespace, claim.name, claim.uid)
         except PoolwiseError as error:
             return dra_pb2.NodePrepareResourceResponse(error=str(error) or type(error).__name__)
         devices = [
@@ -113,7 +105,7 @@ class KubeletPlugin:
             return info
 
         async def notify(status: registration_pb2.RegistrationStatus, _: object) -> registration_pb2.RegistrationStatusResponse:
-            self._registered("" if status.plugin_registered else status.error or "the kubelet gave no reason")
+            self.registered("" if status.plugin_registered else status.error or "the kubelet gave no reason")
             return registration_pb2.RegistrationStatusResponse()
 
         status, response = registration_pb2.RegistrationStatus, registration_pb2.RegistrationStatusResponse

@@ -23,32 +23,21 @@ class ClaimState(StrEnum):
 
 
 class Attachment(msgspec.Struct, frozen=True, kw_only=True):
-    """A device of a claim with the values at the time of its attachment, so that detaching does not depend on the current file.
+    """A device of a claim, with the values of its attachment, so that detaching does not depend on the current file."""
 
-    Attributes
-    ----------
-    request, pool, device, share : identity in the claim's allocation; share is "" if the device is not shared
-    attach, verify, detach : commands with values filled in; empty for none
-    limit_s : timeout of each command (s)
-    environment : NAME=VALUE
-    mounts : (path on the node, path in the container, options)
-    device_nodes : (path on the node, path in the container, permissions)
-    conditions, failures : names of the conditions to report, both empty if the pod does not wait for them
-    """
-
-    request: str
+    request: str  # identity in the allocation of the claim: request, pool, device and share
     pool: str
     device: str
-    share: str = ""
-    attach: tuple[str, ...] = ()
+    share: str = ""  # "" if the device is not shared
+    attach: tuple[str, ...] = ()  # three commands with values filled in; empty for none
     verify: tuple[str, ...] = ()
     detach: tuple[str, ...] = ()
-    limit_s: float = 30.0
-    environment: tuple[str, ...] = ()
-    mounts: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
-    device_nodes: tuple[tuple[str, str, str], ...] = ()
-    conditions: tuple[str, ...] = ()
-    failures: tuple[str, ...] = ()
+    limit_s: float = 30.0  # timeout of each command (s)
+    environment: tuple[str, ...] = ()  # NAME=VALUE
+    mounts: tuple[tuple[str, str, tuple[str, ...]], ...] = ()  # (path on the node, path in the container, options)
+    device_nodes: tuple[tuple[str, str, str], ...] = ()  # (path on the node, path in the container, permissions)
+    conditions: tuple[str, ...] = ()  # names of the conditions to report, empty if the pod does not wait for them
+    failures: tuple[str, ...] = ()  # names of the conditions to report after a failed attachment
 
     @property
     def identity(self) -> tuple[str, str, str, str]:
@@ -57,23 +46,16 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClaimRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A claim with devices on this node.
-
-    Attributes
-    ----------
-    allocated : time of the allocation, since a claim may get the same devices a second time
-    reason : reason of a failed attachment; "" otherwise
-    failed : position of the failed device
-    """
+    """A claim with devices on this node."""
 
     uid: str
     namespace: str
     name: str
-    allocated: str
+    allocated: str  # time of the allocation, since a claim may get the same devices a second time
     devices: tuple[Attachment, ...]
     state: ClaimState = ClaimState.ATTACHING
-    reason: str = ""
-    failed: int = 0
+    reason: str = ""  # reason of a failed attachment; "" otherwise
+    failed: int = 0  # position of the failed device
 
     def same_allocation(self, other: ClaimRecord) -> bool:
         """Return whether both records describe the same allocation."""
@@ -82,10 +64,7 @@ class ClaimRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Records:
-    """The records in a folder that this process has locked; files are replaced atomically.
-
-    Raises InputError for an invalid record, which only happens if another program wrote it.
-    """
+    """The records in a folder that this process has locked; raises InputError for an invalid one of another program."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -122,8 +101,5 @@ def _read(file: Path) -> ClaimRecord:
     try:
         return msgspec.json.decode(file.read_bytes(), type=ClaimRecord)
     except msgspec.DecodeError as error:
-        raise InputError(
-            f"is not a valid record of attached devices: {error}",
-            file=file,
-            remedy="detach the devices of this claim on this node manually, then remove the file",
-        ) from None
+        remedy = "detach the devices of this claim on this node manually, then remove the file"
+        raise InputError(f"is not a valid record of attached devices: {error}", file=file, remedy=remedy) from None

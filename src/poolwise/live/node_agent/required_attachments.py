@@ -12,8 +12,7 @@ from poolwise.live.node_agent.records import Attachment, ClaimRecord
 from poolwise.live.node_agent.template import fill, validate_value
 from poolwise.units import to_seconds
 
-PublishedDevices = Mapping[tuple[str, str], PublishedDevice]
-"""(pool, device) -> the published device."""
+PublishedDevices = Mapping[tuple[str, str], PublishedDevice]  # (pool, device) -> the published device
 
 
 def published_devices(slices: Iterable[ResourceSlice], driver: str) -> PublishedDevices:
@@ -28,22 +27,7 @@ def published_devices(slices: Iterable[ResourceSlice], driver: str) -> Published
 
 def allocated_devices(claim: ResourceClaim, driver: str) -> list[AllocatedDevice]:
     """Return the devices of a driver that are allocated to a claim."""
-    allocation = claim.status.allocation
-    return [] if allocation is None else [one for one in allocation.devices.results if one.driver == driver]
-
-
-def pinned_node(claim: ResourceClaim) -> str | None:
-    """Return the only node on which a claim can be used, None if its allocation does not restrict it to one."""
-    allocation = claim.status.allocation
-    if allocation is None or allocation.node_selector is None:
-        return None
-    names = []
-    for term in allocation.node_selector.node_selector_terms:
-        fields = [f for f in term.match_fields if f.key == "metadata.name" and f.operator == "In"]
-        if len(fields) != 1 or len(fields[0].values) != 1:
-            return None
-        names.append(fields[0].values[0])
-    return names[0] if len(set(names)) == 1 else None
+    return [one for one in claim.allocated_devices if one.driver == driver]
 
 
 def required_record(claim: ResourceClaim, node: str, file: NodeAgentFile, devices: PublishedDevices) -> ClaimRecord:
@@ -53,17 +37,14 @@ def required_record(claim: ResourceClaim, node: str, file: NodeAgentFile, device
         raise InputError(
             "no devices are allocated to the claim, or no pod has reserved it", remedy="see `kubectl describe resourceclaim`"
         )
-    pinned = pinned_node(claim)
-    if pinned not in (None, node):
+    if claim.pinned_node not in (None, node):
         raise InputError(
-            f"the devices are for the node {pinned!r}, not {node}", remedy="check why the pod was bound to this node"
+            f"the devices are for the node {claim.pinned_node!r}, not {node}", remedy="check why the pod was bound to this node"
         )
     for one in allocation.devices.config:
         if one.get("opaque", {}).get("driver") == file.driver:
-            raise InputError(
-                "the claim or its class has parameters for this driver, which supports none",
-                remedy="remove spec.devices.config",
-            )
+            remedy = "remove spec.devices.config"
+            raise InputError("the claim or its class has parameters for this driver, which supports none", remedy=remedy)
     common = {"driver": file.driver, "node": node, "claim.uid": meta.uid}
     common |= {"claim.name": meta.name, "claim.namespace": meta.namespace}
     for name, value in common.items():
@@ -72,11 +53,7 @@ def required_record(claim: ResourceClaim, node: str, file: NodeAgentFile, device
     if not found:
         raise InputError(f"the claim has no device of {file.driver}", remedy="see `kubectl describe resourceclaim`")
     return ClaimRecord(
-        uid=meta.uid,
-        namespace=meta.namespace,
-        name=meta.name,
-        allocated=allocation.allocation_timestamp or "",
-        devices=found,
+        uid=meta.uid, namespace=meta.namespace, name=meta.name, allocated=allocation.allocation_timestamp or "", devices=found
     )
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 
-from poolwise.errors import InputError, PoolwiseError
-from poolwise.live.control_loop import exclusive_lock
+from poolwise.errors import PoolwiseError
+from poolwise.live.control_loop import exclusive_lock, make_folder
 from poolwise.live.endpoints import serve_endpoints
 from poolwise.live.kubernetes.access import Access
 from poolwise.live.kubernetes.client import Client
@@ -29,26 +28,15 @@ from poolwise.live.node_agent.records import Records
 from poolwise.live.node_agent.slices import Specs, desired_specs, publish_slices
 from poolwise.units import to_seconds
 
-_PUBLISH_S = 30.0
-"""Interval at which slices are checked (s), since kubelets delete the slices of an unavailable plugin."""
+_PUBLISH_S = 30.0  # interval at which slices are checked (s), since kubelets delete the slices of an unavailable plugin
 
 
 def serve_node_agent(file: NodeAgentFile, node: str, access: Access, port: int | None) -> None:
     """Run a node agent until SIGTERM or SIGINT; raises InputError if folders, sockets or the port are not available."""
-    _make_folders(file)
+    for folder in (file.folders.cdi, file.folders.plugins, file.folders.registry):
+        make_folder(folder)
     with exclusive_lock(file.folders.state, "node agent"):
         asyncio.run(_serve(file, node, access, port))
-
-
-def _make_folders(file: NodeAgentFile) -> None:
-    folders = file.folders
-    for folder in (folders.state, folders.cdi, folders.plugins, folders.registry):
-        try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700 if folder == folders.state else 0o755)
-        except OSError as error:
-            raise InputError(
-                f"cannot create the folder: {error.strerror}", file=folder, remedy="run as root, or configure other folders"
-            ) from error
 
 
 async def _serve(file: NodeAgentFile, node: str, access: Access, port: int | None) -> None:
@@ -56,17 +44,13 @@ async def _serve(file: NodeAgentFile, node: str, access: Access, port: int | Non
     cluster = AgentCluster(client)
     records, cdi = Records(file.folders.state), CdiFolder(file.folders.cdi, file.driver)
     agent = NodeAgent(file, node, cluster, Connector(records, cdi, run_command))
-    published = asyncio.Event()
-    kubelet = asyncio.Event()
+    published, kubelet = asyncio.Event(), asyncio.Event()
 
     def registered(error: str) -> None:
         agent.metrics.registered.set(not error)
         (kubelet.clear if error else kubelet.set)()
-        log_event(
-            "plugin_registration_failed" if error else "plugin_registered",
-            logging.ERROR if error else logging.INFO,
-            why=error,
-        )
+        event = "plugin_registration_failed" if error else "plugin_registered"
+        log_event(event, logging.ERROR if error else logging.INFO, why=error)
 
     def not_ready() -> str:
         ready = {"the kubelet": kubelet.is_set(), "the claims": agent.synced, "the slices": published.is_set()}
@@ -79,7 +63,7 @@ async def _serve(file: NodeAgentFile, node: str, access: Access, port: int | Non
         coroutines.append(_measure_links(agent, LinkMeter(file.links)))
     tasks: list[asyncio.Task[None]] = []
     try:
-        with _endpoints(agent, not_ready, port):
+        with nullcontext() if port is None else serve_endpoints(agent.metrics.registry, not_ready, port):
             async with plugin.serving(file.folders.plugins, file.folders.registry):
                 agent.resume()
                 log_event("agent_started", driver=file.driver, node=node)
@@ -96,18 +80,7 @@ async def _serve(file: NodeAgentFile, node: str, access: Access, port: int | Non
         log_event("stopped")
 
 
-@contextmanager
-def _endpoints(agent: NodeAgent, not_ready: Callable[[], str], port: int | None) -> Iterator[None]:
-    if port is None:
-        yield
-        return
-    with serve_endpoints(agent.metrics.registry, not_ready, port) as (host, chosen):
-        log_event("listening", address=f"http://{host}:{chosen}/metrics")
-        yield
-
-
 async def _wait_for_signal() -> None:
-    """Wait for SIGTERM or SIGINT."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
@@ -115,7 +88,6 @@ async def _wait_for_signal() -> None:
 
 
 async def _publish_devices(agent: NodeAgent, published: asyncio.Event) -> None:
-    """Keep the slices of devices up to date."""
     specs = desired_specs(agent.file, agent.node)
     while True:
         if await _publish(agent, agent.file.driver, specs):

@@ -15,10 +15,8 @@ from poolwise.live.node_agent.cluster import AgentCluster
 from poolwise.live.node_agent.conditions import condition_names
 from poolwise.live.node_agent.config import TEMPLATE, DeviceSection, NodeAgentFile, PoolSection
 
-MAX_DEVICES = 128
-"""Kubernetes' limit of devices per slice."""
-Specs = Mapping[str, list[dict[str, Any]]]
-"""Pool -> the specs of its slices, without generations."""
+MAX_DEVICES = 128  # Kubernetes' limit of devices per slice
+Specs = Mapping[str, list[dict[str, Any]]]  # pool -> the specs of its slices, without generations
 
 
 def desired_specs(file: NodeAgentFile, node: str) -> Specs:

@@ -12,18 +12,18 @@ from collections.abc import Iterable, Mapping
 
 from poolwise.errors import InputError, UnknownNameError
 
-_LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
-_NAME = rf"{_LABEL}(?:\.{_LABEL})*"
+LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
+_NAME = rf"{LABEL}(?:\.{LABEL})*"
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 PATTERNS: Mapping[str, str] = {
     "driver": _NAME,
     "node": _NAME,
     "pool": rf"{_NAME}(?:/{_NAME})*",
-    "device": _LABEL,
+    "device": LABEL,
     "share": _UUID,
     "claim.uid": _UUID,
     "claim.name": _NAME,
-    "claim.namespace": _LABEL,
+    "claim.namespace": LABEL,
 }
 """Patterns of values, by placeholder."""
 GROUPS: Mapping[str, str] = {
@@ -59,11 +59,9 @@ def validate_value(name: str, value: str, patterns: Mapping[str, str]) -> str:
     pattern = patterns.get(name) or PATTERNS.get(name) or GROUPS[name.partition(".")[0]]
     safe = len(value) <= _LONGEST and value.isprintable() and not value.startswith("-") and ".." not in value
     if not safe or not re.fullmatch(pattern, value):
-        raise InputError(
-            f"the value {value[:80]!r} of {{{name}}} is not allowed in commands and files",
-            field=name,
-            remedy=f"it must match {pattern}, without two consecutive dots and without a leading hyphen",
-        )
+        problem = f"the value {value[:80]!r} of {{{name}}} is not allowed in commands and files"
+        remedy = f"it must match {pattern}, without two consecutive dots and without a leading hyphen"
+        raise InputError(problem, field=name, remedy=remedy)
     return value
 
 

@@ -8,17 +8,13 @@ from contextlib import suppress
 
 from poolwise.errors import PoolwiseError
 
-INITIAL_DELAY, MAX_DELAY = 0.5, 60.0
-"""Delay before failed work is retried (s)."""
+INITIAL_DELAY, MAX_DELAY = 0.5, 60.0  # delay before failed work is retried (s)
 
 
 class KeyedWorkQueue:
     """Runs work for queued keys; a key that is queued while its work runs or is delayed runs again.
 
-    Parameters
-    ----------
-    work : work for a key, retried after a PoolwiseError
-    failed : called with the key and the error
+    Work is retried after a PoolwiseError, with which `failed` is called.
     """
 
     def __init__(self, work: Callable[[str], Awaitable[None]], failed: Callable[[str, PoolwiseError], None]) -> None:

@@ -12,8 +12,9 @@ import os
 import selectors
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TypeVar
 
 from poolwise.errors import InputError, PoolwiseError
@@ -21,8 +22,7 @@ from poolwise.live.logs import log_event
 
 T = TypeVar("T")
 
-TIMEOUT_S = 10.0
-"""Timeout of one call (s)."""
+TIMEOUT_S = 10.0  # timeout of one call (s)
 
 
 class SlurmTimeoutError(PoolwiseError):
@@ -35,10 +35,7 @@ def environment() -> dict[str, str]:
 
 
 def run_client(*command: str, timeout: float = TIMEOUT_S) -> str:
-    """Run a client and return its standard output.
-
-    Raises SlurmTimeoutError if the client fails or exceeds the timeout (s), InputError if it is not installed.
-    """
+    """Return the output of a client; raises SlurmTimeoutError if it fails or is late, InputError if it is not installed."""
     try:
         done = subprocess.run(
             command, env=environment(), capture_output=True, timeout=timeout, stdin=subprocess.DEVNULL, check=False
@@ -54,26 +51,27 @@ def run_client(*command: str, timeout: float = TIMEOUT_S) -> str:
     return done.stdout.decode(errors="replace")
 
 
+@contextmanager
+def logged_timeouts() -> Iterator[None]:
+    """Log a SlurmTimeoutError instead of raising it, where the next poll shows the outcome or the caller tries again."""
+    try:
+        yield
+    except SlurmTimeoutError as error:
+        log_event("controller_unreachable", logging.WARNING, why=str(error))
+
+
 def retry_until_available(query: Callable[[], T], patience: float = 60.0) -> T:
-    """Return the result of a query, retrying once per second while Slurm is unreachable.
-
-    Raises SlurmTimeoutError if Slurm stays unreachable for longer than `patience` (s).
-    """
+    """Return the result of a query, retried once per second for up to `patience` seconds while Slurm is unreachable."""
     deadline = time.monotonic() + patience
-    while True:
-        try:
+    while time.monotonic() < deadline:
+        with logged_timeouts():
             return query()
-        except SlurmTimeoutError as error:
-            if time.monotonic() >= deadline:
-                raise
-            log_event("controller_unreachable", logging.WARNING, why=str(error))
-            time.sleep(1.0)
+        time.sleep(1.0)
+    return query()
 
 
-BATCH = 32
-"""Commands written before their replies are read; a batch matches into the buffers of both pipes."""
-PROCESSES = 4
-"""Parallel processes that share independent commands."""
+BATCH = 32  # commands written before their replies are read; a batch matches into the buffers of both pipes
+PROCESSES = 4  # parallel processes that share independent commands
 _PROMPT = "scontrol: "
 
 

@@ -16,30 +16,19 @@ from poolwise.model import Placement
 RETURNED_MARK, SUBMIT_HOLD_MARK = "poolwise-gave-back", "poolwise-waits"
 """Marks in the administrator's comment, which users cannot write: for jobs given back to Slurm, and for jobs that
 `deploy/slurm/job_submit.lua` held at submission, which Slurm shows as held by their user."""
-TOP_PRIORITY = 4_000_000_000
-"""Priority of released jobs while the partition has other pending jobs that Slurm may start."""
+TOP_PRIORITY = 4_000_000_000  # priority of released jobs while the partition has other pending jobs that Slurm may start
 
 
 @dataclass(frozen=True)
 class SlurmAssignment:
-    """Nodes and licenses assigned to a job.
+    """Nodes and licenses assigned to a job."""
 
-    Attributes
-    ----------
-    name : the job
-    numbers : job ids of its components, the leader first
-    nodes : names of the nodes of each component
-    excluded : names of the partition's nodes that the leader does not use
-    licenses : all licenses of the job, including those that its user requested
-    memory : memory per node that Slurm is to count (MiB), None to keep the user's request
-    """
-
-    name: str
-    numbers: tuple[int, ...]
-    nodes: tuple[tuple[str, ...], ...]
-    excluded: frozenset[str]
-    licenses: Mapping[str, int]
-    memory: int | None = None
+    name: str  # of the job
+    numbers: tuple[int, ...]  # job ids of its components, the leader first
+    nodes: tuple[tuple[str, ...], ...]  # names of the nodes of each component
+    excluded: frozenset[str]  # names of the partition's nodes that the leader does not use
+    licenses: Mapping[str, int]  # all licenses of the job, including those that its user requested
+    memory: int | None = None  # memory per node that Slurm is to count (MiB), None to keep the user's request
 
     @classmethod
     def of(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from poolwise.arrays import IntArray
 from poolwise.errors import InputError
 from poolwise.live.slurm.parsing import SlurmJob
 from poolwise.model import Continuation, JobTable
@@ -18,29 +19,17 @@ _PAIR = re.compile(r"(?<![\w=])(?P<key>[A-Za-z_]\w*)=(?P<value>[^\s,;]+)")
 
 @dataclass(frozen=True, slots=True)
 class JobRequest:
-    """Request of a job in the units of the machine; schedulers treat jobs with equal requests alike.
+    """Request of a job in the units of the machine; schedulers treat jobs with equal requests alike."""
 
-    Attributes
-    ----------
-    tasks : number of identical components on shared nodes; 1 if jobs take whole nodes
-    limit : time limit (ns)
-    submit : submission time (ns since 1970)
-    user : numeric user id
-    amounts : resource -> amount per task and node
-    """
-
-    tasks: int
-    limit: int
-    submit: int
-    user: int
-    amounts: Mapping[str, int]
+    tasks: int  # number of identical components on shared nodes; 1 if jobs take whole nodes
+    limit: int  # time limit (ns)
+    submit: int  # submission time (ns since 1970)
+    user: int  # numeric user id
+    amounts: Mapping[str, int]  # resource -> amount per task and node
 
     @classmethod
     def of(cls, gang: tuple[SlurmJob, ...], whole: bool, unit: int, devices: Collection[str]) -> JobRequest:
-        """Read the request of a job, with memory in MiB rounded up to a multiple of `unit`.
-
-        Raises InputError, naming the field, if a comment cannot be parsed, or if components differ on shared nodes.
-        """
+        """Read the request of a job, its memory (MiB) rounded up to a multiple of `unit`; raises InputError with the field."""
         requested = [_requested_amounts(job, whole, devices) for job in gang]
         first = gang[0]
         if whole:
@@ -77,72 +66,46 @@ def _requested_amounts(job: SlurmJob, whole: bool, devices: Collection[str]) -> 
 
 
 class JobRows:
-    """Rows of jobs by name; a job that returns after it was withdrawn or has run gets a new row.
-
-    Attributes
-    ----------
-    table : all jobs
-    """
+    """Rows of jobs by name; a job that returns after it was withdrawn or has run gets a new row."""
 
     def __init__(self, resources: tuple[str, ...], epoch: int, continued: Continuation | None) -> None:
-        empty = np.zeros(0, dtype=np.int64)
+        empty = _column()
         columns = dict.fromkeys(resources, empty)
         self.table = JobTable(empty, empty, empty, empty, columns, {"user": empty}, draw=empty, name=[], epoch=epoch)
         self._continued, self._next = continued, 0 if continued is None else continued.next_draw
-        self._waiting: dict[str, tuple[int, JobRequest]] = {}
-        self._requests: dict[int, JobRequest] = {}
+        self.waiting: dict[str, int] = {}  # name -> row
+        self._requests: dict[int, JobRequest] = {}  # by row
 
     def append(self, name: str, request: JobRequest) -> int:
         """Append a job and return its row."""
         draw = None if self._continued is None else self._continued.draw(name)
         if draw is None:
             draw, self._next = self._next, self._next + 1
-        amounts = {column: np.array([request.amounts.get(column, 0)], dtype=np.int64) for column in self.table.requests}
-        number = int(name.partition("_")[0])
         more = JobTable(
-            np.array([number], dtype=np.int64),
-            np.array([request.submit - self.table.epoch], dtype=np.int64),
-            np.array([request.limit], dtype=np.int64),
-            np.array([request.tasks], dtype=np.int64),
-            amounts,
-            {"user": np.array([request.user], dtype=np.int64)},
-            draw=np.array([draw], dtype=np.int64),
+            _column(int(name.partition("_")[0])),
+            _column(request.submit - self.table.epoch),
+            _column(request.limit),
+            _column(request.tasks),
+            {column: _column(request.amounts.get(column, 0)) for column in self.table.requests},
+            {"user": _column(request.user)},
+            draw=_column(draw),
             name=[name],
         )
         row = self.table.append(more)[0]
         self._requests[row] = request
         return row
 
-    def append_waiting(self, name: str, request: JobRequest) -> int:
-        """Append a waiting job and return its row."""
-        row = self.append(name, request)
-        self._waiting[name] = row, request
-        return row
-
-    def requeue(self, name: str, row: int) -> None:
-        """Return a job to the waiting jobs after its committed start failed."""
-        self._waiting[name] = row, self._requests[row]
-
-    def stop_waiting(self, name: str) -> int | None:
-        """Remove a job from the waiting jobs; returns its row, None if it was not waiting."""
-        found = self._waiting.pop(name, None)
-        return None if found is None else found[0]
-
-    def is_waiting(self, name: str) -> bool:
-        """Return whether a job is waiting."""
-        return name in self._waiting
-
     def request(self, name: str) -> JobRequest | None:
         """Return the request of a waiting job, None if it is not waiting."""
-        return self._waiting[name][1] if name in self._waiting else None
-
-    def waiting(self) -> Iterator[tuple[str, JobRequest]]:
-        """Iterate over the waiting jobs and their requests."""
-        return iter([(name, request) for name, (_, request) in self._waiting.items()])
+        return self._requests[self.waiting[name]] if name in self.waiting else None
 
     def recycle(self, running: Collection[int]) -> None:
         """Give rows of jobs that neither wait nor run to later jobs, once there are many."""
-        if self.table.crowded(len(self._waiting) + len(running)):
-            live = {*running, *(row for row, _ in self._waiting.values())}
+        if self.table.crowded(len(self.waiting) + len(running)):
+            live = {*running, *self.waiting.values()}
             self.table = self.table.recycled(live)
             self._requests = {row: self._requests[row] for row in live}
+
+
+def _column(*values: int) -> IntArray:
+    return np.array(values, dtype=np.int64)

@@ -31,7 +31,7 @@ class SlurmLayout:
     machine : the machine with everything up
     whole : whether jobs take whole nodes
     unit : MiB that one license of a memory pool represents
-    owner : node -> owner; for whole nodes the owner of the rack's nodes
+    owner : node -> owner; for whole nodes the owner of the equal nodes of its rack
     pools : license -> owner of the memory pool
     devices : license -> owners of the devices, in order
     types : device types
@@ -206,20 +206,17 @@ class SlurmLayout:
 def _add_whole_nodes(
     build: MachineBuilder, listing: ClusterListing, racks: Mapping[str, str], order: list[str]
 ) -> dict[str, int]:
-    """Add one owner for the nodes of each rack and return the owner of each node."""
+    """Add one owner for the equal nodes of each rack, named by ascending size, and return the owner of each node."""
     owner = {}
     for number, rack in enumerate(order):
-        members = [listing.nodes[name] for name in sorted(listing.nodes) if racks[name] == rack]
-        kinds = {(node.cpus, node.memory) for node in members}
-        if len(kinds) > 1:
-            raise InputError(
-                f"{rack} has nodes of different sizes, but whole nodes of a rack must be identical",
-                field="--partition",
-                remedy="choose a partition with identical nodes per rack, or --nodes shared",
-            )
-        node = members[0]
-        group = build.whole_nodes(f"{rack}.nodes", len(members), rack=number, memory=node.memory, cores=node.cpus)
-        owner.update(dict.fromkeys((node.name for node in members), group))
+        kinds: dict[tuple[int, int], list[str]] = {}
+        for name, node in sorted(listing.nodes.items()):
+            if racks[name] == rack:
+                kinds.setdefault((node.memory, node.cpus), []).append(name)
+        for k, ((memory, cpus), members) in enumerate(sorted(kinds.items())):
+            name = f"{rack}.nodes{k or ''}"
+            group = build.whole_nodes(name, len(members), rack=number, memory=memory, cores=cpus)
+            owner.update(dict.fromkeys(members, group))
     return owner
 
 

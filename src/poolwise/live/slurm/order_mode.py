@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -15,17 +14,15 @@ import numpy as np
 from poolwise.errors import InputError
 from poolwise.interfaces import Dispatcher, QueuePolicy, Scheduler, opened, rule_of
 from poolwise.live.logs import log_event
-from poolwise.live.slurm.client_calls import ScontrolPool, SlurmTimeoutError
+from poolwise.live.slurm.client_calls import ScontrolPool, logged_timeouts
 from poolwise.live.slurm.parsing import max_cpus, read_jobs
-from poolwise.live.slurm.platform import HetComponents, SlurmPlatform
-from poolwise.live.slurm.shadow_mode import may_start
+from poolwise.live.slurm.platform import SlurmPlatform
 from poolwise.model import Changes, CommitResult, Machine, Plan, Queue, Refusal, Snapshot, Wait
 from poolwise.units import SECOND
 
 LOWEST, HIGHEST = 1_000_000, 4_000_000_000
 """Bounds (exclusive) of the priorities that are set; priorities outside remain free for administrators."""
-REORDER_INTERVAL = 30 * SECOND
-"""Interval (ns) after which priorities that depend on waiting time are computed again."""
+REORDER_INTERVAL = 30 * SECOND  # interval (ns) after which priorities that depend on waiting time are computed again
 
 
 @dataclass(frozen=True)
@@ -71,39 +68,30 @@ class OrderPlatform(SlurmPlatform):
         self._scontrol = ScontrolPool()
         super().__init__(*args, **options)
 
-    def is_schedulable(self, gang: HetComponents) -> bool:
-        """Return whether Slurm could start the job now if resources were free."""
-        return may_start(gang, self.table.epoch + self.now) and not any(job.held for job in gang)
-
     def commit(self, plan: Plan) -> CommitResult:
         """Write the priorities that must change to give the plan's order."""
-        self.wake_at(plan.wake_at)
+        self.wake_at = plan.wake_at
         names = [self.table.name(decision.job) for decision in plan.decisions if isinstance(decision, Wait)]
         gangs = self.listing.gangs
         current = [gangs[name][0].priority for name in names]
         changed = {name: new for name, old, new in zip(names, current, priorities(current), strict=True) if new != old}
         if changed:
             started_at = time.monotonic()
-            try:
+            with logged_timeouts():
                 self._scontrol.send([f"update JobId={name} Priority={value}" for name, value in changed.items()])
-            except SlurmTimeoutError as error:
-                log_event("controller_unreachable", logging.WARNING, why=str(error))
             self._verify_priorities(changed, time.monotonic() - started_at)
         return CommitResult(plan.decisions)
 
     def _verify_priorities(self, changed: dict[str, int], seconds: float) -> None:
         """Read the written priorities back; those that differ are written again after the next poll."""
-        try:
+        with logged_timeouts():
             shown = {job.name.partition("+")[0]: job for job in reversed(read_jobs(max_cpus(self.listing.nodes)))}
-        except SlurmTimeoutError as error:
-            log_event("controller_unreachable", logging.WARNING, why=str(error))
-            return
-        missed = [
-            n for n, value in changed.items() if n in shown and shown[n].state == "PENDING" and shown[n].priority != value
-        ]
-        log_event("priorities_written", changed=len(changed), missed=len(missed), seconds=round(seconds, 3))
-        if missed:
-            self.wake_at(self.now + SECOND)
+            missed = [
+                n for n, value in changed.items() if n in shown and shown[n].state == "PENDING" and shown[n].priority != value
+            ]
+            log_event("priorities_written", changed=len(changed), missed=len(missed), seconds=round(seconds, 3))
+            if missed:
+                self.wake_at = self.now + SECOND
 
     def close(self) -> None:
         """Close the sessions with Slurm."""

@@ -15,6 +15,7 @@ from typing import TypeVar
 from poolwise.errors import InputError
 from poolwise.live.slurm.client_calls import run_client
 from poolwise.slurm import durations, hostlist
+from poolwise.slurm.cluster import pairs
 from poolwise.units import SECOND, UNKNOWN, parse
 
 T = TypeVar("T")
@@ -190,7 +191,7 @@ def read_licenses() -> dict[str, int]:
     """Read the number of each license that jobs can use: the total minus reserved ones."""
     found = {}
     for line in run_client("scontrol", "--oneliner", "show", "licenses").splitlines():
-        fields = dict(word.partition("=")[::2] for word in line.split())
+        fields = pairs(line)
         if "LicenseName" in fields:
             found[_parse_name(fields["LicenseName"], "LicenseName")] = _parse_int(fields, "Total") - (
                 _parse_int(fields, "Reserved") if fields.get("Reserved") else 0
@@ -202,7 +203,7 @@ def read_racks(nodes: Mapping[str, SlurmNode]) -> dict[str, str]:
     """Read the rack of each node: its leaf switch, otherwise its feature that starts with "rack", otherwise "rack0"."""
     switches: dict[str, str] = {}
     for line in run_client("scontrol", "--oneliner", "show", "topology").splitlines():
-        fields = dict(word.partition("=")[::2] for word in line.split())
+        fields = pairs(line)
         if fields.get("Level") == "0" and "SwitchName" in fields:
             switches.update(dict.fromkeys(hostlist.expand(fields.get("Nodes", "")), fields["SwitchName"]))
     racks = {}
@@ -223,7 +224,7 @@ def default_partition() -> str:
 def is_exclusive(partition: str) -> bool:
     """Return whether jobs of a partition take whole nodes; raises InputError for an unknown partition."""
     for line in run_client("scontrol", "--oneliner", "show", "partition").splitlines():
-        fields = dict(word.partition("=")[::2] for word in line.split())
+        fields = pairs(line)
         if fields.get("PartitionName") == partition:
             return fields.get("OverSubscribe", "").upper() == "EXCLUSIVE"
     raise InputError(f"the cluster has no partition '{partition}'", field="--partition", remedy="see `sinfo`")
@@ -282,20 +283,15 @@ def parse_licenses(text: str) -> dict[str, int]:
 
 def _parse_nodes(text: str) -> int:
     """Return the number of nodes in trackable resources such as "cpu=2,mem=600M,node=1"; raises ValueError without one."""
-    for part in text.split(","):
-        name, _, value = part.partition("=")
-        if name == "node":
-            return int(value)
-    raise ValueError("'node' is missing")
+    if "node" not in (amounts := pairs(text.replace(",", " "))):
+        raise ValueError("'node' is missing")
+    return int(amounts["node"])
 
 
 def _parse_memory(text: str) -> int:
     """Return the memory (MiB) in trackable resources such as "cpu=2,mem=600M,node=1", 0 without any."""
-    for part in text.split(","):
-        name, _, value = part.partition("=")
-        if name == "mem":
-            return parse(f"{value[:-1]}{value[-1]}iB" if value[-1:] in tuple("KMGTP") else f"{value}MiB", "memory")
-    return 0
+    value = pairs(text.replace(",", " ")).get("mem", "0")
+    return parse(f"{value}iB" if value[-1:] in tuple("KMGTP") else f"{value}MiB", "memory")
 
 
 def _parse_limit(text: str) -> int:

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from poolwise.live.logs import log_event
-from poolwise.live.slurm.client_calls import ScontrolSession, SlurmTimeoutError, run_client
+from poolwise.live.slurm.client_calls import ScontrolSession, SlurmTimeoutError, logged_timeouts, run_client
 from poolwise.live.slurm.commands import (
     RETURNED_MARK,
     SUBMIT_HOLD_MARK,
@@ -24,15 +22,13 @@ from poolwise.live.slurm.commands import (
     mark_command,
 )
 from poolwise.live.slurm.parsing import ALLOCATED_STATES, NOTE_SEPARATOR, group_components, max_cpus, read_cluster, read_jobs
-from poolwise.live.slurm.platform import CommittedRun, HetComponents, SlurmPlatform
-from poolwise.live.slurm.shadow_mode import may_start
+from poolwise.live.slurm.platform import HetComponents, PendingStart, SlurmPlatform
 from poolwise.model import (
     CommitResult,
     Decision,
     Ended,
     Event,
     Outcome,
-    Placement,
     Plan,
     Reject,
     Resize,
@@ -48,101 +44,62 @@ BLOCKED_REASONS = ("ReqNodeNotAvail", "Licenses", "Nodes_required", "BadConstrai
 """Prefixes of wait reasons for which a released job will not start soon."""
 
 
-@dataclass
-class PendingStart(CommittedRun):
-    """The start of a released job that does not run yet.
-
-    Attributes
-    ----------
-    run, row : its run id and job row
-    nodes : names of the assigned nodes
-    since : time of the release (monotonic s)
-    withdrawn : whether the job was held again since
-    """
-
-    platform: PlacePlatform
-    run: int
-    row: int
-    placement: Placement
-    nodes: frozenset[str]
-    since: float = field(default_factory=time.monotonic)
-    withdrawn: bool = False
-
-    def resolve(self, name: str, gang: HetComponents | None) -> Event | None:
-        """Return the outcome of the start if the job runs, was held or is gone; withdraw the start if it is overdue."""
-        platform = self.platform
-        if gang is None:  # cancelled, or already finished
-            del platform.released[name]
-            return Ended(self.run, self.row, tuple(platform.tasks_of(self.row)), Outcome.FINISHED)
-        if all(job.state in ALLOCATED_STATES for job in gang):
-            nodes = {node for job in gang for node in job.allocated}
-            if nodes != self.nodes:
-                log_event("placement_mismatch", logging.WARNING, job=name, decided=sorted(self.nodes), runs=sorted(nodes))
-            del platform.released[name]
-            platform.refused.pop(name, None)
-            return Started(self.run, self.row)
-        if all(job.held for job in gang):
-            del platform.released[name]
-            return self._refusal(name, gang)
-        age = time.monotonic() - self.since
-        if age > platform.grace or (age > platform.grace / 4 and gang[0].reason.startswith(BLOCKED_REASONS)):
-            self._withdraw(name, gang)
-        return None
-
-    def _withdraw(self, name: str, gang: HetComponents) -> None:
-        """Hold the job again and clear its assignment; the next poll shows whether Slurm had already started it."""
-        log_event("start_withdrawn", logging.WARNING, job=name, why=gang[0].reason)
-        self.withdrawn = True
-        try:
-            self.platform.session.send([f"hold {leader_id(name, gang)}", *clear_commands(name, gang, self.platform.layout)])
-        except SlurmTimeoutError as error:
-            log_event("controller_unreachable", logging.WARNING, why=str(error))
-
-    def _refusal(self, name: str, gang: HetComponents) -> Ended:
-        """Requeue a job that did not start, or give it back after too many refusals."""
-        platform = self.platform
-        count = platform.refused[name] = platform.refused.get(name, 0) + 1
-        why = "Slurm did not start the job in time" if self.withdrawn else "another user held the job"
-        requeue = platform.is_schedulable(gang)
-        if count >= platform.refusals:
-            requeue = False
-            platform.give_back(name, f"Slurm refused {count} starts that Poolwise requested")
-        return Ended(self.run, self.row, tuple(platform.tasks_of(self.row)), Outcome.REFUSED, requeue, why)
-
-
-RETRY_DELAY = 2 * SECOND
-"""Delay of the next pass after a refused start (ns)."""
+RETRY_DELAY = 2 * SECOND  # delay of the next pass after a refused start (ns)
 
 
 class PlacePlatform(SlurmPlatform):
     """Poolwise decides when and where jobs start.
 
-    Parameters
-    ----------
-    grace : seconds that Slurm has to start a released job before the start is withdrawn
-    limit : seconds after submission at which a job that could not be placed is given back to Slurm
-    refusals : consecutive refused starts after which a job is given back
+    A start is withdrawn if Slurm does not start the released job within `grace` seconds. A job is given back to Slurm after
+    `refusals` refused starts in a row, or if it could not be placed within `limit` seconds of its submission.
     """
 
     def __init__(self, *args: Any, grace: float = 8.0, limit: float = 7 * 86400.0, refusals: int = 5, **options: Any) -> None:
         self.grace, self.limit, self.refusals = grace, limit, refusals
         self.session = ScontrolSession()
-        self.released: dict[str, PendingStart] = {}
         self.refused: dict[str, int] = {}
         self._inspected: set[str] = set()  # pending jobs whose marks have been read
         super().__init__(*args, **options)
 
     def is_schedulable(self, gang: HetComponents) -> bool:
         """Return whether the job is held, but not by its user, and may start."""
-        return (
-            all(job.held for job in gang)
-            and not any(job.held_by_user for job in gang)
-            and may_start(gang, self.table.epoch + self.now)
-        )
+        return all(job.held for job in gang) and not any(job.held_by_user for job in gang) and self.may_start(gang)
 
-    def committed(self) -> Mapping[str, CommittedRun]:
-        """Released jobs that do not run yet, by name."""
-        return self.released
+    # Released jobs
+
+    def resolve_start(self, name: str, gang: HetComponents | None) -> Event | None:
+        """Return the outcome if a released job runs, was held or is gone; withdraw the start if it is overdue."""
+        start = self.released[name]
+        if gang is None:  # cancelled, or already finished
+            del self.released[name]
+            return Ended(start.run, start.row, self.tasks_of(start.row), Outcome.FINISHED)
+        if all(job.state in ALLOCATED_STATES for job in gang):
+            nodes = {node for job in gang for node in job.allocated}
+            if nodes != start.nodes:
+                log_event("placement_mismatch", logging.WARNING, job=name, decided=sorted(start.nodes), runs=sorted(nodes))
+            del self.released[name]
+            self.refused.pop(name, None)
+            return Started(start.run, start.row)
+        if all(job.held for job in gang):
+            return self._refusal(name, gang, self.released.pop(name))
+        age = time.monotonic() - start.since
+        if age > self.grace or (age > self.grace / 4 and gang[0].reason.startswith(BLOCKED_REASONS)):
+            # hold the job and clear its assignment; the next poll shows whether Slurm had already started it
+            log_event("start_withdrawn", logging.WARNING, job=name, why=gang[0].reason)
+            start.withdrawn = True
+            with logged_timeouts():
+                self.session.send([f"hold {leader_id(name, gang)}", *clear_commands(name, gang, self.layout)])
+        return None
+
+    def _refusal(self, name: str, gang: HetComponents, start: PendingStart) -> Ended:
+        """Requeue a job that did not start, or give it back after too many refusals."""
+        count = self.refused[name] = self.refused.get(name, 0) + 1
+        why = "Slurm did not start the job in time" if start.withdrawn else "another user held the job"
+        requeue = self.is_schedulable(gang)
+        if count >= self.refusals:
+            requeue = False
+            self.give_back(name, f"Slurm refused {count} starts that Poolwise requested")
+        return Ended(start.run, start.row, self.tasks_of(start.row), Outcome.REFUSED, requeue, why)
 
     # After each poll
 
@@ -178,18 +135,17 @@ class PlacePlatform(SlurmPlatform):
         self._inspected |= shown.keys()
         return {name for name, text in shown.items() if has_mark(text, SUBMIT_HOLD_MARK)}
 
-    def after_compare(self) -> list[Event]:
+    def after_compare(self, events: list[Event]) -> None:
         """Give back jobs with an invalid request and jobs that have waited too long."""
         for name, error in list(self.invalid_requests.items()):
             gang = self.listing.gangs.get(name)
             if gang is not None and self.in_partition(gang) and self.is_schedulable(gang):
                 self.give_back(name, error.message)
-        now, withdrawn = self.table.epoch + self.now, list[Event]()
-        for name, request in self.rows.waiting():
-            if now - request.submit > self.limit * SECOND:
-                row = self.give_back(name, f"Poolwise could not place it within {self.limit:g} s")
-                withdrawn += [] if row is None else [Withdrawn(row)]
-        return withdrawn
+        now = self.table.epoch + self.now
+        for name in list(self.rows.waiting):
+            if (request := self.rows.request(name)) is not None and now - request.submit > self.limit * SECOND:
+                events.append(Withdrawn(self.rows.waiting[name]))
+                self.give_back(name, f"Poolwise could not place it within {self.limit:g} s")
 
     # Commit
 
@@ -222,12 +178,9 @@ class PlacePlatform(SlurmPlatform):
         started, lost = self._release(chosen)
         committed += [start for start, _ in started]
         rejected += lost
-        self.wake_at(self._next_pass(plan.wake_at, bool(rejected)))
+        retry = self.now + RETRY_DELAY if rejected else None
+        self.wake_at = min((at for at in (plan.wake_at, retry) if at is not None), default=None)
         return CommitResult(tuple(committed), tuple(rejected), tuple(started))
-
-    def _next_pass(self, requested: int | None, again: bool) -> int | None:
-        retry = (self.now + RETRY_DELAY,) if again else ()
-        return min((time for time in (requested, *retry) if time is not None), default=None)
 
     def _free_nodes(self) -> set[str]:
         """Return the names of usable nodes without jobs; on shared nodes, of all usable nodes."""
@@ -238,10 +191,9 @@ class PlacePlatform(SlurmPlatform):
         return usable - taken - {node for run in self.released.values() for node in run.nodes}
 
     def _assign(self, start: Start, free: set[str]) -> SlurmAssignment | str:
-        """Choose nodes and licenses for a start, or return the reason why it is impossible."""
         name = self.table.name(start.job)
         gang = self.listing.gangs.get(name)
-        if gang is None or not self.rows.is_waiting(name):
+        if gang is None or name not in self.rows.waiting:
             return "the job is no longer pending"
         nodes = self.layout.choose_nodes(start.placement, free)
         if nodes is None:
@@ -266,17 +218,15 @@ class PlacePlatform(SlurmPlatform):
         )
         for start, assignment in ready:
             name = assignment.name
-            self.rows.stop_waiting(name)
+            self.rows.waiting.pop(name, None)
             number = self.add_committed_run(name, start)
-            self.released[name] = PendingStart(self, number, start.job, start.placement, assignment.all_nodes)
+            self.released[name] = PendingStart(number, start.job, start.placement, assignment.all_nodes)
             started.append((start, number))
             log_event(
                 "assigned", job=name, decided=decided, nodes=sorted(assignment.all_nodes), licenses=dict(assignment.licenses)
             )
-        try:
+        with logged_timeouts():
             self.session.send([line for _, assignment in ready for line in assignment.release(first)])
-        except SlurmTimeoutError as error:
-            log_event("controller_unreachable", logging.WARNING, why=str(error))  # the next poll shows the outcome
         return started, lost
 
     def _prepare(
@@ -294,8 +244,10 @@ class PlacePlatform(SlurmPlatform):
         for start, assignment in chosen:
             gang = read.get(assignment.name)
             why = assignment.mismatch(gang)
-            if not why and gang is not None and not self.request_unchanged(assignment.name, gang):
-                why = "its user has changed the job"
+            if not why and gang is not None:
+                name = assignment.name
+                unchanged = self.in_partition(gang) and self.rows.request(name) == self._request(name, gang)
+                why = "" if unchanged else "its user has changed the job"
             if why:
                 lost.append((start, f"{why}{': ' if assignment.name in errors else ''}{errors.get(assignment.name, '')}"))
             else:
@@ -304,9 +256,9 @@ class PlacePlatform(SlurmPlatform):
 
     def _stop_run(self, number: int, requeue: bool) -> str:
         """Stop a run; returns the reason for a failure, "" on success."""
-        name = self.name_of(number)
-        if name is None:
+        if number not in self._runs:
             return "the run has already ended"
+        name = self.table.name(self._runs[number].job)
         try:
             if requeue:
                 self.session.send([f"requeuehold {name}"])
@@ -318,14 +270,15 @@ class PlacePlatform(SlurmPlatform):
 
     # Give back
 
-    def give_back(self, name: str, reason: str) -> int | None:
+    def give_back(self, name: str, reason: str) -> None:
         """Release a job to Slurm without Poolwise's nodes and licenses, and write the reason to its comment.
 
-        Returns the row of a waiting job. If a command fails, the job arrives again after the next poll and is retried.
+        If a command fails, the job arrives again after the next poll and is retried.
         """
-        row, gang = self.ignore_job(name), self.listing.gangs.get(name)
+        self.ignore_job(name)
+        gang = self.listing.gangs.get(name)
         if gang is None:
-            return row
+            return
         try:
             self.session.send([*clear_commands(name, gang, self.layout), mark_command(name, RETURNED_MARK)])
             run_client(
@@ -339,11 +292,10 @@ class PlacePlatform(SlurmPlatform):
         except SlurmTimeoutError as error:
             log_event("controller_unreachable", logging.WARNING, why=str(error))
             self.ignored.discard(name)
-            return row
+            return
         self.invalid_requests.pop(name, None)
         self.refused.pop(name, None)
         log_event("job_given_back", logging.WARNING, job=name, why=reason)
-        return row
 
     def give_back_all(self, reason: str) -> int:
         """Give back all held jobs of the partition, except those held by their users; returns their number."""

@@ -6,19 +6,18 @@ import logging
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from poolwise.arrays import immutable
 from poolwise.errors import InputError
-from poolwise.interfaces import PerformanceModel
 from poolwise.live.logs import log_event
-from poolwise.live.slurm.client_calls import SlurmTimeoutError, run_client
+from poolwise.live.slurm.client_calls import SlurmTimeoutError, logged_timeouts, run_client
 from poolwise.live.slurm.job_rows import JobRequest, JobRows
 from poolwise.live.slurm.machine import GIB, SlurmLayout, changed_cells, free_capacity
-from poolwise.live.slurm.parsing import ALLOCATED_STATES, NOTE_SEPARATOR, ClusterListing, SlurmJob, read_cluster, read_racks
+from poolwise.live.slurm.parsing import ALLOCATED_STATES, NOTE_SEPARATOR, SlurmJob, read_cluster, read_racks
 from poolwise.model import (
     Arrival,
     CapacityChanged,
@@ -46,67 +45,52 @@ IDLE_PASS_INTERVAL = 30 * SECOND
 """Time (ns) after which a pass runs even without events, so that users get current wait reasons."""
 
 
-class CommittedRun(ABC):
-    """A committed run that Slurm does not show as running yet.
+@dataclass
+class PendingStart:
+    """The start of a released job that does not run yet."""
 
-    Attributes
-    ----------
-    placement : the placement that was committed
-    """
-
+    run: int
+    row: int
     placement: Placement
-
-    @abstractmethod
-    def resolve(self, name: str, gang: HetComponents | None) -> Event | None:
-        """Return the outcome of the run as of this poll, None if it is still open.
-
-        `gang` is None if the job is gone.
-        """
+    nodes: frozenset[str]  # names of the assigned nodes
+    since: float = field(default_factory=time.monotonic)  # time of the release (monotonic s)
+    withdrawn: bool = False  # whether the job was held again since
 
 
 @dataclass(frozen=True)
 class SlurmSettings:
-    """Settings of a platform.
+    """Settings of a platform."""
 
-    Attributes
-    ----------
-    partition : the only partition whose jobs are scheduled
-    whole : whether jobs take whole nodes
-    unit : MiB that one license of a memory pool represents
-    interval : seconds between polls
-    """
-
-    partition: str
-    whole: bool
-    unit: int = GIB
-    interval: float = 1.0
+    partition: str  # the only one whose jobs are scheduled
+    whole: bool  # whether jobs take whole nodes
+    unit: int = GIB  # MiB that one license of a memory pool represents
+    interval: float = 1.0  # seconds between polls
 
 
 class SlurmPlatform(ABC):
     """A partition of a Slurm cluster; modes define which jobs wait and how committed starts are resolved.
 
-    The epoch and the random draws of an earlier run are `continued`. The estimate predicts run times for placements, in
-    addition to time limits. Raises SlurmTimeoutError if Slurm does not answer.
+    The epoch and the random draws of an earlier run are `continued`. Raises SlurmTimeoutError if Slurm does not answer.
     """
 
-    def __init__(
-        self, settings: SlurmSettings, continued: Continuation | None = None, estimate: PerformanceModel | None = None
-    ) -> None:
-        self.settings, self.estimate = settings, estimate if estimate is not None else Ideal()
+    def __init__(self, settings: SlurmSettings, continued: Continuation | None = None) -> None:
+        self.settings = settings
         self._stopped = threading.Event()
         self.listing = read_cluster(settings.partition)
         self.layout = SlurmLayout.of(
             settings.partition, self.listing, read_racks(self.listing.nodes), settings.whole, settings.unit
         )
-        epoch = continued.epoch if continued is not None and continued.epoch else _first_submission(self.listing)
+        first = min([job.submit for job in self.listing.jobs], default=time.time_ns())
+        epoch = continued.epoch if continued is not None and continued.epoch else first
         self.rows = JobRows(("nodes", *(() if settings.whole else ("cores",)), "memory", *self.layout.types), epoch, continued)
         self.now = time.time_ns() - epoch
         self._run_of: dict[str, int] = {}  # name -> run, of running and committed jobs
         self._next_run, self._freed_at = 0, -1
-        self._wake_at: int | None = None
+        self.wake_at: int | None = None  # time (ns) at which the scheduler requests a pass
         self._machine_error = ""  # why the nodes listed now do not form a machine
         self.invalid_requests: dict[str, InputError] = {}
         self.ignored: set[str] = set()  # jobs that the scheduler rejected or gave back
+        self.released: dict[str, PendingStart] = {}  # by name; empty in modes that start nothing
         self._runs = RunTable(self.layout.machine.capacity.size)
         self._capacity = immutable(self.layout.machine.capacity)
         self._free = self._capacity.copy()
@@ -129,19 +113,19 @@ class SlurmPlatform(ABC):
         yield EventBatch(self.now, (*self._initial_events, Wake()))
         last_pass = self.now
         while not self._stopped.is_set():
-            self._sleep()
-            if self._stopped.is_set():
+            left = float("inf") if self.wake_at is None else max((self.wake_at - self.now) / SECOND, 0.01)
+            if self._stopped.wait(min(self.settings.interval, left)):
                 return
-            try:
+            events: tuple[Event, ...] | None = None
+            with logged_timeouts():
                 self.listing = read_cluster(self.settings.partition)
                 self.after_poll()
                 events = self._compare()
-            except SlurmTimeoutError as error:
-                log_event("controller_unreachable", logging.WARNING, why=str(error))
+            if events is None:
                 continue
-            woken = self._wake_at is not None and self.now >= self._wake_at
+            woken = self.wake_at is not None and self.now >= self.wake_at
             if woken or self.now >= last_pass + IDLE_PASS_INTERVAL:
-                self._wake_at = None if woken else self._wake_at
+                self.wake_at = None if woken else self.wake_at
                 events = (*events, Wake())
             if events:
                 last_pass = self.now
@@ -156,7 +140,7 @@ class SlurmPlatform(ABC):
             self._capacity,
             self._free,
             self._runs,
-            self.estimate,
+            Ideal(),
             may_grow=bool((self._capacity < self.layout.machine.capacity).any()),
             freed_at=self._freed_at,
         )
@@ -183,38 +167,27 @@ class SlurmPlatform(ABC):
         except SlurmTimeoutError as error:
             log_event("wait_reason_write_failed", logging.WARNING, job=name, why=str(error))
 
-    def wake_at(self, time: int | None) -> None:
-        """Request a pass at a time (ns) at the latest; None cancels the request."""
-        self._wake_at = time
-
-    def _sleep(self) -> None:
-        """Wait for the next poll, or less if a pass is requested earlier."""
-        wait = self.settings.interval
-        if self._wake_at is not None:
-            wait = min(wait, max((self._wake_at - self.now) / SECOND, 0.01))
-        self._stopped.wait(wait)
-
     # Defined by modes
 
     @abstractmethod
     def commit(self, plan: Plan) -> CommitResult:
         """Carry out a plan."""
 
-    @abstractmethod
     def is_schedulable(self, gang: HetComponents) -> bool:
-        """Return whether a pending job of the partition waits for this scheduler."""
+        """Return whether a pending job of the partition waits: by default, if Slurm could start it with free resources."""
+        return self.may_start(gang) and not any(job.held for job in gang)
 
-    def committed(self) -> Mapping[str, CommittedRun]:
-        """Return the committed runs that do not run yet, by name; empty in modes that start nothing."""
-        return {}
+    def resolve_start(self, name: str, gang: HetComponents | None) -> Event | None:
+        """Return the outcome of a released job as of this poll, None if it is still open; `gang` is None if it is gone."""
+        return None
 
     def after_poll(self) -> None:
         """Run the mode's actions after each poll, before the comparison."""
         return
 
-    def after_compare(self) -> list[Event]:
-        """Run the mode's actions after each comparison and return the resulting events."""
-        return []
+    def after_compare(self, events: list[Event]) -> None:
+        """Run the mode's actions after each comparison, and append each resulting event at once."""
+        return
 
     # For modes
 
@@ -224,22 +197,20 @@ class SlurmPlatform(ABC):
         start.placement.take_from(self._free)
         return number
 
-    def name_of(self, number: int) -> str | None:
-        """Return the job name of a run, None if the run has ended."""
-        return self.table.name(self._runs[number].job) if number in self._runs else None
+    def may_start(self, gang: HetComponents) -> bool:
+        """Return whether a job is pending, has no unsatisfied dependency, and may begin by now."""
+        latest = self.table.epoch + self.now + SECOND
+        pending = all(job.state == "PENDING" and not job.dependent for job in gang)
+        return pending and not any(job.reason == "BeginTime" or (job.held and (job.start or 0) > latest) for job in gang)
 
     def tasks_of(self, row: int) -> tuple[int, ...]:
         """Return all tasks of a job."""
         return tuple(range(int(self.table.tasks[row])))
 
-    def request_unchanged(self, name: str, gang: HetComponents) -> bool:
-        """Return whether a waiting job still has its known request."""
-        return self.in_partition(gang) and self.rows.request(name) == self._request(name, gang)
-
-    def ignore_job(self, name: str) -> int | None:
-        """Ignore a job until it has run; returns its row if it was waiting."""
+    def ignore_job(self, name: str) -> None:
+        """Ignore a job until it has run."""
         self.ignored.add(name)
-        return self.rows.stop_waiting(name)
+        self.rows.waiting.pop(name, None)
 
     def in_partition(self, gang: HetComponents) -> bool:
         """Return whether a job belongs to the partition, and to no other."""
@@ -248,7 +219,6 @@ class SlurmPlatform(ABC):
     # Comparison of polls
 
     def _compare(self) -> tuple[Event, ...]:
-        """Update the state to the last poll and return the events."""
         self.rows.recycle([run.job for run in self._runs])  # the loop has handled all earlier events
         self.now = max(time.time_ns() - self.table.epoch, self.now + 1)
         gangs = self.listing.gangs
@@ -258,13 +228,12 @@ class SlurmPlatform(ABC):
         events += self._starts(running, placed)
         events += self._arrivals({name: gang for name, gang in gangs.items() if name not in self._run_of})
         events += self._update_runs(running, placed)
-        return (*events, *self.after_compare())
+        with logged_timeouts():  # the state has changed already: the loop must receive the events
+            self.after_compare(events)
+        return tuple(events)
 
     def _machine_changes(self) -> list[Event]:
-        """Rebuild the machine if nodes or licenses changed; `_update_runs` then updates the capacity.
-
-        If the nodes no longer form a machine, the old machine is kept without the nodes that changed.
-        """
+        """Rebuild the machine if nodes or licenses changed; if they form none, keep the old one without the changed nodes."""
         if self.layout.matches(self.listing):
             return []
         racks = read_racks(self.listing.nodes)
@@ -292,35 +261,30 @@ class SlurmPlatform(ABC):
             if gang is not None and any(job.state in ALLOCATED_STATES for job in gang):
                 continue
             event: Event | None
-            if (committed := self.committed().get(name)) is not None:
-                event = committed.resolve(name, gang)
+            if name in self.released:
+                event = self.resolve_start(name, gang)
             else:
                 event = Ended(number, self._runs[number].job, self._runs[number].tasks, Outcome.FINISHED)
             if isinstance(event, Ended):
-                self._remove_run(name, number)
+                self._runs.remove(number)
+                del self._run_of[name]
+                self._freed_at = self.now
                 if event.requeue:
-                    self.rows.requeue(name, event.job)
+                    self.rows.waiting[name] = event.job
                 events.append(event)
         return events
-
-    def _remove_run(self, name: str, number: int) -> None:
-        """Remove a run."""
-        self._runs.remove(number)
-        del self._run_of[name]
-        self._freed_at = self.now
 
     def _starts(self, running: dict[str, HetComponents], placed: dict[str, Placement]) -> list[Event]:
         """Add new runs and return starts of committed ones; a waiting job started by others leaves the queue."""
         events: list[Event] = []
         for name in running:
             if name in self._run_of:
-                committed = self.committed().get(name)
-                if committed is not None and (event := committed.resolve(name, running[name])) is not None:
+                if name in self.released and (event := self.resolve_start(name, running[name])) is not None:
                     events.append(event)
                 continue
             if name not in placed:
                 continue  # the job holds nothing of this machine
-            row = self.rows.stop_waiting(name)
+            row = self.rows.waiting.pop(name, None)
             if row is None:
                 row = self.rows.append(name, self._running_request(name, running[name]))
             else:
@@ -329,7 +293,6 @@ class SlurmPlatform(ABC):
         return events
 
     def _add_run(self, name: str, row: int, placement: Placement, gang: HetComponents | None) -> int:
-        """Add a run and return its number."""
         number = self._run_of[name] = self._next_run
         self._next_run += 1
         start = self.now if gang is None or gang[0].start is None else gang[0].start - self.table.epoch
@@ -353,12 +316,12 @@ class SlurmPlatform(ABC):
                 and (request := self._request(name, gang)) is not None
             ):
                 waiting[name] = request
-        for name, request in self.rows.waiting():
-            if waiting.get(name) != request and (row := self.rows.stop_waiting(name)) is not None:
-                events.append(Withdrawn(row))
+        changed = [name for name in self.rows.waiting if waiting.get(name) != self.rows.request(name)]
+        events += [Withdrawn(self.rows.waiting.pop(name)) for name in changed]
         for name, request in waiting.items():
-            if not self.rows.is_waiting(name):
-                events.append(Arrival(self.rows.append_waiting(name, request)))
+            if name not in self.rows.waiting:
+                self.rows.waiting[name] = row = self.rows.append(name, request)
+                events.append(Arrival(row))
         for name in self.invalid_requests.keys() - pending.keys():
             del self.invalid_requests[name]
         self.ignored &= pending.keys()
@@ -393,8 +356,7 @@ class SlurmPlatform(ABC):
                 start = run.start if first.start is None else first.start - self.table.epoch
                 end = min(start + first.limit, HORIZON)
             else:
-                committed = self.committed().get(name)
-                placement = run.placement if committed is None else committed.placement
+                placement = self.released[name].placement if name in self.released else run.placement
                 start, end = run.start, run.expected_end
             if placement != run.placement or start != run.start:
                 self._runs.remove(number)
@@ -408,8 +370,3 @@ class SlurmPlatform(ABC):
         if any(amount > 0 for _, _, amount in changes):
             self._freed_at = self.now
         return [CapacityChanged(*cell) for cell in changes]
-
-
-def _first_submission(listing: ClusterListing) -> int:
-    """Return the earliest submission time of the listed jobs, now without jobs (ns since 1970)."""
-    return min([job.submit for job in listing.jobs], default=time.time_ns())

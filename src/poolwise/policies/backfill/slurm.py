@@ -12,9 +12,11 @@ from typing import Final
 
 import numpy as np
 
+from poolwise.arrays import IntArray
 from poolwise.errors import InputError
 from poolwise.interfaces import BackfillPolicy, SchedulingPass
 from poolwise.model import Refusal, Rule, Snapshot, Start
+from poolwise.model.rules import BackfillRule, PassTimes
 from poolwise.policies.backfill.none import start_in_order
 from poolwise.policies.backfill.slurm_plan import BackfillPlan
 from poolwise.registry import InputFile, register
@@ -104,6 +106,20 @@ class SlurmBackfill(BackfillPolicy):
             found["bf_resolution"] * SECOND,
         )
 
+    def rule(self) -> BackfillRule:
+        """Return the rule: the times of the passes and the limits of a backfill pass."""
+        limits = self.parameters
+        times = PassTimes(
+            int(self.begun * SECOND),
+            limits.interval,
+            int(self.looked * SECOND),
+            int(self.every * SECOND),
+            limits.depth,
+            limits.window,
+            limits.resolution,
+        )
+        return BackfillRule("tested", times=times)
+
     def wake_at(self, now: int) -> int:
         """Return the time (ns) of the next pass of either scheduler."""
         return min(self.next_backfill(now), self.next_main_pass(now))
@@ -130,23 +146,30 @@ class SlurmBackfill(BackfillPolicy):
         starts, head, state = start_in_order(pass_) if self.runs_main(now) else (list[Start](), 0, pass_.snapshot)
         if head < 0:
             return starts
-        tested = list[int]()
+        tested = np.zeros(0, dtype=np.int64)
         if self.backfills(now):
             ranked = pass_.ranked()
-            tested = ranked[~np.isin(ranked, [start.job for start in starts])][: self.parameters.depth].tolist()
+            tested = ranked[~np.isin(ranked, [start.job for start in starts])][: self.parameters.depth]
             self._backfill(pass_, tested, starts, self.plan(state))
-        self._record_rounds(pass_, tested, starts)
+        self._record_rounds(pass_, tested.tolist(), starts)
         return starts
 
-    def _backfill(self, pass_: SchedulingPass, tested: list[int], starts: list[Start], plan: BackfillPlan) -> None:
-        """Add the starts of a backfill pass, which tests some rows in the order of their priorities."""
+    def _backfill(self, pass_: SchedulingPass, tested: IntArray, starts: list[Start], plan: BackfillPlan) -> None:
+        """Add the starts of a backfill pass, which tests some rows in the order of their priorities.
+
+        Reservations last for a pass. So it ends once none of the remaining jobs can start, unless their waits are explained.
+        """
         queue, placement, unblocked = pass_.queue, pass_.placement, pass_.to_explain(starts)
-        for job in tested:
+        may_start = plan.may_start(tested, placement)
+        for at, job in enumerate(tested.tolist()):
+            if not (pass_.explain or may_start[at:].any()):
+                return
             if job in pass_.explain:
                 pass_.place(job, pass_.snapshot.with_starts(starts))  # a shortage at its turn replaces an overlap
             found = plan.plan_job(queue.job(job), placement)
             if found is not None and found.start <= plan.now:
                 starts.append(Start(job, queue.tasks(job), found.placement))
+                may_start = plan.may_start(tested, placement)
             unblocked = [other for other in unblocked if other != job]
             for other in [other for other in unblocked if not plan.starts_now(queue.job(other), placement)]:
                 unblocked.remove(other)

@@ -7,7 +7,6 @@ them against all decisions in recorded days. slurm.conf(5) describes bf_resoluti
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy as np
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.interfaces import PlacementPolicy
 from poolwise.model import Job, Kind, Placement, Refusal, Snapshot
-from poolwise.units import HORIZON, OVERDUE, SECOND
+from poolwise.units import HORIZON, NEVER, OVERDUE, SECOND
 
 PRECISION: Final = 30 * SECOND
 """First period in which ends of runs are grouped; it doubles with each period ("bf_window_linear": the default doubles)."""
@@ -26,14 +25,6 @@ class ExpectedStart(NamedTuple):
 
     start: int
     placement: Placement
-
-
-class _Segment(NamedTuple):
-    """An interval (ns) and the (n_owner, n_resource) amounts reserved in it for waiting jobs."""
-
-    begin: int
-    end: int
-    held: IntArray
 
 
 class BackfillPlan:
@@ -55,7 +46,8 @@ class BackfillPlan:
     def __init__(self, state: Snapshot, window: int, resolution: int) -> None:
         self.now, self._window, self._resolution = _seconds(state.now), window, resolution
         begin = self.now // resolution * resolution
-        self._segments = [_Segment(begin, begin + window, np.zeros_like(state.free))]
+        # segments of the window in order: ns, and the (n_segment, n_owner, n_resource) amounts reserved for waiting jobs
+        self._begin, self._until, self._held = np.array([begin]), np.array([begin + window]), np.zeros_like(state.free)[None]
         machine = state.machine
         nodes, shared = machine.kind == Kind.NODE, np.ones(machine.n_owner, dtype=np.bool_)
         if "nodes" in machine.resources:
@@ -121,41 +113,40 @@ class BackfillPlan:
                 return None
             begin = later
 
+    def may_start(self, jobs: IntArray, placement: PlacementPolicy) -> BoolArray:
+        """Return (k,) False for jobs, (k,) rows, that surely do not start now: they do not fit even without reservations."""
+        return placement.screen(jobs, self._state.free[None], self._state)
+
     def starts_now(self, job: Job, placement: PlacementPolicy) -> bool:
         """Return whether a job fits now along with all reservations up to the end of its limit."""
         found = self._first_fit(job, self._reserved(self.now, _end(self.now, job))[0], placement)
         return found is not None and found.start <= self.now
 
-    def _reserved(self, begin: int, end: int) -> tuple[list[_Segment], int | None]:
-        """Return the segments in an interval, and the time at which their maximum first decreases (None: never)."""
-        met, held, later = list[_Segment](), np.zeros_like(self._state.free), None
-        for segment, following in zip(self._segments, [*self._segments[1:], None], strict=True):
-            if segment.end <= begin:
-                continue
-            if segment.begin <= end:
-                held = np.maximum(held, segment.held)
-                met.append(segment)
-            elif later is not None:
-                break
-            if later is None and following is not None and bool((following.held < held).any()):
-                later = segment.end
-        return met, later
+    def _reserved(self, begin: int, end: int) -> tuple[BoolArray, int | None]:
+        """Return the segments in an interval, (n_segment,), and when their maximum first decreases (None: never)."""
+        ahead = self._until > begin
+        met = ahead & (self._begin <= end)
+        most = np.maximum.accumulate(np.where(met[:, None, None], self._held, 0))
+        less = np.flatnonzero(ahead[:-1] & (self._held[1:] < most[:-1]).any(axis=(1, 2)))
+        return met, int(self._until[less[0]]) if len(less) else None
 
-    def _first_fit(self, job: Job, reserved: list[_Segment], placement: PlacementPolicy) -> ExpectedStart | None:
+    def _first_fit(self, job: Job, reserved: BoolArray, placement: PlacementPolicy) -> ExpectedStart | None:
         """Return the first start at which a job fits along with reservations as runs end; None if it never fits.
 
         Shared nodes are individual: a job cannot use one that is reserved at any time in the interval. Counted resources
         (pools and exclusive nodes) only need to be available at each time.
         """
-        most = np.maximum.reduce([segment.held for segment in reserved])
+        held = self._held[reserved]
+        most = held.max(axis=0, initial=0)
         times, over = [self.now], [0]
         for time, count in self._tested_instants(self._state.capacity > most):
             times.append(time)
             over.append(count)
         free, rows = self._free[over] - most, self._counted
         if len(rows):
-            each = (self._free[np.maximum(over, self._ended_by(at.begin))][:, rows] - at.held[rows] for at in reserved)
-            free[:, rows] = np.minimum.reduce([self._free[over][:, rows], *each])
+            ended = np.maximum(np.array(over)[:, None], self._ended_by(self._begin[reserved]))
+            each = self._free[ended[..., None], rows] - held[:, rows]  # (n_time, n_segment, n_counted, n_resource)
+            free[:, rows] = np.minimum(self._free[over][:, rows], each.min(axis=1, initial=NEVER))
         free = np.maximum(free, 0)
         row = np.array([job.index], dtype=np.int64)
         for k in np.flatnonzero(placement.screen(row, free, self._state)).tolist():
@@ -200,25 +191,22 @@ class BackfillPlan:
     def _conflicts(self, found: ExpectedStart, job: Job) -> bool:
         """Return whether a start would use amounts that are reserved for other jobs in its interval."""
         (begin, end), amounts = self._span(found, job), self._amounts(found.placement)
-        return any(
-            bool((amounts > np.maximum(self._free[self._ended_by(max(found.start, segment.begin))] - segment.held, 0)).any())
-            for segment in self._segments
-            if segment.begin < end and segment.end > begin
-        )
+        met = (self._begin < end) & (self._until > begin)
+        free = self._free[self._ended_by(np.maximum(found.start, self._begin[met]))] - self._held[met]
+        return bool((amounts > np.maximum(free, 0)).any())
 
-    def _ended_by(self, time: int) -> int:
-        """Return the number of runs that have ended by a time (ns)."""
-        return int(self._ends.searchsorted(time, side="right"))
+    def _ended_by(self, times: IntArray) -> IntArray:
+        """Return the number of runs that have ended by each time (ns), (k,)."""
+        return self._ends.searchsorted(times, side="right")
 
     def _reserve(self, found: ExpectedStart, job: Job) -> None:
-        (begin, end), amounts = self._span(found, job), self._amounts(found.placement)
-        segments = list[_Segment]()
-        for segment in self._segments:
-            cuts = [segment.begin, *(at for at in (begin, end) if segment.begin < at < segment.end), segment.end]
-            for low, high in pairwise(cuts):
-                inside = begin <= low and high <= end
-                segments.append(_Segment(low, high, segment.held + amounts if inside else segment.held))
-        self._segments = segments
+        """Add a reservation to the segments in its interval, which are cut at its begin and end."""
+        begin, end = self._span(found, job)
+        inside = [(self._begin < at) & (at < self._until) for at in (begin, end)]
+        cuts = [at for at, where in zip((begin, end), inside, strict=True) if where.any()]
+        self._held = np.repeat(self._held, 1 + np.sum(inside, axis=0), axis=0)
+        self._begin, self._until = (np.sort(np.append(times, cuts).astype(np.int64)) for times in (self._begin, self._until))
+        self._held[(begin <= self._begin) & (self._until <= end)] += self._amounts(found.placement)
 
     def _amounts(self, placement: Placement) -> IntArray:
         """Return the amounts that a placement reserves, (n_owner, n_resource): all of each shared node."""

@@ -8,6 +8,7 @@ from functools import partial
 from typing import ClassVar
 
 from poolwise.registry import register
+from poolwise.reproductions.cases import Measurer
 from poolwise.reproductions.drmaestro import claims, figures
 from poolwise.reproductions.drmaestro.cells import (
     POLICIES,
@@ -15,12 +16,10 @@ from poolwise.reproductions.drmaestro.cells import (
     VARIANTS,
     DrMaestroCase,
     DrMaestroScenario,
-    measure_case,
-    measure_rounds,
+    RoundTimes,
 )
 from poolwise.reproductions.drmaestro.changes import CHANGES, FITS, FIXED
 from poolwise.reproductions.drmaestro.claims import ANY, FIT_ON, FOUR, MORE, DrMaestroResults, Machines
-from poolwise.reproductions.measurements import Measurer
 from poolwise.reproductions.reproduction import Part, Reproduction, ReproductionResult, figures_of, rows_of
 from poolwise.runner import Local
 
@@ -161,13 +160,14 @@ class DRMaestro(Reproduction):
         """Measure the cases of the plan and the fit; see `Reproduction.run`."""
         plan = (QUICK if quick else FULL).up_to(self.machines)
         parts = [part for part in PARTS if part.concerns(figure)]
-        cases = measure((case for part in parts for case in part.cases(plan)), measure_case)
+        cases = measure(case for part in parts for case in part.cases(plan))
         if PREDICTION in parts:
             best = claims.best_fit(DrMaestroResults(cases, {}))
             rest = [case for scenario in SCENARIOS[1:] for case in plan.fits(scenario, [best] if best else [])]
-            cases |= measure(rest, measure_case)
+            cases |= measure(rest)
         one_at_a_time = replace(measure, folder=measure.folder / "times", executor=Local(1))
-        rounds = one_at_a_time(plan.timings(TIMED.get(figure, ())), measure_rounds)
+        times = one_at_a_time(map(RoundTimes, plan.timings(TIMED.get(figure, ()))))
+        rounds = {timed.case: found for timed, found in times.items()}
         results = DrMaestroResults(cases, rounds)
         beyond = list(figures.violations(results))
         return ReproductionResult(

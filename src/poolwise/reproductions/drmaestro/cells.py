@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -15,16 +16,21 @@ from poolwise import catalog
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.engines import simulate
 from poolwise.errors import PolicyError
-from poolwise.files.machine import load_machine
+from poolwise.files.component import Component
+from poolwise.files.document import Document
+from poolwise.files.factory import models_of, scheduler_of
+from poolwise.files.machine import MachineDescription, read_machine
+from poolwise.files.study import PerformanceSection, SchedulerSection
+from poolwise.hashing import Json, canonical
 from poolwise.interfaces import Dispatcher, Scheduler
 from poolwise.metrics.deadlines import violated
-from poolwise.model import JobTable, Kind, Machine, Schedule, Workload
-from poolwise.performance.device_network import DeviceNetwork
+from poolwise.model import JobTable, Kind, Machine, Schedule
 from poolwise.performance.device_profiles import device_profiles_csv, read_device_profiles
+from poolwise.reproductions.cases import CellCase, MeasuredCase
 from poolwise.reproductions.drmaestro.changes import CHANGES, FITS, Change
-from poolwise.schedulers.flow import Firmament, FlowScheduler
 from poolwise.schedulers.flow.graph import Clock
-from poolwise.traces.generators.device_jobs import WARM_UP, DeviceJobs
+from poolwise.studies.cells import Cell, Generated, cell_sources, workload_of
+from poolwise.traces.generators.device_jobs import WARM_UP
 from poolwise.units import SECOND
 
 DrMaestroPolicy = Literal["firmament", "drmaestro", "network_aware"]
@@ -73,8 +79,14 @@ class DrMaestroScenario:
 SCENARIOS = (DrMaestroScenario(4, 128), DrMaestroScenario(4, 512), DrMaestroScenario(16, 512), DrMaestroScenario(128, 4096))
 
 
+@lru_cache(maxsize=4)
+def machine(machines: int) -> MachineDescription:
+    """Return the published machine."""
+    return read_machine(Document.read(catalog.find("machines", f"gpu-{machines}")))
+
+
 @dataclass(frozen=True)
-class DrMaestroCase:
+class DrMaestroCase(CellCase):
     """One simulation; `change` names a changed assumption in `ALL_CHANGES`, `variant` a scheduler variant in `VARIANTS`."""
 
     scenario: DrMaestroScenario
@@ -93,88 +105,95 @@ class DrMaestroCase:
         """Assumptions that replace those of the profiles."""
         return ALL_CHANGES[self.change] if self.change else Change()
 
+    @contextmanager
+    def profiles(self) -> Iterator[str]:
+        """Write the changed profiles of the jobs to a temporary file."""
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "changed.csv"
+            text = device_profiles_csv(self.assumed.apply(profile) for profile in read_device_profiles(PROFILES).values())
+            file.write_text(text, encoding="utf-8")
+            yield str(file) if self.change else PROFILES
 
-@lru_cache(maxsize=4)
-def machine(machines: int) -> Machine:
-    """Return the published machine."""
-    return load_machine(catalog.find("machines", f"gpu-{machines}"))
+    def cell(self, profiles: str = PROFILES) -> Cell:
+        """Return the cell with the given profiles; raise ValueError if the variant does not apply to the policy."""
+        s = self.scenario
+        drawn = {"jobs": s.jobs, "seed": self.seed, "machines": s.machines, "warm_up_s": self.warm_up_s, "spread": s.spread}
+        jobs = Generated("device_jobs", canonical({**drawn, "profiles": profiles}), 0, None)
+        model = PerformanceSection(model=Component.of("device_network", {"profiles": profiles}))
+        return Cell({}, 0, *machine(s.machines), jobs, self._scheduler(profiles), model, 0, cell_sources())
 
+    def _scheduler(self, profiles: str) -> SchedulerSection:
+        change, variant = self.assumed, VARIANTS[self.variant]
+        if self.policy not in variant.policies:
+            raise ValueError(f"variant '{self.variant}' does not apply to policy '{self.policy}'")
+        settings: Json = {"every_s": change.every_s, "at_ends": change.at_ends}
+        if self.policy == "firmament":
+            return SchedulerSection(kind="firmament", settings=settings)
+        costs = {"profiles": profiles, "network_aware": self.policy == "network_aware"}
+        settings |= {"settings": costs, "local_first": variant.local_first, "solve_again": variant.solve_again}
+        return SchedulerSection(kind="flow", settings=settings)
 
-def workload(case: DrMaestroCase, profiles: str = PROFILES) -> Workload:
-    """Generate the jobs of a case."""
-    scenario = case.scenario
-    jobs = DeviceJobs(scenario.jobs, case.seed, scenario.machines, warm_up_s=case.warm_up_s, spread=scenario.spread)
-    return replace(jobs, profiles=profiles).generate()
+    def inputs(self) -> Json:
+        """Return the inputs of the cell with the changed profiles."""
+        with self.profiles() as profiles:
+            return self.cell(profiles).inputs
 
+    def simulate(self, clock: Clock | None = None) -> Schedule:
+        """Return the schedule, and record the times of the rounds in a clock; raise PolicyError if a job did not run."""
+        with self.profiles() as profiles:
+            cell = self.cell(profiles)
+            flow, truth = scheduler_of(cell.scheduler), models_of(cell.performance, 0)[0]
+            policy = flow if clock is None else _Timed(flow, clock)
+            schedule = simulate(cell.machine, workload_of(cell), policy, truth=truth, engine="reference").schedule
+        if not schedule.done.all():
+            raise PolicyError(f"{self}: {int(np.count_nonzero(~schedule.done))} jobs did not run")
+        return schedule
 
-def scheduler(case: DrMaestroCase, profiles: str = PROFILES) -> FlowScheduler:
-    """Return the scheduler of a case; raise ValueError if the variant does not apply to its policy."""
-    change, variant = case.assumed, VARIANTS[case.variant]
-    if case.policy not in variant.policies:
-        raise ValueError(f"variant '{case.variant}' does not apply to policy '{case.policy}'")
-    if case.policy == "firmament":
-        return Firmament(every_s=change.every_s, at_ends=change.at_ends)
-    settings = {"profiles": profiles, "network_aware": case.policy == "network_aware"}
-    return FlowScheduler(
-        settings=settings, every_s=change.every_s, at_ends=change.at_ends,
-        local_first=variant.local_first, solve_again=variant.solve_again,
-    )  # fmt: skip
-
-
-def run_case(case: DrMaestroCase, clock: Clock | None = None) -> Schedule:
-    """Simulate a case; raise PolicyError if a job did not run."""
-    change = case.assumed
-    with tempfile.TemporaryDirectory() as folder:
-        profiles = PROFILES
-        if case.change:
-            profiles = str(Path(folder) / "changed.csv")
-            text = device_profiles_csv(change.apply(profile) for profile in read_device_profiles(PROFILES).values())
-            Path(profiles).write_text(text, encoding="utf-8")
-        flow = scheduler(case, profiles)
-        policy: Scheduler = flow if clock is None else _Timed(flow, clock)
-        jobs, gpus = workload(case, profiles), machine(case.scenario.machines)
-        schedule = simulate(gpus, jobs, policy, truth=DeviceNetwork(profiles), engine="reference").schedule
-    if not schedule.done.all():
-        raise PolicyError(f"{case}: {int(np.count_nonzero(~schedule.done))} jobs did not run")
-    return schedule
-
-
-def measure_case(case: DrMaestroCase) -> dict[str, Any]:
-    """Return the metrics of a case and the curves that the figures need."""
-    schedule = run_case(case)
-    measured = schedule.workload.attributes["kind"] != WARM_UP
-    execution = (schedule.job_end - schedule.job_start)[measured]
-    work = schedule.workload.duration[measured]
-    goal = schedule.workload.attributes["goal"][measured]
-    whole = (schedule.job_end - schedule.workload.submit)[measured]
-    time, used = gpus_in_use(schedule)
-    total = len(schedule.machine.of_kind(Kind.DEVICE))
-    before = time < case.warm_up_s
-    grid = np.linspace(0.0, float(time[-1]), POINTS)
-    found: dict[str, Any] = {
-        "makespan_s": float(schedule.job_end[measured].max()) / SECOND,
-        "violations": int(violated(schedule)[measured].sum()),
-        "violations_queueing": int(violated(schedule, queueing=True)[measured].sum()),
-        "beyond": [int(np.count_nonzero(whole > times * goal)) for times in BEYOND],
-        "execution_s": float(execution.mean()) / SECOND,
-        "stretch": float((execution / work).mean()),
-        "wait_s": float((schedule.job_start - schedule.workload.submit)[measured].mean()) / SECOND,
-        "most_used_before": float(used[before].max() / total),
-        "grid_s": grid.tolist(),
-        "used": used[np.searchsorted(time, grid, side="right") - 1].tolist(),
-    }
-    if not case.seed and not case.change:
-        found["normalised"] = np.sort(execution / goal)[::-1].tolist()
-    return found
+    def measured(self, schedule: Schedule) -> Json:
+        """Return the metrics and the curves that the figures need."""
+        measured = schedule.workload.attributes["kind"] != WARM_UP
+        execution = (schedule.job_end - schedule.job_start)[measured]
+        work = schedule.workload.duration[measured]
+        goal = schedule.workload.attributes["goal"][measured]
+        whole = (schedule.job_end - schedule.workload.submit)[measured]
+        time, used = gpus_in_use(schedule)
+        total = len(schedule.machine.of_kind(Kind.DEVICE))
+        before = time < self.warm_up_s
+        grid = np.linspace(0.0, float(time[-1]), POINTS)
+        found: dict[str, Any] = {
+            "makespan_s": float(schedule.job_end[measured].max()) / SECOND,
+            "violations": int(violated(schedule)[measured].sum()),
+            "violations_queueing": int(violated(schedule, queueing=True)[measured].sum()),
+            "beyond": [int(np.count_nonzero(whole > times * goal)) for times in BEYOND],
+            "execution_s": float(execution.mean()) / SECOND,
+            "stretch": float((execution / work).mean()),
+            "wait_s": float((schedule.job_start - schedule.workload.submit)[measured].mean()) / SECOND,
+            "most_used_before": float(used[before].max() / total),
+            "grid_s": grid.tolist(),
+            "used": used[np.searchsorted(time, grid, side="right") - 1].tolist(),
+        }
+        if not self.seed and not self.change:
+            found["normalised"] = np.sort(execution / goal)[::-1].tolist()
+        return found
 
 
-def measure_rounds(case: DrMaestroCase) -> dict[str, Any]:
-    """Return CPU seconds per scheduling round of a case, flow problems solved, and rounds that solve any; times vary."""
-    clock = Clock()
-    run_case(case, clock)
-    total, solver = (np.array(column) for column in zip(*clock.rounds, strict=True))
-    solving = int(np.count_nonzero(solver > 0))
-    return {"total_s": total.tolist(), "solver_s": solver.tolist(), "solved": clock.solved, "solving": solving}
+@dataclass(frozen=True)
+class RoundTimes(MeasuredCase):
+    """CPU seconds per scheduling round of a case, flow problems solved, and rounds that solve any; times vary."""
+
+    case: DrMaestroCase
+
+    def inputs(self) -> Json:
+        """Return the inputs of the cell."""
+        return self.case.inputs()
+
+    def measure(self) -> Json:
+        """Simulate the case with a clock."""
+        clock = Clock()
+        self.case.simulate(clock)
+        total, solver = (np.array(column) for column in zip(*clock.rounds, strict=True))
+        solving = int(np.count_nonzero(solver > 0))
+        return {"total_s": total.tolist(), "solver_s": solver.tolist(), "solved": clock.solved, "solving": solving}
 
 
 def gpus_in_use(schedule: Schedule) -> tuple[FloatArray, IntArray]:
@@ -192,14 +211,14 @@ def gpus_in_use(schedule: Schedule) -> tuple[FloatArray, IntArray]:
 class _Timed(Scheduler):
     """Flow scheduler whose dispatcher records the time of each round in a given clock."""
 
-    scheduler: FlowScheduler
+    scheduler: Scheduler
     clock: Clock
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
         """Open the scheduler and attach the clock to its dispatcher."""
-        dispatcher = self.scheduler.open(machine, seed)
+        dispatcher: Any = self.scheduler.open(machine, seed)
         dispatcher.clock = self.clock
-        return dispatcher
+        return dispatcher  # type: ignore[no-any-return]  # a dispatcher of FlowScheduler, which has a clock
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
         """Check the machine and jobs with the timed scheduler."""

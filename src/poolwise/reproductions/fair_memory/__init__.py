@@ -8,22 +8,21 @@ Values that depend on the exact trace are judged with a tolerance; orders and sh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import ClassVar
 
 import polars as pl
 
 from poolwise import catalog
 from poolwise.comparison.published import Key, Measured, read_claims
-from poolwise.engines.list_scheduling.loading import load_all
 from poolwise.registry import register
+from poolwise.reproductions.cases import Measurer
 from poolwise.reproductions.fair_memory import claims, figures
-from poolwise.reproductions.fair_memory.claims import FairMemoryCells, FairMemoryResults
+from poolwise.reproductions.fair_memory.claims import FairMemoryResults
 from poolwise.reproductions.fair_memory.plan import FULL, QUICK, FairMemoryPlan
 from poolwise.reproductions.fair_memory.readings import AS_RUN, SPEC, FairMemoryReading, ablations
-from poolwise.reproductions.fair_memory.runs import MACHINES, RunGroup, simulate_group
+from poolwise.reproductions.fair_memory.runs import MACHINES, SAMPLES
 from poolwise.reproductions.fair_memory.traces import TRACES
-from poolwise.reproductions.measurements import Measurer
 from poolwise.reproductions.reproduction import Part, Reproduction, ReproductionResult, figures_of, rows_of
 
 PAPER = (
@@ -37,7 +36,7 @@ PAPER = (
     Part(("Figure 11",), FairMemoryPlan.optimum, (claims.figure_11,), (figures.figure_11,)),
     Part(("Figure 12",), FairMemoryPlan.optimum, (claims.figure_12,), (figures.figure_12,)),
 )
-"""Figures of the paper, the groups of runs that they need, their claims on each machine, and their drawings."""
+"""Figures of the paper, the runs that they need, their claims on each machine, and their drawings."""
 OURS = (
     Part(("Parity", "Discrimination"), FairMemoryPlan.two_sizes, (claims.parity, claims.discrimination)),
     Part(("Backfilling",), FairMemoryPlan.pools, (claims.backfills,), (figures.backfills,)),
@@ -46,16 +45,10 @@ OURS = (
 """Additions to the paper: differences of the authors' runs, and other traces."""
 
 
-def groups(plan: FairMemoryPlan, figure: str = "") -> list[RunGroup]:
-    """Return every group of runs, or those of one figure, seed by seed."""
-    wanted = {group for part in (*PAPER, *OURS) if part.concerns(figure) for group in part.cases(plan)}
-    return [group for group in plan.groups() if group in wanted]
-
-
 def measured(parts: Sequence[Part], results: FairMemoryResults, reading: FairMemoryReading = SPEC) -> dict[Key, Measured]:
     """Return the measured rows of some parts under a reading, on both machines."""
-    cells = [FairMemoryCells(results, machine, reading) for machine in MACHINES]
-    return {key: value for each in cells for key, value in rows_of(parts, each).items()}
+    views = [results.on(machine, reading) for machine in MACHINES]
+    return {key: value for each in views for key, value in rows_of(parts, each).items()}
 
 
 @register("reproductions", "fair-memory")
@@ -74,8 +67,11 @@ class FairMemory(Reproduction):
         """Simulate both machines over all seeds (`quick`: one seed, every third pool size) and measure the claims."""
         plan = QUICK if quick else FULL
         paper, ours = ([part for part in parts if part.concerns(figure)] for parts in (PAPER, OURS))
-        results = FairMemoryResults.of(list(measure(groups(plan, figure), simulate_group, load_all).values()))
-        pl.DataFrame(results.rows, infer_schema_length=None).write_parquet(measure.folder / "runs.parquet")
+        wanted = {case for part in (*paper, *ours) for case in part.cases(plan)}
+        runs = measure(case for case in plan.cases() if case in wanted)
+        results = FairMemoryResults(runs, plan.seeds, "perlmutter")
+        rows = [{**asdict(case), **{k: v for k, v in run.items() if k not in SAMPLES}} for case, run in runs.items()]
+        pl.DataFrame(rows, infer_schema_length=None).write_parquet(measure.folder / "runs.parquet")
         known = read_claims(catalog.find("reproductions", "fair-memory.csv"))
         ablated = {label: measured(paper, results, reading) for label, reading in ablations().items()}
         return ReproductionResult(
@@ -105,7 +101,8 @@ def notes(results: FairMemoryResults, seeds: int, quick: bool) -> list[str]:
     else:
         sentences.append("A quick run: one seed and every third pool size, so intervals and some rows are missing.")
     for name in MACHINES:
-        counts = {size: float(results.seeds("rejected", name, "fm", size).mean()) for size in results.sizes(name)}
+        view = results.on(name)
+        counts = {size: float(view("rejected", "fm", size).mean()) for size in view.sizes}
         shown = ", ".join(f"{size} TB: {count:.0f}" for size, count in counts.items() if count)
         sentences.append(f"{name}: jobs rejected because they never fit, by pool size per rack: {shown or 'none'}.")
     return sentences

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -13,15 +12,16 @@ import numpy as np
 
 from poolwise.arrays import FloatArray
 from poolwise.comparison.published import Measured
-from poolwise.hashing import Json
 from poolwise.model import Machine
+from poolwise.model.rules import PoolScope
 from poolwise.performance.remote_memory import FAR, NEAR, sld_factor
-from poolwise.reproductions.fair_memory.readings import AS_RUN, BACKFILLS, SPEC, FairMemoryReading
-from poolwise.reproductions.fair_memory.runs import FAIRNESS, MACHINES, ORDERS, TB, PaperMachine
+from poolwise.reproductions.fair_memory.readings import AS_RUN, COMPARED, SPEC, FairMemoryReading
+from poolwise.reproductions.fair_memory.runs import FAIRNESS, MACHINES, ORDERS, FairMemoryCase, PaperMachine, cell_of
 from poolwise.reproductions.fair_memory.traces import TRACES
-from poolwise.reproductions.results import KeyedRow
+from poolwise.reproductions.results import KeyedRow, SeedResults
 
 DOLLARS_PER_GB = 4.9
+TB = 1024 * 1024  # MiB
 SLOWDOWN, THROUGHPUT = "mean_bounded_slowdown", "throughput_per_100s"
 PER_DOLLAR = "throughput_per_100s_per_memory_dollar"
 BY_NODES = FairMemoryReading("nodes only, no extra")
@@ -29,66 +29,51 @@ over_seeds = Measured.over_seeds
 
 
 @dataclass(frozen=True)
-class FairMemoryResults:
-    """Rows of all runs, and samples of the first seed by (machine, backfill, distribution, ...)."""
+class FairMemoryResults(SeedResults[FairMemoryCase]):
+    """Runs on one machine and trace under a reading: (n_seed,) values per metric, order and size; NaN where nothing ran."""
 
-    rows: Sequence[Mapping[str, Any]]
-    samples: Mapping[tuple[str, ...], FloatArray] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, groups: Sequence[Json]) -> FairMemoryResults:
-        """Combine what `simulate_group` returned for some groups."""
-        samples: dict[tuple[str, ...], FloatArray] = {}
-        for group in reversed(groups):
-            samples.update({tuple(name): np.array(values, dtype=np.float64) for name, values in group["samples"]})
-        return cls([dict(row) for group in groups for row in group["rows"]], samples)
-
-    @cached_property
-    def _runs(self) -> dict[tuple[Any, ...], list[Mapping[str, Any]]]:
-        """Rows of each setting in the order of the seeds."""
-        found: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
-        for row in sorted(self.rows, key=lambda row: int(row["seed"])):
-            key = (row["machine"], row["order"], row["size_tb"], row["scope"], row["backfill"], row["trace"])
-            found.setdefault(key, []).append(row)
-        return found
-
-    def seeds(
-        self, metric: str, machine: str, order: str, size_tb: int, scope: str = "rack", backfill: str = "easy", trace: str = ""
-    ) -> FloatArray:
-        """Return (n_seed,) values of a metric; empty where nothing ran."""
-        rows = self._runs.get((machine, order, size_tb, scope, backfill, trace), [])
-        return np.array([row.get(metric, math.nan) for row in rows], dtype=np.float64)
-
-    def sizes(self, machine: str, trace: str = "") -> list[int]:
-        """Return the pool sizes that were run, TB per rack."""
-        return sorted({key[2] for key in self._runs if key[2] > 0 and (key[0], key[5]) == (machine, trace)})
-
-
-@dataclass(frozen=True)
-class FairMemoryCells:
-    """Results of one machine under a reading: (n_seed,) values per metric, order and pool size; NaN where nothing ran."""
-
-    results: FairMemoryResults
+    seed_count: int
     machine: str
     reading: FairMemoryReading = SPEC
     trace: str = ""
+
+    def seeded(self, case: FairMemoryCase) -> list[FairMemoryCase]:
+        """Return a case with each of its seeds."""
+        return [replace(case, seed=seed) for seed in range(self.seed_count)]
+
+    def on(self, machine: str, reading: FairMemoryReading = SPEC, trace: str = "") -> FairMemoryResults:
+        """Return the same runs viewed on another machine, under another reading or on another trace."""
+        return replace(self, machine=machine, reading=reading, trace=trace)
+
+    def under(self, reading: FairMemoryReading, trace: str = "") -> FairMemoryResults:
+        """Return the same runs under another reading, or on another trace."""
+        return self.on(self.machine, reading, trace)
+
+    def case(self, order: str, size: int, **more: Any) -> FairMemoryCase:
+        """Return the case of an order and pool size with the reading's backfilling and seed 0."""
+        return FairMemoryCase(self.machine, 0, order, size, **{"backfill": self.reading.backfill, "trace": self.trace, **more})
+
+    def sample(self, size: int, name: str, scope: PoolScope = "rack") -> list[float] | None:
+        """Return a distribution of FM with the first seed; None where nothing ran."""
+        return self.measurements.get(self.case("fm", size, scope=scope), {}).get(name)
 
     @property
     def paper(self) -> PaperMachine:
         """Machine as the paper describes it."""
         return MACHINES[self.machine]
 
-    @property
+    @cached_property
     def sizes(self) -> list[int]:
         """Pool sizes that were run, TB per rack."""
-        return self.results.sizes(self.machine, self.trace)
+        here = self.machine, self.trace
+        return sorted({case.size_tb for case in self.measurements if case.size_tb and (case.machine, case.trace) == here})
 
-    def __call__(self, metric: str, order: str, size: int, scope: str = "rack") -> FloatArray:
+    def __call__(self, metric: str, order: str, size: int, scope: PoolScope = "rack") -> FloatArray:
         """Return (n_seed,) values of a metric under an order; fairness is measured against the reading's baseline."""
         order = self.reading.f1 if order == "f1" else order
         if self.reading.baseline == "512 GB" and metric in (*FAIRNESS.values(), "compared_jobs"):
             metric = f"plain_{metric}"
-        found = self.results.seeds(metric, self.machine, order, size, scope, self.reading.backfill, self.trace)
+        found = self.values(self.case(order, size, scope=scope), metric)
         return found if len(found) else np.full(1, np.nan)
 
     def others(self, metric: str, order: str, size: int, best: Callable[..., FloatArray]) -> FloatArray:
@@ -101,7 +86,7 @@ class FairMemoryCells:
         return found
 
 
-def kernels(cells: FairMemoryCells) -> Iterator[KeyedRow]:
+def kernels(cells: FairMemoryResults) -> Iterator[KeyedRow]:
     """Measure Figure 5 and Section III-A, which are inputs: the slowdown of single programs on any machine."""
     for ns, found in (("180 ns", NEAR), ("280 ns", FAR)):
         for what, value in (("mean", float(np.mean(found))), ("minimum", min(found)), ("maximum", max(found))):
@@ -110,7 +95,7 @@ def kernels(cells: FairMemoryCells) -> Iterator[KeyedRow]:
     yield ("Section III-A", "190 ns", "slowdown of Streamcluster"), Measured(100 * sld_factor(9.5 / 11, 190))
 
 
-def figure_7(cells: FairMemoryCells) -> Iterator[KeyedRow]:
+def figure_7(cells: FairMemoryResults) -> Iterator[KeyedRow]:
     """Measure Figure 7: every order at every pool size."""
     machine, first, last = cells.machine, cells.sizes[0], cells.sizes[-1]
     for order in ORDERS:
@@ -136,7 +121,7 @@ def figure_7(cells: FairMemoryCells) -> Iterator[KeyedRow]:
     yield from _figure_7_perlmutter(cells) if machine == "perlmutter" else _figure_7_juwels(cells)
 
 
-def _figure_7_perlmutter(cells: FairMemoryCells) -> Iterator[KeyedRow]:
+def _figure_7_perlmutter(cells: FairMemoryResults) -> Iterator[KeyedRow]:
     last, where = cells.sizes[-1], ("Figure 7", "perlmutter")
     lead = [100 * (1 - cells(SLOWDOWN, "fm", s) / cells(SLOWDOWN, "sjf", s)) for s in cells.sizes]
     yield (*where, "maximum lead of FM over SJF in mean bounded slowdown"), over_seeds(np.max(lead, axis=0))
@@ -149,7 +134,7 @@ def _figure_7_perlmutter(cells: FairMemoryCells) -> Iterator[KeyedRow]:
         yield from _utilizations(cells, 44, "fair", "sjf")
 
 
-def _figure_7_juwels(cells: FairMemoryCells) -> Iterator[KeyedRow]:
+def _figure_7_juwels(cells: FairMemoryResults) -> Iterator[KeyedRow]:
     yield from _utilizations(cells, cells.sizes[-1], "fcfs", "f1")
     ahead = np.array([cells(SLOWDOWN, "sjf", s) < cells(SLOWDOWN, "fm", s) for s in cells.sizes])
     sizes = np.array(cells.sizes, dtype=np.float64)
@@ -157,7 +142,7 @@ def _figure_7_juwels(cells: FairMemoryCells) -> Iterator[KeyedRow]:
     yield ("Figure 7", "juwels", "smallest pool from which SJF beats FM in mean bounded slowdown"), over_seeds(least)
 
 
-def _utilizations(cells: FairMemoryCells, size: int, first: str, last: str) -> Iterator[KeyedRow]:
+def _utilizations(cells: FairMemoryResults, size: int, first: str, last: str) -> Iterator[KeyedRow]:
     """Yield the utilization of the orders that the paper ranks first and last, and their margins in percentage points."""
     where, metric = ("Figure 7", f"{cells.machine}, {size} TB"), "utilization"
     for order in (first, last):
@@ -168,7 +153,7 @@ def _utilizations(cells: FairMemoryCells, size: int, first: str, last: str) -> I
     yield (*where, f"how far {last.upper()} is the last in utilization"), over_seeds(behind)
 
 
-def figure_8(cells: FairMemoryCells) -> Iterator[KeyedRow]:
+def figure_8(cells: FairMemoryResults) -> Iterator[KeyedRow]:
     """Measure Figure 8: the fairness margins in hours per job, so that they are comparable with waits."""
     for size in (cells.paper.limited, cells.paper.sufficient):
         jobs, where = cells("compared_jobs", "fm", size) * 3600, ("Figure 8", f"{cells.machine}, {size} TB")
@@ -188,7 +173,7 @@ def _most_discriminating(machine: str, size: int, metric: str) -> str | None:
     return "f1" if machine == "juwels" or size == MACHINES[machine].sufficient else None
 
 
-def figure_9(cells: FairMemoryCells) -> Iterator[KeyedRow]:
+def figure_9(cells: FairMemoryResults) -> Iterator[KeyedRow]:
     """Measure Figure 9: pools for the whole system over pools for each rack."""
 
     def over(metric: str, size: int) -> FloatArray:
@@ -202,7 +187,7 @@ def figure_9(cells: FairMemoryCells) -> Iterator[KeyedRow]:
     yield ("Figure 9", f"{machine}, {sufficient} TB", "mean bounded slowdown: system over rack"), mean
 
 
-def figure_10(cells: FairMemoryCells) -> Iterator[KeyedRow]:
+def figure_10(cells: FairMemoryResults) -> Iterator[KeyedRow]:
     """Measure Figure 10: throughput per memory dollar."""
     paper, here = cells.paper, ("Figure 10", cells.machine)
     gain = {s: cells(PER_DOLLAR, "fm", s) / cells(PER_DOLLAR, "fm", 0) for s in cells.sizes}
@@ -219,10 +204,10 @@ def figure_10(cells: FairMemoryCells) -> Iterator[KeyedRow]:
         yield (*here, metric), over_seeds(gain[paper.plateau] / gain[paper.optimum])
 
 
-def memory_saved(cells: FairMemoryCells) -> Iterator[KeyedRow]:
+def memory_saved(cells: FairMemoryResults) -> Iterator[KeyedRow]:
     """Measure the arithmetic of Section IV-C, which needs no runs."""
     where, paper = ("Section IV-C", cells.machine), cells.paper
-    installed, pooled = (_terabytes(m) for m in (paper.baseline(), paper.pooled(paper.optimum)))
+    installed, pooled = (_terabytes(cell_of(cells.machine, size).machine) for size in (0, paper.optimum))
     yield (*where, "total memory of the baseline"), Measured(installed)
     yield (*where, "total memory at the published optimum"), Measured(pooled)
     yield (*where, "memory saved at the published optimum"), Measured(100 * (1 - pooled / installed))
@@ -238,7 +223,7 @@ def _terabytes(machine: Machine) -> float:
     return (nodes + pools) / TB
 
 
-def figure_11(cells: FairMemoryCells) -> Iterator[KeyedRow]:
+def figure_11(cells: FairMemoryResults) -> Iterator[KeyedRow]:
     """Measure Figure 11: memory utilization."""
     size = cells.paper.optimum
     for where, pool in ((f"{cells.machine}, baseline", 0), (f"{cells.machine}, {size} TB", size)):
@@ -247,7 +232,7 @@ def figure_11(cells: FairMemoryCells) -> Iterator[KeyedRow]:
         yield ("Figure 11", where, "middle of the most frequent 10 % bin"), over_seeds(mode)
 
 
-def figure_12(cells: FairMemoryCells) -> Iterator[KeyedRow]:
+def figure_12(cells: FairMemoryResults) -> Iterator[KeyedRow]:
     """Measure Figure 12: degradation."""
     names = ("share_under_5pct_degradation", "mean_degradation", "share_150pct_degradation")
     few, mean, extreme = (100 * cells(name, "fm", cells.paper.optimum) for name in names)
@@ -257,22 +242,22 @@ def figure_12(cells: FairMemoryCells) -> Iterator[KeyedRow]:
     yield ("Figure 12", at, "how far jobs degraded by 150 % or more stay below 0.01 %"), over_seeds(0.01 - extreme)
 
 
-def parity(cells: FairMemoryCells) -> Iterator[KeyedRow]:
+def parity(cells: FairMemoryResults) -> Iterator[KeyedRow]:
     """Measure how much each deviation of the authors' own runs changes the mean bounded slowdown."""
-    printed = FairMemoryCells(cells.results, cells.machine, FairMemoryReading(f1="f1_as_printed"))
+    printed = cells.under(FairMemoryReading(f1="f1_as_printed"))
     for size in (cells.paper.limited, cells.paper.sufficient):
         at = f"{cells.machine}, {size} TB"
         inverted = printed(SLOWDOWN, "f1", size) / cells(SLOWDOWN, "f1", size)
         name = "F1 as printed over F1 as its authors defined it: mean bounded slowdown"
         yield ("Parity", at, name), over_seeds(inverted)
         for order in ("sjf", "fm"):
-            curved = cells.results.seeds(SLOWDOWN, cells.machine, order, size, backfill="easy, quadratic slowdown")
+            curved = cells.values(cells.case(order, size, backfill="easy", curve="quadratic"), SLOWDOWN)
             if len(curved):
                 name = "quadratic over empirical slowdown curve: mean bounded slowdown"
                 yield ("Parity", f"{at}, {order}", name), over_seeds(curved / cells(SLOWDOWN, order, size))
 
 
-def discrimination(cells: FairMemoryCells) -> Iterator[KeyedRow]:
+def discrimination(cells: FairMemoryResults) -> Iterator[KeyedRow]:
     """Measure what the reasons of Figure 8 state: the margin of FCFS in discrimination, and the benefit of SJF over FM."""
     for size in (cells.paper.limited, cells.paper.sufficient):
         jobs, where = cells("compared_jobs", "fm", size) * 3600, ("Discrimination", f"{cells.machine}, {size} TB")
@@ -282,20 +267,20 @@ def discrimination(cells: FairMemoryCells) -> Iterator[KeyedRow]:
         yield (*where, "benefit of SJF minus that of FM"), over_seeds(more)
 
 
-def backfills(cells: FairMemoryCells) -> Iterator[KeyedRow]:
+def backfills(cells: FairMemoryResults) -> Iterator[KeyedRow]:
     """Measure the lead of FM over SJF under each backfilling, to find the part of the authors' backfilling that decides it."""
     for size in cells.sizes:
-        for backfill in BACKFILLS:
-            under = FairMemoryCells(cells.results, cells.machine, FairMemoryReading(backfill))
+        for backfill in COMPARED:
+            under = cells.under(FairMemoryReading(backfill))
             lead = under(SLOWDOWN, "sjf", size) / under(SLOWDOWN, "fm", size) - 1
             where = f"{cells.machine}, {size} TB, {backfill}"
             yield ("Backfilling", where, "lead of FM over SJF in mean bounded slowdown"), over_seeds(lead)
 
 
-def sensitivity(cells: FairMemoryCells) -> Iterator[KeyedRow]:
+def sensitivity(cells: FairMemoryResults) -> Iterator[KeyedRow]:
     """Measure the lead of FM over the best other order on other traces, with the backfilling that the authors ran."""
     for trace in TRACES:
-        other = FairMemoryCells(cells.results, cells.machine, BY_NODES, trace)
+        other = cells.under(BY_NODES, trace)
         for size in other.sizes:
             where = f"{cells.machine}, {size} TB, {trace}, {BY_NODES.backfill}"
             yield ("Sensitivity", where, "lead of FM over the best other order"), over_seeds(other.lead(size))
@@ -305,7 +290,7 @@ def explain(results: FairMemoryResults) -> list[str]:
     """Describe which order has the lowest mean bounded slowdown at each pool size, in both readings."""
     paragraphs = []
     for machine, (name, reading) in product(MACHINES, (("spec", SPEC), ("as run", AS_RUN))):
-        cells = FairMemoryCells(results, machine, reading)
+        cells = results.on(machine, reading)
         best = {size: min(ORDERS, key=lambda order: float(cells(SLOWDOWN, order, size).mean())) for size in cells.sizes}
         words = ", ".join(f"{size} TB {order.upper()}" for size, order in best.items())
         paragraphs.append(f"{machine}, {name}: the order with the lowest mean bounded slowdown at each pool size: {words}.")

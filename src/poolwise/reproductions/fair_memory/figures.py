@@ -12,8 +12,8 @@ import numpy as np
 from poolwise.comparison.published import Claim, Key, Measured
 from poolwise.performance.remote_memory import FAR, NEAR
 from poolwise.presentation.figure import Axis, Bars, Curves, Distribution, Figure, Panels
-from poolwise.reproductions.fair_memory.claims import BY_NODES, PER_DOLLAR, SLOWDOWN, FairMemoryCells, FairMemoryResults
-from poolwise.reproductions.fair_memory.readings import AS_RUN, BACKFILLS, SPEC, FairMemoryReading
+from poolwise.reproductions.fair_memory.claims import BY_NODES, PER_DOLLAR, SLOWDOWN, FairMemoryResults
+from poolwise.reproductions.fair_memory.readings import AS_RUN, COMPARED, SPEC, FairMemoryReading
 from poolwise.reproductions.fair_memory.runs import FAIRNESS, MACHINES, ORDERS
 from poolwise.reproductions.fair_memory.traces import TRACES
 from poolwise.reproductions.results import bands
@@ -40,12 +40,12 @@ LEAD_AXIS = Axis("lead of FM (%)", limits=(-60, None))
 UNDER_5 = {"perlmutter": 88.0, "juwels": 89.0}
 
 
-def of_each_machine(draw: Callable[[FairMemoryResults, str], Iterable[Figure]]) -> Callable[[FairMemoryResults], list[Figure]]:
+def of_each_machine(draw: Callable[[FairMemoryResults], Iterable[Figure]]) -> Callable[[FairMemoryResults], list[Figure]]:
     """Return a function that draws a figure for each machine that was run."""
 
     @wraps(draw)
     def drawn(results: FairMemoryResults) -> list[Figure]:
-        return [figure for machine in MACHINES if results.sizes(machine) for figure in draw(results, machine)]
+        return [figure for machine in MACHINES if results.on(machine).sizes for figure in draw(results.on(machine))]
 
     return drawn
 
@@ -87,17 +87,17 @@ def _pool_axis(sizes: Sequence[int]) -> Axis:
 
 
 @of_each_machine
-def figure_7(results: FairMemoryResults, machine: str) -> Iterator[Figure]:
+def figure_7(results: FairMemoryResults) -> Iterator[Figure]:
     """Draw every order at every pool size."""
     panels = [
-        _curves(results, machine, metric, label, scale, log, reading)
+        _curves(results.under(READINGS[reading]), reading, metric, label, scale, log)
         for metric, label, scale, log in _METRICS
         for reading in READINGS
     ]
-    if len(results.sizes(machine)) > 1:
+    if len(results.sizes) > 1:
         yield Panels(
-            f"figure7-{machine}",
-            f"Figure 7, {NAMES[machine]}: the orders at every pool size",
+            f"figure7-{results.machine}",
+            f"Figure 7, {NAMES[results.machine]}: the orders at every pool size",
             "Left: the specification's reading; right: as the authors ran it. Means over seeds with 95 % intervals; hollow "
             "markers are values printed in the paper.",
             artifact="Figure 7",
@@ -105,8 +105,7 @@ def figure_7(results: FairMemoryResults, machine: str) -> Iterator[Figure]:
         )
 
 
-def _curves(results: FairMemoryResults, machine: str, metric: str, label: str, scale: float, log: bool, reading: str) -> Curves:
-    cells = FairMemoryCells(results, machine, READINGS[reading])
+def _curves(cells: FairMemoryResults, reading: str, metric: str, label: str, scale: float, log: bool) -> Curves:
     lines = {o.upper(): [Measured.over_seeds(scale * cells(metric, o, size)) for size in cells.sizes] for o in ORDERS}
     least = 1.0 if log else 0.0  # no bounded slowdown lies below 1
     interval = {
@@ -114,7 +113,7 @@ def _curves(results: FairMemoryResults, machine: str, metric: str, label: str, s
         for name, line in lines.items()
         if all(np.isfinite(each.low) for each in line)
     }
-    printed = {name: [PUBLISHED.get((machine, metric, name, size), np.nan) for size in cells.sizes] for name in lines}
+    printed = {name: [PUBLISHED.get((cells.machine, metric, name, size), np.nan) for size in cells.sizes] for name in lines}
     return Curves(
         f"{metric}-{reading.replace(' ', '-')}",
         f"{label.partition(' (')[0]}, {reading}",
@@ -128,19 +127,19 @@ def _curves(results: FairMemoryResults, machine: str, metric: str, label: str, s
 
 
 @of_each_machine
-def figure_8(results: FairMemoryResults, machine: str) -> Iterator[Figure]:
+def figure_8(results: FairMemoryResults) -> Iterator[Figure]:
     """Draw fairness."""
-    paper, panels = MACHINES[machine], []
+    paper, panels = results.paper, []
     for size, (name, reading) in product((paper.limited, paper.sufficient), READINGS.items()):
-        cells = FairMemoryCells(results, machine, reading)
+        cells = results.under(reading)
         hours = 3600 * cells("compared_jobs", "fm", size)
         series = {o.upper(): [float((cells(m, o, size) / hours).mean()) for m in FAIRNESS.values()] for o in ORDERS}
         title, axis = f"{size} TB per rack, {name}", Axis("discrimination (h per job)")
         panels.append(Bars(f"{size}-{name.replace(' ', '-')}", title, groups=list(FAIRNESS), series=series, y_axis=axis))
     if not all(np.isnan(list(panel.series.values())).any() for panel in panels):
         yield Panels(
-            f"figure8-{machine}",
-            f"Figure 8, {NAMES[machine]}: fairness",
+            f"figure8-{results.machine}",
+            f"Figure 8, {NAMES[results.machine]}: fairness",
             "Waiting time added relative to first come, first served without backfilling, in hours per compared job; lower is "
             "fairer. The specification compares with the same machine, the authors (as run) with 512 GB in every node. The "
             "paper prints no values.",
@@ -150,21 +149,22 @@ def figure_8(results: FairMemoryResults, machine: str) -> Iterator[Figure]:
 
 
 @of_each_machine
-def figure_9(results: FairMemoryResults, machine: str) -> Iterator[Figure]:
+def figure_9(results: FairMemoryResults) -> Iterator[Figure]:
     """Draw the bounded slowdown by the scope of the pools."""
-    paper, panels = MACHINES[machine], []
+    paper, panels = results.paper, []
     sizes = ((paper.sufficient, "sufficient"), (paper.limited, "limited"))
     for (size, word), (name, reading) in product(sizes, READINGS.items()):
-        where = (machine, reading.backfill, "slowdown")
-        shown = {"512 GB per node": ("rack", "0"), "rack": ("rack", str(size)), "system": ("system", str(size))}
-        series = {label: results.samples[*where, *key] for label, key in shown.items() if (*where, *key) in results.samples}
+        cells = results.under(reading)
+        found = {"512 GB per node": cells.sample(0, "slowdown"), "rack": cells.sample(size, "slowdown")}
+        found["system"] = cells.sample(size, "slowdown", "system")
+        series = {label: np.array(values) for label, values in found.items() if values is not None}
         title, axis = f"{word} pool of {size} TB, {name}", Axis("bounded slowdown", log=True)
         label = f"{size}-{name.replace(' ', '-')}"
         panels.append(Distribution(label, title, series=series, x_axis=axis, y_label="share of jobs above", tail=True))
     if all(panel.series for panel in panels):
         yield Panels(
-            f"figure9-{machine}",
-            f"Figure 9, {NAMES[machine]}: bounded slowdown under FM by the scope of the pools",
+            f"figure9-{results.machine}",
+            f"Figure 9, {NAMES[results.machine]}: bounded slowdown under FM by the scope of the pools",
             "Share of jobs with a greater bounded slowdown; first seed, all jobs after the warm-up.",
             artifact="Figure 9",
             panels=panels,
@@ -174,8 +174,8 @@ def figure_9(results: FairMemoryResults, machine: str) -> Iterator[Figure]:
 def figure_10(results: FairMemoryResults) -> Iterator[Figure]:
     """Draw throughput per memory dollar."""
     panels = []
-    for machine, (name, reading) in product([m for m in MACHINES if results.sizes(m)], READINGS.items()):
-        cells = FairMemoryCells(results, machine, reading)
+    for machine, (name, reading) in product([m for m in MACHINES if results.on(m).sizes], READINGS.items()):
+        cells = results.on(machine, reading)
         lines = {"FM": [Measured.over_seeds(cells(PER_DOLLAR, "fm", s) / cells(PER_DOLLAR, "fm", 0)) for s in cells.sizes]}
         drawn = bands(lines)
         panels.append(
@@ -203,42 +203,42 @@ def figure_10(results: FairMemoryResults) -> Iterator[Figure]:
 
 
 @of_each_machine
-def figure_11(results: FairMemoryResults, machine: str) -> Iterator[Figure]:
+def figure_11(results: FairMemoryResults) -> Iterator[Figure]:
     """Draw the memory utilization."""
-    size = MACHINES[machine].optimum
-    where = (machine, SPEC.backfill, "memory")
-    if (*where, "0") in results.samples and (*where, str(size)) in results.samples:
+    size = results.paper.optimum
+    without, pooled = (results.sample(pool, "memory") for pool in (0, size))
+    if without is not None and pooled is not None:
         yield Bars(
-            f"figure11-{machine}",
-            f"Figure 11, {NAMES[machine]}: memory utilization",
+            f"figure11-{results.machine}",
+            f"Figure 11, {NAMES[results.machine]}: memory utilization",
             "Share of the time in each 10 % bin; FM, rack scope, first seed. The paper's most frequent bins: 20 to 30 % with "
-            f"512 GB, {'70 to 80' if machine == 'perlmutter' else '50 to 60'} % with pools.",
+            f"512 GB, {'70 to 80' if results.machine == 'perlmutter' else '50 to 60'} % with pools.",
             artifact="Figure 11",
             groups=[f"{10 * k} to {10 * (k + 1)}" for k in range(10)],
             series={
-                "512 GB per node": (100 * results.samples[*where, "0"]).tolist(),
-                f"64 GB per node and {size} TB per rack": (100 * results.samples[*where, str(size)]).tolist(),
+                "512 GB per node": (100 * np.array(without)).tolist(),
+                f"64 GB per node and {size} TB per rack": (100 * np.array(pooled)).tolist(),
             },
             y_axis=Axis("share of the time (%)"),
         )
 
 
 @of_each_machine
-def figure_12(results: FairMemoryResults, machine: str) -> Iterator[Figure]:
+def figure_12(results: FairMemoryResults) -> Iterator[Figure]:
     """Draw the degradation by remote memory."""
-    degraded = results.samples.get((machine, SPEC.backfill, "degradation", str(MACHINES[machine].optimum)))
+    degraded = results.sample(results.paper.optimum, "degradation")
     if degraded is not None:
         edges = [0.0, 5.0, 25.0, 50.0, 75.0, 100.0, 150.0, np.inf]
-        counts = np.histogram(100 * degraded, edges)[0] / max(1, len(degraded))
+        counts = np.histogram(100 * np.array(degraded), edges)[0] / max(1, len(degraded))
         yield Bars(
-            f"figure12-{machine}",
-            f"Figure 12, {NAMES[machine]}: degradation by remote memory",
+            f"figure12-{results.machine}",
+            f"Figure 12, {NAMES[results.machine]}: degradation by remote memory",
             "Share of jobs by how much longer they run than with local memory only; FM, rack scope, first seed. The mark is "
             "the published share.",
             artifact="Figure 12",
             groups=["under 5", "5 to 25", "25 to 50", "50 to 75", "75 to 100", "100 to 150", "150 and more"],
             series={"jobs": (100 * counts).tolist()},
-            published={"jobs": [UNDER_5[machine], *[np.nan] * 6]},
+            published={"jobs": [UNDER_5[results.machine], *[np.nan] * 6]},
             y_axis=Axis("share of the jobs (%)", log=True, limits=(0.005, 150.0)),
         )
 
@@ -264,10 +264,10 @@ def ablation(claims: Sequence[Claim], measured: Mapping[str, Mapping[Key, Measur
 
 def backfills(results: FairMemoryResults) -> Iterator[Figure]:
     """Draw the lead of FM over SJF under each backfilling."""
-    sizes = results.sizes("perlmutter")
+    sizes = results.on("perlmutter").sizes
     lines: dict[str, list[Measured]] = {}
-    for backfill in BACKFILLS:
-        cells = FairMemoryCells(results, "perlmutter", FairMemoryReading(backfill))
+    for backfill in COMPARED:
+        cells = results.on("perlmutter", FairMemoryReading(backfill))
         leads = [100 * (cells(SLOWDOWN, "sjf", s) / cells(SLOWDOWN, "fm", s) - 1) for s in sizes]
         lines[backfill] = [Measured.over_seeds(lead) for lead in leads]
     if len(sizes) > 1 and not any(np.isnan(each.value) for line in lines.values() for each in line):
@@ -286,8 +286,8 @@ def backfills(results: FairMemoryResults) -> Iterator[Figure]:
 def sensitivity(results: FairMemoryResults) -> Iterator[Figure]:
     """Draw the lead of FM on other traces."""
     shown = {"as generated": "", **{name: name for name in TRACES}}
-    sizes = results.sizes("perlmutter", next(iter(TRACES)))
-    cells = {label: FairMemoryCells(results, "perlmutter", BY_NODES, trace) for label, trace in shown.items()}
+    sizes = results.on("perlmutter", trace=next(iter(TRACES))).sizes
+    cells = {label: results.on("perlmutter", BY_NODES, trace) for label, trace in shown.items()}
     if sizes:
         yield Curves(
             "sensitivity",

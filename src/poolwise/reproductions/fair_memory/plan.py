@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import product
 
-from poolwise.reproductions.fair_memory.readings import BACKFILLS, BackfillName
-from poolwise.reproductions.fair_memory.runs import MACHINES, RunGroup
+from poolwise.reproductions.fair_memory.readings import COMPARED, BackfillName
+from poolwise.reproductions.fair_memory.runs import INVERTED_F1, MACHINES, ORDERS, FairMemoryCase
 from poolwise.reproductions.fair_memory.traces import TRACES
 
 SEARCHED = tuple(range(8, 49, 4))
@@ -31,46 +33,47 @@ class FairMemoryPlan:
             return paper.sizes
         return tuple(sorted({*paper.sizes[::3], paper.sizes[-1], paper.limited, paper.sufficient, paper.optimum}))
 
-    def groups(self) -> list[RunGroup]:
-        """Return every group of runs, seed by seed."""
+    def cases(self) -> list[FairMemoryCase]:
+        """Return every run, seed by seed."""
         return [group for seed in range(self.seeds) for group in self._of_seed(seed)]
 
-    def pools(self) -> list[RunGroup]:
-        """Return the groups with pools in the racks, at every size."""
-        return [g for g in self.groups() if g.scope == "rack" and g.size_tb and not g.trace]
+    def pools(self) -> list[FairMemoryCase]:
+        """Return the runs with pools in the racks, at every size."""
+        return [c for c in self.cases() if c.scope == "rack" and c.size_tb and not c.trace]
 
-    def two_sizes(self) -> list[RunGroup]:
-        """Return the groups at the limited and the sufficient size."""
-        return [g for g in self.pools() if g.size_tb in (MACHINES[g.machine].limited, MACHINES[g.machine].sufficient)]
+    def two_sizes(self) -> list[FairMemoryCase]:
+        """Return the runs at the limited and the sufficient size."""
+        return [c for c in self.pools() if c.size_tb in (MACHINES[c.machine].limited, MACHINES[c.machine].sufficient)]
 
-    def scopes(self) -> list[RunGroup]:
-        """Return the groups of Figure 9: no pools, and pools of two sizes for a rack and for the whole system."""
-        return [*self.two_sizes(), *(g for g in self.groups() if g.scope == "system" or not g.size_tb)]
+    def scopes(self) -> list[FairMemoryCase]:
+        """Return the runs of Figure 9: no pools, and pools of two sizes for a rack and for the whole system."""
+        return [*self.two_sizes(), *(c for c in self.cases() if c.scope == "system" or not c.size_tb)]
 
-    def costs(self) -> list[RunGroup]:
-        """Return the groups of Figure 10: no pools, and pools of every size."""
-        return [*self.pools(), *(g for g in self.groups() if not g.size_tb)]
+    def costs(self) -> list[FairMemoryCase]:
+        """Return the runs of Figure 10: no pools, and pools of every size."""
+        return [*self.pools(), *(c for c in self.cases() if not c.size_tb)]
 
-    def optimum(self) -> list[RunGroup]:
-        """Return the groups of Figures 11 and 12: no pools, and pools of the size that Figure 10 finds."""
-        return [g for g in self.costs() if g.size_tb in (0, MACHINES[g.machine].optimum)]
+    def optimum(self) -> list[FairMemoryCase]:
+        """Return the runs of Figures 11 and 12: no pools, and pools of the size that Figure 10 finds."""
+        return [c for c in self.costs() if c.size_tb in (0, MACHINES[c.machine].optimum)]
 
-    def other_traces(self) -> list[RunGroup]:
-        """Return the groups on other traces."""
-        return [g for g in self.groups() if g.trace]
+    def other_traces(self) -> list[FairMemoryCase]:
+        """Return the runs on other traces."""
+        return [c for c in self.cases() if c.trace]
 
-    def _of_seed(self, seed: int) -> Iterator[RunGroup]:
+    def _of_seed(self, seed: int) -> Iterator[FairMemoryCase]:
         for machine, paper in MACHINES.items():
-            yield RunGroup(machine, seed, "rack", 0, READ)
+            at = partial(FairMemoryCase, machine, seed)
+            two_sizes = paper.limited, paper.sufficient
+            yield from (at(order, 0, backfill) for backfill in READ for order in ("fm", "fcfs"))
             for size in self.sizes(machine):
-                yield RunGroup(machine, seed, "rack", size, self.backfills)
-            for size in (paper.limited, paper.sufficient):
-                yield RunGroup(machine, seed, "system", size, READ)
+                yield from (at(order, size, backfill) for backfill in self.backfills for order in (*ORDERS, INVERTED_F1))
+                yield from (at(order, size, curve="quadratic") for order in ("sjf", "fm") if size in two_sizes)
+            yield from (at("fm", size, backfill, "system") for size in two_sizes for backfill in READ)
         if self.searched:
-            for trace in TRACES:
-                for size in SEARCHED:
-                    yield RunGroup("perlmutter", seed, "rack", size, READ[1:], trace)
+            for trace, size, order in product(TRACES, SEARCHED, ORDERS):
+                yield FairMemoryCase("perlmutter", seed, order, size, READ[1], trace=trace)
 
 
-FULL = FairMemoryPlan(10, True, tuple(BACKFILLS), True)
+FULL = FairMemoryPlan(10, True, COMPARED, True)
 QUICK = FairMemoryPlan(1, False, READ, False)

@@ -7,17 +7,18 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Literal
 
-from poolwise.interfaces import BackfillPolicy
-from poolwise.policies.backfill.easy import Easy, EasyNodesOnly
+from poolwise.files.component import Component
 
-BackfillName = Literal["easy", "no extra", "nodes only", "nodes only, no extra"]
-BACKFILLS: Mapping[BackfillName, BackfillPolicy] = {
-    "easy": Easy(),
-    "nodes only, no extra": EasyNodesOnly(extra=False),
-    "no extra": Easy(extra=False),
-    "nodes only": EasyNodesOnly(),
-}
+BackfillName = Literal["none", "easy", "no extra", "nodes only", "nodes only, no extra"]
+COMPARED: tuple[BackfillName, ...] = ("easy", "nodes only, no extra", "no extra", "nodes only")
 """EASY as specified, the authors' backfilling, and the two differences between them one at a time."""
+BACKFILLS: Mapping[BackfillName, Component] = {
+    "none": Component(name="none"),
+    "easy": Component(name="easy"),
+    "nodes only, no extra": Component.of("easy_nodes_only", {"extra": False}),
+    "no extra": Component.of("easy", {"extra": False}),
+    "nodes only": Component(name="easy_nodes_only"),
+}
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache, partial
 
 import numpy as np
 
 from poolwise.arrays import FloatArray
-from poolwise.model import Workload
+from poolwise.model import Machine, Workload
+from poolwise.studies.cells import Drawn
 from poolwise.traces.generators import generate
 from poolwise.traces.generators.memory_jobs import JobDistribution
 from poolwise.traces.generators.perlmutter_like import NODE_SECONDS, NODES, RUNTIME_S, PerlmutterLike
@@ -68,6 +70,16 @@ TRACES: Mapping[str, TraceVariant] = {
     "memory follows the width (0.8), in bursts of 12 h": TraceVariant(width=0.8, burst=0.9, meets=False),
 }
 """Traces that test the lead of FM at large pools. The last two have a weighted mean memory of about 220 GB, not 140."""
+
+
+@lru_cache(maxsize=8)
+def drawn_trace(name: str, generator: str, seed: int) -> Drawn:
+    """Return the jobs of a trace as the workload of a cell; the same object each time, so that a process draws them once."""
+    return Drawn(name, {"trace": name, "generator": generator, "seed": seed}, partial(_draw, name, generator, seed))
+
+
+def _draw(name: str, generator: str, seed: int, machine: Machine) -> Workload:
+    return TRACES[name].workload(generator, seed)
 
 
 def _memory(share: float) -> Quantiles:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from poolwise.batch.methods.place import Place
 from poolwise.registry import register
+from poolwise.reproductions.cases import Measurer
 from poolwise.reproductions.irop import claims, figures
 from poolwise.reproductions.irop.plan import QUICK, THETAS, Grid
-from poolwise.reproductions.irop.runs import IropCase, MemoryTimeCase
-from poolwise.reproductions.measurements import Measurer
+from poolwise.reproductions.irop.runs import MemoryTimeCase
 from poolwise.reproductions.reproduction import Part, Reproduction, ReproductionResult, rows_of
 
 AT_SIZE = Part(
@@ -34,9 +33,9 @@ class IropReproduction(Reproduction):
     def run(self, measure: Measurer, *, quick: bool, figure: str = "") -> ReproductionResult:
         """Measure the placements of the grid; see `Reproduction.run`."""
         grid, parts = QUICK if quick else Grid(), [part for part in (AT_SIZE, SMALLER) if part.concerns(figure)]
-        runs = measure((case for part in parts for case in part.cases(grid)), IropCase.run, Place().prepare)
+        runs = measure(case for part in parts for case in part.cases(grid))
         by_memory_time = [MemoryTimeCase(seed) for seed in range(grid.seeds if AT_SIZE in parts else 0)]
-        memory_time = measure(by_memory_time, MemoryTimeCase.run)
+        memory_time = measure(by_memory_time)
         views = [claims.View(grid, runs, theta, memory_time) for theta in THETAS]
         measured = {key: value for view in views for key, value in rows_of(parts, view).items()}
         drawn = list(figures.at_size(grid, runs)) if AT_SIZE in parts else []

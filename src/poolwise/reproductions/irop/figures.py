@@ -35,7 +35,7 @@ def at_size(grid: Grid, runs: IropRuns) -> Iterator[Figure]:
             caption=f"Means of {grid.seeds} seeds with 95 % intervals; 150 workloads on 1200 modules.",
             x=list(grid.etas),
             x_axis=Axis("weight of energy, eta"),
-            y_axis=Axis(label),
+            y_axis=Axis(label, limits=(0 if metric in ("completion", "energy") else None, None)),
             artifact=f"Figure {name[6]}",
             **bands(lines),
         )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -21,8 +21,12 @@ from poolwise.batch.search.costs import costs_of
 from poolwise.batch.search.packing import BinPacking, assignment_of
 from poolwise.errors import PolicyError, PoolwiseError
 from poolwise.files.batch import read_batch
+from poolwise.hashing import Json, digest
 from poolwise.performance.profiles import Profile
+from poolwise.reproductions.cases import MeasuredCase
 
+FILE = catalog.find("batches", "batch-150x1200")
+"""Problems of the paper's distribution."""
 HEEP_BY_MODULE = "heep, by module"
 """Name of HEEP with modules sorted by their whole energy."""
 LARGEST_FIRST, FILLED_UP = "irop, largest first", "irop, filled up"
@@ -32,7 +36,7 @@ IGNORE_TOLERANCE = ("cfm", "first-fit")
 
 
 @dataclass(frozen=True)
-class IropCase:
+class IropCase(MeasuredCase):
     """Placement by one method of one problem of the paper's distribution.
 
     Attributes
@@ -51,17 +55,25 @@ class IropCase:
     modules: int = 1200
     seconds: float = 0.05
 
+    def inputs(self) -> Json:
+        """Return the hash of the batch file."""
+        return {"batch": digest(FILE.read_bytes())}
+
     def problem(self) -> Problem:
         """Draw the problem; smaller sizes take the first workloads, and the first modules of each type."""
-        file = catalog.find("batches", "batch-150x1200")
-        whole = read_batch(file, seed=self.seed, eta=self.eta, theta=self.theta, tolerance=self.tolerance)
+        whole = read_batch(FILE, seed=self.seed, eta=self.eta, theta=self.theta, tolerance=self.tolerance)
         if (self.workloads, self.modules) == (len(whole.batch), len(whole.modules)):
             return whole
         rows = [members[: self.modules // len(whole.groups)] for _, members in whole.groups.ids()]
         modules = whole.modules.select_rows(np.sort(np.concatenate(rows)))
         return replace(whole, batch=whole.batch.select_rows(np.arange(self.workloads)), modules=modules)
 
-    def run(self) -> dict[str, Any]:
+    @staticmethod
+    def prepare(cases: Sequence[IropCase]) -> None:
+        """Compile the kernels of local search."""
+        Place().prepare()
+
+    def measure(self) -> Json:
         """Place the workloads and check the result; raise PolicyError if it breaks a constraint that the method observes."""
         problem = self.problem()
         begin = time.process_time()
@@ -141,7 +153,7 @@ STEPS = 301
 
 
 @dataclass(frozen=True)
-class MemoryTimeCase:
+class MemoryTimeCase(MeasuredCase):
     """Placement at the paper's size on the modules that CFM chooses, each workload with the share that `least_product` finds.
 
     It does not depend on Delta and eta.
@@ -149,7 +161,11 @@ class MemoryTimeCase:
 
     seed: int
 
-    def run(self) -> dict[str, Any]:
+    def inputs(self) -> Json:
+        """Return the hash of the batch file."""
+        return {"batch": digest(FILE.read_bytes())}
+
+    def measure(self) -> Json:
         """Return the mean completion ratio and local share; raise PolicyError if a constraint other than Delta is broken."""
         problem = IropCase("cfm", "relative", 0.0, None, self.seed).problem()
         found = Cfm().solve(problem, Limit(1.0))

@@ -7,9 +7,9 @@ from functools import partial
 from typing import ClassVar
 
 from poolwise.registry import register
-from poolwise.reproductions.measurements import Measurer
+from poolwise.reproductions.cases import Measurer
 from poolwise.reproductions.nvme_composition import claims, figures, packing
-from poolwise.reproductions.nvme_composition.cells import NvmeCase, measure_nvme_case
+from poolwise.reproductions.nvme_composition.cells import NvmeCase, measure_cases
 from poolwise.reproductions.nvme_composition.claims import NvmeResults
 from poolwise.reproductions.nvme_composition.plan import MODES, QUICK, SOURCES, TABLES, NvmePlan, seeded
 from poolwise.reproductions.reproduction import Part, Reproduction, ReproductionResult, figures_of, rows_of
@@ -62,8 +62,8 @@ class NvmeComposition(Reproduction):
     def run(self, measure: Measurer, *, quick: bool, figure: str = "") -> ReproductionResult:
         """Measure everything, or the runs of one figure; with `quick` two seeds and the middle of each range."""
         plan, parts = QUICK if quick else NvmePlan(self.seeds), [part for part in PARTS if part.concerns(figure)]
-        runs = measure_nvme_case(cases(plan, figure), measure)
-        packed = packing.measure_packings(packing.cases(plan.seeds if plan.packings and not figure else 0), measure)
+        runs = measure_cases(cases(plan, figure), measure)
+        packed = measure(packing.cases(plan.seeds if plan.packings and not figure else 0, measure))
         under = {mode: NvmeResults(runs, plan, mode) for mode in SOURCES}
         found = {mode: rows_of(parts, results) for mode, results in under.items()}
         results = under["default"]

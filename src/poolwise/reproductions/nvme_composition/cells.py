@@ -2,44 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
 
 from poolwise import catalog
 from poolwise.calibration import calibrate
-from poolwise.engines import simulate
 from poolwise.errors import PolicyError
+from poolwise.files.component import Component
 from poolwise.files.document import Document, Origin
-from poolwise.files.machine import check_machine
-from poolwise.files.machine_build import machine_of
-from poolwise.interfaces import PerformanceModel, PlacementPolicy
+from poolwise.files.machine import MachineDescription, read_machine
+from poolwise.files.study import PerformanceSection, SchedulerSection
+from poolwise.hashing import Json, canonical
 from poolwise.metrics.compositions import composition_faults
 from poolwise.metrics.deadlines import missed_high_priority_pct, missed_pct
 from poolwise.metrics.devices import demand_before, device_use, nodes_of
 from poolwise.metrics.window import Window
-from poolwise.model import Machine, Schedule
-from poolwise.performance.ideal import Ideal
-from poolwise.performance.nvme_sharing import NvmeSharing
-from poolwise.performance.sharing_table import SharingTable
-from poolwise.policies.placement.nvme.policies import (
-    NvmeDisaggregationAware,
-    NvmeFirstFit,
-    NvmeMaximizeComposition,
-    NvmeMinimizeFragmentation,
-    rule,
-)
-from poolwise.reproductions.measurements import Measurer
-from poolwise.schedulers.composition import CompositionScheduler
+from poolwise.model import Schedule
+from poolwise.policies.placement.nvme.policies import rule
+from poolwise.reproductions.cases import CellCase, MeasuredCase, Measurer
+from poolwise.studies.cells import Cell, Generated, cell_sources
 from poolwise.traces.generators.nvme_mix import MixScenario, NvmeMix
 
 Infrastructure = Literal["disaggregated", "physically_attached"]
 NvmePolicy = Literal["first_fit", "disaggregation_aware"]
 MACHINES: Mapping[Infrastructure, str] = {"disaggregated": "nvme-pooled", "physically_attached": "nvme-attached"}
-MODELED = {"bandwidth_bound": "catalog:nvme-smufin.csv", "fio": "catalog:nvme-fio.csv"}
 
 
 @dataclass(frozen=True)
@@ -74,8 +65,6 @@ class Physics:
 DEFAULT = Physics()
 PARITY = Physics(constant_gaps=True, correlated=True, frozen=True, base_times=True, all_resources=True, seventh=True)
 INFERRED = replace(PARITY, late_alone=True, capacity_alone=True)
-SEVENTH = (2358.0, 2132.0, 1905.0)
-"""Seconds of a seventh SMUFIN instance on compositions of 1, 2, and 3 or more devices (specs, "Workloads")."""
 
 
 @dataclass(frozen=True)
@@ -89,10 +78,10 @@ class NvmeLoad:
     physics: Physics = DEFAULT
 
     @property
-    def mix(self) -> NvmeMix:
-        """Mix before its gaps are scaled."""
-        p = self.physics
-        return NvmeMix(self.scenario, fio=self.fio, seed=self.seed, constant_gaps=p.constant_gaps, correlated=p.correlated)
+    def settings(self) -> Json:
+        """Settings of the mix before its gaps are scaled."""
+        chosen = {"constant_gaps": self.physics.constant_gaps, "correlated": self.physics.correlated}
+        return {"scenario": self.scenario, "fio": self.fio, "seed": self.seed, **chosen}
 
     @property
     def calibration(self) -> NvmeLoad:
@@ -113,109 +102,147 @@ class NvmeCase:
     gap_s: float = 0.0
 
 
-def measure_nvme_case(cases: Sequence[NvmeCase], measure: Measurer) -> dict[NvmeCase, dict[str, Any]]:
+@dataclass(frozen=True)
+class LoadCalibration(MeasuredCase):
+    """Arrival gaps and measurement window at which the ideal machine reaches a load."""
+
+    load: NvmeLoad
+
+    def inputs(self) -> Json:
+        """Return the content of the machine."""
+        return described("disaggregated", 10).content
+
+    def measure(self) -> Json:
+        """Calibrate the gaps."""
+        load = self.load
+        found = calibrate(
+            NvmeMix(**load.settings),
+            described("disaggregated", 10).machine,
+            load.target,
+            all_resources=load.physics.all_resources,
+        )
+        ideal = found.ideal
+        return {
+            "gap_s": found.mix.mean_gap_s,
+            "ideal": ideal.load,
+            "reached": found.reached,
+            "begin": ideal.window.begin,
+            "end": ideal.window.end,
+            "opened": ideal.opened,
+        }
+
+
+@dataclass(frozen=True)
+class NvmeRun(CellCase):
+    """Run of a case with calibrated arrivals.
+
+    Attributes
+    ----------
+    gap_s : seconds between arrivals
+    begin, end : measurement window, ns
+    opened, reached : whether the ideal load opened the window, and whether the calibration reached its target
+    """
+
+    case: NvmeCase
+    gap_s: float
+    begin: int
+    end: int
+    opened: bool
+    reached: bool
+
+    @classmethod
+    def of(cls, case: NvmeCase, calibration: Mapping[str, Any]) -> NvmeRun:
+        """Return the run of a case; the window scales with the gaps, so that it covers the same arrivals."""
+        gap_s = case.gap_s or calibration["gap_s"]
+        scale = gap_s / calibration["gap_s"]
+        begin, end = (round(calibration[name] * scale) for name in ("begin", "end"))
+        return cls(case, gap_s, begin, end, calibration["opened"], calibration["reached"])
+
+    def cell(self) -> Cell:
+        """Return the cell: machine, mix, placement and sharing of devices."""
+        case, load = self.case, self.case.load
+        gaps = {"mean_gap_s": self.gap_s, "high_priority_factor": case.high_priority_factor}
+        jobs = Generated("nvme_mix", canonical({**load.settings, **gaps}), 0, None)
+        how = SchedulerSection(kind="composition", placement=placement(case.policy, load.physics))
+        model = PerformanceSection(model=performance(case.policy, load.physics))
+        return Cell({}, load.seed, *described(case.infrastructure, case.devices), jobs, how, model, 0, cell_sources())
+
+    def simulate(self) -> Schedule:
+        """Return the schedule of the cell without the warning that the authors' seventh sharer is faster than their sixth."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return super().simulate()
+
+    def measured(self, schedule: Schedule) -> Json:
+        """Return the metrics under the names of the published tables, and the counts that the figures need.
+
+        Raises PolicyError if the schedule breaks a composition rule.
+        """
+        faults = composition_faults(schedule)
+        if faults:
+            raise PolicyError(f"{self.case}: {faults[0]}")
+        window = Window(self.begin, self.end)
+        workload = schedule.workload
+        population = (workload.submit >= window.begin) & (workload.submit <= window.end)
+        use = device_use(schedule, window)
+        ran = population & schedule.done
+        wait = (schedule.job_start[ran] - workload.submit[ran]) / 1e9
+        return {
+            "cpu_load": use.cpu_load,
+            "bandwidth_load": use.bandwidth_load,
+            "capacity_load": use.capacity_load,
+            "missed_deadlines_pct": missed_pct(schedule, population),
+            "missed_high_priority_pct": missed_high_priority_pct(schedule, population),
+            "nvme_usage_pct": use.usage_pct,
+            "mean_wait_s": float(wait.mean()) if len(wait) else 0.0,
+            "composition_size": use.composition_size_floor,
+            "sharing_ratio": use.sharing_ratio_floor,
+            "true_composition_size": use.composition_size if np.isfinite(use.composition_size) else 1.0,
+            "true_sharing_ratio": use.sharing_ratio if np.isfinite(use.sharing_ratio) else 0.0,
+            "rejected": len(schedule.rejected),
+            "measured": int(population.sum()),
+            "opened": self.opened,
+            "reached": self.reached,
+            **_placement_counts(schedule, self.case.load.physics.capacity_alone),
+        }
+
+
+def measure_cases(cases: Iterable[NvmeCase], measure: Measurer) -> dict[NvmeCase, Json]:
     """Measure each case after its calibration."""
-    return measure(cases, partial(measured_values, calibrations=calibrate_loads(cases, measure)))
+    return {run.case: found for run, found in measure(calibrated(cases, measure)).items()}
 
 
-def calibrate_loads(cases: Sequence[NvmeCase], measure: Measurer) -> dict[NvmeLoad, dict[str, Any]]:
-    """Calibrate the arrival gaps of the loads of some cases."""
-    return measure([case.load.calibration for case in cases], _calibrate_load)
-
-
-def _calibrate_load(load: NvmeLoad) -> dict[str, Any]:
-    found = calibrate(load.mix, machine("disaggregated", 10), load.target, all_resources=load.physics.all_resources)
-    ideal = found.ideal
-    return {
-        "gap_s": found.mix.mean_gap_s,
-        "ideal": ideal.load,
-        "reached": found.reached,
-        "begin": ideal.window.begin,
-        "end": ideal.window.end,
-        "opened": ideal.opened,
-    }
+def calibrated(cases: Iterable[NvmeCase], measure: Measurer) -> list[NvmeRun]:
+    """Return the run of each case after calibrating its load."""
+    wanted = list(cases)
+    found = measure(LoadCalibration(case.load.calibration) for case in wanted)
+    return [NvmeRun.of(case, found[LoadCalibration(case.load.calibration)]) for case in wanted]
 
 
 @lru_cache(maxsize=16)
-def machine(infrastructure: Infrastructure, devices: int) -> Machine:
+def described(infrastructure: Infrastructure, devices: int) -> MachineDescription:
     """Return the published machine, with the given number of pooled devices."""
     document = Document.read(catalog.find("machines", MACHINES[infrastructure]))
     if infrastructure == "disaggregated":
         document = document.with_value("device.nvme.count", devices, Origin("devices"))
-    return machine_of(check_machine(document), infrastructure)
+    return read_machine(document, default=infrastructure)
 
 
-def model(policy: NvmePolicy, physics: Physics) -> PerformanceModel:
+def performance(policy: NvmePolicy, physics: Physics) -> Component:
     """Return the performance model under a policy."""
     if policy == "first_fit" and physics.base_times:
-        return Ideal()
-    tables = {kind: SharingTable.read(name) for kind, name in MODELED.items()}
-    if physics.seventh:
-        measured = tables["bandwidth_bound"].seconds
-        rows = tuple((*row, more) for row, more in zip(measured, SEVENTH, strict=True))
-        tables["bandwidth_bound"] = SharingTable(rows)
-    return NvmeSharing(tables, fixed_at_start=physics.frozen)
+        return Component(name="ideal")
+    tables = {"bandwidth_bound": f"catalog:nvme-smufin{'-seven' if physics.seventh else ''}.csv", "fio": "catalog:nvme-fio.csv"}
+    return Component.of("nvme_sharing", {"tables": tables, "fixed_at_start": physics.frozen})
 
 
-def placement(policy: NvmePolicy, physics: Physics) -> PlacementPolicy:
+def placement(policy: NvmePolicy, physics: Physics) -> Component:
     """Return the placement of a policy."""
     if policy == "first_fit":
-        return NvmeFirstFit()
-    late_shares = not physics.late_alone
-    return NvmeDisaggregationAware(
-        NvmeMaximizeComposition(late_shares=late_shares),
-        NvmeMinimizeFragmentation(late_shares=late_shares),
-        capacity_alone=physics.capacity_alone,
-    )
-
-
-def run_nvme_case(case: NvmeCase, gap_s: float, policy: PlacementPolicy | None = None) -> Schedule:
-    """Simulate a case, with another placement if one is given.
-
-    Raises PolicyError if the schedule breaks a composition rule.
-    """
-    mix = replace(case.load.mix, mean_gap_s=gap_s, high_priority_factor=case.high_priority_factor)
-    scheduler = CompositionScheduler(placement=placement(case.policy, case.load.physics) if policy is None else policy)
-    truth = model(case.policy, case.load.physics)
-    schedule = simulate(machine(case.infrastructure, case.devices), mix.generate(), scheduler, truth=truth).schedule
-    faults = composition_faults(schedule)
-    if faults:
-        raise PolicyError(f"{case}: {faults[0]}")
-    return schedule
-
-
-def measured_values(
-    case: NvmeCase, calibrations: Mapping[NvmeLoad, Mapping[str, Any]], policy: PlacementPolicy | None = None
-) -> dict[str, Any]:
-    """Return the metrics of a case under the names of the published tables, and the counts that the figures need."""
-    calibration = calibrations[case.load.calibration]
-    gap_s = case.gap_s or calibration["gap_s"]
-    schedule = run_nvme_case(case, gap_s, policy)
-    scale = gap_s / calibration["gap_s"]  # the window scales with the gaps, so it covers the same arrivals
-    window = Window(round(calibration["begin"] * scale), round(calibration["end"] * scale))
-    workload = schedule.workload
-    population = (workload.submit >= window.begin) & (workload.submit <= window.end)
-    use = device_use(schedule, window)
-    ran = population & schedule.done
-    wait = (schedule.job_start[ran] - workload.submit[ran]) / 1e9
-    return {
-        "cpu_load": use.cpu_load,
-        "bandwidth_load": use.bandwidth_load,
-        "capacity_load": use.capacity_load,
-        "missed_deadlines_pct": missed_pct(schedule, population),
-        "missed_high_priority_pct": missed_high_priority_pct(schedule, population),
-        "nvme_usage_pct": use.usage_pct,
-        "mean_wait_s": float(wait.mean()) if len(wait) else 0.0,
-        "composition_size": use.composition_size_floor,
-        "sharing_ratio": use.sharing_ratio_floor,
-        "true_composition_size": use.composition_size if np.isfinite(use.composition_size) else 1.0,
-        "true_sharing_ratio": use.sharing_ratio if np.isfinite(use.sharing_ratio) else 0.0,
-        "rejected": len(schedule.rejected),
-        "measured": int(population.sum()),
-        "opened": bool(calibration["opened"]),
-        "reached": bool(calibration["reached"]),
-        **_placement_counts(schedule, case.load.physics.capacity_alone),
-    }
+        return Component(name="nvme_first_fit")
+    part = {"late_shares": not physics.late_alone}
+    settings = {"maximize": part, "minimize": part, "capacity_alone": physics.capacity_alone}
+    return Component.of("nvme_disaggregation_aware", settings)
 
 
 def _placement_counts(schedule: Schedule, capacity_alone: bool) -> dict[str, Any]:

@@ -37,7 +37,7 @@ _NAMES = {
     "disaggregated": "pooled",
     "physically_attached": "attached",
 }
-MISSED_AXIS = Axis("missed deadlines (%)")
+MISSED_AXIS = Axis("missed deadlines (%)", limits=(0, 100))
 
 
 def published_values() -> dict[Key, float]:
@@ -103,7 +103,7 @@ def figure_6(results: NvmeResults) -> Iterator[Figure]:
     loads = results.plan.loads
     lines = {f"{SHORT[s]} {s}": [results.at(s, load, AWARE) for load in loads] for s in SHARES}
     caption = "Share of the NVMe workloads that maximize composition places; minimize fragmentation places the rest."
-    axis = Axis("placed by maximize composition (%)")
+    axis = Axis("placed by maximize composition (%)", limits=(0, 100))
     yield _figure(results, 6, caption, loads, "target CPU load", lines, maximized_pct, axis)
 
 
@@ -117,7 +117,7 @@ def figures_7_to_9(results: NvmeResults) -> Iterator[Figure]:
         (9, "true_composition_size", "devices per composition"),
     ):
         x, caption = "deadline factor of high priority", "Load 0.7, disaggregated."
-        yield _figure(results, number, caption, factors, x, lines, metric, Axis(label))
+        yield _figure(results, number, caption, factors, x, lines, metric, Axis(label, limits=(0, None)))
 
 
 def figure_10(results: NvmeResults) -> Iterator[Figure]:

@@ -7,14 +7,16 @@ algorithms choose, for late workloads alone and for all.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 
+from poolwise.engines import simulate
+from poolwise.files.factory import models_of
+from poolwise.hashing import Json
 from poolwise.policies.placement.nvme.compositions import Compositions
 from poolwise.policies.placement.nvme.need import Need
 from poolwise.policies.placement.nvme.policies import (
@@ -23,8 +25,10 @@ from poolwise.policies.placement.nvme.policies import (
     NvmeMinimizeFragmentation,
 )
 from poolwise.presentation.table import Table
-from poolwise.reproductions.measurements import Measurer
-from poolwise.reproductions.nvme_composition.cells import NvmeCase, NvmeLoad, calibrate_loads, measured_values
+from poolwise.reproductions.cases import MeasuredCase, Measurer
+from poolwise.reproductions.nvme_composition.cells import NvmeCase, NvmeLoad, NvmeRun, calibrated
+from poolwise.schedulers.composition import CompositionScheduler
+from poolwise.studies.cells import workload_of
 
 
 @dataclass(frozen=True)
@@ -47,37 +51,36 @@ GAPS_S = (0.0, 60.0, 50.0)
 
 
 @dataclass(frozen=True)
-class PackingCase:
+class PackingCase(MeasuredCase):
     """Run of S1 at load 0.9 on pooled devices under the disaggregation-aware policy, with a core packing."""
 
     packing: str
-    gap_s: float
-    seed: int
+    run: NvmeRun
 
-    @property
-    def run(self) -> NvmeCase:
-        """Run of the tables that this case varies."""
-        return NvmeCase(NvmeLoad("high_bandwidth", 0.9, self.seed), "disaggregation_aware", gap_s=self.gap_s)
+    def inputs(self) -> Json:
+        """Return the inputs of the run without the packing."""
+        return self.run.inputs()
+
+    def measure(self) -> Json:
+        """Return missed deadlines, and how often a late workload had one node with enough free cores, or several."""
+        choices: Counter[bool] = Counter()
+        packing, cell = PACKINGS[self.packing], self.run.cell()
+        policy = NvmeDisaggregationAware(
+            _Maximize(packing=packing, choices=choices), _Minimize(packing=packing, choices=choices)
+        )
+        scheduler = CompositionScheduler(placement=policy)
+        truth, _ = models_of(cell.performance, cell.seed)
+        schedule = simulate(cell.machine, workload_of(cell), scheduler, truth=truth).schedule
+        missed = self.run.measured(schedule)["missed_deadlines_pct"]
+        return {"missed_deadlines_pct": missed, "one_node": choices[False], "several_nodes": choices[True]}
 
 
-def cases(seeds: int) -> list[PackingCase]:
-    """Return every packing at every rate with every seed."""
-    return [PackingCase(name, gap, seed) for gap in GAPS_S for name in PACKINGS for seed in range(seeds)]
-
-
-def measure_packings(wanted: Sequence[PackingCase], measure: Measurer) -> dict[PackingCase, dict[str, Any]]:
-    """Measure each case after its calibration."""
-    calibrations = calibrate_loads([case.run for case in wanted], measure)
-    return measure(wanted, partial(measure_packing, calibrations=calibrations))
-
-
-def measure_packing(case: PackingCase, calibrations: Mapping[NvmeLoad, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return missed deadlines, and how often a late workload had one node with enough free cores, or several."""
-    choices: Counter[bool] = Counter()
-    packing = PACKINGS[case.packing]
-    policy = NvmeDisaggregationAware(_Maximize(packing=packing, choices=choices), _Minimize(packing=packing, choices=choices))
-    values = measured_values(case.run, calibrations, policy)
-    return {"missed_deadlines_pct": values["missed_deadlines_pct"], "one_node": choices[False], "several_nodes": choices[True]}
+def cases(seeds: int, measure: Measurer) -> list[PackingCase]:
+    """Return every packing at every rate with every seed, after calibrating the loads."""
+    points = product(GAPS_S, range(seeds))
+    plain = [NvmeCase(NvmeLoad("high_bandwidth", 0.9, seed), "disaggregation_aware", gap_s=gap) for gap, seed in points]
+    runs = calibrated(plain, measure)
+    return [PackingCase(name, run) for name in PACKINGS for run in runs]
 
 
 @dataclass(frozen=True)
@@ -151,5 +154,5 @@ def describe_packing(found: Mapping[PackingCase, Mapping[str, Any]]) -> list[str
 
 def _missed(found: Mapping[PackingCase, Mapping[str, Any]], name: str, gap: float) -> float:
     """Return the missed deadlines of a packing at a rate, mean over the seeds."""
-    runs = [run for case, run in found.items() if (case.packing, case.gap_s) == (name, gap)]
+    runs = [run for case, run in found.items() if (case.packing, case.run.case.gap_s) == (name, gap)]
     return float(np.mean([run["missed_deadlines_pct"] for run in runs]))

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from poolwise.registry import register
-from poolwise.reproductions.measurements import Measurer
+from poolwise.reproductions.cases import Measurer
 from poolwise.reproductions.reproduction import Part, Reproduction, ReproductionResult, figures_of, rows_of
 from poolwise.reproductions.vinesim import claims, extensions, figures
 from poolwise.reproductions.vinesim.claims import VineSimResults
 from poolwise.reproductions.vinesim.plan import QUICK, VineSimPlan
-from poolwise.reproductions.vinesim.setups import prepare, run_setup
 
 PARTS = (
     Part(("Table 2", "Table 4"), VineSimPlan.single, (claims.tasks, claims.table_4)),
@@ -52,7 +51,7 @@ class VineSimReproduction(Reproduction):
         """Simulate every set-up at every time between arrivals (fewer times and seeds with `quick`)."""
         plan, parts = QUICK if quick else VineSimPlan(), [part for part in PARTS if part.concerns(figure)]
         setups = [seeded for part in parts for setup in part.cases(plan) for seeded in plan.seeded(setup)]
-        results = VineSimResults(measure(setups, run_setup, prepare), plan)
+        results = VineSimResults(measure(setups), plan)
         measured, drawn = rows_of(parts, results), figures_of(parts, results)
         if figure:
             return ReproductionResult(measured, drawn, plan.notes())

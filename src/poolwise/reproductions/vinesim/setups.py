@@ -5,20 +5,25 @@ Printed values are used as they are; `VineSimPlan.notes` lists the assumptions. 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.engines import simulate
+from poolwise.engines.dispatch import replay as dispatch
+from poolwise.files.component import Component
+from poolwise.files.study import PerformanceSection, SchedulerSection
+from poolwise.hashing import Json
 from poolwise.metrics import MeasuredRun
 from poolwise.metrics.measures import Energy, LatencyMeasure, TaskLatency, Throughput, UnitMeasure
 from poolwise.metrics.summary import measure_run
 from poolwise.metrics.unit_use import unit_series
+from poolwise.model import Schedule
 from poolwise.random import uniform
-from poolwise.registry import make
-from poolwise.schedulers.dispatch import Dispatch
+from poolwise.reproductions.cases import CellCase
+from poolwise.studies.cells import Cell, Drawn, cell_sources
 from poolwise.traces import vinesim
 from poolwise.units import US
 
@@ -44,9 +49,16 @@ LargeJobs = Literal["five", "even"]
 UnitPlaces = Literal["line", "alternate", "split", "near", "far"]
 JobSet = Literal["single", "thirty", "five", "sizes", "kernels"]
 
+TRANSFERS = PerformanceSection(model=Component.of("combined", {"models": ["affinity", "transfer"]}))
+"""Execution times from affinities and transfers."""
+SHARED_LINKS = PerformanceSection(
+    model=Component.of("combined", {"models": ["affinity", "network_sharing", "fetching"]}), estimate_model=TRANSFERS.model
+)
+"""Execution times where transfers share links, which the scheduler does not expect."""
+
 
 @dataclass(frozen=True)
-class Setup:
+class Setup(CellCase):
     """One simulation.
 
     Attributes
@@ -89,6 +101,34 @@ class Setup:
     contended: bool = False
     sample: int = 0
     seed: int = 0
+
+    def inputs(self) -> Json:
+        """Return nothing: the fields determine the cell, and building its machine and tasks takes longer than most runs."""
+        return {}
+
+    def cell(self) -> Cell:
+        """Return the cell: tasks on units, as in deployment and dispatch plans."""
+        case = self.case()
+        options = {"tie": self.tie} if self.policy in ("high", "closer_to_data") else {}
+        jobs = Drawn("tasks of a set-up", asdict(self), lambda machine: case.workload)
+        how = SchedulerSection(kind="dispatch", placement=Component.of(self.policy, options))
+        performance = SHARED_LINKS if self.contended else TRANSFERS
+        return Cell({}, self.seed, case.machine, {}, {}, jobs, how, performance, 0, cell_sources())
+
+    def measured(self, schedule: Schedule) -> Json:
+        """Return the metrics, and with sampling the "series" of the utilization of each unit type."""
+        run = MeasuredRun.of(schedule)
+        content: Json = {name: value for name, value in measure_run(run, MEASURES).items() if value == value}  # no NaN in JSON
+        if self.sample:
+            series = unit_series(schedule, run.window, self.sample * US)
+            by_type = {name: column.tolist() for name, column in series.by_type.items()}
+            content["series"] = {"begin_us": (series.begin / US).tolist(), "by_type": by_type}
+        return content
+
+    @staticmethod
+    def prepare(cases: Sequence[Any]) -> None:
+        """Load the kernels of task dispatch."""
+        dispatch.load()
 
     def case(self) -> vinesim.VineSimCase:
         """Return the set-up as a case of the VineSim formats."""
@@ -181,27 +221,6 @@ def mixed_sizes(seed: int, large: LargeJobs = "five") -> IntArray:
     sizes[: rest - int(sizes.sum())] += 1
     whole = np.concatenate([small, medium, sizes])
     return whole[np.argsort(uniform(seed, "shuffle", np.arange(500)))]
-
-
-def run_setup(setup: Setup) -> dict[str, Any]:
-    """Simulate one set-up; return its metrics, and with sampling the "series" of the utilization of each unit type."""
-    case = setup.case()
-    options = {"tie": setup.tie} if setup.policy in ("high", "closer_to_data") else {}
-    scheduler = Dispatch(make("placements", setup.policy, **options))
-    done = simulate(case.machine, case.workload, scheduler, truth=case.model, estimate=case.estimate, seed=setup.seed)
-    run = MeasuredRun.of(done.schedule)
-    found = measure_run(run, MEASURES)
-    content: dict[str, Any] = {name: value for name, value in found.items() if value == value}  # no NaN in JSON
-    if setup.sample:
-        series = unit_series(done.schedule, run.window, setup.sample * US)
-        by_type = {name: column.tolist() for name, column in series.by_type.items()}
-        content["series"] = {"begin_us": (series.begin / US).tolist(), "by_type": by_type}
-    return content
-
-
-def prepare() -> None:
-    """Compile the kernels, in one process before others start."""
-    run_setup(Setup(0.0, jobs="single"))
 
 
 POLICIES = ("high", "flat", "closer_to_data", "earliest_finish", "delay")

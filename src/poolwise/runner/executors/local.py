@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from threading import Thread
 from typing import TypeVar
 
@@ -16,6 +17,7 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError  # type
 
 from poolwise.errors import InputError, PoolwiseError
 from poolwise.runner.execution import Executor, Finished, FinishedTask, grouped, run_tasks
+from poolwise.runner.running import reported_folder, reporting_to
 from poolwise.runner.task_type import TaskType
 
 Task = TypeVar("Task")
@@ -68,7 +70,9 @@ def _in_processes(
 ) -> Generator[FinishedTask, None, None]:
     """Yield tasks as they finish. Workers only compute; one process writes, so a killed run cannot leave a second writer."""
     workers = Parallel(n_jobs=processes, backend="loky", return_as="generator_unordered", batch_size=1, max_nbytes=None)
-    outputs: Generator[Finished, None, None] = workers(delayed(_in_worker)(task_type, group, os.getpid()) for group in groups)
+    outputs: Generator[Finished, None, None] = workers(
+        delayed(_in_worker)(task_type, group, os.getpid(), reported_folder()) for group in groups
+    )
     try:
         for finished in outputs:
             yield from finished
@@ -78,9 +82,10 @@ def _in_processes(
             outputs.close()
 
 
-def _in_worker(task_type: TaskType[Task], tasks: Mapping[str, Task], parent: int) -> Finished:
+def _in_worker(task_type: TaskType[Task], tasks: Mapping[str, Task], parent: int, folder: Path | None) -> Finished:
     exit_with_parent(parent)
-    return list(run_tasks(task_type, tasks))
+    with reporting_to(folder):
+        return list(run_tasks(task_type, tasks))
 
 
 @lru_cache(maxsize=1)

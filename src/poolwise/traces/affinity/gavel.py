@@ -13,8 +13,8 @@ from pathlib import Path
 from poolwise.errors import InputError
 from poolwise.registry import register
 from poolwise.traces.affinity.tables import OPERATIONS, UnitTables
-from poolwise.traces.table_checks import known_numbers, refuse, require
-from poolwise.traces.table_columns import columns_of_csv
+from poolwise.traces.table_checks import refuse, require
+from poolwise.traces.table_columns import columns_of_csv, known_numbers
 
 _COLUMNS = ("gpu", "consolidated", "job_type", "num_gpus", "steps_per_s")
 _BATCH = re.compile(r"\s*\(batch size (\d+)\)")

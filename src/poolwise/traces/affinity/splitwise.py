@@ -17,8 +17,8 @@ from poolwise.arrays import BoolArray, FloatArray
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.registry import register
 from poolwise.traces.affinity.tables import UnitTables
-from poolwise.traces.table_checks import known_numbers, refuse, require
-from poolwise.traces.table_columns import Source, columns_of_csv
+from poolwise.traces.table_checks import refuse, require
+from poolwise.traces.table_columns import Source, columns_of_csv, known_numbers
 
 _NUMBERS = ("prompt_size", "batch_size", "token_size", "peak_power", "average_power", "prompt_time", "token_time")
 TOKEN = "token"

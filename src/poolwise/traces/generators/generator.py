@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from poolwise import registry
 from poolwise.errors import InputError, UnknownNameError
-from poolwise.model import Workload
+from poolwise.model import Machine, Workload
 
 MOST_JOBS = 10**8  # exceeds what memory holds; rejects a misplaced zero before it exhausts memory
 
@@ -31,6 +31,10 @@ class Generator(Protocol):
     def generate(self) -> Workload:
         """Draw the jobs; raise InputError for settings out of range."""
         ...
+
+    def generate_on(self, machine: Machine) -> Workload:
+        """Draw the jobs for a machine; by default they do not depend on it."""
+        return self.generate()
 
 
 def generate(name: str, **settings: Any) -> Workload:

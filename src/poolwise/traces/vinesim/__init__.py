@@ -10,11 +10,10 @@ from poolwise.traces.vinesim.tables import (
     read_prices,
     write_affinity,
     write_power,
-    write_prices,
 )
-from poolwise.traces.vinesim.tasks import TaskList, read_tasks, write_tasks
+from poolwise.traces.vinesim.tasks import TaskList, read_tasks
 from poolwise.traces.vinesim.types import Types
-from poolwise.traces.vinesim.units import Bandwidths, UnitList, machine_of_units, read_deployment, write_deployment
+from poolwise.traces.vinesim.units import Bandwidths, UnitList, machine_of_units, read_deployment
 from poolwise.traces.vinesim.workload import workload_of_tasks
 
 __all__ = [
@@ -34,8 +33,5 @@ __all__ = [
     "read_tasks",
     "workload_of_tasks",
     "write_affinity",
-    "write_deployment",
     "write_power",
-    "write_prices",
-    "write_tasks",
 ]

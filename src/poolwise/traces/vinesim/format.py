@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+
+import numpy as np
 
 from poolwise.model import Machine, Workload
 from poolwise.registry import InputFile, register
 from poolwise.traces.numbers import are_whole
-from poolwise.traces.text_files import beginning
+from poolwise.traces.text_files import beginning, stem
 from poolwise.traces.vinesim.arrivals import InterArrival
-from poolwise.traces.vinesim.tasks import FIELDS, read_tasks
+from poolwise.traces.vinesim.tasks import FIELDS, TaskList, read_tasks
 from poolwise.traces.vinesim.types import Types
 from poolwise.traces.vinesim.workload import workload_of_tasks
 
@@ -30,17 +33,22 @@ class VineSimFormat:
         Random seed of the arrivals.
     types
         TOML table with additional names of types, or "catalog:NAME".
+    jobs
+        Number of jobs to read; by default all.
     """
 
     inter_arrival: str | float = 0
     seed: int = 0
     types: InputFile | None = None
+    jobs: int | None = None
 
     def read(self, path: Path, machine: Machine) -> Workload:
         """Read a trace as a workload; raise InputError with file, line and field."""
-        tasks = read_tasks(path, Types.of(self.types))
+        tasks = tasks_of(path, Types.of(self.types))
+        if self.jobs is not None:
+            tasks = TaskList.of(tasks.table[np.cumsum(tasks.first_of_job) <= self.jobs])
         arrivals = InterArrival.parse(self.inter_arrival).times(int(tasks.first_of_job.sum()), self.seed)
-        name = path.name.removesuffix(".gz").rpartition(".")[0] or path.name
+        name = stem(path)
         return workload_of_tasks(tasks, machine, arrivals, name)
 
     def recognizes(self, path: Path) -> bool:
@@ -49,3 +57,13 @@ class VineSimFormat:
             if words := line.partition("#")[0].split():
                 return len(words) == len(FIELDS) and are_whole(words)
         return False
+
+
+def tasks_of(path: Path, types: Types) -> TaskList:
+    """Read a trace as `read_tasks`, once as long as the file is unchanged: the cells of a study share it."""
+    return _tasks(path, path.stat().st_mtime_ns, types)
+
+
+@lru_cache(maxsize=2)
+def _tasks(path: Path, modified: int, types: Types) -> TaskList:
+    return read_tasks(path, types)

@@ -94,11 +94,6 @@ def read_prices(path: Path, types: Types = STANDARD) -> FloatArray:
     return prices
 
 
-def write_prices(prices: FloatArray, path: Path) -> None:
-    """Write (n_unit_type,) prices atomically, up to the first type whose price is NaN."""
-    write_text(path, "".join(f"{number_text(value)}\n" for value in prices[~np.isnan(prices)].tolist()))
-
-
 def read_power(path: Path, types: Types = STANDARD, columns: int | None = None) -> Power:
     """Read a power table: one column per task type, then idle watts, which default to 0.
 

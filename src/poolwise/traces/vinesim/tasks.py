@@ -15,7 +15,6 @@ import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray, frozen
 from poolwise.errors import InputError
-from poolwise.traces.text_files import write_text
 from poolwise.traces.vinesim.rows import Line, line_blocks, whole_column
 from poolwise.traces.vinesim.types import STANDARD, Types
 
@@ -95,11 +94,6 @@ def read_tasks(path: Path, types: Types = STANDARD) -> TaskList:
         row, field, problem, remedy = fault
         raise InputError(problem, file=path, line=lines[row], field=field, remedy=remedy)
     return tasks
-
-
-def write_tasks(tasks: TaskList, path: Path) -> None:
-    """Write a trace atomically, gzip if the name ends in ".gz"."""
-    write_text(path, "".join(" ".join(map(str, row)) + "\n" for row in tasks.table.tolist()))
 
 
 def _column(table: Sequence[Line], k: int, field: str, types: Types) -> IntArray:

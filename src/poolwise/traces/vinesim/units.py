@@ -15,7 +15,6 @@ from poolwise.arrays import FloatArray, IntArray, frozen
 from poolwise.errors import InputError
 from poolwise.model import Kind, Machine, MachineBuilder
 from poolwise.performance.affinity import PREFIX
-from poolwise.traces.text_files import write_text
 from poolwise.traces.vinesim.rows import read_lines, whole_column
 from poolwise.traces.vinesim.tables import Power
 from poolwise.traces.vinesim.types import STANDARD, Types
@@ -56,12 +55,6 @@ def read_deployment(path: Path, types: Types = STANDARD) -> UnitList:
     table = read_lines(path, FIELDS)
     codes = np.array([row.code(0, types.units, "type") for row in table], dtype=np.int64)
     return UnitList(codes, whole_column(table, 1, "x"), whole_column(table, 2, "y"))
-
-
-def write_deployment(deployment: UnitList, path: Path) -> None:
-    """Write a deployment atomically."""
-    columns = (deployment.type.tolist(), deployment.x.tolist(), deployment.y.tolist())
-    write_text(path, "".join(f"{kind} {x} {y}\n" for kind, x, y in zip(*columns, strict=True)))
 
 
 RackAndShelf = tuple[int, int]

@@ -203,15 +203,17 @@ class Recalculated(RecalculatedOrder):
             )  # fmt: skip
         known = self._usage
         if known is None or known.at > when:
-            known, self._counted = Usage(self.tree, self.rules.decay, self.last(0)), 0
+            classic = "NO_FAIR_TREE" in self.rules.flags
+            known, self._counted = Usage(self.tree, self.rules.decay, self.last(0), classic=classic), 0
         self._usage = known
         if known.at == when:
             return known
-        running = list(snapshot.runs())
-        job = np.concatenate([history.job[self._counted :], np.array([run.job for run in running], dtype=np.int64)])
-        start = np.concatenate([history.start[self._counted :], np.array([run.start for run in running], dtype=np.int64)])
+        running = np.array([(run.job, run.start) for run in snapshot.runs()], dtype=np.int64).reshape(-1, 2)
+        job, start = np.concatenate([np.stack([history.job, history.start])[:, self._counted :], running.T], axis=1)
         ended = history.end[self._counted :]
         end = np.concatenate([ended, np.full(len(running), snapshot.now + 1, dtype=np.int64)])
+        rows = np.argsort(job, kind="stable")  # sums do not depend on which runs have ended by the time of the call
+        job, start, end = job[rows], start[rows], end[rows]
         factors = FixedFactors(self.rules, self.conf, snapshot.machine, self.qualities)
         billing = self._column(table, "billing", factors.billing)[job]
         whose = self._associations(table)[job]

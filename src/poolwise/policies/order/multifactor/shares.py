@@ -86,7 +86,7 @@ class ShareTree:
         Siblings are ranked by level fair share, the ratio of shares to usage, both relative to the siblings. Tied accounts
         are merged and ranked as one. The factor is the user's rank, counted from the last, over the number of users.
         """
-        level = [self._level_fair_share(k, usage) for k in range(len(self))]
+        level = self._level_fair_share(usage).tolist()
         users = sum(1 for one in self.associations if one.user)
         factor, left, given = np.zeros(len(self)), users, users
 
@@ -113,14 +113,12 @@ class ShareTree:
         rank(self.children[0], False)
         return factor
 
-    def _level_fair_share(self, k: int, usage: FloatArray) -> float:
-        parent = self.associations[k].parent
-        share = float(self.level_share[k])
-        if parent < 0 or share == 0:
-            return math.inf if parent < 0 else 0.0
-        whole = float(usage[parent])
-        used = float(usage[k]) / whole if whole else 0.0
-        return share / used if used else math.inf
+    def _level_fair_share(self, usage: FloatArray) -> FloatArray:
+        """Return (n,) shares over usage, relative to the siblings; infinite for the root and without usage."""
+        whole = usage[self.parent]  # of the root, which has no parent, any number
+        used = np.divide(usage, whole, out=np.zeros(len(self)), where=whole != 0)
+        found = np.divide(self.level_share, used, out=np.full(len(self), math.inf), where=used != 0)
+        return np.where(self.parent < 0, math.inf, np.where(self.level_share == 0, 0.0, found))
 
     def effective(self, usage: FloatArray, above: FloatArray | None = None) -> FloatArray:
         """Return the effective usage of the classic algorithm, (n,): own usage blended with the parent account's.
@@ -161,6 +159,8 @@ class Usage:
         Fraction of the usage that remains after one second.
     at
         Time (ns) of the recalculation after which the dump was written.
+    classic
+        Whether to compute the effective usage, which only the classic algorithm needs.
 
     Attributes
     ----------
@@ -168,8 +168,8 @@ class Usage:
     effective : (n,) effective usage; that of a user depends on the accounts' as of the previous recalculation
     """
 
-    def __init__(self, tree: ShareTree, decay: float, at: int) -> None:
-        self.tree, self.decay, self.at = tree, decay, at
+    def __init__(self, tree: ShareTree, decay: float, at: int, *, classic: bool = True) -> None:
+        self.tree, self.decay, self.at, self.classic = tree, decay, at, classic
         self.amount = tree.usage.copy()
         printed = np.array([one.effective for one in tree.associations], dtype=np.float64)
         self.effective = np.where(np.isnan(printed), tree.effective(self.amount), printed)
@@ -186,13 +186,15 @@ class Usage:
         billing
             (k,) billing rate of each run per second.
         """
-        before = self.tree.effective(self.amount)
+        before = self.tree.effective(self.amount) if self.classic else self.effective
         self.amount *= self.decay ** float(to // SECOND - self.at // SECOND)
         counts = (start < to) & (end >= to) & (whose >= 0)
         seconds = (to // SECOND - np.maximum(start[counts], self.at) // SECOND).astype(np.float64)
         new = np.bincount(whose[counts], seconds * self.decay**seconds * billing[counts], minlength=len(self.tree))
-        for k in range(len(new) - 1, 0, -1):  # children before parents
-            new[self.tree.parent[k]] += new[k]
-        self.amount += new
-        self.effective = self.tree.effective(self.amount, before)
+        charged, parents = new.tolist(), self.tree.parent.tolist()
+        for k in range(len(charged) - 1, 0, -1):  # children before parents
+            charged[parents[k]] += charged[k]
+        self.amount += charged
+        if self.classic:
+            self.effective = self.tree.effective(self.amount, before)
         self.at = to

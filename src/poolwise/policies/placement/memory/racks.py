@@ -31,7 +31,8 @@ class RackPlacement(PlacementPolicy):
     then the lowest index. Otherwise racks are filled by (offer, free nodes) in descending order, then by index. In scope
     "system" the pool of a node's own rack is used first, then the pools with the most free memory (lowest index), split
     freely. Overcommitted resources count as zero. On nodes that differ in local memory, jobs prefer those on which they need
-    least remote memory, then the smallest (`MixedRacks`).
+    least remote memory, then the smallest (`MixedRacks`). A job that requests more of a further resource per node, such as
+    GPUs, than any node brings is refused.
 
     Parameters
     ----------
@@ -45,6 +46,9 @@ class RackPlacement(PlacementPolicy):
     def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
         """Place all nodes of a job, or return whether nodes or pool memory are short."""
         layout = snapshot.machine.racks
+        for name, most in layout.further(snapshot.table.requests).items():
+            if (amount := job.request(name)) > most:
+                return Refusal(f"requests more {name} per node than any node has", name, amount, most)
         free = np.maximum(snapshot.free[layout.nodes, layout.node_column], 0).tolist()
         if snapshot.machine.node_sets:
             may = eligible_nodes(snapshot.machine, job.table, np.array([job.index]), layout.nodes)[0].tolist()
@@ -110,6 +114,8 @@ class RackPlacement(PlacementPolicy):
         nodes = np.maximum(free[:, layout.nodes, layout.node_column], 0)
         if snapshot.machine.node_sets:
             nodes = np.where(eligible_nodes(snapshot.machine, workload, jobs, layout.nodes), nodes, 0)
+        for name, most in layout.further(workload.requests).items():
+            nodes = np.where(workload.request(name)[jobs][:, None] > most, 0, nodes)
         n = workload.nodes[jobs] * workload.tasks[jobs]
         if layout.distinguishes(workload.requests):
             for name, brought in layout.others.items():

@@ -1,0 +1,103 @@
+"""`poolwise import slurm`: write machine, scheduler and study files of a cluster from Slurm's own files."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from poolwise import catalog
+from poolwise.atomic_write import write_whole
+from poolwise.cli.app import app
+from poolwise.cli.console import note, print_line, print_lines, warn
+from poolwise.cli.examples import command
+from poolwise.errors import InputError
+
+if TYPE_CHECKING:
+    from poolwise.files.slurm_import import Omissions
+    from poolwise.model import Machine
+
+imports = typer.Typer(help="Describe a cluster by files of its own.", no_args_is_help=True)
+
+
+@command(imports, "poolwise import slurm --conf slurm.conf --log sacct.txt --out cluster")
+def slurm(
+    conf: Annotated[Path, typer.Option(metavar="FILE", help="slurm.conf of the cluster.")],
+    log: Annotated[
+        str, typer.Option(metavar="FILE", help="Export of sacct --parsable2 (see `poolwise trace convert --help`).")
+    ],
+    sinfo: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Output of `scontrol show node`, or of sinfo; replaces NodeName lines.")
+    ] = None,
+    topology: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="topology.conf; its leaf switches become racks.")
+    ] = None,
+    shares: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Output of `sshare --all --long --parsable2`, for fair share.")
+    ] = None,
+    qos: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Output of `sacctmgr --parsable2 show qos`, for priorities and limits of QOS."),
+    ] = None,
+    timezone: Annotated[str, typer.Option(metavar="ZONE", help="Time zone of the times in the log.")] = "UTC",
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder to write; defaults to the cluster's name.")] = None,
+) -> None:
+    """Write a study of a cluster from its slurm.conf and its log.
+
+    The study compares other queue orders with today's scheduler, on the same nodes and jobs. The files of an earlier import are
+    replaced.
+    """
+    from poolwise import traces
+    from poolwise.files.slurm_import import MACHINE, STUDY, SlurmFiles, SlurmImport
+    from poolwise.traces import sacct_rows
+
+    path = catalog.resolve("traces", log)
+    names = sacct_rows.read_export(path).names
+    found = SlurmImport(SlurmFiles(conf, sinfo, topology, shares, qos), names)
+    folder = Path(found.name) if out is None else out
+    if folder.resolve() == conf.resolve().parent:
+        remedy = "choose another folder (--out), because a second slurm.conf is written there"
+        raise InputError("the folder contains the slurm.conf to import", file=folder, field="--out", remedy=remedy)
+    options: dict[str, Any] = {"memory_field": "requested"} if "ReqMem" in names else {}
+    options |= {"timezone": timezone} if timezone != "UTC" else {}
+    jobs = traces.read(path, _machine(found.machine()), "sacct", **options)
+    written = {
+        **found.scheduler(),
+        **found.dumps(),
+        MACHINE: found.machine(map(str, {*jobs.attributes.get("qos", ())})),
+        STUDY: found.study(log, jobs, options, folder),
+    }
+    machine = _machine(written[MACHINE])
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in written.items():
+        write_whole(folder / name, text.encode())
+    _report(found.omitted)
+    print_line(f"{folder / MACHINE}: {', '.join(f'{amount} {unit}' for unit, amount in machine.summary().items())}")
+    print_line(f"{folder / STUDY}: {len(jobs):,} jobs of {path.name}")
+    print_lines(f"  excluded: {count:,} {reason}" for reason, count in jobs.excluded.items())
+    print_lines(f"  repaired: {count:,} {reason}" for reason, count in jobs.repaired.items())
+    for text in jobs.notes:
+        note(text)
+    print_line(f"next: poolwise run {folder / STUDY}")
+
+
+def _machine(text: str) -> Machine:
+    from poolwise.files.document import Document
+    from poolwise.files.machine import read_machine
+
+    return read_machine(Document(Path("machine.toml"), tomllib.loads(text))).machine
+
+
+def _report(omitted: Omissions) -> None:
+    """Print what an import leaves out: a warning for each setting that would change schedules, one note for all others."""
+    for text in omitted.affecting:
+        warn(text)
+    if omitted.others:
+        note(f"without effect on schedules: {', '.join(omitted.others)}")
+    if omitted.unknown:
+        note(f"unknown keys, ignored: {', '.join(omitted.unknown)}")
+
+
+app.add_typer(imports, name="import")

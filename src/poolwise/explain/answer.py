@@ -1,0 +1,81 @@
+"""An explained wait in the form of all answers: the main reason, its totals, and tables of the episodes and of the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from poolwise.explain.explanation import Episode, Explanation
+from poolwise.explain.sentences import answer_sentence, duration, held_by, memory_sentence
+from poolwise.presentation.answer import Answer
+from poolwise.presentation.table import Table
+from poolwise.units import format_memory
+from poolwise.version import __version__
+
+
+def wait_answer(found: Explanation, name: str) -> Answer:
+    """Return why one job of a run with this name waited, with every episode of the wait."""
+    question = f"Why job {found.job.id} waited" if found.passes else f"Job {found.job.id} did not wait"
+    totals = [f"{duration(ns)} {held_by(rule, resource)}." for (rule, resource), ns in found.totals().items()]
+    headline, submitted = answer_sentence(found), duration(found.job.submit)
+    return Answer(
+        title=f"{question}: {name}",
+        headline=headline,
+        because=[
+            f"{name}: job {found.job.id}, submitted {submitted} after the start of the trace.",
+            *totals,
+            _outcome(found),
+            *([memory_sentence(found.memory)] if found.memory else []),
+        ],
+        tables=[*([_episodes(found)] if found.passes else []), *([_memory(found)] if found.memory else [])],
+        content={"run": name, "answer": headline, **found.to_dict()},
+        provenance={"poolwise": __version__, "run": name, "job": str(found.job.id)},
+    )
+
+
+def _episodes(found: Explanation) -> Table:
+    columns = ["after", "for", "passes", "ahead", "held back by", "needed", "free", "in the way"]
+    note = "After: time since the submission. Ahead: jobs with higher priority."
+    return Table("Episodes of the wait", columns, [[*_row(found, one)] for one in found.episodes], note, text=True)
+
+
+def _row(found: Explanation, episode: Episode) -> Iterator[str]:
+    reason, amount_text, submit = episode.reason, found.machine.amount_text, found.job.submit
+    yield duration(episode.start - submit)
+    yield duration(episode.end - episode.start)
+    yield f"{episode.passes:,}"
+    yield _range(*(f"{n:,}" for n in episode.ahead))
+    yield reason.text
+    yield amount_text(reason.resource, reason.needed) if reason.resource else ""
+    yield _range(*(amount_text(reason.resource, n) for n in episode.free)) if reason.resource else ""
+    reserved = "" if episode.reserved is None else _range(*(duration(ns - submit) for ns in episode.reserved))
+    blocker = "" if reason.blocker is None else f"job {found.job.table.id[reason.blocker]}"
+    yield f"{blocker}, reserved after {reserved}" if blocker and reserved else blocker
+
+
+def _memory(found: Explanation) -> Table:
+    """Return the memory that the job held and used, one row per interval."""
+    rows, stretches = list[list[str]](), found.memory
+    for k, one in enumerate(stretches):
+        amounts = [format_memory(one.local), format_memory(one.pooled), "" if one.used is None else format_memory(one.used)]
+        last = k + 1 == len(stretches) or stretches[k + 1].run != one.run
+        remarks = ["stalled: not enough memory"] * one.stood_still + [f"then {one.outcome}"] * last
+        times = duration(one.begin - found.job.submit), duration(one.end - one.begin)
+        rows.append([*times, *amounts, ", ".join(remarks)])
+    return Table("Memory of the job", ["after", "for", "in nodes", "in pools", "used", ""], rows, text=True)
+
+
+def _outcome(found: Explanation) -> str:
+    if found.placement is not None:
+        machine = found.machine
+        places = [
+            f"{machine.owners[owner]} {machine.amount_text(machine.resources[resource], taken)}"
+            for _, owner, resource, taken in found.placement.rows()
+        ]
+        return f"Started after {duration(found.wait)} on {', '.join(places)}."
+    if found.rejected:
+        return f"Rejected after {duration(found.wait)}: {found.rejected}."
+    return f"Never started; the last pass was after {duration(found.wait)}."
+
+
+def _range(least: str, most: str) -> str:
+    return least if least == most else f"{least} to {most}"

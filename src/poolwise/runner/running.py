@@ -1,0 +1,97 @@
+"""Progress within running tasks: each process writes the progress of its task to a file, which the caller reads.
+
+Only processes of this computer report; the workers of a cluster do not see the folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from poolwise.engines.progress import Obstacle, ProgressListener, RunClock
+
+
+class Running(NamedTuple):
+    """Progress of a running task: completed share, seconds so far, and estimated seconds left."""
+
+    share: float
+    seconds: float
+    left: float
+
+
+class _TaskFile(ProgressListener):
+    """Writes the progress of a task to a file."""
+
+    def __init__(self, file: Path) -> None:
+        self._file, self._clock = file, RunClock()
+
+    def begin(self, obstacle: Obstacle | None) -> None:
+        self._clock = RunClock()
+
+    def advance(self, share: float, seconds: float) -> None:
+        draft = self._file.with_suffix(".draft")
+        draft.write_text(f"{share} {seconds} {self._clock.left(share, seconds)}")
+        draft.replace(self._file)
+
+
+_folder = ContextVar[Path | None]("_folder", default=None)
+_listener = ContextVar[ProgressListener | None]("_listener", default=None)
+
+
+@contextmanager
+def folder_of_progress() -> Iterator[Path]:
+    """Make the folder in which the tasks of this process and of its workers report, for the duration of a context."""
+    with TemporaryDirectory(prefix="poolwise-") as folder, reporting_to(Path(folder)):
+        yield Path(folder)
+
+
+@contextmanager
+def reporting_to(folder: Path | None) -> Iterator[None]:
+    """Let tasks of this process report in a folder."""
+    before = _folder.set(folder)
+    try:
+        yield
+    finally:
+        _folder.reset(before)
+
+
+def reported_folder() -> Path | None:
+    """Return the folder in which tasks of this process report."""
+    return _folder.get()
+
+
+def listener() -> ProgressListener | None:
+    """Return the listener for the progress of the running task; None without a reader."""
+    return _listener.get()
+
+
+@contextmanager
+def task_progress(key: str) -> Iterator[None]:
+    """Report the progress of the task with this key, for the duration of a context."""
+    folder = _folder.get()
+    if folder is None:
+        yield
+        return
+    before = _listener.set(_TaskFile(folder / key))
+    try:
+        yield
+    finally:
+        _listener.reset(before)
+        (folder / key).unlink(missing_ok=True)
+
+
+def read_running(folder: Path) -> list[Running]:
+    """Return the progress of all running tasks that have reported."""
+    files = [file for file in folder.iterdir() if not file.suffix]
+    return [Running(*map(float, text.split())) for text in map(_read, files) if text]
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text()
+    except FileNotFoundError:  # the task has finished
+        return ""

@@ -1,0 +1,104 @@
+"""Worker process of the server: runs commands one after another, so that modules and kernels stay loaded between questions.
+
+Each line on stdin is a JSON list of arguments. Messages and progress go to stderr as on the command line. After each command a
+line that starts with `END` has its exit code and its JSON output.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import select
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from poolwise.errors import PoolwiseError
+from poolwise.hashing import canonical, digest
+from poolwise.serve.command import ASK, END
+from poolwise.serve.folder import ASKED, AskedRun
+from poolwise.studies import Study, load
+from poolwise.studies.cell_simulation import Cells
+from poolwise.studies.study import parse_setting
+from poolwise.user_code import loads_user_code
+
+ALONE = 50_000
+"""Jobs in all runs of a question, up to which starting further processes takes longer than the runs."""
+_NAMES_CODE = re.compile(r"\.py\b|\w:[A-Z]")
+"""References to classes outside Poolwise in a study file."""
+
+
+def work(command_line: Callable[[], None]) -> None:
+    """Run commands until stdin ends, or until one has loaded code of the user, which may change before the next."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _warm_up(Path(sys.argv[1]))
+    while line := sys.stdin.readline():
+        arguments = json.loads(line)
+        code, answer = _ask(command_line, *arguments[1:]) if arguments[0] == ASK else _run(command_line, arguments)
+        last = loads_user_code()
+        print(END + json.dumps({"code": code, "answer": answer, "last": last}), file=sys.stderr, flush=True)
+        if last:
+            return
+
+
+def _run(command_line: Callable[[], None], arguments: list[str]) -> tuple[int, Any]:
+    """Run a command of Poolwise, and return its exit code and its JSON output."""
+    sys.argv, code = ["poolwise", *arguments], 1
+    with redirect_stdout(io.StringIO()) as output:
+        try:
+            command_line()
+        except SystemExit as end:
+            code = int(end.code or 0)
+        except Exception:
+            traceback.print_exc()
+    return code, json.loads(output.getvalue() or "null")
+
+
+def _ask(command_line: Callable[[], None], study_file: str, *settings: str) -> tuple[int, Any]:
+    """Run a study with settings in a folder of its own; return the folder's name, and the measured population."""
+    file, set_ = Path(study_file), dict(parse_setting(setting) for setting in settings)
+    try:
+        study = load(file, set_)
+    except PoolwiseError as problem:
+        print(f"error: {problem}", file=sys.stderr)
+        return problem.exit_code, None
+    folder = file.with_suffix(ASKED) / _key(study)
+    asked = AskedRun.read(folder)
+    if asked is None or loads_user_code():
+        few = sum(cell.trace.jobs or ALONE for cell in study.runs) < ALONE
+        options = ["--out", str(folder), "--json", *(["--jobs", "1"] if few else [])]
+        set_options = [word for setting in settings for word in ("--set", setting)]
+        code, found = _run(command_line, ["run", study_file, *options, *set_options])
+        if code:
+            return code, None
+        asked = asked or AskedRun.now(set_)
+        asked = replace(asked, population=found["population"])
+        asked.write(folder)
+    return 0, {"results": f"{folder.parent.name}/{folder.name}", "population": asked.population}
+
+
+def _key(study: Study) -> str:
+    """Return a name for the runs of a study that changes with their inputs, the code, and what is measured."""
+    runs, costs = sorted(cell.key for cell in study.runs), sorted({repr(cell.costs) for cell in study.cells})
+    return digest(canonical([study.sha256, runs, costs]))[:16]
+
+
+def _warm_up(root: Path) -> None:
+    """Load the chart library and the kernels of the studies in a folder, until a command arrives."""
+    from poolwise.report.figures import library
+
+    library()
+    for file in sorted(root.glob("*.toml")):
+        if select.select([sys.stdin], [], [], 0)[0]:
+            return
+        try:
+            if not _NAMES_CODE.search(file.read_text(encoding="utf-8")):
+                Cells().prepare(load(file).runs)
+        except (PoolwiseError, OSError, ValueError):
+            continue  # the command that needs the file reports the problem

@@ -1,0 +1,291 @@
+"""`poolwise import slurm` writes files that say where each value comes from, pass validation, and give an answer."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from poolwise.cli import app as cli
+from poolwise.errors import InputError
+from poolwise.files.machine import load_machine
+from poolwise.files.scheduler import load_scheduler
+from poolwise.slurm.cluster import gpus_of, leaf_switches, node_sizes
+from poolwise.slurm.conf import SlurmConf
+from poolwise.studies import load, run
+from tests.helpers.data import DATA
+
+FOLDER = DATA / "slurm-export"
+CONF, LOG = FOLDER / "slurm.conf", FOLDER / "sacct.txt"
+DUMPS = ["--topology", FOLDER / "topology.conf", "--shares", FOLDER / "sshare.txt", "--qos", FOLDER / "qos.txt"]
+
+
+def imported(out: Path, *words: object, conf: Path = CONF, log: Path = LOG) -> int:
+    return cli.run(["import", "slurm", "--conf", str(conf), "--log", str(log), "--out", str(out), *map(str, words)])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    assert imported(tmp_path / "out", *DUMPS) == 0
+    return tmp_path / "out"
+
+
+def edited(tmp_path: Path, *changes: tuple[str, str]) -> Path:
+    """Return a copy of slurm.conf with some texts replaced."""
+    for name in ("slurm.conf", "nodes.conf"):
+        text = (FOLDER / name).read_text()
+        for old, new in changes:
+            text = text.replace(old, new)
+        (tmp_path / name).write_text(text)
+    return tmp_path / "slurm.conf"
+
+
+def test_machine_has_the_nodes_racks_partitions_and_qos(folder: Path) -> None:
+    machine = tomllib.loads((folder / "machine.toml").read_text())
+    sizes = [(n["name"], n["cores"], n["memory"], n.get("resources", {}), n.get("features")) for n in machine["node"]]
+    assert sizes == [
+        ("n", 32, "184000 MiB", {}, ["ib", "thin"]),
+        ("n-2", 32, "184000 MiB", {}, ["thin"]),
+        ("fat", 64, "1536000 MiB", {}, ["ib", "large"]),
+        ("gpu", 64, "512000 MiB", {"gpu": 4}, ["a100"]),
+    ]
+    assert machine["rack"] == [
+        {"name": "s0", "nodes": {"n": 3, "fat": 1, "gpu": 1}},
+        {"name": "s1", "nodes": {"n": 2, "n-2": 1, "fat": 1, "gpu": 1}},
+    ]
+    assert machine["partition"] == [
+        {"name": "batch", "nodes": ["n", "n-2"], "default": True, "max_time": "3 d"},
+        {"name": "short", "nodes": ["n", "n-2", "fat"], "max_time": "1 h", "max_nodes": 2, "tier": 2},
+        {"name": "fat", "nodes": ["fat"], "max_time": "7 d"},
+        {"name": "gpu", "nodes": ["gpu"], "max_time": "2 d"},
+    ]
+    assert machine["qos"] == [
+        {"name": "normal", "default": True},
+        {"name": "high", "max_time": "1 d", "per_user": {"cores": 256}},
+        {"name": "low", "per_user": {"jobs": 4}, "total": {"cores": 64, "gpu": 4}},
+        {"name": "long"},
+    ]
+
+
+def test_values_have_comments_with_their_lines(folder: Path) -> None:
+    lines = (folder / "machine.toml").read_text().splitlines()
+    assert 'max_time = "1 h"  # slurm.conf:26' in lines
+    assert 'name = "n"  # n[01-04,06]: nodes.conf:2' in lines
+    assert 'name = "s1"  # topology.conf:3' in lines
+    assert "# Jobs share nodes: SelectType=select/cons_tres (slurm.conf:10)." in lines
+    study = (folder / "study.toml").read_text()
+    assert "OverTimeLimit, slurm.conf:19" in study and "by 10 min" in study
+    assert CONF.read_text().splitlines()[18] == "OverTimeLimit=10"
+
+
+def test_scheduler_has_the_supported_priorities_and_backfill(folder: Path) -> None:
+    conf = SlurmConf.read_file(folder / "slurm.conf")
+    assert conf.pairs("SchedulerParameters") == {"bf_interval": "60", "bf_window": "4320", "bf_max_job_test": "200"}
+    assert conf.numbers("PriorityWeightTRES") == {"cpu": 100}
+    assert conf.words("PriorityFlags") == ("CALCULATE_RUNNING",)
+    original = SlurmConf.read_file(CONF)
+    for name, section in conf.partitions.items():
+        assert conf.hosts(name) == original.hosts(name)
+        assert section.whole("PriorityJobFactor", 0) == original.partitions[name].whole("PriorityJobFactor", 1)
+    assert conf.default_partition == "batch"
+    scheduler = load_scheduler(folder / "slurm.toml")
+    assert scheduler.order is not None and {*scheduler.order.settings} == {"conf", "shares", "qos"}
+
+
+@pytest.mark.parametrize("name", ["machine.toml", "slurm.toml", "study.toml"])
+def test_files_are_valid(folder: Path, name: str) -> None:
+    assert cli.run(["validate", str(folder / name)]) == 0
+
+
+def test_study_answers_with_todays_scheduler(folder: Path, tmp_path: Path) -> None:
+    study = load(folder / "study.toml")
+    result = run(study, tmp_path / "results")
+    assert len(study.today) == 3 and len(result.cells) == 3
+    assert all(not cell.rejected for cell in result.cells)
+    described = dict(result.description())
+    assert described["machine"] == "minster: 10 nodes with 179.688 GiB to 1.46484 TiB each"
+    assert described["runs"] == "3, 1 under FCFS without backfilling for fairness, 1 of today's configuration"
+
+
+def test_partitions_without_jobs_do_not_prevent_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [line for line in LOG.read_text().splitlines() if "|fat|" not in line]
+    (tmp_path / "log.txt").write_text("\n".join(lines))
+    assert imported(tmp_path / "out", log=tmp_path / "log.txt") == 0
+    assert 'only = { partition = ["batch", "short", "gpu"] }' in (tmp_path / "out" / "study.toml").read_text()
+    assert cli.run(["validate", str(tmp_path / "out" / "study.toml")]) == 0
+    (tmp_path / "log.txt").write_text(
+        "\n".join(line for line in LOG.read_text().splitlines() if "|old|" in line or "JobID" in line)
+    )
+    assert imported(tmp_path / "none", log=tmp_path / "log.txt") == 2
+    assert "in other partitions than those of slurm.conf: old" in capsys.readouterr().err
+
+
+def test_validate_checks_the_log_with_machine_and_scheduler(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (folder / "study.toml").read_text()
+    (folder / "study.toml").write_text(text.replace("only = ", "# only = "))
+    assert cli.run(["validate", str(folder / "study.toml")]) == 2
+    assert "unknown partition 'old'" in capsys.readouterr().err
+
+
+def test_left_out_settings_are_listed_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert imported(tmp_path / "out") == 0
+    lines = capsys.readouterr().err.splitlines()
+    affecting = [line for line in lines if line.startswith("warning:")]
+    for words in (
+        "slurm.conf:20: PreemptType=preempt/qos: jobs are not preempted",
+        "slurm.conf:28: MaxCPUsPerNode=48",
+        "slurm.conf:14: PriorityWeightFairshare is taken as 0: give its dump with --shares",
+        "slurm.conf:18: PriorityFlags=MAX_TRES",
+        "slurm.conf:8: SchedulerParameters=bf_max_job_user",
+        "slurm.conf:29: partition spare is left out: it has no nodes",
+        "1 of 18 jobs: left out, because slurm.conf lacks their partitions (old)",
+    ):
+        assert any(words in line for line in affecting), words
+    (others,) = (line for line in lines if "without effect" in line)
+    assert "SlurmctldHost (slurm.conf:3)" in others and "bf_continue" in others and "Preempt" not in others
+    assert any("unknown keys, ignored: siteownkey (slurm.conf:22)" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("changes", "whole", "reason"),
+    [
+        ([], False, "SelectType=select/cons_tres (slurm.conf:10)"),
+        ([("select/cons_tres", "select/linear")], True, "SelectType=select/linear (slurm.conf:10)"),
+        ([("SelectType=select/cons_tres\n", "\n")], False, "SelectType is not set"),
+        ([("PartitionName=DEFAULT", "PartitionName=DEFAULT OverSubscribe=EXCLUSIVE")], True, "EXCLUSIVE in every partition"),
+    ],
+)
+def test_select_type_decides_whether_jobs_take_whole_nodes(
+    tmp_path: Path, changes: list[tuple[str, str]], whole: bool, reason: str
+) -> None:
+    assert imported(tmp_path / "out", conf=edited(tmp_path, *changes)) == 0
+    machine = load_machine(tmp_path / "out" / "machine.toml")
+    assert ("nodes" in machine.resources) == whole
+    assert reason in (tmp_path / "out" / "machine.toml").read_text()
+    assert cli.run(["validate", str(tmp_path / "out" / "study.toml")]) == 0
+
+
+def test_memory_is_left_out_if_slurm_does_not_allocate_it(tmp_path: Path) -> None:
+    assert imported(tmp_path / "out", conf=edited(tmp_path, ("CR_Core_Memory", "CR_Core"))) == 0
+    assert "memory" not in load_machine(tmp_path / "out" / "machine.toml").resources
+    assert "Memory is left out" in (tmp_path / "out" / "machine.toml").read_text()
+
+
+def test_listing_replaces_sizes_of_nodes(tmp_path: Path) -> None:
+    assert imported(tmp_path / "out", "--sinfo", FOLDER / "nodes.txt") == 0
+    machine = tomllib.loads((tmp_path / "out" / "machine.toml").read_text())
+    assert [(node["name"], node["memory"]) for node in machine["node"]] == [
+        ("n", "190000 MiB"), ("fat", "1536000 MiB"), ("fat-2", "3072000 MiB"), ("gpu", "512000 MiB"),
+    ]  # fmt: skip
+    assert "nodes.txt:4" in (tmp_path / "out" / "machine.toml").read_text()
+
+
+def test_log_without_users_and_qos_needs_no_dumps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "log.txt"
+    log.write_text(LOG.read_text().replace("|User|", "|Who|", 1).replace("|QOS|", "|Quality|", 1))
+    assert imported(tmp_path / "out", *DUMPS, log=log) == 0
+    printed = capsys.readouterr().err
+    assert "PriorityWeightFairshare is taken as 0: the log has no column User" in printed
+    assert "limits per user are not applied" in printed
+    assert cli.run(["validate", str(tmp_path / "out" / "study.toml")]) == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "place", "words"),
+    [
+        ([("SchedulerParameters=", "SchedulerParamters=")], "slurm.conf, line 8", "did you mean SchedulerParameters?"),
+        ([("RealMemory=512000", "RealMemroy=512000")], "nodes.conf, line 5", "did you mean RealMemory?"),
+        ([("MaxTime=60", "MaxTime=soon")], "slurm.conf, line 26, field 'MaxTime'", "'soon' is not a time"),
+        ([("fat[1-2] MaxTime=7", "fat[1-3] MaxTime=7")], "slurm.conf, line 27, field 'Nodes'", "node 'fat3' is not defined"),
+        ([("gpu:a100:4(", "gpu:a100:x(")], "nodes.conf, line 5, field 'Gres'", "is not a number of GPUs"),
+        ([("bf_interval=60", "bf_interval=0")], "slurm.conf, line 8, field 'SchedulerParameters'", "bf_interval=0"),
+        ([("CoresPerSocket=16", "CoresPerSocket=zero")], "nodes.conf, line 2, field 'CoresPerSocket'", "is not a number"),
+        ([("n[01-04,06]", "n[01-04,06")], "nodes.conf, line 2, field 'NodeName'", "unmatched bracket"),
+    ],
+)
+def test_typing_errors_in_slurm_conf_name_file_line_and_field(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], changes: list[tuple[str, str]], place: str, words: str
+) -> None:
+    assert imported(tmp_path / "out", conf=edited(tmp_path, *changes)) == 2
+    printed = capsys.readouterr().err
+    assert place in printed and words in printed and "remedy:" in printed
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "change", "place"),
+    [
+        ("--topology", "topology.conf", ("Nodes=n[01-03]", "Nodes=n[01-03"), "topology.conf, line 2, field 'SwitchName'"),
+        ("--topology", "topology.conf", ("SwitchName=s0", "Switch=s0"), "topology.conf, line 2, field 'SwitchName'"),
+        ("--sinfo", "nodes.txt", ("fat1|64|", "fat1|many|"), "nodes.txt, line 3, field 'cpus'"),
+        ("--sinfo", "nodes.txt", ("NODELIST|", "HOST|"), "nodes.txt, line 1, field 'NODELIST'"),
+        ("--sinfo", "nodes.txt", ("fat2|64|3072000|", "fat2|64|"), "nodes.txt, line 4: expected 5 cells"),
+        ("--qos", "qos.txt", ("1-00:00:00", "a day"), "qos.txt, line 3, field 'MaxWall'"),
+        ("--qos", "qos.txt", ("cpu=64", "cpu=x"), "qos.txt, line 4, field 'GrpTRES'"),
+        ("--shares", "sshare.txt", ("chem|bob|1|", "chem|bob|one|"), "sshare.txt, line 4, field 'RawShares'"),
+    ],
+)
+def test_errors_in_other_files_name_file_and_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str, name: str, change: tuple[str, str], place: str
+) -> None:
+    text = (FOLDER / name).read_text()
+    assert change[0] in text
+    (tmp_path / name).write_text(text.replace(*change))
+    assert imported(tmp_path / "out", option, tmp_path / name) == 2
+    assert place in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_folder_of_the_original_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    conf = edited(tmp_path)
+    before = conf.read_text()
+    assert imported(tmp_path, conf=conf) == 2
+    assert conf.read_text() == before and "--out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "words"),
+    [
+        ("sshare.txt", "chem|bob|1|", "chem|bob|one|", "sshare.txt, line 4"),
+        ("qos.txt", "high|100", "high|much", "qos.txt, line 3"),
+        ("slurm.conf", "PriorityWeightAge=1000", "PriorityWeightAge=much", "PriorityWeightAge"),
+        ("study.toml", "only = ", "# only = ", "unknown partition 'old'"),
+        ("sacct.txt", "JobIDRaw", "Number", "the export lacks"),
+    ],
+)
+def test_all_files_of_a_study_are_checked_before_the_first_cell_runs(
+    folder: Path, tmp_path: Path, name: str, old: str, new: str, words: str
+) -> None:
+    (folder / "sacct.txt").write_text(LOG.read_text().replace("|JobID|", "|Name|", 1))
+    text = (folder / "study.toml").read_text().splitlines()
+    lines = ['trace = "sacct.txt"' if line.startswith("trace") else line for line in text]
+    (folder / "study.toml").write_text("\n".join(lines))
+    broken = (folder / name).read_text()
+    assert old in broken
+    (folder / name).write_text(broken.replace(old, new))
+    done: list[object] = []
+    with pytest.raises(InputError) as found:
+        run(load(folder / "study.toml"), tmp_path / "results", progress=lambda *_: done.append(1))
+    assert words in str(found.value) and not done
+
+
+def test_nodes_of_scontrol_and_their_gpus() -> None:
+    sizes = node_sizes(SlurmConf.of({}), FOLDER / "scontrol.txt")
+    assert [(name, size.cpus, size.memory, size.gpus) for name, size in sizes.items()] == [
+        ("n01", 32, 190000, 0), ("gpu1", 64, 510000, 4),
+    ]  # fmt: skip
+    assert sizes["n01"].features == ("ib", "thin") and sizes["gpu1"].source == "scontrol.txt:2"
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "types"),
+    [
+        ("gpu:4", 4, ()), ("gpu", 1, ()), ("gpu:a100", 1, ("a100",)), ("gpu:a100:4(S:0-1),shard:8", 4, ("a100",)),
+        ("gpu:a100:2,gpu:v100:4", 6, ("a100", "v100")), ("craynetwork:4", 0, ()), ("gpu(IDX:0,1)", 1, ()),
+    ],
+)  # fmt: skip
+def test_gpus_in_generic_resources(text: str, count: int, types: tuple[str, ...]) -> None:
+    assert gpus_of(text) == (count, types)
+
+
+def test_leaf_switches_have_nodes() -> None:
+    assert leaf_switches(FOLDER / "topology.conf")["n05"] == ("s1", 3)
