@@ -192,12 +192,12 @@ def test_allocation_by_use_refuses_nodes_of_different_sizes() -> None:
 
 
 @pytest.mark.parametrize("local", [(64, 64), (64, 128)])
-@pytest.mark.parametrize("gpus", [None, 0, 2])
+@pytest.mark.parametrize("gpus", [0, 2])
 @pytest.mark.parametrize("engine", ["reference", "compiled"])
-def test_refuses_jobs_with_more_gpus_than_any_node(local: tuple[int, int], gpus: int | None, engine: str) -> None:
+def test_refuses_jobs_with_more_gpus_than_any_node(local: tuple[int, int], gpus: int, engine: str) -> None:
     build = MachineBuilder("gpus", ("nodes", "memory"))
     for rack, memory in enumerate(local):
-        each = {"memory": memory, "cores": 1} | ({} if gpus is None else {"gpu": gpus})
+        each = {"memory": memory, "cores": 1, "gpu": gpus}
         build.add(f"rack{rack}.node", Kind.NODE, "node", {"nodes": 2}, rack=rack, per_node=each)
     requests = {"nodes": [2, 2, 2, 9], "memory": [10] * 4, "cores": [5] * 4, "gpu": [0, 2, 3, 0]}
     workload = Workload.of(["0 s"] * 4, "1 h", requests=requests)

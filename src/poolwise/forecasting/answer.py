@@ -71,7 +71,7 @@ class ForecastAnswer:
     >>> jobs = [JobForecast("job 7", np.array([60.0, 300.0, 3600.0]), None)]
     >>> answer = poolwise.ForecastAnswer(0, jobs, [], None, "fcfs with easy", [], datetime.timezone.utc)
     >>> answer.sentences()
-    ['job 7 starts between 00:01 and 01:00 (80 %), median 00:05']
+    ['job 7 starts between 1970-01-01 00:01 +0000 and 1970-01-01 01:00 +0000 (80 %), median 1970-01-01 00:05 +0000']
     """
 
     now: int

@@ -318,8 +318,8 @@ class RackLayout:
         return not self.uniform or any(name in requests for name in self.others)
 
     def further(self, requests: Iterable[str]) -> dict[str, int]:
-        """Return the largest amount that a node brings of each further resource that jobs request."""
-        return {name: self.most.get(name, 0) for name in requests if name not in _NOT_FURTHER}
+        """Return the largest amount that a node brings of each further resource of nodes that jobs request."""
+        return {name: self.most[name] for name in requests if name in self.most}
 
     def node_counts(self, placement: Placement) -> dict[int, int]:
         """Return group -> number of its nodes, for the groups that a placement uses."""
