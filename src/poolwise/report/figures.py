@@ -23,9 +23,13 @@ def chart_svg(figure: Figure, wide: bool = False) -> str:
     """Return an SVG element that follows the theme of the page; equal figures give equal bytes."""
     svg: str = vl_convert.vegalite_to_svg(json.dumps(chart(figure, wide, _LAYOUT_TEXT)))
     svg = svg.replace(f'font-size="{_LAYOUT_TEXT}px"', f'font-size="{TEXT}px"')
-    known: dict[str, str] = {}  # vl-convert numbers ids across pictures; rename them per picture
-    renamed = _ID.sub(lambda match: known.setdefault(match[0], f"{figure.name}-{len(known)}"), svg)
-    return renamed.replace("<svg ", f'<svg role="img" aria-label="{escape(figure.title)}" ', 1)
+    return _with_own_ids(svg, figure).replace("<svg ", f'<svg role="img" aria-label="{escape(figure.title)}" ', 1)
+
+
+def _with_own_ids(svg: str, figure: Figure) -> str:
+    """Rename ids per picture, since vl-convert numbers them across pictures."""
+    known: dict[str, str] = {}
+    return _ID.sub(lambda match: known.setdefault(match[0], f"{figure.name}-{len(known)}"), svg)
 
 
 def chart_json(figure: Figure, wide: bool = False) -> str:
@@ -81,7 +85,7 @@ def _sorted(pdf: bytes) -> bytes:
 def print_svg(figure: Figure) -> str:
     """Return a figure as SVG with light colors on white, with its width in points."""
     spec = chart(figure, wide=_is_wide(figure), text=_TIMELINE_TEXT if isinstance(figure, Boxes) else TEXT)
-    svg: str = vl_convert.vegalite_to_svg(json.dumps({**_light(spec), "background": "white"}))
+    svg = _with_own_ids(vl_convert.vegalite_to_svg(json.dumps({**_light(spec), "background": "white"})), figure)
     width, height = (float(size) for size in _SIZE.search(svg).groups())  # type: ignore[union-attr]  # every SVG states it
     factor = _width_pt(figure) / width
     return _SIZE.sub(f'width="{width * factor:.2f}" height="{height * factor:.2f}"', svg, count=1)
