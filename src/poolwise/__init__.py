@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from poolwise.api import SimulatedRun, list_scheduler, simulate
     from poolwise.api.batches import BatchPlacement, place
     from poolwise.api.forecasts import forecast
-    from poolwise.api.simulation import RunPlot
+    from poolwise.api.simulated_run import RunPlot
     from poolwise.comparison.compare import compare
     from poolwise.comparison.run_comparison import Comparison
     from poolwise.conformance import Check, check
@@ -57,7 +57,8 @@ if TYPE_CHECKING:
 _PUBLIC = {
     "poolwise.api.batches": "BatchPlacement place",
     "poolwise.api.forecasts": "forecast",
-    "poolwise.api.simulation": "RunPlot SimulatedRun list_scheduler simulate",
+    "poolwise.api.simulated_run": "RunPlot SimulatedRun",
+    "poolwise.api.simulation": "list_scheduler simulate",
     "poolwise.comparison.compare": "compare",
     "poolwise.comparison.run_comparison": "Comparison",
     "poolwise.conformance": "Check check",

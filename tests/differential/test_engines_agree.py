@@ -116,6 +116,20 @@ def test_random_studies_with_backfilling_at_intervals(block: int) -> None:
         compare(seed, ("slurm",), most=80, orders=None if seed % 4 else [Stepped()])
 
 
+def test_job_that_arrives_in_front_of_a_planned_one_is_tested() -> None:
+    """The plan of a backfill pass is not kept when a job arrives whose priority is between those of planned jobs."""
+    nodes, length = (
+        [12, 13, 16, 3, 3],
+        [12_000, 600, 6_000, 30_000, 5_400],
+    )  # a run, two planned jobs, a blocked one, the new one
+    submit = np.array([0, 1, 1, 1, 100]) * SECOND
+    workload = Workload.of(submit, np.array(length) * SECOND, requests={"nodes": np.array(nodes)})
+    how = ListScheduler(SJF(), make("backfills", "slurm"))
+    plain, fast = (simulate(Machine.flat(16), workload, how, engine=engine).schedule for engine in ("reference", "compiled"))
+    assert difference(plain, fast) == ""
+    assert plain.job_start[4] < 200 * SECOND and plain.job_start[3] > 10_000 * SECOND
+
+
 def test_random_studies_without_compiling() -> None:
     """With the compiler disabled, the kernels run as Python code with the same result, with and without the tree."""
     script = (

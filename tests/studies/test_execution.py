@@ -180,7 +180,7 @@ from poolwise.studies.cell_simulation import Cells
 from poolwise.runner.executors.local import _in_worker
 cell = load({str(folder / "study.toml")!r}).cells[0]
 def worker(cell, parent):
-    _in_worker(Cells(), {{cell.key: cell}}, parent)
+    _in_worker(Cells(), {{cell.key: cell}}, parent, None)
     return os.getpid()
 if __name__ == "__main__":
     from joblib import Parallel, delayed

@@ -4,16 +4,13 @@
 simulation does not wait for their imports.
 """
 
+from poolwise.api.simulated_run import SPARSE_SHARE, SimulatedRun, measured, notes
 from poolwise.api.simulation import (
-    SPARSE_SHARE,
-    SimulatedRun,
     choose_scheduler,
     default_model,
     default_model_name,
     default_placement_name,
     list_scheduler,
-    measured,
-    notes,
     read_scheduler,
     simulate,
 )

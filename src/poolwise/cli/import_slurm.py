@@ -16,7 +16,7 @@ from poolwise.cli.examples import command
 from poolwise.errors import InputError
 
 if TYPE_CHECKING:
-    from poolwise.files.slurm_import import Omissions
+    from poolwise.files.slurm_import.cluster import Omissions
     from poolwise.model import Machine
 
 imports = typer.Typer(help="Describe a cluster by files of its own.", no_args_is_help=True)
@@ -50,24 +50,27 @@ def slurm(
     replaced.
     """
     from poolwise import traces
-    from poolwise.files.slurm_import import MACHINE, STUDY, SlurmFiles, SlurmImport
+    from poolwise.files.slurm_import.cluster import MACHINE, STUDY, SlurmCluster, SlurmFiles
+    from poolwise.files.slurm_import.machine_file import machine_text
+    from poolwise.files.slurm_import.scheduler_file import dump_texts, scheduler_texts
+    from poolwise.files.slurm_import.study_file import study_text
     from poolwise.traces import sacct_rows
 
     path = catalog.resolve("traces", log)
     names = sacct_rows.read_export(path).names
-    found = SlurmImport(SlurmFiles(conf, sinfo, topology, shares, qos), names)
+    found = SlurmCluster(SlurmFiles(conf, sinfo, topology, shares, qos), names)
     folder = Path(found.name) if out is None else out
     if folder.resolve() == conf.resolve().parent:
         remedy = "choose another folder (--out), because a second slurm.conf is written there"
         raise InputError("the folder contains the slurm.conf to import", file=folder, field="--out", remedy=remedy)
     options: dict[str, Any] = {"memory_field": "requested"} if "ReqMem" in names else {}
     options |= {"timezone": timezone} if timezone != "UTC" else {}
-    jobs = traces.read(path, _machine(found.machine()), "sacct", **options)
+    jobs = traces.read(path, _machine(machine_text(found)), "sacct", **options)
     written = {
-        **found.scheduler(),
-        **found.dumps(),
-        MACHINE: found.machine(map(str, {*jobs.attributes.get("qos", ())})),
-        STUDY: found.study(log, jobs, options, folder),
+        **scheduler_texts(found),
+        **dump_texts(found),
+        MACHINE: machine_text(found, map(str, {*jobs.attributes.get("qos", ())})),
+        STUDY: study_text(found, log, jobs, options, folder),
     }
     machine = _machine(written[MACHINE])
     folder.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from poolwise.api import SimulatedRun
-from poolwise.api.simulation import scheduler_text
+from poolwise.api.simulated_run import scheduler_text
 from poolwise.comparison.run_comparison import MOST_RUNS, ComparedOver, Comparison
 from poolwise.comparison.saved_run import SavedRun, read_runs
 from poolwise.files.component import Component

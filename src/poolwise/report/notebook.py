@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from poolwise.api import SimulatedRun
-from poolwise.api.simulation import PlotKind, measured
+from poolwise.api.simulated_run import PlotKind, measured
 from poolwise.comparison.run_comparison import Comparison
 from poolwise.comparison.saved_run import read_runs
 from poolwise.errors import InputError, UnknownNameError

@@ -132,13 +132,13 @@ def because(ranked: Sequence[Standing]) -> list[str]:
         f"the runtime with local resources.{spread}"
     ]
     if len(ranked) > 1:
-        more = f" (nor from those of {len(alike) - NAMED + 1} more)" if len(alike) >= NAMED else ""
+        more = [f"{len(alike) - NAMED + 1} more"] if len(alike) >= NAMED else []
         verdict = "the certainty of the order is unknown with one seed"
         if seeds > 1:
             verdict = "the recommended one differs significantly from all others"
         if alike:
-            others = either([one.description for one in alike[: NAMED - 1]])
-            verdict = f"the slowdown of the recommended one is not distinguishable from that of {others}{more}"
+            others = either([*(one.description for one in alike[: NAMED - 1]), *more])
+            verdict = f"the slowdown of the recommended one is not distinguishable from that of {others}"
         sentences.append(f"{len(ranked)} combinations were simulated; {verdict}.")
     rivals = [one for one in ranked[1:] if one.machine == best.machine][:1]
     rivals += [top for name, top in _best_by_machine(ranked).items() if name != best.machine]

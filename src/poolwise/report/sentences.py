@@ -48,8 +48,8 @@ def separation(found: Recommendation, sweep: Sweep) -> str:
         return ""
     names = [found.series, *(rival.alternative for rival in found.equals[: NAMED - 1])]
     more = len(found.equals) + 1 - len(names)
-    others = f"{either(names[1:])}{f' (nor from those of {more} more)' if more else ''}"
-    text = f"The mean bounded slowdowns of {found.series} and of {others} are not distinguishable"
+    others = either([*names[1:], *([f"{more} more"] if more else [])])
+    text = f"The mean bounded slowdown of {found.series} is not distinguishable from that of {others}"
     added = _values(sweep, ADDED_WAIT, [found.series, *(rival.alternative for rival in found.equals)], found.at)
     if all(map(math.isfinite, added)) and added[0] < min(added[1:]):
         waits = [f"{_amount(ADDED_WAIT, value)} under {name}" for name, value in zip(names, added, strict=False)]
@@ -60,10 +60,10 @@ def separation(found: Recommendation, sweep: Sweep) -> str:
         if name in METRICS and _spread(values := _values(sweep, name, names, found.at)) > SAME
     }
     if not spread:
-        return f"{text}, and they do not differ in any other metric of this comparison."
+        return f"{text}, and these orders do not differ in any other metric of this comparison."
     metric = max(spread, key=lambda name: _spread(spread[name]))
     parts = [f"{_amount(metric, value)} under {name}" for name, value in zip(names, spread[metric], strict=True)]
-    return f"{text}. They differ most in {_lower(_name(metric))}: {_and(parts)}."
+    return f"{text}. The orders differ most in {_lower(_name(metric))}: {_and(parts)}."
 
 
 def because(found: Recommendation, sweep: Sweep) -> list[str]:

@@ -27,7 +27,7 @@ def time_left(seconds: float | None) -> str:
 class Pace:
     """Time left of a set of tasks, from the seconds of finished tasks and the progress within running ones.
 
-    There is no estimate before a task finishes or estimates its own time, nor once the last estimate has run out.
+    An estimate requires a finished task, or a running one that reports its progress. It is withdrawn once it has run out.
     """
 
     def __init__(self, total: int, done: int) -> None:

@@ -232,10 +232,10 @@ class BatchDispatcher(Dispatcher):
         return {job: why for job, why in found if why}
 
     def _starts(self, jobs: IntArray, queue: Queue, solution: Solution, free: IntArray) -> list[Start]:
-        """Return starts of the placed jobs, with memory in whole MiB; a job without room after rounding waits."""
+        """Return starts of the placed jobs in queue order, with memory in whole MiB; a job without room after rounding waits."""
         layout, placed = self.layout, solution.assignment.placed
         pool = int(free[layout.pool, layout.memory]) if layout.pool >= 0 else 0
-        starts = []
+        starts: dict[int, Start] = {}
         for module in np.unique(solution.assignment.module[placed]).tolist():
             node = int(layout.nodes[module])
             rows = placed[solution.assignment.module[placed] == module]
@@ -247,8 +247,8 @@ class BatchDispatcher(Dispatcher):
                 taken = [(0, node, layout.cores, int(solution.problem.batch.cores[k])), (0, node, layout.memory, local)]
                 taken += [(0, layout.pool, layout.memory, remote)] if remote else []
                 job = int(jobs[k])
-                starts.append(Start(job, queue.tasks(job), Placement.of(taken)))
-        return sorted(starts, key=lambda start: start.job)
+                starts[k] = Start(job, queue.tasks(job), Placement.of(taken))
+        return [starts[k] for k in sorted(starts)]
 
 
 def _shortage(problem: Problem) -> Refusal | None:

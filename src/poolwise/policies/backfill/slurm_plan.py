@@ -57,13 +57,14 @@ class BackfillPlan:
         self._set_state(state)
 
     def _set_state(self, state: Snapshot) -> None:
-        """Recompute the releases of the runs in a state, ordered by expected end, ties by job.
+        """Recompute the releases of the runs in a state, ordered by expected end, ties in queue order.
 
         An overdue run is expected to end one second from now.
         """
         self._state, machine = state, state.machine
         soon = self.now + OVERDUE
-        ending = sorted((max(_seconds(run.expected_end), soon), run.job, run.id) for run in state.runs())
+        key = state.table.order_key
+        ending = sorted((max(_seconds(run.expected_end), soon), key(run.job), run.id) for run in state.runs())
         runs = [state.run(number) for _, _, number in ending]
         windows = [window.end for window in machine.windows if window.end > state.now]
         ends = np.array([*(end for end, _, _ in ending), *windows], dtype=np.int64)

@@ -141,7 +141,7 @@ class UnitStreams(_UnitGenerator):
         except TypeError as error:
             raise InputError(str(error), field="streams", remedy="see [[plan.stream]] of dispatch plans") from error
         if not streams:
-            raise InputError("there is no stream", field="streams", remedy="give at least one stream")
+            raise InputError("no streams are given", field="streams", remedy="give at least one stream")
         names = Types.of(self.types).tasks
         parts = [_draw(stream, self.seed * len(streams) + k) for k, stream in enumerate(streams)]
         stream = np.repeat(np.arange(len(streams)), [len(sizes) for sizes, _ in parts])

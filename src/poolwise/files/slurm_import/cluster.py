@@ -1,0 +1,171 @@
+"""A Slurm cluster as its files describe it: nodes by type, partitions, and the settings that an import leaves out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from poolwise.errors import InputError
+from poolwise.slurm.cluster import leaf_switches, node_sizes
+from poolwise.slurm.conf import ConfSection, SlurmConf
+from poolwise.slurm.keys import AFFECTS, READ, known
+
+MACHINE, SCHEDULER, CONF, STUDY = "machine.toml", "slurm.toml", "slurm.conf", "study.toml"
+LABEL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+INVALID_NAME = "its name has other characters than letters, digits, _ and -"
+
+
+@dataclass(frozen=True)
+class SlurmFiles:
+    """Files of a cluster.
+
+    Attributes
+    ----------
+    conf : slurm.conf
+    nodes : output of `sinfo` or `scontrol show node`
+    topology : topology.conf, whose leaf switches are the racks
+    shares, qos : dumps of `sshare` and `sacctmgr show qos`
+    """
+
+    conf: Path
+    nodes: Path | None = None
+    topology: Path | None = None
+    shares: Path | None = None
+    qos: Path | None = None
+
+
+@dataclass
+class Omissions:
+    """Settings that an import leaves out: those that would change a schedule, those that would not, and unknown keys."""
+
+    affecting: list[str] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+
+
+class SlurmCluster:
+    """A cluster to import, with the columns of its log; raises InputError with file, line and field for invalid files.
+
+    Attributes
+    ----------
+    omitted : what is left out
+    whole : whether jobs take whole nodes, and the reason
+    """
+
+    def __init__(self, files: SlurmFiles, columns: Collection[str]) -> None:
+        self.files, self.omitted, self.columns = files, Omissions(), columns
+        self.conf = SlurmConf.read_file(files.conf)
+        self.name = self.conf.text("ClusterName", "cluster")
+        self.whole = whole_nodes(self.conf)
+        self.sizes = node_sizes(self.conf, files.nodes)
+        self.switches = {} if files.topology is None else leaf_switches(files.topology)
+        if not self.sizes:
+            remedy = "add NodeName lines, or give the output of `scontrol show node` with --sinfo"
+            raise InputError("no nodes are defined", file=files.conf, field="NodeName", remedy=remedy)
+        if not self.conf.partitions:
+            raise InputError(
+                "no partitions are defined", file=files.conf, field="PartitionName", remedy="add PartitionName lines"
+            )
+        self._note_unread_keys()
+
+    def _note_unread_keys(self) -> None:
+        sections = [("", self.conf), *(("nodename", one) for one in self.conf.nodes)]
+        sections += [("partitionname", one) for one in self.conf.partitions.values()]
+        for kind, section in sections:
+            ordinary = known(kind)
+            for key, value in section.values.items():
+                name, place = ordinary.get(key, key), f"{value.file.name}:{value.line}"
+                if name in READ[kind]:
+                    continue
+                if name in AFFECTS[kind] and value.text.upper() not in ("NO", "OFF", "NONE", "PREEMPT/NONE", "0", "1"):
+                    self.leave_out(f"{place}: {name}={value.text}: {AFFECTS[kind][name]}")
+                else:
+                    add(self.omitted.others if key in ordinary else self.omitted.unknown, f"{name} ({place})")
+
+    @cached_property
+    def members(self) -> dict[str, list[str]]:
+        """Partition -> its nodes, for the partitions that have nodes."""
+        found = {}
+        for name, section in self.conf.partitions.items():
+            hosts = [host for host in self._hosts(name) if host in self.sizes]
+            if not hosts or not LABEL.fullmatch(name):
+                reason = INVALID_NAME if hosts else "it has no nodes"
+                self.leave_out(f"{section.source('PartitionName')}: partition {name} is left out: {reason}")
+                continue
+            found[name] = hosts
+        return found
+
+    def _hosts(self, partition: str) -> list[str]:
+        section = self.conf.partitions[partition]
+        if self.files.nodes is not None and section.text("Nodes").upper() == "ALL":
+            return list(self.sizes)
+        return self.conf.hosts(partition)
+
+    @cached_property
+    def types(self) -> dict[str, list[str]]:
+        """Node type -> its nodes: those of one size that are in the same partitions."""
+        of: dict[str, list[str]] = {host: [] for host in self.sizes}
+        for partition, hosts in self.members.items():
+            for host in hosts:
+                of[host].append(partition)
+        groups: dict[Any, list[str]] = {}
+        for host, size in self.sizes.items():
+            if of[host]:
+                groups.setdefault((size.cpus, size.memory, size.gpus, size.features, *of[host]), []).append(host)
+            else:
+                self.leave_out(f"{size.source}: node {host} is left out: no partition has it")
+        named: dict[str, list[str]] = {}
+        for hosts in groups.values():
+            stem = re.sub(r"[0-9]*$", "", hosts[0]) or "node"
+            stem = re.sub(r"[^A-Za-z0-9_-]", "-", stem).strip("-")
+            stem = stem if NAME.fullmatch(stem) else f"node-{stem}".strip("-")
+            taken = {*named, *(name for name, _ in self.switches.values())}
+            name = next(name for name in (stem, *(f"{stem}-{k}" for k in range(2, len(groups) + 2))) if name not in taken)
+            named[name] = hosts
+        return named
+
+    @property
+    def placement(self) -> str:
+        """Name of the placement."""
+        return "racks" if self.whole[0] else "first_fit"
+
+    def leave_out(self, text: str) -> None:
+        """Note a setting that is left out although it would change schedules."""
+        add(self.omitted.affecting, text)
+
+
+def whole_nodes(conf: SlurmConf) -> tuple[bool, str]:
+    """Return whether jobs take whole nodes, and why: SelectType=select/linear, or every partition is exclusive."""
+    select = conf.text("SelectType")
+    if select == "select/linear":
+        return True, f"SelectType={select} ({conf.source('SelectType')})"
+    if conf.partitions and all(oversubscribe(section) == "EXCLUSIVE" for section in conf.partitions.values()):
+        return True, "OverSubscribe=EXCLUSIVE in every partition"
+    if select:
+        return False, f"SelectType={select} ({conf.source('SelectType')})"
+    return False, "SelectType is not set, which means select/cons_tres"
+
+
+def oversubscribe(section: ConfSection) -> str:
+    """Return OverSubscribe of a partition in upper case, without its number of jobs; "" if it is not set."""
+    return (section.text("OverSubscribe") or section.text("Shared")).upper().partition(":")[0]
+
+
+def add(sentences: list[str], text: str) -> None:
+    """Append a sentence once."""
+    if text not in sentences:
+        sentences.append(text)
+
+
+def toml(value: Any) -> str:
+    """Return a value as TOML, on one line."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(toml, value))}]"
+    return tomli_w.dumps({"x": value}).removeprefix("x = ").rstrip("\n")

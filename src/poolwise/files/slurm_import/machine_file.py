@@ -1,0 +1,134 @@
+"""machine.toml of an imported Slurm cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from poolwise.files.slurm_import.cluster import INVALID_NAME, LABEL, NAME, SlurmCluster, oversubscribe, toml
+from poolwise.slurm import durations, hostlist
+from poolwise.slurm.cluster import NodeSize
+from poolwise.slurm.dumps import QosLimits, read_qos_limits
+
+
+def machine_text(cluster: SlurmCluster, qualities: Iterable[str] = ()) -> str:
+    """Return machine.toml; QOS in `qualities`, those of the log, that the dump lacks get no limits."""
+    memory = cluster.whole[0] or "MEMORY" in cluster.conf.text("SelectTypeParameters").upper()
+    lines = [
+        f"# Machine of cluster {cluster.name}, imported from {cluster.conf.file.name}.",
+        "version = 1",
+        f"name = {toml(cluster.name)}",
+        "",
+        f"# {'Jobs take whole nodes' if cluster.whole[0] else 'Jobs share nodes'}: {cluster.whole[1]}.",
+    ]
+    if not memory:
+        place = cluster.conf.source("SelectTypeParameters") or "not set"
+        lines.append(f"# Memory is left out: SelectTypeParameters ({place}) has no memory, so Slurm does not allocate it.")
+    for name, hosts in cluster.types.items():
+        lines += _node(cluster, name, hosts, memory)
+    lines += [*_racks(cluster), *_partitions(cluster)]
+    if cluster.files.qos is not None:
+        lines += _qos(cluster, cluster.files.qos, qualities)
+    return "\n".join(lines) + "\n"
+
+
+def _node(cluster: SlurmCluster, name: str, hosts: list[str], memory: bool) -> list[str]:
+    size: NodeSize = cluster.sizes[hosts[0]]
+    features = [word for word in size.features if LABEL.fullmatch(word) and _may_be_set(cluster, word)]
+    for word in sorted({*size.features} - {*features}):
+        problem = f"feature {word} is left out: a partition with other nodes has its name, or {INVALID_NAME}"
+        cluster.leave_out(f"{size.source}: {problem}")
+    return [
+        "",
+        "[[node]]",
+        f"name = {toml(name)}  # {hostlist.compress(hosts)}: {size.source}",
+        *([] if cluster.whole[0] else ['allocation = "shared"']),
+        f"cores = {size.cpus}",
+        *([f'memory = "{size.memory} MiB"'] if memory else []),
+        *([f"resources = {{ gpu = {size.gpus} }}  # Gres"] if size.gpus else []),
+        *([f"features = {toml(features)}"] if features else []),
+    ]
+
+
+def _may_be_set(cluster: SlurmCluster, feature: str) -> bool:
+    """Return whether no partition has the name of a feature, unless it has the same nodes."""
+    having = {host for hosts in cluster.types.values() for host in hosts if feature in cluster.sizes[host].features}
+    return feature not in cluster.members or {*cluster.members[feature]} == having
+
+
+def _racks(cluster: SlurmCluster) -> list[str]:
+    count: dict[str, dict[str, int]] = {}
+    for name, hosts in cluster.types.items():
+        for host in hosts:
+            rack = cluster.switches.get(host, ("", 0))[0]
+            count.setdefault(rack, {}).setdefault(name, 0)
+            count[rack][name] += 1
+    topology, lines = cluster.files.topology, ["", "# One rack: no topology.conf was given."]
+    if topology is not None:
+        lines = ["", f"# Racks are the leaf switches of {topology.name}."]
+    first = {name: line for name, line in cluster.switches.values()}
+    for rack, nodes in count.items():
+        source = f"  # {topology.name}:{first[rack]}" if topology is not None and rack else ""
+        named = [f"name = {toml(rack)}{source}"] if NAME.fullmatch(rack) else []
+        entries = ", ".join(f"{name} = {number}" for name, number in nodes.items())
+        lines += ["[[rack]]", *named, f"nodes = {{ {entries} }}", ""]
+    return lines[:-1]
+
+
+def _partitions(cluster: SlurmCluster) -> list[str]:
+    lines, default = [], cluster.conf.default_partition
+    for name, hosts in cluster.members.items():
+        section = cluster.conf.partitions[name]
+        types = [kind for kind, members in cluster.types.items() if members[0] in {*hosts}]
+        longest = section.seconds("MaxTime", durations.FOREVER)
+        most = section.read("MaxNodes", 0, lambda text: 0 if text.upper() == "UNLIMITED" else int(text), "write an integer")
+        tier = section.whole("PriorityTier", 1)
+        if (state := section.text("State", "UP").upper()) != "UP":
+            cluster.leave_out(f"{section.source('State')}: partition {name} is {state}; its jobs run nevertheless")
+        if (share := oversubscribe(section)) in ("YES", "FORCE"):
+            place = section.source("OverSubscribe", "Shared")
+            cluster.leave_out(f"{place}: OverSubscribe={share} in partition {name}: jobs do not share cores")
+        lines += [
+            "",
+            "[[partition]]",
+            f"name = {toml(name)}  # {section.source('PartitionName')}",
+            f"nodes = {toml(types)}",
+            *(["default = true"] if name == default else []),
+            *([] if longest == durations.FOREVER else [f'max_time = "{_duration(longest)}"  # {section.source("MaxTime")}']),
+            *([f"max_nodes = {most}  # {section.source('MaxNodes')}"] if most else []),
+            *([f"tier = {tier}  # {section.source('PriorityTier')}"] if tier != 1 else []),
+        ]
+    return lines
+
+
+def _qos(cluster: SlurmCluster, dump: Path, qualities: Iterable[str]) -> list[str]:
+    limits, lines = read_qos_limits(dump), list[str]()
+    amounts = {"node": "nodes", "jobs": "jobs", **({} if cluster.whole[0] else {"cpu": "cores", "mem": "memory"})}
+    if not cluster.whole[0] and any(size.gpus for size in cluster.sizes.values()):
+        amounts["gres/gpu"] = "gpu"
+    missing = {*qualities} - {one.name for one in limits} - {""}
+    limits += [QosLimits(name, 0, durations.FOREVER, {}, {}) for name in sorted(missing)]
+    for one in limits:
+        if not LABEL.fullmatch(one.name):
+            cluster.leave_out(f"{dump.name}:{one.line}: QOS {one.name} is left out: {INVALID_NAME}")
+            continue
+        source = f"{dump.name}:{one.line}" if one.line else "in the log only: no limits"
+        lines += ["", "[[qos]]", f"name = {toml(one.name)}  # {source}"]
+        lines += ["default = true"] if one.name == "normal" else []
+        lines += [] if one.max_time == durations.FOREVER else [f'max_time = "{_duration(one.max_time)}"']
+        for scope in ("per_user", "total"):
+            given: Mapping[str, int] = getattr(one, scope)
+            if scope == "per_user" and given and "User" not in cluster.columns:
+                cluster.leave_out(f"{dump.name}:{one.line}: limits per user are not applied: the log has no User")
+                continue
+            for name in sorted({*given} - {*amounts}):
+                problem = f"the limit {name}={given[name]} of QOS {one.name} is not applied"
+                cluster.leave_out(f"{dump.name}:{one.line}: {problem}")
+            entries = ", ".join(f"{amounts[name]} = {value}" for name, value in given.items() if name in amounts)
+            lines += [f"{scope} = {{ {entries} }}"] if entries else []
+    return lines
+
+
+def _duration(seconds: int) -> str:
+    size, unit = next((size, unit) for size, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")) if seconds % size == 0)
+    return f"{seconds // size} {unit}"

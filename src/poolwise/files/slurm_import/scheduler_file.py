@@ -1,0 +1,107 @@
+"""slurm.toml of an imported Slurm cluster, and the reduced slurm.conf and the dumps that it names."""
+
+from __future__ import annotations
+
+from poolwise.files.slurm_import.cluster import CONF, SCHEDULER, SlurmCluster, add, toml
+from poolwise.policies.backfill.slurm import IGNORED, SUPPORTED
+from poolwise.policies.order.multifactor.rules import FLAGS, HARMLESS, KEYS, TRES
+from poolwise.slurm import hostlist
+from poolwise.slurm.dumps import read_priorities, read_shares
+
+
+def scheduler_texts(cluster: SlurmCluster) -> dict[str, str]:
+    """Return slurm.toml, and the slurm.conf that it names with the keys that the order and the backfill read."""
+    conf, order, backfill = cluster.conf, '"fcfs"', '"none"'
+    kept = {key: conf.values[key.lower()].text for key in KEYS if key in conf and key != "TRESBillingWeights"}
+    comments = {"order": conf.source("PriorityType") or "PriorityType is not set", "backfill": conf.source("SchedulerType")}
+    kind = conf.text("PriorityType", "priority/basic")
+    if kind == "priority/multifactor":
+        settings = {"conf": CONF, **_weights(cluster, kept)}
+        order = "{ " + ", ".join(f"{key} = {toml(value)}" for key, value in {"name": "multifactor", **settings}.items()) + " }"
+    elif kind != "priority/basic":
+        cluster.leave_out(f"{conf.source('PriorityType')}: PriorityType={kind}: jobs start in order of submission")
+    if conf.text("SchedulerType", "sched/backfill") == "sched/backfill":
+        backfill = f'{{ name = "slurm", conf = "{CONF}" }}'
+        parameters = _parameters(cluster)
+        kept |= {"SchedulerParameters": parameters} if parameters else {}
+    if not kept.get("PriorityFlags", "x"):
+        del kept["PriorityFlags"]
+    text = [f"# The keys of {conf.file.name} that {SCHEDULER} reads.", f"ClusterName={cluster.name}"]
+    text += [f"# {conf.source(key)}\n{key}={value}" for key, value in kept.items()]
+    for name, hosts in cluster.types.items():
+        size = cluster.sizes[hosts[0]]
+        text += [
+            f"# {name}: {size.source}",
+            f"NodeName={hostlist.compress(hosts)} CPUs={size.cpus} RealMemory={size.memory}",
+        ]
+    for name, hosts in cluster.members.items():
+        section = conf.partitions[name]
+        factor, default = section.whole("PriorityJobFactor", 1), " Default=YES" if name == conf.default_partition else ""
+        text += [f"# {section.source('PartitionName')}"]
+        text += [f"PartitionName={name} Nodes={hostlist.compress(hosts)} PriorityJobFactor={factor}{default}"]
+    scheduler = [
+        f"# Scheduler of cluster {cluster.name}, imported from {conf.file.name}.",
+        "version = 1",
+        f"title = {toml(f'{cluster.name} today')}",
+        f"order = {order}  # {comments['order']}",
+        f"backfill = {backfill}  # {comments['backfill'] or 'SchedulerType is not set: sched/backfill'}",
+        f'placement = "{cluster.placement}"',
+    ]
+    return {SCHEDULER: "\n".join(scheduler) + "\n", CONF: "\n".join(text) + "\n"}
+
+
+def _weights(cluster: SlurmCluster, kept: dict[str, str]) -> dict[str, str]:
+    """Return the dumps that the order needs; set the weights without their dump, and unsupported flags, aside."""
+    conf, dumps = cluster.conf, dict[str, str]()
+    for key, name, dump in (
+        ("PriorityWeightFairshare", "shares", cluster.files.shares),
+        ("PriorityWeightQOS", "qos", cluster.files.qos),
+    ):
+        lacks = "User" if name == "shares" else "QOS"
+        if dump is not None and lacks in cluster.columns:
+            dumps[name] = dump.name
+        elif conf.whole(key, 0):
+            kept[key] = "0"
+            why = f"give its dump with --{name}" if dump is None else f"the log has no column {lacks}"
+            cluster.leave_out(f"{conf.source(key)}: {key} is taken as 0: {why}")
+    flags = conf.words("PriorityFlags")
+    for flag in sorted({*flags} - {*FLAGS, *HARMLESS}):
+        cluster.leave_out(f"{conf.source('PriorityFlags')}: PriorityFlags={flag} is left out")
+    if flags:
+        kept["PriorityFlags"] = ",".join(flag for flag in flags if flag in (*FLAGS, *HARMLESS))
+    tres = conf.numbers("PriorityWeightTRES")
+    for name in sorted({*tres} - {*TRES}):
+        cluster.leave_out(f"{conf.source('PriorityWeightTRES')}: the weight of {name} is left out")
+    if tres:
+        kept["PriorityWeightTRES"] = ",".join(f"{name}={value:g}" for name, value in tres.items() if name in TRES)
+    if conf.text("PriorityUsageResetPeriod", "NONE").upper() != "NONE":
+        place = conf.source("PriorityUsageResetPeriod")
+        cluster.leave_out(f"{place}: PriorityUsageResetPeriod is left out: usage is never reset")
+        del kept["PriorityUsageResetPeriod"]
+    return dumps
+
+
+def _parameters(cluster: SlurmCluster) -> str:
+    given, place = cluster.conf.pairs("SchedulerParameters"), cluster.conf.source("SchedulerParameters")
+    kept = []
+    for name, value in given.items():
+        if name in SUPPORTED:
+            if not value.isdigit() or not int(value):
+                problem = f"{name}={value} is not a whole number above 0"
+                raise cluster.conf.refuse("SchedulerParameters", problem, "use a whole number of at least 1")
+            kept.append(f"{name}={value}")
+        elif name in IGNORED:
+            add(cluster.omitted.others, f"SchedulerParameters={name} ({place})")
+        else:
+            cluster.leave_out(f"{place}: SchedulerParameters={name} is left out")
+    return ",".join(kept)
+
+
+def dump_texts(cluster: SlurmCluster) -> dict[str, str]:
+    """Return the dumps that slurm.toml names, after a check that they can be read."""
+    found = {}
+    for dump, check in ((cluster.files.shares, read_shares), (cluster.files.qos, read_priorities)):
+        if dump is not None:
+            check(dump)
+            found[dump.name] = dump.read_text(encoding="utf-8", errors="replace")
+    return found

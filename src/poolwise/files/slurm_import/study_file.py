@@ -1,0 +1,71 @@
+"""study.toml of an imported Slurm cluster."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from poolwise import catalog
+from poolwise.errors import InputError
+from poolwise.files.slurm_import.cluster import MACHINE, SCHEDULER, SlurmCluster, toml
+from poolwise.model import Workload
+
+
+def study_text(cluster: SlurmCluster, log: str, workload: Workload, options: Mapping[str, Any], folder: Path) -> str:
+    """Return study.toml for a log, a file or "catalog:NAME", whose jobs, read for the machine, are given."""
+    trace = log if log.startswith(catalog.PREFIX) else Path(os.path.relpath(log, folder)).as_posix()
+    partitions = workload.attributes.get("partition", np.array([], dtype=np.str_))
+    unknown = sorted({*partitions.tolist()} - {*cluster.members, ""})
+    lines = [
+        f"# Study of cluster {cluster.name}: today's scheduler, and other orders on the same jobs and nodes.",
+        "version = 1",
+        f"title = {toml(f'What would another queue order change on {cluster.name}?')}",
+        f'machine = "{MACHINE}"',
+        "",
+        "[workload]",
+        f"trace = {toml(trace)}",
+        'format = "sacct"',
+    ]
+    if options:
+        entries = ", ".join(f"{name} = {toml(value)}" for name, value in options.items())
+        lines.append(f"options = {{ {entries} }}  # Slurm starts jobs by the memory that they request")
+    if unknown:
+        named = [name for name in ("", *cluster.members) if name in partitions]
+        if not named:
+            remedy = f"export jobs of {', '.join(cluster.members)}, or give the slurm.conf of the cluster of the log"
+            problem = f"its jobs are in other partitions than those of slurm.conf: {', '.join(unknown)}"
+            raise InputError(problem, file=log, field="Partition", remedy=remedy)
+        lines.append(f"only = {{ partition = {toml(named)} }}  # not in slurm.conf: {', '.join(unknown)}")
+        count = f"{int(np.isin(partitions, unknown).sum()):,} of {len(workload):,} jobs"
+        problem = f"left out, because slurm.conf lacks their partitions ({', '.join(unknown)})"
+        cluster.leave_out(f"{Path(log).name}: {count}: {problem}")
+    if "OverTimeLimit" in cluster.conf:
+        grace, place = cluster.conf.text("OverTimeLimit"), cluster.conf.source("OverTimeLimit")
+        lines.append(
+            f"# Jobs may exceed their limit by {grace} min (OverTimeLimit, {place}): a run time above the limit is kept."
+        )
+    jobs = len(workload) - int(np.isin(partitions, unknown).sum())
+    lines += [
+        "",
+        "[scheduler]",
+        'backfill = "easy"',
+        f'placement = "{cluster.placement}"',
+        "",
+        "[performance]",
+        'model = "ideal"  # the machine has no memory pools that slow jobs down',
+        "",
+        "[measure]",
+        f"warm_up = {min(jobs // 10, 500)}  # a tenth of the {jobs:,} jobs, at most 500",
+        "",
+        "[vary]",
+        '"scheduler.order" = ["fcfs", "sjf", "wfp3"]',
+        "",
+        "[today]",
+        f"name = {toml(f'{cluster.name} today')}",
+        f'scheduler = "{SCHEDULER}"',
+    ]
+    return "\n".join(lines) + "\n"
