@@ -97,10 +97,7 @@ def test_runs_of_a_single_figure_measure_its_rows(results: FairMemoryResults, nu
 
 
 @pytest.mark.parametrize("figure", ["8", "9", "11", "12", "Parity"])
-def test_single_figure_ignores_rows_at_sizes_that_no_claim_names(
-    results: FairMemoryResults, tmp_path, monkeypatch, figure: str
-) -> None:
-    """The largest pool that runs for Figure 8 is not the largest of the paper, so some rows of Figure 7 have no claim."""
+def test_single_figure_measures_only_claimed_rows(results: FairMemoryResults, tmp_path, monkeypatch, figure: str) -> None:
     monkeypatch.setattr(Measurer, "__call__", lambda measurer, cases: {case: results.measurements[case] for case in cases})
     done = reproduce("fair-memory", FairMemory(), tmp_path, quick=True, jobs=1, figure=figure)
     assert done.rows and all(row.claim.artifact in (f"Figure {figure}", figure) for row in done.rows)

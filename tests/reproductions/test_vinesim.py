@@ -6,6 +6,7 @@ import pytest
 from poolwise import catalog
 from poolwise.comparison.published import SWITCH, compare, read_claims
 from poolwise.reproductions.cases import Measurer
+from poolwise.reproductions.reproduction import switches_of
 from poolwise.reproductions.results import without_nan
 from poolwise.reproductions.vinesim import PARTS, claims, extensions
 from poolwise.reproductions.vinesim.claims import VineSimResults, mean_over_seeds
@@ -74,7 +75,7 @@ def test_varied_tasks_differ_by_at_most_the_share() -> None:
 
 
 def test_every_switch_that_a_claim_names_measures_it() -> None:
-    found = claims.switches(results_of(VineSimPlan()))
+    found = switches_of(PARTS, results_of(VineSimPlan()))
     named = 0
     for claim in read_claims(catalog.find("reproductions", "vinesim.csv")):
         if claim.shown_by.startswith(SWITCH):
@@ -90,7 +91,7 @@ def test_switch_looks_up_the_changed_set_ups() -> None:
         slow = setup.large == "even" and setup.gpus == 0
         return content(setup) | {"mean_job_latency_us": 1000.0 if slow else 10.0}
 
-    found = claims.switches(results_of(VineSimPlan(), fake_content))
+    found = claims.size_switches(results_of(VineSimPlan(), fake_content))
     key = ("Figure 5f", "INT, low load", "mean job latency, 0 % over 100 % GPUs")
     assert found[claims.ANOTHER_LOAD][key].value == 1.0
     assert found[f"{claims.ANOTHER_LOAD}, {claims.EVEN}"][key].value == 100.0

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from poolwise import catalog
 from poolwise.comparison.headlines import Headline, agreement_figures, read_headlines
-from poolwise.comparison.published import ClaimRow, Key, Measured, compare, read_claims
+from poolwise.comparison.published import SEPARATOR, Claim, ClaimRow, Key, Measured, compare, read_claims
 from poolwise.errors import UnknownNameError
 from poolwise.presentation.figure import Figure
 from poolwise.presentation.table import Table
@@ -44,11 +45,6 @@ class ReproductionResult:
     switches: Mapping[str, Mapping[Key, Measured]] = field(default_factory=dict)
     beyond: frozenset[str] = frozenset()
 
-    def restricted(self, keys: Collection[Key]) -> ReproductionResult:
-        """Return the same findings with only some of the rows."""
-        measured, *others = ({k: v for k, v in f.items() if k in keys} for f in (self.measured, *self.readings.values()))
-        return replace(self, measured=measured, readings=dict(zip(self.readings, others, strict=True)))
-
 
 @dataclass(frozen=True)
 class Part:
@@ -60,16 +56,51 @@ class Part:
     cases : function from the plan to the cases to measure
     rows : functions from the results to measured rows of the claims file
     draw : functions from the results to figures
+    switches : functions from the results to switch -> claim -> measurement with that single change
+    conditions : artifact that several parts measure -> prefixes of the conditions of its rows that this part measures
     """
 
     artifacts: tuple[str, ...]
     cases: Callable[[Any], Iterable[Any]] = lambda plan: ()
     rows: tuple[Callable[[Any], Iterable[KeyedRow]], ...] = ()
     draw: tuple[Callable[[Any], Iterable[Figure]], ...] = ()
+    switches: tuple[Callable[[Any], Mapping[str, Mapping[Key, Measured]]], ...] = ()
+    conditions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def concerns(self, figure: str) -> bool:
         """Return whether a figure, or one of its panels, is one of the artifacts; every part concerns "", all figures."""
         return not figure or any(about(artifact, figure) or about(figure, artifact) for artifact in self.artifacts)
+
+    def measures(self, key: Key) -> bool:
+        """Return whether the part measures a row."""
+        artifact, condition, _ = key
+        return self.concerns(artifact) and condition.startswith(self.conditions.get(artifact, ("",)))
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Figure, table or section to reproduce alone, and rows of others that verify the causes of its claims.
+
+    The default, without a figure, is everything.
+    """
+
+    figure: str = ""
+    evidence: frozenset[Key] = frozenset()
+
+    @classmethod
+    def of(cls, figure: str, claims: Sequence[Claim]) -> Wanted:
+        """Return a figure with the rows that its claims name as evidence."""
+        rows = {SEPARATOR.join(claim.key): claim.key for claim in claims}
+        named = (claim.shown_by for claim in claims if about(figure, claim.artifact))
+        return cls(figure, frozenset(rows[name] for name in named if name in rows))
+
+    def needs(self, part: Part) -> bool:
+        """Return whether the figure, or the evidence for the causes of its claims, needs a part."""
+        return part.concerns(self.figure) or any(part.measures(key) for key in self.evidence)
+
+    def parts(self, parts: Iterable[Part]) -> list[Part]:
+        """Return the parts that are needed, in their order."""
+        return [part for part in parts if self.needs(part)]
 
 
 def rows_of(parts: Sequence[Part], results: Any) -> dict[Key, Measured]:
@@ -77,9 +108,20 @@ def rows_of(parts: Sequence[Part], results: Any) -> dict[Key, Measured]:
     return without_nan(row for part in parts for rows in part.rows for row in rows(results))
 
 
+def switches_of(parts: Sequence[Part], results: Any) -> dict[str, dict[Key, Measured]]:
+    """Return switch -> claim -> measurement with that single change, of some parts."""
+    found: dict[str, dict[Key, Measured]] = {}
+    for switch, measured in (item for part in parts for switches in part.switches for item in switches(results).items()):
+        found.setdefault(switch, {}).update(measured)
+    return found
+
+
 def figures_of(parts: Sequence[Part], results: Any) -> list[Figure]:
     """Return the figures of some parts."""
     return [figure for part in parts for draw in part.draw for figure in draw(results)]
+
+
+ALL = Wanted()
 
 
 class Reproduction(Protocol):
@@ -92,11 +134,11 @@ class Reproduction(Protocol):
     paper: ClassVar[str]
     drawn: ClassVar[tuple[str, ...]] = ()
 
-    def run(self, measure: Measurer, *, quick: bool, figure: str = "") -> ReproductionResult:
-        """Measure everything.
+    def run(self, measure: Measurer, *, quick: bool, wanted: Wanted = ALL) -> ReproductionResult:
+        """Measure everything, or what one figure or table of the paper, such as "Figure 8", needs.
 
-        With `quick`, use fewer seeds and sizes, and omit the rows that this does not cover. With the name of one figure or
-        table of the paper, such as "Figure 8", anything that it does not need may be omitted.
+        With `quick`, use fewer seeds and sizes, and omit the rows that this does not cover. A figure alone gives the same rows
+        as a run of everything with the same `quick`.
         """
         ...
 
@@ -134,10 +176,8 @@ def reproduce(
     """
     measure = Measurer(out, Local(jobs) if executor is None else executor, progress)
     claims = read_claims(catalog.find("reproductions", f"{name}.csv"))
-    wanted = _artifact(figure, [*(claim.artifact for claim in claims), *reproduction.drawn]) if figure else ""
-    findings = reproduction.run(measure, quick=quick, figure=wanted)
-    if wanted:  # the runs of one figure may measure other rows at fewer settings, which no claim names
-        findings = findings.restricted({claim.key for claim in claims})
+    wanted = find_artifact(figure, [*(claim.artifact for claim in claims), *reproduction.drawn]) if figure else ""
+    findings = reproduction.run(measure, quick=quick, wanted=Wanted.of(wanted, claims))
     rows = compare(claims, findings.measured, findings.readings, findings.switches)
     rows = [row for row in rows if not wanted or about(wanted, row.claim.artifact)]
     figures = [f for f in (*findings.figures, *agreement_figures(rows)) if not wanted or about(wanted, f.artifact)]
@@ -148,7 +188,7 @@ def reproduce(
     return Reproduced(name, title, reproduction.paper, rows, findings, {}, () if wanted else headlines, questions)
 
 
-def _artifact(figure: str, known: Sequence[str]) -> str:
+def find_artifact(figure: str, known: Sequence[str]) -> str:
     """Return the full name of a requested figure, which may be abbreviated: "8" for "Figure 8"."""
     names = list(dict.fromkeys(known))
     for name in (figure, f"Figure {figure}", f"Table {figure}"):
@@ -159,4 +199,4 @@ def _artifact(figure: str, known: Sequence[str]) -> str:
 
 def about(wanted: str, artifact: str) -> bool:
     """Return whether an artifact is the wanted one or one of its panels, such as Figure 5a of Figure 5."""
-    return artifact == wanted or (artifact.startswith(wanted) and artifact[len(wanted) :].isalpha())
+    return artifact == wanted or (bool(wanted) and re.fullmatch(f"{re.escape(wanted)}[a-z]", artifact) is not None)

@@ -20,7 +20,7 @@ from poolwise.reproductions.drmaestro.cells import (
 )
 from poolwise.reproductions.drmaestro.changes import CHANGES, FITS, FIXED
 from poolwise.reproductions.drmaestro.claims import ANY, FIT_ON, FOUR, MORE, DrMaestroResults, Machines
-from poolwise.reproductions.reproduction import Part, Reproduction, ReproductionResult, figures_of, rows_of
+from poolwise.reproductions.reproduction import ALL, Part, Reproduction, ReproductionResult, Wanted, figures_of, rows_of
 from poolwise.runner import Local
 
 
@@ -127,7 +127,15 @@ PARTS = (
     Part(("Figure 10",), lambda plan: plan.one_run(SCENARIOS[3]), draw=(figures.normalized,)),
     Part(("Figure 6", "Figure 8"), rows=(claims.rounds,), draw=(figures.rounds,)),
     Part(("Figures 4 to 9", "Model"), DrMaestroPlan.runs, (claims.gpus,)),
-    Part(("Our first phase",), DrMaestroPlan.variants, (claims.our_phase,)),
+    *(
+        Part(
+            ("Our first phase",),
+            partial(DrMaestroPlan.variants, machines=machines),
+            (claims.our_phase,),
+            conditions={"Our first phase": tuple(f"{count} machines" for count in machines)},
+        )
+        for machines in (FOUR, MORE)
+    ),
     Part(("Warm-up on every machine",), DrMaestroPlan.everywhere, (claims.warm_up_everywhere,)),
     Part(("Sensitivity",), DrMaestroPlan.changes, (claims.sensitivity,)),
     PREDICTION,
@@ -156,17 +164,17 @@ class DRMaestro(Reproduction):
     )
     drawn: ClassVar[tuple[str, ...]] = (*figures.GPUS_IN.values(), "Figure 10")
 
-    def run(self, measure: Measurer, *, quick: bool, figure: str = "") -> ReproductionResult:
+    def run(self, measure: Measurer, *, quick: bool, wanted: Wanted = ALL) -> ReproductionResult:
         """Measure the cases of the plan and the fit; see `Reproduction.run`."""
         plan = (QUICK if quick else FULL).up_to(self.machines)
-        parts = [part for part in PARTS if part.concerns(figure)]
+        parts = wanted.parts(PARTS)
         cases = measure(case for part in parts for case in part.cases(plan))
         if PREDICTION in parts:
             best = claims.best_fit(DrMaestroResults(cases, {}))
             rest = [case for scenario in SCENARIOS[1:] for case in plan.fits(scenario, [best] if best else [])]
             cases |= measure(rest)
         one_at_a_time = replace(measure, folder=measure.folder / "times", executor=Local(1))
-        times = one_at_a_time(map(RoundTimes, plan.timings(TIMED.get(figure, ()))))
+        times = one_at_a_time(map(RoundTimes, plan.timings(TIMED.get(wanted.figure, ()))))
         rounds = {timed.case: found for timed, found in times.items()}
         results = DrMaestroResults(cases, rounds)
         beyond = list(figures.violations(results))
@@ -174,8 +182,8 @@ class DRMaestro(Reproduction):
             rows_of(parts, results),
             [*figures_of(parts, results), *beyond],
             [*plan.describe(), *NOTES],
-            claims.explain(results),
-            [] if figure else [*claims.fit_table(results), *figures.tables(results)],
+            [] if wanted.figure else claims.explain(results),
+            [] if wanted.figure else [*claims.fit_table(results), *figures.tables(results)],
             switches=claims.switches(results),
             beyond=frozenset(one.name for one in beyond),
         )

@@ -23,7 +23,7 @@ from poolwise.reproductions.fair_memory.plan import FULL, QUICK, FairMemoryPlan
 from poolwise.reproductions.fair_memory.readings import AS_RUN, SPEC, FairMemoryReading, ablations
 from poolwise.reproductions.fair_memory.runs import MACHINES, SAMPLES
 from poolwise.reproductions.fair_memory.traces import TRACES
-from poolwise.reproductions.reproduction import Part, Reproduction, ReproductionResult, figures_of, rows_of
+from poolwise.reproductions.reproduction import ALL, Part, Reproduction, ReproductionResult, Wanted, figures_of, rows_of
 
 PAPER = (
     Part(("Figure 5", "Section III-A"), rows=(claims.kernels,), draw=(figures.figure_5,)),
@@ -63,12 +63,12 @@ class FairMemory(Reproduction):
         "Computing Systems with Disaggregated Memory Resources"
     )
 
-    def run(self, measure: Measurer, *, quick: bool, figure: str = "") -> ReproductionResult:
+    def run(self, measure: Measurer, *, quick: bool, wanted: Wanted = ALL) -> ReproductionResult:
         """Simulate both machines over all seeds (`quick`: one seed, every third pool size) and measure the claims."""
         plan = QUICK if quick else FULL
-        paper, ours = ([part for part in parts if part.concerns(figure)] for parts in (PAPER, OURS))
-        wanted = {case for part in (*paper, *ours) for case in part.cases(plan)}
-        runs = measure(case for case in plan.cases() if case in wanted)
+        paper, ours = wanted.parts(PAPER), wanted.parts(OURS)
+        needed = {case for part in (*paper, *ours) for case in part.cases(plan)}
+        runs = measure(case for case in plan.cases() if case in needed)
         results = FairMemoryResults(runs, plan.seeds, "perlmutter")
         rows = [{**asdict(case), **{k: v for k, v in run.items() if k not in SAMPLES}} for case, run in runs.items()]
         pl.DataFrame(rows, infer_schema_length=None).write_parquet(measure.folder / "runs.parquet")
@@ -79,7 +79,7 @@ class FairMemory(Reproduction):
             readings={"as run": measured(paper, results, AS_RUN)},
             figures=[*figures_of(paper, results), figures.ablation(known, ablated), *figures_of(ours, results)],
             notes=notes(results, plan.seeds, quick),
-            explanation=claims.explain(results),
+            explanation=[] if wanted.figure else claims.explain(results),
         )
 
 
@@ -102,6 +102,8 @@ def notes(results: FairMemoryResults, seeds: int, quick: bool) -> list[str]:
         sentences.append("A quick run: one seed and every third pool size, so intervals and some rows are missing.")
     for name in MACHINES:
         view = results.on(name)
+        if not view.sizes:
+            continue
         counts = {size: float(view("rejected", "fm", size).mean()) for size in view.sizes}
         shown = ", ".join(f"{size} TB: {count:.0f}" for size, count in counts.items() if count)
         sentences.append(f"{name}: jobs rejected because they never fit, by pool size per rack: {shown or 'none'}.")

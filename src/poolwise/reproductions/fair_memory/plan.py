@@ -58,8 +58,13 @@ class FairMemoryPlan:
         return [c for c in self.costs() if c.size_tb in (0, MACHINES[c.machine].optimum)]
 
     def other_traces(self) -> list[FairMemoryCase]:
-        """Return the runs on other traces."""
-        return [c for c in self.cases() if c.trace]
+        """Return the runs on other traces, and those on the generated trace that they are drawn with."""
+        generated = [
+            c
+            for c in self.pools()
+            if self.searched and c.machine == "perlmutter" and c.size_tb in SEARCHED and c.backfill == READ[1]
+        ]
+        return [*generated, *(c for c in self.cases() if c.trace)]
 
     def _of_seed(self, seed: int) -> Iterator[FairMemoryCase]:
         for machine, paper in MACHINES.items():

@@ -9,7 +9,7 @@ from poolwise.reproductions.cases import Measurer
 from poolwise.reproductions.irop import claims, figures
 from poolwise.reproductions.irop.plan import QUICK, THETAS, Grid
 from poolwise.reproductions.irop.runs import MemoryTimeCase
-from poolwise.reproductions.reproduction import Part, Reproduction, ReproductionResult, rows_of
+from poolwise.reproductions.reproduction import ALL, Part, Reproduction, ReproductionResult, Wanted, rows_of
 
 AT_SIZE = Part(
     ("Figure 4", "Figure 5", "Figure 6", "Section V-B", "Ours"),
@@ -18,8 +18,14 @@ AT_SIZE = Part(
         claims.figure_4, claims.figure_5, claims.figure_6, claims.longest, claims.ours, claims.witnesses,
         claims.against_memory_time,
     ),
+    conditions={"Ours": ("theta", "eta", "Delta")},
 )  # fmt: skip
-SMALLER = Part(("Figure 7", "Ours"), Grid.smaller, (claims.figure_7, claims.optimum_witnesses, claims.growth))
+SMALLER = Part(
+    ("Figure 7", "Ours"),
+    Grid.smaller,
+    (claims.figure_7, claims.optimum_witnesses, claims.growth),
+    conditions={"Ours": ("30 x 30",)},
+)
 """Figures at the paper's size and at smaller sizes, the cases that they need, and their claims under each reading of theta."""
 
 
@@ -30,9 +36,9 @@ class IropReproduction(Reproduction):
     title: ClassVar[str] = "Workload placement with bounded slowdown (IRoP)"
     paper: ClassVar[str] = "Sefati, Dolati, Ghaderi: Workload Placement with Bounded Slowdown in Disaggregated Datacenters"
 
-    def run(self, measure: Measurer, *, quick: bool, figure: str = "") -> ReproductionResult:
+    def run(self, measure: Measurer, *, quick: bool, wanted: Wanted = ALL) -> ReproductionResult:
         """Measure the placements of the grid; see `Reproduction.run`."""
-        grid, parts = QUICK if quick else Grid(), [part for part in (AT_SIZE, SMALLER) if part.concerns(figure)]
+        grid, parts = QUICK if quick else Grid(), wanted.parts((AT_SIZE, SMALLER))
         runs = measure(case for part in parts for case in part.cases(grid))
         by_memory_time = [MemoryTimeCase(seed) for seed in range(grid.seeds if AT_SIZE in parts else 0)]
         memory_time = measure(by_memory_time)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -12,7 +13,7 @@ from poolwise.reproductions.nvme_composition import claims, figures, packing
 from poolwise.reproductions.nvme_composition.cells import NvmeCase, measure_cases
 from poolwise.reproductions.nvme_composition.claims import NvmeResults
 from poolwise.reproductions.nvme_composition.plan import MODES, QUICK, SOURCES, TABLES, NvmePlan, seeded
-from poolwise.reproductions.reproduction import Part, Reproduction, ReproductionResult, figures_of, rows_of
+from poolwise.reproductions.reproduction import ALL, Part, Reproduction, ReproductionResult, Wanted, figures_of, rows_of
 
 PARTS = (
     Part(("Table III", "Abstract"), partial(NvmePlan.table, scenario="high_bandwidth"), (claims.pooling, claims.abstract)),
@@ -37,9 +38,9 @@ PARTS = (
 """Tables and figures of the paper, the cases that they need, their claims, and their drawings under one physics."""
 
 
-def cases(plan: NvmePlan, figure: str = "") -> list[NvmeCase]:
-    """Return every case with every seed, or those of a figure: an artifact of a claim, "Figure 8" or "Table III"."""
-    found = dict.fromkeys(case for part in PARTS if part.concerns(figure) for case in part.cases(plan))
+def cases(plan: NvmePlan, parts: Sequence[Part] = PARTS) -> list[NvmeCase]:
+    """Return the cases of some parts with every seed."""
+    found = dict.fromkeys(case for part in parts for case in part.cases(plan))
     return [seeded(case, seed) for case in found for seed in range(plan.seeds)]
 
 
@@ -59,10 +60,10 @@ class NvmeComposition(Reproduction):
     title: ClassVar[str] = "Placing workloads on pooled, shared and composed NVMe"
     paper: ClassVar[str] = "Call et al., Disaggregation-aware workload placement on pooled NVMe"
 
-    def run(self, measure: Measurer, *, quick: bool, figure: str = "") -> ReproductionResult:
+    def run(self, measure: Measurer, *, quick: bool, wanted: Wanted = ALL) -> ReproductionResult:
         """Measure everything, or the runs of one figure; with `quick` two seeds and the middle of each range."""
-        plan, parts = QUICK if quick else NvmePlan(self.seeds), [part for part in PARTS if part.concerns(figure)]
-        runs = measure_cases(cases(plan, figure), measure)
+        plan, parts, figure = QUICK if quick else NvmePlan(self.seeds), wanted.parts(PARTS), wanted.figure
+        runs = measure_cases(cases(plan, parts), measure)
         packed = measure(packing.cases(plan.seeds if plan.packings and not figure else 0, measure))
         under = {mode: NvmeResults(runs, plan, mode) for mode in SOURCES}
         found = {mode: rows_of(parts, results) for mode, results in under.items()}

@@ -11,7 +11,16 @@ from typing import ClassVar
 
 from poolwise.registry import register
 from poolwise.reproductions.cases import Measurer
-from poolwise.reproductions.reproduction import Part, Reproduction, ReproductionResult, figures_of, rows_of
+from poolwise.reproductions.reproduction import (
+    ALL,
+    Part,
+    Reproduction,
+    ReproductionResult,
+    Wanted,
+    figures_of,
+    rows_of,
+    switches_of,
+)
 from poolwise.reproductions.vinesim import claims, extensions, figures
 from poolwise.reproductions.vinesim.claims import VineSimResults
 from poolwise.reproductions.vinesim.plan import QUICK, VineSimPlan
@@ -24,6 +33,7 @@ PARTS = (
         VineSimPlan.sizes,
         (claims.figure_5, claims.figure_6, claims.figure_7),
         (figures.types, figures.strengths, figures.load_axis),
+        (claims.size_switches,),
     ),
     Part(("Figure 8",), VineSimPlan.kernels, (claims.figure_8,), (figures.kernels,)),
     Part(
@@ -31,6 +41,7 @@ PARTS = (
         VineSimPlan.policies,
         (claims.figure_11, claims.figure_13, claims.figure_14, claims.figure_16, claims.figure_18),
         (figures.policies, figures.samples, figures.data),
+        (claims.data_switches,),
     ),
 )
 """Figures and tables of the report, the set-ups that they need, their claims, and their drawings."""
@@ -47,14 +58,18 @@ class VineSimReproduction(Reproduction):
         "(FORTH, report of the Vineyard project)"
     )
 
-    def run(self, measure: Measurer, *, quick: bool, figure: str = "") -> ReproductionResult:
+    drawn: ClassVar[tuple[str, ...]] = (
+        *(f"Figure {number}{letter}" for number, letters in figures.PANELS.items() for letter in letters),
+    )
+
+    def run(self, measure: Measurer, *, quick: bool, wanted: Wanted = ALL) -> ReproductionResult:
         """Simulate every set-up at every time between arrivals (fewer times and seeds with `quick`)."""
-        plan, parts = QUICK if quick else VineSimPlan(), [part for part in PARTS if part.concerns(figure)]
+        plan, parts = QUICK if quick else VineSimPlan(), wanted.parts(PARTS)
         setups = [seeded for part in parts for setup in part.cases(plan) for seeded in plan.seeded(setup)]
         results = VineSimResults(measure(setups), plan)
-        measured, drawn = rows_of(parts, results), figures_of(parts, results)
-        if figure:
-            return ReproductionResult(measured, drawn, plan.notes())
+        measured, drawn, switches = rows_of(parts, results), figures_of(parts, results), switches_of(parts, results)
+        if wanted.figure:
+            return ReproductionResult(measured, drawn, plan.notes(), switches=switches)
         further = list(extensions.draw(results))
         return ReproductionResult(
             measured,
@@ -63,5 +78,5 @@ class VineSimReproduction(Reproduction):
             tables=extensions.tables(results),
             notes=plan.notes(),
             explanation=[*claims.explain(results), *extensions.explain(results)],
-            switches=claims.switches(results),
+            switches=switches,
         )

@@ -18,6 +18,9 @@ LARGE: dict[LargeJobs, str] = {"five": "five very large jobs", "even": "large jo
 LATENCY_AXIS, USE_AXIS = Axis("mean job latency (us)", log=True), Axis("utilization", limits=(0, 1))
 FIVE_TASKS = "20 CPUs and 20 GPUs, 500 jobs of 5 tasks of 30M operations."
 
+PANELS = {5: "abcdef", 7: "abcdef", 8: "ab", 13: "abc", 14: "abcd", 16: "abcdefghi", 18: "abcdef"}
+"""Figure of the report -> its panels, each of which can be drawn alone."""
+
 
 def over_gaps(
     results: VineSimResults, name: str, title: str, caption: str, gaps: Sequence[float], series: Mapping[str, Setup],
