@@ -4,7 +4,10 @@ BIN := .venv/bin
 
 LIVE := measuring memory_agent $(addprefix executors/,on_dask on_ray on_slurm commands) $(addprefix slurm/,live placing sharing ordering seeing faults) $(addprefix kubernetes/,live devices order forecasting tutorial shipped faults node_agent rates soak)
 
-.PHONY: help setup kernels test test-long test-live lint demo pictures bench docs dist format clean
+# What CI runs of it, in at most five minutes
+LIVE_SHORT := slurm/live.py::test_priorities_equal_those_of_sprio slurm/placing.py::test_jobs_run_on_their_assigned_nodes executors/on_dask.py::test_study_results_on_dask_equal_local_results
+
+.PHONY: help setup kernels test test-fast test-long test-live test-live-short lint demo pictures bench docs dist format clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -28,7 +31,9 @@ lint: setup ## check format, lint, types and import contracts
 kernels: setup ## compile all kernels once (two minutes on two cores; later runs load them)
 	$(BIN)/poolwise compile
 
-test: lint kernels ## run lint and the fast tests (under six minutes)
+test: lint test-fast ## run lint and the fast tests
+
+test-fast: kernels ## run the fast tests
 	$(BIN)/pytest -m "not long" --numprocesses 2 --dist loadgroup
 
 test-long: kernels ## run the long tests: every documentation page and system, long property tests
@@ -37,6 +42,10 @@ test-long: kernels ## run the long tests: every documentation page and system, l
 test-live: setup ## test against a real Slurm, Kubernetes, Dask and Ray; install or build what is missing
 	tests/live/slurm/packages.sh
 	$(BIN)/pytest -rs -s $(LIVE:%=tests/live/%.py)
+
+test-live-short: setup ## test against a real Slurm and Dask, as CI does
+	tests/live/slurm/packages.sh
+	POOLWISE_LIVE_JOBS=100 $(BIN)/pytest -rs $(LIVE_SHORT:%=tests/live/%)
 
 demo: setup ## run the CERIT-SC study: a table, and a report to open in a browser
 	$(BIN)/poolwise run cerit-pools --out results/cerit-pools

@@ -24,7 +24,7 @@ LOCAL = 64
 """Memory of each node (GiB)."""
 
 
-def test_500_jobs_run_on_their_assigned_nodes(tmp_path: Path) -> None:
+def test_jobs_run_on_their_assigned_nodes(tmp_path: Path) -> None:
     draw = random.Random(3)
     with Cluster(LINES, accounting=False) as cluster, Witness(cluster, "pools", 0.3) as witness:
         foreign = cluster.run("-p", "main", "--hold", "-N1", "-t1", seconds=1)
@@ -43,7 +43,7 @@ def test_500_jobs_run_on_their_assigned_nodes(tmp_path: Path) -> None:
         assigned = {line["job"]: line for line in daemon.events("assigned")}
         real = witness.allocations()
         assert set(remote) == set(assigned) == set(real) & set(remote)
-        assert witness.samples > 50 and not witness.overdrawn
+        assert witness.samples > JOBS // 10 and not witness.overdrawn
         assert len(witness.nodes) >= 0.95 * JOBS
         for job, (nodes, lack) in remote.items():
             where = set(assigned[job]["nodes"])
