@@ -41,7 +41,7 @@ def reproduce(
     from poolwise.code_fingerprint import sources
     from poolwise.files.component import Component
     from poolwise.report import write_reproduction
-    from poolwise.report.reproduction import compare_figures
+    from poolwise.report.reproduction import compare_figures, verdict_counts
     from poolwise.reproductions.reproduction import Reproduction
     from poolwise.reproductions.reproduction import reproduce as run
     from poolwise.runner.progress import ConsoleProgress
@@ -68,11 +68,7 @@ def reproduce(
     if figure and not quick:
         for line in compare_figures(done):
             print_line(line)
-    count = Counter(row.verdict for row in done.rows)
+    count: Counter[str] = Counter(row.verdict for row in done.rows)
     begin = "quick run: " if quick else ""
-    print_line(
-        f"{begin}{count['holds']} hold, {count['fails']} fail, {count['undetermined']} undetermined, "
-        f"{count['not measured']} not measured, {count['shown']} shown",
-        style="bold",
-    )
+    print_line(f"{begin}{verdict_counts(count)}", style="bold")
     show(f"report: {folder / 'report.html'}")

@@ -93,6 +93,17 @@ def compare_figures(done: Reproduced) -> list[str]:
     return lines
 
 
+def verdict_counts(count: Mapping[str, int]) -> str:
+    """Return the numbers of rows by verdict in words: "1 holds, 3 fail, 0 undetermined, ..."."""
+    verbs = {"holds": "hold", "fails": "fail"}
+    words = [
+        f"{count.get(verdict, 0)} {verbs[verdict] if verdict in verbs and count.get(verdict, 0) != 1 else verdict}"
+        for verdict in VERDICTS
+    ]
+    return ", ".join(words)
+
+
+VERDICTS = ("holds", "fails", "undetermined", "not measured", "shown")
 MARKS: Mapping[str, RowMark] = {"reproduced": "true", "partly": "partly", "not": "false", "cannot be tested": ""}
 CLASSES = {"paper": "claims of the paper", "input": "inputs and arithmetic of the paper", "ours": "our additions"}
 MAX_CAUSES = 16

@@ -1,0 +1,76 @@
+"""Headlines cite the section in which their paper discusses the figures that they rest on; counts agree with their verbs."""
+
+import re
+from itertools import takewhile
+
+import pytest
+
+from poolwise import catalog
+from poolwise.comparison.headlines import read_headlines
+from poolwise.report.chart_parts import series_style
+from poolwise.report.reproduction import verdict_counts
+from poolwise.reproductions.irop import figures
+from poolwise.reproductions.irop.plan import Grid
+from tests.helpers.data import ROOT
+
+PAPERS = ROOT.parent / "shared" / "papers"
+needs_papers = pytest.mark.skipif(not PAPERS.is_dir(), reason="the texts of the papers may not be redistributed")
+HEADINGS = {"vinesim": r"(\d\.\d) [A-Z]\w+", "drmaestro": r"Experiment (\d)( -|:) \w+"}
+
+
+def sections(name):
+    """Return number of a figure or table -> section that first cites it, other than in its caption."""
+    found, section = {}, ""
+    for line in (PAPERS / f"{name}.txt").read_text(encoding="utf-8").splitlines():
+        heading = re.match(HEADINGS[name], line)
+        section = heading[1] if heading else section
+        if re.match(r"(Figure \d+:|Fig\. \d+ [A-Z]|Table \d+ [A-Z])", line):
+            continue
+        for kind, number in re.findall(r"\b(Fig\.|Figs\.|Figure|Figures|Table|Tables) ?(\d+)", line):
+            found.setdefault(f"{'Table' if kind.startswith('Table') else 'Figure'} {number}", section)
+    return found
+
+
+@needs_papers
+def test_vinesim_headline_cites_the_section_of_its_figures():
+    cited = sections("vinesim")
+    for headline in read_headlines(catalog.find("reproductions/headlines", "vinesim.csv")):
+        numbers = re.findall(r"Figure \d+", headline.artifact)
+        assert numbers and {f"section {cited[number]}" for number in numbers} == {headline.where}, headline
+
+
+@needs_papers
+def test_drmaestro_headline_cites_the_experiments_of_its_figures():
+    cited = sections("drmaestro")
+    assert (cited["Figure 6"], cited["Figure 8"]) == ("2", "4")
+    for headline in read_headlines(catalog.find("reproductions/headlines", "drmaestro.csv")):
+        numbers = re.findall(r"Figure \d+", headline.artifact)
+        if "experiment" in headline.where:
+            assert set(re.findall(r"\d", headline.where)) <= {cited[number] for number in numbers} or not numbers, headline
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        ({"holds": 1, "fails": 1, "undetermined": 1}, "1 holds, 1 fails, 1 undetermined, 0 not measured, 0 shown"),
+        ({"holds": 2, "shown": 3}, "2 hold, 0 fail, 0 undetermined, 0 not measured, 3 shown"),
+    ],
+)
+def test_verdict_counts_agree_with_their_verbs(count, words):
+    assert verdict_counts(count) == words
+
+
+class OneValue(dict):
+    """Runs that all measured the same."""
+
+    def __missing__(self, case):
+        return dict.fromkeys(("theta", "completion", "energy", "objective"), 1.0)
+
+
+def test_irop_figures_give_each_method_a_marker_of_its_own():
+    for figure in takewhile(lambda figure: figure.name != "reduction", figures.at_size(Grid(seeds=2), OneValue())):
+        lines, points = series_style(list(figure.series), legend=True)
+        for style, channel in ((lines, "strokeDash"), (points, "shape")):
+            drawn = zip(figure.series, *(style[name]["scale"]["range"] for name in ("color", channel)), strict=True)
+            styles = [str(each[1:]) for each in drawn]
+            assert len(set(styles)) == len(styles), figure.name
