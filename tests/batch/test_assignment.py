@@ -15,7 +15,7 @@ from tests.helpers.batch_problems import problems
 @settings(max_examples=40, deadline=None)
 @given(problems(most=5, modules=3, concave=True), st.sampled_from(["first-fit", "heep"]))
 def test_completion_slowdown_energy_and_objective(problem, method):
-    found = find_method(method).solve(problem, Limit(1))
+    found = find_method(method).solve(problem, Limit.by_work(1))
     batch, modules = problem.batch, problem.modules
     completion, thetas, energy = [], [], 0.0
     used = set()
@@ -46,5 +46,5 @@ def test_gap_is_relative_to_the_bound(bound, gap):
     class Ten(Solution):
         objective = 10.0
 
-    found = find_method("first-fit").solve(example(), Limit())
+    found = find_method("first-fit").solve(example(), Limit.by_work(1))
     assert Ten(found.problem, found.assignment, bound=bound).gap == pytest.approx(gap, nan_ok=True)

@@ -86,7 +86,7 @@ def order_of(monkeypatch: pytest.MonkeyPatch, method: Irop, problem: Problem) ->
 
     with monkeypatch.context() as patch:
         patch.setattr(Rounding, "fix", recorded)
-        assert not method.solve(problem, Limit(5)).dropped
+        assert not method.solve(problem, Limit.by_work(5)).dropped
     return order, solves_again
 
 
@@ -100,7 +100,7 @@ def test_workloads_are_rounded_in_input_order_or_largest_first(monkeypatch: pyte
 @given(problems(most=5, modules=4), st.booleans(), st.booleans())
 def test_shares_are_minimal_and_the_bound_is_that_of_the_relaxation(problem, largest_first, solve_again):
     """Equation (6) fixes the shares beforehand; no module exceeds its cores and memory."""
-    found = Irop(largest_first, solve_again).solve(problem, Limit(5))
+    found = Irop(largest_first, solve_again).solve(problem, Limit.by_work(5))
     assume(not found.dropped)
     module, local = found.assignment.module, found.assignment.local
     groups = problem.groups.of_module[module]
@@ -153,6 +153,6 @@ def test_workload_of_lowest_priority_is_dropped_on_failure_and_rounding_restarts
         return attempt(self, some) if len(some.batch) <= 2 else None
 
     monkeypatch.setattr(Irop, "_attempt", at_most_two)
-    found = Irop().solve(problem, Limit(5))
+    found = Irop().solve(problem, Limit.by_work(5))
     assert tried == [6, 5, 4, 3, 2]
     assert found.dropped == (1, 2, 0, 5) and found.unmet

@@ -23,7 +23,7 @@ from tests.helpers.batch_problems import CONCAVE, brute_force, linear_bound, pro
 @given(problems(most=5, modules=4, concave=True))
 def test_every_solution_is_valid_except_for_slowdowns_that_a_method_ignores(problem):
     for name in ("irop", "heep", "cfm", "first-fit"):
-        found = find_method(name).solve(problem, Limit(5))
+        found = find_method(name).solve(problem, Limit.by_work(5))
         verdict = check_assignment(problem, found.assignment, partial=bool(found.dropped))
         ignored = {"4j"} if name in ("cfm", "first-fit") else set()
         assert set(verdict.count()) <= ignored, (name, verdict.violations)
@@ -35,7 +35,7 @@ def test_every_solution_is_valid_except_for_slowdowns_that_a_method_ignores(prob
 @settings(max_examples=30, deadline=None)
 @given(problems(most=4, modules=4))
 def test_rounding_is_never_better_than_its_bound_or_the_optimum(problem):
-    found, best = Irop().solve(problem, Limit(5)), brute_force(problem)
+    found, best = Irop().solve(problem, Limit.by_work(5)), brute_force(problem)
     assume(not found.dropped)
     assert found.bound_of == "F-DWLP (linear program)"
     assert found.objective >= found.bound - 1e-6
@@ -135,7 +135,7 @@ def test_cfm_server_order_depends_on_the_seed():
     from poolwise.batch.methods.place import example
 
     problem = example()
-    homes = {tuple(Cfm(seed=s).solve(problem, Limit()).assignment.module.tolist()) for s in range(20)}
+    homes = {tuple(Cfm(seed=s).solve(problem, Limit.by_work(1)).assignment.module.tolist()) for s in range(20)}
     assert len(homes) > 1
 
 

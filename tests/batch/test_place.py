@@ -8,48 +8,100 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 
+from poolwise import catalog
 from poolwise.batch.methods.method import Limit, find_method
+from poolwise.batch.methods.opt import NODES, Opt
 from poolwise.batch.methods.place import Place, example
 from poolwise.batch.problem.check import check_assignment
-from poolwise.batch.problem.definition import Batch, Problem
+from poolwise.batch.problem.definition import Batch, Modules, Problem
+from poolwise.batch.search import refine
 from poolwise.batch.search.costs import costs_of
+from poolwise.batch.search.effort import NODES as PLACE_NODES
 from poolwise.batch.search.packing import Guide
+from poolwise.batch.search.refine import PROVEN
 from poolwise.errors import InputError
-from tests.helpers.batch_problems import CONCAVE, CONVEX, brute_force, linear_bound, problems
+from poolwise.files.batch import read_batch
+from poolwise.optimize.linear import LinearProgram
+from tests.helpers.batch_problems import CONCAVE, CONVEX, brute_force, linear_bound, problems, relaxed
 
-SEARCH = Place(guard=False, pace=0.1, few=0)
+OPT = Opt()
+SEARCH = Place(few=0)
+"""The search without the enumeration of small batches."""
+ROUNDING = 1e-9
+"""Rounding of sums of a few values near 1, relative or absolute."""
 
 
 def solve(problem: Problem, method=SEARCH):
-    return method.solve(problem, Limit(1.0))
+    return method.solve(problem, Limit.by_work(0.1))
 
 
 @settings(max_examples=60, deadline=None)
 @given(problems())
-def test_place_matches_exhaustive_search_and_its_bound_holds(problem):
-    best, found = brute_force(problem), solve(problem)
-    if best is None:
-        assert found.dropped and found.unmet
+def test_search_and_its_bound_enclose_the_optimum(problem):
+    """The search promises a valid assignment and a bound, not the optimum: bound <= optimum <= objective."""
+    best, least, found = brute_force(problem), brute_force(relaxed(problem)), solve(problem)
+    assert bool(found.dropped) == bool(found.unmet)
+    if least is None:
+        assert found.dropped
+    if found.dropped:
         return
-    assert not found.dropped
     verdict = check_assignment(problem, found.assignment)
     assert verdict.valid, verdict.violations
-    assert verdict.objective == pytest.approx(found.objective, abs=1e-9)
-    assert found.objective == pytest.approx(best.objective, abs=1e-6)
-    assert found.bound <= best.objective + 1e-6
+    assert verdict.objective == pytest.approx(found.objective, rel=ROUNDING, abs=ROUNDING)
+    assert found.objective >= least.objective - ROUNDING
     assert found.bound_of == "DWLP"
+    if best is not None:
+        assert found.bound <= best.objective + ROUNDING * max(1, abs(best.objective))
+        if found.status == "optimal":
+            assert found.objective <= best.objective + PROVEN * max(1, abs(found.bound))
+
+
+def test_search_finds_almost_every_optimum():
+    """A fixed sample: about one problem in 300 is missed, so one in 50 would be a regression."""
+    missed, optima = [], []
+
+    @settings(max_examples=300, deadline=None, derandomize=True, database=None)
+    @given(problems())
+    def compare(problem):
+        if (best := brute_force(problem)) is not None:
+            found = solve(problem)
+            optima.append(best)
+            if found.dropped or found.objective > best.objective + PROVEN * max(1, abs(best.objective)):
+                missed.append(problem)
+
+    compare()
+    assert len(optima) > 100
+    assert len(missed) <= len(optima) / 50
 
 
 @settings(max_examples=25, deadline=None)
 @given(problems(most=3))
 def test_opt_matches_exhaustive_search(problem):
-    best, found = brute_force(problem), find_method("opt").solve(problem, Limit(20))
-    if best is None:
+    best, least, found = brute_force(problem), brute_force(relaxed(problem)), solve(problem, OPT)
+    if least is None:
         assert found.dropped
+    if best is None:
         return
-    assert found.status == "optimal"
+    assert found.status == "optimal" and not found.dropped
     assert check_assignment(problem, found.assignment).valid
-    assert found.objective == pytest.approx(best.objective, abs=1e-5)
+    assert least.objective - ROUNDING <= found.objective
+    assert found.objective <= best.objective + OPT.gap * abs(best.objective) + ROUNDING
+
+
+@pytest.mark.parametrize("short", [1e-8, 1e-7, 1e-6, 1e-5, 6e-5, 1e-4, 1e-3])
+@pytest.mark.parametrize("solver", ["scip", "highs"])
+def test_opt_keeps_every_limit_that_the_checker_checks(solver, short):
+    """Integer programs exceeded limits of memory by up to 1e-6 of the largest module, the default tolerance of the solvers."""
+    batch = Batch(
+        ("w0", "w1"), np.array([2, 2]), np.ones(2), np.full(2, 60.0), np.full(2, 1.5), np.zeros(2, dtype=np.int64), CONVEX[:2]
+    )
+    ones = np.ones(1)
+    modules = Modules(("c",), np.array([6]), ones, 90 * ones, ones, ones, np.array([6]), np.zeros(1, dtype=np.bool_))
+    problem = Problem(batch, modules, 30 - short)  # MiB; both workloads need 30
+    found = solve(problem, Opt(solver))
+    assert check_assignment(problem, found.assignment, partial=True).count().keys() <= {"4b"}
+    if brute_force(relaxed(problem)) is None:
+        assert found.dropped == (1,)
 
 
 @settings(max_examples=25, deadline=None)
@@ -67,13 +119,13 @@ def test_linear_and_guide_bounds_are_valid(problem):
 @settings(max_examples=25, deadline=None)
 @given(problems(remote=1e6))
 def test_more_memory_faster_modules_or_looser_tolerances_never_worsen_the_optimum(problem):
-    before = solve(problem)
+    before = solve(problem, Place())  # enumerates so few workloads
     assume(not before.dropped)
     roomier = replace(problem, modules=replace(problem.modules, memory=problem.modules.memory * 1.5))
     faster = replace(problem, modules=replace(problem.modules, frequency=problem.modules.frequency * 1.2))
     looser = replace(problem, batch=replace(problem.batch, tolerance=problem.batch.tolerance + 0.2))
     for other in (roomier, faster, looser):
-        assert solve(other).objective <= before.objective + 1e-6
+        assert solve(other, Place()).objective <= before.objective + ROUNDING
 
 
 @settings(max_examples=25, deadline=None)
@@ -90,10 +142,13 @@ def test_result_does_not_depend_on_the_order_of_workloads_and_modules(problem):
 @settings(max_examples=60, deadline=None)
 @given(problems(most=4))
 def test_few_workloads_are_placed_optimally(problem):
-    best, found = brute_force(problem), Place().solve(problem, Limit(0.05))
+    best, found = brute_force(problem), solve(problem, Place())
+    assert bool(found.dropped) == bool(found.unmet)
+    if brute_force(relaxed(problem)) is None:
+        assert found.dropped
     if best is None:
-        assert found.dropped and found.unmet
         return
+    assert not found.dropped
     assert found.status == "optimal" and check_assignment(problem, found.assignment).valid
     assert found.objective == pytest.approx(best.objective, abs=1e-9)
     assert found.bound == pytest.approx(found.objective, abs=1e-9)
@@ -124,7 +179,7 @@ def test_lowest_priority_is_dropped_first_and_the_constraint_is_named():
 def test_no_method_raises_on_an_impossible_batch():
     problem = small(remote=0.0)
     for name in ("place", "opt", "irop", "heep", "cfm", "first-fit"):
-        found = find_method(name).solve(problem, Limit(5))
+        found = solve(problem, find_method(name))
         assert found.dropped, name
         assert found.unmet, name
         assert check_assignment(problem, found.assignment, partial=True).count().keys() <= {"4j"}, name
@@ -162,12 +217,48 @@ def test_normalized_and_raw_weights_agree_for_extreme_eta():
 @settings(max_examples=40, deadline=None)
 @given(problems(most=8, modules=6))
 def test_place_is_never_worse_than_its_initial_packings(problem):
-    ours = Place(guard=False, pace=1e-4).solve(problem, Limit(1.0))
+    ours = Place().solve(problem, Limit.by_work(1e-4))
     for name in ("heep", "first-fit"):
-        other = find_method(name).solve(problem, Limit(1.0))
+        other = solve(problem, find_method(name))
         if not other.dropped and check_assignment(problem, other.assignment).valid:
             assert not ours.dropped
             assert ours.objective <= other.objective + 1e-9
+
+
+def test_limit_of_work_never_reads_the_clock():
+    def clock() -> float:
+        raise AssertionError("the clock was read")
+
+    limit = Limit.by_work(0.1)
+    object.__setattr__(limit, "clock", clock)
+    for method in (SEARCH, Place(), OPT):
+        assert not method.solve(small(n=2, remote=1e4), limit).notes
+
+
+def test_limit_of_work_ends_integer_programs_by_nodes(monkeypatch):
+    limits, solve_program = [], LinearProgram.solve
+
+    def record(program, **settings):
+        limits.append((settings.get("seconds"), settings.get("nodes")))
+        return solve_program(program, **settings)
+
+    monkeypatch.setattr(LinearProgram, "solve", record)
+    monkeypatch.setattr(refine, "is_proven", lambda packing, bound: False)
+    problem = small(n=2, remote=1e4)
+    OPT.solve(problem, Limit.by_work(0.5))
+    SEARCH.solve(problem, Limit.by_work(4.0))
+    assert limits == [(None, NODES // 2), (None, 4 * PLACE_NODES)]
+
+
+def test_one_node_ends_opt_with_a_bound():
+    problem = read_batch(catalog.find("batches", "batch-150x1200"))
+    part = replace(
+        problem, batch=problem.batch.select_rows(np.arange(8)), modules=problem.modules.select_rows(np.arange(0, 1200, 150))
+    )
+    found, again = (OPT.solve(part, Limit.by_work(1e-6)) for _ in range(2))
+    assert found.status == "limit"
+    assert found.assignment.module.tolist() == again.assignment.module.tolist()
+    assert found.bound < found.objective
 
 
 ONCE = """
@@ -183,7 +274,7 @@ def compiled():
 
 Place().prepare()
 before = compiled()
-Place(guard=False).solve(read_batch(catalog.find("batches", "batch-150x1200")), Limit(0.05))
+Place().solve(read_batch(catalog.find("batches", "batch-150x1200")), Limit.by_work(0.05))
 print(before["generate"] > 0, before == compiled())
 """
 

@@ -1,5 +1,6 @@
 """Column generation and refinement: valid bounds, and consistent parts."""
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -38,7 +39,7 @@ def test_configuration_bound_is_between_the_linear_bound_and_the_optimum(problem
         dive(found, 1e9, lambda: False),
         dive(found, 1e9, lambda: False, 1),
         dive(found, 1e4, lambda: False),
-        choose_whole(found, start, 5.0),
+        choose_whole(found, start, None, 1000),
     ):
         if packing is not None and not packing.left:
             assert rebuild(costs, packing, most_items(costs)).where.min() >= 0
@@ -61,15 +62,16 @@ def test_part_has_the_same_costs_as_the_whole(problem, data):
 @settings(max_examples=25, deadline=None)
 @given(problems(most=8, modules=6))
 def test_large_batch_is_refined_part_by_part_and_never_worse(problem):
-    whole = Place(guard=False, pace=0.1, few=0).solve(problem, Limit(1.0))
+    method, limit = Place(few=0), Limit.by_work(0.1)
+    whole = method.solve(problem, limit)
     patched = pytest.MonkeyPatch()
     with patched.context() as patch:
         patch.setattr(place, "LARGE", 2)
         patch.setattr(refine, "PART", 3)
-        parts = Place(guard=False, pace=0.1, few=0).solve(problem, Limit(1.0))
+        parts = method.solve(problem, limit)
         search_only = replace(problem)
         patch.setattr(place, "refine_parts", lambda costs, remote, packing, effort: packing)
-        before = Place(guard=False, pace=0.1, few=0).solve(search_only, Limit(1.0))
+        before = method.solve(search_only, limit)
     assert parts.dropped == before.dropped
     assert check_assignment(problem, parts.assignment, partial=True).valid
     assert parts.objective <= before.objective + 1e-9
@@ -80,14 +82,14 @@ def test_large_batch_is_refined_part_by_part_and_never_worse(problem):
 
 def test_clock_ends_the_search_only_with_the_guard_and_adds_a_note():
     problem = place.example()
-    late = Limit(1e-9)
+    late = Limit(1.0, itertools.count().__next__)  # a second passes with each reading
     assert Place(few=0).solve(problem, late).notes == (place.CUT,)
     assert Place(guard=False, few=0).solve(problem, late).notes == ()
     assert check_assignment(problem, Place(few=0).solve(problem, late).assignment).valid
 
 
-def test_effort_scales_with_the_time_limit_within_bounds():
-    short, long = Effort(Limit(1e-3)), Effort(Limit(1e3))
+def test_effort_scales_with_the_limit_within_bounds():
+    short, long = Effort.of(Limit(1e-3)), Effort.of(Limit(1e3))
     assert (short.moves, short.exchanges, short.whole) == (700, 2, False)
     assert (long.moves, long.exchanges, long.whole) == (400_000, 20, True)
-    assert Effort(Limit(2.0), pace=0.5).arithmetic == Effort(Limit(1.0)).arithmetic
+    assert Effort.of(Limit(2.0), pace=0.5).arithmetic == Effort.of(Limit.by_work(1.0)).arithmetic

@@ -1,12 +1,14 @@
 """Small random batch problems, and their optimum by exhaustive search."""
 
 import math
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 from hypothesis import strategies as st
 
 from poolwise.batch.problem.assignment import Assignment, Solution
+from poolwise.batch.problem.check import SLACK
 from poolwise.batch.problem.definition import Batch, Modules, Problem
 from poolwise.batch.search.relaxation import Relaxation
 from poolwise.kernels.batch.fill import FillCosts
@@ -76,6 +78,12 @@ def brute_force(problem: Problem) -> Solution | None:
             if outside <= problem.remote * (1 + 1e-9) and (best is None or solution.objective < best.objective):
                 best = solution
     return best
+
+
+def relaxed(problem: Problem) -> Problem:
+    """Return the problem with the memory that the checker tolerates: no valid assignment is better than its optimum."""
+    modules = replace(problem.modules, memory=problem.modules.memory * (1 + SLACK))
+    return replace(problem, modules=modules, remote=problem.remote * (1 + SLACK) + SLACK)
 
 
 def fill(problem: Problem, c: int, rows: list[int]) -> np.ndarray | None:

@@ -6,6 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poolwise import registry
+from poolwise.batch.methods.heep import Heep
+from poolwise.batch.methods.opt import Opt
 from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.model import Kind, Machine, Workload
@@ -102,3 +104,11 @@ def test_profile_of_a_job_slows_it_on_racks_with_pools():
     lasted = dict(zip(schedule.job.tolist(), (schedule.end - schedule.start).tolist(), strict=True))
     assert lasted[0] == with_slowdown(100 * SECOND, float(find_profile("hpcg").at(0.5)))
     assert lasted[1] == 100 * SECOND
+
+
+def test_plans_of_opt_are_limited_by_work(monkeypatch):
+    limits = []
+    monkeypatch.setattr(Opt, "solve", lambda method, problem, limit: limits.append(limit) or Heep().solve(problem, limit))
+    workload = Workload.of(np.zeros(1), np.full(1, SECOND), requests={"cores": np.array([2]), "memory": np.array([1])})
+    simulate(machine(), workload, BatchScheduler("opt", effort_s=0.5))
+    assert {(limit.is_timed, limit.work) for limit in limits} == {(False, 0.5)}

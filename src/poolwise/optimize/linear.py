@@ -138,20 +138,29 @@ class LinearProgram:
         self,
         *,
         seconds: float | None = None,
+        nodes: int | None = None,
         gap: float | None = None,
+        feasibility: float | None = None,
         threads: int | None = None,
         hint: FloatArray | None = None,
     ) -> LinearSolution:
         """Solve the current problem, with a warm start from the last solution if the solver supports it.
 
-        `gap` is the relative gap at which an integer program counts as solved, `threads` is for SCIP only (the other solvers
-        choose their own), and `hint` is a solution (n_column,) to start from.
+        `nodes` limits the nodes of branch and bound, the root included: unlike `seconds`, it ends the search at the same
+        solution on every machine. `gap` is the relative gap at which an integer program counts as solved, and `feasibility`
+        the largest violation of a row, a bound or integrality in its solutions (1e-6 by default). `threads` is for SCIP only
+        (the other solvers choose their own), and `hint` is a solution (n_column,) to start from.
         """
         parameters = mathopt.SolveParameters(
             time_limit=None if seconds is None else datetime.timedelta(seconds=max(seconds, 1e-3)),
+            node_limit=nodes,
             relative_gap_tolerance=gap,
             threads=threads if self._kind == "scip" else None,
         )
+        if feasibility is not None:
+            parameters.gscip.real_params["numerics/feastol"] = feasibility
+            for option in ("primal_feasibility_tolerance", "mip_feasibility_tolerance"):
+                parameters.highs.double_options[option] = feasibility
         warm = self._kind == "glop" and self._basis is not None
         if warm:
             parameters.lp_algorithm, parameters.presolve = mathopt.LPAlgorithm.DUAL_SIMPLEX, mathopt.Emphasis.OFF

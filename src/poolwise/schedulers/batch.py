@@ -56,7 +56,8 @@ class BatchScheduler(Scheduler):
     every_s
         Seconds between plans; 0 plans at each arrival and end.
     effort_s
-        Time limit of one plan, counted as a fixed number of moves instead of clock time, so that runs are reproducible.
+        Effort of one plan: "place" and "opt" convert seconds to fixed counts of moves and nodes, so that runs are
+        reproducible.
     eta, theta, clip, normalise, least_local
         See `batch.problem.definition.Problem`.
     tolerance
@@ -170,10 +171,16 @@ class BatchDispatcher(Dispatcher):
         jobs = jobs[~np.isin(jobs, list(hopeless))]
         if not len(jobs):
             return Plan(tuple(rejects), None if len(hopeless) == len(queue) and not snapshot.may_grow else wake)
-        solution = self.method.solve(self.problem(jobs, snapshot, free), Limit(self.scheduler.effort_s))
+        solution = self.method.solve(self.problem(jobs, snapshot, free), self._limit)
         starts = self._starts(jobs, queue, solution, free)
         waiting = len(starts) < len(jobs)
         return Plan((*rejects, *starts), wake if waiting else None)
+
+    @property
+    def _limit(self) -> Limit:
+        """The limit of one plan: of work, except for `place`, whose settings `guard` and `pace` apply to seconds."""
+        effort = self.scheduler.effort_s
+        return Limit(effort) if self.scheduler.method == "place" else Limit.by_work(effort)
 
     def _reason(self, job: int, state: Snapshot) -> Reason:
         """Return the resource that is short in the state after the plan, or that the plan omitted a job that fits alone."""

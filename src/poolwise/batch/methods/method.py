@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +20,10 @@ from poolwise.batch.problem.definition import Problem
 
 @dataclass(frozen=True)
 class Limit:
-    """Time limit of a method, which starts when the object is created.
+    """Limit on the time of a method, on its work, or on both. The time starts when the object is created.
+
+    A result within a time limit may depend on the speed of the machine. A result within a limit of work (`Limit.by_work`)
+    depends only on the inputs.
 
     Parameters
     ----------
@@ -27,14 +31,32 @@ class Limit:
         Time limit.
     clock
         Clock that measures it: wall time, or `time.process_time` for benchmarks that share a core with other processes.
+    work
+        Limit of work; one unit takes about a second on one core. A method converts it to counts: `place` to moves,
+        operations and nodes (`batch.search.effort`), `opt` to nodes of branch and bound. The other methods always do the same
+        work.
     """
 
     seconds: float = 1.0
     clock: Callable[[], float] = time.perf_counter
+    work: float | None = None
     begun: float = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "begun", self.clock())
+
+    @classmethod
+    def by_work(cls, work: float) -> Limit:
+        """Limit only the work."""
+        return cls(math.inf, work=work)
+
+    def __str__(self) -> str:
+        return f"{self.seconds:g} s" if self.work is None else f"{self.work:g} units of work"
+
+    @property
+    def is_timed(self) -> bool:
+        """True if there is a time limit; without one no method reads the clock."""
+        return math.isfinite(self.seconds)
 
     @property
     def spent(self) -> float:

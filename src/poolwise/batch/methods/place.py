@@ -54,10 +54,10 @@ class Place(Method):
     seed
         Random seed.
     pace
-        Factor on the work done per second of the time limit.
+        Units of work per second of the time limit; a limit of work replaces it.
     guard
-        Let the clock end the search early. Without it the result depends only on the inputs, up to the time limit from
-        which integer programs are solved.
+        Let the clock end the search early. Without it the time limit only sets the work, and the result depends only on the
+        inputs.
     few
         Maximum number of workloads for which all placements are enumerated instead.
     """
@@ -68,13 +68,13 @@ class Place(Method):
     few: int = FEW
 
     def solve(self, problem: Problem, limit: Limit) -> Solution:
-        """Place the batch within the time limit; the bound applies to DWLP."""
-        return place_most(problem, lambda part: self._attempt(part, Effort(limit, self.seed, self.guard, self.pace)))
+        """Place the batch within the limit; the bound applies to DWLP."""
+        return place_most(problem, lambda part: self._attempt(part, Effort.of(limit, self.seed, self.guard, self.pace)))
 
     def prepare(self) -> None:
         """Load the kernels, or compile them if no process has done so; this does not count towards any time limit."""
         for method in (self, replace(self, few=0)):
-            method._attempt(example(), Effort(Limit(0.05), guard=False))
+            method._attempt(example(), Effort.of(Limit.by_work(0.05)))
 
     def _attempt(self, problem: Problem, effort: Effort) -> Solution | None:
         if not len(problem.batch):

@@ -201,10 +201,11 @@ def _has_room(master: Master, costs: FillCosts) -> bool:
     return bool(count + columns < len(master.kind) and master.first[count] + entries < len(master.items))
 
 
-def choose_whole(found: GeneratedColumns, start: BinPacking, seconds: float) -> BinPacking | None:
+def choose_whole(found: GeneratedColumns, start: BinPacking, seconds: float | None, nodes: int) -> BinPacking | None:
     """Solve the integer master over the existing columns, starting from a packing; return None if nothing better is found.
 
-    Columns whose reduced cost excludes them from a better solution are left out.
+    Columns whose reduced cost excludes them from a better solution are left out. The clock ends the search after `seconds`;
+    if it is None, the search ends after `nodes` nodes instead.
     """
     from poolwise.optimize.linear import LinearProgram  # loads the solver, which a short search does not need
 
@@ -224,7 +225,9 @@ def choose_whole(found: GeneratedColumns, start: BinPacking, seconds: float) -> 
             hint.append(float(tuple(items.tolist()) in own))
     if not chosen:
         return None
-    answer = program.solve(seconds=seconds, gap=WHOLE_GAP, threads=1, hint=np.array(hint))
+    answer = program.solve(
+        seconds=seconds, nodes=nodes if seconds is None else None, gap=WHOLE_GAP, threads=1, hint=np.array(hint)
+    )
     if answer.status not in ("optimal", "feasible"):
         return None
     packing = _packed(found, [chosen[at] for at in np.flatnonzero(answer.values > 0.5).tolist()])

@@ -1,4 +1,4 @@
-"""Effort of each kind of search per second of time limit: fixed counts, so that results are the same on every machine."""
+"""Effort of each kind of search per unit of work: fixed counts, so that results are the same on every machine."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from dataclasses import dataclass
 from poolwise.batch.methods.method import Limit
 
 MOVES = 700_000
-"""Annealing moves per second."""
+"""Annealing moves per unit of work."""
 MOVES_MOST = 400_000
 """Annealing moves beyond which column generation achieves the same improvements."""
 EXCHANGES, EXCHANGES_LEAST, EXCHANGES_MOST = 40, 2, 20
-"""Exchange rounds after a packing is built: per second, minimum and maximum."""
+"""Exchange rounds after a packing is built: per unit of work, minimum and maximum."""
 ARITHMETIC, DIVING = 0.34e9, 0.2e9
-"""Operations of column generation and of dives per second: about a third of it, and a fifth."""
+"""Operations of column generation and of dives per unit of work: about a third of a second, and a fifth."""
 EXCHANGE = 120
 """Operations of an exchange round per pair of bins."""
 DIVES = 60
 """Maximum number of dives; there is always one."""
 WHOLE = 3.0
-"""Seconds from which a restricted master is solved as an integer program, which depends on the clock."""
+"""Work from which a restricted master is solved as an integer program."""
+NODES = 200
+"""Nodes of that integer program per unit of work, if only the work is limited."""
 
 
 @dataclass(eq=False)
@@ -29,55 +31,65 @@ class Effort:
     Parameters
     ----------
     limit
-        The time limit.
+        The limit of the method; its time limit lets the clock end a search early on a machine that is too slow for the work.
+    work
+        Units of work of this placement (see `Limit`).
     seed
         Random seed.
     guard
-        Let the clock end a search early on a machine that is too slow for the budget.
-    pace
-        Factor on the whole budget.
+        Observe the time limit.
     cut
         Set once the clock has ended a search early.
     """
 
     limit: Limit
+    work: float
     seed: int = 0
     guard: bool = True
-    pace: float = 1.0
     cut: bool = False
+
+    @classmethod
+    def of(cls, limit: Limit, seed: int = 0, guard: bool = True, pace: float = 1.0) -> Effort:
+        """Return the effort within a limit; `pace` is the work per second of a limit without a limit of work."""
+        return cls(limit, limit.seconds * pace if limit.work is None else limit.work, seed, guard)
 
     def late(self, share: float) -> bool:
         """Return whether a fraction of the time limit has passed; always False without the guard."""
-        over = self.guard and self.limit.spent > self.limit.seconds * share
+        over = self.guard and self.limit.is_timed and self.limit.spent > self.limit.seconds * share
         self.cut |= over
         return over
 
     @property
-    def seconds(self) -> float:
-        """Time limit times the pace."""
-        return self.limit.seconds * self.pace
-
-    @property
     def moves(self) -> int:
         """Annealing moves."""
-        return min(int(self.seconds * MOVES), MOVES_MOST)
+        return min(int(self.work * MOVES), MOVES_MOST)
 
     @property
     def exchanges(self) -> int:
         """Exchange rounds."""
-        return min(max(int(self.seconds * EXCHANGES), EXCHANGES_LEAST), EXCHANGES_MOST)
+        return min(max(int(self.work * EXCHANGES), EXCHANGES_LEAST), EXCHANGES_MOST)
 
     @property
     def arithmetic(self) -> float:
         """Operations of column generation."""
-        return self.seconds * ARITHMETIC
+        return self.work * ARITHMETIC
 
     @property
     def diving(self) -> float:
         """Operations of dives."""
-        return self.seconds * DIVING
+        return self.work * DIVING
 
     @property
     def whole(self) -> bool:
-        """True if there is time to solve an integer program."""
-        return self.seconds >= WHOLE
+        """True if the work suffices to solve an integer program."""
+        return self.work >= WHOLE
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds left for an integer program; None if the clock must not end it, and only `nodes` limits it."""
+        return self.limit.left if self.guard and self.limit.is_timed else None
+
+    @property
+    def nodes(self) -> int:
+        """Nodes of an integer program."""
+        return int(self.work * NODES)

@@ -6,6 +6,7 @@ A large batch is refined part by part: the bins of a part are emptied, and their
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -26,10 +27,10 @@ PROVEN = 1e-6
 """Relative gap between cost and bound at which a packing counts as optimal."""
 FULL = 1 + 1e-9
 """Relative tolerance of the remote memory for rounding."""
-PART, PART_SECONDS = 120, 0.05
-"""Number of items in a part of a large batch, and the time limit that sets the effort for one part."""
+PART, PART_WORK = 120, 0.05
+"""Number of items in a part of a large batch, and the units of work for one part."""
 PARTS_SHARE = 0.8
-"""Fraction of the time limit for parts."""
+"""Fraction of the work for parts."""
 
 
 def refine(costs: FillCosts, remote: float, packing: BinPacking, prices: Guide, effort: Effort) -> tuple[BinPacking, float]:
@@ -48,14 +49,14 @@ def refine(costs: FillCosts, remote: float, packing: BinPacking, prices: Guide, 
         if is_proven(packing, found.bound) or dearest > diving or effort.late(DIVE_SHARE):
             break
     if effort.whole and not is_proven(packing, found.bound):
-        packing = better(costs, remote, packing, choose_whole(found, packing, effort.limit.left))
+        packing = better(costs, remote, packing, choose_whole(found, packing, effort.seconds_left, effort.nodes))
     return packing, found.bound
 
 
 def refine_parts(costs: FillCosts, remote: float, packing: BinPacking, effort: Effort) -> BinPacking:
     """Improve a packing part by part; new parts are drawn at random until the effort is spent."""
     slot, kind = packing.slot.copy(), packing.kind.copy()
-    spare, turn, left = remote - outside(costs, packing), 0, max(1, int(effort.seconds / PART_SECONDS * PARTS_SHARE))
+    spare, turn, left = remote - outside(costs, packing), 0, max(1, int(effort.work / PART_WORK * PARTS_SHARE))
     while left and not effort.late(DIVE_SHARE):
         used = np.unique(slot)
         order = used[np.argsort(uniform(effort.seed, "batch/part", turn, used), kind="stable")]
@@ -81,7 +82,7 @@ def _repack(costs: FillCosts, slot: IntArray, kind: IntArray, slots: IntArray, s
     own_kind[: len(slots)] = kind[np.sort(slots)]
     before = BinPacking.of(rebuild(part, BinPacking(local, own_kind, math.inf, 0), most_items(part)))
     remote = spare + outside(part, before)
-    own = Effort(effort.limit, effort.seed, effort.guard, PART_SECONDS / effort.limit.seconds)
+    own = replace(effort, work=PART_WORK, cut=False)
     after, _ = refine(part, remote, before, Guide.of(part), own)
     effort.cut |= own.cut
     free = np.setdiff1d(np.arange(len(slot)), others)
