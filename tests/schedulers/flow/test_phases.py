@@ -15,7 +15,7 @@ from poolwise.schedulers.flow import FlowScheduler
 from poolwise.schedulers.flow.classes import merged, named, rank_within
 from poolwise.schedulers.flow.device_phase import device_graph, place_devices
 from poolwise.schedulers.flow.node_phase import node_graph, place_on_nodes
-from poolwise.schedulers.flow.phases import solve_gangs
+from poolwise.schedulers.flow.phases import solve_gangs, solve_phases
 from tests.helpers.gpu_nodes import gpu_nodes
 
 PROFILES = read_device_profiles("catalog:rodinia")
@@ -174,14 +174,27 @@ def test_max_placed_leaves_no_task_waiting_that_could_be_placed():
 
 
 def test_gang_placed_in_part_is_withdrawn_for_one_that_fits():
-    # The older gang needs three GPUs on one node, and each node has two: the phases could place parts of both gangs.
-    machine = gpu_nodes((2, 2), cores=2)
-    workload = workload_of(["nw", "nw"], cores=np.array([1, 1]), gpu=np.array([1, 1]), tasks=np.array([4, 3]))
-    state = round_of(machine, workload)
+    # Links are so loaded that nothing may be remote, so the two GPUs have room for the second gang only. The first one has
+    # waited longer and takes both.
+    state = round_of(
+        gpu_nodes((1, 1), cores=2),
+        workload_of(["nw", "nw"], tasks=np.array([3, 2])),
+        load=[0.9, 0.9],
+        settings={"network_aware": True},
+    )
+    first = solve_phases(state, np.arange(2))
+    assert (first.whole.tolist(), first.part.tolist()) == ([False, False], [True, False])
     outcome, withdrawn = solve_gangs(state, np.arange(2))
-    assert outcome.whole.tolist() == [True, False]
+    assert (outcome.whole.tolist(), withdrawn.tolist()) == ([False, True], [True, False])
     assert not outcome.part.any()
-    assert withdrawn.tolist() in ([False, True], [False, False])
+
+
+def test_gang_that_does_not_fit_beside_an_older_one_is_withdrawn():
+    state = round_of(gpu_nodes((2, 2), cores=2), workload_of(["nw", "nw"], tasks=np.array([3, 4])))
+    assert solve_phases(state, np.arange(2)).part.tolist() == [False, True]
+    outcome, withdrawn = solve_gangs(state, np.arange(2))
+    assert (outcome.whole.tolist(), withdrawn.tolist()) == ([True, False], [False, True])
+    assert outcome.job.tolist() == [0, 0, 0]
 
 
 def test_without_solving_again_partly_placed_gangs_block_each_other():
