@@ -10,12 +10,13 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from numpy.typing import ArrayLike
 
+from poolwise.comparison.causes import faults, named_rows, render
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.metrics.intervals import mean_interval
 
@@ -144,6 +145,10 @@ SEPARATOR = " | "
 """Separator of the three parts when a row is named in one text."""
 ONE_RUN = "one run"
 """Value of `shown_by` if a claim rests on one run, and one of our runs could plausibly meet it."""
+UNEXPLAINED = "not explained"
+"""Beginning of the reason of a claim whose failure has no known cause."""
+VALUES = ("measured", "low", "high", "published", "switched", *READINGS)
+"""Values of a row that the template of a cause may show."""
 SWITCH = "switch: "
 """Prefix of the name of a single changed setting that makes a claim hold."""
 
@@ -167,7 +172,7 @@ class Claim:
         shown: not judged
     tolerance : see `rule`
     note : remark on the claim for readers
-    reason : why the claim does not hold, if it does not
+    reason : why the claim does not hold, if it does not: a template, see `poolwise.comparison.causes`
     kind : "paper" for the paper's claims, "input" for its inputs and arithmetic, "ours" for our additions
     basis : evidence for the reason: "verified" by a run, "inferred", or "unknown"
     shown_by : for a verified reason: a reading under which the claim holds, the row "artifact | condition | metric" of a claim
@@ -208,6 +213,7 @@ class ClaimRow:
     readings : other reading -> measurement under it
     backed : whether the row that `shown_by` names holds
     switched : measurement with only the switch of `shown_by` changed; None without one
+    filled : the claim's reason with the measured values; None if it shows none
     """
 
     claim: Claim
@@ -215,6 +221,23 @@ class ClaimRow:
     readings: Mapping[str, Measured] = field(default_factory=dict)
     backed: bool = False
     switched: Measured | None = None
+    filled: str | None = None
+
+    @property
+    def reason(self) -> str:
+        """Reason of the claim, with the measured values that it shows."""
+        return self.claim.reason if self.filled is None else self.filled
+
+    def value(self, kind: str) -> float:
+        """Return a value that causes may show, see `VALUES`; NaN if it was not measured."""
+        if kind == "published":
+            return self.claim.published
+        found = {"switched": self.switched, **self.readings}.get(kind)
+        if kind in ("measured", "low", "high"):
+            found = self.measured
+        if found is None:
+            return math.nan
+        return {"low": found.low, "high": found.high}.get(kind, found.value)
 
     @property
     def holds(self) -> Holds:
@@ -257,20 +280,36 @@ class ClaimRow:
         """
         if self.verdict not in ("fails", "undetermined"):
             return ""
+        if not self.cause or self.cause.startswith(UNEXPLAINED):
+            return "unknown"
         if self.shown_by:
             return "verified"
         return "inferred" if self.claim.basis == "verified" else self.claim.basis
 
     @property
     def cause(self) -> str:
-        """Reason why the claim does not hold; empty if it holds or is not judged."""
-        return self.claim.reason if self.verdict in ("fails", "undetermined") else ""
+        """Reason why the claim does not hold; empty if it holds, is not judged, or has no known cause.
+
+        Without a reason, a reading under which the claim holds is the cause.
+        """
+        if self.verdict not in ("fails", "undetermined"):
+            return ""
+        if self.reason and not self.reason.startswith(UNEXPLAINED):
+            return self.reason
+        for reading in READINGS:
+            if self.verdict_under(reading) == "holds":
+                value = self.readings[reading].value
+                return (
+                    f"the claim holds under the reading '{reading}', at {value:.3g}; the notes state how that reading differs"
+                )
+        return self.reason
 
     @property
     def note(self) -> str:
         """Notes of the measurement and the claim, after the reason if the claim does not hold."""
         measured = "" if self.measured is None else self.measured.note
-        reason = self.claim.reason if self.holds == "false" or self.verdict == "fails" else ""
+        reason = self.cause or (self.reason if self.holds == "false" else "")
+        reason = reason if self.holds == "false" or self.verdict == "fails" else ""
         return "; ".join(text for text in (reason, measured, self.claim.note) if text)
 
     def cells(self) -> list[str]:
@@ -308,16 +347,22 @@ def compare(
         witness = known[claim.shown_by]
         return witness.criterion.verdict(measured.get(witness.key)) == "holds"
 
-    return [
-        ClaimRow(
+    judged = {
+        name: ClaimRow(
             claim,
             measured.get(claim.key),
-            {name: found[claim.key] for name, found in others.items() if claim.key in found},
+            {reading: found[claim.key] for reading, found in others.items() if claim.key in found},
             backed(claim),
             alone.get(claim.shown_by.removeprefix(SWITCH), {}).get(claim.key),
         )
-        for claim in rows
-    ]
+        for name, claim in known.items()
+    }
+
+    def explained(row: ClaimRow) -> ClaimRow:
+        text = render(row.claim.reason, lambda kind, name: (judged[name] if name else row).value(kind))
+        return replace(row, filled=text)
+
+    return [explained(row) for row in judged.values()]
 
 
 def claims_csv(rows: Sequence[ClaimRow]) -> str:
@@ -351,17 +396,23 @@ def read_claims(path: Path) -> list[Claim]:
                     row.get("reason") or "", cast(ClaimClass, kind), cast(ReasonBasis, basis), row.get("shown_by") or "",
                 )
             )  # fmt: skip
-    _check_unique(claims, path)
+    _check_rows(claims, path)
     return claims
 
 
-def _check_unique(claims: Sequence[Claim], path: Path) -> None:
+def _check_rows(claims: Sequence[Claim], path: Path) -> None:
     keys = [claim.key for claim in claims]
     if len(set(keys)) != len(keys):
         twice = next(key for key in keys if keys.count(key) > 1)
         raise InputError(f"the row {twice} appears twice", file=path, remedy="name each claim once")
     rows = {SEPARATOR.join(key) for key in keys}
     for line, claim in enumerate(claims, start=2):
+        wrong = faults(claim.reason, VALUES) + [f"no row is named '{n}'" for n in named_rows(claim.reason) if n not in rows]
+        if claim.reason.startswith(UNEXPLAINED) and (claim.basis != "unknown" or claim.shown_by):
+            wrong.append("a claim that is not explained has no basis")
+        if wrong:
+            remedy = "show a measured value, or quote a number with its place; see poolwise.comparison.causes"
+            raise InputError("; ".join(wrong), file=path, line=line, field="reason", remedy=remedy)
         if _names_row(claim.shown_by) and claim.shown_by not in rows:
             raise InputError(
                 f"no row is named '{claim.shown_by}'",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from poolwise import catalog
+from poolwise.comparison.causes import named_rows
 from poolwise.comparison.headlines import Headline, agreement_figures, read_headlines
 from poolwise.comparison.published import SEPARATOR, Claim, ClaimRow, Key, Measured, compare, read_claims
 from poolwise.errors import UnknownNameError
@@ -89,9 +90,10 @@ class Wanted:
 
     @classmethod
     def of(cls, figure: str, claims: Sequence[Claim]) -> Wanted:
-        """Return a figure with the rows that its claims name as evidence."""
+        """Return a figure with the rows that its claims name as evidence, or whose values their causes show."""
         rows = {SEPARATOR.join(claim.key): claim.key for claim in claims}
-        named = (claim.shown_by for claim in claims if about(figure, claim.artifact))
+        mine = [claim for claim in claims if about(figure, claim.artifact)]
+        named = (name for claim in mine for name in (claim.shown_by, *named_rows(claim.reason)))
         return cls(figure, frozenset(rows[name] for name in named if name in rows))
 
     def needs(self, part: Part) -> bool:
