@@ -5,7 +5,7 @@ import math
 import pytest
 
 from poolwise import catalog
-from poolwise.comparison.causes import faults, named_rows, parse, render
+from poolwise.comparison.causes import faults, named_rows, parse, pattern, render
 from poolwise.comparison.published import SEPARATOR, VALUES, Claim, ClaimRow, Measured, compare, read_claims
 from poolwise.errors import InputError
 
@@ -72,6 +72,16 @@ def test_cause_shows_the_values_beside_it():
 
 def test_clause_without_its_value_is_omitted():
     assert render("low[: {as run} as run], {=0.5 | Table 2}", lambda kind, row: math.nan) == "low, 0.5 (Table 2)"
+
+
+@pytest.mark.parametrize(("value", "shown"), [(1234.5, "1,234"), (0.01234, "0.0123"), (-2e4, "-20,000")])
+def test_values_have_three_digits_and_no_exponent(value, shown):
+    assert render("[{measured}]", lambda kind, row: value) == shown
+
+
+def test_causes_that_differ_in_their_values_share_a_pattern():
+    assert pattern("slower by 2.4 times, 20,235 in all") == pattern("slower by 1.35 times, -3e+06 in all")
+    assert pattern("slower by 2.4 times") != pattern("faster by 2.4 times")
 
 
 @pytest.mark.parametrize("measured", [Measured(3.0), Measured(1.0, 0.5, 1.5)])

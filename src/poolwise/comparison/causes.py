@@ -63,7 +63,8 @@ def _value(mark: str, lookup: Lookup) -> str | None:
     value = lookup(kind, row)
     if math.isnan(value):
         return None
-    return format(value if least is None else least - value, how)
+    shown = value if least is None else least - value
+    return f"{shown:,.0f}" if how.endswith("g") and abs(shown) >= 1000 else format(shown, how)
 
 
 def parse(mark: str) -> tuple[str, str, float | None, str]:
@@ -81,6 +82,11 @@ def named_rows(template: str) -> Iterator[str]:
     for mark in _MARK.findall(template):
         if not mark.startswith("=") and parse(mark)[1]:
             yield parse(mark)[1]
+
+
+def pattern(cause: str) -> str:
+    """Return a cause without its numbers: equal for rows that share a cause and differ in their values."""
+    return re.sub(r"-?\d[\d.,]*(?:e[-+]?\d+)?", "0", cause)
 
 
 def faults(template: str, kinds: tuple[str, ...]) -> list[str]:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from poolwise.comparison.causes import pattern
 from poolwise.comparison.headlines import JUDGED, SPEC
 from poolwise.comparison.published import COLUMNS, ONE_RUN, READINGS
 from poolwise.errors import InputError
@@ -23,9 +24,10 @@ Each published value and claim is a row of a claims file. The rule of the row co
 seeds: the claim holds, fails, or is undetermined if the interval straddles the rule. The table counts the testable claims of
 the papers; it excludes their inputs and arithmetic, and our own additions. The specification's reading of a paper comes first.
 "As run" is what the authors' own runs did, where that is known to differ, and "inferred" is what we infer of them. A cause is
-verified if a run changes the verdict or shows what the cause states. Claims for which the paper prints one run, and single
-runs of ours scatter as widely, are counted separately: the scatter can explain the difference, but does not change the
-verdict. `poolwise overview` generates this page from the `comparison.csv` and the notes of `poolwise reproduce`.
+verified if a run changes the verdict or shows what the cause states; its numbers are those of its first row. Claims for which
+the paper prints one run, and single runs of ours scatter as widely, are counted separately: the scatter can explain the
+difference, but does not change the verdict. `poolwise overview` generates this page from the `comparison.csv` and the notes of
+`poolwise reproduce`.
 """
 
 
@@ -103,11 +105,11 @@ def _causes(rows: ComparisonRows) -> Iterable[str]:
         return
     groups: dict[tuple[str, str], ComparisonRows] = {}
     for row in mine:
-        groups.setdefault((row["cause"] or "no known cause", row["basis"]), []).append(row)
-    for (cause, basis), found in sorted(groups.items(), key=lambda item: -len(item[1]))[:MAX_CAUSES]:
+        groups.setdefault((pattern(row["cause"]), row["basis"]), []).append(row)
+    for (_, basis), found in sorted(groups.items(), key=lambda item: -len(item[1]))[:MAX_CAUSES]:
         artifacts = ", ".join(dict.fromkeys(row["artifact"] for row in found))
         many = f"{len(found)} {'row' if len(found) == 1 else 'rows'}"
-        yield f"- **{artifacts}, {many}, {basis}:** {_escaped(cause)}"
+        yield f"- **{artifacts}, {many}, {basis}:** {_escaped(found[0]['cause'] or 'no known cause')}"
     if len(groups) > MAX_CAUSES:
         yield f"- The CSV lists {len(groups) - MAX_CAUSES} more causes."
 

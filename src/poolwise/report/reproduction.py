@@ -12,6 +12,7 @@ from pathlib import Path
 
 from poolwise import catalog
 from poolwise.atomic_write import write_whole
+from poolwise.comparison.causes import pattern
 from poolwise.comparison.headlines import JUDGED, SPEC, answer_headlines, count_holding, readings_of
 from poolwise.comparison.published import ClaimRow, claims_csv
 from poolwise.hashing import digest
@@ -206,15 +207,26 @@ def _causes(rows: Sequence[ClaimRow]) -> list[Table]:
     groups: dict[tuple[str, str], list[ClaimRow]] = {}
     for row in rows:
         if row.verdict in JUDGED[1:]:
-            groups.setdefault((row.cause or "Not explained.", row.basis), []).append(row)
+            groups.setdefault((pattern(row.cause), row.basis), []).append(row)
     table = []
-    for (why, basis), found in sorted(groups.items(), key=lambda item: -len(item[1])):
+    for (_, basis), found in sorted(groups.items(), key=lambda item: -len(item[1])):
         named = list(dict.fromkeys(f"{row.claim.artifact}: {row.claim.metric}" for row in found))
         shown = list(dict.fromkeys(row.shown_by for row in found if row.shown_by))
         more = f" and {len(named) - 1} more" if len(named) > 1 else ""
         more_shown = f" and {len(shown) - 1} more" if len(shown) > 1 else ""
-        table.append([str(len(found)), named[0] + more, why, basis, (shown[0] + more_shown) if shown else ""])
-    caption = "Verified: the named run changes the verdict, or shows what the cause states. Inferred: no run shows it yet."
+        table.append(
+            [
+                str(len(found)),
+                named[0] + more,
+                found[0].cause or "Not explained.",
+                basis,
+                (shown[0] + more_shown) if shown else "",
+            ]
+        )
+    caption = (
+        "Verified: the named run changes the verdict, or shows what the cause states. Inferred: no run shows it yet. Numbers "
+        "are those of the first row with the cause."
+    )
     header = ("rows", "claims", "cause", "basis", "shown by")
     title = "Claims that do not hold, and their causes"
     if len(table) > MAX_CAUSES:
