@@ -11,10 +11,10 @@ from poolwise.presentation.table import Table
 from poolwise.report.page import render
 from poolwise.report.study import study_answer
 from poolwise.studies import StudyResult
-from tests.helpers.chromium import CHROMIUM, browser
+from tests.helpers.chromium import CHROMIUM, NO_CHROMIUM, browser
 from tests.report.conftest import result as result
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM)
 
 LONG_NAMES = [f"a machine with a long name, and policies number {k}" for k in range(6)]
 SMALL = (
@@ -93,10 +93,7 @@ def test_page_is_readable_without_scripts(tmp_path: Path) -> None:
 
 async def _read(address: str) -> None:
     async with browser() as tab:
-        await tab.call("Emulation.setScriptExecutionDisabled", value=True)
-        await tab.call("Page.navigate", url=address)
-        await asyncio.sleep(1)
-        await tab.call("Emulation.setScriptExecutionDisabled", value=False)
+        await tab.open_without_scripts(address)
         size = "(box => box.width > 200 && box.height > 100)(document.querySelector('.still svg').getBoundingClientRect())"
         assert await tab.run(size)
         assert not await tab.run("document.querySelector('figure[data-live]')")

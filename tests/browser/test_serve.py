@@ -10,9 +10,9 @@ from aiohttp.test_utils import TestServer
 
 from poolwise.serve.app import make_app
 from poolwise.units import format_time
-from tests.helpers.chromium import CHROMIUM, Tab, browser
+from tests.helpers.chromium import CHROMIUM, NO_CHROMIUM, Tab, browser
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM)
 
 TOKEN = "a-token"
 STUDY = """
@@ -70,7 +70,7 @@ async def _ask(tab: Tab, home: str) -> None:
         answer = await other.post(f"{home}ask", data={**fields, "size": size}, headers={"Origin": home.rstrip("/")})
         joined = (await answer.json())["command"]
         assert joined == 1, "equal questions share one run"
-        await tab.until(f"document.querySelector({ASK!r} + ' .answer tbody tr')", 90)
+        await tab.until(f"document.querySelector({ASK!r} + ' .answer tbody tr')")
         state = await (await other.get(f"{home}command/{joined}")).json()
     assert state["code"] == 0 and state["done"] == state["total"] > 0
     assert await tab.run(f"[...document.querySelectorAll({ASK!r} + ' tbody td:first-child')].map(e => e.textContent)") == [
@@ -102,18 +102,18 @@ async def _why(tab: Tab) -> None:
         await tab.write(job)
         await tab.press("Enter")
         shown = ".wrong" if job == "1" else "a"
-        await tab.until(f"document.querySelector({WHY!r} + ' .answer {shown}')", 90)
+        await tab.until(f"document.querySelector({WHY!r} + ' .answer {shown}')")
     assert (await tab.run(f"document.querySelector({WHY!r} + ' .answer p').textContent")).startswith("Job 9150 ")
     await tab.click(f"{WHY} .answer a")
     await tab.until("document.querySelectorAll('figure[data-live=yes]').length === 1")
     faded = "[...document.querySelectorAll('.live .mark-rect path')].filter(e => +e.getAttribute('opacity') < 0.5).length"
     assert await tab.run(faded) == 0
     await tab.click(".live .role-legend-symbol path, .live .role-legend-symbol")
-    await tab.until(f"{faded} > 0", 5)
+    await tab.until(f"{faded} > 0")
     ticks = "[...document.querySelectorAll('.live .role-axis-label text')].map(e => e.textContent).join()"
     before = await tab.run(ticks)
     await tab.wheel(".live svg", -200)
-    await tab.until(f"{ticks} !== {before!r}", 5)
+    await tab.until(f"{ticks} !== {before!r}")
 
 
 async def _compare(tab: Tab) -> None:
@@ -137,7 +137,7 @@ async def _compare(tab: Tab) -> None:
         f"{rows}.every(row => row.cells[1].textContent === 'one step more' && row.cells[2].textContent === 'draft')"
     )
     await tab.click("#runs button:not([type])")
-    await tab.until("document.querySelector('#runs .answer a')", 90)
+    await tab.until("document.querySelector('#runs .answer a')")
     assert await tab.run("document.querySelectorAll('#runs .answer th').length") == 3, "one column per run, and the names"
     assert await tab.violations() == []
     page = await tab.run("document.querySelector('#runs .answer a').href")

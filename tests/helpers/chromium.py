@@ -12,7 +12,11 @@ from typing import Any, Self
 import aiohttp
 import axe_core_python
 
+from tests.helpers.waiting import longest_s, wait_until_async
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+NO_CHROMIUM = "Chromium is not installed; on Debian: apt-get update && apt-get install -y chromium"
+"""Reason to skip the tests in a browser."""
 AXE = (Path(axe_core_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
 
 
@@ -20,16 +24,18 @@ class Tab:
     """A page of the browser."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
-        self.socket, self.next, self.requests = socket, 0, list[str]()
+        self.socket, self.next, self.requests, self.loaded = socket, 0, list[str](), False
 
     async def call(self, method: str, **settings: Any) -> dict[str, Any]:
         """Send a command and wait for its answer; record the addresses that the page requests in the meantime."""
         self.next += 1
         await self.socket.send_json({"id": self.next, "method": method, "params": settings})
         while True:
-            message = json.loads((await self.socket.receive(timeout=120)).data)
+            message = json.loads((await self.socket.receive(timeout=longest_s())).data)
             if message.get("method") == "Network.requestWillBeSent":
                 self.requests.append(message["params"]["request"]["url"])
+            if message.get("method") in ("Page.frameStartedLoading", "Page.loadEventFired"):
+                self.loaded = message["method"] == "Page.loadEventFired"
             if message.get("id") == self.next:
                 if "navigated" in message.get("error", {}).get(
                     "message", ""
@@ -44,18 +50,29 @@ class Tab:
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
 
-    async def until(self, script: str, seconds: float = 20) -> None:
+    async def until(self, script: str) -> None:
         """Wait until an expression is true."""
-        for _ in range(int(seconds / 0.1)):
-            if await self.run(f"Boolean({script})"):
-                return
-            await asyncio.sleep(0.1)
-        raise AssertionError(f"never true: {script}; the page: {await self.run('document.body.innerText.slice(0, 2000)')}")
+        try:
+            await wait_until_async(lambda: self.run(f"Boolean({script})"), script)
+        except AssertionError as error:
+            error.add_note(f"the page: {await self.run('document.body.innerText.slice(0, 2000)')}")
+            raise
 
     async def open(self, address: str) -> None:
         """Open an address and wait until it is loaded."""
         await self.call("Page.navigate", url=address)
         await self.until("document.readyState === 'complete' && location.href !== 'about:blank'")
+
+    async def open_without_scripts(self, address: str) -> None:
+        """Open an address with scripts disabled, wait until it is loaded, and enable scripts again."""
+        await self.call("Emulation.setScriptExecutionDisabled", value=True)
+        await self.call("Page.navigate", url=address)
+        await wait_until_async(lambda: self._has_loaded(address), f"{address} is loaded")
+        await self.call("Emulation.setScriptExecutionDisabled", value=False)
+
+    async def _has_loaded(self, address: str) -> bool:
+        found = await self.call("Page.getFrameTree")  # receives the events before it, too
+        return bool(found["frameTree"]["frame"]["url"] == address and self.loaded)
 
     async def set_media(self, width: int, dark: bool = False, media: str = "screen") -> None:
         """Set the width, the theme, and the media type (screen or print)."""
@@ -124,10 +141,7 @@ async def browser() -> AsyncIterator[Tab]:
         )  # fmt: skip
         try:
             ready = Path(profile) / "DevToolsActivePort"
-            for _ in range(300):
-                if ready.is_file() and ready.read_text().count("\n"):
-                    break
-                await asyncio.sleep(0.1)
+            await wait_until_async(lambda: ready.is_file() and "\n" in ready.read_text(), "Chromium listens")
             port = ready.read_text().split()[0]
             async with aiohttp.ClientSession() as session:
                 async with session.get(f"http://127.0.0.1:{port}/json") as found:

@@ -6,6 +6,7 @@ import grpc
 
 from poolwise.live.node_agent.api import dra_pb2, registration_pb2
 from poolwise.live.node_agent.plugin import DRA, REGISTRATION
+from tests.helpers.waiting import longest_s
 
 
 class Kubelet:
@@ -43,7 +44,7 @@ class Kubelet:
     async def _call(self, method: str, request, response):  # type: ignore[no-untyped-def]
         async with grpc.aio.insecure_channel(f"unix:{self.endpoint}") as channel:
             call = channel.unary_unary(f"/{DRA}/{method}", type(request).SerializeToString, response.FromString)
-            return await call(request, timeout=5)
+            return await call(request, timeout=longest_s())
 
 
 def _claim(name: str, uid: str) -> dra_pb2.Claim:

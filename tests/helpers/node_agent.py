@@ -20,6 +20,7 @@ from poolwise.live.node_agent.config import NodeAgentFile, load_node_agent
 from poolwise.live.node_agent.connector import Connector, Runner
 from poolwise.live.node_agent.records import Records
 from poolwise.live.node_agent.slices import desired_specs, publish_slices
+from tests.helpers.waiting import run_other_tasks, wait_until_async
 
 DRIVER = "gpu.fabric.example"
 FILE = """
@@ -230,17 +231,10 @@ async def publish_all(cluster: Any, folder: Path, text: str = FILE) -> None:
 
 async def wait_until_idle(agent: NodeAgent) -> None:
     """Wait until the queue is empty."""
-    for _ in range(2000):
-        await asyncio.sleep(0.001)
-        if not agent.queue._tasks:
-            return
-    raise AssertionError("the queue does not become empty")
+    await run_other_tasks()
+    await wait_until_async(lambda: not agent.queue._tasks, "the queue of the agent is empty")
 
 
-async def until(condition: Callable[[], bool], seconds: float = 5.0) -> None:
+async def until(condition: Callable[[], bool]) -> None:
     """Wait until a condition holds."""
-    for _ in range(int(seconds / 0.005)):
-        if condition():
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError("the condition does not hold in time")
+    await wait_until_async(condition, "the condition of the test")

@@ -11,6 +11,7 @@ from poolwise.live.kubernetes.api_writer import ApiWriter
 from poolwise.live.kubernetes.bind import Reservations
 from poolwise.live.kubernetes.objects import Allocation, Pod, ResourceClaim
 from poolwise.live.kubernetes.starts import ClaimWrite, PodStart, StartFailed
+from tests.helpers.waiting import longest_s, run_other_tasks
 from tests.live.kubernetes import objects as make
 from tests.live_kubernetes.test_recovery import pending_pod
 
@@ -39,18 +40,18 @@ class LateWatchWriter(ApiWriter):
 
 def test_late_watch_event_does_not_revert_an_allocation() -> None:
     async def scenario() -> ResourceClaim:
-        reservations = Reservations(LateWatchWriter(None, lambda: None), attach_timeout=5.0)
+        reservations = Reservations(LateWatchWriter(None, lambda: None), attach_timeout=2 * longest_s())
         reservations.observe(claim(7), False)
         write = ClaimWrite(claim(7), msgspec.convert(ALLOCATION, Allocation))
         start = PodStart(msgspec.convert(pending_pod(make.pod("p"), "p"), Pod), "n0", (write,))
         ready = await reservations.reserve(start, write)
         waiting = asyncio.ensure_future(reservations.wait_attached(ready))
-        await asyncio.sleep(0.01)
+        await run_other_tasks()
         reservations.observe(claim(8), False)  # with its finalizer, before its allocation
-        await asyncio.sleep(0.01)
+        await run_other_tasks()
         assert not waiting.done()
         reservations.observe(claim(10, **attached()), False)
-        await asyncio.wait_for(waiting, 1.0)
+        await asyncio.wait_for(waiting, longest_s())
         return ready
 
     assert asyncio.run(scenario()).status.allocation is not None
@@ -58,14 +59,14 @@ def test_late_watch_event_does_not_revert_an_allocation() -> None:
 
 def test_claim_deleted_before_a_relist_is_not_awaited() -> None:
     async def scenario() -> None:
-        reservations = Reservations(LateWatchWriter(None, lambda: None), attach_timeout=5.0)
+        reservations = Reservations(LateWatchWriter(None, lambda: None), attach_timeout=2 * longest_s())
         held = claim(9, allocation=ALLOCATION)
         reservations.observe(held, False)
         waiting = asyncio.ensure_future(reservations.wait_attached(held))
-        await asyncio.sleep(0.01)
+        await run_other_tasks()
         reservations.retain(frozenset({"default/another"}))
         with pytest.raises(StartFailed, match="was deleted"):
-            await asyncio.wait_for(waiting, 1.0)
+            await asyncio.wait_for(waiting, longest_s())
 
     asyncio.run(scenario())
 

@@ -12,6 +12,7 @@ from poolwise.live.memory_agent.agent import MIB, Host
 from poolwise.live.memory_agent.config import load_memory_agent
 from tests.helpers.fake_node import FakeNode
 from tests.helpers.pretended_workloads import SimulatedWorkload
+from tests.helpers.waiting import longest_s
 
 ROOT = Path(__file__).parents[2]
 FILE = """version = 1
@@ -102,7 +103,7 @@ def test_limits_are_restored_after_a_failure(node: FakeNode, tmp_path: Path, mon
 
     host = Host(node.root, lambda: node.available, lambda: fail(None))
     with pytest.raises(RuntimeError):
-        serve.serve_memory_agent(load_memory_agent(config_of(tmp_path)), port=None, host=host, seconds=20)
+        serve.serve_memory_agent(load_memory_agent(config_of(tmp_path)), port=None, host=host, seconds=longest_s())
     assert limits[-1] != "max" and {node.limit(name) for name in node.groups} == {"max"}
 
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Generator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +21,7 @@ from poolwise.errors import InputError
 from poolwise.files.factory import models_of, scheduler_of
 from poolwise.files.scheduler import load_scheduler
 from poolwise.metrics import Outcomes, fairness, slowdown
-from poolwise.runner import Local, Store, find_executor
+from poolwise.runner import Local, find_executor
 from poolwise.search.answer import OPENINGS, SearchResult, run_search
 from poolwise.search.evaluation import evaluate
 from poolwise.search.objectives import OBJECTIVES, JobObjectives
@@ -67,29 +64,26 @@ def test_chosen_order_runs_as_a_scheduler(tmp_path: Path) -> None:
     assert scheduler_of(read) == scheduler_of(result.chosen.candidate.section)
 
 
-def evaluated(out: Path) -> int:
-    """Return the number of stored evaluations of a search that may not have begun."""
-    with suppress(sqlite3.OperationalError):
-        return len(written(out)) if Store(out).file.exists() else 0
-    return 0
+KILLED_AFTER = 8
+"""Number of stored evaluations after which the search is killed."""
 
 
 def test_killed_search_resumes_to_the_same_result(tmp_path: Path) -> None:
     whole = search(tmp_path / "whole")
     out = tmp_path / "killed"
     script = (
-        "import sys; from pathlib import Path; from poolwise.search.answer import run_search\n"
-        "from poolwise.search.problem import load_search; from poolwise.runner import Local\n"
+        "import itertools, os, signal; from pathlib import Path; from poolwise.search.answer import run_search\n"
+        "from poolwise.search.problem import load_search; from poolwise.runner import Local, Store\n"
+        "write, stored = Store.write, itertools.count(1)\n"
+        "def write_until_killed(*record):\n"
+        "    write(*record)\n"
+        f"    if next(stored) == {KILLED_AFTER}: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "Store.write = write_until_killed\n"
         f"run_search(load_search({str(SMALL)!r}), Path({str(out)!r}), Local(1), open_test=False, report=lambda line: None)\n"
     )
-    process = subprocess.Popen([sys.executable, "-c", script])
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and evaluated(out) < 8:
-        time.sleep(0.01)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -signal.SIGKILL
     before = written(out)
-    assert 8 <= len(before) < len(written(tmp_path / "whole"))
+    assert len(before) == KILLED_AFTER < len(written(tmp_path / "whole"))
     spoiled, *_ = before
     spoil(out, spoiled)
     again = search(out)

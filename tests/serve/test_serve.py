@@ -1,7 +1,6 @@
 """The server requires the token, serves nothing outside its folder, and runs requested commands."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from pathlib import Path
@@ -146,10 +145,8 @@ def test_requested_runs_are_kept_named_and_removed(studies: Path) -> None:
     async def visit(client: TestClient) -> None:
         asked = await request(client, "/ask", **question)
         assert asked["code"] == 0 and asked["done"] == asked["total"] == 3, asked
-        begun = time.perf_counter()
         again = await request(client, "/ask", **question)
         assert again["answer"] == asked["answer"] and again["total"] == 0, "the kept run is the answer"
-        assert time.perf_counter() - begun < 1
         (kept,) = await (await client.get("/runs")).json()
         folder = kept["folder"]
         assert folder == asked["answer"]["results"] and kept["name"] == "200 GiB" and kept["report"]

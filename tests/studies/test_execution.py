@@ -1,11 +1,8 @@
 import fcntl
-import os
 import shutil
 import signal
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -18,6 +15,7 @@ from poolwise.studies import load, run
 from poolwise.studies.cells import workload_of
 from poolwise.studies.diagnostics import diagnostic_sentences
 from tests.helpers.kept_trials import content, forget, spoil, written
+from tests.helpers.waiting import is_alive, wait_until
 
 
 class Counting:
@@ -190,18 +188,7 @@ if __name__ == "__main__":
     killed = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
     workers = [int(word) for word in killed.stdout.split()]
     assert workers
-    deadline = time.monotonic() + 10
-    while any(alive(worker) for worker in workers) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not any(alive(worker) for worker in workers)
-
-
-def alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return "zombie" not in Path(f"/proc/{process}/status").read_text()
+    wait_until(lambda: not any(map(is_alive, workers)), "the workers have exited")
 
 
 @pytest.mark.long

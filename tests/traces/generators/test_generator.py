@@ -10,6 +10,7 @@ from poolwise import registry
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.model import Workload
 from poolwise.traces.generators import configure, generate
+from tests.helpers.machine_speed import slowness
 
 NAMES = ("juwels_like", "lublin", "perlmutter_like")
 
@@ -68,7 +69,7 @@ def test_requested_time_follows_estimate_factor(name, factor):
 def test_hundred_thousand_jobs_take_seconds(name):
     begun = time.process_time()
     assert len(generate(name, jobs=100_000)) == 100_000
-    assert time.process_time() - begun < 5.0  # measured: 0.1 to 0.4 s
+    assert time.process_time() - begun < 5.0 * slowness()  # measured: 0.1 to 0.4 s
 
 
 @pytest.mark.parametrize("name", NAMES)
