@@ -85,8 +85,8 @@ def explain(results: VineSimResults) -> list[str]:
         f"{within:g} us on a CPU and {gpu:g} + {across:,.0f} us on one of the {units} GPUs, which gives {apart:.4f} tasks "
         "per us in total. With data everywhere, half of all tasks cross racks on any unit: about "
         f"{fetching:,.0f} us of transfer each, {spread:.4f} tasks per us. Our runs (HIGH, all jobs at once) finish "
-        f"{near:.4f} and {everywhere:.4f} tasks per us. The GPUs hardly matter here: the gain comes from CPUs that need not use "
-        "the slow uplink."
+        f"{near:.4f} and {everywhere:.4f} tasks per us. The GPUs hardly matter here: the gain comes from CPUs that need "
+        "not use the slow uplink."
     ]
 
 
