@@ -26,6 +26,7 @@ from poolwise.live.kubernetes.platform import KubernetesPlatform
 from poolwise.live.kubernetes.starts import Bound, PodStart
 from poolwise.live.kubernetes.watch_client import ClusterEvent
 from poolwise.loop import Loop
+from poolwise.units import SECOND
 
 KINDS: dict[str, type] = {
     "Node": Node,
@@ -145,10 +146,12 @@ class FakeKubernetes:
 
 
 class DrivenPlatform:
-    """A platform and its control loop, driven batch by batch."""
+    """A platform and its control loop, driven batch by batch. Its clock advances only in `wait_for_pass`."""
 
     def __init__(self, cluster: FakeKubernetes, platform: KubernetesPlatform, scheduler: Scheduler) -> None:
         self.cluster, self.platform = cluster, platform
+        self._steady = time.monotonic_ns()
+        platform.clock._steady = lambda: self._steady
         self.loop = Loop(platform, scheduler)
         self.loop.apply_events(next(platform.events()))
         self.settle()
@@ -162,10 +165,10 @@ class DrivenPlatform:
         return self
 
     def wait_for_pass(self) -> "DrivenPlatform":
-        """Sleep until a pass is due without events, run it, and process the events that follow."""
+        """Advance the clock until a pass is due without events, run it, and process the events that follow."""
         left = self.platform.clock.seconds_left
         assert left is not None, "no pass is due"
-        time.sleep(left + 0.01)
+        self._steady += int(left * SECOND) + 1
         if (batch := self.platform.batch([])) is not None:
             self.loop.apply_events(batch)
         return self.settle()

@@ -1,6 +1,5 @@
 """Messages to users of pods that are not scheduled, and their delay."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,9 +48,8 @@ def test_each_lasting_reason_is_reported_once(steps: list[tuple[int, str | None,
             clock.pop_due()
 
 
-def test_only_lasting_reasons_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_lasting_reasons_are_reported() -> None:
     """A claim that is created right after its pod, one that never is, and an unsupported field."""
-    monkeypatch.setattr("poolwise.live.kubernetes.pod_jobs.SETTLING", SECOND // 10)
     kube = FakeKubernetes(make.node("n0"), make.device_class("gpu", "gpu.example"))
     kube.add(make.devices("gpu.example", "n0", {"name": "g0"}, {"name": "g1"}, node="n0"))
     kube.add(make.claim("before", make.exactly("gpu")))

@@ -17,8 +17,8 @@ class Reconciler:
 
     runs: PodRuns
     gang_limit: float
-    # group -> time at which it was first seen incomplete (monotonic s)
-    _since: dict[str, float] = field(default_factory=dict, init=False)
+    # group -> time at which it was first seen incomplete (ns)
+    _since: dict[str, int] = field(default_factory=dict, init=False)
 
     def reconcile(self, devices: Iterable[DeviceId]) -> None:
         """Check all incomplete gangs, and devices whose allocation changed."""
@@ -29,16 +29,17 @@ class Reconciler:
 
     def _evict_partial_gangs(self) -> None:
         """Evict the pods of gangs that have been incomplete for longer than the limit."""
-        partial_gangs, now = self.runs.pod_jobs.partial_gangs, time.monotonic()
+        partial_gangs, now = self.runs.pod_jobs.partial_gangs, self.runs.clock.now
+        limit = int(self.gang_limit * SECOND)
         self._since = {group: self._since.get(group, now) for group in partial_gangs}
-        for group in [group for group, since in self._since.items() if now - since >= self.gang_limit]:
+        for group in [group for group, since in self._since.items() if now - since >= limit]:
             self.runs.actions.stop(
                 [self.runs.cache.pods[key] for key in partial_gangs[group]], "its gang was not complete within the time limit"
             )
             del self._since[group]
         if self._since:
-            left = self.gang_limit - (now - min(self._since.values()))
-            self.runs.clock.request_pass(max(int(left * SECOND), SECOND // 10))
+            left = limit - (now - min(self._since.values()))
+            self.runs.clock.request_pass(max(left, SECOND // 10))
 
     def _resolve_conflict(self, device: DeviceId) -> None:
         """Release or evict all but one of the claims that hold a device."""
