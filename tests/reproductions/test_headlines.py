@@ -6,7 +6,8 @@ from itertools import takewhile
 import pytest
 
 from poolwise import catalog
-from poolwise.comparison.headlines import read_headlines
+from poolwise.comparison.headlines import OURS, read_headlines
+from poolwise.errors import InputError
 from poolwise.report.chart_parts import series_style
 from poolwise.report.reproduction import verdict_counts
 from poolwise.reproductions.irop import figures
@@ -47,6 +48,28 @@ def test_drmaestro_headline_cites_the_experiments_of_its_figures():
         numbers = re.findall(r"Figure \d+", headline.artifact)
         if "experiment" in headline.where:
             assert set(re.findall(r"\d", headline.where)) <= {cited[number] for number in numbers} or not numbers, headline
+
+
+@needs_papers
+@pytest.mark.parametrize("name", ("drmaestro", "fair-memory", "irop", "nvme-composition", "vinesim"))
+def test_headline_quotes_the_paper_verbatim(name):
+    text = words((PAPERS / f"{name}.txt").read_text(encoding="utf-8"))
+    for headline in read_headlines(catalog.find("reproductions/headlines", f"{name}.csv")):
+        assert words(headline.quotation) in text, headline.quotation
+        assert headline.quotation or headline.where == OURS
+
+
+def words(text):
+    """Return a text without the spaces and hyphens that the columns of a page insert."""
+    return re.sub(r"[\s-]", "", text)
+
+
+def test_headline_of_the_paper_without_a_quotation_is_refused(tmp_path):
+    path = tmp_path / "headlines.csv"
+    path.write_text("claim,where,quotation,artifact,condition,metric,why\nFM leads,abstract,,Figure 7,*,*,\n")
+    with pytest.raises(InputError) as error:
+        read_headlines(path)
+    assert (error.value.line, error.value.field) == (2, "quotation")
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ from poolwise.presentation.figure import Axis, Bars, Figure, Scatter
 
 HeadlineVerdict = Literal["reproduced", "partly", "not", "cannot be tested"]
 SPEC = "spec"
+OURS = "ours"
+"""Place of a claim that is not the paper's."""
 JUDGED = ("holds", "fails", "undetermined")
 
 
@@ -31,6 +33,7 @@ class Headline:
     artifact, condition, metric : patterns (`*` for anything, `|` between alternatives) of the rows that it rests on; empty if
         it cannot be tested
     why : remark for readers, such as the reason why the claim cannot be tested
+    quotation : words of the paper at that place; empty for a claim of ours
     """
 
     claim: str
@@ -39,6 +42,7 @@ class Headline:
     condition: str
     metric: str
     why: str = ""
+    quotation: str = ""
 
     def rests_on(self, row: ClaimRow) -> bool:
         """Return whether the claim rests on a row."""
@@ -86,7 +90,10 @@ def answer_headlines(headlines: Sequence[Headline], rows: Sequence[ClaimRow]) ->
 
 
 def read_headlines(path: Path) -> list[Headline]:
-    """Read headlines: columns claim, where, artifact, condition, metric, why. Raises InputError with file and line."""
+    """Read headlines: columns claim, where, quotation, artifact, condition, metric, why.
+
+    Raises InputError with file and line for a claim of the paper without a quotation, and for one without rows or a reason.
+    """
     with path.open(newline="", encoding="utf-8") as file:
         found = [Headline(**row) for row in csv.DictReader(file)]
     for line, headline in enumerate(found, start=2):
@@ -94,6 +101,9 @@ def read_headlines(path: Path) -> list[Headline]:
             raise InputError(
                 "a claim without rows needs a reason", file=path, line=line, field="why", remedy="state why it cannot be tested"
             )
+        if not headline.quotation and headline.where != OURS:
+            remedy = f"quote the words of the paper, or place the claim under '{OURS}'"
+            raise InputError("a claim of the paper needs a quotation", file=path, line=line, field="quotation", remedy=remedy)
     return found
 
 

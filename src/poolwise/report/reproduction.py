@@ -182,9 +182,16 @@ def _headlines(done: Reproduced) -> list[Table]:
     for k, found in enumerate(answer_headlines(done.headlines, done.rows)):
         counts = [f"{holds} of {judged}" if judged else "-" for holds, judged in found.counts.values()]
         text = found.headline
-        rows.append([text.claim, text.where, found.answer, *counts, text.why])
+        quotation = f'{text.where}: "{text.quotation}"' if text.quotation else text.where
+        rows.append([text.claim, quotation, found.answer, *counts, text.why])
         marks[k] = MARKS[found.answer]
-    header = ("claim", "place in the paper", "answer", *(f"rows that hold, {reading}" for reading in readings), "note")
+    header = (
+        "claim",
+        "place and words of the paper",
+        "answer",
+        *(f"rows that hold, {reading}" for reading in readings),
+        "note",
+    )
     caption = "Reproduced: all rows that support the claim hold under one reading. Partly: some of them hold."
     return [Table("Headline claims", header, rows, caption, marks=marks, text=True)] if rows else []
 
