@@ -6,14 +6,16 @@ from itertools import takewhile
 import pytest
 
 from poolwise import catalog
-from poolwise.comparison.headlines import OURS, read_headlines
+from poolwise.comparison.headlines import OURS, answer_of, read_headlines
 from poolwise.errors import InputError
 from poolwise.report.chart_parts import series_style
+from poolwise.report.overview import overview, read_comparison
 from poolwise.report.reproduction import verdict_counts
 from poolwise.reproductions.irop import figures
 from poolwise.reproductions.irop.plan import Grid
 from tests.helpers.data import ROOT
 
+PAGES = ROOT / "docs" / "reproductions"
 PAPERS = ROOT.parent / "shared" / "papers"
 needs_papers = pytest.mark.skipif(not PAPERS.is_dir(), reason="the texts of the papers may not be redistributed")
 HEADINGS = {"vinesim": r"(\d\.\d) [A-Z]\w+", "drmaestro": r"Experiment (\d)( -|:) \w+"}
@@ -97,3 +99,25 @@ def test_irop_figures_give_each_method_a_marker_of_its_own():
             drawn = zip(figure.series, *(style[name]["scale"]["range"] for name in ("color", channel)), strict=True)
             styles = [str(each[1:]) for each in drawn]
             assert len(set(styles)) == len(styles), figure.name
+
+
+@pytest.mark.parametrize(
+    ("counts", "answer"),
+    [
+        ([(2, 2), (1, 2)], "reproduced"),
+        ([(1, 2), (0, 2)], "partly"),
+        ([(0, 2), (0, 2)], "not"),
+        ([(0, 0)], "cannot be tested"),
+    ],
+)
+def test_claim_is_answered_by_its_rows(counts, answer):
+    assert answer_of(counts) == answer
+
+
+def test_overview_counts_independent_claims_as_the_pages_answer_them():
+    rows = {name: read_comparison(PAGES / f"{name}.csv") for name in ("irop", "vinesim")}
+    text = overview(rows, {})
+    for name in rows:
+        claims = [one for one in read_headlines(catalog.find("reproductions/headlines", f"{name}.csv")) if one.where != OURS]
+        line = next(line for line in text.splitlines() if re.match(rf"\| {name} \| {len(claims)} \|", line))
+        assert sum(map(int, re.findall(r"\d+", line)[1:])) == len(claims)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from poolwise.comparison.published import READINGS, ClaimRow
+from poolwise.comparison.published import READINGS, ClaimRow, Key
 from poolwise.errors import InputError
 from poolwise.presentation.figure import Axis, Bars, Figure, Scatter
 
@@ -46,7 +46,11 @@ class Headline:
 
     def rests_on(self, row: ClaimRow) -> bool:
         """Return whether the claim rests on a row."""
-        pairs = zip(row.claim.key, (self.artifact, self.condition, self.metric), strict=True)
+        return self.names(row.claim.key)
+
+    def names(self, key: Key) -> bool:
+        """Return whether the patterns match the key of a row."""
+        pairs = zip(key, (self.artifact, self.condition, self.metric), strict=True)
         return bool(self.artifact) and all(
             any(fnmatchcase(text, each) for each in pattern.split("|")) for text, pattern in pairs
         )
@@ -78,15 +82,20 @@ def answer_headlines(headlines: Sequence[Headline], rows: Sequence[ClaimRow]) ->
     for headline in headlines:
         supporting = [row for row in rows if headline.rests_on(row)]
         counts = {reading: count_holding(supporting, reading) for reading in readings_of(rows)}
-        answer: HeadlineVerdict = "not"
-        if not any(judged for _, judged in counts.values()):
-            answer = "cannot be tested"
-        elif any(holds == judged for holds, judged in counts.values() if judged):
-            answer = "reproduced"
-        elif any(holds for holds, _ in counts.values()):
-            answer = "partly"
-        found.append(HeadlineAnswer(headline, answer, counts))
+        found.append(HeadlineAnswer(headline, answer_of(counts.values()), counts))
     return found
+
+
+def answer_of(counts: Collection[tuple[int, int]]) -> HeadlineVerdict:
+    """Answer a claim from (rows that hold, rows judged) under each reading.
+
+    It is reproduced if all its rows hold under one reading, and partly reproduced if any row holds under any reading.
+    """
+    if not any(judged for _, judged in counts):
+        return "cannot be tested"
+    if any(holds == judged for holds, judged in counts if judged):
+        return "reproduced"
+    return "partly" if any(holds for holds, _ in counts) else "not"
 
 
 def read_headlines(path: Path) -> list[Headline]:

@@ -6,18 +6,24 @@ import csv
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import get_args
 
+from poolwise import catalog, registry
 from poolwise.comparison.causes import pattern
-from poolwise.comparison.headlines import JUDGED, SPEC
+from poolwise.comparison.headlines import JUDGED, OURS, SPEC, Headline, HeadlineVerdict, answer_of, read_headlines
 from poolwise.comparison.published import COLUMNS, ONE_RUN, READINGS
 from poolwise.errors import InputError
 
+ANSWERS = get_args(HeadlineVerdict)
 ComparisonRows = list[dict[str, str]]
 """Rows of a comparison.csv, column -> text."""
 
 MAX_CAUSES = 6
 """Maximum number of causes listed per paper; its page and its CSV list all."""
 
+_INDEPENDENT = """Many rows test one claim of a paper, so the independent claims are counted separately. The page of each
+reproduction quotes them. A claim is reproduced if all rows that it rests on hold under one reading, and partly if some do.
+"""
 _HEAD = """# Reproduction results
 
 Each published value and claim is a row of a claims file. The rule of the row computes a verdict from our 95 % interval over
@@ -66,6 +72,7 @@ def overview(
         link = (pages or {}).get(name)
         title = titles.get(name, name)
         lines.append(f"| {' | '.join((f'[{title}]({link})' if link else title, *_counts(rows)))} |")
+    lines += _independent(comparisons, titles)
     for name, rows in comparisons.items():
         lines += ["", f"## {titles.get(name, name)}", "", f"`poolwise reproduce {name}`", ""]
         lines += [f"- {_escaped(note)}" for note in (notes or {}).get(name, ())]
@@ -95,6 +102,32 @@ def _counts(rows: ComparisonRows) -> list[str]:
     undetermined = sum(row["verdict"] == "undetermined" for row in mine)
     shown = (str(basis[name]) for name in ("verified", "scatter", "inferred", "unknown"))
     return [*found, str(undetermined), str(len(failing)), *shown]
+
+
+def _independent(comparisons: Mapping[str, ComparisonRows], titles: Mapping[str, str]) -> Iterable[str]:
+    """Yield the table of the independent claims of each paper by their answers; nothing without headlines."""
+    found = {name: _answers(rows, name) for name, rows in comparisons.items()}
+    if not any(found.values()):
+        return
+    yield from ("", _INDEPENDENT, f"| paper | claims | {' | '.join(ANSWERS)} |", "|---" * (2 + len(ANSWERS)) + "|")
+    for name, answers in found.items():
+        if answers:
+            counts = (answers.total(), *(answers[answer] for answer in ANSWERS))
+            yield f"| {' | '.join((titles.get(name, name), *map(str, counts)))} |"
+
+
+def _answers(rows: ComparisonRows, name: str) -> Counter[HeadlineVerdict]:
+    """Return answer -> number of the paper's headlines that have it."""
+    if name not in registry.names("reproductions"):
+        return Counter()
+    claims = [one for one in read_headlines(catalog.find("reproductions/headlines", f"{name}.csv")) if one.where != OURS]
+    return Counter(_answer(rows, claim) for claim in claims)
+
+
+def _answer(rows: ComparisonRows, claim: Headline) -> HeadlineVerdict:
+    """Answer a claim from the rows that it rests on."""
+    mine = [row for row in rows if row["verdict"] in JUDGED and claim.names((row["artifact"], row["condition"], row["metric"]))]
+    return answer_of([(sum(held_in(row, reading) for row in mine), len(mine)) for reading in (SPEC, *READINGS)])
 
 
 def _causes(rows: ComparisonRows) -> Iterable[str]:
