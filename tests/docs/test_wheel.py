@@ -27,7 +27,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [*pip, "--constraint", str(ROOT / "constraints.txt"), str(wheel)], capture_output=True, text=True, check=False
     )
     if done.returncode and "No matching distribution" in done.stderr:
-        pytest.skip("no package index is reachable")
+        pytest.skip("no package index is reachable; connect to PyPI, or set PIP_INDEX_URL to a mirror")
     assert done.returncode == 0, done.stderr
     return folder / "venv" / "bin"
 

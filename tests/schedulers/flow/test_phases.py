@@ -189,7 +189,7 @@ def test_gang_placed_in_part_is_withdrawn_for_one_that_fits():
     assert not outcome.part.any()
 
 
-def test_gang_that_does_not_fit_beside_an_older_one_is_withdrawn():
+def test_gang_that_does_not_fit_with_an_older_one_is_withdrawn():
     state = round_of(gpu_nodes((2, 2), cores=2), workload_of(["nw", "nw"], tasks=np.array([3, 4])))
     assert solve_phases(state, np.arange(2)).part.tolist() == [False, True]
     outcome, withdrawn = solve_gangs(state, np.arange(2))
