@@ -58,7 +58,7 @@ def test_cause_with_settings_values_and_quotations_is_accepted(template):
     assert faults(template, VALUES) == []
 
 
-def test_cause_shows_the_values_beside_it():
+def test_cause_shows_values_of_its_row_and_of_others():
     other = "Figure 1 | all | y"
     reason = f"low[: {{measured:.1f}} instead of {{published:.0f}}, {{10 - as run}}, {{measured of {other}}}][, {{switched}}]"
     rows = compare(
