@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from poolwise.explain.explanation import Episode, Explanation
-from poolwise.explain.sentences import answer_sentence, duration, held_by, memory_sentence
+from poolwise.explain.places import placement_text
+from poolwise.explain.sentences import answer_sentence, duration, held_by, holders_sentence, memory_sentence
 from poolwise.presentation.answer import Answer
 from poolwise.presentation.table import Table
 from poolwise.units import format_memory
@@ -23,6 +24,7 @@ def wait_answer(found: Explanation, name: str) -> Answer:
         because=[
             f"{name}: job {found.job.id}, submitted {submitted} after the start of the trace.",
             *totals,
+            *filter(None, [holders_sentence(found)]),
             _outcome(found),
             *([memory_sentence(found.memory)] if found.memory else []),
         ],
@@ -45,8 +47,12 @@ def _row(found: Explanation, episode: Episode) -> Iterator[str]:
     yield f"{episode.passes:,}"
     yield _range(*(f"{n:,}" for n in episode.ahead))
     yield reason.text
-    yield amount_text(reason.resource, reason.needed) if reason.resource else ""
-    yield _range(*(amount_text(reason.resource, n) for n in episode.free)) if reason.resource else ""
+    each = f"{reason.nodes:,} nodes with " if reason.nodes > 1 else ""
+    yield f"{each}{amount_text(reason.resource, reason.needed)}" if reason.resource else each.removesuffix(" with ")
+    if reason.nodes > 1:
+        yield f"{_range(*(f'{n:,}' for n in episode.fitting))} nodes"
+    else:
+        yield _range(*(amount_text(reason.resource, n) for n in episode.free)) if reason.resource else ""
     reserved = "" if episode.reserved is None else _range(*(duration(ns - submit) for ns in episode.reserved))
     blocker = "" if reason.blocker is None else f"job {found.job.table.id[reason.blocker]}"
     yield f"{blocker}, reserved after {reserved}" if blocker and reserved else blocker
@@ -66,12 +72,7 @@ def _memory(found: Explanation) -> Table:
 
 def _outcome(found: Explanation) -> str:
     if found.placement is not None:
-        machine = found.machine
-        places = [
-            f"{machine.owners[owner]} {machine.amount_text(machine.resources[resource], taken)}"
-            for _, owner, resource, taken in found.placement.rows()
-        ]
-        return f"Started after {duration(found.wait)} on {', '.join(places)}."
+        return f"Started after {duration(found.wait)} on {placement_text(found.placement, found.machine)}."
     if found.rejected:
         return f"Rejected after {duration(found.wait)}: {found.rejected}."
     return f"Never started; the last pass was after {duration(found.wait)}."

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
 from poolwise.explain.memory import MemoryStretch
+from poolwise.explain.places import Holder, partition_of
 from poolwise.model import Job, Machine, Outcome, Placement
 from poolwise.model.reason import Reason, Rule
 from poolwise.short_repr import short_repr
@@ -25,6 +26,8 @@ class Episode:
     free : minimum and maximum free amount of the resource that was short
     ahead : minimum and maximum number of waiting jobs with higher priority
     reserved : earliest and latest start of the blocker's reservation, ns; None without one
+    fitting : minimum and maximum number of nodes with enough of the resource, where `reason.nodes` counts them
+    holders : running jobs that held most of the resource in the first pass
     """
 
     start: int
@@ -34,24 +37,31 @@ class Episode:
     free: tuple[int, int]
     ahead: tuple[int, int]
     reserved: tuple[int, int] | None
+    fitting: tuple[int, int] = (0, 0)
+    holders: tuple[Holder, ...] = ()
 
 
-def fold(passes: Iterable[tuple[int, Reason]], end: int) -> tuple[Episode, ...]:
-    """Fold the (ns, reason) of each pass into episodes; the last one ends at `end`."""
-    groups = [list(group) for _, group in groupby(passes, key=lambda one: _episode_key(one[1]))]
+def fold(
+    passes: Iterable[tuple[int, Reason]], end: int, holders: Mapping[int, tuple[Holder, ...]] | None = None
+) -> tuple[Episode, ...]:
+    """Fold the (ns, reason) of each pass into episodes; the last one ends at `end`. `holders` maps the ns of first passes."""
+    groups = [list(group) for _, group in groupby(passes, key=lambda one: episode_key(one[1]))]
     ends = [*(group[0][0] for group in groups[1:]), end]
-    return tuple(_episode(group, until) for group, until in zip(groups, ends, strict=False))
+    known = holders if holders is not None else {}
+    return tuple(_episode(group, until, known.get(group[0][0], ())) for group, until in zip(groups, ends, strict=False))
 
 
-def _episode(passes: list[tuple[int, Reason]], end: int) -> Episode:
+def _episode(passes: list[tuple[int, Reason]], end: int, holders: tuple[Holder, ...]) -> Episode:
     reasons = [reason for _, reason in passes]
-    free, ahead = [reason.free for reason in reasons], [reason.ahead for reason in reasons]
+    free, ahead, fitting = ([getattr(one, name) for one in reasons] for name in ("free", "ahead", "fitting"))
     begins = [reason.reserved for reason in reasons if reason.reserved is not None]
     reserved = (min(begins), max(begins)) if begins else None
-    return Episode(passes[0][0], end, len(passes), reasons[0], (min(free), max(free)), (min(ahead), max(ahead)), reserved)
+    spans = (min(free), max(free)), (min(ahead), max(ahead)), reserved, (min(fitting), max(fitting))
+    return Episode(passes[0][0], end, len(passes), reasons[0], *spans, holders)
 
 
-def _episode_key(reason: Reason) -> tuple[object, ...]:
+def episode_key(reason: Reason) -> tuple[object, ...]:
+    """Return a key that is equal for the reasons of one episode."""
     return reason.rule, reason.text, reason.resource, reason.needed, reason.blocker, reason.reserved is None
 
 
@@ -67,6 +77,7 @@ class Explanation:
     placement : placement of its first start, None if it never started
     rejected : reason why it can never run, "" if it can
     memory : its memory over all runs, if the scheduler can change it or the workload states memory use
+    holders : ns of the first pass of an episode -> running jobs that held most of what was short
 
     Examples
     --------
@@ -86,6 +97,7 @@ class Explanation:
     placement: Placement | None = None
     rejected: str = ""
     memory: tuple[MemoryStretch, ...] = ()
+    holders: Mapping[int, tuple[Holder, ...]] = field(default_factory=dict)
 
     @property
     def status(self) -> str:
@@ -106,7 +118,12 @@ class Explanation:
     @property
     def episodes(self) -> tuple[Episode, ...]:
         """Passes folded into episodes."""
-        return fold(self.passes, self.until)
+        return fold(self.passes, self.until, self.holders)
+
+    @property
+    def partition(self) -> str:
+        """Partitions that accept the job, separated by commas; empty on a machine without partitions."""
+        return partition_of(self.job, self.machine)
 
     def totals(self) -> dict[tuple[Rule, str], int]:
         """Return (rule, resource) -> ns of the wait, longest first."""
@@ -124,6 +141,7 @@ class Explanation:
             "submit_ns": self.job.submit,
             "until_ns": self.until,
             "wait_ns": self.wait,
+            "partition": self.partition or None,
             "placement": None if self.placement is None else self._rows(self.placement),
             "rejected": self.rejected or None,
             "passes": len(self.passes),
@@ -150,6 +168,11 @@ class Explanation:
             "resource": reason.resource or None,
             "needed": reason.needed if reason.resource else None,
             "free": list(episode.free) if reason.resource else None,
+            "nodes": reason.nodes or None,
+            "fitting": list(episode.fitting) if reason.nodes else None,
+            "holders": [
+                {"job": int(self.job.table.id[one.job]), "amount": one.amount, "until_ns": one.until} for one in episode.holders
+            ],
             "blocker": None if reason.blocker is None else int(self.job.table.id[reason.blocker]),
             "reserved_ns": None if episode.reserved is None else list(episode.reserved),
             "ahead": list(episode.ahead),

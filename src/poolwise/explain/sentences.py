@@ -7,7 +7,8 @@ from itertools import pairwise
 
 from poolwise.explain.explanation import Episode, Explanation
 from poolwise.explain.memory import MemoryStretch
-from poolwise.model import Machine, Outcome
+from poolwise.explain.places import joined, with_unit
+from poolwise.model import Outcome
 from poolwise.model.reason import Rule
 from poolwise.units import format_memory, format_time, to_seconds
 
@@ -24,7 +25,8 @@ def answer_sentence(found: Explanation) -> str:
     (rule, resource), ns = next(iter(totals.items()))
     part = "all of it" if ns == found.wait else f"{duration(ns)} of it ({_percent(ns, found.wait)} %)"
     begun = f"waited {wait}" if found.placement is not None else f"has not started in {wait}"
-    return f"{job} {begun}, {part} {held_by(rule, resource)}{_longest(found, rule, resource)}."
+    where = f" in partition {found.partition}" if found.partition and rule is Rule.SHORT else ""
+    return f"{job} {begun}, {part} {held_by(rule, resource)}{where}{_longest(found, rule, resource)}."
 
 
 def _longest(found: Explanation, rule: Rule, resource: str) -> str:
@@ -33,11 +35,46 @@ def _longest(found: Explanation, rule: Rule, resource: str) -> str:
     longest = max(episodes, key=lambda episode: episode.end - episode.start)
     blocker = longest.reason.blocker
     because = "" if blocker is None else f", longest because of job {int(found.job.table.id[blocker])}"
-    return f"{_shortage(longest, found.machine)}{because}"
+    return f"{_shortage(longest, found)}{because}"
 
 
-def _shortage(episode: Episode, machine: Machine) -> str:
-    reason = episode.reason
+def holders_sentence(found: Explanation) -> str:
+    """Return which running jobs held most of what was short when the longest such episode began; empty if none is known."""
+    known = [episode for episode in found.episodes if episode.holders]
+    if not known:
+        return ""
+    longest, table = max(known, key=lambda episode: episode.end - episode.start), found.job.table
+    resource, submit = longest.reason.resource, found.job.submit
+    texts = [
+        f"job {int(table.id[one.job])} ({with_unit(found.machine, resource or 'nodes', one.amount)}, "
+        f"expected to end {_after(one.until - submit)})"
+        for one in longest.holders
+    ]
+    return f"When that began, {_after(longest.start - submit)}, {joined(texts)} held the most."
+
+
+def _after(ns: int) -> str:
+    return "at the submission" if ns == 0 else f"after {duration(ns)}" if ns > 0 else f"{duration(-ns)} before the submission"
+
+
+def _each(episode: Episode, found: Explanation) -> str:
+    """Return what each node of a job must have free."""
+    machine, job, name = found.machine, found.job, episode.reason.resource
+    amounts = {name: episode.reason.needed} if name else {one: job.request(one) for one in job.table.requests if one != "nodes"}
+    return joined(with_unit(machine, one, amount) for one, amount in amounts.items() if amount)
+
+
+def _shortage(episode: Episode, found: Explanation) -> str:
+    reason, machine = episode.reason, found.machine
+    if reason.nodes > 1:
+        had = f"at most {episode.fitting[1]:,} had them" if episode.fitting[1] else "none had them"
+        return f" (it needed {reason.nodes:,} nodes with {_each(episode, found)} free each, and {had})"
+    if reason.nodes == 1 and not reason.resource:
+        return f" (it needed a node with {_each(episode, found)} free, and none had them)"
+    if reason.nodes == 1:
+        most = machine.amount_text(reason.resource, episode.free[1])
+        largest = f"at most {most} were" if episode.free[1] else "nothing was"
+        return f" (it needed a node with {_each(episode, found)} free, and {largest} free on one)"
     if not reason.resource or not reason.needed:
         return ""
     needed, free = (machine.amount_text(reason.resource, amount) for amount in (reason.needed, episode.free[1]))

@@ -11,7 +11,8 @@ from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.list_scheduling import replay as list_scheduling
 from poolwise.engines.simulate import platform_of
 from poolwise.errors import InputError, PolicyError
-from poolwise.explain.explanation import Explanation
+from poolwise.explain.explanation import Explanation, episode_key
+from poolwise.explain.places import Holder, holders
 from poolwise.explain.replay import Replay
 from poolwise.interfaces import BackfillPolicy, Dispatcher, PerformanceModel, Scheduler, SchedulingPass, rule_of
 from poolwise.loop import Loop
@@ -112,7 +113,9 @@ def explain_wait(
         if isinstance(decision, Start) and (decision.job == row or decided is not scheduler):
             raise PolicyError(f"the machine refused to start the job in row {decision.job}: {why}")
     passes, rejected = tuple(recorder.passes), loop.result.rejected.get(row, "")
-    found = Explanation(workload.job(row), machine, passes, recorder.until, recorder.placement, rejected)
+    found = Explanation(
+        workload.job(row), machine, passes, recorder.until, recorder.placement, rejected, holders=recorder.holders
+    )
     if outcomes is not None:
         _check_job(found, recorder.began, outcomes, row)
     return found
@@ -157,6 +160,7 @@ class _WaitRecorder(Scheduler, Dispatcher):
     job: int
     recorded: _RecordedStarts
     passes: list[tuple[int, Reason]] = field(default_factory=list)
+    holders: dict[int, tuple[Holder, ...]] = field(default_factory=dict)  # ns of the first pass of an episode -> holders
     until: int = -1
     began: int = -1  # ns of the first start of any of the job's tasks
     placement: Placement | None = None
@@ -190,7 +194,11 @@ class _WaitRecorder(Scheduler, Dispatcher):
         if not self.settled:
             assert self.explaining is not None
             traced = plan if self.explaining is self.deciding else self._traced(queue, snapshot, plan)
-            self.passes.append((snapshot.now, traced.reason(self.job, self.explaining)))
+            reason = traced.reason(self.job, self.explaining)
+            first = not self.passes or episode_key(self.passes[-1][1]) != episode_key(reason)
+            if first and reason.rule is Rule.SHORT and (reason.resource or reason.nodes):
+                self.holders[snapshot.now] = holders(snapshot, self.job, reason.resource)
+            self.passes.append((snapshot.now, reason))
 
     def _traced(self, queue: Queue, snapshot: Snapshot, plan: Plan) -> Plan:
         """Return the plan of the scheduler that made a record, with the reason; raise PolicyError if its starts differ."""

@@ -99,6 +99,8 @@ class Refusal:
     reason : a few words, without the job
     resource : name of the resource that was short; "" if none was
     needed, free : needed and free amount of that resource, base units
+    nodes, fitting : number of nodes of which each must have the needed amount, and how many have it now; 0 if the amounts are
+        totals. Without a resource, the nodes must have all that the job requests
 
     Examples
     --------
@@ -113,6 +115,8 @@ class Refusal:
     resource: str = ""
     needed: int = 0
     free: int = 0
+    nodes: int = 0
+    fitting: int = 0
 
     def __str__(self) -> str:
         if not self.resource:

@@ -40,6 +40,7 @@ class Reason:
     text : the reason in words, including whose need it is
     resource, needed, free : the resource that was short and its amounts, base units; "" if none was. Under the rule "order" it
         is what the head of the queue lacks, under "reservation" what is short for both jobs at once
+    nodes, fitting : number of nodes of which each must have the needed amount, and how many have it, as in `Refusal`
     blocker : row of the job that blocked it, None without one
     reserved : ns at which the blocker's reservation begins, None without one
     ahead : number of waiting jobs of higher priority
@@ -62,6 +63,8 @@ class Reason:
     blocker: int | None = None
     reserved: int | None = None
     ahead: int = 0
+    nodes: int = 0
+    fitting: int = 0
 
     @classmethod
     def of(
@@ -76,4 +79,5 @@ class Reason:
     ) -> Reason:
         """Build a reason with the amounts of a refusal."""
         short = refusal if refusal is not None else Refusal("")
-        return cls(rule, text, short.resource, short.needed, short.free, blocker, reserved, ahead)
+        amounts = short.resource, short.needed, short.free
+        return cls(rule, text, *amounts, blocker, reserved, ahead, short.nodes, short.fitting)

@@ -168,11 +168,16 @@ def _why_not(job: Job, eligible: BoolArray, free: IntArray, layout: NodeLayout) 
     there = int(eligible.sum())
     if there < job.nodes:
         return Refusal("not enough eligible nodes", NODES, job.nodes, there)
+    able = eligible
     for name, offered in (*layout.offers(free), (MEMORY, layout.local(free) + layout.pooled(free))):
+        requested, enough = job.request(name), offered >= job.request(name)
         most = np.sort(offered[eligible])[-job.nodes]  # the amount on the worst of the job's best nodes
-        if most < job.request(name):
-            return Refusal(f"too few nodes have enough free {name}", name, job.request(name), int(most))
-    return Refusal("too few nodes have enough of all requested resources at once")
+        if most < requested:
+            fitting = int((eligible & enough).sum())
+            return Refusal(f"too few nodes have enough free {name}", name, requested, int(most), job.nodes, fitting)
+        able = able & enough
+    text = "too few nodes have enough of all requested resources at once"
+    return Refusal(text, nodes=job.nodes, fitting=int(able.sum()))
 
 
 @register("placements", "first_fit")
