@@ -29,6 +29,7 @@ GROUP_TITLES = {
     "memory_uses": "Memory over time",
     "machine_formats": "Machine formats",
     "affinities": "Affinities from measurements",
+    "plots": "Plots of a run",
     "reproductions": "Reproductions",
 }
 """Title of the page of a group, where the name of the group alone would not do."""
@@ -60,9 +61,11 @@ def pages() -> Iterator[tuple[str, str]]:
     links = [f"- [`poolwise.{name}`][{path}]" for name, path in public.items() if path]
     links.append("- `poolwise.METRICS`: [every metric](metrics.md)")
     links.append("- `poolwise.interfaces`: [interfaces](interfaces.md), with the data classes that they use")
-    groups = ("orders", "backfills", "placements", "admissions", "costs", "models", "schedulers")
+    groups = ("orders", "backfills", "placements", "admissions", "costs")
     policy_pages = ", ".join(f"[{GROUP_TITLES.get(group, group.capitalize()).lower()}]({group}.md)" for group in groups)
     links.append(f"- `poolwise.policies`: the shipped classes by name: {policy_pages}")
+    links.append("- `poolwise.schedulers`: [schedulers](schedulers.md) by name")
+    links.append("- `poolwise.performance`: [performance models](models.md) by name")
     links.append("- `poolwise.conformance`: the checks behind `poolwise.check`, and a fake cluster with faults for tests")
     here = [f"::: {path}" for path in public.values() if path and path not in known]
     yield "python", _page("Names of `import poolwise`", ["\n".join(links), *here])

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "how-to" / "python.md"
 FILES = dict(re.findall(r'^```python title="([^"]+)"\n(.*?)^```', PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL))
-PUBLIC = {"poolwise", "poolwise.interfaces", "poolwise.policies"}
+PUBLIC = {"poolwise", "poolwise.interfaces", "poolwise.performance", "poolwise.policies", "poolwise.schedulers"}
 
 
 def imported_modules(code: str) -> set[str]:

@@ -1,6 +1,9 @@
-"""Imports run in no circle, those for type checking included."""
+"""Imports run in no circle, those for type checking included, and none is hidden in text."""
 
+import ast
+from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
 
 import grimp
 import pytest
@@ -15,10 +18,40 @@ def order(edges: dict[str, set[str]]) -> list[str]:
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
     edges = {module: GRAPH.find_modules_directly_imported_by(module) for module in GRAPH.modules}
-    edges["poolwise"] = set()  # it hands on what `import poolwise` offers, each name when it is first used
     assert len(order(edges)) == len(GRAPH.modules) > 400
 
 
 def test_a_circle_would_be_found() -> None:
     with pytest.raises(CycleError):
         order({"a": {"b"}, "b": {"c"}, "c": {"a"}})
+
+
+PACKAGE = Path(__file__).parents[1] / "src" / "poolwise"
+IMPORTERS = {
+    "registry.py": "finds registered classes by name",
+    "lazy_exports.py": "imports the names in the stub of a package when they are first used",
+    "cli/app.py": "imports every file of its own package: one file per command",
+    "kernels/jit.py": "imports Numba's internals only when a kernel is compiled",
+}
+"""Files that import modules of Poolwise by text -> why."""
+
+
+def text_imports(code: str) -> Iterator[str]:
+    """Yield the arguments of calls that import a module by its name; a constant name of another package is left out."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Call) and node.args:
+            function = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            argument = node.args[0]
+            foreign = isinstance(argument, ast.Constant) and str(argument.value).partition(".")[0] != "poolwise"
+            if function in ("import_module", "__import__") and not foreign:
+                yield ast.unparse(argument)
+
+
+def test_modules_are_imported_by_text_only_where_it_is_justified() -> None:
+    found = {file.relative_to(PACKAGE).as_posix(): [*text_imports(file.read_text("utf-8"))] for file in PACKAGE.rglob("*.py")}
+    assert {name for name, arguments in found.items() if arguments} == {*IMPORTERS}
+
+
+def test_an_import_by_text_would_be_found() -> None:
+    code = "importlib.import_module('poolwise.report')\n__import__(name)\nimport_module('numpy')"
+    assert [*text_imports(code)] == ["'poolwise.report'", "name"]

@@ -2,13 +2,14 @@
 
 import datetime
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
 import poolwise
-from poolwise import interfaces, policies
+from poolwise import interfaces, performance, policies, schedulers
 from poolwise.forecasting.answer import JobForecast
 from poolwise.short_repr import LINES, WIDTH, fit_repr, short_repr, short_value
 
@@ -131,9 +132,18 @@ ARGUMENTS_OF_COST_MODELS = {"CostModel", "Places", "TaskClasses", "Waiting"}
 """The interface of cost models and its arguments, which have no default settings."""
 
 
-@pytest.mark.parametrize("name", sorted({*policies.__all__} - ARGUMENTS_OF_COST_MODELS))
-def test_repr_of_a_policy_with_default_settings_is_short(name: str) -> None:
-    policy = getattr(policies, name)()
+@pytest.mark.parametrize(
+    ("package", "name"),
+    [
+        (package, name)
+        for package in (performance, policies, schedulers)
+        for name in package.__all__
+        if name not in ARGUMENTS_OF_COST_MODELS
+    ],
+    ids=lambda part: getattr(part, "__name__", part),
+)
+def test_repr_of_a_policy_with_default_settings_is_short(package: ModuleType, name: str) -> None:
+    policy = getattr(package, name)()
     assert fits(policy), repr(policy)
 
 

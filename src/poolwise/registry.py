@@ -42,6 +42,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "methods": ("poolwise.batch.methods",),
     "reproductions": ("poolwise.reproductions",),
     "plans": ("poolwise.plans",),
+    "plots": ("poolwise.report.notebook",),
 }
 """Group -> packages (or a module) that register its classes when they are imported."""
 
@@ -81,6 +82,8 @@ def find(group: str, name: str) -> Any:
     """
     if ":" in name:
         return load(name)
+    if name not in REGISTERED.get(group, ()):
+        _load_file_named(group, name)
     if name not in REGISTERED.get(group, ()):
         _load(group)
     if name in REGISTERED[group]:
@@ -196,6 +199,14 @@ def _load_entry_point(point: EntryPoint) -> Any:
         distribution = point.dist.name if point.dist else "an unnamed distribution"
         problem = f"cannot load '{point.name}' of {distribution}: {error}"
         raise InputError(problem, field=point.group, remedy=f"update or uninstall {distribution}") from error
+
+
+def _load_file_named(group: str, name: str) -> None:
+    """Import the files that have the name of a class, if any: other files of the group may load a solver or compile kernels."""
+    for package_name in GROUPS.get(group, ()):
+        package, stem = importlib.import_module(package_name), name.replace("-", "_")
+        if stem in (module.name for module in pkgutil.iter_modules(getattr(package, "__path__", ()))):
+            importlib.import_module(f"{package_name}.{stem}")
 
 
 def _load(group: str) -> None:

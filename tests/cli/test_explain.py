@@ -115,10 +115,10 @@ def test_results_without_description_or_of_another_version_are_rejected(ran, lon
 
 
 def test_results_that_differ_when_simulated_again_are_rejected(ran, longest, capsys, monkeypatch):
-    from poolwise import api
+    from poolwise import simulation
     from poolwise.studies import description
 
-    monkeypatch.setattr(description, "scheduler_of", lambda section, warm_up: api.list_scheduler("sjf", "none"))
+    monkeypatch.setattr(description, "scheduler_of", lambda section, warm_up: simulation.list_scheduler("sjf", "none"))
     code, _, err = call(capsys, "explain", "run", ran, longest[0], "--cell", "order=fm")
     assert code == 2 and "differs from the recorded run" in err
 

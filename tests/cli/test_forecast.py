@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from poolwise import api
+from poolwise import simulation
 from poolwise.cli.app import _discover, run
 from poolwise.engines import simulate
 from poolwise.files.state import write_state
@@ -31,7 +31,7 @@ def commands() -> None:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Save a state in the middle of a log: 8 jobs run, some wait."""
-    machine, scheduler = Machine.flat(128), api.list_scheduler("fcfs", "easy")
+    machine, scheduler = Machine.flat(128), simulation.list_scheduler("fcfs", "easy")
     log = read(LOG, machine, keep_requests=True)
     schedule = simulate(machine, replace(log, attributes={"user": log.attributes["user"]}), scheduler).schedule
     situation, _ = situation_at(schedule, scheduler, int(log.submit[1800]))

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from poolwise import api, registry
+from poolwise import registry, simulation
 from poolwise.cli import app as cli
 from poolwise.conformance import check
 from poolwise.errors import InputError, PolicyError
@@ -141,11 +141,11 @@ def test_contract_is_reported_untested_if_no_job_waits(tmp_path):
     kept = ORDERS["broken"][0].replace("-queue.waited_s(snapshot.now)", "-queue.table.requested_s[queue.jobs]")
     machine = Machine.of_racks(4, 500, local=10**6, cores=32)
     workload = read("catalog:example-sacct.txt", machine)
-    found = api.simulate(workload, machine, f"{written(tmp_path, 'idle', kept)}:Mine", engine="reference")
+    found = simulation.simulate(workload, machine, f"{written(tmp_path, 'idle', kept)}:Mine", engine="reference")
     assert any("not checked, because none of the first 200 jobs waited" in note for note in found.notes)
-    assert api.simulate(workload, machine, "sjf", engine="reference").notes == ()
+    assert simulation.simulate(workload, machine, "sjf", engine="reference").notes == ()
     with pytest.raises(PolicyError, match="does not behave as its kind declares"):
-        api.simulate(workload, Machine.of_racks(1, 16, local=10**6, cores=32), f"{written(tmp_path, 'broken')}:Mine")
+        simulation.simulate(workload, Machine.of_racks(1, 16, local=10**6, cores=32), f"{written(tmp_path, 'broken')}:Mine")
 
 
 def test_study_reports_the_line_of_a_failing_policy(commands, tmp_path, capsys, monkeypatch):

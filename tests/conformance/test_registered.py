@@ -14,6 +14,7 @@ OTHERS = {
     "methods",
     "reproductions",
     "plans",
+    "plots",
     "metrics",
     "machine_formats",
 }

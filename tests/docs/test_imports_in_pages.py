@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 import poolwise
-from poolwise import interfaces, policies
+from poolwise import interfaces, performance, policies, schedulers
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^ *```(?:python|py)\b[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
-OFFERED = {"poolwise": poolwise.__all__, "poolwise.interfaces": interfaces.__all__, "poolwise.policies": policies.__all__}
+OFFERED = {module.__name__: module.__all__ for module in (poolwise, interfaces, performance, policies, schedulers)}
 
 
 def imports(code: str) -> Iterator[tuple[str, str]]:

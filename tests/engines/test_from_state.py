@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from poolwise.api import list_scheduler
 from poolwise.engines import simulate
 from poolwise.engines.from_state import state_run
 from poolwise.model import InitialRun, JobTable, Machine, MachineState, Placement
+from poolwise.simulation import list_scheduler
 from poolwise.units import SECOND, UNKNOWN
 
 HOUR = 3600 * SECOND

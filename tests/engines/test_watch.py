@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from poolwise import api
+from poolwise import simulation
 from poolwise.cli import progress as cli_progress
 from poolwise.engines import progress, simulate
 from poolwise.engines.progress import LONG_S, Obstacle
@@ -75,7 +75,7 @@ def test_long_reference_run_notes_obstacle_and_remedy(wall_s: float, count: int)
 
 def test_api_result_contains_engine_notes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(import_module("poolwise.engines.simulate"), "LONG_S", 0.0)
-    run = api.simulate(JOBS, MACHINE, backfill="skip")
+    run = simulation.simulate(JOBS, MACHINE, backfill="skip")
     assert "backfill Skip has no kernel" in run.to_dict()["notes"][-1]
 
 

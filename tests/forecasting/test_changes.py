@@ -7,7 +7,7 @@ from datetime import UTC
 
 import numpy as np
 
-from poolwise import api
+from poolwise import simulation
 from poolwise.forecasting.answer import ForecastAnswer, forecast_answer
 from poolwise.forecasting.known_state import situation_of
 from poolwise.forecasting.question import ForecastQuestion
@@ -36,8 +36,8 @@ def answer(cores: int, limit: int) -> ForecastAnswer:
     )  # fmt: skip
     hold = Placement.of([(0, 0, machine.resource("cores"), 8)])
     state = MachineState(machine, table, 5 * HOUR, [InitialRun(0, 0, hold)], np.array([1, 2]), "a test", "")
-    how = api.list_scheduler("fcfs", "easy", "first_fit")
-    situation = situation_of(state, how, api.default_model(machine, 0))
+    how = simulation.list_scheduler("fcfs", "easy", "first_fit")
+    situation = situation_of(state, how, simulation.default_model(machine, 0))
     return forecast_answer(situation, ForecastQuestion([2], 6 * HOUR, 40, 1, True, None), "fcfs", UTC)
 
 

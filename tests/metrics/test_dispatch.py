@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from poolwise.api import measured
 from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.metrics import MeasuredRun
@@ -15,6 +14,7 @@ from poolwise.metrics.unit_use import dispatch_window, energy_j, purchase, unit_
 from poolwise.model import Schedule
 from poolwise.performance.affinity import compute_times, rates
 from poolwise.schedulers.dispatch import Dispatch
+from poolwise.simulation import measured
 from poolwise.traces import vinesim
 from tests.helpers.random_dispatch import study
 

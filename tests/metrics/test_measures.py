@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poolwise import engines, registry
-from poolwise.api import measured, simulate
 from poolwise.errors import InputError
 from poolwise.metrics import METRICS, Measure, MeasuredRun, Metric, Window, metrics_of, summarize
 from poolwise.metrics.measures import OfferedLoad, Waits
@@ -19,6 +18,7 @@ from poolwise.model import Machine, Workload
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.schedulers.list import ListScheduler
+from poolwise.simulation import measured, simulate
 from poolwise.studies import load, run
 from poolwise.traces import info, vinesim
 from poolwise.units import SECOND

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from poolwise.api import measured
 from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.optimize.front import front
@@ -14,6 +13,7 @@ from poolwise.plans import plan
 from poolwise.plans.deployment_answer import MeasuredDeployments, _because
 from poolwise.registry import make
 from poolwise.schedulers.dispatch import Dispatch
+from poolwise.simulation import measured
 from poolwise.traces import vinesim
 from poolwise.traces.generators.unit_jobs import UnitJobs
 from tests.helpers.kept_trials import forget, spoil, written

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poolwise import api
+from poolwise import simulation
 from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.explain import explain_wait
@@ -67,7 +67,7 @@ def test_failed_nodes_run_nothing_and_lost_jobs_are_requeued(seed, requeue):
         assert all(schedule.done[job] or job in schedule.rejected for job in range(len(jobs)))
     else:
         assert (runs <= 1).all() and not schedule.done[lost].any()
-    told = any("lost a node" in note for note in api.notes(schedule))
+    told = any("lost a node" in note for note in simulation.notes(schedule))
     assert told == bool(len(lost))
 
 

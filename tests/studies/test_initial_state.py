@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from poolwise.api import list_scheduler
 from poolwise.cli.app import _discover
 from poolwise.cli.app import run as command
 from poolwise.engines import simulate
@@ -15,6 +14,7 @@ from poolwise.errors import InputError
 from poolwise.files.state import write_state
 from poolwise.files.state_study import study_of
 from poolwise.model import InitialRun, JobTable, Machine, MachineState, Placement
+from poolwise.simulation import list_scheduler
 from poolwise.studies import load, run
 from poolwise.studies.cell_simulation import simulate_again
 from poolwise.studies.cells import initial_of, workload_of

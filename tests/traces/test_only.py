@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poolwise import Machine, read
-from poolwise.api.forecasts import read_log
 from poolwise.cli import app as cli
 from poolwise.cli.forecast import LogFormat
 from poolwise.errors import InputError, UnknownNameError
+from poolwise.forecasting.forecast import read_log
 from poolwise.studies import load, run
 from tests.helpers.data import DATA
 

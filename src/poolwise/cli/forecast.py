@@ -53,7 +53,7 @@ class PolicyOptions:
 
     def make(self, machine: Machine) -> tuple[Scheduler, str]:
         """Return the scheduler and a short description."""
-        from poolwise.api import choose_scheduler
+        from poolwise.simulation import choose_scheduler
 
         self.check()
         return choose_scheduler(machine, self.scheduler, self.order, self.backfill, self.placement)
@@ -83,7 +83,7 @@ class LogFormat:
 
     def read(self, path: Path, machine: Machine) -> Workload:
         """Read a log; where its format supports it, with resource requests as users wrote them."""
-        from poolwise.api.forecasts import read_log
+        from poolwise.forecasting.forecast import read_log
 
         given: dict[str, Any] = {"map": self.map, "extra_columns": self.extra_columns, "only": dict(self.only)}
         return read_log(path, machine, self.format, **{name: value for name, value in given.items() if value is not None})
@@ -139,10 +139,10 @@ class AnswerOutput:
 
 def forecast_waiting(state: MachineState, question: QuestionOptions, policy: PolicyOptions, log: LogFormat) -> ForecastAnswer:
     """Forecast the waiting jobs of a state."""
-    from poolwise.api import forecasts
+    from poolwise.forecasting.forecast import forecast
 
     policy.check()
-    return forecasts.forecast(
+    return forecast(
         state,
         question.job,
         new=question.new,

@@ -31,10 +31,10 @@ def place(
     Prints the module and memory of each workload, the cost, and the distance to the optimum. Exits with 3 if some workloads do
     not fit.
     """
-    from poolwise.api import batches
+    from poolwise import batch_placement
 
     check_exports(csv, parquet)
-    placed = batches.place(batch, method, time_limit=time_limit, theta=theta, eta=eta, tolerance=tolerance, seed=seed)
+    placed = batch_placement.place(batch, method, time_limit=time_limit, theta=theta, eta=eta, tolerance=tolerance, seed=seed)
     answer, source = placed.answer(), provenance(seed or 0, [placed.file])
     export(answer.candidates, source, csv, parquet)
     show_answer(answer, answer.content if json else None, source, more="--csv FILE or --json lists them")

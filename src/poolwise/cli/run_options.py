@@ -96,7 +96,7 @@ class LogOptions:
         """Resolve the run of a log; raises InputError for options that conflict, and for invalid files."""
         from copy import deepcopy
 
-        from poolwise import api
+        from poolwise import simulation
 
         run = {
             "machine": _machine(self.machine, self.processors),
@@ -106,7 +106,7 @@ class LogOptions:
         }
         settings = with_placement(self.set_)
         cell = resolve_run(deepcopy(run), settings, self.seed)
-        default = api.default_placement_name(cell.machine)
+        default = simulation.default_placement_name(cell.machine)
         if default == "racks" or not self._takes_default_placement(settings):
             return cell
         parts = {name: part for name, part in self._scheduler_parts().items() if name != "scope"}
@@ -208,12 +208,12 @@ def _sharing(tables: list[str]) -> dict[str, Any]:
 
 
 def _default_performance(machine: Machine) -> PerformanceSection:
-    """Return the model that `api.default_model` chooses, by its name."""
-    from poolwise import api
+    """Return the model that `simulation.default_model` chooses, by its name."""
+    from poolwise import simulation
     from poolwise.files.component import Component
     from poolwise.files.study import PerformanceSection
 
-    return PerformanceSection(model=Component(name=api.default_model_name(machine)))
+    return PerformanceSection(model=Component(name=simulation.default_model_name(machine)))
 
 
 def _machine(path: Path | None, processors: int | None) -> str | dict[str, Any]:

@@ -93,10 +93,10 @@ def report_run(
     sample : sampling interval of the utilization of processing units, ns
     warm_up : number of first jobs that are not measured
     """
-    from poolwise import api
+    from poolwise.simulation import measured
 
     schedule, said = result.schedule, (*result.notes(), *notes)
-    run = api.measured(schedule, result.engine, result.wall_s, asked=measures, said=said, scheduler=scheduler, warm_up=warm_up)
+    run = measured(schedule, result.engine, result.wall_s, asked=measures, said=said, scheduler=scheduler, warm_up=warm_up)
     if output.schedule is not None:
         write_schedule(schedule, output.schedule)
         write_provenance(output.schedule, source(output.schedule.parent))

@@ -32,7 +32,7 @@ def snapshot(
 
     Running jobs keep their nodes; the scheduler starts the waiting jobs.
     """
-    from poolwise import api
+    from poolwise import simulation
     from poolwise.engines import simulate
     from poolwise.engines.from_state import state_run
     from poolwise.files.state import read_state
@@ -45,13 +45,13 @@ def snapshot(
         check_writable(path)
     state = read_state(folder)
     found = state_run(state, length)
-    policy, name = api.choose_scheduler(state.machine, scheduler, known=state.scheduler)
+    policy, name = simulation.choose_scheduler(state.machine, scheduler, known=state.scheduler)
     metrics = output.metrics()
     result = simulate(
         state.machine,
         found.workload,
         policy,
-        truth=api.default_model(state.machine, seed),
+        truth=simulation.default_model(state.machine, seed),
         seed=seed,
         engine=output.engine.value,
         initial=found.initial,

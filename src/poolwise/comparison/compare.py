@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from poolwise.api import SimulatedRun
-from poolwise.api.simulated_run import scheduler_text
 from poolwise.comparison.run_comparison import MOST_RUNS, ComparedOver, Comparison
 from poolwise.comparison.saved_run import SavedRun, read_runs
 from poolwise.files.component import Component
 from poolwise.model import Schedule, Workload
+from poolwise.simulation import SimulatedRun
+from poolwise.simulation.simulated_run import scheduler_text
 from poolwise.studies import CellResult, StudyResult
 from poolwise.studies.cell_store import CellStore
 from poolwise.studies.cells import Cell

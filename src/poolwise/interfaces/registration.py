@@ -24,6 +24,7 @@ GROUPS = (
     "methods",
     "reproductions",
     "plans",
+    "plots",
 )
 """Kinds of things that are found by name."""
 REGISTERED: dict[str, dict[str, Any]] = {group: {} for group in GROUPS}

@@ -113,7 +113,7 @@ def device_profiles_csv(profiles: Iterable[DeviceProfile]) -> str:
     return text.getvalue()
 
 
-def learn(schedule: Schedule, profiles: Mapping[str, DeviceProfile]) -> dict[str, DeviceProfile]:
+def learn_device_profiles(schedule: Schedule, profiles: Mapping[str, DeviceProfile]) -> dict[str, DeviceProfile]:
     """Replace the times in profiles by the mean times of finished jobs of each kind, by the location of their devices.
 
     A kind that did not run in one of the states keeps its time for that state; the relative slowdown by a loaded network is

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
@@ -11,13 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from poolwise.api import SimulatedRun
-from poolwise.api.simulated_run import PlotKind, measured
 from poolwise.comparison.run_comparison import Comparison
 from poolwise.comparison.saved_run import read_runs
-from poolwise.errors import InputError, UnknownNameError
+from poolwise.errors import InputError
 from poolwise.explain import Explanation
 from poolwise.forecasting.answer import ForecastAnswer
+from poolwise.interfaces import register
 from poolwise.metrics import Outcomes
 from poolwise.metrics.slowdown import bounded_slowdown, wait_s
 from poolwise.model import Kind
@@ -29,6 +27,7 @@ from poolwise.report.figures import FORMATS, chart_svg, save, write_figure
 from poolwise.report.gantt import gantt
 from poolwise.report.run_parts import PARTS, jobs_waiting, mean_over_parts, nodes_in_use, slowdown_tail
 from poolwise.report.study import study_answer
+from poolwise.simulation import SimulatedRun, measured
 from poolwise.studies.results import StudyResult
 from poolwise.units import SECOND, shared_time_unit
 
@@ -66,18 +65,28 @@ class Plot:
         return f"<figure>{self._repr_svg_()}<figcaption>{caption}</figcaption></figure>"
 
 
-def plot(run: SimulatedRun, kind: PlotKind = "slowdown", job: int | None = None) -> Plot:
-    """Draw one figure of a run; see `SimulatedRun.plot`."""
-    if kind == "gantt":
-        return Plot(_gantt(run, job))
-    figures: Mapping[str, Callable[[SimulatedRun], Figure]] = {
-        "slowdown": _slowdown,
-        "utilization": _utilization,
-        "waiting": _waiting,
-    }
-    if kind not in figures:
-        raise UnknownNameError.of("kind of figure", kind, [*figures, "gantt"], field="kind")
-    return Plot(figures[kind](run))
+@register("plots", "slowdown")
+def plot_slowdown(run: SimulatedRun, job: int | None = None) -> Plot:
+    """Draw the share of jobs above each bounded slowdown."""
+    return Plot(_slowdown(run))
+
+
+@register("plots", "utilization")
+def plot_utilization(run: SimulatedRun, job: int | None = None) -> Plot:
+    """Draw the share of nodes or cores in use over time."""
+    return Plot(_utilization(run))
+
+
+@register("plots", "waiting")
+def plot_waiting(run: SimulatedRun, job: int | None = None) -> Plot:
+    """Draw the number of waiting jobs over time."""
+    return Plot(_waiting(run))
+
+
+@register("plots", "gantt")
+def plot_gantt(run: SimulatedRun, job: int | None = None) -> Plot:
+    """Draw the jobs on the nodes that they held while one job waited, the one that waited longest if none is given."""
+    return Plot(_gantt(run, job))
 
 
 def figures(result: Drawable) -> list[Figure]:

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from poolwise.api import SPARSE_SHARE
 from poolwise.files.factory import warm_up_policy
 from poolwise.metrics import Outcomes
+from poolwise.simulation import SPARSE_SHARE
 from poolwise.studies.measured import CellResult, MeasuredStudy
 from poolwise.studies.study import Study
 from poolwise.units import format_memory

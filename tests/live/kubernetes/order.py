@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from poolwise import api
+from poolwise import simulation
 from poolwise.cli.live import named_scheduler
 from poolwise.files.state import read_state
 from poolwise.live.record import LiveRecord
@@ -182,7 +182,7 @@ def run(
         requests=jobs.requests,
         attributes=jobs.attributes,
     )
-    return api.simulate(
+    return simulation.simulate(
         workload, state.machine, scheduler=named_scheduler(scheduler), truth=Ideal(), engine="reference"
     ).schedule
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -78,13 +76,7 @@ class Method(Protocol):
 
 
 def find_method(name: str, **settings: Any) -> Method:
-    """Return a method by name, or from "FILE.py:NAME". Raises UnknownNameError or InputError.
-
-    A shipped method is in the file of its name, and only that file is imported: some load a solver, some compile kernels.
-    """
-    own = f"poolwise.batch.methods.{name.replace('-', '_')}"
-    if name.isprintable() and ":" not in name and "." not in name and importlib.util.find_spec(own):
-        importlib.import_module(own)
+    """Return a method by name, or from "FILE.py:NAME". Raises UnknownNameError or InputError."""
     method: Method = registry.make("methods", name, **settings)
     return method
 

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from importlib.util import find_spec
 
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.runner.execution import Executor
+from poolwise.runner.executors.cluster import Cluster
 from poolwise.runner.executors.local import Local, checked_jobs
 
 __all__ = ["Executor", "Local", "checked_jobs", "find_executor"]
 
 ADDRESS = "POOLWISE_EXECUTOR_ADDRESS"
 """Environment variable for the address of a cluster."""
-_CLUSTERS = {"dask": ("distributed", "DaskCluster"), "ray": ("ray", "RayCluster")}
-"""Name and module of a cluster -> required package, and class."""
+_PACKAGES = {"dask": "distributed", "ray": "ray"}
+"""Name of a cluster -> required package."""
 
 
 @contextmanager
@@ -49,15 +49,25 @@ def find_executor(name: str = "local", address: str | None = None, jobs: int | N
     if name == "local":
         yield Local(jobs)
         return
-    if name not in _CLUSTERS:
-        raise UnknownNameError.of("executor", name, ["local", *_CLUSTERS], field="--executor")
+    if name not in _PACKAGES:
+        raise UnknownNameError.of("executor", name, ["local", *_PACKAGES], field="--executor")
     if jobs is not None:
         problem, remedy = "a cluster determines its number of processes", "remove it, or start more workers"
         raise InputError(problem, field="--jobs", remedy=remedy)
     if address is None:
         raise InputError(f"no address of a {name} cluster", field="--executor-address", remedy=f"give one, or set {ADDRESS}")
-    package, cluster = _CLUSTERS[name]
-    if find_spec(package) is None:
-        raise InputError(f"the package {package} is missing", remedy=f"pip install 'poolwise[{name}]'")
-    with getattr(import_module(f"poolwise.runner.executors.{name}"), cluster)(address) as executor:
+    if find_spec(_PACKAGES[name]) is None:
+        raise InputError(f"the package {_PACKAGES[name]} is missing", remedy=f"pip install 'poolwise[{name}]'")
+    with _cluster(name, address) as executor:
         yield executor
+
+
+def _cluster(name: str, address: str) -> Cluster:
+    """Return the executor on a cluster; its package is imported here."""
+    if name == "dask":
+        from poolwise.runner.executors.dask import DaskCluster
+
+        return DaskCluster(address)
+    from poolwise.runner.executors.ray import RayCluster
+
+    return RayCluster(address)

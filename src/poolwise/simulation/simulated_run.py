@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
 import polars as pl
 
+from poolwise import registry
 from poolwise.diagnostics import Diagnostics
 from poolwise.interfaces import Scheduler, rule_of
 from poolwise.metrics import Measure, MeasuredRun, Metric, Outcomes
@@ -156,8 +156,7 @@ class SimulatedRun:
         >>> run.plot("waiting").save("waiting.svg").name
         'waiting.svg'
         """
-        # Reports draw and stand above this package, so their module is imported here by name, when it is needed.
-        plot: RunPlot = import_module("poolwise.report.notebook").plot(self, kind, job)
+        plot: RunPlot = registry.find("plots", kind)(self, job)
         return plot
 
     def answer(self) -> Answer:

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from poolwise import catalog, traces
-from poolwise.api.simulation import choose_scheduler, default_model
 from poolwise.files.state import read_state
 from poolwise.forecasting.answer import ForecastAnswer, forecast_answer
 from poolwise.forecasting.known_state import situation_of, with_limits
 from poolwise.forecasting.question import ForecastQuestion, corrections_in, new_job, read_instant, rows_named, zone
 from poolwise.interfaces import BackfillPolicy, PlacementPolicy, QueuePolicy, Scheduler
 from poolwise.model import Machine, MachineState, Workload
+from poolwise.simulation import choose_scheduler, default_model
 from poolwise.traces.only import Filter
 
 

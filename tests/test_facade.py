@@ -1,14 +1,16 @@
 """The facade `import poolwise`: names, simulations, comparisons, forecasts, batches and figures."""
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
 
 import poolwise
-from poolwise import api, policies, registry
+from poolwise import performance, policies, registry, schedulers, simulation
 from poolwise.cli import app
 from poolwise.errors import InputError
 from poolwise.files.state import write_state
@@ -32,22 +34,15 @@ def run() -> poolwise.SimulatedRun:
 def test_every_public_name_can_be_imported() -> None:
     for name in poolwise.__all__:
         assert getattr(poolwise, name) is not None
-    assert dir(poolwise) == sorted(poolwise.__all__)
-    with pytest.raises(AttributeError, match="no_such_name"):
-        poolwise.no_such_name  # noqa: B018  # the access is what is tested
 
 
-def test_every_name_has_one_place_in_the_table() -> None:
-    names = [name for names in poolwise._PUBLIC.values() for name in names.split()]
-    assert sorted([*names, *poolwise._MODULES, "__version__"]) == sorted(poolwise.__all__)
-
-
-@pytest.mark.parametrize(("former", "new"), [("Run", "SimulatedRun"), ("compare_runs", "compare"), ("run_plan", "plan")])
-def test_former_name_works_with_a_deprecation_warning(former: str, new: str) -> None:
-    assert (former, new) in poolwise._DEPRECATED.items()
-    with pytest.warns(DeprecationWarning, match=f"poolwise.{former} is deprecated: use poolwise.{new}"):
-        found = getattr(poolwise, former)
-    assert found is getattr(poolwise, new)
+@pytest.mark.parametrize("package", [poolwise, performance, policies, schedulers])
+def test_exported_names_equal_those_that_type_checkers_see(package: ModuleType) -> None:
+    stub = Path(str(package.__file__)).with_name("__init__.pyi").read_text(encoding="utf-8")
+    typed = [alias.asname for node in ast.parse(stub).body for alias in getattr(node, "names", ())]
+    assert sorted(typed) == package.__all__ == dir(package)
+    with pytest.raises(AttributeError, match=f"module '{package.__name__}' has no attribute 'no_such_name'"):
+        package.no_such_name  # noqa: B018  # the access is what is tested
 
 
 def test_import_and_names_of_the_facade_load_nothing() -> None:
@@ -55,18 +50,15 @@ def test_import_and_names_of_the_facade_load_nothing() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_policies_offer_every_registered_class() -> None:
+def test_packages_offer_every_registered_class() -> None:
     registered = set()
     for group in ("orders", "backfills", "placements", "admissions", "costs", "models", "schedulers"):
         for name in registry.names(group):
             found = registry.find(group, name)
             registered.add(found if isinstance(found, type) else type(found))
-    offered = {getattr(policies, name) for name in policies.__all__}
+    offered = {getattr(package, name) for package in (performance, policies, schedulers) for name in package.__all__}
     assert {kind for kind in registered if kind.__module__.startswith("poolwise")} <= offered
     assert {kind.__name__ for kind in offered - registered} == {"CostModel", "Places", "TaskClasses", "Waiting"}
-    assert sorted(policies._MODULE_OF) == sorted(policies.__all__) == sorted(dir(policies))
-    with pytest.raises(AttributeError, match="NoSuchPolicy"):
-        policies.NoSuchPolicy  # noqa: B018  # the access is what is tested
 
 
 def test_swapped_arguments_are_a_type_error(run: poolwise.SimulatedRun) -> None:
@@ -81,12 +73,6 @@ def test_swapped_arguments_are_a_type_error(run: poolwise.SimulatedRun) -> None:
         poolwise.read(machine, "catalog:example-sacct.txt")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"needs a poolwise\.Machine as machine, got str"):
         poolwise.simulate(workload, "cerit-racks")  # type: ignore[arg-type]
-
-
-def test_engine_name_is_deprecated(run: poolwise.SimulatedRun) -> None:
-    with pytest.warns(DeprecationWarning, match="write engine="):
-        old = poolwise.simulate(run.workload, run.machine, order="fm", engine_name="reference")
-    assert old.engine == "reference" and old.metrics == run.metrics
 
 
 def test_amounts_may_be_text_or_integers() -> None:
@@ -321,7 +307,7 @@ def test_remote_memory_is_the_default_model_on_racks_with_pools() -> None:
     ids=["pools", "no pools", "flat", "shared nodes"],
 )
 def test_default_model_depends_on_the_machine(machine: poolwise.Machine, model: object) -> None:
-    assert api.default_model(machine, 3) == model
+    assert simulation.default_model(machine, 3) == model
 
 
 def test_command_line_chooses_the_placement_too(commands: None, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,13 @@
+from poolwise.performance.affinity import Affinity as Affinity
+from poolwise.performance.bandwidth_sharing import BandwidthSharing as BandwidthSharing
+from poolwise.performance.combined import Combined as Combined
+from poolwise.performance.cpu_frequency import CpuFrequency as CpuFrequency
+from poolwise.performance.cpu_frequency import ProfiledMemory as ProfiledMemory
+from poolwise.performance.device_network import DeviceNetwork as DeviceNetwork
+from poolwise.performance.fetching import Fetching as Fetching
+from poolwise.performance.ideal import Ideal as Ideal
+from poolwise.performance.memory_profiles import MemoryProfiles as MemoryProfiles
+from poolwise.performance.network_sharing import NetworkSharing as NetworkSharing
+from poolwise.performance.nvme_sharing import NvmeSharing as NvmeSharing
+from poolwise.performance.remote_memory import RemoteMemory as RemoteMemory
+from poolwise.performance.transfer import Transfer as Transfer

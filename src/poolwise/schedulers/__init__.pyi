@@ -1,0 +1,11 @@
+from poolwise.schedulers.batch import BatchScheduler as BatchScheduler
+from poolwise.schedulers.composition import CompositionScheduler as CompositionScheduler
+from poolwise.schedulers.dispatch import Dispatch as Dispatch
+from poolwise.schedulers.flow.scheduler import Firmament as Firmament
+from poolwise.schedulers.flow.scheduler import FlowScheduler as FlowScheduler
+from poolwise.schedulers.greedy import LeastAllocated as LeastAllocated
+from poolwise.schedulers.greedy import LocalFirstRandom as LocalFirstRandom
+from poolwise.schedulers.keep_tolerance import KeepTolerance as KeepTolerance
+from poolwise.schedulers.list import ListScheduler as ListScheduler
+from poolwise.schedulers.list_flow import ListFlow as ListFlow
+from poolwise.schedulers.usage_based import UsageBased as UsageBased
