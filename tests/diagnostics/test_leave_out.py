@@ -59,13 +59,17 @@ def test_jobs_are_ranked_by_the_sized_resource():
     duration = one * 3600 * 10**9
     duration[2] *= 8
     jobs = Workload.of(np.arange(300), duration, requests={"nodes": nodes, "memory": memory, "gpu": gpu})
-    ranked = {key: largest_jobs(jobs, key) for key in (POOL, "machine.rack.all.count", "machine.device.gpu.count", "machine.x")}
+    ranked = {
+        key: largest_jobs(jobs, key) for key in (POOL, "machine.rack.0.nodes.thin", "machine.device.gpu.count", "machine.x")
+    }
     assert [(group.what, group.ids[:1], group.amounts[0]) for group in ranked.values()] == [
         ("memory per node", (9,), 6),
         ("nodes", (5,), 3),
         ("gpu", (10,), 4),
         ("node-hours", (3,), 8),
     ]
+    text = ranked["machine.rack.0.nodes.thin"].text(2)
+    assert text == "2 of 300 jobs (jobs 5, 6) request more than 1 node"
 
 
 def test_expensive_repetition_is_skipped_with_reason():

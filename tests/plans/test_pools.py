@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -388,3 +389,32 @@ def test_number_of_devices_meets_deadline_target(tmp_path):
     deadline = workload.attributes["deadline"].astype(np.int64)
     missed = [not f or e > d for f, e, d in zip(outcomes.finished, outcomes.end, deadline, strict=True)]
     assert verdicts[(0,)].values[0] == pytest.approx(100 * sum(missed) / len(missed)) and 0 < sum(missed) < 40
+
+
+def test_larger_candidate_that_meets_the_targets_is_named_without_a_runner_up(folder):
+    target = {"metric": "mean_bounded_slowdown", "at_most": 1e6}
+    values = (("machine.pool.memory.memory", ["64 GiB", "96 GiB"]), ("machine.node.thin.memory", ["16 GiB", "24 GiB"]))
+    sizes = [{"key": key, "values": value, "price": "5 $/GiB"} for key, value in values]
+    question = plan.load_plan(write(folder, PLAN), {"plan.target": [target], "plan.size": sizes}).question
+    because = " ".join(answer_of(question, folder).because)
+    assert "There is no runner-up: every other combination that meets the targets has at least as much of everything" in because
+    other = "64 GiB of pool memory in each rack and 24 GiB of memory in each thin node"
+    assert f"The cheapest simulated one, {other}, costs 320 $ more" in because
+
+
+@pytest.mark.parametrize(
+    ("metric", "over", "unit"),
+    [
+        ("mean_wait_s", "nothing", r"\d (days|h|min|s)$"),
+        ("p90_wait_s", "jobs", r"% of the jobs( \[|$)"),
+        ("utilization", "jobs", r"\d %$"),
+        ("mean_wait_s", "jobs", r"(days|h|min|s) \["),
+    ],
+)
+def test_margins_have_a_unit(folder, metric, over, unit):
+    settings = {"plan.target": [{"metric": metric, "at_most": 1e6}], "plan.certainty": {"over": over, "least": 1}}
+    answer = answer_of(plan.load_plan(write(folder, PLAN), settings).question, folder)
+    sentence = next(line for line in answer.because if "inside the target by" in line)
+    assert re.search(unit, sentence.removesuffix(".").split("inside the target by ")[1]), sentence
+    cells = [row[-1] for table in answer.tables for row in table.rows]
+    assert all(cell == "-" or re.search(unit, cell) for cell in cells), cells

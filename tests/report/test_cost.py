@@ -66,3 +66,14 @@ def test_cost_table_adds_up(line):
     table = cost_table(cost([line], True))
     assert table.rows[-1][3] == f"{line[0] * line[2][1]:,.0f} $" and table.rows[-1][5] == f"{line[1] * line[2][1]:,.0f} $"
     assert len(cost_table(cost([line], False)).columns) == 4
+
+
+def test_recommendation_that_costs_more_than_today_is_not_called_a_saving():
+    fixed, ranged = (100.0, 100.0, 100.0), (50.0, 100.0, 150.0)
+    assert cost_sentences(cost([(5.0, 2.0, fixed)], True))[0] == "It costs 300 $ more than today."
+    assert cost_sentences(cost([(5.0, 2.0, ranged)], True))[0] == "It costs 300 $ (150 to 450 $) more than today."
+    mixed = cost_sentences(cost([(5.0, 2.0, ranged), (0.0, 2.0, fixed)], True))
+    assert mixed[0] == "It costs 100 $ more than today (from 250 $ more to 50 $ less)."
+    assert "matters most: from 250 $ more than today to 50 $ saved compared with today over its range" in mixed[1]
+    assert "between 150 and 450 $ more than today over its range" in cost_sentences(cost([(5.0, 2.0, ranged)], True))[1]
+    assert cost_sentences(cost([(2.0, 5.0, fixed)], True))[0] == "300 $ saved compared with today."

@@ -44,9 +44,10 @@ class Largest:
     def text(self, count: int) -> str:
         """Describe the first `count` jobs: their number, ids and requests."""
         amount = self.amounts[count]
-        written = format_memory(amount) if "memory" in self.what else f"{amount:,.6g}"
+        written = f"{format_memory(amount)} of" if "memory" in self.what else f"{amount:,.6g}"
+        what = self.what.removesuffix("s") if amount == 1 and self.what in ("nodes", "node-hours") else self.what
         verb = "requests" if count == 1 else "request"
-        return f"{count:,} of {self.jobs:,} jobs ({ids_text(self.ids[:count])}) {verb} more than {written} of {self.what}"
+        return f"{count:,} of {self.jobs:,} jobs ({ids_text(self.ids[:count])}) {verb} more than {written} {what}"
 
 
 def largest_jobs(workload: Workload, key: str) -> Largest:
@@ -60,12 +61,12 @@ def largest_jobs(workload: Workload, key: str) -> Largest:
 def _requests(workload: Workload, key: str) -> tuple[str, FloatArray]:
     """Return the resource of a size, in words, and its (n_job,) requests; node-hours if no request matches the size."""
     _, section, name, field = (*key.split("."), "", "", "")[:4]
+    if section == "rack":
+        return "nodes", (workload.nodes * workload.tasks).astype(np.float64)
     if field in workload.requests and workload.request(field).any():
         return f"{field} per {'node' if 'nodes' in workload.requests else 'task'}", workload.request(field).astype(np.float64)
     if section == "device" and name in workload.requests:
         return name, (workload.request(name) * workload.tasks).astype(np.float64)
-    if section == "rack":
-        return "nodes", (workload.nodes * workload.tasks).astype(np.float64)
     return "node-hours", workload.node_seconds / 3600
 
 

@@ -13,7 +13,7 @@ from poolwise.errors import InputError
 from poolwise.files.factory import warm_up_policy
 from poolwise.optimize.monotone import Element, below
 from poolwise.plans.candidates import STATE_TEXT, CandidateRuns, CandidateVerdict
-from poolwise.plans.pools_content import ASSUMED, at_other_prices, pools_content, pools_figures, pools_frame
+from poolwise.plans.pools_content import ASSUMED, at_other_prices, has_share_margins, pools_content, pools_figures, pools_frame
 from poolwise.plans.prices import Prices, price_sentences
 from poolwise.plans.search import Search, neighbors
 from poolwise.plans.sizes import Size, priced
@@ -78,8 +78,7 @@ def _measured_cells(runs: CandidateRuns, verdict: CandidateVerdict) -> list[str]
         return ["-", "-"] * len(runs.targets)
     cells = []
     for target, value, margin in zip(runs.targets, verdict.values, verdict.margins, strict=True):
-        spread = "" if margin.low == margin.high else f" [{format_number(margin.low)}, {format_number(margin.high)}]"
-        cells += [target.format_value(value), f"{format_number(margin.mean)}{spread}"]
+        cells += [target.format_value(value), _interval_text(runs, target, (margin.mean, margin.low, margin.high), ", ")]
     return cells
 
 
@@ -203,12 +202,25 @@ def _because(runs: CandidateRuns, cost: FloatArray, found: Search) -> Iterator[s
         price = format_dollars(cost[found.rival])
         yield f"The runner-up, {runs.label(found.rival)}, costs {format_dollars(more)} more ({price}): {measured}."
     elif found.best is not None:
-        yield "There is no runner-up: no other combination of sizes meets the targets."
+        yield _larger(runs, cost, found, found.best)
     least, most = runs.certainty.seeds
     grid_runs = f"{cost.size * least:,}" if least == most else f"{cost.size * least:,} to {cost.size * most:,}"
     yield (
         f"The search needed {len(runs.simulated):,} simulations of {runs.judged:,} candidates; the full grid has "
         f"{cost.size:,} candidates and needs {grid_runs} simulations."
+    )
+
+
+def _larger(runs: CandidateRuns, cost: FloatArray, found: Search, best: Element) -> str:
+    """Name the cheapest other candidate shown to meet the targets, where all others are larger than the best."""
+    others = [element for element, verdict in found.verdicts.items() if verdict.state == "keeps" and element != best]
+    if not others:
+        return "There is no runner-up: no other simulated combination of sizes is shown to meet the targets."
+    other = min(others, key=lambda element: (cost[element], element))
+    more, price = format_dollars(cost[other] - cost[best]), format_dollars(cost[other])
+    return (
+        "There is no runner-up: every other combination that meets the targets has at least as much of everything. The "
+        f"cheapest simulated one, {runs.label(other)}, costs {more} more ({price}): {_measured(runs, found.verdicts[other])}."
     )
 
 
@@ -309,19 +321,31 @@ def _measured(runs: CandidateRuns, verdict: CandidateVerdict) -> str:
     if verdict.unfinished:
         return f"{verdict.unfinished:,} jobs can never run"
     return ", ".join(
-        f"{KNOWN[target.metric].description} {target.format_value(value)}, {_margin(verdict, k)}"
+        f"{KNOWN[target.metric].description} {target.format_value(value)}, {_margin(runs, verdict, k)}"
         for k, (target, value) in enumerate(zip(runs.targets, verdict.values, strict=True))
     )
 
 
-def _margin(verdict: CandidateVerdict, k: int) -> str:
+def _margin(runs: CandidateRuns, verdict: CandidateVerdict, k: int) -> str:
     """Describe the margin of a target and its interval; a negative margin misses the target."""
-    found = verdict.margins[k]
+    found, target = verdict.margins[k], runs.targets[k]
     if found.mean < 0:
-        text = f"beyond the target by {format_number(-found.mean)}"
-        return text if found.low == found.high else f"{text} [{format_number(-found.high)} to {format_number(-found.low)}]"
-    text = f"inside the target by {format_number(found.mean)}"
-    return text if found.low == found.high else f"{text} [{format_number(found.low)} to {format_number(found.high)}]"
+        return f"beyond the target by {_interval_text(runs, target, (-found.mean, -found.high, -found.low))}"
+    return f"inside the target by {_interval_text(runs, target, (found.mean, found.low, found.high))}"
+
+
+def _interval_text(runs: CandidateRuns, target: Target, values: tuple[float, float, float], to: str = " to ") -> str:
+    """Format a margin and its interval with their unit."""
+    mean, low, high = (_format_margin(runs, target, value) for value in values)
+    return mean if values[1] == values[2] else f"{mean} [{low}{to}{high}]"
+
+
+def _format_margin(runs: CandidateRuns, target: Target, value: float) -> str:
+    """Format a margin with the unit of the metric, or as a share of jobs where intervals over jobs have it."""
+    sign = "-" if value < 0 else ""
+    if has_share_margins(runs, target):
+        return f"{sign}{format_number(100 * abs(value))} % of the jobs"
+    return f"{sign}{target.format_value(abs(value))}"
 
 
 def _signed(amount: float) -> str:

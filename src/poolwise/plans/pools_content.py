@@ -13,7 +13,7 @@ from poolwise.optimize.monotone import Element
 from poolwise.plans.candidates import CandidateRuns, CandidateVerdict
 from poolwise.plans.prices import Prices
 from poolwise.plans.search import Search, neighbors
-from poolwise.plans.targets import KNOWN, Target
+from poolwise.plans.targets import KNOWN, Target, is_percentile
 from poolwise.presentation.figure import Axis, Curves, Figure, Scatter
 from poolwise.presentation.format import capitalize
 
@@ -134,7 +134,7 @@ def _curve(runs: CandidateRuns, cost: FloatArray, found: Search, elements: list[
     margins = [v.margins[k] for v in verdicts]
     bound = [v.values[k] + target.sign * v.margins[k].mean for v in verdicts]
     bands = [sorted((b - target.sign * m.low, b - target.sign * m.high)) for b, m in zip(bound, margins, strict=True)]
-    percentile = _has_share_margins(runs, target)
+    percentile = has_share_margins(runs, target)
     x = [float(size.amount[e[0]]) for e in elements]
     states = {
         _STATES[state]: [v.values[k] if v.state == state else math.nan for v in verdicts]
@@ -163,7 +163,7 @@ def _points(runs: CandidateRuns, cost: FloatArray, found: Search, elements: list
         state = "the answer" if element == found.best else found.verdicts[element].state
         groups.setdefault(state, []).append(element)
     at = found.verdicts[found.best if found.best in elements else elements[-1]]
-    percentile = _has_share_margins(runs, target)
+    percentile = has_share_margins(runs, target)
     names = [state for state in ("keeps", "breaks", "undecided", "the answer") if state in groups]
     return Scatter(
         name,
@@ -187,9 +187,9 @@ def _describe_point(runs: CandidateRuns, cost: FloatArray, found: Search, target
     return f"{runs.label(element)}: {cost[element]:,.0f} $, {value}; {_STATES[verdict.state]}"
 
 
-def _has_share_margins(runs: CandidateRuns, target: Target) -> bool:
+def has_share_margins(runs: CandidateRuns, target: Target) -> bool:
     """Return whether margins are shares of jobs, not values of the metric."""
-    return runs.certainty.over == "jobs" and not target.metric.startswith("mean")
+    return runs.certainty.over == "jobs" and is_percentile(target)
 
 
 def _spans_decades(found: Search, elements: list[Element], k: int) -> bool:

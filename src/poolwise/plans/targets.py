@@ -119,6 +119,12 @@ _PER_JOB: Mapping[str, Callable[[Outcomes, float], FloatArray]] = {
 _SHARES = {"median": 0.5, "p90": 0.9, "p99": 0.99}
 
 
+def is_percentile(target: Target) -> bool:
+    """Return whether `job_margins` gives shares of jobs for a target: its metric is a percentile of a value per job."""
+    prefix, _, name = target.metric.partition("_")
+    return name in _PER_JOB and prefix in _SHARES
+
+
 def job_margins(
     target: Target, outcomes: Outcomes, reference: Outcomes | None, population: BoolArray, tau_s: float
 ) -> FloatArray | None:

@@ -124,7 +124,7 @@ def cost_sentences(cost: Cost) -> list[str]:
     """Describe the total and how much it depends on each price."""
     verb = "saved compared with today" if cost.has_today else "spent"
     amount = cost.saved if cost.has_today else cost.total
-    sentences = [f"{format_money(amount)} {verb}."]
+    sentences = [_added(cost.saved) if cost.has_today and amount[1] < 0 else f"{format_money(amount)} {verb}."]
     ranged = cost.sensitive_lines
     if not any(not line.has_fixed_price for line in cost.lines):
         return [*sentences, "All prices are single numbers. To see how much each price matters, give [least, likely, most]."]
@@ -132,12 +132,23 @@ def cost_sentences(cost: Cost) -> list[str]:
         return [*sentences, "No price range affects this amount."]
     widest = ranged[-1]
     low, high = sorted(cost.range_over(widest))
-    sentences.append(
-        f"The price of each {widest.name} matters most: between {low:,.0f} and {high:,.0f} $ {verb} over its range."
-    )
+    span = f"between {low:,.0f} and {high:,.0f} $ {verb}"
+    if cost.has_today and high <= 0:
+        span = f"between {-high:,.0f} and {-low:,.0f} $ more than today"
+    elif cost.has_today and low < 0:
+        span = f"from {-low:,.0f} $ more than today to {high:,.0f} $ {verb}"
+    sentences.append(f"The price of each {widest.name} matters most: {span} over its range.")
     if cost.has_today:
         sentences.extend(_break_even_sentences(cost, ranged))
     return sentences
+
+
+def _added(saved: PriceRange) -> str:
+    """Return by how much a recommendation costs more than today; where price ends differ in sign, name both."""
+    least, likely, most = saved
+    if most > 0:
+        return f"It costs {-likely:,.0f} $ more than today (from {-least:,.0f} $ more to {most:,.0f} $ less)."
+    return f"It costs {format_money((-most, -likely, -least))} more than today."
 
 
 def _break_even_sentences(cost: Cost, ranged: list[CostLine]) -> Iterator[str]:
