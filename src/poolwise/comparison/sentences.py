@@ -23,7 +23,12 @@ def difference_sentence(found: Comparison, d: Difference) -> str:
     numbers = (
         f"{value_text(d.value, unit)} compared with {value_text(d.first, unit)}, {change_text(d.interval.mean, unit)}{spread}"
     )
-    return f"{capitalize(description)}{run}: {numbers}; {_JUDGED.get(d.verdict, d.verdict)}."
+    return f"{capitalize(description)}{run}: {numbers}; {verdict_text(d)}."
+
+
+def verdict_text(d: Difference) -> str:
+    """Return the verdict on a difference in words."""
+    return _JUDGED.get(d.verdict, d.verdict)
 
 
 def value_text(value: float, unit: str) -> str:

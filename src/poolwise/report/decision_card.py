@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from poolwise.catalog import PREFIX
+from poolwise.comparison.compare import compare_with_today
+from poolwise.comparison.run_comparison import Comparison
+from poolwise.comparison.sentences import verdict_text
 from poolwise.comparison.waits import PairedWaits
 from poolwise.files.cost_items import POWER, CostItem, cost_items
 from poolwise.metrics.intervals import mean_interval
@@ -16,9 +19,10 @@ from poolwise.presentation.cost import Cost, CostLine, money_rows
 from poolwise.presentation.format import format_number, order_name
 from poolwise.report import sentences
 from poolwise.report.recommendation import Recommendation
-from poolwise.report.resources import GOAL, Standing, difference, equals, format_interval
-from poolwise.report.sweep import Sweep
+from poolwise.report.resources import GOAL, Standing, equals, format_interval
+from poolwise.report.sweep import Sweep, value_label
 from poolwise.studies import CellResult, StudyResult
+from poolwise.studies.cells import Cell
 from poolwise.studies.results import watts_and_dollars
 from poolwise.units import format_time
 
@@ -84,6 +88,35 @@ def today_of(result: StudyResult, path: str) -> str:
     return ""
 
 
+def policies_today(result: StudyResult) -> str:
+    """Return today's values of the varied parameters of the scheduler; "" if the study has no `[today]`."""
+    for cell in result.study.today.values():
+        paths = [path for path, values in result.study.vary.items() if path.startswith("scheduler") and len(values) > 1]
+        return ", ".join(_scheduler_value(cell, path) for path in paths)
+    return ""
+
+
+def _scheduler_value(cell: Cell, path: str) -> str:
+    if path in cell.parameters:
+        return value_label(path, cell.parameters[path])
+    order = order_name(str(cell.scheduler.order or cell.scheduler.kind))
+    if path == "scheduler.order":
+        return order
+    if path == "scheduler":
+        return f"{order}, {cell.scheduler.backfill}" if cell.scheduler.order else order
+    return str(getattr(cell.scheduler, path.removeprefix("scheduler."), None) or "none")
+
+
+def _slowdown_rows(changes: Comparison, name: str) -> list[list[str]]:
+    """Return the slowdown under the recommendation and today, over the same jobs, and the difference with its verdict."""
+    for found in changes.differences:
+        if found.metric == GOAL:
+            text = f"{format_interval(found.interval, '+')}; {verdict_text(found)}"
+            values = format_number(found.value), format_number(found.first)
+            return [["Mean bounded slowdown", *values], [f"Difference in slowdown from {name}", text, ""]]
+    return []
+
+
 def _largest_added_wait(result: StudyResult, sweep: Sweep, found: Recommendation) -> str:
     largest = 0.0
     for cell in sweep.cells[found.series, found.at]:
@@ -138,11 +171,14 @@ def resources_decision(result: StudyResult, ranked: Sequence[Standing], first: s
     others = [result.today(cell) if base is None else result.outcomes(base.cells[k]) for k, cell in enumerate(best.cells)]
     paired = zip(best.cells, others, strict=True)
     waits = PairedWaits.of((result.outcomes(cell), other, result.population(cell)) for cell, other in paired)
+    changes = compare_with_today(result, best.cells)
     choice, effects = [], [["Mean bounded slowdown", _mean(best), "" if base is None else _mean(base)]]
+    if changes is not None:
+        effects = _slowdown_rows(changes, name)
     if best.machine:
         choice.append(["Machine", best.machine, today_of(result, "machine") if today else first])
     if best.policies:
-        choice.append(["Policies", best.policies, "" if base is None else base.policies])
+        choice.append(["Policies", best.policies, policies_today(result) if base is None else base.policies])
     effects += cost_rows(result, best.cells[0], None if base is None else base.cells[0], name or "today")
     if all(watts == watts for watts in best.watts):
         effects.append(["Mean power", _kilowatts(best), "" if base is None else _kilowatts(base)])
@@ -159,10 +195,11 @@ def _certainty(ranked: Sequence[Standing]) -> Certainty:
     alike, others, seeds = len(equals(ranked)), len(ranked) - 1, len(ranked[0].cells)
     if not others:
         return Certainty("unknown", remark="only one combination was simulated")
-    if seeds == 1:
+    behind = ranked[1].behind(ranked[0])
+    if behind.n < 2:
         return Certainty("unknown", samples=1, over="seeds", remark="unknown (one seed)")
-    behind = difference(ranked[1].metric(GOAL), ranked[0].metric(GOAL))
-    apart = Certainty("better", behind.level, seeds, "seeds", (behind.low, behind.high), better_than=f"all {others} others")
+    over = "seeds" if seeds > 1 else "jobs"
+    apart = Certainty("better", behind.level, behind.n, over, (behind.low, behind.high), better_than=f"all {others} others")
     return replace(apart, kind="alike", better_than="", alike=f"{alike} of {others} others") if alike else apart
 
 

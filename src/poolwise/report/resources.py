@@ -1,18 +1,22 @@
 """Report parts for studies of shared nodes: stranded resources, and returns and costs of other machines.
 
 All values are means over seeds with Student's interval; differences are paired, since all runs of a seed have the same jobs.
+With one seed, differences in slowdown have the interval of a block bootstrap over the jobs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from math import isnan, nan
 from statistics import fmean
 
+from poolwise.arrays import FloatArray
 from poolwise.catalog import PREFIX
 from poolwise.comparison.fairest import fairest
-from poolwise.metrics.intervals import Interval, mean_interval
+from poolwise.metrics.intervals import Interval, mean_interval, paired_block_bootstrap
+from poolwise.metrics.slowdown import bounded_slowdown_local
 from poolwise.presentation.figure import Axis, Bars, Figure, Scatter
 from poolwise.presentation.format import format_number
 from poolwise.presentation.table import Table
@@ -21,14 +25,14 @@ from poolwise.report.sentences import NAMED, either
 from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult, StudyResult
 from poolwise.studies.resources import Resources, resources
-from poolwise.units import format_time
+from poolwise.units import SECOND, format_time
 
 GOAL = "mean_bounded_slowdown_local"
 """Time from submission to end / runtime with local resources, which includes the slowdown by pooling."""
 
 _CAPTION = (
-    "Means over seeds [95 %]; the slowdown includes the cost of pooling. The first combination was chosen by the same runs, so "
-    "the differences from it are slightly biased in its favor."
+    "Means over seeds [95 %], with one seed differences [95 %] over the jobs; the slowdown includes the cost of pooling. The "
+    "first combination was chosen by the same runs, so the differences from it are slightly biased in its favor."
 )
 
 
@@ -41,12 +45,22 @@ class Standing:
     label, machine : label of all varied parameters, and of the machine alone ("" for a single machine)
     cells : one per seed, in the order of the seeds
     used : resources used by each cell
+    slowdowns : returns (n_job,) slowdown `GOAL` of the measured jobs of the first cell; None if it is unknown
     """
 
     label: str
     machine: str
     cells: Sequence[CellResult]
     used: Sequence[Resources]
+    slowdowns: Callable[[], FloatArray] | None = None
+
+    def behind(self, other: Standing) -> Interval:
+        """Return the difference in slowdown from another combination: over the seeds, or over the jobs of one seed."""
+        if len(self.cells) == 1 and self.slowdowns is not None and other.slowdowns is not None:
+            here, there = self.slowdowns(), other.slowdowns()
+            if here.shape == there.shape:
+                return paired_block_bootstrap(here - there)
+        return difference(self.metric(GOAL), other.metric(GOAL))
 
     @property
     def policies(self) -> str:
@@ -100,21 +114,23 @@ def standings(result: StudyResult, sweep: Sweep) -> list[Standing]:
         if len(measured) < len(cells):
             return []
         machine = str(cells[0].parameters.get("machine", "")).removeprefix(PREFIX)
-        found.append(Standing(series, machine, cells, measured))
+        found.append(Standing(series, machine, cells, measured, cache(partial(_slowdowns, result, cells[0]))))
     ranked = sorted((one for one in found if one.slowdown == one.slowdown), key=lambda one: one.slowdown)
     if not ranked:
         return []
     here = [one for one in ranked if one.machine == ranked[0].machine]
-    first = fairest(
-        here, lambda one: fmean(one.metric(ADDED_WAIT)), lambda one, other: difference(one.metric(GOAL), other.metric(GOAL))
-    )
+    first = fairest(here, lambda one: fmean(one.metric(ADDED_WAIT)), Standing.behind)
     return [first, *(one for one in ranked if one is not first)]
 
 
+def _slowdowns(result: StudyResult, cell: CellResult) -> FloatArray:
+    outcomes = result.outcomes(cell)
+    return bounded_slowdown_local(outcomes, result.study.measure.tau / SECOND)[result.population(cell)]
+
+
 def equals(ranked: Sequence[Standing]) -> list[Standing]:
-    """Return the combinations whose mean slowdown is not distinguishable from the best one's; empty with one seed."""
-    best = ranked[0].metric(GOAL)
-    return [one for one in ranked[1:] if len(best) > 1 and difference(one.metric(GOAL), best).low <= 0]
+    """Return the combinations whose mean slowdown is not distinguishable from the best one's; empty without intervals."""
+    return [one for one in ranked[1:] if one.behind(ranked[0]).low <= 0]
 
 
 def lead(ranked: Sequence[Standing]) -> str:
@@ -126,7 +142,9 @@ def because(ranked: Sequence[Standing]) -> list[str]:
     """Describe the slowdown of the recommendation, its certainty, and the best combinations on other machines."""
     best, alike = ranked[0], equals(ranked)
     seeds = len(best.cells)
+    known = any(one.behind(best).n > 1 for one in ranked[1:])
     spread = f" Intervals (95 %) are over {seeds} seeds." if seeds > 1 else ""
+    spread = " Intervals (95 %) are over the jobs, by a block bootstrap." if known and seeds == 1 else spread
     sentences = [
         f"The mean bounded slowdown is {format_interval(mean_interval(best.metric(GOAL)))}: time from submission to end over "
         f"the runtime with local resources.{spread}"
@@ -134,7 +152,7 @@ def because(ranked: Sequence[Standing]) -> list[str]:
     if len(ranked) > 1:
         more = [f"{len(alike) - NAMED + 1} more"] if len(alike) >= NAMED else []
         verdict = "the certainty of the order is unknown with one seed"
-        if seeds > 1:
+        if known:
             verdict = "the recommended one differs significantly from all others"
         if alike:
             others = either([*(one.description for one in alike[: NAMED - 1]), *more])
@@ -143,7 +161,7 @@ def because(ranked: Sequence[Standing]) -> list[str]:
     rivals = [one for one in ranked[1:] if one.machine == best.machine][:1]
     rivals += [top for name, top in _best_by_machine(ranked).items() if name != best.machine]
     for rival in rivals:
-        behind = difference(rival.metric(GOAL), best.metric(GOAL))
+        behind = rival.behind(best)
         verdict = "" if behind.n < 2 else "; the interval excludes zero" if behind.low > 0 else "; not distinguishable"
         role = "Next on the same machine" if rival.machine == best.machine else f"Best on {rival.machine}"
         sentences.append(f"{role}: {rival.policies or rival.label}, with {format_interval(behind)} more{verdict}.")
@@ -170,7 +188,7 @@ def sections(ranked: Sequence[Standing], first: str) -> dict[str, list[str]]:
 
 def _costs(base: Standing, other: Standing) -> list[str]:
     """Describe the differences of a machine from the first one."""
-    slower = difference(other.metric(GOAL), base.metric(GOAL))
+    slower = other.behind(base)
     longer = difference(other.metric("mean_degradation"), base.metric("mean_degradation"))
     watts = difference(other.watts, base.watts)
     sentences = [
@@ -200,7 +218,7 @@ def table(ranked: Sequence[Standing]) -> Table:
     known = {name: values for name, values in amounts.items() if not all(map(isnan, values))}
     rows = []
     for k, one in enumerate(ranked):
-        behind = "" if one is ranked[0] else format_interval(difference(one.metric(GOAL), ranked[0].metric(GOAL)), "+")
+        behind = "" if one is ranked[0] else format_interval(one.behind(ranked[0]), "+")
         worst = max(one.resources, key=lambda name: mean_interval(one.stranded(name)).mean)
         rows.append(
             [

@@ -34,7 +34,7 @@ from poolwise.report.run_parts import (
     waits_by_group,
 )
 from poolwise.report.sweep import Sweep
-from poolwise.studies import StudyResult
+from poolwise.studies import CellResult, StudyResult
 from poolwise.studies.diagnostics import diagnostic_sentences
 from poolwise.studies.notes import seed_text
 from poolwise.units import shared_time_unit
@@ -112,10 +112,15 @@ def _with_resources(whole: Answer, result: StudyResult, sweep: Sweep) -> Answer:
         cost=cost_of(result, ranked[0].cells[0]),
         main=None,
         because=resources.because(ranked),
-        sections=resources.sections(ranked, first),
+        sections={**_today_section(result, ranked[0].cells), **resources.sections(ranked, first)},
         figures=[*resources.figures(ranked), *(figure for figure in whole.figures if figure.name != "degradation_bins")],
         tables=[resources.table(ranked), *([] if tables is None else [tables]), results, *rest],
     )
+
+
+def _today_section(result: StudyResult, cells: Sequence[CellResult]) -> dict[str, list[str]]:
+    changes = compare_with_today(result, cells)
+    return {} if changes is None else {today_heading(changes): today_sentences(changes)}
 
 
 RESULTS = "All results"

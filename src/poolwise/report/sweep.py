@@ -57,7 +57,7 @@ class Sweep:
         cells: dict[tuple[str, int], list[CellResult]] = {}
         series: dict[str, None] = {}
         for cell in runs.values():
-            others = [_value_label(n, v) for n, v in cell.parameters.items() if n != x_name and len(varied[n]) > 1]
+            others = [value_label(n, v) for n, v in cell.parameters.items() if n != x_name and len(varied[n]) > 1]
             label = ", ".join(others) or "all"
             series[label] = None
             at = places[float(_size(cell.parameters.get(x_name, 0.0)) or 0.0)]
@@ -98,7 +98,8 @@ class Sweep:
         return sorted(known, key=lambda s: sign * self.value(metric, s, at))
 
 
-def _value_label(path: str, value: object) -> str:
+def value_label(path: str, value: object) -> str:
+    """Return a varied value as text in a label."""
     text = str(value).removeprefix(PREFIX)
     return order_name(text) if path == "scheduler.order" else text
 

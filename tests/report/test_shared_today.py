@@ -1,0 +1,56 @@
+"""Reports of studies on shared nodes with one log: certainty over the jobs, and the comparison with today."""
+
+import pytest
+
+from poolwise import studies
+from poolwise.comparison.compare import compare_with_today
+from poolwise.report.study import study_answer
+from tests.helpers import small_study
+
+MACHINE = small_study.MACHINE.replace("cores = 4", 'cores = 4\nallocation = "shared"').replace(
+    "nodes = { thin = 4 }", "nodes = { thin = 2 }"
+)
+STUDY = small_study.STUDY.partition("[vary]")[0].replace('order = "fm"', 'order = "fcfs"\nplacement = "first_fit"')
+VARY = '[vary]\n"scheduler.order" = ["fcfs", "sjf"]\n"scheduler.backfill" = ["easy", "none"]\n'
+TODAY = '[today]\nname = "our cluster"\nscheduler = { order = "fcfs", backfill = "none", placement = "first_fit" }\n'
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> studies.StudyResult:
+    folder = tmp_path_factory.mktemp("shared")
+    (folder / "machine.toml").write_text(MACHINE)
+    rows = ["id,submit_ns,nodes,duration_ns,request.cores"]
+    lengths = [(60 + 937 * (k % 11 == 0) + 37 * (k % 5)) * 10**9 for k in range(400)]
+    rows += [f"{k + 1},{k * 100 * 10**9},{1 + k % 3},{lengths[k]},{1 + k % 4}" for k in range(400)]
+    (folder / "jobs.csv").write_text("\n".join(rows) + "\n")
+    (folder / "study.toml").write_text(STUDY + VARY + TODAY)
+    return studies.run(studies.load(folder / "study.toml"), folder / "out", 1)
+
+
+def test_card_compares_the_slowdown_with_today_as_compare_does(result: studies.StudyResult) -> None:
+    answer = study_answer(result)
+    assert answer.decision is not None
+    rows = {row[0]: row[1:] for row in answer.decision.table().rows}
+    assert rows["Policies"] == ["SJF, easy", "FCFS, none"]
+    (best,) = [cell for cell in result.cells if [*cell.parameters.values()] == ["sjf", "easy"]]
+    changes = compare_with_today(result, [best])
+    assert changes is not None
+    (found,) = [one for one in changes.differences if one.metric == "mean_bounded_slowdown_local"]
+    assert found.verdict == "better"
+    assert [f"{found.value:.3g}", f"{found.first:.3g}"] == rows["Mean bounded slowdown"]
+    text = rows["Difference in slowdown from our cluster"][0]
+    assert text.startswith(f"{found.interval.mean:.3g} [{found.interval.low:.3g}, ") and text.endswith("; better")
+    assert "Changes compared with our cluster" in answer.sections
+
+
+def test_certainty_on_one_log_is_over_the_jobs(result: studies.StudyResult) -> None:
+    answer = study_answer(result)
+    assert answer.decision is not None and answer.decision.certainty is not None
+    certainty = answer.decision.certainty
+    assert certainty.kind in ("better", "alike") and certainty.over == "jobs" and certainty.samples == 395
+    assert "unknown" not in " ".join(answer.because) and "over the jobs, by a block bootstrap" in answer.because[0]
+    (table,) = [one for one in answer.tables if one.title == "Machines and policies"]
+    metrics = {tuple(cell.parameters.values()): cell.metrics["mean_bounded_slowdown_local"] for cell in result.cells}
+    gap = metrics["fcfs", "none"] - metrics["sjf", "easy"]
+    (last,) = [row for row in table.rows if row[0] == "FCFS, none"]
+    assert last[2].startswith(f"+{gap:.3g} [+")
