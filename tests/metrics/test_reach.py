@@ -1,4 +1,4 @@
-"""Used and stranded shares, compared with hand computations and with counting each instant."""
+"""Used and unreachable shares, compared with hand computations and with counting each instant."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ def workload(jobs):
 
 
 def slow(schedule, window, system):
-    """Compute used and stranded shares of every owner and resource of a machine of whole nodes, second by second."""
+    """Compute used and unreachable shares of every owner and resource of a machine of whole nodes, second by second."""
     machine, jobs = schedule.machine, schedule.workload
     seconds = range(window.begin // SECOND, window.end // SECOND)
     nodes, memory = machine.resource("nodes"), machine.resource("memory")
@@ -63,10 +63,10 @@ JOB = st.tuples(st.integers(0, 20), st.integers(1, 15), st.integers(1, 3), st.in
 @given(st.lists(JOB, min_size=1, max_size=12), st.booleans(), st.integers(0, 5))
 def test_shares_match_counting_each_second(jobs, system, begin):
     machine = Machine.of_racks(2, 3, local=2, pool=9)
-    schedule = simulate(machine, workload(jobs), ListScheduler()).schedule
+    schedule = simulate(workload(jobs), machine, ListScheduler()).schedule
     window = Window(begin * SECOND, (begin + 12) * SECOND)
     expected = slow(schedule, window, system)
-    found = {(one.owner, one.resource): (one.used, one.stranded) for one in reach(schedule, window, system=system)}
+    found = {(one.owner, one.resource): (one.used, one.unreachable) for one in reach(schedule, window, system=system)}
     assert found.keys() == expected.keys()
     for key, values in expected.items():
         assert found[key] == pytest.approx(values, abs=1e-9), key
@@ -93,16 +93,17 @@ def two_tiers(held: int) -> Schedule:
     )
 
 
-def test_drawing_shows_stranded_pools_of_two_tiers() -> None:
-    """The job takes all cores of rack 0 and 12 of 16 MiB of its pool, which strands the rest of that pool only."""
+def test_drawing_shows_pools_out_of_reach_of_two_tiers() -> None:
+    """The job takes all cores of rack 0 and 12 of 16 MiB of its pool, which puts out of reach the rest of that pool only."""
     drawn = machine_of_schedule(two_tiers(0), Window(0, 10 * SECOND))
     texts: dict[str, list[str]] = {}
     for box in drawn.boxes:
         name, _, share = box.description.rpartition(": ")
         texts.setdefault(name, []).append(share)
-    assert texts["near: memory in rack 0"] == ["75 % used of 16 MiB", "25 % stranded of 16 MiB"]
+    assert texts["near: memory in rack 0"] == ["75 % used of 16 MiB", "25 % out of reach of 16 MiB"]
+    assert "tranded" not in drawn.caption and drawn.series == ("used", "out of reach", "free"), "stranded is another metric"
     assert texts["far: memory of the machine"] == ["100 % free of 32 MiB"]
-    assert texts["node: memory in rack 0"] == ["100 % stranded of 8 MiB"] and texts["node: memory in rack 1"] == [
+    assert texts["node: memory in rack 0"] == ["100 % out of reach of 8 MiB"] and texts["node: memory in rack 1"] == [
         "100 % free of 8 MiB"
     ]
     assert texts["node: cores in rack 0"] == ["100 % used of 4"]

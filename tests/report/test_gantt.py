@@ -87,10 +87,14 @@ def test_pool_bands_match_the_allocations(explained) -> None:
 def test_omitted_boxes_are_counted(explained, monkeypatch) -> None:
     found, schedule = explained
     monkeypatch.setattr(drawing, "MAX_BOXES", 10**6)
-    others = sum(box.series == "other jobs" for box in gantt(found, schedule).boxes)
+    every = [box for box in gantt(found, schedule).boxes if box.series == "other jobs"]
+    others = len(every)
     monkeypatch.setattr(drawing, "MAX_BOXES", 5)
     drawn = gantt(found, schedule)
     assert sum(box.series == "other jobs" for box in drawn.boxes) == 5 and f"The {others - 5:,} smallest" in drawn.caption
+    kept = {(box.left, box.right, box.low, box.high) for box in drawn.boxes}
+    hidden = {box.description.split(":")[0] for box in every if (box.left, box.right, box.low, box.high) not in kept}
+    assert f"smallest boxes, of {len(hidden):,} jobs, are omitted" in drawn.caption
 
 
 def test_page_explains_the_wait(explained) -> None:

@@ -54,3 +54,8 @@ def test_certainty_on_one_log_is_over_the_jobs(result: studies.StudyResult) -> N
     gap = metrics["fcfs", "none"] - metrics["sjf", "easy"]
     (last,) = [row for row in table.rows if row[0] == "FCFS, none"]
     assert last[2].startswith(f"+{gap:.3g} [+")
+
+
+def test_wait_of_a_job_on_shared_nodes_is_drawn_by_cores(result: studies.StudyResult) -> None:
+    (drawn,) = [figure for figure in study_answer(result).figures if figure.name == "gantt"]
+    assert "Each box is a job on one node; its height is the number of cores that it held there." in drawn.caption

@@ -1,4 +1,4 @@
-"""Used and stranded share of every resource of every owner, as the machine drawing shows them."""
+"""Used and unreachable share of every resource of every owner, as the machine drawing shows them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Reach:
     resource : name
     installed : base units
     used : share that jobs hold
-    stranded : share that is free but out of reach: on nodes without a free node or core, or in the pool of a rack (or of the
+    unreachable : share that is free but out of reach: on nodes without a free node or core, or in the pool of a rack (or of the
         machine) without one
     """
 
@@ -32,7 +32,7 @@ class Reach:
     resource: str
     installed: int
     used: float
-    stranded: float
+    unreachable: float
 
 
 def reach(schedule: Schedule, window: Window, *, system: bool = False) -> tuple[Reach, ...]:
@@ -106,17 +106,17 @@ class _Rows:
 
 
 def _shares(window: Window, installed: int, held: _Steps, taken: _Steps, total: float, many: bool) -> tuple[float, float]:
-    """Return the mean used and stranded shares behind `total` gates; `many` if they are several nodes in one owner."""
+    """Return the mean used and unreachable shares behind `total` gates; `many` if they are several nodes in one owner."""
     times = np.unique(np.concatenate([[window.begin, window.end], *held[:2], *taken[:2]]))
     times = times[(times >= window.begin) & (times <= window.end)]
     weight = np.diff(times) / float(window.end - window.begin)
     used = amounts_in_steps(times, *held) / installed
-    stranded = np.zeros(len(weight))
+    unreachable = np.zeros(len(weight))
     if total:
         share = amounts_in_steps(times, *taken) / total
         reachable = 1.0 - share if many else np.where(share >= 1.0, 0.0, 1.0)
-        stranded = np.maximum(1.0 - used - reachable, 0.0)
-    return float((used * weight).sum()), float((stranded * weight).sum())
+        unreachable = np.maximum(1.0 - used - reachable, 0.0)
+    return float((used * weight).sum()), float((unreachable * weight).sum())
 
 
 def _gates(machine: Machine, owner: int, name: str, system: bool) -> list[int]:

@@ -155,9 +155,11 @@ def gantt(found: Explanation, schedule: Schedule) -> Boxes:
     window = submit - margin, until + margin
     height = _lanes(schedule.machine)
     blocking = {e.reason.blocker for e in found.episodes}
-    boxes = list(_jobs(found, schedule, window, blocking))
-    others = sorted((box for box in boxes if box.series == _OTHERS), key=lambda b: -(b.right - b.left) * (b.high - b.low))
-    hidden = len(others[MAX_BOXES:])
+    placed = list(_jobs(found, schedule, window, blocking))
+    boxes = [box for _, box in placed]
+    ranked = sorted((one for one in placed if one[1].series == _OTHERS), key=lambda one: -_area(one[1]))
+    others = [box for _, box in ranked[:MAX_BOXES]]
+    hidden, jobs = len(ranked[MAX_BOXES:]), len({job for job, _ in ranked[MAX_BOXES:]})
     top = float(height.max())
     low = -0.12 * top
     waits = [Box(0.0, _hours(until - submit), low, low / 3, _WAIT, f"job {found.job.id} waits for {_duration(until - submit)}")]
@@ -167,17 +169,20 @@ def gantt(found: Explanation, schedule: Schedule) -> Boxes:
         for e in found.episodes
     ] or waits  # fmt: skip
     pools = list(pools_over_time(schedule, window, submit, top))
-    drawn = [*others[:MAX_BOXES], *(box for box in boxes if box.series != _OTHERS), *pools, *waits]
+    drawn = [*others, *(box for box in boxes if box.series != _OTHERS), *pools, *waits]
     size, unit = shared_time_unit(to_seconds(window[1] - window[0]))
     drawn = [replace(box, left=box.left * 3600 / size, right=box.right * 3600 / size) for box in drawn]
     names = [name for name in (_OTHERS, _BLOCKING, _JOB, POOLS) if any(box.series == name for box in drawn)]
+    whole = _lane_resource(schedule.machine) == "nodes"
+    held = "the nodes that it held; its height is the number of nodes"
+    held = held if whole else "one node; its height is the number of cores that it held there"
     return Boxes(
         "gantt",
         f"Nodes while job {found.job.id} waited" if found.passes else f"Nodes when job {found.job.id} was submitted",
-        "Each box is a job on the nodes that it held; its height is the number of nodes. The lowest lane shows "
+        f"Each box is a job on {held}. The lowest lane shows "
         + ("the reasons for the wait." if found.passes else "the wait of this job.")
         + (" The bands at the top show the pools and their use." if pools else "")
-        + (f" The {hidden:,} smallest boxes are omitted." if hidden else ""),
+        + (f" The {hidden:,} smallest boxes, of {jobs:,} jobs, are omitted." if hidden else ""),
         boxes=drawn,
         series=(*names, *dict.fromkeys(box.series for box in waits)),
         x_axis=Axis(f"time since submission ({unit})"),
@@ -186,8 +191,10 @@ def gantt(found: Explanation, schedule: Schedule) -> Boxes:
     )
 
 
-def _jobs(found: Explanation, schedule: Schedule, window: tuple[int, int], blocking: set[int | None]) -> Iterator[Box]:
-    """Yield boxes of the runs that hold nodes within the window."""
+def _jobs(
+    found: Explanation, schedule: Schedule, window: tuple[int, int], blocking: set[int | None]
+) -> Iterator[tuple[int, Box]]:
+    """Yield the job (a row) and the box of each run that holds nodes within the window."""
     machine, submit = schedule.machine, found.job.submit
     base, rows = _lanes(machine), schedule.holdings
     drawn = _on_lanes(machine, rows) & (rows.end > window[0]) & (rows.begin < window[1])
@@ -207,7 +214,11 @@ def _jobs(found: Explanation, schedule: Schedule, window: tuple[int, int], block
         left, right = max(begin, window[0]) - submit, min(end, window[1]) - submit
         for part in filter(len, np.split(lanes, np.flatnonzero(np.diff(lanes) > 1) + 1)):
             low, high = float(base[owner] + part[0]), float(base[owner] + part[-1] + 1)
-            yield Box(_hours(left), _hours(right), low, high, series, text)
+            yield job, Box(_hours(left), _hours(right), low, high, series, text)
+
+
+def _area(box: Box) -> float:
+    return (box.right - box.left) * (box.high - box.low)
 
 
 def _lane_resource(machine: Machine) -> str | None:

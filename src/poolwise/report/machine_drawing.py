@@ -1,4 +1,4 @@
-"""Drawing of the machine: racks as columns, with the used, stranded and free share of nodes, memory, pools and devices."""
+"""Drawing of the machine: racks as columns, with the used, unreachable and free share of nodes, memory, pools and devices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from poolwise.studies.cell_simulation import simulate_again
 
 MAX_OWNERS = 4000
 """Maximum number of owners of a machine that is drawn."""
-_SERIES = ("used", "stranded", "free")
+_SERIES = ("used", "out of reach", "free")
 _NO_LINKS = " Links are not drawn, because a schedule does not record the data that passes over them."
 _RANK = {Kind.NODE: 0, Kind.DEVICE: 1, Kind.POOL: 2, Kind.LINK: 3}
 
@@ -55,7 +55,7 @@ def machine_of_schedule(schedule: Schedule, window: Window, where: str = "", *, 
         "machine",
         f"Use of the machine{where}",
         "Columns are racks and rows are kinds of parts, filled from the left by their average use over the measured time. "
-        "Stranded parts are free but out of reach: memory and devices of nodes without a free node or core, and pools while "
+        "Parts out of reach are free but unusable: memory and devices of nodes without a free node or core, and pools while "
         f"{'the machine' if system else 'their rack'} has none." + (_NO_LINKS if idle_links else ""),
         boxes=boxes,
         series=_SERIES,
@@ -68,13 +68,13 @@ def machine_of_schedule(schedule: Schedule, window: Window, where: str = "", *, 
 
 
 def _bar(here: Sequence[Reach], across: tuple[float, float], k: int, name: str, resource: str) -> list[Box]:
-    """Return the parts of one kind in one rack as a bar of three boxes: used, stranded, free."""
+    """Return the parts of one kind in one rack as a bar of three boxes: used, out of reach, free."""
     installed = np.array([one.installed for one in here], dtype=np.float64)
     total = float(installed.sum())
-    used, stranded = (
-        float((installed * share).sum()) / total for share in ([o.used for o in here], [o.stranded for o in here])
+    used, beyond = (
+        float((installed * share).sum()) / total for share in ([o.used for o in here], [o.unreachable for o in here])
     )
-    shares = dict(zip(_SERIES, (used, stranded, max(0.0, 1.0 - used - stranded)), strict=True))
+    shares = dict(zip(_SERIES, (used, beyond, max(0.0, 1.0 - used - beyond)), strict=True))
     left, boxes = across[0], []
     for series, share in shares.items():
         right = left + share * (across[1] - across[0])
