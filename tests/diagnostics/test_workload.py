@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +13,7 @@ import poolwise
 from poolwise.diagnostics import Diagnostics, few
 from poolwise.metrics import Outcomes
 from poolwise.metrics.outcomes import Status
-from poolwise.model import Machine, Workload
+from poolwise.model import Machine, Partition, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.units import SECOND, UNKNOWN
 
@@ -201,7 +202,9 @@ def test_load_is_also_reported_without_dominant_jobs():
     assert found.sentences[1].startswith(
         "1 of 200 jobs (job 6) runs for 5 h 33 min, no other job more than 1 min 40 s; it holds 50 % of"
     )
-    assert found.sentences[-1].startswith("1 of 200 jobs (job 6) holds 50 % of all node-hours, no other job more than 0.0278")
+    assert found.sentences[-1].startswith(
+        "1 of 200 jobs (job 6) holds 50 % of all node-hours, no other job more than 0.0278 node-hours"
+    )
 
 
 def test_load_of_one_is_overloaded():
@@ -218,3 +221,46 @@ def test_memory_without_its_unit_is_noticed() -> None:
     assert "jobs request at most 16 MiB" in sentence and "node has" not in sentence
     for memory in (0, 128, 16 * GIB):
         assert not diagnosed([{**job, "memory": memory}])[0].small_memory
+
+
+def shared(partitioned: bool) -> Diagnostics:
+    """Four shared nodes of 8 cores; jobs on two nodes each, every second one in the partition `small` of one node."""
+    build = poolwise.MachineBuilder("shared", ("cores", "memory"))
+    for k in range(4):
+        build.node(f"n{k}", cores=8, memory=64 * GIB)
+    machine = Machine.of(build)
+    count = 300
+    rows = np.arange(count)
+    nodes = np.where(rows % 2, 1, 2)
+    requests = {"nodes": nodes, "cores": np.where(rows % 2, 8, 6), "memory": np.full(count, 4 * GIB)}
+    workload = Workload.of(rows * 100 * SECOND, np.where(rows % 2, 210, 150) * SECOND, requests=requests)
+    if partitioned:
+        sets = {"small": np.arange(4) == 0, "large": np.arange(4) > 0}
+        machine = replace(machine, node_sets=sets, partitions=(Partition("small"), Partition("large")))
+        workload = replace(workload, attributes={"partition": np.where(rows % 2, "small", "large")})
+    run = poolwise.simulate(workload, machine, placement="first_fit")
+    return run.sanity
+
+
+def test_load_of_shared_nodes_is_that_of_the_scarcest_resource():
+    found = shared(partitioned=False)
+    span = 299 * 100
+    work = 150 * (2 * 6 * 150 + 8 * 210)
+    assert math.isclose(found.load, work / (4 * 8 * span)) and not found.overloaded
+    known = found.to_dict()
+    assert known["load_of"] == "cores" and math.isclose(known["load"], found.load)
+    assert math.isclose(known["resources"]["memory"], 150 * 4 * (2 * 150 + 210) / (4 * 64 * span))
+    assert found.sentences[0].startswith(
+        "Load 0.546: between the first and the last submission, jobs request 54.6 % of the machine's cores"
+    )
+    assert "; memory 4 %" in found.sentences[0]
+
+
+def test_overload_of_a_partition_is_reported_although_the_machine_is_not_overloaded():
+    found = shared(partitioned=True)
+    assert not found.overloaded
+    small, large = found.partitions
+    assert small.partition == "small" and math.isclose(small.load, 150 * 8 * 210 / (8 * 299 * 100))
+    assert large.partition == "large" and math.isclose(large.load, 150 * 12 * 150 / (24 * 299 * 100))
+    assert [one["overloaded"] for one in found.to_dict()["partitions"]] == [True, False]
+    assert "Overloaded partitions, by the jobs that may run only there: small (105 % of its cores)." in found.sentences

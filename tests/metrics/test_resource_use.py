@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from poolwise import Machine, MachineBuilder, Workload, simulate
 from poolwise.metrics.resource_use import resource_use
 from poolwise.metrics.window import Window
 from poolwise.units import SECOND
@@ -54,3 +55,13 @@ def test_resource_use_matches_counting_each_second(rows, begin, length):
             used, stranded = used + held, stranded + min(max(total - held, 0), wanted)
         assert found[name].used == pytest.approx(used / (total * length))
         assert found[name].stranded == pytest.approx(stranded / (total * length))
+
+
+def test_waiting_job_requests_its_resources_on_each_of_its_nodes():
+    build = MachineBuilder("two", ("cores",))
+    for k in range(2):
+        build.node(f"n{k}", cores=8)
+    jobs = Workload.of(["0 s", "0 s"], ["10 s", "10 s"], requests={"nodes": [2, 2], "cores": [5, 4]})
+    run = simulate(jobs, Machine.of(build), placement="first_fit")
+    (use,) = [one for one in resource_use(run.schedule, Window(0, 10 * SECOND)) if one.resource == "cores"]
+    assert use.stranded == pytest.approx(6 / 16), "the second job requests 8 cores, and 6 are free"

@@ -11,6 +11,7 @@ import numpy as np
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.hashing import Json
 from poolwise.metrics.outcomes import Outcomes
+from poolwise.presentation.format import format_number
 from poolwise.units import SECOND, UNKNOWN, format_memory, format_time
 
 SHOWN = 6
@@ -155,7 +156,8 @@ def _heavy(outcomes: Outcomes) -> Outliers | None:
         return None
     count = int(np.argmax(shares >= HEAVY)) + 1
     rest = float(hours[rows[count]])
-    words = f"{'holds' if count == 1 else 'hold'} {{share}} of all {outcomes.unit}-hours, no other job more than {rest:,.3g}"
+    holds, unit = "holds" if count == 1 else "hold", f"{outcomes.unit}-hours"
+    words = f"{holds} {{share}} of all {unit}, no other job more than {format_number(rest)} {unit}"
     return _group(outcomes, "node_hours", hours, rows[:count], rest, words)
 
 

@@ -9,8 +9,10 @@ import numpy as np
 
 from poolwise.diagnostics.outliers import Outliers, few, ids_text, largest, node_hours, outliers
 from poolwise.hashing import Json
+from poolwise.metrics.load import ResourceLoad, loads, partition_loads
 from poolwise.metrics.outcomes import Outcomes, Status
 from poolwise.metrics.throughput import offered_load
+from poolwise.model import Machine, Workload
 from poolwise.units import SECOND, format_memory, format_time
 
 MOVED = 0.05
@@ -55,12 +57,14 @@ class Diagnostics:
     Attributes
     ----------
     jobs, nodes : number of jobs and nodes
-    load : offered load; NaN if it is undefined
-    load_without_few : offered load without the few jobs (`few`) with the most node-hours
+    load : offered load; on shared nodes that of the scarcest resource; NaN if it is undefined
+    load_without_few : offered load without the few jobs (`few`) with the most node-hours, or hours of the scarcest resource
     span_s : seconds from the first to the last submission
     never : jobs that can never run, by reason
     outliers : groups of a few jobs much larger than all others
     small_memory : sentence about memory too small to be meant; "" if the amounts are plausible
+    resources : load of each resource of shared nodes, the scarcest first; empty on whole nodes
+    partitions : load of the scarcest resource of each partition, the highest first
     """
 
     jobs: int
@@ -71,18 +75,34 @@ class Diagnostics:
     never: tuple[NeverRun, ...]
     outliers: tuple[Outliers, ...]
     small_memory: str = ""
+    resources: tuple[ResourceLoad, ...] = ()
+    partitions: tuple[ResourceLoad, ...] = ()
 
     @classmethod
-    def of(cls, outcomes: Outcomes) -> Diagnostics:
-        """Diagnose a workload from the outcomes of a run on a machine, which show the jobs that can never run."""
+    def of(cls, outcomes: Outcomes, machine: Machine | None = None, workload: Workload | None = None) -> Diagnostics:
+        """Diagnose a workload from the outcomes of a run on a machine, which show the jobs that can never run.
+
+        The load of shared nodes and of partitions requires the machine and the workload.
+        """
         light = np.ones(len(outcomes), dtype=np.bool_)
         hours = np.where(outcomes.status != Status.REJECTED, node_hours(outcomes), 0.0)
         light[largest(hours, few(len(outcomes)))] = False
+        load, without_few = offered_load(outcomes), offered_load(outcomes, light)
+        resources, partitions = list[ResourceLoad](), list[ResourceLoad]()
+        if machine is not None and workload is not None:
+            runnable = outcomes.status != Status.REJECTED
+            partitions = partition_loads(workload, machine, runnable, few(len(outcomes)))
+            if not outcomes.whole_nodes:
+                resources = loads(workload, machine, runnable, few(len(outcomes)))
+        if resources:
+            load, without_few = resources[0].load, resources[0].without_few
         return cls(
             jobs=len(outcomes),
             nodes=outcomes.n_nodes,
-            load=offered_load(outcomes),
-            load_without_few=offered_load(outcomes, light),
+            load=load,
+            load_without_few=without_few,
+            resources=tuple(resources),
+            partitions=tuple(partitions),
             span_s=float(np.ptp(outcomes.submit) / SECOND) if len(outcomes) else 0.0,
             never=_never(outcomes),
             outliers=outliers(outcomes),
@@ -91,7 +111,7 @@ class Diagnostics:
 
     @property
     def overloaded(self) -> bool:
-        """True if jobs request at least the node-time that the machine offers while they arrive."""
+        """True if jobs request at least the time of nodes, or of a resource, that the machine offers while they arrive."""
         return self.load >= 1
 
     @property
@@ -111,7 +131,13 @@ class Diagnostics:
             "load": _known(self.load),
             "load_without_few": _known(self.load_without_few),
             "few": few(self.jobs),
+            "load_of": self.resources[0].resource if self.resources else "nodes",
             "overloaded": self.overloaded,
+            "resources": {one.resource: one.load for one in self.resources},
+            "partitions": [
+                {"partition": one.partition, "load": one.load, "load_of": one.resource, "overloaded": one.load >= 1}
+                for one in self.partitions
+            ],
             "backlog_s": self.backlog_s,
             "never_run": [
                 {"reason": n.reason, "ids": list(n.ids), "most_nodes": n.most_nodes, "most_memory_mib": n.most_memory}
@@ -123,21 +149,28 @@ class Diagnostics:
 
     def _load(self) -> tuple[str, ...]:
         if math.isnan(self.load):
-            return ()
-        words = (
-            f"Load {self.load:.3g}: between the first and the last submission, jobs request {100 * self.load:.3g} % of what "
-            f"{self.nodes:,} nodes offer"
-        )
+            return self._partition_loads()
+        first = self.resources[0].resource if self.resources else "node"
+        of = f"the machine's {first}" if self.resources else f"what {self.nodes:,} nodes offer"
+        words = f"Load {self.load:.3g}: between the first and the last submission, jobs request {100 * self.load:.3g} % of {of}"
         if self.load - self.load_without_few >= MOVED * self.load > 0:
-            words += f" ({100 * self.load_without_few:.3g} % without the {few(self.jobs)} jobs with the most node-hours)"
+            most = f"{first.removesuffix('s')}-hours"
+            words += f" ({100 * self.load_without_few:.3g} % without the {few(self.jobs)} jobs with the most {most})"
+        if len(self.resources) > 1:
+            words += "; " + ", ".join(f"{one.resource} {100 * one.load:.3g} %" for one in self.resources[1:])
         if not self.overloaded:
-            return (f"{words}.",)
+            return (f"{words}.", *self._partition_loads())
         overload = (
             "Overloaded: the queue grows as long as jobs arrive, so waits depend more on the length of the log than on a "
             f"policy or a pool; when the last job arrives, at least {format_time(self.backlog_s)} of work for the whole "
             "machine is left."
         )
-        return f"{words}.", overload
+        return (f"{words}.", overload, *self._partition_loads())
+
+    def _partition_loads(self) -> tuple[str, ...]:
+        full = [one for one in self.partitions if one.load >= 1]
+        names = ", ".join(f"{one.partition} ({100 * one.load:.3g} % of its {one.resource})" for one in full)
+        return (f"Overloaded partitions, by the jobs that may run only there: {names}.",) if full else ()
 
     def _never(self) -> tuple[str, ...]:
         if not self.never:

@@ -8,7 +8,7 @@ import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.metrics.window import Window, amounts_in_steps
-from poolwise.model import Kind, Machine, Schedule
+from poolwise.model import Kind, Machine, Schedule, Workload
 
 DEVICES = "devices"
 
@@ -38,13 +38,13 @@ def resource_use(schedule: Schedule, window: Window) -> tuple[ResourceUse, ...]:
         return ()
     found = []
     for name in sorted(schedule.workload.requests):
-        capacity, column = _owners(schedule.machine, name)
+        capacity, column = owners_with(schedule.machine, name)
         if total := int(capacity.sum()):
             found.append(_use(schedule, window, name, total, capacity > 0, column))
     return tuple(found)
 
 
-def _owners(machine: Machine, name: str) -> tuple[IntArray, int]:
+def owners_with(machine: Machine, name: str) -> tuple[IntArray, int]:
     """Return (n_owner,) capacity of a requested name, a resource or a device type, and its column."""
     if name in machine.resources:
         column = machine.resource(name)
@@ -78,12 +78,19 @@ def _use(schedule: Schedule, window: Window, name: str, total: int, counts: np.n
     return ResourceUse(name, total, float((used * weight).sum()), float((stranded * weight).sum()))
 
 
+def requested_amounts(workload: Workload, name: str) -> FloatArray:
+    """Return (n_job,) amounts of a resource that jobs request on all of their nodes and tasks."""
+    each = np.ones(len(workload), dtype=np.int64) if name == "nodes" else workload.request(name)
+    amounts: FloatArray = (each * workload.nodes * workload.tasks).astype(np.float64)
+    return amounts
+
+
 def _waits(schedule: Schedule, name: str, window: Window) -> tuple[IntArray, IntArray, FloatArray]:
     """Return (k,) submission, start (or the window's end) and requested amount of each job that was not rejected."""
     workload = schedule.workload
     begun = np.full(len(workload), window.end, dtype=np.int64)
     np.minimum.at(begun, schedule.job, schedule.start)
-    requested = (workload.request(name) * workload.tasks).astype(np.float64)
+    requested = requested_amounts(workload, name)
     requested[list(schedule.rejected)] = 0.0
     waiting = (requested > 0) & (workload.submit < begun)
     return workload.submit[waiting], begun[waiting], requested[waiting]

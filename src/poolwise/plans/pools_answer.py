@@ -7,7 +7,6 @@ from pathlib import Path
 
 from poolwise.arrays import FloatArray
 from poolwise.comparison.waits import PairedWaits
-from poolwise.diagnostics import Diagnostics
 from poolwise.diagnostics.leave_out import LeftOut
 from poolwise.errors import InputError
 from poolwise.files.factory import warm_up_policy
@@ -23,6 +22,7 @@ from poolwise.presentation.cost import cost_sentences, format_dollars, money_row
 from poolwise.presentation.format import capitalize, format_number, order_name
 from poolwise.presentation.table import Table
 from poolwise.studies.cells import Cell
+from poolwise.studies.diagnostics import diagnostics_of
 from poolwise.units import parse
 
 
@@ -144,7 +144,7 @@ def pools_answer(runs: CandidateRuns, prices: Prices, found: Search, left_out: S
     chosen = None if found.best is None else order.index(found.best)
     cells = list(runs.simulated.values())
     shown = runs.largest if found.best is None else found.best
-    diagnostics = Diagnostics.of(runs.store.outcomes(runs.cells(shown)[0]))
+    diagnostics = diagnostics_of(runs.cells(shown)[0], runs.store.outcomes(runs.cells(shown)[0]))
     return Answer(
         status=status,
         headline=_headline(runs, cost, found, status),

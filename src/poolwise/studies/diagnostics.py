@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from poolwise.diagnostics import Diagnostics
 from poolwise.hashing import Json
+from poolwise.metrics import Outcomes
+from poolwise.studies.cells import Cell, workload_of
 from poolwise.studies.measured import MeasuredStudy
 from poolwise.studies.notes import cells_by_machine
 
@@ -31,10 +33,18 @@ class MachineDiagnostics:
 
 def by_machine(result: MeasuredStudy) -> list[MachineDiagnostics]:
     """Return the diagnostics of each machine, from its run with the most rejected jobs (the first of equal ones)."""
+    most = {machine: max(cells, key=lambda cell: sum(cell.rejected.values())) for machine, cells in cells_by_machine(result)}
     return [
-        MachineDiagnostics(machine, Diagnostics.of(result.outcomes(max(cells, key=lambda cell: sum(cell.rejected.values())))))
-        for machine, cells in cells_by_machine(result)
+        MachineDiagnostics(machine, diagnostics_of(result.simulated(cell), result.outcomes(cell)))
+        for machine, cell in most.items()
     ]
+
+
+def diagnostics_of(cell: Cell, outcomes: Outcomes) -> Diagnostics:
+    """Return the diagnostics of a cell; its workload is read again only for loads of shared nodes and of partitions."""
+    if outcomes.whole_nodes and not cell.machine.partitions:
+        return Diagnostics.of(outcomes)
+    return Diagnostics.of(outcomes, cell.machine, workload_of(cell))
 
 
 def diagnostic_sentences(machines: Sequence[MachineDiagnostics]) -> list[str]:
