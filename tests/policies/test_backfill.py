@@ -5,9 +5,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from poolwise.engines import simulate
 from poolwise.errors import PolicyError
-from poolwise.interfaces import BackfillPolicy, PlacementPolicy, SchedulingPass
-from poolwise.model import Job, Machine, Placement, Queue, Refusal, Run, Snapshot, Start, Workload
+from poolwise.interfaces import BackfillPolicy, PlacementPolicy, QueuePolicy, SchedulingPass
+from poolwise.model import Job, Machine, MachineBuilder, Placement, Queue, Refusal, Run, Snapshot, Start, Workload
 from poolwise.model.run_table import RunTable
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.policies.backfill import easy
@@ -15,7 +16,10 @@ from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy, EasyNoExtra, reservation
 from poolwise.policies.backfill.none import NoBackfill, start_in_order
 from poolwise.policies.backfill.skip import Skip
+from poolwise.policies.order.priorities import SJF
 from poolwise.policies.placement.memory.racks import RackPlacement
+from poolwise.policies.placement.nodes.placement import FirstNodes
+from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
 
 NOW = 100 * SECOND
@@ -175,3 +179,32 @@ def test_conservative_rejects_nonmonotone_placements_but_accepts_lost_capacity()
     for free, started in ((2, []), (4, [1])):
         this_pass = SchedulingPass(waiting(state(4), jobs), priority, state(free), RackPlacement())
         assert [start.job for start in Conservative().select(this_pass)] == started
+
+
+class ShortestFirst(Easy):
+    """EASY that tries the shortest candidates first, by overriding `own_order`."""
+
+    @property
+    def own_order(self) -> QueuePolicy:
+        return SJF()
+
+
+@pytest.mark.parametrize("machine", [Machine.flat(4), "shared"])
+def test_overridden_order_of_candidates_has_the_effect_of_a_given_one(machine: Machine | str) -> None:
+    requests = {"nodes": [3, 4, 1, 1]}
+    if not isinstance(machine, Machine):
+        build, requests = MachineBuilder("shared", ("cores",)), {"cores": [3, 4, 1, 1]}
+        build.node("n", cores=4)
+        machine = Machine.of(build)
+    load = Workload.of(["0 s", "1 s", "2 s", "2 s"], ["100 s", "100 s", "90 s", "50 s"], requests=requests)
+    placement = RackPlacement() if "nodes" in machine.resources else FirstNodes()
+    starts = {}
+    for name, backfill in (("queue", Easy()), ("given", Easy(order=SJF())), ("overridden", ShortestFirst())):
+        found = [
+            simulate(load, machine, ListScheduler(backfill=backfill, placement=placement), engine=engine).schedule.job_start
+            for engine in ("auto", "reference")
+        ]
+        assert np.array_equal(*found), name
+        starts[name] = (found[0] // SECOND).tolist()
+    assert starts["queue"] == [0, 100, 2, 200] or starts["queue"][2] == 2
+    assert starts["overridden"] == starts["given"] != starts["queue"] and starts["given"][3] == 2

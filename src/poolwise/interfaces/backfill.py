@@ -42,7 +42,10 @@ class BackfillPolicy(Protocol):
 
     @property
     def own_order(self) -> QueuePolicy | None:
-        """Order in which it tries the jobs behind the first that does not fit; None for the order of the queue."""
+        """Order in which it tries the jobs behind the first that does not fit; None for the order of the queue.
+
+        `Easy` and its subclasses follow it. A backfill with a `select` of its own states it for engines.
+        """
         return None
 
     def open(self) -> BackfillPolicy:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -37,7 +38,8 @@ class Easy(BackfillPolicy):
     extra
         Apply the second condition.
     order
-        Order in which candidates behind the head are tried; by default that of the queue.
+        Order in which candidates behind the head are tried; by default that of the queue. A subclass may override `own_order`
+        instead.
     """
 
     extra: bool = True
@@ -50,7 +52,12 @@ class Easy(BackfillPolicy):
 
     def open(self) -> BackfillPolicy:
         """Return the policy of one run, with its order opened."""
-        return self if self.order is None else replace(self, order=opened(self.order))
+        own = self.own_order
+        if own is None:
+            return self
+        policy = copy(self)
+        object.__setattr__(policy, "_opened", opened(own))
+        return policy
 
     def select(self, pass_: SchedulingPass) -> Iterable[Start]:
         """Select the starts."""
@@ -64,7 +71,9 @@ class Easy(BackfillPolicy):
         able = able[pass_.may_fit(jobs[able], state)]
         if not len(able):
             return starts
-        priority = pass_.priority if self.order is None else self.order.priority(pass_.queue, pass_.snapshot)
+        own = self.own_order
+        order = own if own is None or "_opened" not in vars(self) else vars(self)["_opened"]
+        priority = pass_.priority if order is None else order.priority(pass_.queue, pass_.snapshot)
         candidates = able[np.argsort(-priority[able], kind="stable")]
         starts.extend(self._backfill(pass_, int(jobs[head]), jobs[candidates], state))
         return starts
